@@ -1,0 +1,2 @@
+//! channel
+#![no_std]

@@ -1,0 +1,3 @@
+//! The `antedate` command.
+
+fn main() {}

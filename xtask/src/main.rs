@@ -1,0 +1,3 @@
+//! Set-up, demo, test, bench and peers of the workspace.
+
+fn main() {}
