@@ -1,2 +1,38 @@
-//! wire
+//! Formats of industrial Ethernet, without crypto, without allocation and without `unsafe`.
+//!
+//! Each file is one format, in one order: the enums of its fields, its addresses, a borrowed view
+//! (`Frame`) that reads and writes single fields where they lie, an owned `Repr` that is a whole header
+//! understood, tests. A view exists only over bytes that were checked to hold its fixed fields, so a
+//! getter cannot fail; every enum that is read from the wire is total, with an `Unknown` for the rest.
+//!
+//! From the outside in, a frame is
+//!
+//! - [`ethernet`]: two addresses and an EtherType,
+//! - [`vlan`]: the 802.1Q and 802.1ad tags before the EtherType that matters,
+//! - [`macsec`]: the SecTAG of IEEE 802.1AE, with the reasons why one is refused,
+//! - what machines say to each other: [`profinet`] (cyclic data of RT class 1), [`dcp`] (its names and
+//!   addresses), [`goose`], [`lldp`], [`arp`],
+//! - what a port of a host must understand to complete a checksum or cut a super-frame that a network card
+//!   would have completed or cut: [`ipv4`], [`ipv6`], [`tcp`], [`udp`], [`checksum`].
+
 #![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+mod bytes;
+mod error;
+#[macro_use]
+mod macros;
+
+pub mod ethernet;
+pub mod macsec;
+pub mod profinet;
+pub mod vlan;
+
+pub use error::{Error, Result};
+pub use ethernet::{Address as EthernetAddress, EtherType, Frame as EthernetFrame, Repr as EthernetRepr};
+pub use macsec::{Sci, SecTag};
+pub use profinet::{CyclicFrame, CyclicRepr, FrameId};
+pub use vlan::{Tag as VlanTag, TagStack as VlanTagStack};
