@@ -1,0 +1,317 @@
+//! Finishes what the sender's network stack left to the hardware: checksums, and the cutting of super-frames.
+//!
+//! A virtual port, and any card with offloads, hands a raw socket frames whose TCP or UDP checksum is not computed yet
+//! and TCP or UDP super-frames far longer than the MTU. Both must be finished here, since the frame leaves sealed.
+//! Follows RFC 9293 (TCP), RFC 768 (UDP), RFC 1071 (checksum) and the virtio specification, section 5.1.6.
+
+use antedate_wire::checksum;
+
+use crate::sys::packet::{Offload, Received};
+
+const IPV4: u16 = 0x0800;
+const IPV6: u16 = 0x86dd;
+const PROTOCOL_TCP: u8 = 6;
+const PROTOCOL_UDP: u8 = 17;
+const PROTOCOL_SCTP: u8 = 132;
+
+/// Kinds of super-frames, as in `struct virtio_net_hdr`.
+const SEGMENT_TCP4: u8 = 1;
+const SEGMENT_TCP6: u8 = 4;
+const SEGMENT_UDP: u8 = 5;
+const SEGMENT_ECN: u8 = 0x80;
+
+const FIN_PSH: u8 = 0x09;
+const CWR: u8 = 0x80;
+
+/// The frame asks for something that is not done here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unsupported;
+
+/// Passes on each frame that `received` stands for, all finished: itself, or its segments, which are built in `scratch`.
+/// Returns how many.
+///
+/// # Errors
+/// [`Unsupported`] for a super-frame of an unknown kind, for offsets that lie outside the frame and for SCTP; nothing was
+/// passed on then.
+#[inline]
+pub fn finish(received: Received<'_>, scratch: &mut [u8], mut pass: impl FnMut(&mut [u8])) -> Result<usize, Unsupported> {
+    let Received { frame, offload, shifted } = received;
+    if offload.is_done() {
+        pass(frame);
+        return Ok(1);
+    }
+    if offload.segmentation == 0 {
+        complete_checksum(frame, offload, shifted)?;
+        pass(frame);
+        return Ok(1);
+    }
+    Segments::new(frame, offload, shifted)?.each(frame, scratch, pass)
+}
+
+/// Computes the checksum whose field holds the sum over the pseudo header so far.
+fn complete_checksum(frame: &mut [u8], offload: Offload, shifted: usize) -> Result<(), Unsupported> {
+    let start = usize::from(offload.checksum_start) + shifted;
+    let field = start + usize::from(offload.checksum_offset);
+    if field + 2 > frame.len() || start < 14 {
+        return Err(Unsupported);
+    }
+    // SCTP has a CRC at the offset where nobody else has a checksum.
+    if offload.checksum_offset == 8 && protocol(frame) == Some(PROTOCOL_SCTP) {
+        return Err(Unsupported);
+    }
+    let sum = checksum::finish(checksum::sum(0, &frame[start..]));
+    store(frame, field, sum);
+    Ok(())
+}
+
+/// Writes a checksum; zero means "none" in UDP and is written as its other form.
+fn store(frame: &mut [u8], field: usize, sum: u16) {
+    let sum = if sum == 0 { 0xffff } else { sum };
+    frame[field..field + 2].copy_from_slice(&sum.to_be_bytes());
+}
+
+fn half(frame: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]))
+}
+
+/// The network layer of a frame: its EtherType and where its header begins, behind any VLAN tags.
+fn network(frame: &[u8]) -> Option<(u16, usize)> {
+    let mut at = 12;
+    loop {
+        match half(frame, at)? {
+            0x8100 | 0x88a8 => at += 4,
+            other => return Some((other, at + 2)),
+        }
+    }
+}
+
+fn protocol(frame: &[u8]) -> Option<u8> {
+    match network(frame)? {
+        (IPV4, at) => frame.get(at + 9).copied(),
+        (IPV6, at) => frame.get(at + 6).copied(),
+        _ => None,
+    }
+}
+
+/// How to cut a super-frame.
+#[derive(Debug, Clone, Copy)]
+struct Segments {
+    /// Where the IP header begins, and whether it is version 6.
+    ip: usize,
+    v6: bool,
+    /// Where the TCP or UDP header begins, and the payload.
+    transport: usize,
+    payload: usize,
+    tcp: bool,
+    ecn: bool,
+    size: usize,
+}
+
+impl Segments {
+    fn new(frame: &[u8], offload: Offload, shifted: usize) -> Result<Self, Unsupported> {
+        let (ethertype, ip) = network(frame).ok_or(Unsupported)?;
+        let transport = usize::from(offload.checksum_start) + shifted;
+        let size = usize::from(offload.segment_bytes);
+        let (tcp, v6) = match (offload.segmentation & !SEGMENT_ECN, ethertype) {
+            (SEGMENT_TCP4, IPV4) => (true, false),
+            (SEGMENT_TCP6, IPV6) => (true, true),
+            (SEGMENT_UDP, IPV4) => (false, false),
+            (SEGMENT_UDP, IPV6) => (false, true),
+            _ => return Err(Unsupported),
+        };
+        let headers_agree = if v6 {
+            transport >= ip + 40
+        } else {
+            let length = frame.get(ip).ok_or(Unsupported)? & 0x0f;
+            transport == ip + usize::from(length) * 4 && transport >= ip + 20
+        };
+        let payload = if tcp {
+            let words = frame.get(transport + 12).ok_or(Unsupported)? >> 4;
+            if words < 5 {
+                return Err(Unsupported);
+            }
+            transport + usize::from(words) * 4
+        } else {
+            transport + 8
+        };
+        if size == 0 || !headers_agree || payload > frame.len() {
+            return Err(Unsupported);
+        }
+        let ecn = offload.segmentation & SEGMENT_ECN != 0;
+        Ok(Self { ip, v6, transport, payload, tcp, ecn, size })
+    }
+
+    fn each(self, frame: &[u8], scratch: &mut [u8], mut pass: impl FnMut(&mut [u8])) -> Result<usize, Unsupported> {
+        let (header, payload) = frame.split_at(self.payload);
+        if header.len() + self.size.min(payload.len()) > scratch.len() {
+            return Err(Unsupported);
+        }
+        let count = payload.len().div_ceil(self.size).max(1);
+        let mut done = 0;
+        for index in 0..count {
+            let piece = &payload[done..(done + self.size).min(payload.len())];
+            let segment = &mut scratch[..header.len() + piece.len()];
+            segment[..header.len()].copy_from_slice(header);
+            segment[header.len()..].copy_from_slice(piece);
+            self.number(segment, index, count, done);
+            pass(segment);
+            done += piece.len();
+        }
+        Ok(count)
+    }
+
+    /// Makes the copied headers those of segment `index` of `count`, whose payload begins `offset` bytes in.
+    fn number(self, segment: &mut [u8], index: usize, count: usize, offset: usize) {
+        let ip_bytes = segment.len() - self.ip;
+        if self.v6 {
+            segment[self.ip + 4..self.ip + 6].copy_from_slice(&((ip_bytes - 40) as u16).to_be_bytes());
+        } else {
+            segment[self.ip + 2..self.ip + 4].copy_from_slice(&(ip_bytes as u16).to_be_bytes());
+            let id = half(segment, self.ip + 4).unwrap_or(0).wrapping_add(index as u16);
+            segment[self.ip + 4..self.ip + 6].copy_from_slice(&id.to_be_bytes());
+            segment[self.ip + 10..self.ip + 12].fill(0);
+            let sum = checksum::finish(checksum::sum(0, &segment[self.ip..self.transport]));
+            segment[self.ip + 10..self.ip + 12].copy_from_slice(&sum.to_be_bytes());
+        }
+        let transport_bytes = (segment.len() - self.transport) as u16;
+        let (field, protocol) = if self.tcp {
+            let t = self.transport;
+            let first = u32::from_be_bytes([segment[t + 4], segment[t + 5], segment[t + 6], segment[t + 7]]);
+            segment[t + 4..t + 8].copy_from_slice(&first.wrapping_add(offset as u32).to_be_bytes());
+            if index + 1 < count {
+                segment[t + 13] &= !FIN_PSH;
+            }
+            if self.ecn && index > 0 {
+                segment[t + 13] &= !CWR;
+            }
+            (t + 16, PROTOCOL_TCP)
+        } else {
+            segment[self.transport + 4..self.transport + 6].copy_from_slice(&transport_bytes.to_be_bytes());
+            (self.transport + 6, PROTOCOL_UDP)
+        };
+        let addresses = if self.v6 { self.ip + 8..self.ip + 40 } else { self.ip + 12..self.ip + 20 };
+        segment[field..field + 2].fill(0);
+        let pseudo = checksum::sum(u64::from(protocol) + u64::from(transport_bytes), &segment[addresses]);
+        let sum = checksum::finish(checksum::sum(pseudo, &segment[self.transport..]));
+        store(segment, field, sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An Ethernet, IPv4 and TCP header with `payload` behind, FIN, PSH and CWR set.
+    fn tcp4(payload: &[u8], vlan: bool) -> Vec<u8> {
+        let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        if vlan {
+            f.extend([0x81, 0x00, 0xc0, 0x05]);
+        }
+        f.extend([0x08, 0x00]);
+        f.extend([0x45, 0, 0xff, 0xff, 0x12, 0x34, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        f.extend([0x30, 0x39, 0x00, 0x50, 0xff, 0xff, 0xff, 0xf0, 0, 0, 0, 1, 0x50, 0x99, 1, 0, 0xab, 0xcd, 0, 0]);
+        f.extend(payload);
+        f
+    }
+
+    fn tcp6(payload: &[u8]) -> Vec<u8> {
+        let mut f = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 6, 64];
+        f.extend(1..33);
+        f.extend([0x30, 0x39, 0x00, 0x50, 0, 0, 0, 5, 0, 0, 0, 1, 0x50, 0x18, 1, 0, 0, 0, 0, 0]);
+        f.extend(payload);
+        f
+    }
+
+    fn super_frame(segmentation: u8, segment_bytes: u16, checksum_start: u16, checksum_offset: u16) -> Offload {
+        Offload { needs_checksum: true, segmentation, segment_bytes, checksum_start, checksum_offset }
+    }
+
+    fn cut(mut frame: Vec<u8>, offload: Offload, shifted: usize) -> Result<Vec<Vec<u8>>, Unsupported> {
+        let mut out = Vec::new();
+        let received = Received { frame: &mut frame, offload, shifted };
+        finish(received, &mut [0; 2048], |f| out.push(f.to_vec()))?;
+        Ok(out)
+    }
+
+    /// The sum over pseudo header and segment, which is zero when the checksum is right.
+    fn verify(frame: &[u8], protocol: u8) -> u16 {
+        let (ethertype, ip) = network(frame).unwrap();
+        let (transport, addresses) =
+            if ethertype == IPV6 { (ip + 40, ip + 8..ip + 40) } else { (ip + 20, ip + 12..ip + 20) };
+        let length = (frame.len() - transport) as u64;
+        let pseudo = checksum::sum(u64::from(protocol) + length, &frame[addresses]);
+        checksum::finish(checksum::sum(pseudo, &frame[transport..]))
+    }
+
+    #[test]
+    fn a_tcp_super_frame_becomes_numbered_segments_with_right_checksums() {
+        let payload: Vec<u8> = (0..2500u32).map(|i| i as u8).collect();
+        for vlan in [false, true] {
+            let shifted = if vlan { 4 } else { 0 };
+            let segments = cut(tcp4(&payload, vlan), super_frame(SEGMENT_TCP4 | SEGMENT_ECN, 1000, 34, 16), shifted).unwrap();
+            assert_eq!(segments.len(), 3);
+            let mut joined = Vec::new();
+            for (i, s) in segments.iter().enumerate() {
+                let (_, ip) = network(s).unwrap();
+                assert_eq!(usize::from(half(s, ip + 2).unwrap()), s.len() - ip, "total length");
+                assert_eq!(half(s, ip + 4), Some(0x1234 + i as u16), "identification");
+                assert_eq!(checksum::finish(checksum::sum(0, &s[ip..ip + 20])), 0, "IP checksum");
+                assert_eq!(verify(s, PROTOCOL_TCP), 0, "TCP checksum");
+                let t = ip + 20;
+                let sequence = u32::from_be_bytes(s[t + 4..t + 8].try_into().unwrap());
+                assert_eq!(sequence, 0xffff_fff0u32.wrapping_add(1000 * i as u32));
+                assert_eq!(s[t + 13], [0x90, 0x10, 0x19][i], "CWR on the first, FIN and PSH on the last");
+                joined.extend(&s[t + 20..]);
+            }
+            assert_eq!(joined, payload);
+        }
+    }
+
+    #[test]
+    fn ipv6_and_udp_super_frames_are_cut_too() {
+        let payload = [7; 1700];
+        let segments = cut(tcp6(&payload), super_frame(SEGMENT_TCP6, 1000, 54, 16), 0).unwrap();
+        assert_eq!(segments.iter().map(|s| s.len() - 74).collect::<Vec<_>>(), [1000, 700]);
+        assert!(segments.iter().all(|s| verify(s, PROTOCOL_TCP) == 0));
+
+        let mut udp = tcp4(&[], false)[..34].to_vec();
+        udp[23] = PROTOCOL_UDP;
+        udp.extend([0x30, 0x39, 0x00, 0x50, 0xff, 0xff, 0, 0]);
+        udp.extend(payload);
+        let segments = cut(udp, super_frame(SEGMENT_UDP, 1000, 34, 6), 0).unwrap();
+        assert_eq!(segments.iter().map(|s| half(s, 38).unwrap()).collect::<Vec<_>>(), [1008, 708]);
+        assert!(segments.iter().all(|s| verify(s, PROTOCOL_UDP) == 0));
+    }
+
+    #[test]
+    fn a_partial_checksum_is_completed() {
+        let mut frame = tcp4(b"hello", false);
+        let length = (frame.len() - 34) as u64;
+        let pseudo = !checksum::finish(checksum::sum(6 + length, &frame[26..34]));
+        frame[50..52].copy_from_slice(&pseudo.to_be_bytes());
+        let out = cut(frame, super_frame(0, 0, 34, 16), 0).unwrap();
+        assert_eq!(verify(&out[0], PROTOCOL_TCP), 0);
+    }
+
+    #[test]
+    fn what_is_outside_the_frame_or_unknown_is_refused() {
+        let frame = || tcp4(&[1; 100], false);
+        for offload in [
+            super_frame(0, 0, 150, 16),
+            super_frame(0, 0, 34, 200),
+            super_frame(0, 0, 0, 2),
+            super_frame(3, 1000, 34, 6),
+            super_frame(SEGMENT_TCP4, 0, 34, 16),
+            super_frame(SEGMENT_TCP4, 1000, 38, 16),
+            super_frame(SEGMENT_TCP4, 3000, 34, 16),
+            super_frame(SEGMENT_TCP6, 1000, 34, 16),
+        ] {
+            let longer = if offload.segment_bytes == 3000 { tcp4(&[1; 4000], false) } else { frame() };
+            assert_eq!(cut(longer, offload, 0), Err(Unsupported), "{offload:?}");
+        }
+        let mut sctp = frame();
+        sctp[23] = PROTOCOL_SCTP;
+        assert_eq!(cut(sctp, super_frame(0, 0, 34, 8), 0), Err(Unsupported));
+        assert_eq!(cut(vec![0; 14], super_frame(SEGMENT_TCP4, 1000, 34, 16), 0), Err(Unsupported));
+    }
+}

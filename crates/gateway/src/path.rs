@@ -1,0 +1,298 @@
+//! The data path: what happens to a frame between the port that it comes from and the port that it leaves by.
+//!
+//! From the machines to the uplink: finish what the sender's stack left undone ([`crate::offload`]), ask the policy
+//! ([`crate::gate`]), protect, send. From the uplink to the machines: validate, ask the policy, send. A frame is run to
+//! completion before the next one is looked at, and it is copied once at most: by the cipher.
+
+use std::io;
+use std::sync::Arc;
+
+use antedate_channel::macsec::{Receive, Transmit};
+
+use crate::counters::PathCounters;
+use crate::gate::{Gate, Way};
+use crate::offload;
+use crate::sys::packet::{Next, Receiver, Sender};
+
+/// Frames that one direction handles before the other has its turn.
+const TURN: usize = 16;
+/// The longest frame: 64 KiB of a super-frame never leave as one, 9018 bytes of a jumbo frame and a SecTAG may.
+const LONGEST: usize = 16 * 1024;
+/// Ethernet header and VLAN tag, which the MTU does not count.
+const HEADER: usize = 14;
+const VLAN_TAG: usize = 4;
+
+/// What protects frames on their way out.
+#[derive(Debug)]
+pub enum Protector {
+    /// IEEE 802.1AE.
+    Macsec(Box<Transmit>),
+    /// Nothing.
+    Plain,
+}
+
+/// What checks frames on their way in.
+#[derive(Debug)]
+pub enum Validator {
+    /// IEEE 802.1AE.
+    Macsec(Box<Receive>),
+    /// Nothing.
+    Plain,
+}
+
+/// The two ends of one direction.
+#[derive(Debug)]
+pub struct Ports {
+    /// Where frames come from.
+    pub from: Receiver,
+    /// Where they leave.
+    pub to: Sender,
+    /// The MTU of the port where they leave.
+    pub mtu: usize,
+}
+
+/// From the machines to the uplink.
+#[derive(Debug)]
+pub struct Outbound {
+    /// Its ports.
+    pub ports: Ports,
+    /// Its secure channel.
+    pub protector: Protector,
+    exit: Exit,
+    scratch: Box<[u8]>,
+}
+
+/// From the uplink to the machines.
+#[derive(Debug)]
+pub struct Inbound {
+    /// Its ports.
+    pub ports: Ports,
+    /// Its secure channels.
+    pub validator: Validator,
+    exit: Exit,
+    scratch: Box<[u8]>,
+}
+
+/// The part of both directions behind the cipher or before it.
+#[derive(Debug)]
+struct Exit {
+    way: Way,
+    gate: Arc<Gate>,
+    counters: Arc<PathCounters>,
+    built: Box<[u8]>,
+}
+
+fn buffer() -> Box<[u8]> {
+    vec![0; LONGEST].into_boxed_slice()
+}
+
+/// Which flow a frame belongs to, for the rhythm of arrivals: source address, EtherType and what follows it.
+#[inline]
+fn flow(frame: &[u8]) -> u32 {
+    let word = |at: usize| frame.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_ne_bytes);
+    let mixed = (word(6) ^ word(10).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32
+}
+
+impl Outbound {
+    /// A direction with its own counters.
+    #[must_use]
+    pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
+        Self { ports, protector, exit: Exit { way: Way::Out, gate, counters, built: buffer() }, scratch: buffer() }
+    }
+
+    /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
+    #[inline]
+    pub fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
+        let Self { ports, protector, exit, scratch } = self;
+        let mut count = 0;
+        while count < TURN {
+            let received = match ports.from.next() {
+                Next::Empty => break,
+                Next::Truncated => {
+                    exit.counters.truncated.count();
+                    ports.from.release();
+                    count += 1;
+                    continue;
+                }
+                Next::Frame(received) => received,
+            };
+            heard(flow(received.frame));
+            exit.received(received.frame);
+            let (checksum, segmentation) = (received.offload.needs_checksum, received.offload.segmentation != 0);
+            let result = offload::finish(received, scratch, |frame| exit.outbound(frame, protector, &ports.to, ports.mtu));
+            exit.offloaded(result, checksum, segmentation);
+            ports.from.release();
+            count += 1;
+        }
+        count
+    }
+
+    /// Prepares for the next frames, at most `budget` steps. Returns how many were done; none when all is prepared.
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        match &mut self.protector {
+            Protector::Macsec(transmit) => transmit.idle(budget),
+            Protector::Plain => 0,
+        }
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub fn counters(&self) -> &Arc<PathCounters> {
+        &self.exit.counters
+    }
+}
+
+impl Inbound {
+    /// A direction with its own counters.
+    #[must_use]
+    pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, validator: Validator) -> Self {
+        Self { ports, validator, exit: Exit { way: Way::In, gate, counters, built: buffer() }, scratch: buffer() }
+    }
+
+    /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
+    #[inline]
+    pub fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
+        let Self { ports, validator, exit, scratch } = self;
+        let mut count = 0;
+        while count < TURN {
+            let received = match ports.from.next() {
+                Next::Empty => break,
+                Next::Truncated => {
+                    exit.counters.truncated.count();
+                    ports.from.release();
+                    count += 1;
+                    continue;
+                }
+                Next::Frame(received) => received,
+            };
+            heard(flow(received.frame));
+            exit.received(received.frame);
+            let (checksum, segmentation) = (received.offload.needs_checksum, received.offload.segmentation != 0);
+            let result = match validator {
+                Validator::Macsec(receive) => {
+                    exit.inbound(received.frame, receive, &ports.to, ports.mtu);
+                    Ok(1)
+                }
+                Validator::Plain => offload::finish(received, scratch, |frame| {
+                    if exit.passes(frame) {
+                        exit.send(&ports.to, ports.mtu, frame);
+                    }
+                }),
+            };
+            exit.offloaded(result, checksum, segmentation);
+            ports.from.release();
+            count += 1;
+        }
+        count
+    }
+
+    /// Prepares for the next frames, at most `budget` steps. Returns how many were done; none when all is prepared.
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        match &mut self.validator {
+            Validator::Macsec(receive) => receive.idle(budget),
+            Validator::Plain => 0,
+        }
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub fn counters(&self) -> &Arc<PathCounters> {
+        &self.exit.counters
+    }
+}
+
+impl Exit {
+    #[inline]
+    fn received(&self, frame: &[u8]) {
+        self.counters.received.count();
+        self.counters.octets_received.add(frame.len() as u64);
+    }
+
+    fn offloaded(&self, result: Result<usize, offload::Unsupported>, checksum: bool, segmentation: bool) {
+        match result {
+            Err(offload::Unsupported) => self.counters.unsupported_offload.count(),
+            Ok(_) if segmentation => self.counters.super_frames.count(),
+            Ok(_) if checksum => self.counters.checksums_completed.count(),
+            Ok(_) => {}
+        }
+    }
+
+    #[inline]
+    fn passes(&self, frame: &[u8]) -> bool {
+        let verdict = self.gate.decide(self.way, frame);
+        let place = verdict.class.index();
+        if let Some(rule) = verdict.rule.and_then(|rule| self.counters.rules.get(rule)) {
+            rule.count();
+        }
+        let counters = if verdict.passes { &self.counters.passed } else { &self.counters.refused };
+        counters[place].count();
+        verdict.passes
+    }
+
+    #[inline]
+    fn outbound(&mut self, frame: &[u8], protector: &mut Protector, to: &Sender, mtu: usize) {
+        if !self.passes(frame) {
+            return;
+        }
+        let transmit = match protector {
+            Protector::Plain => return self.send(to, mtu, frame),
+            Protector::Macsec(transmit) => transmit,
+        };
+        // Known before a packet number is spent.
+        if transmit.protected_len(frame.len()) > mtu + HEADER {
+            self.counters.too_long.count();
+            return transmit.count_too_long();
+        }
+        match transmit.protect(frame, &mut self.built) {
+            Ok(length) => {
+                if let Some(sealed) = self.built.get(..length) {
+                    self.put(to, sealed);
+                }
+            }
+            Err(_) => self.counters.not_protected.count(),
+        }
+    }
+
+    #[inline]
+    fn inbound(&mut self, frame: &[u8], receive: &mut Receive, to: &Sender, mtu: usize) {
+        // What is refused is counted there, by its reason.
+        let Ok(length) = receive.validate(frame, &mut self.built) else { return };
+        let Some(opened) = self.built.get(..length) else { return };
+        if self.passes(opened) {
+            self.send(to, mtu, opened);
+        }
+    }
+
+    /// Sends a frame in the clear, if the port carries it.
+    #[inline]
+    fn send(&self, to: &Sender, mtu: usize, frame: &[u8]) {
+        let tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
+        if frame.len() > mtu + HEADER + if tagged { VLAN_TAG } else { 0 } {
+            return self.counters.too_long.count();
+        }
+        self.put(to, frame);
+    }
+
+    #[inline]
+    fn put(&self, to: &Sender, frame: &[u8]) {
+        match to.send(frame) {
+            Ok(()) => {
+                self.counters.sent.count();
+                self.counters.octets_sent.add(frame.len() as u64);
+            }
+            Err(error) => self.not_sent(&error),
+        }
+    }
+
+    #[cold]
+    fn not_sent(&self, error: &io::Error) {
+        let counter = match error.raw_os_error() {
+            Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) => &self.counters.queue_full,
+            Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO | libc::ENETUNREACH) => &self.counters.link_down,
+            Some(libc::EMSGSIZE) => &self.counters.too_long,
+            _ => &self.counters.send_failed,
+        };
+        counter.count();
+    }
+}

@@ -1,0 +1,323 @@
+//! When the forwarding thread polls and when it sleeps.
+//!
+//! A frame that meets a polling thread is forwarded microseconds sooner than one that must wake a sleeping core, but
+//! polling costs CPU. Cyclic traffic tells when it comes next: the [`Governor`] learns the rhythm of each flow, sleeps
+//! between the beats, and polls from shortly before the next one is due. What the thread uses altogether, forwarding
+//! included, stays within a share of the CPU that the configuration names, unless forwarding alone needs more.
+
+use std::time::Duration;
+
+/// How the forwarding thread waits for frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Sleeps until the kernel wakes it: least CPU, and each frame pays for the wake-up.
+    Block,
+    /// Polls around the moments when frames are due, within this share of one CPU.
+    Adaptive {
+        /// Percent of one CPU that the thread may use, forwarding included.
+        percent: u8,
+    },
+    /// Polls always, and gives the CPU to other ready threads between two looks.
+    Busy,
+}
+
+/// What to do when there is no frame and nothing to prepare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rest {
+    /// Look again at once.
+    Poll,
+    /// Sleep until a frame comes, at most this long.
+    Sleep(Duration),
+}
+
+/// Sleeps are cut into pieces of this length, so that slow duties get their turn.
+const LONGEST_SLEEP: u64 = 100_000_000;
+/// The budget may be saved up for this long.
+const SAVINGS: u64 = 50_000_000;
+/// How long before the due time a sleep ends: bounds between which the lead adapts to the budget.
+const LEAD: std::ops::Range<u64> = 5_000..120_000;
+/// How long after the last frame a thread with budget to spare still polls.
+const TAIL: u64 = 20_000;
+
+/// Decides between polling and sleeping. All times are nanoseconds.
+#[derive(Debug)]
+pub struct Governor {
+    mode: Mode,
+    rhythm: Rhythm,
+    /// CPU time in hand; negative when overdrawn.
+    budget: i64,
+    /// Monotonic time and thread CPU time at the last settling of the budget.
+    settled: (u64, u64),
+    lead: u64,
+    last_frame: u64,
+    /// Sleeps and polls so far, for the status.
+    pub sleeps: u64,
+    /// Frames that found the thread polling.
+    pub caught: u64,
+    /// Frames that had to wake it.
+    pub woken: u64,
+    asleep: bool,
+}
+
+impl Governor {
+    /// A governor that knows no rhythm yet.
+    #[must_use]
+    pub fn new(mode: Mode, now: u64, cpu: u64) -> Self {
+        Self {
+            mode,
+            rhythm: Rhythm::default(),
+            budget: 0,
+            settled: (now, cpu),
+            lead: 40_000,
+            last_frame: 0,
+            sleeps: 0,
+            caught: 0,
+            woken: 0,
+            asleep: false,
+        }
+    }
+
+    /// Whether [`Self::frame`] wants to be told of each frame.
+    #[must_use]
+    pub fn listens(&self) -> bool {
+        matches!(self.mode, Mode::Adaptive { .. })
+    }
+
+    /// A frame of the flow came at `now`.
+    #[inline]
+    pub fn frame(&mut self, flow: u32, now: u64) {
+        self.rhythm.beat(flow, now);
+        self.last_frame = now;
+        if self.asleep {
+            self.woken += 1;
+        } else {
+            self.caught += 1;
+        }
+        self.asleep = false;
+    }
+
+    /// There is nothing to do at `now`. `cpu` gives the CPU time that the thread has used; it is asked only before a sleep.
+    pub fn rest(&mut self, now: u64, cpu: impl FnOnce() -> u64) -> Rest {
+        let percent = match self.mode {
+            Mode::Busy => return Rest::Poll,
+            Mode::Block => {
+                self.sleeps += 1;
+                return Rest::Sleep(Duration::from_nanos(LONGEST_SLEEP));
+            }
+            Mode::Adaptive { percent } => i64::from(percent),
+        };
+        let due = self.rhythm.next_due(now);
+        // While polling, all time counts as used: the exact sum comes with the next sleep.
+        let polled = now.saturating_sub(self.settled.0) as i64;
+        let in_hand = self.budget + polled * percent / 100 - polled;
+        let near = due.is_some_and(|due| now + self.lead >= due);
+        let in_tail = due.is_none() && now < self.last_frame + TAIL;
+        if (near || in_tail) && in_hand > 0 {
+            self.asleep = false;
+            return Rest::Poll;
+        }
+        self.settle(now, cpu(), percent);
+        self.asleep = true;
+        self.sleeps += 1;
+        let until = match due {
+            Some(due) if due > now + self.lead => due - self.lead,
+            _ => now + LONGEST_SLEEP,
+        };
+        Rest::Sleep(Duration::from_nanos((until - now).min(LONGEST_SLEEP)))
+    }
+
+    /// A sleep ended at `now` without a frame: what follows is polling.
+    pub fn awake(&mut self, now: u64) {
+        if self.rhythm.next_due(now).is_some_and(|due| now + self.lead + LEAD.start >= due) {
+            self.asleep = false;
+        }
+    }
+
+    fn settle(&mut self, now: u64, cpu: u64, percent: i64) {
+        let earned = now.saturating_sub(self.settled.0) as i64 * percent / 100;
+        let spent = cpu.saturating_sub(self.settled.1) as i64;
+        let most = SAVINGS as i64 * percent / 100;
+        self.budget = (self.budget + earned - spent).clamp(-most, most);
+        self.settled = (now, cpu);
+        // The lead is as long as the budget allows.
+        self.lead = if self.budget > most / 2 {
+            (self.lead + 500).min(LEAD.end)
+        } else if self.budget < most / 8 {
+            (self.lead - self.lead / 16).max(LEAD.start)
+        } else {
+            self.lead
+        };
+    }
+
+    /// How long before a due frame the thread is awake, in nanoseconds.
+    #[must_use]
+    pub fn lead(&self) -> u64 {
+        self.lead
+    }
+
+    /// How many flows have a rhythm.
+    #[must_use]
+    pub fn flows(&self) -> usize {
+        self.rhythm.flows.iter().filter(|f| f.steady()).count()
+    }
+}
+
+/// Flows that are watched at once; more share the places by chance, and lose their rhythm.
+const FLOWS: usize = 16;
+/// Equal intervals that make a rhythm.
+const STEADY: u8 = 4;
+/// Beats that may be missed before a flow counts as ended.
+const MISSED: u64 = 4;
+/// Rhythms between these are worth waking up for.
+const PERIODS: std::ops::Range<u64> = 100_000..1_000_000_000;
+
+/// The periods of cyclic flows, learned from their arrivals.
+#[derive(Debug, Default)]
+struct Rhythm {
+    flows: [Flow; FLOWS],
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Flow {
+    id: u32,
+    last: u64,
+    period: u64,
+    steadiness: u8,
+    /// Mean deviation of the arrivals.
+    jitter: u64,
+}
+
+impl Flow {
+    fn steady(&self) -> bool {
+        self.steadiness >= STEADY
+    }
+}
+
+impl Rhythm {
+    #[inline]
+    fn beat(&mut self, id: u32, now: u64) {
+        let flow = &mut self.flows[id as usize % FLOWS];
+        let interval = now.saturating_sub(flow.last);
+        if flow.id != id {
+            // A steady flow keeps its place until it has ended.
+            if flow.steady() && interval < flow.period * MISSED {
+                return;
+            }
+            *flow = Flow { id, last: now, ..Flow::default() };
+            return;
+        }
+        flow.last = now;
+        let deviation = interval.abs_diff(flow.period);
+        if PERIODS.contains(&interval) && deviation <= flow.period / 4 {
+            flow.steadiness = (flow.steadiness + 1).min(2 * STEADY);
+            flow.period = flow.period - flow.period / 16 + interval / 16;
+            flow.jitter = flow.jitter - flow.jitter / 8 + deviation / 8;
+        } else if flow.steady() {
+            // One late or missing frame is no new rhythm.
+            flow.steadiness -= 1;
+        } else {
+            *flow = Flow { id, last: now, period: interval, ..Flow::default() };
+        }
+    }
+
+    /// When the next frame of a steady flow is due, at `now` or later; one that is a little late is due still.
+    fn next_due(&self, now: u64) -> Option<u64> {
+        self.flows.iter().filter(|f| f.steady()).filter_map(|f| f.next_due(now)).min()
+    }
+}
+
+impl Flow {
+    fn next_due(&self, now: u64) -> Option<u64> {
+        let since = now.saturating_sub(self.last);
+        if since > self.period * MISSED {
+            return None;
+        }
+        let grace = (2 * self.jitter + 10_000).min(self.period / 4);
+        let beats = since.saturating_sub(grace) / self.period + 1;
+        Some(self.last + beats * self.period)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn governor(percent: u8) -> Governor {
+        Governor::new(Mode::Adaptive { percent }, 0, 0)
+    }
+
+    #[test]
+    fn a_cyclic_flow_is_awaited_shortly_before_it_is_due() {
+        let mut g = governor(10);
+        for beat in 1..=10 {
+            g.frame(7, beat * MS);
+        }
+        assert_eq!(g.flows(), 1);
+        let Rest::Sleep(pause) = g.rest(10 * MS + 30_000, || 100_000) else { panic!("polls a whole cycle") };
+        let wake = 10 * MS + 30_000 + pause.as_nanos() as u64;
+        assert!((10 * MS + 850_000..11 * MS).contains(&wake), "wakes at {wake}");
+        assert_eq!(g.rest(wake + 1_000, || 110_000), Rest::Poll);
+    }
+
+    #[test]
+    fn a_late_frame_is_still_awaited_and_an_ended_flow_is_not() {
+        let mut g = governor(50);
+        for beat in 1..=10 {
+            g.frame(7, beat * MS);
+        }
+        g.settle(10 * MS, 0, 50);
+        assert_eq!(g.rest(11 * MS + 5_000, || 0), Rest::Poll);
+        let Rest::Sleep(pause) = g.rest(15 * MS + 5_000, || 0) else { panic!("polls for a flow that has ended") };
+        assert_eq!(pause.as_nanos() as u64, LONGEST_SLEEP);
+    }
+
+    #[test]
+    fn random_arrivals_have_no_rhythm() {
+        let mut g = governor(10);
+        let mut now = 0;
+        for gap in [MS, 3 * MS, 200_000, 7 * MS, MS, 5 * MS, 400_000, 9 * MS] {
+            now += gap;
+            g.frame(7, now);
+        }
+        assert_eq!(g.flows(), 0);
+    }
+
+    #[test]
+    fn polling_and_forwarding_together_stay_within_the_share() {
+        let mut g = governor(10);
+        let (mut now, mut cpu, mut next) = (0, 0, MS);
+        while now < 2_000 * MS {
+            match g.rest(now, || cpu) {
+                // A look takes 500 ns.
+                Rest::Poll => (now, cpu) = (now + 500, cpu + 500),
+                // A wake-up costs 10 µs of CPU.
+                Rest::Sleep(pause) => (now, cpu) = (next.min(now + pause.as_nanos() as u64), cpu + 10_000),
+            }
+            if now >= next {
+                g.frame(7, now);
+                (now, cpu) = (now + 5_000, cpu + 5_000);
+                next += MS;
+            }
+        }
+        assert!(cpu * 100 / now <= 11, "{} % of the CPU", cpu * 100 / now);
+        assert!(g.caught > 9 * g.woken, "{} caught, {} woken", g.caught, g.woken);
+    }
+
+    #[test]
+    fn without_budget_a_due_frame_finds_the_thread_asleep() {
+        let mut g = governor(1);
+        for beat in 1..=10 {
+            g.frame(7, beat * MS);
+        }
+        g.settle(10 * MS, 5 * MS, 1);
+        assert!(matches!(g.rest(11 * MS - 10_000, || 5 * MS), Rest::Sleep(_)));
+    }
+
+    #[test]
+    fn the_fixed_modes_do_as_they_say() {
+        assert_eq!(Governor::new(Mode::Busy, 0, 0).rest(0, || 0), Rest::Poll);
+        assert!(matches!(Governor::new(Mode::Block, 0, 0).rest(0, || 0), Rest::Sleep(_)));
+    }
+}

@@ -1,0 +1,36 @@
+//! What the daemon asks of Linux, and the only place of this crate with `unsafe`.
+//!
+//! - [`packet`]: AF_PACKET sockets, the receive ring and the sender (`packet(7)`, TPACKET_V2)
+//! - [`interface`]: index, address, MTU and link state of an interface (`netdevice(7)`)
+//! - [`thread`]: pinning, priority, timer slack, clocks
+//! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
+#![allow(unsafe_code)]
+
+pub mod event;
+pub mod interface;
+pub mod packet;
+pub mod thread;
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Turns the -1 of a system call into the error it stands for.
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// `setsockopt(2)` with a plain value.
+fn set_option<T: Copy>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the pointer and the length describe `value`, which outlives the call; the kernel only reads it.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            std::ptr::from_ref(value).cast(),
+            mem::size_of::<T>() as libc::socklen_t,
+        )
+    };
+    check(result).map(drop)
+}

@@ -1,0 +1,90 @@
+//! Where and how urgently a thread runs, and its clocks.
+
+use std::io;
+use std::mem;
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use super::check;
+
+/// Binds the calling thread to one CPU.
+///
+/// # Errors
+/// When there is no such CPU, or it is not allowed to this process.
+pub fn pin(cpu: usize) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: cpu_set_t is a plain bit set for which all zeroes is the empty set; `cpu` is below its size; the
+    // pointer and the length describe `set`.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, mem::size_of_val(&set), &set)
+    };
+    check(result).map(drop)
+}
+
+/// Gives the calling thread a fixed real-time priority (`SCHED_FIFO`, 1 to 99).
+///
+/// # Errors
+/// Without `CAP_SYS_NICE`, and for a priority out of range.
+pub fn real_time(priority: u8) -> io::Result<()> {
+    let param = libc::sched_param { sched_priority: priority.into() };
+    // SAFETY: the pointer is to a live sched_param, which the kernel only reads.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) }).map(drop)
+}
+
+/// Keeps all present and future memory of the process resident (`mlockall(2)`), so that no page fault meets a deadline.
+///
+/// # Errors
+/// Without `CAP_IPC_LOCK` and over the limit of locked memory.
+pub fn lock_memory() -> io::Result<()> {
+    // SAFETY: no pointers.
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
+}
+
+/// Lets the timers of the calling thread fire when they are due, not up to 50 µs later.
+pub fn precise_timers() {
+    // SAFETY: no pointers. It cannot fail for the calling thread.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
+}
+
+/// Lets another thread that is ready run on this CPU first.
+pub fn yield_now() {
+    // SAFETY: no arguments; on Linux it always succeeds.
+    unsafe { libc::sched_yield() };
+}
+
+/// Nanoseconds of the monotonic clock.
+#[must_use]
+pub fn now() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds of CPU time that the calling thread has used.
+#[must_use]
+pub fn cpu_time() -> u64 {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn clock(id: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live timespec that the kernel fills. Both clocks exist on every Linux.
+    unsafe { libc::clock_gettime(id, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Waits until one of `fds` has something to read or an error, at most `timeout` (`None`: without end). Tells which
+/// descriptors did; a signal ends the wait with none.
+pub fn wait<const N: usize>(fds: [RawFd; N], timeout: Option<Duration>) -> [bool; N] {
+    let mut polled = fds.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+    let time = timeout.map(|t| libc::timespec {
+        tv_sec: t.as_secs() as libc::time_t,
+        tv_nsec: t.subsec_nanos().into(),
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: `polled` holds N entries and outlives the call; `time` is null or points to a live timespec; no signal mask.
+    let count = unsafe { libc::ppoll(polled.as_mut_ptr(), N as libc::nfds_t, time, std::ptr::null()) };
+    polled.map(|p| count > 0 && p.revents != 0)
+}
