@@ -1,3 +1,63 @@
-//! Set-up, demo, test, bench and peers of the workspace.
+//! Set-up, demo, test, bench and peers of the workspace: `cargo xtask COMMAND`.
+//!
+//! One file per command. What several of them need stands beside them: [`shell`] runs programs with a time bound,
+//! [`report`] times steps and sums them up, [`sandbox`] gives a private network, [`net`] builds the paths of
+//! namespaces in it, [`daemon`] starts real gateways on them, [`meter`] measures round trips over them.
 
-fn main() {}
+use std::process::ExitCode;
+
+mod bench;
+mod ci;
+mod daemon;
+mod demo;
+mod licences;
+mod meter;
+mod net;
+mod nostd;
+mod peers;
+mod report;
+mod sandbox;
+mod setup;
+mod shell;
+mod test;
+
+const USAGE: &str = "\
+cargo xtask COMMAND
+
+  setup [--for demo|test|peers|bench]   install what the command needs (Debian packages; told before it is done)
+  demo [ARGS...]                        set-up, release build, `antedate demo ARGS...`
+  test [--only STEP]...                 set-up, and everything that CI runs; `--list` names the steps
+  peers [NAME]...                       the independent implementations alone; `--list` names them
+  bench gateway [--quick] [--only PART] the gateway beside bridges and OpenVPN, in one run
+  ci                                    `test`, and a skipped step is a failure
+
+Exit status: 0 all passed, 1 something failed, 2 a usage error or a machine that lacks what is needed.";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("help", &[][..]),
+    };
+    let outcome = match command {
+        "setup" => setup::main(rest),
+        "demo" => demo::main(rest),
+        "test" => test::main(rest),
+        "peers" => peers::main(rest),
+        "bench" => bench::main(rest),
+        "ci" => ci::main(rest),
+        "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            Ok(true)
+        }
+        other => Err(format!("no command `{other}`\n\n{USAGE}")),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! A private network, mount and process namespace for everything that builds networks.
+//!
+//! The command starts itself again under `unshare`. Whatever it builds there — namespaces, links, daemons — ends with
+//! it, however it ends, and no name in it can clash with the machine's. Without root a user namespace gives the same,
+//! apart from real-time scheduling.
+
+use crate::setup::is_root;
+use crate::shell::{Run, program};
+use std::process::Stdio;
+
+const MARK: &str = "ANTEDATE_XTASK_SANDBOX";
+
+/// Inside a sandbox: prepares it and gives `Ok(None)`. Outside: runs this very command in one and gives its verdict.
+pub(crate) fn enter() -> Result<Option<bool>, String> {
+    if inside() {
+        // `ip netns` keeps its names below /run, where nothing of the machine is hidden by an own mount.
+        let place = if is_mapped_user() { "/run" } else { "/run/netns" };
+        std::fs::create_dir_all(place).map_err(|e| format!("{place}: {e}"))?;
+        program("mount").args(["-t", "tmpfs", "tmpfs", place]).bounded(5)?;
+        std::fs::create_dir_all("/run/netns").map_err(|e| format!("/run/netns: {e}"))?;
+        program("ip").args(["link", "set", "lo", "up"]).bounded(5)?;
+        return Ok(None);
+    }
+    let me = std::env::current_exe().map_err(|e| e.to_string())?;
+    let mut command = program("unshare");
+    if !is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
+    command.arg(me).args(std::env::args_os().skip(1)).env(MARK, if is_root() { "root" } else { "user" });
+    let status = command.stdin(Stdio::null()).status().map_err(|e| format!("unshare: {e}"))?;
+    match status.code() {
+        Some(0) => Ok(Some(true)),
+        Some(1) => Ok(Some(false)),
+        _ => Err(format!("the private network namespace: {status}")),
+    }
+}
+
+fn is_mapped_user() -> bool {
+    std::env::var(MARK).is_ok_and(|v| v == "user")
+}
+
+/// True inside a sandbox.
+pub(crate) fn inside() -> bool {
+    std::env::var_os(MARK).is_some()
+}

@@ -1,0 +1,233 @@
+//! `cargo xtask setup`: what a fresh Debian machine with Rust lacks, told before it is installed.
+
+use crate::shell::{Run, has_program, line, program};
+use std::path::Path;
+
+/// What a set-up is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// `cargo xtask demo`
+    Demo,
+    /// `cargo xtask test`, which includes the peers
+    Test,
+    /// `cargo xtask peers`
+    Peers,
+    /// `cargo xtask bench`
+    Bench,
+}
+
+use Purpose::{Bench, Demo, Peers, Test};
+
+/// How the presence of a package shows.
+enum Sign {
+    Program(&'static str),
+    File(&'static str),
+    /// A module of Debian's own Python.
+    Python(&'static str),
+}
+
+use Sign::{File, Program, Python};
+
+struct Need {
+    sign: Sign,
+    package: &'static str,
+    why: &'static str,
+    purposes: &'static [Purpose],
+}
+
+const NEEDS: &[Need] = &[
+    Need {
+        sign: Program("cc"),
+        package: "gcc",
+        why: "the linker of Rust programs",
+        purposes: &[Demo, Test, Peers, Bench],
+    },
+    Need {
+        sign: File("/usr/include/stdio.h"),
+        package: "libc6-dev",
+        why: "what that linker links",
+        purposes: &[Demo, Test, Peers, Bench],
+    },
+    Need {
+        sign: Program("ip"),
+        package: "iproute2",
+        why: "network namespaces",
+        purposes: &[Demo, Test, Peers, Bench],
+    },
+    Need {
+        sign: Program("unshare"),
+        package: "util-linux",
+        why: "a private network for tests",
+        purposes: &[Test, Peers, Bench],
+    },
+    Need {
+        sign: Program("iperf3"),
+        package: "iperf3",
+        why: "TCP and UDP through the gateways",
+        purposes: &[Test, Peers, Bench],
+    },
+    Need {
+        sign: Program("ping"),
+        package: "iputils-ping",
+        why: "reachability between peers",
+        purposes: &[Test, Peers, Bench],
+    },
+    Need {
+        sign: Program("ethtool"),
+        package: "ethtool",
+        why: "the offloads of the test interfaces",
+        purposes: &[Test, Peers, Bench],
+    },
+    Need {
+        sign: Program("tcpdump"),
+        package: "tcpdump",
+        why: "captures on the wire",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Program("tshark"),
+        package: "tshark",
+        why: "an independent dissector of PROFINET",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Program("qemu-system-x86_64"),
+        package: "qemu-system-x86",
+        why: "a guest with the Linux kernel's MACsec",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Program("objdump"),
+        package: "binutils",
+        why: "the libraries of that guest",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Program("zstd"),
+        package: "zstd",
+        why: "that guest's kernel image",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Program("xz"),
+        package: "xz-utils",
+        why: "that guest's kernel image",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: File("/usr/bin/python3"),
+        package: "python3",
+        why: "scapy and libiec61850's Python package",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Python("ensurepip"),
+        package: "python3-venv",
+        why: "a virtual environment for them",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: Program("openvpn"),
+        package: "openvpn",
+        why: "the peer of the gateway's benchmark",
+        purposes: &[Bench],
+    },
+    Need {
+        sign: Program("openssl"),
+        package: "openssl",
+        why: "certificates for that peer",
+        purposes: &[Bench],
+    },
+];
+
+impl Need {
+    fn missing(&self) -> bool {
+        match self.sign {
+            Program(name) => !has_program(name),
+            File(path) => !Path::new(path).exists(),
+            Python(module) => {
+                program("/usr/bin/python3").args(["-c", &format!("import {module}")]).read(20).is_err()
+            }
+        }
+    }
+}
+
+/// Parses `[--for PURPOSE]` and installs.
+pub(crate) fn main(args: &[String]) -> Result<bool, String> {
+    let purposes = match args {
+        [] => vec![Demo, Test, Bench],
+        [flag, purpose] if flag == "--for" => vec![match purpose.as_str() {
+            "demo" => Demo,
+            "test" => Test,
+            "peers" => Peers,
+            "bench" => Bench,
+            other => return Err(format!("setup --for demo|test|peers|bench, not `{other}`")),
+        }],
+        _ => return Err("setup [--for demo|test|peers|bench]".into()),
+    };
+    for purpose in purposes {
+        ensure(purpose)?;
+    }
+    println!("xtask: everything is there");
+    Ok(true)
+}
+
+/// Installs what `purpose` lacks; does nothing where nothing is missing.
+pub(crate) fn ensure(purpose: Purpose) -> Result<(), String> {
+    let missing: Vec<&Need> = NEEDS.iter().filter(|n| n.purposes.contains(&purpose) && n.missing()).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("This needs Debian packages that are not here:");
+    for need in &missing {
+        println!("  {:16} {}", need.package, need.why);
+    }
+    let packages: Vec<&str> = missing.iter().map(|n| n.package).collect();
+    if !has_program("apt-get") {
+        return Err(format!(
+            "there is no apt-get here; install by this system's own means: {}",
+            packages.join(" ")
+        ));
+    }
+    let by_hand = format!("apt-get install --no-install-recommends {}", packages.join(" "));
+    let sudo: &[&str] = if is_root() {
+        &[]
+    } else if has_program("sudo") {
+        &["sudo"]
+    } else {
+        return Err(format!("neither root nor sudo; ask an administrator for:\n  {by_hand}"));
+    };
+    // A stale index is the usual reason for a failing download, so a second try follows an update.
+    if apt(sudo, &install(&packages)).is_err() {
+        apt(sudo, &["update"])?;
+        apt(sudo, &install(&packages)).map_err(|e| format!("{e}\nby hand: {by_hand}"))?;
+    }
+    let still: Vec<&str> = missing.iter().filter(|n| n.missing()).map(|n| n.package).collect();
+    if still.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("installed, but not found afterwards: {}", still.join(" ")))
+    }
+}
+
+fn install<'a>(packages: &[&'a str]) -> Vec<&'a str> {
+    let mut words = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
+    words.extend(packages);
+    words
+}
+
+fn apt(sudo: &[&str], words: &[&str]) -> Result<(), String> {
+    let all: Vec<&str> =
+        sudo.iter().copied().chain(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]).collect();
+    let mut command = program(all[0]);
+    command.args(&all[1..]).args(words);
+    println!("$ {}", line(&command));
+    // Standard input stays open for sudo's question.
+    let status = command.status().map_err(|e| format!("{}: {e}", line(&command)))?;
+    if status.success() { Ok(()) } else { Err(format!("{}: {status}", line(&command))) }
+}
+
+/// True for the administrator.
+pub(crate) fn is_root() -> bool {
+    program("id").arg("-u").read(5).is_ok_and(|uid| uid.trim() == "0")
+}

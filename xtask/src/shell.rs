@@ -1,0 +1,250 @@
+//! Runs programs: echoed, bounded in time, stopped as a whole group.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The workspace's root.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// Cargo's target directory, honouring `CARGO_TARGET_DIR`.
+pub(crate) fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// The release build of the product's binary.
+pub(crate) fn antedate() -> PathBuf {
+    target().join("release/antedate")
+}
+
+/// A place under the target directory for downloads, caches and results.
+pub(crate) fn cache(name: &str) -> Result<PathBuf, String> {
+    let dir = target().join(name);
+    std::fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    Ok(dir)
+}
+
+/// Builds the product in release; every command that starts it calls this first.
+pub(crate) fn build_release() -> Result<(), String> {
+    cargo().args(["build", "--release", "--package", "antedate"]).bounded(900)
+}
+
+/// The cargo that runs this program.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// A command by name, in the workspace's root.
+pub(crate) fn program(name: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(name);
+    command.current_dir(root());
+    command
+}
+
+/// The command as one would type it.
+pub(crate) fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// True if a program of that name is in `PATH` or in the administrator's directories.
+pub(crate) fn has_program(name: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    path.split(':').chain(["/usr/sbin", "/sbin"]).any(|dir| Path::new(dir).join(name).is_file())
+}
+
+/// What xtask asks of a [`Command`].
+pub(crate) trait Run {
+    /// Runs with output passed through; an error if it fails or is not done after `seconds`.
+    fn bounded(&mut self, seconds: u64) -> Result<(), String>;
+    /// As [`Run::bounded`], and prints the command first.
+    fn echoed(&mut self, seconds: u64) -> Result<(), String>;
+    /// Runs silently and gives standard output; the error carries standard error.
+    fn read(&mut self, seconds: u64) -> Result<String, String>;
+    /// Starts in the background in a process group of its own, output to a file.
+    fn background(&mut self, log: &Path) -> Result<Background, String>;
+}
+
+impl Run for Command {
+    fn bounded(&mut self, seconds: u64) -> Result<(), String> {
+        let said = line(self);
+        let child = self.process_group(0).stdin(Stdio::null()).spawn().map_err(|e| format!("{said}: {e}"))?;
+        let mut group = Group(child);
+        match group.wait(seconds)? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(format!("{said}: {status}")),
+            None => Err(format!("{said}: not done after {seconds} s")),
+        }
+    }
+
+    fn echoed(&mut self, seconds: u64) -> Result<(), String> {
+        println!("$ {}", line(self));
+        self.bounded(seconds)
+    }
+
+    fn read(&mut self, seconds: u64) -> Result<String, String> {
+        let said = line(self);
+        let child = self
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| format!("{said}: {e}"))?;
+        let mut group = Group(child);
+        // Both pipes are drained beside the wait, so that a talkative program cannot block.
+        let out = group.0.stdout.take().map(drain);
+        let err = group.0.stderr.take().map(drain);
+        let status = group.wait(seconds)?;
+        if status.is_none() {
+            group.kill();
+        }
+        let text =
+            |t: Option<std::thread::JoinHandle<String>>| t.and_then(|t| t.join().ok()).unwrap_or_default();
+        let (out, err) = (text(out), text(err));
+        match status {
+            Some(status) if status.success() => Ok(out),
+            Some(status) => Err(format!("{said}: {status}\n{}{}", tail(&out, 15), tail(&err, 15))),
+            None => Err(format!("{said}: not done after {seconds} s\n{}{}", tail(&out, 15), tail(&err, 15))),
+        }
+    }
+
+    fn background(&mut self, log: &Path) -> Result<Background, String> {
+        let said = line(self);
+        let file = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
+        let both = file.try_clone().map_err(|e| e.to_string())?;
+        let child = self
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(both)
+            .spawn()
+            .map_err(|e| format!("{said}: {e}"))?;
+        Ok(Background { group: Group(child), said, log: log.to_path_buf() })
+    }
+}
+
+fn drain(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// The last `n` lines.
+pub(crate) fn tail(text: &str, n: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(n)..].iter().map(|l| format!("  | {l}\n")).collect()
+}
+
+/// Waits until `ready` gives a value; the error says what was waited for.
+pub(crate) fn until<T>(what: &str, seconds: f64, mut ready: impl FnMut() -> Option<T>) -> Result<T, String> {
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    loop {
+        if let Some(value) = ready() {
+            return Ok(value);
+        }
+        if Instant::now() > end {
+            return Err(format!("{what}: not after {seconds} s"));
+        }
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// A child that leads a process group; killed with all of it when dropped.
+struct Group(Child);
+
+impl Group {
+    fn wait(&mut self, seconds: u64) -> Result<Option<ExitStatus>, String> {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut pause = Duration::from_millis(2);
+        loop {
+            if let Some(status) = self.0.try_wait().map_err(|e| e.to_string())? {
+                return Ok(Some(status));
+            }
+            if Instant::now() > end {
+                return Ok(None);
+            }
+            sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(100));
+        }
+    }
+
+    fn signal(&self, signal: &str) {
+        let group = format!("-{}", self.0.id());
+        let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
+    }
+
+    fn kill(&mut self) {
+        if matches!(self.0.try_wait(), Ok(None)) {
+            self.signal("-KILL");
+            let _ = self.0.wait();
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A program in the background; stopped when dropped.
+pub(crate) struct Background {
+    group: Group,
+    said: String,
+    log: PathBuf,
+}
+
+impl Background {
+    /// The process's id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.group.0.id()
+    }
+
+    /// What it printed so far.
+    pub(crate) fn output(&self) -> String {
+        let bytes = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// An error with its last lines if it has ended.
+    pub(crate) fn alive(&mut self) -> Result<(), String> {
+        match self.group.0.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(format!("{} ended: {status}\n{}", self.said, tail(&self.output(), 15))),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// Waits for its own end; an error unless that is a success.
+    pub(crate) fn finish(mut self, seconds: u64) -> Result<String, String> {
+        match self.group.wait(seconds)? {
+            Some(status) if status.success() => Ok(self.output()),
+            Some(status) => Err(format!("{}: {status}\n{}", self.said, tail(&self.output(), 15))),
+            None => Err(format!("{}: not done after {seconds} s\n{}", self.said, tail(&self.output(), 15))),
+        }
+    }
+
+    /// Asks it to end (SIGTERM) and waits; gives its exit status and output.
+    pub(crate) fn stop(mut self, seconds: u64) -> Result<(ExitStatus, String), String> {
+        self.group.signal("-TERM");
+        match self.group.wait(seconds)? {
+            Some(status) => Ok((status, self.output())),
+            None => Err(format!("{}: still there {seconds} s after SIGTERM", self.said)),
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `cargo xtask test`: everything that CI runs.
+
+use crate::licences;
+use crate::nostd;
+use crate::peers::PEERS;
+use crate::report::{Report, StepResult};
+use crate::setup::{self, Purpose};
+use crate::shell::{Run, antedate, build_release, cache, cargo, program};
+use serde_json::Value;
+
+struct Step {
+    name: String,
+    run: Box<dyn FnOnce() -> StepResult>,
+}
+
+/// Parses `[--list] [--only STEP]...` and runs.
+pub(crate) fn main(args: &[String]) -> Result<bool, String> {
+    let mut only = Vec::new();
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--list" => {
+                steps().iter().for_each(|s| println!("{}", s.name));
+                return Ok(true);
+            }
+            "--only" => only.push(words.next().ok_or("--only STEP")?.clone()),
+            other => return Err(format!("test [--list] [--only STEP]..., not `{other}`")),
+        }
+    }
+    Ok(run(&only)?.finish())
+}
+
+/// Runs the steps named, or all.
+pub(crate) fn run(only: &[String]) -> Result<Report, String> {
+    let steps = steps();
+    if let Some(wrong) = only.iter().find(|o| !steps.iter().any(|s| s.name == **o)) {
+        return Err(format!("no step `{wrong}`; `cargo xtask test --list` names them"));
+    }
+    let mut report = Report::default();
+    report.step("set-up", || setup::ensure(Purpose::Test).map(|()| String::new()));
+    for step in steps {
+        if only.is_empty() || only.contains(&step.name) {
+            report.step(&step.name, step.run);
+        }
+    }
+    Ok(report)
+}
+
+fn steps() -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut add =
+        |name: &str, run: Box<dyn FnOnce() -> StepResult>| steps.push(Step { name: name.to_string(), run });
+    add("format", Box::new(|| quiet(cargo().args(["fmt", "--all", "--check"]), 60)));
+    add(
+        "clippy",
+        Box::new(|| {
+            quiet(
+                cargo().args(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
+                600,
+            )
+        }),
+    );
+    add(
+        "docs",
+        Box::new(|| {
+            quiet(
+                cargo()
+                    .args(["doc", "--workspace", "--no-deps", "--locked"])
+                    .env("RUSTDOCFLAGS", "-D warnings"),
+                300,
+            )
+        }),
+    );
+    add("dependencies", Box::new(licences::check));
+    add("tests", Box::new(|| quiet(cargo().args(["test", "--workspace", "--locked"]), 900)));
+    add("each crate alone", Box::new(each_alone));
+    add("no_std", Box::new(nostd::check));
+    add("release build", Box::new(|| build_release().map(|()| String::new())));
+    add("demo macsec", Box::new(|| demo("macsec", &["--secure", "macsec"])));
+    add("demo none", Box::new(|| demo("none", &["--secure", "none"])));
+    add("demo faults", Box::new(|| demo("faults", &["--secure", "macsec", "--faults", "all"])));
+    for peer in &PEERS {
+        add(&format!("peer {}", peer.name), Box::new(|| in_sandbox(peer.name, peer.limit)));
+    }
+    steps
+}
+
+fn quiet(command: &mut std::process::Command, seconds: u64) -> StepResult {
+    command.echoed(seconds).map(|()| String::new())
+}
+
+/// Checks each package without the features that its neighbours switch on in it.
+fn each_alone() -> StepResult {
+    let metadata = cargo().args(["metadata", "--format-version=1", "--no-deps"]).read(60)?;
+    let metadata: Value = serde_json::from_str(&metadata).map_err(|e| format!("cargo metadata: {e}"))?;
+    let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
+    let mut names = Vec::new();
+    for name in packages.iter().filter_map(|p| p["name"].as_str()) {
+        cargo().args(["check", "--quiet", "--locked", "--package", name]).echoed(300)?;
+        names.push(name);
+    }
+    Ok(names.join(", "))
+}
+
+/// The demo in its short form; its JSON verdict stays in the target directory.
+fn demo(name: &str, args: &[&str]) -> StepResult {
+    let json = cache("demo")?.join(format!("{name}.json"));
+    let mut command = program(antedate());
+    command.arg("demo").args(["--cycle-us", "1000", "--seconds", "10"]).args(args).arg("--json").arg(&json);
+    command.echoed(180)?;
+    let text = std::fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
+    let result: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?;
+    let show = |key: &str| result.get(key).map_or(String::new(), |v| format!("{key} {v}"));
+    let facts: Vec<String> =
+        ["bus_errors", "missed", "plaintext_frames_on_wire", "nonce_reuse"].map(show).into();
+    Ok(facts.into_iter().filter(|f| !f.is_empty()).collect::<Vec<_>>().join(", "))
+}
+
+/// A peer in a process of its own: the sandbox begins with one.
+fn in_sandbox(name: &str, limit: u64) -> StepResult {
+    let me = std::env::current_exe().map_err(|e| e.to_string())?;
+    program(me).args(["peers", "--inner", name]).bounded(limit).map(|()| String::new())
+}
