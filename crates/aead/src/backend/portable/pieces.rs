@@ -1,0 +1,58 @@
+//! Byte strings cut into blocks.
+
+/// XORs the beginning of `with` into `data`.
+pub(crate) fn xor(data: &mut [u8], with: &[u8]) {
+    for (byte, other) in data.iter_mut().zip(with) {
+        *byte ^= other;
+    }
+}
+
+/// Reads the pieces as one string, cuts it into blocks, pads the last with zeros, and returns the string's length.
+pub(crate) fn padded(pieces: &[&[u8]], mut take: impl FnMut(&[u8; 16])) -> usize {
+    let mut block = [0; 16];
+    let mut total = 0;
+    for piece in pieces {
+        let mut rest = *piece;
+        let held = total % 16;
+        total += rest.len();
+        if held > 0 {
+            let (now, later) = rest.split_at(rest.len().min(16 - held));
+            block[held..][..now.len()].copy_from_slice(now);
+            if held + now.len() < 16 {
+                continue;
+            }
+            take(&block);
+            rest = later;
+        }
+        let (blocks, tail) = rest.as_chunks::<16>();
+        blocks.iter().for_each(&mut take);
+        block = [0; 16];
+        block[..tail.len()].copy_from_slice(tail);
+    }
+    if total % 16 > 0 {
+        take(&block);
+    }
+    total
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_cut_as_the_whole_is() {
+        let whole: [u8; 70] = core::array::from_fn(|i| i as u8 + 1);
+        for a in 0..=70 {
+            for b in a..=70 {
+                let mut seen = [0; 80];
+                let mut at = 0;
+                let total = padded(&[&whole[..a], &whole[a..b], &[], &whole[b..]], |block| {
+                    seen[at..at + 16].copy_from_slice(block);
+                    at += 16;
+                });
+                assert_eq!((total, at), (70, 80));
+                assert_eq!((&seen[..70], &seen[70..]), (&whole[..], &[0; 10][..]));
+            }
+        }
+    }
+}

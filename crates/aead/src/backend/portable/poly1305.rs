@@ -1,0 +1,139 @@
+//! Poly1305 (RFC 8439 section 2.5) with limbs of 44, 44 and 42 bits.
+//!
+//! The AEAD pads every part to whole blocks (RFC 8439 section 2.8), so each block carries the bit 2^128. A product
+//! of two reduced numbers leaves limbs of at most 44, 45 and 42 bits, and a sum of 64 products fits 128 bits.
+
+use zeroize::Zeroize;
+
+const MASK_44: u64 = (1 << 44) - 1;
+const MASK_42: u64 = (1 << 42) - 1;
+
+/// A number below 2^131 or so, not fully reduced.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Limbs(pub(crate) [u64; 3]);
+
+impl Zeroize for Limbs {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl Limbs {
+    /// The multiplier r, clamped (RFC 8439 section 2.5.1).
+    pub(crate) fn clamped(bytes: &[u8; 16]) -> Self {
+        Self::split(u128::from_le_bytes(*bytes) & 0x0fff_fffc_0fff_fffc_0fff_fffc_0fff_ffff)
+    }
+
+    /// 16 bytes as a number, without the bit 2^128.
+    pub(crate) fn split(n: u128) -> Self {
+        Self([n as u64 & MASK_44, (n >> 44) as u64 & MASK_44, (n >> 88) as u64])
+    }
+
+    /// A whole block: the number with the bit 2^128.
+    pub(crate) fn block(bytes: &[u8; 16]) -> Self {
+        let mut limbs = Self::split(u128::from_le_bytes(*bytes));
+        limbs.0[2] |= 1 << 40;
+        limbs
+    }
+
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        Self(core::array::from_fn(|i| self.0[i] + other.0[i]))
+    }
+
+    pub(crate) fn times(&self, r: &Self) -> Self {
+        let mut sum = Sum::default();
+        sum.add(self, r);
+        sum.value()
+    }
+}
+
+/// An unreduced sum of products.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sum([u128; 3]);
+
+impl Sum {
+    /// Adds `h r`. 2^132 is 20 modulo 2^130 - 5, which folds the upper limbs' products down.
+    pub(crate) fn add(&mut self, h: &Limbs, r: &Limbs) {
+        let times = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        let ([h0, h1, h2], [r0, r1, r2]) = (h.0, r.0);
+        let (s1, s2) = (20 * r1, 20 * r2);
+        self.0[0] += times(h0, r0) + times(h1, s2) + times(h2, s1);
+        self.0[1] += times(h0, r1) + times(h1, r0) + times(h2, s2);
+        self.0[2] += times(h0, r2) + times(h1, r1) + times(h2, r0);
+    }
+
+    pub(crate) fn value(&self) -> Limbs {
+        let [d0, d1, d2] = self.0;
+        let d1 = d1 + (d0 >> 44);
+        let d2 = d2 + (d1 >> 44);
+        let h0 = u128::from(d0 as u64 & MASK_44) + (d2 >> 42) * 5;
+        Limbs([h0 as u64 & MASK_44, (d1 as u64 & MASK_44) + (h0 >> 44) as u64, d2 as u64 & MASK_42])
+    }
+}
+
+/// The tag: the sum fully reduced modulo 2^130 - 5, plus s modulo 2^128.
+pub(crate) fn finish(h: &Limbs, s: &[u8; 16]) -> [u8; 16] {
+    let [mut h0, mut h1, mut h2] = h.0;
+    for _ in 0..2 {
+        h1 += h0 >> 44;
+        h0 &= MASK_44;
+        h2 += h1 >> 44;
+        h1 &= MASK_44;
+        h0 += (h2 >> 42) * 5;
+        h2 &= MASK_42;
+    }
+    h1 += h0 >> 44;
+    h0 &= MASK_44;
+    // h - p = h + 5 - 2^130; a set sign bit means that h was below p already.
+    let g0 = h0 + 5;
+    let g1 = h1 + (g0 >> 44);
+    let g2 = (h2 + (g1 >> 44)).wrapping_sub(1 << 42);
+    let keep = 0u64.wrapping_sub(g2 >> 63);
+    let pick = |h: u64, g: u64| (h & keep) | (g & !keep);
+    let number = u128::from(pick(h0, g0) & MASK_44)
+        .wrapping_add(u128::from(pick(h1, g1) & MASK_44) << 44)
+        .wrapping_add(u128::from(pick(h2, g2)) << 88);
+    number.wrapping_add(u128::from_le_bytes(*s)).to_le_bytes()
+}
+
+/// A running Poly1305 over whole blocks.
+pub(crate) struct Poly1305 {
+    r: Limbs,
+    sum: Limbs,
+}
+
+impl Drop for Poly1305 {
+    fn drop(&mut self) {
+        self.r.zeroize();
+        self.sum.zeroize();
+    }
+}
+
+impl Poly1305 {
+    pub(crate) fn new(r: &Limbs) -> Self {
+        Self { r: *r, sum: Limbs::default() }
+    }
+
+    pub(crate) fn block(&mut self, block: &[u8; 16]) {
+        self.sum = self.sum.plus(&Limbs::block(block)).times(&self.r);
+    }
+
+    pub(crate) fn value(&self) -> Limbs {
+        self.sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_around_the_prime_are_reduced_fully() {
+        let p = Limbs([MASK_44 - 4, MASK_44, MASK_42]);
+        let above = Limbs([MASK_44, MASK_44, MASK_42]);
+        let below = Limbs([MASK_44 - 5, MASK_44, MASK_42]);
+        assert_eq!(finish(&p, &[0; 16]), [0; 16]);
+        assert_eq!(u128::from_le_bytes(finish(&above, &[0; 16])), 4);
+        assert_eq!(u128::from_le_bytes(finish(&below, &[0; 16])), u128::MAX - 5);
+    }
+}

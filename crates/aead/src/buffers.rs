@@ -1,0 +1,48 @@
+//! Where a packet's payload comes from and goes to: two slices of one length, or one that is changed in place.
+
+/// Source and destination of equal length.
+pub enum Buffers<'a> {
+    Apart(&'a [u8], &'a mut [u8]),
+    InPlace(&'a mut [u8]),
+}
+
+impl<'a> Buffers<'a> {
+    /// Two slices; panics if their lengths differ.
+    pub(crate) fn apart(src: &'a [u8], dst: &'a mut [u8]) -> Self {
+        assert_eq!(src.len(), dst.len(), "source and destination must have the same length");
+        Self::Apart(src, dst)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Apart(src, _) => src.len(),
+            Self::InPlace(buffer) => buffer.len(),
+        }
+    }
+
+    pub(crate) fn reborrow(&mut self) -> Buffers<'_> {
+        match self {
+            Self::Apart(src, dst) => Buffers::Apart(src, dst),
+            Self::InPlace(buffer) => Buffers::InPlace(buffer),
+        }
+    }
+
+    /// Copies the source over, so that only the destination remains to work on.
+    pub(crate) fn into_in_place(self) -> &'a mut [u8] {
+        match self {
+            Self::Apart(src, dst) => {
+                dst.copy_from_slice(src);
+                dst
+            }
+            Self::InPlace(buffer) => buffer,
+        }
+    }
+
+    /// The destination.
+    pub(crate) fn into_destination(self) -> &'a mut [u8] {
+        match self {
+            Self::Apart(_, dst) => dst,
+            Self::InPlace(buffer) => buffer,
+        }
+    }
+}

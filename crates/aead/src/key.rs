@@ -1,0 +1,113 @@
+//! An expanded key, and the ordinary way to seal and open with it.
+
+use crate::{Backend, Nonce, Suite, Tag, Unauthentic, buffers::Buffers, engine::wipe, tag};
+use core::fmt;
+
+/// A key of suite `S`, expanded for this CPU. It is wiped when dropped and shows nothing of itself in `Debug`.
+///
+/// A key is some kilobytes long. Moving it leaves the bytes behind where it was, as every move in Rust does, so make
+/// it where it stays, or box it.
+pub struct Key<S: Suite> {
+    pub(crate) inner: S::Key,
+}
+
+/// The bytes given as a key have the wrong length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidKeyLength {
+    /// The suite's name.
+    pub suite: &'static str,
+    /// The bytes that the suite's key has.
+    pub expected: usize,
+    /// The bytes that were given.
+    pub given: usize,
+}
+
+impl fmt::Display for InvalidKeyLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { suite, expected, given } = self;
+        write!(f, "a key of {suite} has {expected} bytes, not {given}")
+    }
+}
+
+impl core::error::Error for InvalidKeyLength {}
+
+impl<S: Suite> Key<S> {
+    /// Expands a key for the best backend of this CPU.
+    pub fn new(bytes: &[u8]) -> Result<Self, InvalidKeyLength> {
+        Self::with_backend(bytes, Backend::detect())
+    }
+
+    /// Expands a key for a given backend, so that a test can compare them.
+    #[doc(hidden)]
+    pub fn with_backend(bytes: &[u8], backend: Backend) -> Result<Self, InvalidKeyLength> {
+        if bytes.len() != S::KEY_LEN {
+            return Err(InvalidKeyLength { suite: S::NAME, expected: S::KEY_LEN, given: bytes.len() });
+        }
+        Ok(Self { inner: S::expand(bytes, backend.min(Backend::detect())) })
+    }
+
+    /// Encrypts `src` into `dst` and authenticates it together with `aad`.
+    ///
+    /// # Panics
+    /// If `src` and `dst` differ in length.
+    pub fn seal(&self, nonce: Nonce, aad: &[u8], src: &[u8], dst: &mut [u8]) -> Tag {
+        Tag(S::seal(&self.inner, &nonce.0, aad, Buffers::apart(src, dst)))
+    }
+
+    /// As [`seal`](Self::seal), in the buffer where the plaintext is.
+    pub fn seal_in_place(&self, nonce: Nonce, aad: &[u8], buffer: &mut [u8]) -> Tag {
+        Tag(S::seal(&self.inner, &nonce.0, aad, Buffers::InPlace(buffer)))
+    }
+
+    /// Decrypts `src` into `dst` if the packet is authentic; otherwise `dst` is zeroed.
+    ///
+    /// # Panics
+    /// If `src` and `dst` differ in length.
+    pub fn open(
+        &self,
+        nonce: [u8; 12],
+        aad: &[u8],
+        src: &[u8],
+        dst: &mut [u8],
+        tag: &[u8; 16],
+    ) -> Result<(), Unauthentic> {
+        self.open_buffers(&nonce, aad, Buffers::apart(src, dst), tag)
+    }
+
+    /// As [`open`](Self::open), in the buffer where the ciphertext is.
+    pub fn open_in_place(
+        &self,
+        nonce: [u8; 12],
+        aad: &[u8],
+        buffer: &mut [u8],
+        tag: &[u8; 16],
+    ) -> Result<(), Unauthentic> {
+        self.open_buffers(&nonce, aad, Buffers::InPlace(buffer), tag)
+    }
+
+    pub(crate) fn open_buffers(
+        &self,
+        nonce: &[u8; 12],
+        aad: &[u8],
+        mut buffers: Buffers<'_>,
+        tag: &[u8; 16],
+    ) -> Result<(), Unauthentic> {
+        let expected = S::open(&self.inner, nonce, aad, buffers.reborrow());
+        verdict(&expected, tag, buffers)
+    }
+}
+
+/// Compares the tags, and takes the plaintext back if they differ.
+pub(crate) fn verdict(
+    expected: &[u8; 16],
+    received: &[u8; 16],
+    buffers: Buffers<'_>,
+) -> Result<(), Unauthentic> {
+    tag::check(expected, received).inspect_err(|_| wipe(buffers.into_destination()))
+}
+
+impl<S: Suite> fmt::Debug for Key<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({}, ..)", S::NAME)
+    }
+}

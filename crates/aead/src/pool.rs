@@ -1,0 +1,231 @@
+//! Rings of slots, for the next packets of a sequence and for the next ones to come.
+
+use crate::{
+    Key, Nonce, NonceSequence, Opener, Prepared, Sealer, Slot, Suite, Unauthentic, buffers::Buffers, tag,
+};
+use core::{array, fmt};
+
+/// A [`Sealer`] with a ring of `SLOTS` slots, in which the next packets of the sequence are prepared in order.
+pub struct SealPool<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> {
+    sealer: Sealer<S, N>,
+    slots: [Slot<S, CAP>; SLOTS],
+    /// The slot of the next packet.
+    head: usize,
+    /// Slots from `head` on that have a nonce.
+    named: usize,
+    /// Slots from `head` on that are fully prepared.
+    prepared: usize,
+}
+
+impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> SealPool<S, N, SLOTS, CAP> {
+    /// A pool in which nothing is prepared yet.
+    pub fn new(key: Key<S>, sequence: N) -> Self {
+        const { assert!(SLOTS > 0, "a pool has a slot at least") };
+        Self {
+            sealer: Sealer::new(key, sequence),
+            slots: array::from_fn(|_| Slot::new()),
+            head: 0,
+            named: 0,
+            prepared: 0,
+        }
+    }
+
+    /// Does at most `budget` units of preparation (of about 64 bytes of cipherstream each) and returns the units
+    /// done. Less than `budget` means that nothing is left to do.
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        let mut left = budget;
+        while left > 0 && self.prepared < SLOTS {
+            let slot = &mut self.slots[Self::turn(self.head + self.prepared)];
+            if self.prepared == self.named {
+                let Ok((number, nonce)) = self.sealer.sequence.next() else { break };
+                slot.name(number, nonce);
+                self.named += 1;
+            }
+            left -= slot.step(&self.sealer.key, left);
+            if slot.is_ready() {
+                self.prepared += 1;
+            }
+        }
+        budget - left
+    }
+
+    /// The next packet of the sequence, prepared as far as [`idle`](Self::idle) got.
+    #[inline]
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Prepared<'_, S, CAP>, N::Error> {
+        let slot = &mut self.slots[self.head];
+        if self.named == 0 {
+            let (number, nonce) = self.sealer.sequence.next()?;
+            slot.name(number, nonce);
+            self.named = 1;
+        }
+        // The ring moves on before the handle is given: even if it is forgotten, its slot is only ever renamed.
+        self.head = Self::turn(self.head + 1);
+        self.named -= 1;
+        self.prepared = self.prepared.saturating_sub(1);
+        Ok(Prepared::new(&self.sealer.key, slot))
+    }
+
+    /// Slots that are fully prepared.
+    pub const fn prepared(&self) -> usize {
+        self.prepared
+    }
+
+    /// The sequence. It is ahead of the packets by the nonces that lie in slots.
+    pub const fn sequence(&self) -> &N {
+        self.sealer.sequence()
+    }
+
+    /// The sequence, to raise a limit for example.
+    pub const fn sequence_mut(&mut self) -> &mut N {
+        self.sealer.sequence_mut()
+    }
+
+    const fn turn(index: usize) -> usize {
+        if index < SLOTS { index } else { index - SLOTS }
+    }
+}
+
+impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> fmt::Debug
+    for SealPool<S, N, SLOTS, CAP>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SealPool({}, {} of {SLOTS} prepared)", S::NAME, self.prepared)
+    }
+}
+
+/// An [`Opener`] with a ring of `SLOTS` slots, in which the next packet numbers are prepared.
+///
+/// Packet `number` has its slot at `number % SLOTS` while it is among the `SLOTS` numbers expected next.
+pub struct OpenPool<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> {
+    opener: Opener<S, F>,
+    slots: [Slot<S, CAP>; SLOTS],
+    /// The lowest number that is expected.
+    expected: u64,
+    /// All numbers expected below this one are fully prepared, or were opened.
+    prepared: u64,
+}
+
+impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> OpenPool<S, F, SLOTS, CAP> {
+    /// A pool that expects packet 0 and has nothing prepared.
+    pub fn new(key: Key<S>, nonce_of: F) -> Self {
+        const { assert!(SLOTS > 0, "a pool has a slot at least") };
+        Self {
+            opener: Opener::new(key, nonce_of),
+            slots: array::from_fn(|_| Slot::new()),
+            expected: 0,
+            prepared: 0,
+        }
+    }
+
+    /// Makes `number` the next packet expected. What was prepared for older ones is wiped.
+    pub fn expect_from(&mut self, number: u64) {
+        if number < self.expected {
+            // Backwards, as after a new key agreement: the slots belong to other numbers now.
+            self.slots.iter_mut().for_each(Slot::wipe);
+            self.prepared = number;
+        } else {
+            let passed = (number - self.expected).min(SLOTS as u64);
+            for old in self.expected..self.expected + passed {
+                self.slots[Self::place(old)].wipe();
+            }
+            self.prepared = self.prepared.max(number);
+        }
+        self.expected = number;
+    }
+
+    /// Does at most `budget` units of preparation (of about 64 bytes of cipherstream each) and returns the units
+    /// done. Less than `budget` means that nothing is left to do.
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        let mut left = budget;
+        let end = self.expected.saturating_add(SLOTS as u64);
+        while left > 0 && self.prepared < end {
+            let slot = &mut self.slots[Self::place(self.prepared)];
+            if slot.is_empty() {
+                let nonce = (self.opener.nonce_of)(self.prepared);
+                slot.name(self.prepared, Nonce::assume_unique(nonce));
+            }
+            left -= slot.step(&self.opener.key, left);
+            if slot.is_ready() {
+                self.prepared += 1;
+            }
+        }
+        budget - left
+    }
+
+    /// Decrypts packet `number` from `src` into `dst` if it is authentic; otherwise `dst` is zeroed, and what was
+    /// prepared stays for the genuine packet. A number that was not prepared is opened the ordinary way.
+    ///
+    /// # Panics
+    /// If `src` and `dst` differ in length.
+    #[inline]
+    pub fn open(
+        &mut self,
+        number: u64,
+        aad: &[u8],
+        src: &[u8],
+        dst: &mut [u8],
+        tag: &[u8; 16],
+    ) -> Result<(), Unauthentic> {
+        self.open_buffers(number, aad, Buffers::apart(src, dst), tag)
+    }
+
+    /// As [`open`](Self::open), in the buffer where the ciphertext is.
+    #[inline]
+    pub fn open_in_place(
+        &mut self,
+        number: u64,
+        aad: &[u8],
+        buffer: &mut [u8],
+        tag: &[u8; 16],
+    ) -> Result<(), Unauthentic> {
+        self.open_buffers(number, aad, Buffers::InPlace(buffer), tag)
+    }
+
+    /// Verifies packet `number` whose data is not encrypted, given in pieces that are read as one.
+    pub fn verify(&mut self, number: u64, aad: &[&[u8]], tag: &[u8; 16]) -> Result<(), Unauthentic> {
+        let key = &self.opener.key;
+        let slot = &mut self.slots[Self::place(number)];
+        if slot.number() == number && !slot.is_empty() {
+            tag::check(&slot.authenticate(key, aad), tag)?;
+            slot.wipe();
+            return Ok(());
+        }
+        let mut once = zeroize::Zeroizing::new(S::OneTime::default());
+        S::prepare_once(&key.inner, &(self.opener.nonce_of)(number), &mut once);
+        tag::check(&S::authenticate(&key.inner, &once, aad), tag)
+    }
+
+    /// Slots that are fully prepared.
+    pub fn prepared(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.is_ready()).count()
+    }
+
+    #[inline]
+    fn open_buffers(
+        &mut self,
+        number: u64,
+        aad: &[u8],
+        buffers: Buffers<'_>,
+        tag: &[u8; 16],
+    ) -> Result<(), Unauthentic> {
+        let slot = &mut self.slots[Self::place(number)];
+        if slot.number() == number && !slot.is_empty() {
+            slot.open(&self.opener.key, aad, buffers, tag)
+        } else {
+            self.opener.key.open_buffers(&(self.opener.nonce_of)(number), aad, buffers, tag)
+        }
+    }
+
+    const fn place(number: u64) -> usize {
+        (number % SLOTS as u64) as usize
+    }
+}
+
+impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> fmt::Debug
+    for OpenPool<S, F, SLOTS, CAP>
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "OpenPool({}, {} of {SLOTS} prepared)", S::NAME, self.prepared())
+    }
+}

@@ -1,0 +1,167 @@
+//! The memory in which a packet is prepared.
+
+use crate::{
+    Key, Nonce, Suite, Unauthentic,
+    buffers::Buffers,
+    engine::{UNIT, wipe},
+    key::verdict,
+};
+use core::fmt;
+use zeroize::Zeroize;
+
+/// Memory for one prepared packet: the cipherstream of up to `CAP` payload bytes and what the tag needs.
+///
+/// `CAP` is a multiple of 64. A slot is empty until a [`Sealer`](crate::Sealer) or an [`Opener`](crate::Opener)
+/// prepares a packet in it, stays where the caller put it, and is wiped when the packet is sealed, opened, replaced
+/// or dropped.
+#[repr(C, align(64))]
+pub struct Slot<S: Suite, const CAP: usize> {
+    stream: [u8; CAP],
+    once: S::OneTime,
+    nonce: [u8; 12],
+    number: u64,
+    /// Bytes of `stream` that are prepared.
+    ready: usize,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// No nonce is here, and nothing secret either.
+    Empty,
+    /// A nonce is here, and no work was done for it.
+    Named,
+    /// `once` is ready, and as much of the stream as `ready` says.
+    Begun,
+}
+
+impl<S: Suite, const CAP: usize> Slot<S, CAP> {
+    /// An empty slot.
+    pub fn new() -> Self {
+        const { assert!(CAP.is_multiple_of(UNIT), "the capacity of a slot is a multiple of 64") };
+        Self {
+            stream: [0; CAP],
+            once: S::OneTime::default(),
+            nonce: [0; 12],
+            number: 0,
+            ready: 0,
+            stage: Stage::Empty,
+        }
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.stage == Stage::Empty
+    }
+
+    /// Whether there is no more to prepare.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.stage == Stage::Begun && self.ready == CAP
+    }
+
+    /// Bytes of payload that the preparation covers so far.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready
+    }
+
+    /// Gives the slot a packet to prepare, in place of what it had.
+    pub(crate) fn name(&mut self, number: u64, nonce: Nonce) {
+        self.wipe();
+        self.number = number;
+        self.nonce = nonce.0;
+        self.stage = Stage::Named;
+    }
+
+    /// Does up to `budget` units of work and returns the units done.
+    pub(crate) fn step(&mut self, key: &Key<S>, budget: u32) -> u32 {
+        let mut left = budget;
+        if left > 0 && self.stage == Stage::Named {
+            S::prepare_once(&key.inner, &self.nonce, &mut self.once);
+            self.stage = Stage::Begun;
+            left -= 1;
+        }
+        if left > 0 && self.stage == Stage::Begun && self.ready < CAP {
+            let units = (left as usize).min((CAP - self.ready) / UNIT);
+            let out = &mut self.stream[self.ready..][..units * UNIT];
+            S::prepare_stream(&key.inner, &self.nonce, self.ready / UNIT, out);
+            self.ready += units * UNIT;
+            left -= units as u32;
+        }
+        budget - left
+    }
+
+    /// Encrypts, and leaves the slot empty.
+    #[inline]
+    pub(crate) fn seal(&mut self, key: &Key<S>, aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        if self.stage == Stage::Begun && buffers.len() <= self.ready {
+            let stream = &mut self.stream[..self.ready];
+            let tag = S::seal_prepared(&key.inner, &self.once, stream, aad, buffers);
+            self.ready = 0;
+            tag
+        } else {
+            S::seal(&key.inner, &self.nonce, aad, buffers)
+        }
+    }
+
+    /// Decrypts; the slot is emptied if the packet is authentic and stays as it is if not.
+    #[inline]
+    pub(crate) fn open(
+        &mut self,
+        key: &Key<S>,
+        aad: &[u8],
+        mut buffers: Buffers<'_>,
+        tag: &[u8; 16],
+    ) -> Result<(), Unauthentic> {
+        if self.stage == Stage::Begun && buffers.len() <= self.ready {
+            let stream = &self.stream[..self.ready];
+            let expected = S::open_prepared(&key.inner, &self.once, stream, aad, buffers.reborrow());
+            verdict(&expected, tag, buffers)?;
+        } else {
+            key.open_buffers(&self.nonce, aad, buffers, tag)?;
+        }
+        S::wipe(&key.inner, &mut self.stream[..self.ready]);
+        self.ready = 0;
+        self.wipe();
+        Ok(())
+    }
+
+    /// The tag of a packet without payload. The preparation stays.
+    pub(crate) fn authenticate(&mut self, key: &Key<S>, aad: &[&[u8]]) -> [u8; 16] {
+        self.step(key, u32::from(self.stage == Stage::Named));
+        S::authenticate(&key.inner, &self.once, aad)
+    }
+
+    /// Forgets the packet and all that was prepared for it.
+    #[inline]
+    pub(crate) fn wipe(&mut self) {
+        if self.ready > 0 {
+            wipe(&mut self.stream[..self.ready]);
+            self.ready = 0;
+        }
+        if self.stage != Stage::Empty {
+            self.once.zeroize();
+            self.stage = Stage::Empty;
+        }
+    }
+}
+
+impl<S: Suite, const CAP: usize> Default for Slot<S, CAP> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Suite, const CAP: usize> Drop for Slot<S, CAP> {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}
+
+impl<S: Suite, const CAP: usize> fmt::Debug for Slot<S, CAP> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Slot({}, {} of {CAP} bytes prepared)", S::NAME, self.ready)
+    }
+}
