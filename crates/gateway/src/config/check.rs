@@ -1,0 +1,272 @@
+//! Does a configuration fit the machine, the key file and the state directory? Everything that does not is said at once.
+
+use std::io;
+use std::path::Path;
+
+use crate::cipher_suite::CipherSuite;
+use antedate_wire::{EthernetAddress, Sci};
+
+use super::machine::{Interface, Machine};
+use super::read::{self, Draft};
+use super::{Config, Identity, InterfaceName, Macsec, Protection, SciMode, Threads};
+use crate::fault::{Fault, Faults, explain, suggest};
+use crate::keys::{KeyFile, Member};
+use crate::state;
+
+/// Octets that MACsec adds to the payload of a frame: the rest of the SecTAG, the original EtherType and the ICV
+/// (IEEE 802.1AE-2018, 9.1), without the SCI.
+const OVERHEAD: usize = 6 + 2 + 16;
+/// Octets of an SCI.
+const SCI: usize = 8;
+/// The longest tag in front of a payload that an interface's MTU does not count.
+const VLAN_TAG: usize = 4;
+
+/// A configuration that fits the machine: what the daemon starts from.
+#[derive(Debug)]
+pub struct Checked {
+    /// The configuration.
+    pub config: Config,
+    /// The field's interface.
+    pub field: Interface,
+    /// The uplink's interface.
+    pub uplink: Interface,
+    /// The keys, where there are any.
+    pub protection: Keyed,
+    /// What is legal and still deserves a word.
+    pub warnings: Vec<Fault>,
+}
+
+impl Checked {
+    /// The longest payload that the uplink carries: the configured one, otherwise that of the interface.
+    #[must_use]
+    pub fn uplink_mtu(&self) -> usize {
+        self.config.uplink.mtu.map_or(self.uplink.mtu, usize::from)
+    }
+}
+
+/// How frames are protected, with the keys read.
+#[derive(Debug)]
+pub enum Keyed {
+    /// IEEE 802.1AE with static keys.
+    Macsec {
+        /// What the file says.
+        macsec: Macsec,
+        /// The keys and all members.
+        keys: KeyFile,
+        /// This gateway's own SCI, which is among the members.
+        own: Sci,
+    },
+    /// Not at all.
+    Plain,
+}
+
+/// Reads the configuration and holds it against the machine, the key file and the state directory. Changes nothing.
+///
+/// # Errors
+/// Every fault at once.
+pub fn check(file: &Path, machine: &dyn Machine) -> Result<Checked, Faults> {
+    look(file, machine, true)
+}
+
+/// As [`check`], for a state directory that is still to be made.
+///
+/// # Errors
+/// Every fault but those of the state directory.
+pub fn check_without_state(file: &Path, machine: &dyn Machine) -> Result<Checked, Faults> {
+    look(file, machine, false)
+}
+
+fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked, Faults> {
+    let text = read::text(file)?;
+    let (draft, mut faults) = read::read(file, &text);
+
+    let name = |port: Option<&InterfaceName>| port.map(|name| name.as_str().to_owned());
+    let field = name(draft.field.as_ref().map(|port| &port.interface));
+    let uplink = name(draft.uplink.as_ref().map(|port| &port.interface));
+    let field = field.and_then(|name| port(&draft, "field.interface", &name, machine, &mut faults));
+    let uplink = uplink.and_then(|name| port(&draft, "uplink.interface", &name, machine, &mut faults));
+    if let (Some(port), Some(mtu)) = (&uplink, draft.uplink.as_ref().and_then(|port| port.mtu))
+        && usize::from(mtu) > port.mtu
+    {
+        let what = format!("{mtu} is more than the {} that {} carries", port.mtu, port.name);
+        let remedy = format!("ip link set dev {} mtu {mtu}, or remove the line", port.name);
+        faults.push(draft.lines.fault(file, "uplink.mtu", what, remedy));
+    }
+    cpus(&draft, machine, &mut faults);
+    let protection = match &draft.protection {
+        Some(Protection::Macsec(macsec)) => keyed(&draft, macsec, uplink.as_ref(), machine, &mut faults),
+        Some(Protection::Plain) => Some(Keyed::Plain),
+        None => None,
+    };
+    if with_state
+        && let (Some(Protection::Macsec(_)), Some(state)) = (&draft.protection, &draft.state)
+        && let Err(error) = state::inspect(&state.directory)
+    {
+        faults.push(error.into_fault(draft.lines.fault(file, "state.directory", "", "")));
+    }
+    if !machine.may_open_packet_sockets() {
+        faults.push(permission(file));
+    }
+    match (draft.finish(), field, uplink, protection) {
+        (Some(config), Some(field), Some(uplink), Some(protection)) if faults.is_empty() => {
+            let mut checked = Checked { warnings: config.warnings(), config, field, uplink, protection };
+            let short = short_uplink(&checked);
+            checked.warnings.extend(short);
+            Ok(checked)
+        }
+        _ => Err(Faults::new(faults)),
+    }
+}
+
+fn port(
+    draft: &Draft,
+    key: &'static str,
+    name: &str,
+    machine: &dyn Machine,
+    faults: &mut Vec<Fault>,
+) -> Option<Interface> {
+    let error = match machine.interface(name) {
+        Ok(interface) => return Some(interface),
+        Err(error) => error,
+    };
+    let (what, remedy) = match error.kind() {
+        io::ErrorKind::NotFound => {
+            let mut here = machine.interfaces();
+            here.retain(|name| name != "lo");
+            let remedy = if here.is_empty() {
+                "this network namespace has no interface but lo; see `ip link`".to_owned()
+            } else {
+                suggest(name, here.iter().map(String::as_str))
+            };
+            (format!("there is no interface \"{name}\" here"), remedy)
+        }
+        io::ErrorKind::Unsupported => (
+            format!("\"{name}\" is no Ethernet interface"),
+            "name one that `ip link` shows with link/ether".to_owned(),
+        ),
+        _ => (format!("cannot ask for \"{name}\": {}", explain(&error)), "see `ip link show`".to_owned()),
+    };
+    faults.push(draft.lines.fault(&draft.file, key, what, remedy));
+    None
+}
+
+fn cpus(draft: &Draft, machine: &dyn Machine, faults: &mut Vec<Fault>) {
+    let here = machine.cpus();
+    let wanted = match draft.run.as_ref().map(|run| run.threads) {
+        Some(Threads::One(cpu)) => vec![cpu],
+        Some(Threads::Two(cpus)) => cpus.to_vec(),
+        None => Vec::new(),
+    };
+    for cpu in wanted.into_iter().flatten().filter(|cpu| !here.contains(cpu)) {
+        let known = here.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let what = format!("CPU {cpu} is not there, or not allowed to this process");
+        faults.push(draft.lines.fault(&draft.file, "run.cpus", what, format!("choose of: {known}")));
+    }
+}
+
+fn keyed(
+    draft: &Draft,
+    macsec: &Macsec,
+    uplink: Option<&Interface>,
+    machine: &dyn Machine,
+    faults: &mut Vec<Fault>,
+) -> Option<Keyed> {
+    let keys = match KeyFile::load(&macsec.key_file, machine.user()) {
+        Ok(keys) => keys,
+        Err(found) => {
+            faults.extend(found);
+            return None;
+        }
+    };
+    let mut fault =
+        |key, what: String, remedy: String| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
+    if let Some(cipher) = macsec.cipher.filter(|cipher| *cipher != keys.suite) {
+        let file = macsec.key_file.display();
+        fault(
+            "macsec.cipher",
+            format!("\"{}\", but the keys of {file} are for {}", cipher.name(), keys.suite.name()),
+            format!("remove the line, or make keys with `antedate keygen macsec --suite {}`", cipher.name()),
+        );
+    }
+    if macsec.sci_mode == SciMode::PointToPoint && keys.members.len() > 2 {
+        fault(
+            "macsec.include_sci",
+            format!(
+                "without an SCI in the frame there can be one peer only, and the key file has {} members",
+                keys.members.len()
+            ),
+            "remove the line".to_owned(),
+        );
+    }
+    let (own, key) = match macsec.identity {
+        Identity::Explicit(sci) => (sci, "macsec.sci"),
+        Identity::OfUplink { port } => (Sci::new(EthernetAddress(uplink?.address), port), "macsec.port"),
+    };
+    if macsec.sci_mode == SciMode::EndStation && own.port() != Sci::PORT_END_STATION {
+        fault(
+            "macsec.end_station",
+            format!("an end station's port number is 1, and this gateway's SCI is {own}"),
+            "remove the line, or use the SCI of port 1".to_owned(),
+        );
+    }
+    if keys.member(own).is_none() {
+        let members: Vec<String> = keys.members.iter().map(describe).collect();
+        fault(
+            key,
+            format!("this gateway's SCI {own} is not among the members of {}", macsec.key_file.display()),
+            format!("set sci to the member that this gateway is: {}", members.join(", ")),
+        );
+        return None;
+    }
+    Some(Keyed::Macsec { macsec: macsec.clone(), keys, own })
+}
+
+fn describe(member: &Member) -> String {
+    format!("\"{}\" ({})", member.sci, member.name)
+}
+
+fn permission(file: &Path) -> Fault {
+    let program =
+        std::env::current_exe().map_or_else(|_| "antedate".to_owned(), |path| path.display().to_string());
+    Fault::of_file(
+        file,
+        "this process may not open packet sockets (CAP_NET_RAW)",
+        format!(
+            "run it with sudo, or give the program the right: sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep {program}"
+        ),
+    )
+}
+
+/// Full frames of the field that would not fit the uplink.
+fn short_uplink(checked: &Checked) -> Option<Fault> {
+    let Keyed::Macsec { macsec, .. } = &checked.protection else { return None };
+    let overhead = OVERHEAD + if macsec.sci_mode == SciMode::Explicit { SCI } else { 0 };
+    let needed = checked.field.mtu + overhead + VLAN_TAG;
+    let carried = checked.uplink_mtu();
+    if carried >= needed {
+        return None;
+    }
+    let uplink = &checked.uplink.name;
+    let config = &checked.config;
+    let key = if config.uplink.mtu.is_some() { "uplink.mtu" } else { "uplink.interface" };
+    Some(config.lines.fault(
+        &config.file,
+        key,
+        format!(
+            "carries {carried} octets: payloads of the field over {} octets will be refused",
+            carried.saturating_sub(overhead + VLAN_TAG)
+        ),
+        format!("ip link set dev {uplink} mtu {needed} (and all of the path), or a smaller MTU on the field's side"),
+    ))
+}
+
+impl Keyed {
+    /// The cipher suite, where there is one.
+    #[must_use]
+    pub fn suite(&self) -> Option<CipherSuite> {
+        match self {
+            Self::Macsec { keys, .. } => Some(keys.suite),
+            Self::Plain => None,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What a configuration is held against: interfaces, rights and CPUs of this machine, and a stand-in in tests.
+
+use std::fs;
+use std::io;
+
+pub use crate::sys::interface::Interface;
+
+/// `CAP_NET_RAW` (`capabilities(7)`): raw and packet sockets.
+const CAP_NET_RAW: u32 = 13;
+
+/// The machine, as far as a configuration needs it.
+pub trait Machine {
+    /// Looks an interface up.
+    ///
+    /// # Errors
+    /// `NotFound` when there is none, `Unsupported` when it is no Ethernet interface.
+    fn interface(&self, name: &str) -> io::Result<Interface>;
+    /// The names of all interfaces in this network namespace.
+    fn interfaces(&self) -> Vec<String>;
+    /// The effective user of this process.
+    fn user(&self) -> u32;
+    /// Whether this process may open packet sockets.
+    fn may_open_packet_sockets(&self) -> bool;
+    /// The CPUs that this process may run on.
+    fn cpus(&self) -> Vec<usize>;
+}
+
+/// The machine that this process runs on.
+#[derive(Debug, Clone, Copy)]
+pub struct ThisMachine;
+
+impl Machine for ThisMachine {
+    fn interface(&self, name: &str) -> io::Result<Interface> {
+        Interface::find(name)
+    }
+
+    fn interfaces(&self) -> Vec<String> {
+        // Not /sys: it shows the network namespace that it was mounted in.
+        let table = fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
+        table.lines().skip(2).filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned())).collect()
+    }
+
+    fn user(&self) -> u32 {
+        // Uid: real, effective, saved, file system.
+        status("Uid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()).unwrap_or(u32::MAX)
+    }
+
+    fn may_open_packet_sockets(&self) -> bool {
+        let effective = status("CapEff").and_then(|set| u64::from_str_radix(&set, 16).ok());
+        effective.is_some_and(|set| set >> CAP_NET_RAW & 1 == 1)
+    }
+
+    fn cpus(&self) -> Vec<usize> {
+        status("Cpus_allowed_list").map_or_else(Vec::new, |list| cpu_list(&list))
+    }
+}
+
+/// A line of `/proc/self/status` (`proc_pid_status(5)`).
+fn status(key: &str) -> Option<String> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim().to_owned()))
+}
+
+/// `0-3,6` as numbers (`cpuset(7)`, list format).
+fn cpu_list(list: &str) -> Vec<usize> {
+    let numbers = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.trim().parse().ok()?..=last.trim().parse().ok()?)
+    };
+    list.split(',').filter_map(numbers).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_cpus_may_have_ranges() {
+        assert_eq!(cpu_list("0-2,6"), [0, 1, 2, 6]);
+        assert_eq!(cpu_list("0"), [0]);
+    }
+
+    #[test]
+    fn this_machine_has_a_loopback_that_is_no_port() {
+        assert!(ThisMachine.interfaces().contains(&"lo".to_owned()));
+        assert_eq!(ThisMachine.interface("lo").unwrap_err().kind(), io::ErrorKind::Unsupported);
+        assert_eq!(ThisMachine.interface("nowhere0").unwrap_err().kind(), io::ErrorKind::NotFound);
+        assert!(!ThisMachine.cpus().is_empty());
+        assert_ne!(ThisMachine.user(), u32::MAX);
+    }
+}

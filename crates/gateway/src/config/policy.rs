@@ -1,0 +1,186 @@
+//! `[policy]`: what may pass. What is not named does not.
+//!
+//! The finer rules are tried in the order of the file, and the first that matches decides; then the names of `allow`;
+//! what is left is refused.
+
+use std::ops::RangeInclusive;
+
+use antedate_wire::{EtherType, EthernetAddress};
+
+/// What may pass.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Policy {
+    /// Tried first, in this order; the first match decides.
+    pub rules: Vec<Rule>,
+    /// Kinds of traffic that pass in both directions, apart from what their descriptions say.
+    pub allow: Vec<Traffic>,
+}
+
+impl Policy {
+    /// Whether every frame is refused.
+    #[must_use]
+    pub fn passes_nothing(&self) -> bool {
+        self.allow.is_empty() && self.rules.iter().all(|rule| rule.action == Action::Deny)
+    }
+}
+
+/// A kind of traffic that has a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Traffic {
+    /// Cyclic Profinet data of RT class 1 and UDP-less RT: frame IDs 0x8000 to 0xfbff.
+    ProfinetRt,
+    /// DCP without Set: Identify, Get, Hello and the answers to them.
+    ProfinetDcpRead,
+    /// DCP Set: renames devices and gives them addresses. Includes nothing of the reading services.
+    ProfinetDcpSet,
+    /// Profinet alarms, high and low: frame IDs 0xfc01 and 0xfe01.
+    ProfinetAlarm,
+    /// Link layer discovery, 0x88cc.
+    Lldp,
+    /// 0x0806.
+    Arp,
+    /// 0x0800.
+    Ipv4,
+    /// 0x86dd.
+    Ipv6,
+    /// IEC 61850-8-1 GOOSE, 0x88b8.
+    Goose,
+    /// IEC 61850-9-2 sampled values, 0x88ba.
+    SampledValues,
+    /// 0x88a4.
+    Ethercat,
+    /// Media redundancy, 0x88e3.
+    Mrp,
+    /// Profinet clock synchronization: frame IDs 0x0000 to 0x00ff and 0xff00 to 0xff43.
+    Ptcp,
+    /// Everything that is a well-formed frame.
+    All,
+}
+
+impl Traffic {
+    /// Every kind with its name in the configuration.
+    pub const NAMES: [(&'static str, Self); 14] = [
+        ("profinet-rt", Self::ProfinetRt),
+        ("profinet-dcp-read", Self::ProfinetDcpRead),
+        ("profinet-dcp-set", Self::ProfinetDcpSet),
+        ("profinet-alarm", Self::ProfinetAlarm),
+        ("lldp", Self::Lldp),
+        ("arp", Self::Arp),
+        ("ipv4", Self::Ipv4),
+        ("ipv6", Self::Ipv6),
+        ("goose", Self::Goose),
+        ("sv", Self::SampledValues),
+        ("ethercat", Self::Ethercat),
+        ("mrp", Self::Mrp),
+        ("ptcp", Self::Ptcp),
+        ("all", Self::All),
+    ];
+
+    /// Its name in the configuration.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, traffic)| *traffic == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// `[[policy.rule]]`: every condition that is given must hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Its line in the file, by which counters and logs name it.
+    pub line: usize,
+    /// Which way the frame goes.
+    pub direction: Direction,
+    /// The EtherType, behind a VLAN tag if there is one.
+    pub ethertype: Option<EtherType>,
+    /// The source address.
+    pub source: Option<AddressMatch>,
+    /// The destination address.
+    pub destination: Option<AddressMatch>,
+    /// The VLAN.
+    pub vlan: Option<Vlan>,
+    /// The Profinet frame ID. Implies EtherType 0x8892.
+    pub frame_id: Option<RangeInclusive<u16>>,
+    /// What happens to a frame that matches.
+    pub action: Action,
+}
+
+/// Which way a frame goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the uplink to the machines.
+    In,
+    /// From the machines to the uplink.
+    Out,
+    /// Either.
+    Both,
+}
+
+/// The first bits of an address: `01:0e:cf:00:00:00/24`, or all 48 without a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressMatch {
+    /// The address, its bits behind the prefix zero.
+    pub address: EthernetAddress,
+    /// How many leading bits must agree, 0 to 48.
+    pub prefix: u8,
+}
+
+impl AddressMatch {
+    /// Whether the address begins with the prefix.
+    #[must_use]
+    pub fn matches(&self, address: EthernetAddress) -> bool {
+        bits(address) & mask(self.prefix) == bits(self.address)
+    }
+
+    pub(super) fn new(address: EthernetAddress, prefix: u8) -> Option<Self> {
+        (prefix <= 48 && bits(address) & !mask(prefix) == 0).then_some(Self { address, prefix })
+    }
+}
+
+fn bits(address: EthernetAddress) -> u64 {
+    address.0.iter().fold(0, |bits, octet| bits << 8 | u64::from(*octet))
+}
+
+fn mask(prefix: u8) -> u64 {
+    let all = (1u64 << 48) - 1;
+    all & !(all >> prefix.min(48))
+}
+
+/// Which VLAN a frame is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Vlan {
+    /// None: it has no tag.
+    Untagged,
+    /// The VLAN of this number, 0 (priority only) to 4094.
+    Id(u16),
+}
+
+/// What happens to a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// It passes.
+    Allow,
+    /// It is refused and counted.
+    Deny,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_compares_its_bits_only() {
+        let dcp = AddressMatch::new(EthernetAddress([1, 0x0e, 0xcf, 0, 0, 0]), 24).unwrap();
+        assert!(dcp.matches(EthernetAddress([1, 0x0e, 0xcf, 9, 9, 9])));
+        assert!(!dcp.matches(EthernetAddress([1, 0x0e, 0xce, 9, 9, 9])));
+        let any = AddressMatch::new(EthernetAddress([0; 6]), 0).unwrap();
+        assert!(any.matches(EthernetAddress([0xff; 6])));
+        let one = AddressMatch::new(EthernetAddress([2, 0, 0, 0, 0, 1]), 48).unwrap();
+        assert!(!one.matches(EthernetAddress([2, 0, 0, 0, 0, 2])));
+    }
+
+    #[test]
+    fn bits_behind_the_prefix_are_a_mistake() {
+        assert_eq!(AddressMatch::new(EthernetAddress([1, 0x0e, 0xcf, 0, 0, 1]), 24), None);
+        assert_eq!(AddressMatch::new(EthernetAddress([0; 6]), 49), None);
+    }
+}

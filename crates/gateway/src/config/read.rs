@@ -1,0 +1,529 @@
+//! From the text of a configuration to its types.
+//!
+//! Each section is read on its own into an `Option`, so that a fault in one does not hide those of the others, and so
+//! that what could be read can still be held against the machine.
+
+use std::fs::File;
+use std::io::Read;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use crate::cipher_suite::CipherSuite;
+use antedate_wire::EtherType;
+
+use super::policy::{Action, AddressMatch, Direction, Policy, Rule, Traffic, Vlan};
+use super::{
+    Config, Control, FieldPort, Identity, InterfaceName, Lines, Macsec, PREPARE, PREPARE_MAX, Poll,
+    Protection, RESERVE, Run, SciMode, State, Threads, UplinkPort,
+};
+use crate::document::{Document, Field, Section};
+use crate::fault::Fault;
+use crate::names::parse_sci;
+
+/// The longest configuration that is read.
+const LONGEST: u64 = 1 << 20;
+const U16_MAX: u64 = 0xffff;
+/// The longest path of a Unix socket (`unix(7)`), its final zero not counted.
+const SOCKET_PATH: usize = 107;
+/// EtherType of Profinet (IEC 61158-6-10).
+const PROFINET: u16 = 0x8892;
+const ETHERTYPES: [(&str, u16); 9] = [
+    ("profinet", PROFINET),
+    ("lldp", 0x88cc),
+    ("arp", 0x0806),
+    ("ipv4", 0x0800),
+    ("ipv6", 0x86dd),
+    ("goose", 0x88b8),
+    ("sv", 0x88ba),
+    ("ethercat", 0x88a4),
+    ("mrp", 0x88e3),
+];
+const SUITES: [(&str, CipherSuite); 8] = [
+    ("gcm-aes-128", CipherSuite::GcmAes128),
+    ("gcm-aes-256", CipherSuite::GcmAes256),
+    ("gcm-aes-xpn-128", CipherSuite::GcmAesXpn128),
+    ("gcm-aes-xpn-256", CipherSuite::GcmAesXpn256),
+    ("aes-128-gcm", CipherSuite::GcmAes128),
+    ("aes-256-gcm", CipherSuite::GcmAes256),
+    ("aes-xpn-128-gcm", CipherSuite::GcmAesXpn128),
+    ("aes-xpn-256-gcm", CipherSuite::GcmAesXpn256),
+];
+
+/// Reads a cipher suite's name, in either order of words.
+pub(crate) fn suite(field: &Field<'_, '_>) -> Option<CipherSuite> {
+    field.one_of("a cipher suite", &SUITES)
+}
+
+/// What could be read of a configuration.
+pub(super) struct Draft {
+    pub(super) file: PathBuf,
+    pub(super) field: Option<FieldPort>,
+    pub(super) uplink: Option<UplinkPort>,
+    pub(super) protection: Option<Protection>,
+    pub(super) policy: Policy,
+    pub(super) run: Option<Run>,
+    pub(super) state: Option<State>,
+    pub(super) control: Option<Control>,
+    pub(super) lines: Lines,
+}
+
+impl Draft {
+    /// The configuration, if no part is missing.
+    pub(super) fn finish(self) -> Option<Config> {
+        Some(Config {
+            file: self.file,
+            field: self.field?,
+            uplink: self.uplink?,
+            protection: self.protection?,
+            policy: self.policy,
+            run: self.run?,
+            state: self.state?,
+            control: self.control?,
+            lines: self.lines,
+        })
+    }
+}
+
+/// The text of a file.
+pub(super) fn text(file: &Path) -> Result<String, Fault> {
+    let remedy = "give the path of the gateway's configuration, see docs/src/gateway.md for an example";
+    let mut text = String::new();
+    let read = File::open(file).and_then(|open| open.take(LONGEST + 1).read_to_string(&mut text));
+    match read {
+        Err(error) => Err(Fault::of_io(file, "read the configuration", &error, remedy)),
+        Ok(length) if length as u64 > LONGEST => {
+            Err(Fault::of_file(file, "longer than 1 MiB, so this is no configuration", remedy))
+        }
+        Ok(_) => Ok(text),
+    }
+}
+
+/// Reads what can be read, and says everything that is wrong with the text.
+pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
+    let document = Document::parse(file, text);
+    let base = file.parent().unwrap_or(Path::new(""));
+    let mut root = document.root();
+    let mut lines = Lines::default();
+
+    let field = field_port(
+        root.required_section("field", "add [field] with the interface of the side with the machines"),
+        &mut lines,
+    );
+    let uplink = uplink_port(
+        root.required_section("uplink", "add [uplink] with the interface of the untrusted side"),
+        &mut lines,
+    );
+    if let (Some(field), Some(uplink)) = (&field, &uplink)
+        && field.interface == uplink.interface
+    {
+        document.fault(
+            lines.0.get("uplink.interface").copied(),
+            "uplink.interface",
+            format!("\"{}\" is the field's interface already", uplink.interface),
+            "a gateway needs two interfaces: one to the machines, one to the untrusted side",
+        );
+    }
+    let protection = protection(&mut root, base, &mut lines);
+    let draft = Draft {
+        file: file.to_owned(),
+        field,
+        uplink,
+        protection,
+        policy: policy(root.section("policy"), &mut lines),
+        run: run(root.section("run"), &mut lines),
+        state: state(root.section("state"), base, &mut lines),
+        control: control(root.section("control"), base, &mut lines),
+        lines,
+    };
+    root.not_yet(
+        "metrics",
+        "a metrics endpoint is not part of this version",
+        "remove the section; `antedate gateway status` shows the counters",
+    );
+    root.not_yet("overlay", "the overlay is not part of this version", "use [macsec]");
+    root.finish();
+    (draft, document.into_faults())
+}
+
+fn field_port(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<FieldPort> {
+    lines.note("field", section.line());
+    let interface =
+        interface(&mut section, "field.interface", "name the interface of the side with the machines", lines);
+    section.finish();
+    Some(FieldPort { interface: interface? })
+}
+
+fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<UplinkPort> {
+    lines.note("uplink", section.line());
+    let interface =
+        interface(&mut section, "uplink.interface", "name the interface of the untrusted side", lines);
+    let mtu = section.get("mtu");
+    let mtu = mtu.map(|field| {
+        lines.note("uplink.mtu", Some(field.line()));
+        number(&field, 256..=U16_MAX)
+    });
+    section.finish();
+    Some(UplinkPort { interface: interface?, mtu: all(mtu)? })
+}
+
+fn interface(
+    section: &mut Section<'_, '_>,
+    key: &'static str,
+    remedy: &str,
+    lines: &mut Lines,
+) -> Option<InterfaceName> {
+    let field = section.required("interface", remedy)?;
+    lines.note(key, Some(field.line()));
+    let text = field.string()?;
+    let name = InterfaceName::new(text);
+    if name.is_none() {
+        field.fault(
+            format!("\"{text}\" cannot be the name of an interface"),
+            "give a name of at most 15 characters as `ip link` shows it",
+        );
+    }
+    name
+}
+
+fn protection(root: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Protection> {
+    let secured = root.section("macsec");
+    let plain = root.section("plain");
+    let (has_macsec, has_plain) = (secured.is_present(), plain.is_present());
+    lines.note("macsec", secured.line());
+    lines.note("plain", plain.line());
+    if has_macsec && has_plain {
+        plain.fault("", "stands beside [macsec], and only one of the two can hold", "remove [plain]");
+    }
+    if !has_macsec && !has_plain {
+        root.fault(
+            "[macsec]",
+            "is missing",
+            "add [macsec] with a key_file (`antedate keygen macsec` makes one)",
+        );
+    }
+    plain.finish();
+    let secured = macsec(secured, base, lines);
+    match (has_macsec, has_plain) {
+        (true, false) => secured.map(Protection::Macsec),
+        (false, true) => Some(Protection::Plain),
+        _ => None,
+    }
+}
+
+fn macsec(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Macsec> {
+    let remedy = "name the file that `antedate keygen macsec` wrote";
+    section.not_yet("cak_file", "key agreement is not part of this version", "use key_file with static keys");
+    section.not_yet(
+        "fragmentation",
+        "fragmentation is not part of this version",
+        "remove the line and raise the uplink's MTU",
+    );
+    let cipher = section.get("cipher").map(|field| {
+        lines.note("macsec.cipher", Some(field.line()));
+        suite(&field)
+    });
+    let key_file = section.required("key_file", remedy).and_then(|field| {
+        lines.note("macsec.key_file", Some(field.line()));
+        path(&field, base, remedy)
+    });
+    let port = section.get("port");
+    let identity = match section.get("sci") {
+        Some(field) => {
+            lines.note("macsec.sci", Some(field.line()));
+            if let Some(port) = &port {
+                port.fault(
+                    "the SCI has its port number already",
+                    "remove the line, or give port without sci",
+                );
+            }
+            explicit_sci(&field)
+        }
+        None => match &port {
+            Some(field) => {
+                lines.note("macsec.port", Some(field.line()));
+                number(field, 1..=U16_MAX).map(|port| Identity::OfUplink { port })
+            }
+            None => Some(Identity::OfUplink { port: 1 }),
+        },
+    };
+    let confidentiality = section.get("confidentiality").map(|field| {
+        lines.note("macsec.confidentiality", Some(field.line()));
+        field.boolean()
+    });
+    let sci_mode = sci_mode(&mut section, lines);
+    let replay_window = section.get("replay_window").map(|field| number(&field, 0..=1 << 30));
+    let validate = section.get("validate").map(|field| validate(&field));
+    section.finish();
+    all(validate)?;
+    Some(Macsec {
+        cipher: all(cipher)?,
+        key_file: key_file?,
+        identity: identity?,
+        confidentiality: all(confidentiality)?.unwrap_or(true),
+        sci_mode: sci_mode?,
+        replay_window: all(replay_window)?.unwrap_or(0),
+    })
+}
+
+fn explicit_sci(field: &Field<'_, '_>) -> Option<Identity> {
+    let text = field.string()?;
+    let sci = parse_sci(text);
+    if sci.is_none() {
+        field.fault(
+            format!("\"{text}\" is not an SCI"),
+            "give 16 hexadecimal digits as `ip macsec` does, or address and port: \"02:00:5e:10:00:01/1\"",
+        );
+    }
+    sci.map(Identity::Explicit)
+}
+
+fn sci_mode(section: &mut Section<'_, '_>, lines: &mut Lines) -> Option<SciMode> {
+    let include = section.get("include_sci");
+    let station = section.get("end_station");
+    let include_set = all(include.as_ref().map(Field::boolean))?;
+    let station_set = all(station.as_ref().map(Field::boolean))?;
+    lines.note("macsec.include_sci", include.as_ref().map(Field::line));
+    lines.note("macsec.end_station", station.as_ref().map(Field::line));
+    match (include_set, station_set, station) {
+        (Some(true), Some(true), Some(station)) => {
+            station.fault(
+                "contradicts include_sci: the SCI is either in the frame or its source address",
+                "remove one of the two",
+            );
+            None
+        }
+        (_, Some(true), _) => Some(SciMode::EndStation),
+        (Some(false), _, _) => Some(SciMode::PointToPoint),
+        _ => Some(SciMode::Explicit),
+    }
+}
+
+fn validate(field: &Field<'_, '_>) -> Option<()> {
+    let text = field.string()?;
+    if matches!(text, "check" | "disabled") {
+        field.fault(
+            format!("\"{text}\" would let frames that nobody authenticated reach the machines"),
+            "write \"strict\" or remove the line",
+        );
+        return None;
+    }
+    field.one_of("a way to validate", &[("strict", ())])
+}
+
+fn policy(mut section: Section<'_, '_>, lines: &mut Lines) -> Policy {
+    lines.note("policy", section.line());
+    let names = section.get("allow").and_then(|field| field.array()).unwrap_or_default();
+    let mut allow = Vec::new();
+    for name in names {
+        let Some(traffic) = name.one_of("a kind of traffic", &Traffic::NAMES) else { continue };
+        if allow.contains(&traffic) {
+            name.fault(format!("\"{}\" is named twice", traffic.name()), "remove one of the two");
+        }
+        allow.push(traffic);
+    }
+    let rules = section.get("rule").and_then(|field| field.array()).unwrap_or_default();
+    let rules = rules.iter().filter_map(rule).collect();
+    section.finish();
+    Policy { rules, allow }
+}
+
+fn rule(field: &Field<'_, '_>) -> Option<Rule> {
+    let mut section = field.section()?;
+    let action = section
+        .required("action", "write action = \"allow\" or action = \"deny\"")
+        .and_then(|field| field.one_of("an action", &[("allow", Action::Allow), ("deny", Action::Deny)]));
+    let directions = [("in", Direction::In), ("out", Direction::Out), ("both", Direction::Both)];
+    let direction = section.get("direction").map(|field| field.one_of("a direction", &directions));
+    let kind = section.get("ethertype");
+    let ethertype = kind.as_ref().map(|field| match field.as_string() {
+        Some(_) => field.one_of("the name of an EtherType", &ETHERTYPES),
+        None => number(field, 0x0600..=U16_MAX),
+    });
+    let source = section.get("source").map(|field| address_match(&field));
+    let destination = section.get("destination").map(|field| address_match(&field));
+    let vlan = section.get("vlan").map(|field| match field.as_string() {
+        Some(_) => field.one_of("a VLAN", &[("untagged", Vlan::Untagged)]),
+        None => number(&field, 0..=4094).map(Vlan::Id),
+    });
+    let frame_id = section.get("frame_id").map(|field| range(&field));
+    if let (Some(Some(other)), Some(kind), Some(Some(_))) = (&ethertype, &kind, &frame_id)
+        && *other != PROFINET
+    {
+        kind.fault("only Profinet has frame IDs", "write ethertype = \"profinet\", or remove frame_id");
+    }
+    section.finish();
+    let frame_id = all(frame_id)?;
+    let ethertype = all(ethertype)?.or(frame_id.as_ref().map(|_| PROFINET)).map(EtherType::from);
+    Some(Rule {
+        line: field.line(),
+        direction: all(direction)?.unwrap_or(Direction::Both),
+        ethertype,
+        source: all(source)?,
+        destination: all(destination)?,
+        vlan: all(vlan)?,
+        frame_id,
+        action: action?,
+    })
+}
+
+fn address_match(field: &Field<'_, '_>) -> Option<AddressMatch> {
+    let text = field.string()?;
+    let (address, prefix) = match text.split_once('/') {
+        Some((address, prefix)) => (address, prefix.parse().ok()),
+        None => (text, Some(48)),
+    };
+    let found =
+        address.parse().ok().zip(prefix).and_then(|(address, prefix)| AddressMatch::new(address, prefix));
+    if found.is_none() {
+        field.fault(
+            format!("\"{text}\" is not an address"),
+            "give \"02:00:5e:10:00:01\", or its first bits with the others zero: \"01:0e:cf:00:00:00/24\"",
+        );
+    }
+    found
+}
+
+fn range(field: &Field<'_, '_>) -> Option<RangeInclusive<u16>> {
+    if !field.is_array() {
+        return number(field, 0..=U16_MAX).map(|id| id..=id);
+    }
+    let ends = field.array()?;
+    let [first, last] = ends.as_slice() else {
+        field.fault("must be the first and the last frame ID", "write e.g. frame_id = [0x8000, 0xbfff]");
+        return None;
+    };
+    let (first, last) = (number(first, 0..=U16_MAX)?, number(last, 0..=U16_MAX)?);
+    if first > last {
+        field.fault("begins behind its end", format!("write frame_id = [{last:#06x}, {first:#06x}]"));
+        return None;
+    }
+    Some(first..=last)
+}
+
+fn run(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Run> {
+    lines.note("run", section.line());
+    let threads = section.get("threads").map(|field| number(&field, 1..=2));
+    let cpus = section.get("cpus").map(|field| {
+        lines.note("run.cpus", Some(field.line()));
+        cpus(&field, all(threads).flatten().unwrap_or(1))
+    });
+    let poll = poll(&mut section);
+    let priority = section.get("priority");
+    let priority_set = priority.as_ref().map(|field| {
+        lines.note("run.priority", Some(field.line()));
+        number(field, 1..=99)
+    });
+    if let (Some(priority), Some(Poll::Busy | Poll::Adaptive { cpu_percent: 91.. })) = (&priority, &poll) {
+        priority.fault(
+            "a real-time thread that never sleeps is stopped by the kernel for 50 ms in each second",
+            "poll = \"adaptive\" with poll_cpu_percent of at most 90, or no priority",
+        );
+    }
+    let prepare = section.get("prepare").map(|field| number(&field, 0..=PREPARE_MAX as u64));
+    let qdisc_bypass = section.get("qdisc_bypass").map(|field| field.boolean());
+    section.finish();
+    let cpu = all(cpus)?.unwrap_or_default();
+    let threads = match all(threads)? {
+        Some(2) => Threads::Two([cpu.first().copied(), cpu.get(1).copied()]),
+        _ => Threads::One(cpu.first().copied()),
+    };
+    Some(Run {
+        threads,
+        poll: poll?,
+        priority: all(priority_set)?,
+        prepare: all(prepare)?.unwrap_or(PREPARE),
+        qdisc_bypass: all(qdisc_bypass)?.unwrap_or(true),
+    })
+}
+
+fn cpus(field: &Field<'_, '_>, threads: u16) -> Option<Vec<usize>> {
+    let cpus = field.array()?.iter().map(|cpu| number(cpu, 0..=1023)).collect::<Option<Vec<usize>>>()?;
+    if cpus.len() != usize::from(threads) {
+        field.fault(
+            format!("names {} CPUs for {threads} forwarding thread(s)", cpus.len()),
+            "name one CPU a thread",
+        );
+        return None;
+    }
+    Some(cpus)
+}
+
+fn poll(section: &mut Section<'_, '_>) -> Option<Poll> {
+    #[derive(Clone, Copy)]
+    enum Kind {
+        Adaptive,
+        Busy,
+        Block,
+    }
+    let kinds = [("adaptive", Kind::Adaptive), ("busy", Kind::Busy), ("block", Kind::Block)];
+    let kind = all(section.get("poll").map(|field| field.one_of("a way to poll", &kinds)));
+    let share = section.get("poll_cpu_percent");
+    let percent = all(share.as_ref().map(|field| number(field, 1..=100)));
+    match kind?.unwrap_or(Kind::Adaptive) {
+        Kind::Adaptive => Some(Poll::Adaptive { cpu_percent: percent?.unwrap_or(10) }),
+        other => {
+            if let Some(share) = share {
+                share.fault("bounds adaptive polling only", "remove the line, or write poll = \"adaptive\"");
+                return None;
+            }
+            Some(if matches!(other, Kind::Busy) { Poll::Busy } else { Poll::Block })
+        }
+    }
+}
+
+fn state(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<State> {
+    lines.note("state", section.line());
+    let directory = section.get("directory").map(|field| {
+        lines.note("state.directory", Some(field.line()));
+        path(&field, base, "name the directory that keeps the packet numbers")
+    });
+    let reserve = section.get("reserve").map(|field| number(&field, 1 << 12..=1 << 24));
+    section.finish();
+    Some(State {
+        directory: all(directory)?.unwrap_or_else(|| "/var/lib/antedate".into()),
+        reserve: all(reserve)?.unwrap_or(RESERVE),
+    })
+}
+
+fn control(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Control> {
+    lines.note("control", section.line());
+    let socket = section.get("socket").map(|field| {
+        lines.note("control.socket", Some(field.line()));
+        let socket = path(&field, base, "name the socket that the daemon answers on")?;
+        if socket.as_os_str().len() > SOCKET_PATH {
+            field.fault(
+                format!(
+                    "{} is longer than the {SOCKET_PATH} bytes that a socket's path may have",
+                    socket.display()
+                ),
+                "give a shorter path",
+            );
+            return None;
+        }
+        Some(socket)
+    });
+    section.finish();
+    Some(Control { socket: all(socket)?.unwrap_or_else(|| "/run/antedate/gateway.sock".into()) })
+}
+
+fn path(field: &Field<'_, '_>, base: &Path, remedy: &str) -> Option<PathBuf> {
+    let text = field.string()?;
+    if text.is_empty() || text.contains('\0') {
+        field.fault("is not a path", remedy);
+        return None;
+    }
+    Some(base.join(text))
+}
+
+fn number<T: TryFrom<u64>>(field: &Field<'_, '_>, range: RangeInclusive<u64>) -> Option<T> {
+    field.integer(range)?.try_into().ok()
+}
+
+/// `None`: written but wrong, and said so. `Some(None)`: not written.
+fn all<T>(written: Option<Option<T>>) -> Option<Option<T>> {
+    match written {
+        Some(Some(value)) => Some(Some(value)),
+        Some(None) => None,
+        None => Some(None),
+    }
+}

@@ -1,0 +1,348 @@
+//! A walk over a TOML file that collects every fault instead of stopping at the first.
+//!
+//! Which keys are known is not a list of its own: a key is known because the code that reads the section asked for it.
+
+use std::cell::RefCell;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::fault::{Fault, nearest, suggest};
+
+/// A parsed file and what was found wrong with it so far.
+pub(crate) struct Document<'t> {
+    file: &'t Path,
+    text: &'t str,
+    root: DeTable<'t>,
+    faults: RefCell<Vec<Fault>>,
+}
+
+impl<'t> Document<'t> {
+    /// Parses the text. Faults of syntax are collected like all others.
+    pub(crate) fn parse(file: &'t Path, text: &'t str) -> Self {
+        let (root, errors) = DeTable::parse_recoverable(text);
+        let document = Self { file, text, root: root.into_inner(), faults: RefCell::default() };
+        for error in errors {
+            // The error's own text is not used: it would quote the line, which may hold a key.
+            let line = error.span().map(|span| document.line(span.start));
+            document.fault(
+                line,
+                "",
+                format!("not TOML: {}", error.message()),
+                "correct the syntax, see https://toml.io",
+            );
+        }
+        document
+    }
+
+    /// The file as a section without a name.
+    pub(crate) fn root<'d>(&'d self) -> Section<'d, 't> {
+        Section::new(self, String::new(), None, Some(&self.root))
+    }
+
+    pub(crate) fn fault(
+        &self,
+        line: Option<usize>,
+        key: impl Into<String>,
+        what: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.faults.borrow_mut().push(Fault {
+            file: self.file.to_owned(),
+            line,
+            key: key.into(),
+            what: what.into(),
+            remedy: remedy.into(),
+        });
+    }
+
+    pub(crate) fn into_faults(self) -> Vec<Fault> {
+        self.faults.into_inner()
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        1 + self.text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count()
+    }
+}
+
+/// A table of the file, present or not.
+pub(crate) struct Section<'d, 't> {
+    document: &'d Document<'t>,
+    path: String,
+    line: Option<usize>,
+    table: Option<&'d DeTable<'t>>,
+    asked: Vec<&'static str>,
+    /// Known, but already refused.
+    refused: Vec<&'static str>,
+}
+
+impl<'d, 't> Section<'d, 't> {
+    fn new(
+        document: &'d Document<'t>,
+        path: String,
+        line: Option<usize>,
+        table: Option<&'d DeTable<'t>>,
+    ) -> Self {
+        Self { document, path, line, table, asked: Vec::new(), refused: Vec::new() }
+    }
+
+    /// Whether the file has this section at all.
+    pub(crate) fn is_present(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// The line of the section's head.
+    pub(crate) fn line(&self) -> Option<usize> {
+        self.line
+    }
+
+    /// The value of a key, if it is there.
+    pub(crate) fn get(&mut self, key: &'static str) -> Option<Field<'d, 't>> {
+        if !self.asked.contains(&key) {
+            self.asked.push(key);
+        }
+        let (name, value) = self.table?.get_key_value(key)?;
+        Some(Field {
+            document: self.document,
+            path: self.path_of(key),
+            line: self.document.line(name.span().start),
+            value: value.get_ref(),
+        })
+    }
+
+    /// The value of a key that must be there if the section is.
+    pub(crate) fn required(&mut self, key: &'static str, remedy: &str) -> Option<Field<'d, 't>> {
+        let field = self.get(key);
+        if field.is_none() && self.is_present() {
+            self.document.fault(self.line, self.path_of(key), "is missing", remedy);
+        }
+        field
+    }
+
+    /// A section below this one.
+    pub(crate) fn section(&mut self, key: &'static str) -> Section<'d, 't> {
+        let absent = Section::new(self.document, self.path_of(key), None, None);
+        match self.get(key) {
+            Some(field) => field.section().unwrap_or(absent),
+            None => absent,
+        }
+    }
+
+    /// A section that must be there.
+    pub(crate) fn required_section(&mut self, key: &'static str, remedy: &str) -> Section<'d, 't> {
+        if self.table.is_some_and(|table| !table.contains_key(key)) {
+            self.document.fault(None, format!("[{}]", self.path_of(key)), "is missing", remedy);
+        }
+        self.section(key)
+    }
+
+    /// A key that is known, but not part of this version: refused with its own words instead of being ignored.
+    pub(crate) fn not_yet(&mut self, key: &'static str, what: &str, remedy: &str) {
+        if let Some(field) = self.get(key) {
+            field.fault(what, remedy);
+        }
+        // It is not to be offered as the nearest known name of a misspelt one.
+        self.asked.retain(|asked| *asked != key);
+        self.refused.push(key);
+    }
+
+    /// A fault of the section as a whole.
+    pub(crate) fn fault(&self, key: &str, what: impl Into<String>, remedy: impl Into<String>) {
+        let key = if key.is_empty() { self.path.clone() } else { self.path_of(key) };
+        self.document.fault(self.line, key, what, remedy);
+    }
+
+    /// Refuses every key that nobody asked for.
+    pub(crate) fn finish(self) {
+        let Some(table) = self.table else { return };
+        for (name, _) in table.iter() {
+            let key = name.get_ref().as_ref();
+            if self.asked.contains(&key) || self.refused.contains(&key) {
+                continue;
+            }
+            let known = self.asked.iter().copied();
+            let remedy = match nearest(key, known.clone()) {
+                Some(near) => format!("did you mean \"{near}\"?"),
+                None => {
+                    let place = if self.path.is_empty() {
+                        "at the top of the file".into()
+                    } else {
+                        format!("in [{}]", self.path)
+                    };
+                    format!("remove it; known {place}: {}", known.collect::<Vec<_>>().join(", "))
+                }
+            };
+            self.document.fault(
+                Some(self.document.line(name.span().start)),
+                self.path_of(key),
+                "unknown key",
+                remedy,
+            );
+        }
+    }
+
+    fn path_of(&self, key: &str) -> String {
+        if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+}
+
+/// A value with its place.
+pub(crate) struct Field<'d, 't> {
+    document: &'d Document<'t>,
+    path: String,
+    line: usize,
+    value: &'d DeValue<'t>,
+}
+
+impl<'d, 't> Field<'d, 't> {
+    /// The line of the key.
+    pub(crate) fn line(&self) -> usize {
+        self.line
+    }
+
+    /// Says what is wrong with this value.
+    pub(crate) fn fault(&self, what: impl Into<String>, remedy: impl Into<String>) {
+        self.document.fault(Some(self.line), self.path.clone(), what, remedy);
+    }
+
+    fn mistyped(&self, wanted: &str, remedy: &str) {
+        // The value is not shown: it may be a key that was written without quotes.
+        self.fault(format!("must be {wanted}, not {}", article(self.value.type_str())), remedy);
+    }
+
+    /// The string, or a fault.
+    pub(crate) fn string(&self) -> Option<&'d str> {
+        if let DeValue::String(text) = self.value {
+            return Some(text.as_ref());
+        }
+        self.mistyped("a string", "write it in quotes");
+        None
+    }
+
+    /// The string, if it is one.
+    pub(crate) fn as_string(&self) -> Option<&'d str> {
+        self.value.as_str()
+    }
+
+    /// Whether it is an array.
+    pub(crate) fn is_array(&self) -> bool {
+        self.value.is_array()
+    }
+
+    /// The number, or a fault.
+    pub(crate) fn integer(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        let limits = format!("a whole number from {} to {}", range.start(), range.end());
+        let Some(integer) = self.value.as_integer() else {
+            self.mistyped(&limits, "write the digits without quotes");
+            return None;
+        };
+        let number =
+            i128::from_str_radix(integer.as_str(), integer.radix()).ok().and_then(|n| u64::try_from(n).ok());
+        match number.filter(|number| range.contains(number)) {
+            Some(number) => Some(number),
+            None => {
+                self.fault(format!("{integer} is out of range"), format!("give {limits}"));
+                None
+            }
+        }
+    }
+
+    /// `true` or `false`, or a fault.
+    pub(crate) fn boolean(&self) -> Option<bool> {
+        if let DeValue::Boolean(value) = self.value {
+            return Some(*value);
+        }
+        self.mistyped("true or false", "write true or false without quotes");
+        None
+    }
+
+    /// One of several names, or a fault with the nearest.
+    pub(crate) fn one_of<T: Copy>(&self, what: &str, names: &[(&str, T)]) -> Option<T> {
+        let text = self.string()?;
+        if let Some((_, value)) = names.iter().find(|(name, _)| *name == text) {
+            return Some(*value);
+        }
+        self.fault(format!("\"{text}\" is not {what}"), suggest(text, names.iter().map(|(name, _)| *name)));
+        None
+    }
+
+    /// The elements of an array, or a fault.
+    pub(crate) fn array(&self) -> Option<Vec<Field<'d, 't>>> {
+        let DeValue::Array(array) = self.value else {
+            self.mistyped("an array", "write it in brackets, [ ... ]");
+            return None;
+        };
+        let element = |(index, value): (usize, &'d toml::Spanned<DeValue<'t>>)| Field {
+            document: self.document,
+            path: format!("{}[{index}]", self.path),
+            line: self.document.line(value.span().start),
+            value: value.get_ref(),
+        };
+        Some(array.iter().enumerate().map(element).collect())
+    }
+
+    /// The table, or a fault.
+    pub(crate) fn section(&self) -> Option<Section<'d, 't>> {
+        let DeValue::Table(table) = self.value else {
+            self.mistyped(
+                "a section",
+                &format!("write [{}] on a line of its own, its keys below", self.path),
+            );
+            return None;
+        };
+        Some(Section::new(self.document, self.path.clone(), Some(self.line), Some(table)))
+    }
+}
+
+fn article(kind: &str) -> String {
+    let vowel = kind.starts_with(['a', 'e', 'i', 'o', 'u']);
+    format!("{} {kind}", if vowel { "an" } else { "a" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(text: &str, read: impl FnOnce(&mut Section<'_, '_>)) -> Vec<String> {
+        let document = Document::parse(Path::new("x.toml"), text);
+        let mut root = document.root();
+        read(&mut root);
+        root.finish();
+        document.into_faults().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_fault_is_found_in_one_walk() {
+        let found = faults("a = 70000\nb = \"no\"\nhallo = 1\n", |root| {
+            root.get("a").unwrap().integer(0..=65535);
+            root.get("b").unwrap().boolean();
+            root.required("hello", "say hello");
+        });
+        assert_eq!(
+            found,
+            [
+                "x.toml:1: a: 70000 is out of range\n    remedy: give a whole number from 0 to 65535",
+                "x.toml:2: b: must be true or false, not a string\n    remedy: write true or false without quotes",
+                "x.toml: hello: is missing\n    remedy: say hello",
+                "x.toml:3: hallo: unknown key\n    remedy: did you mean \"hello\"?",
+            ]
+        );
+    }
+
+    #[test]
+    fn faults_of_syntax_have_their_line() {
+        let found = faults("a = 1\nb = \n", |root| drop((root.get("a"), root.get("b"))));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with("x.toml:2: not TOML: "), "{found:?}");
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_not_shown() {
+        let found = faults("key = 0x0123456789abcdef\n", |root| drop(root.get("key").unwrap().string()));
+        assert_eq!(
+            found,
+            ["x.toml:1: key: must be a string, not an integer\n    remedy: write it in quotes"]
+        );
+    }
+}
