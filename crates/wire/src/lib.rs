@@ -26,9 +26,19 @@ mod error;
 #[macro_use]
 mod macros;
 
+pub mod arp;
+pub mod checksum;
+pub mod dcp;
 pub mod ethernet;
+pub mod goose;
+pub mod ip;
+pub mod ipv4;
+pub mod ipv6;
+pub mod lldp;
 pub mod macsec;
 pub mod profinet;
+pub mod tcp;
+pub mod udp;
 pub mod vlan;
 
 pub use error::{Error, Result};
