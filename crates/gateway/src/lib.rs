@@ -2,9 +2,12 @@
 
 mod cipher_suite;
 pub mod config;
+pub mod control;
 mod document;
 pub mod fault;
 pub mod keys;
+pub mod ledger;
 pub mod names;
 pub mod state;
+pub mod status;
 pub mod sys;

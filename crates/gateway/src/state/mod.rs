@@ -292,6 +292,10 @@ impl<D: Disk> StateFile<D> {
         self.save(records)
     }
 
+    pub(crate) fn error(&self, kind: StateFault) -> StateError {
+        StateError::new(&self.path, kind)
+    }
+
     fn note(&self, records: &mut Records, lowest: &[(KeyId, Sci, u64)]) -> Result<(), StateError> {
         for (key, sci, lowest) in lowest {
             let lowest = self.lowest(key, *sci).max(*lowest);

@@ -1,0 +1,305 @@
+//! The control socket: a Unix socket for the gateway's own user, one JSON object a line each way.
+//!
+//! It runs on threads of its own. What it asks for, a [`StatusSource`] answers from counters that the forwarding threads
+//! leave behind, so a client, however slow or many, never touches forwarding: requests are short, clients few, and who
+//! stays silent is sent away.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fault::{Fault, explain};
+use crate::status::Status;
+
+/// The longest request in octets.
+const REQUEST_MAX: u64 = 1024;
+/// The longest answer that a client reads.
+const REPLY_MAX: u64 = 1 << 20;
+/// Clients that are served at a time.
+const CLIENTS_MAX: usize = 8;
+/// How long a client may take for its next octet, and the daemon for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A pause after the system refused a connection, so that a lack of descriptors is not made worse.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What can be asked of a running gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// `{"request":"status"}`: its state.
+    Status {},
+    /// `{"request":"switch-sa","an":1}`: send under another association from the next frame on.
+    SwitchSa {
+        /// The association number.
+        an: u8,
+    },
+}
+
+/// What changes a running gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Send under this association from the next frame on.
+    SwitchSa {
+        /// The association number.
+        an: u8,
+    },
+}
+
+/// The answer to a request.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// Whether it was done.
+    pub ok: bool,
+    /// What was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Box<Status>>,
+    /// What was done, or why not.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What to do about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remedy: String,
+}
+
+/// Why a command was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct Refusal {
+    /// What is wrong with it.
+    pub what: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// Who answers for the daemon. Both calls come from the control threads and must not wait for forwarding.
+pub trait StatusSource: Send + Sync {
+    /// The state of now.
+    fn status(&self) -> Status;
+    /// Does what is asked; gives a sentence that says so.
+    ///
+    /// # Errors
+    /// When it cannot be done.
+    fn command(&self, command: Command) -> Result<String, Refusal>;
+}
+
+/// The running control socket. It goes away when this is dropped.
+#[derive(Debug)]
+pub struct Server {
+    path: PathBuf,
+    inode: (u64, u64),
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Makes the socket, for the gateway's user alone, and answers on it.
+    ///
+    /// # Errors
+    /// When another gateway answers there, or the socket cannot be made.
+    pub fn start(path: &Path, source: Arc<dyn StatusSource>) -> Result<Self, Fault> {
+        let listener = bind(path)?;
+        let unmade = |error: io::Error| cannot(path, &error);
+        let about = fs::symlink_metadata(path).map_err(unmade)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("control".into())
+            .spawn(move || accept(&listener, &source, &stopped))
+            .map_err(unmade)?;
+        Ok(Self { path: path.to_owned(), inode: (about.dev(), about.ino()), stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // A connection ends the wait for one. If the name is gone, the thread ends with the process.
+        let woken = UnixStream::connect(&self.path).is_ok();
+        if let Some(thread) = self.thread.take().filter(|_| woken) {
+            let _ = thread.join();
+        }
+        let ours = fs::symlink_metadata(&self.path).is_ok_and(|about| (about.dev(), about.ino()) == self.inode);
+        if ours {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// A socket that never existed with wider rights than its owner's: it is made under another name, then renamed.
+fn bind(path: &Path) -> Result<UnixListener, Fault> {
+    if let Ok(about) = fs::symlink_metadata(path) {
+        if !about.file_type().is_socket() {
+            return Err(Fault::of_file(path, "exists and is no socket", "give control.socket another path"));
+        }
+        if UnixStream::connect(path).is_ok() {
+            return Err(Fault::of_file(
+                path,
+                "another gateway answers on this control socket",
+                "stop it, or give each gateway a control.socket of its own",
+            ));
+        }
+        // Left behind by a gateway that was killed; the rename below takes its place.
+    }
+    let make = || {
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
+            DirBuilder::new().mode(0o755).create(parent)?;
+        }
+        let mut name = path.as_os_str().to_owned();
+        name.push(".new");
+        let new = PathBuf::from(name);
+        if let Err(error) = fs::remove_file(&new)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        let listener = UnixListener::bind(&new)?;
+        fs::set_permissions(&new, Permissions::from_mode(0o600))?;
+        fs::rename(&new, path)?;
+        Ok(listener)
+    };
+    make().map_err(|error| cannot(path, &error))
+}
+
+fn cannot(path: &Path, error: &io::Error) -> Fault {
+    Fault::of_io(
+        path,
+        "make the control socket",
+        error,
+        "give control.socket a path in a directory that exists and that you can write to",
+    )
+}
+
+fn accept(listener: &UnixListener, source: &Arc<dyn StatusSource>, stop: &AtomicBool) {
+    let clients = Arc::new(AtomicUsize::new(0));
+    loop {
+        let client = listener.accept();
+        if stop.load(Ordering::Acquire) {
+            return;
+        }
+        let Ok((stream, _)) = client else {
+            thread::sleep(PAUSE);
+            continue;
+        };
+        // Only this thread adds, so the bound holds.
+        if clients.load(Ordering::Acquire) >= CLIENTS_MAX {
+            let reply = refused("too many clients at a time", "close some and ask again");
+            let _ = answer(&stream, &reply);
+            continue;
+        }
+        let seat = Seat::take(&clients);
+        let source = Arc::clone(source);
+        let served = thread::Builder::new().name("control-client".into()).spawn(move || {
+            let _seat = seat;
+            // A client that went away has no one to be told.
+            let _ = serve(&stream, source.as_ref());
+        });
+        if served.is_err() {
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// A place among the clients that are served; it is free again when this is dropped.
+struct Seat(Arc<AtomicUsize>);
+
+impl Seat {
+    fn take(clients: &Arc<AtomicUsize>) -> Self {
+        clients.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(clients))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn serve(stream: &UnixStream, source: &dyn StatusSource) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut reader = BufReader::new(stream);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        reader.by_ref().take(REQUEST_MAX).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(());
+        }
+        if line.last() != Some(&b'\n') {
+            let what = format!("a request is one line of at most {REQUEST_MAX} octets");
+            return answer(stream, &refused(&what, "send {\"request\":\"status\"} and a line end"));
+        }
+        answer(stream, &reply(&line, source))?;
+    }
+}
+
+fn reply(line: &[u8], source: &dyn StatusSource) -> Reply {
+    let command = match serde_json::from_slice(line) {
+        Ok(Request::Status {}) => {
+            return Reply { ok: true, status: Some(Box::new(source.status())), ..Reply::default() };
+        }
+        Ok(Request::SwitchSa { an }) => Command::SwitchSa { an },
+        Err(error) => {
+            let known = "known: {\"request\":\"status\"}, {\"request\":\"switch-sa\",\"an\":1}";
+            return refused(&format!("not a request: {error}"), known);
+        }
+    };
+    match source.command(command) {
+        Ok(message) => Reply { ok: true, message, ..Reply::default() },
+        Err(refusal) => refused(&refusal.what, &refusal.remedy),
+    }
+}
+
+fn refused(what: &str, remedy: &str) -> Reply {
+    Reply { message: what.to_owned(), remedy: remedy.to_owned(), ..Reply::default() }
+}
+
+fn answer(mut stream: &UnixStream, reply: &Reply) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_vec(reply)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// Asks a running gateway.
+///
+/// # Errors
+/// When nobody answers on the socket, or not in this language.
+pub fn ask(socket: &Path, request: Request) -> Result<Reply, Fault> {
+    let exchange = || -> io::Result<Reply> {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut line = serde_json::to_vec(&request)?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let mut reply = Vec::new();
+        BufReader::new(stream).take(REPLY_MAX).read_until(b'\n', &mut reply)?;
+        Ok(serde_json::from_slice(&reply)?)
+    };
+    exchange().map_err(|error| {
+        let (what, remedy) = match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => (
+                "no gateway answers here".to_owned(),
+                "start it with `antedate gateway run FILE`, or name its control.socket with --socket",
+            ),
+            io::ErrorKind::PermissionDenied => {
+                ("this socket is for the gateway's own user".to_owned(), "ask as that user, or with sudo")
+            }
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                ("the gateway does not answer".to_owned(), "see its log")
+            }
+            _ => (format!("cannot ask the gateway: {}", explain(&error)), "is it of the same version?"),
+        };
+        Fault::of_file(socket, what, remedy)
+    })
+}

@@ -1,0 +1,152 @@
+//! What a running gateway says of itself: the document of `antedate gateway status`.
+//!
+//! Field names are stable. Those of MACsec's counters are the standard's (IEEE 802.1AE-2018, 10.7).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// All of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The version of Antedate.
+    pub antedate: String,
+    /// The configuration's file.
+    pub config: String,
+    /// The daemon's process.
+    pub pid: u32,
+    /// Seconds since it started.
+    pub uptime_seconds: f64,
+    /// `macsec` or `none`.
+    pub protection: String,
+    /// The port to the machines.
+    pub field: Port,
+    /// The port to the untrusted side.
+    pub uplink: Port,
+    /// From the machines to the uplink.
+    pub out: Forwarding,
+    /// From the uplink to the machines.
+    #[serde(rename = "in")]
+    pub inward: Forwarding,
+    /// How the forwarding threads wait and where they run.
+    pub threads: Vec<Thread>,
+    /// MACsec, where it is in use.
+    pub macsec: Option<Macsec>,
+}
+
+/// A port.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Port {
+    /// Its interface.
+    pub interface: String,
+    /// Whether its link carries frames.
+    pub link: bool,
+    /// The longest payload that it carries, in octets.
+    pub mtu: u64,
+    /// Its address.
+    pub address: String,
+    /// Frames received.
+    pub received_frames: u64,
+    /// Frames sent.
+    pub sent_frames: u64,
+    /// Frames that the kernel had no room for before they were read.
+    pub ring_drops: u64,
+    /// Frames that could not be sent.
+    pub send_errors: u64,
+    /// How often the link went down.
+    pub link_downs: u64,
+}
+
+/// One direction.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Forwarding {
+    /// Frames that passed.
+    pub forwarded_frames: u64,
+    /// Their octets, as received.
+    pub forwarded_octets: u64,
+    /// Frames that did not pass, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// Super-frames of segmentation offload that were cut.
+    pub segmented: u64,
+    /// Checksums that the sender had left to its network card.
+    pub checksums_completed: u64,
+}
+
+/// A forwarding thread.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    /// `both`, `out` or `in`.
+    pub direction: String,
+    /// The CPU that it is pinned to.
+    pub cpu: Option<u64>,
+    /// Its `SCHED_FIFO` priority, if it has one.
+    pub priority: Option<u8>,
+    /// `adaptive`, `busy` or `block`.
+    pub poll: String,
+    /// The configured bound on polling.
+    pub poll_cpu_percent: Option<u8>,
+    /// The share of its CPU that it used of late.
+    pub cpu_percent: f64,
+    /// How often it polled.
+    pub polls: u64,
+    /// How often it slept.
+    pub sleeps: u64,
+}
+
+/// MACsec.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Macsec {
+    /// The cipher suite.
+    pub suite: String,
+    /// The SCI that this gateway sends under.
+    pub sci: String,
+    /// The association in use for sending.
+    pub encoding_sa: u8,
+    /// The transmit associations.
+    pub transmit: Vec<TransmitSa>,
+    /// The receive associations.
+    pub receive: Vec<ReceiveSa>,
+    /// Packet numbers prepared ahead for sending.
+    pub sealing: Preparation,
+    /// Packet numbers prepared ahead for receiving.
+    pub opening: Preparation,
+    /// The counters by the standard's names: `OutPktsEncrypted`, `InPktsNotValid`, ...
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// A transmit association.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TransmitSa {
+    /// Its association number.
+    pub an: u8,
+    /// The next packet number.
+    pub next_pn: u64,
+    /// Packet numbers below this one are reserved on the medium.
+    pub reserved_until: u64,
+}
+
+/// A receive association.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReceiveSa {
+    /// The channel.
+    pub sci: String,
+    /// Whose it is, by the key file.
+    pub member: String,
+    /// Its association number.
+    pub an: u8,
+    /// The lowest packet number that is still acceptable.
+    pub lowest_pn: u64,
+}
+
+/// Work done beforehand.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Preparation {
+    /// How many packet numbers are kept prepared.
+    pub target: u64,
+    /// How many are prepared now.
+    pub prepared: u64,
+    /// Frames that found their packet number prepared.
+    pub hits: u64,
+    /// Frames that did not.
+    pub misses: u64,
+}
