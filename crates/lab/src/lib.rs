@@ -1,1 +1,14 @@
-//! lab
+//! The lab: a virtual PLC and IO device, an emulated untrusted wire, and the demonstration that puts two
+//! gateways between them.
+//!
+//! - [`ns`] builds the plant: network namespaces joined by veth pairs,
+//! - [`station`] is a Profinet controller or IO device that measures what it receives,
+//! - [`process`] is how the lab's processes are started and what they are.
+
+pub mod histogram;
+pub mod ns;
+pub mod output;
+pub mod process;
+pub mod realtime;
+pub mod station;
+pub mod sys;

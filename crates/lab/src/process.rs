@@ -1,0 +1,219 @@
+//! The lab's processes: one executable, many roles.
+//!
+//! Whoever wants a station starts its own executable again with `lab-ROLE JSON`: the role as a hidden verb and its
+//! options as one JSON argument. [`dispatch`] is what `main` calls first.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::output::Output;
+use crate::station;
+use crate::sys::process::Signal;
+use crate::sys::{self, signal};
+
+/// Exit status of a usage or set-up error.
+pub const USAGE: u8 = 2;
+
+/// Runs one of the lab's hidden roles if the arguments (the program's name first) name one.
+///
+/// The roles are `lab-station`, `lab-ping`, `lab-echo`, `lab-wire` and `lab-tap`.
+pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let mut arguments = arguments.into_iter().skip(1);
+    let role = arguments.next()?;
+    let role = role.to_str().filter(|role| role.starts_with("lab-"))?;
+    let options =
+        arguments.next().and_then(|options| options.into_string().ok()).unwrap_or_else(|| "{}".into());
+    let result = match role {
+        "lab-station" => main(&options, |options, output| {
+            station::run(options, output).map(|report| station::Line::Result(Box::new(report)))
+        }),
+        _ => return None,
+    };
+    Some(result)
+}
+
+/// Runs a role: options from JSON, lines of JSON to standard output, errors to standard error.
+fn main<O, R, E>(options: &str, role: impl FnOnce(O, &mut Output) -> Result<R, E>) -> ExitCode
+where
+    O: DeserializeOwned,
+    R: Serialize,
+    E: std::fmt::Display,
+{
+    signal::install();
+    let options = match serde_json::from_str(options) {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("error: the options are not what this role takes: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    let mut output = Output::stdout();
+    match role(options, &mut output) {
+        Ok(result) => {
+            output.line(&result);
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+/// Where and as what a process is started.
+#[derive(Debug, Default)]
+pub struct Place<'a> {
+    /// The network namespace; none: that of the parent.
+    pub namespace: Option<&'a File>,
+    /// The cores; none: those of the parent.
+    pub cpus: &'a [usize],
+}
+
+/// A process of the lab; ended when dropped.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    errors: Receiver<String>,
+    error_text: Vec<String>,
+}
+
+/// How long a process may take to end after SIGTERM before it is killed.
+const GRACE: Duration = Duration::from_secs(3);
+
+impl Process {
+    /// Starts a role of this executable. Call it from the main thread: the child is killed when the calling
+    /// thread ends.
+    pub fn role(name: &str, role: &str, options: &impl Serialize, place: &Place<'_>) -> io::Result<Self> {
+        let options = serde_json::to_string(options).map_err(io::Error::other)?;
+        Self::start(name, &executable()?, &[role, &options], place)
+    }
+
+    /// Starts any program.
+    pub fn start(name: &str, program: &PathBuf, arguments: &[&str], place: &Place<'_>) -> io::Result<Self> {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        sys::process::arrange(&mut command, place.namespace, place.cpus);
+        let mut child = command.spawn()?;
+        let lines = child.stdout.take().map_or_else(|| channel().1, read_lines);
+        let errors = child.stderr.take().map_or_else(|| channel().1, read_lines);
+        let input = child.stdin.take();
+        Ok(Self { name: name.to_owned(), child, input, lines, errors, error_text: Vec::new() })
+    }
+
+    /// The name for messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its process number.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a line of JSON to its standard input.
+    pub fn tell(&mut self, value: &impl Serialize) -> io::Result<()> {
+        let mut text = serde_json::to_string(value).map_err(io::Error::other)?;
+        text.push('\n');
+        match &mut self.input {
+            Some(input) => input.write_all(text.as_bytes()).and_then(|()| input.flush()),
+            None => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
+        }
+    }
+
+    /// The lines it has written since the last call.
+    pub fn lines(&mut self) -> Vec<String> {
+        self.lines.try_iter().collect()
+    }
+
+    /// Waits for the next line; `None` at its end or when `patience` is over.
+    pub fn next_line(&mut self, patience: Duration) -> Option<String> {
+        self.lines.recv_timeout(patience).ok()
+    }
+
+    /// What it wrote to standard error so far, the last hundred lines.
+    pub fn errors(&mut self) -> &[String] {
+        self.error_text.extend(self.errors.try_iter());
+        let surplus = self.error_text.len().saturating_sub(100);
+        self.error_text.drain(..surplus);
+        &self.error_text
+    }
+
+    /// True while it runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Kills it on the spot, as a power cut would.
+    pub fn kill(&mut self) -> io::Result<()> {
+        if self.is_running() {
+            sys::process::signal(self.pid(), Signal::Kill)?;
+        }
+        self.child.wait().map(drop)
+    }
+
+    /// Asks it to end.
+    pub fn terminate(&mut self) {
+        if self.is_running() {
+            let _ = sys::process::signal(self.pid(), Signal::Terminate);
+        }
+    }
+
+    /// Waits for its end; after `patience` it is killed. True if it ended by itself with status 0.
+    pub fn finish(&mut self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return status.success(),
+                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+                Err(_) => break,
+            }
+        }
+        let _ = self.kill();
+        false
+    }
+
+    /// Asks it to end, waits, and kills it if it does not. Returns the lines not taken yet.
+    pub fn end(&mut self) -> Vec<String> {
+        self.terminate();
+        self.finish(GRACE);
+        // The readers end with the pipes, after the last line.
+        std::iter::from_fn(|| self.lines.recv_timeout(GRACE).ok()).collect()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.terminate();
+        self.finish(GRACE);
+    }
+}
+
+/// The program to start roles of: this one, even if its file was replaced meanwhile.
+pub fn executable() -> io::Result<PathBuf> {
+    std::env::current_exe()
+}
+
+fn read_lines(pipe: impl io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}

@@ -1,0 +1,125 @@
+//! The consumer: a thread of its own that sleeps on the socket, so that no pacing delays a reception.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+
+use antedate_wire::EthernetAddress;
+use antedate_wire::profinet::FrameId;
+
+use super::cyclic::{self, Incoming};
+use super::discovery::{Discovery, Heard};
+use super::meter::{Refusal, Sample};
+use super::process_data::ProcessData;
+use super::shared::{Samples, Shared};
+use super::watchdog::{Event, Watchdog};
+use crate::sys::clock::monotonic_ns;
+use crate::sys::packet::PacketSocket;
+
+/// How often the stop flag is looked at while nothing comes.
+const LONGEST_WAIT_NS: u64 = 20_000_000;
+
+/// The peer: found by discovery (controller) or by its first frame (device).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Peer {
+    /// Its address.
+    pub(super) address: EthernetAddress,
+    /// The controller's run.
+    pub(super) run: u16,
+}
+
+pub(super) struct Consumer<'a> {
+    pub(super) socket: &'a PacketSocket,
+    pub(super) frame_id: FrameId,
+    /// The run to expect; a device takes over that of the controller's first frame.
+    pub(super) run: Option<u16>,
+    pub(super) discovery: Discovery,
+    pub(super) watchdog: Watchdog,
+    pub(super) shared: &'a Shared,
+    pub(super) samples: Samples<'a>,
+    /// Told once, when the peer is known.
+    pub(super) found: Sender<Peer>,
+}
+
+impl Consumer<'_> {
+    /// Receives until `done` says so, errors of the socket included.
+    pub(super) fn consume(mut self, done: impl Fn() -> bool) -> std::io::Result<()> {
+        let mut buffer = vec![0; 2048];
+        let mut peer: Option<EthernetAddress> = None;
+        while !done() {
+            let now = monotonic_ns();
+            let wait = self.watchdog.deadline_ns().map_or(LONGEST_WAIT_NS, |at| at.saturating_sub(now));
+            let received = if self.socket.wait(wait.min(LONGEST_WAIT_NS))? {
+                self.socket.receive(&mut buffer, false)?
+            } else {
+                None
+            };
+            let now = monotonic_ns();
+            match received.map(|len| &buffer[..len]) {
+                Some(frame) => self.frame(now, frame, &mut peer),
+                None => {
+                    let event = self.watchdog.expire(now);
+                    self.report(now, event);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, now: u64, frame: &[u8], peer: &mut Option<EthernetAddress>) {
+        match cyclic::read(frame, *peer, self.frame_id) {
+            Incoming::Data(data) => match self.run {
+                Some(run) if run != data.run => self.samples.push(Sample::Refused(Refusal::Foreign)),
+                Some(_) => self.data(now, data),
+                None => {
+                    let Some(address) =
+                        frame.get(6..12).and_then(|octets| EthernetAddress::from_bytes(octets).ok())
+                    else {
+                        return;
+                    };
+                    self.run = Some(data.run);
+                    *peer = Some(address);
+                    // The main thread may have ended already; then nobody needs to know.
+                    let _ = self.found.send(Peer { address, run: data.run });
+                    self.data(now, data);
+                }
+            },
+            Incoming::Acyclic(_) => match self.discovery.hear(frame) {
+                Heard::Answer(answer) => {
+                    if self.socket.send(&answer).is_err() {
+                        self.samples.push(Sample::SendFailed);
+                    }
+                }
+                Heard::Found(address) => {
+                    if peer.replace(address).is_none() {
+                        let _ = self.found.send(Peer { address, run: self.run.unwrap_or_default() });
+                    }
+                }
+                Heard::Nothing => {}
+            },
+            Incoming::Announcement => {
+                self.shared.announcements.fetch_add(1, Ordering::Relaxed);
+            }
+            Incoming::Refused(why) => self.samples.push(Sample::Refused(why)),
+        }
+    }
+
+    fn data(&mut self, now: u64, data: ProcessData) {
+        self.shared.received(data.sent_ns, now);
+        self.samples.push(Sample::Frame { at_ns: now, data });
+        let (error, recovered) = self.watchdog.feed(now);
+        self.shared.consuming.store(true, Ordering::Relaxed);
+        self.report(now, error);
+        self.report(now, recovered);
+        if data.stopping {
+            self.watchdog.stop();
+            self.shared.peer_stopped.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn report(&self, now: u64, event: Option<Event>) {
+        if let Some(event) = event {
+            self.shared.consuming.store(matches!(event, Event::Recovered { .. }), Ordering::Relaxed);
+            self.samples.push(Sample::Watchdog { at_ns: now, event });
+        }
+    }
+}

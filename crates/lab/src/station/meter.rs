@@ -1,0 +1,395 @@
+//! What the consumer of cyclic data measures.
+//!
+//! The threads with deadlines only pass samples on; this runs on the process's ordinary thread and computes.
+//!
+//! - **interval**: between two valid new frames.
+//! - **missed**: cycles in which no valid new frame came within the tolerance (half an update time) after it was
+//!   due, counted from the frame before. A lost frame misses one cycle, a frame 0.6 cycles late does too.
+//! - **lost**: never came. **late**: came, but beyond the tolerance.
+//! - **one way**: arrival minus the sender's stamp. Both read the same `CLOCK_MONOTONIC`; over real interfaces to
+//!   another machine this number means nothing.
+//! - **round trip**: now - own stamp that came back - its residence in the other station.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::edges::EdgeCounter;
+use super::process_data::ProcessData;
+use super::sequence::{Arrival, SequenceTracker};
+use super::watchdog::Event;
+use crate::histogram::{Summary, Times};
+
+/// What the threads with deadlines report.
+#[derive(Clone, Copy, Debug)]
+pub enum Sample {
+    /// A valid frame.
+    Frame {
+        /// When it came.
+        at_ns: u64,
+        /// What it said.
+        data: ProcessData,
+    },
+    /// The watchdog's verdict.
+    Watchdog {
+        /// When.
+        at_ns: u64,
+        /// What.
+        event: Event,
+    },
+    /// A frame that no station of this run sent.
+    Refused(Refusal),
+    /// A frame was sent this long after it was due.
+    Sent {
+        /// Nanoseconds.
+        late_ns: u64,
+    },
+    /// Cycles that passed without sending, because this station itself was too late.
+    Skipped(u64),
+    /// The kernel refused to send.
+    SendFailed,
+}
+
+/// Why a received frame is not the peer's process data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Cyclic data whose content or form is damaged.
+    Damaged,
+    /// Cyclic data of another sender, connection or run: forged.
+    Foreign,
+    /// Another EtherType that nobody sends on purpose.
+    Unexpected(u16),
+}
+
+/// Computes the results of one station.
+#[derive(Debug)]
+pub struct Meter {
+    cycle_ns: u64,
+    tolerance_ns: u64,
+    last: Option<(u64, u32)>,
+    last_interval_ns: u64,
+    finished: bool,
+    tracker: SequenceTracker,
+    edges: EdgeCounter,
+    intervals: Times,
+    one_way: Times,
+    round_trip: Times,
+    send_lateness: Times,
+    counts: Counts,
+    outages: Vec<Outage>,
+    unexpected: BTreeMap<u16, u64>,
+}
+
+/// Counters of a station; names are stable.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Frames sent.
+    pub sent: u64,
+    /// Cycles in which this station was too late to send.
+    pub skipped_cycles: u64,
+    /// Frames that the kernel refused to send.
+    pub send_errors: u64,
+    /// Valid frames received, duplicates included.
+    pub received: u64,
+    /// Cycles in which no valid frame came in time.
+    pub missed: u64,
+    /// Frames that came too late.
+    pub late: u64,
+    /// Frames that never came.
+    pub lost: u64,
+    /// Frames that came again.
+    pub duplicated: u64,
+    /// Frames that came after a newer one.
+    pub reordered: u64,
+    /// Cyclic frames with damaged content.
+    pub damaged: u64,
+    /// Cyclic frames that are not of this connection.
+    pub foreign: u64,
+    /// Frames of an EtherType that no machine here sends.
+    pub unexpected: u64,
+    /// Three update times without valid data.
+    pub bus_errors: u64,
+    /// Bus errors that ended.
+    pub recoveries: u64,
+    /// Samples that the meter could not take in time; 0, or the numbers above are too small.
+    pub samples_dropped: u64,
+}
+
+/// A bus error and its end, in nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// The last valid frame before it.
+    pub silent_since_ns: u64,
+    /// When the watchdog expired.
+    pub detected_ns: u64,
+    /// The first valid frame after it.
+    pub recovered_ns: Option<u64>,
+}
+
+/// The bit's rising edges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edges {
+    /// Seen by this station.
+    pub seen: u16,
+    /// Made by the peer in the same time.
+    pub announced: u16,
+    /// Seen equals announced.
+    pub agree: bool,
+}
+
+/// What a station measured; names are stable.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Counters.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// The toggling bit of the peer.
+    pub edges: Edges,
+    /// Bus errors one by one, the first thousand.
+    pub outages: Vec<Outage>,
+    /// Frames by the EtherType that nobody should send.
+    pub unexpected_ethertypes: BTreeMap<String, u64>,
+    /// Between two valid new frames.
+    pub interval_us: Summary,
+    /// Arrival minus the sender's stamp.
+    pub one_way_us: Summary,
+    /// There and back without the time in the other station.
+    pub round_trip_us: Summary,
+    /// How long after its due time a frame was sent.
+    pub send_lateness_us: Summary,
+}
+
+/// The line of the live view.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Live {
+    /// Counters so far.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// The last interval.
+    pub interval_us: f64,
+    /// 99 % of the intervals.
+    pub interval_p99_us: f64,
+    /// The longest interval.
+    pub interval_max_us: f64,
+    /// Median round trip.
+    pub round_trip_p50_us: f64,
+    /// 99 % of the round trips.
+    pub round_trip_p99_us: f64,
+}
+
+const MOST_OUTAGES: usize = 1_000;
+
+impl Meter {
+    /// A meter for frames every `cycle_ns`.
+    #[must_use]
+    pub fn new(cycle_ns: u64) -> Self {
+        Self {
+            cycle_ns: cycle_ns.max(1),
+            tolerance_ns: cycle_ns / 2,
+            last: None,
+            last_interval_ns: 0,
+            finished: false,
+            tracker: SequenceTracker::default(),
+            edges: EdgeCounter::default(),
+            intervals: Times::default(),
+            one_way: Times::default(),
+            round_trip: Times::default(),
+            send_lateness: Times::default(),
+            counts: Counts::default(),
+            outages: Vec::new(),
+            unexpected: BTreeMap::new(),
+        }
+    }
+
+    /// Takes one sample.
+    pub fn apply(&mut self, sample: Sample) {
+        match sample {
+            Sample::Frame { at_ns, data } => self.frame(at_ns, &data),
+            Sample::Watchdog { at_ns, event } => self.watchdog(at_ns, event),
+            Sample::Refused(Refusal::Damaged) => self.counts.damaged += 1,
+            Sample::Refused(Refusal::Foreign) => self.counts.foreign += 1,
+            Sample::Refused(Refusal::Unexpected(ethertype)) => {
+                self.counts.unexpected += 1;
+                *self.unexpected.entry(ethertype).or_default() += 1;
+            }
+            Sample::Sent { late_ns } => {
+                self.counts.sent += 1;
+                self.send_lateness.record(late_ns);
+            }
+            Sample::Skipped(cycles) => self.counts.skipped_cycles += cycles,
+            Sample::SendFailed => self.counts.send_errors += 1,
+        }
+    }
+
+    /// Samples that did not fit into the queue.
+    pub fn set_dropped(&mut self, dropped: u64) {
+        self.counts.samples_dropped = dropped;
+    }
+
+    fn frame(&mut self, at_ns: u64, data: &ProcessData) {
+        self.counts.received += 1;
+        let arrival = self.tracker.accept(data.sequence);
+        self.counts.lost = self.tracker.lost();
+        match arrival {
+            Arrival::Newest { .. } => {}
+            Arrival::Reordered => return self.counts.reordered += 1,
+            Arrival::Duplicate | Arrival::Ancient => return self.counts.duplicated += 1,
+        }
+        if self.finished {
+            return;
+        }
+        self.finished = data.stopping;
+        self.edges.observe(data.toggle, data.edges);
+        self.one_way.record(at_ns.saturating_sub(data.sent_ns));
+        if let Some(echo) = data.echo {
+            let away = at_ns.saturating_sub(echo.sent_ns);
+            self.round_trip.record(away.saturating_sub(u64::from(echo.residence_ns)));
+        }
+        if let Some((before_ns, before)) = self.last {
+            let interval = at_ns.saturating_sub(before_ns);
+            self.last_interval_ns = interval;
+            self.intervals.record(interval);
+            self.counts.missed += interval.saturating_sub(self.tolerance_ns) / self.cycle_ns;
+            let due = u64::from(data.sequence.wrapping_sub(before)).saturating_mul(self.cycle_ns);
+            self.counts.late += u64::from(interval > due.saturating_add(self.tolerance_ns));
+        }
+        self.last = Some((at_ns, data.sequence));
+    }
+
+    fn watchdog(&mut self, at_ns: u64, event: Event) {
+        match event {
+            Event::BusError { silent_since_ns } => {
+                self.counts.bus_errors += 1;
+                if self.outages.len() < MOST_OUTAGES {
+                    self.outages.push(Outage { silent_since_ns, detected_ns: at_ns, recovered_ns: None });
+                }
+            }
+            Event::Recovered { .. } => {
+                self.counts.recoveries += 1;
+                if let Some(outage) = self.outages.last_mut().filter(|outage| outage.recovered_ns.is_none()) {
+                    outage.recovered_ns = Some(at_ns);
+                }
+            }
+        }
+    }
+
+    /// Counts an outage that still lasts at the end of the measurement.
+    pub fn end(&mut self, at_ns: u64) {
+        if let (Some((before_ns, _)), false) = (self.last, self.finished) {
+            self.counts.missed +=
+                at_ns.saturating_sub(before_ns).saturating_sub(self.tolerance_ns) / self.cycle_ns;
+        }
+        self.finished = true;
+    }
+
+    /// The line of the live view.
+    #[must_use]
+    pub fn live(&self) -> Live {
+        Live {
+            counts: self.counts.clone(),
+            interval_us: self.last_interval_ns as f64 / 1_000.0,
+            interval_p99_us: self.intervals.percentile_us(99.0),
+            interval_max_us: self.intervals.max_us(),
+            round_trip_p50_us: self.round_trip.percentile_us(50.0),
+            round_trip_p99_us: self.round_trip.percentile_us(99.0),
+        }
+    }
+
+    /// Everything.
+    #[must_use]
+    pub fn measured(&self) -> Measured {
+        let unexpected = self.unexpected.iter().map(|(ethertype, n)| (format!("0x{ethertype:04x}"), *n));
+        Measured {
+            counts: self.counts.clone(),
+            edges: Edges {
+                seen: self.edges.seen(),
+                announced: self.edges.announced(),
+                agree: self.edges.agree(),
+            },
+            outages: self.outages.clone(),
+            unexpected_ethertypes: unexpected.collect(),
+            interval_us: self.intervals.summary(),
+            one_way_us: self.one_way.summary(),
+            round_trip_us: self.round_trip.summary(),
+            send_lateness_us: self.send_lateness.summary(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::process_data::Echo;
+    use super::*;
+
+    const CYCLE: u64 = 1_000_000;
+
+    fn frame(meter: &mut Meter, at_ns: u64, sequence: u32) {
+        let data = ProcessData { sequence, sent_ns: at_ns.saturating_sub(10_000), ..ProcessData::default() };
+        meter.apply(Sample::Frame { at_ns, data });
+    }
+
+    fn after(arrivals: &[(u64, u32)]) -> Counts {
+        let mut meter = Meter::new(CYCLE);
+        for &(at_tenths, sequence) in arrivals {
+            frame(&mut meter, CYCLE * 10 + at_tenths * CYCLE / 10, sequence);
+        }
+        meter.measured().counts
+    }
+
+    #[test]
+    fn jitter_within_half_a_cycle_misses_nothing() {
+        let counts = after(&[(0, 0), (14, 1), (20, 2), (34, 3), (40, 4)]);
+        assert_eq!((counts.missed, counts.late, counts.lost), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_lost_frame_is_missed_and_lost_but_nobody_is_late() {
+        let counts = after(&[(0, 0), (10, 1), (30, 3), (40, 4)]);
+        assert_eq!((counts.missed, counts.late, counts.lost), (1, 0, 1));
+    }
+
+    #[test]
+    fn a_late_frame_is_missed_and_late_but_not_lost() {
+        let counts = after(&[(0, 0), (10, 1), (26, 2), (30, 3)]);
+        assert_eq!((counts.missed, counts.late, counts.lost), (1, 1, 0));
+    }
+
+    #[test]
+    fn duplicates_and_reordered_frames_are_told_apart_and_feed_no_interval() {
+        let counts = after(&[(0, 0), (10, 1), (11, 1), (30, 3), (31, 2), (40, 4)]);
+        assert_eq!((counts.duplicated, counts.reordered, counts.lost, counts.missed), (1, 1, 0, 1));
+    }
+
+    #[test]
+    fn silence_at_the_end_is_missed_unless_the_peer_said_goodbye() {
+        let mut meter = Meter::new(CYCLE);
+        frame(&mut meter, CYCLE, 0);
+        meter.end(CYCLE * 11);
+        assert_eq!(meter.measured().counts.missed, 9);
+
+        let mut meter = Meter::new(CYCLE);
+        let data = ProcessData { stopping: true, ..ProcessData::default() };
+        meter.apply(Sample::Frame { at_ns: CYCLE, data });
+        meter.end(CYCLE * 11);
+        assert_eq!(meter.measured().counts.missed, 0);
+    }
+
+    #[test]
+    fn a_round_trip_is_without_the_time_in_the_other_station() {
+        let mut meter = Meter::new(CYCLE);
+        let echo = Some(Echo { sent_ns: 1_000_000, residence_ns: 400_000 });
+        meter.apply(Sample::Frame { at_ns: 1_500_000, data: ProcessData { echo, ..ProcessData::default() } });
+        let round_trip = meter.measured().round_trip_us;
+        assert!((round_trip.p50 - 100.0).abs() < 0.2, "{round_trip:?}");
+    }
+
+    #[test]
+    fn an_outage_has_its_beginning_and_its_end() {
+        let mut meter = Meter::new(CYCLE);
+        meter.apply(Sample::Watchdog { at_ns: 5, event: Event::BusError { silent_since_ns: 1 } });
+        meter.apply(Sample::Watchdog { at_ns: 9, event: Event::Recovered { outage_ns: 8 } });
+        let measured = meter.measured();
+        assert_eq!(measured.outages, [Outage { silent_since_ns: 1, detected_ns: 5, recovered_ns: Some(9) }]);
+        assert_eq!((measured.counts.bus_errors, measured.counts.recoveries), (1, 1));
+    }
+}

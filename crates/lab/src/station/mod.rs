@@ -1,0 +1,436 @@
+//! A virtual Profinet controller and IO device: the two stations of hohmann2020, section IV-A.
+//!
+//! The controller looks for the device by DCP Identify, then both send cyclic data, each as provider of its own
+//! and consumer of the other's. Along a frame's way:
+//!
+//! - [`process_data`]: what a station says in one cycle,
+//! - [`cyclic`]: the Profinet frame around it,
+//! - `provider`: sends it on an absolute time grid,
+//! - `consumer`: receives it on a thread of its own,
+//! - [`watchdog`], [`sequence`], [`edges`]: bus errors; late, lost, duplicated, reordered; the toggling bit,
+//! - [`meter`]: what was measured,
+//! - [`discovery`]: DCP and LLDP.
+
+mod consumer;
+pub mod cyclic;
+pub mod discovery;
+pub mod edges;
+pub mod meter;
+pub mod process_data;
+mod provider;
+pub mod sequence;
+pub mod shared;
+pub mod watchdog;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use antedate_wire::ethernet::EtherType;
+use antedate_wire::{EthernetAddress, EthernetRepr};
+use serde::{Deserialize, Serialize};
+
+use crate::output::Output;
+use crate::realtime::{self, Realtime};
+use crate::sys::clock::monotonic_ns;
+use crate::sys::packet::{self, PacketSocket};
+use crate::sys::signal;
+use consumer::{Consumer, Peer};
+use cyclic::{FrameWriter, INPUT_FRAME_ID, OUTPUT_FRAME_ID};
+use discovery::Discovery;
+use meter::{Live, Measured, Meter, Sample};
+use provider::Pace;
+use shared::{Samples, Shared};
+use watchdog::{Event, Watchdog};
+
+/// Which of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// The IO controller.
+    Plc,
+    /// The IO device.
+    Device,
+}
+
+/// How a station runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Controller or device.
+    pub role: Role,
+    /// The interface.
+    pub interface: String,
+    /// The device's name of station: its own, or the one that the controller looks for.
+    pub device_name: String,
+    /// Update time (send clock times reduction ratio) in microseconds.
+    pub cycle_us: u32,
+    /// Octets of a cyclic frame without frame check sequence, [`cyclic::MIN_FRAME_LEN`] to [`cyclic::MAX_FRAME_LEN`].
+    pub frame_bytes: usize,
+    /// Update times without valid data that are a bus error.
+    pub watchdog_cycles: u32,
+    /// The toggling bit changes after so many milliseconds.
+    pub toggle_ms: u32,
+    /// Cyclic operation ends after so many seconds; without it on SIGTERM, or when the peer stops.
+    pub seconds: Option<f64>,
+    /// How long the device is looked for, or the controller waited for, in seconds.
+    pub patience_seconds: f64,
+    /// How long before each due time the provider wakes and spins, in microseconds.
+    pub spin_us: u32,
+    /// Real-time scheduling and locked memory.
+    pub realtime: Realtime,
+    /// A line of JSON with the state so far every so many milliseconds; 0 for none.
+    pub live_ms: u32,
+}
+
+impl Default for Options {
+    /// The figures of hohmann2020: 1 ms send clock, reduction ratio 4, 64 octets, 3 update times, 125 ms.
+    fn default() -> Self {
+        Self {
+            role: Role::Plc,
+            interface: "eth0".into(),
+            device_name: "io-device".into(),
+            cycle_us: 4_000,
+            frame_bytes: 64,
+            watchdog_cycles: 3,
+            toggle_ms: 125,
+            seconds: None,
+            patience_seconds: 10.0,
+            spin_us: 20,
+            realtime: Realtime::default(),
+            live_ms: 0,
+        }
+    }
+}
+
+/// The shortest update time.
+pub const MIN_CYCLE_US: u32 = 250;
+
+/// Why a station could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An option is out of range.
+    #[error("{0}")]
+    Option(String),
+    /// The socket failed.
+    #[error("{interface}: {error}{}", if .error.raw_os_error() == Some(libc::EPERM) { "; a raw socket needs CAP_NET_RAW: run as root" } else { "" })]
+    Socket {
+        /// On which interface.
+        interface: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The peer was not found in time.
+    #[error("{0}")]
+    Alone(String),
+}
+
+/// The result of a station; names are stable.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// Controller or device.
+    pub role: Role,
+    /// The options in force.
+    pub options: Options,
+    /// What real-time measures were in force.
+    pub in_force: String,
+    /// Seconds of cyclic operation.
+    pub seconds: f64,
+    /// The peer's address.
+    pub peer: String,
+    /// LLDP announcements received.
+    pub announcements: u64,
+    /// Rising edges that this station made.
+    pub edges_made: u16,
+    /// All that was measured.
+    #[serde(flatten)]
+    pub measured: Measured,
+}
+
+/// A line of a station's output.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Line {
+    /// The peer is known, cyclic operation begins.
+    Started {
+        /// The peer's address.
+        peer: String,
+        /// Nanoseconds of CLOCK_MONOTONIC.
+        at_ns: u64,
+    },
+    /// The state so far.
+    Live(Live),
+    /// The watchdog expired.
+    BusError {
+        /// When, nanoseconds of CLOCK_MONOTONIC.
+        at_ns: u64,
+    },
+    /// Valid data again.
+    Recovered {
+        /// When, nanoseconds of CLOCK_MONOTONIC.
+        at_ns: u64,
+        /// How long there was none.
+        outage_ns: u64,
+    },
+    /// The end.
+    Result(Box<Report>),
+}
+
+impl Options {
+    fn check(&self) -> Result<(), Error> {
+        let complain = |text: String| Err(Error::Option(text));
+        if !(MIN_CYCLE_US..=512_000).contains(&self.cycle_us) {
+            return complain(format!(
+                "an update time of {} µs: {MIN_CYCLE_US} to 512000 are possible",
+                self.cycle_us
+            ));
+        }
+        if !(cyclic::MIN_FRAME_LEN..=cyclic::MAX_FRAME_LEN).contains(&self.frame_bytes) {
+            return complain(format!(
+                "a cyclic frame of {} bytes: {} to {} are possible (Profinet allows 1440 bytes of IO data)",
+                self.frame_bytes,
+                cyclic::MIN_FRAME_LEN,
+                cyclic::MAX_FRAME_LEN
+            ));
+        }
+        if self.watchdog_cycles == 0 || self.toggle_ms == 0 {
+            return complain("watchdog_cycles and toggle_ms must not be 0".into());
+        }
+        Ok(())
+    }
+
+    fn cycle_ns(&self) -> u64 {
+        u64::from(self.cycle_us) * 1_000
+    }
+}
+
+/// Runs a station to its end. Lines go to `output` as they arise, the report last.
+pub fn run(options: Options, output: &mut Output) -> Result<Report, Error> {
+    options.check()?;
+    let failed = |error| Error::Socket { interface: options.interface.clone(), error };
+    let socket = PacketSocket::open(&options.interface, packet::Options::default()).map_err(failed)?;
+    for group in [discovery::IDENTIFY_GROUP, EthernetAddress::LLDP_NEAREST_BRIDGE] {
+        socket.join(&options.interface, group.0).map_err(failed)?;
+    }
+    let own = EthernetAddress(socket.address());
+    let now = monotonic_ns();
+    // Which start of the controller this is; never 0xffff, which is left to forgers.
+    let run = (now ^ (now >> 16) ^ u64::from(std::process::id())) as u16 & 0x7fff;
+    let (discovery, frame_id, expected_run) = match options.role {
+        Role::Plc => (Discovery::Controller { xid: now as u32 }, INPUT_FRAME_ID, Some(run)),
+        Role::Device => {
+            (Discovery::Device { name: options.device_name.clone(), address: own }, OUTPUT_FRAME_ID, None)
+        }
+    };
+    let in_force = options.realtime.lock_memory();
+    let shared = Shared::default();
+    let (samples, queue) = Samples::channel(&shared);
+    let (found, peer) = channel();
+    let consumed = AtomicBool::new(false);
+    let consumer = Consumer {
+        socket: &socket,
+        frame_id,
+        run: expected_run,
+        discovery: discovery.clone(),
+        watchdog: Watchdog::new(options.cycle_ns() * u64::from(options.watchdog_cycles)),
+        shared: &shared,
+        samples: samples.clone(),
+        found,
+    };
+    std::thread::scope(|scope| {
+        let (started, scheduling) = channel();
+        let realtime = options.realtime.clone();
+        let consuming = scope.spawn({
+            let consumed = &consumed;
+            move || {
+                // The receiver may be gone when the station already failed.
+                let _ = started.send(realtime.apply(realtime::Thread::Consumer));
+                consumer.consume(|| consumed.load(Ordering::Relaxed))
+            }
+        });
+        let station = Station { options: &options, socket: &socket, own, shared: &shared, queue, samples };
+        let result = station.operate(discovery, run, &peer, output).map(|mut report| {
+            let scheduling: Vec<String> = scheduling.try_iter().chain([in_force.clone()]).collect();
+            report.in_force = scheduling.join(", ");
+            report
+        });
+        consumed.store(true, Ordering::Relaxed);
+        match consuming.join() {
+            Ok(Ok(())) => result,
+            Ok(Err(error)) => result.and(Err(failed(error))),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// The ordinary thread of a station: discovery, statistics, the end.
+struct Station<'a> {
+    options: &'a Options,
+    socket: &'a PacketSocket,
+    own: EthernetAddress,
+    shared: &'a Shared,
+    queue: Receiver<Sample>,
+    samples: Samples<'a>,
+}
+
+impl Station<'_> {
+    fn operate(
+        &self,
+        discovery: Discovery,
+        run: u16,
+        peer: &Receiver<Peer>,
+        output: &mut Output,
+    ) -> Result<Report, Error> {
+        self.announce();
+        let Peer { address, run: peer_run } = self.find(&discovery, peer)?;
+        let (to_id, run) = match self.options.role {
+            Role::Plc => (OUTPUT_FRAME_ID, run),
+            Role::Device => (INPUT_FRAME_ID, peer_run),
+        };
+        let began = monotonic_ns();
+        output.line(&Line::Started { peer: address.to_string(), at_ns: began });
+        let ethernet = EthernetRepr { dst_addr: address, src_addr: self.own, ethertype: EtherType::Profinet };
+        let frame = FrameWriter::new(ethernet, to_id, self.options.frame_bytes, self.options.cycle_us)
+            .ok_or_else(|| Error::Option("the frame length is impossible".into()))?;
+        let cycle_ns = self.options.cycle_ns();
+        let pace = Pace {
+            cycle_ns,
+            spin_ns: u64::from(self.options.spin_us) * 1_000,
+            // The device answers half a cycle after the controller, so that frames do not meet.
+            first_ns: match self.options.role {
+                Role::Plc => began + cycle_ns,
+                Role::Device => self.shared.last_received().map_or(began, |(_, at)| at) + cycle_ns / 2,
+            },
+            toggle_ns: u64::from(self.options.toggle_ms) * 1_000_000,
+        };
+        let provided = AtomicBool::new(false);
+        let measured = std::thread::scope(|scope| {
+            let (options, socket, shared) = (self.options, self.socket, self.shared);
+            let (samples, provided) = (self.samples.clone(), &provided);
+            let provider = scope.spawn(move || {
+                options.realtime.apply(realtime::Thread::Provider);
+                provider::provide(socket, frame, run, pace, shared, &samples);
+                provided.store(true, Ordering::Relaxed);
+            });
+            let measured = self.measure(began, provided, output);
+            if let Err(panic) = provider.join() {
+                std::panic::resume_unwind(panic);
+            }
+            measured
+        });
+        Ok(Report {
+            role: self.options.role,
+            options: self.options.clone(),
+            in_force: String::new(),
+            seconds: (monotonic_ns() - began) as f64 / 1e9,
+            peer: address.to_string(),
+            announcements: self.shared.announcements.load(Ordering::Relaxed),
+            edges_made: self.shared.edges_made.load(Ordering::Relaxed),
+            measured,
+        })
+    }
+
+    /// The controller asks until the device answers; the device waits for the controller's first frame.
+    fn find(&self, discovery: &Discovery, peer: &Receiver<Peer>) -> Result<Peer, Error> {
+        let patience = Duration::from_secs_f64(self.options.patience_seconds.max(0.0));
+        let deadline = monotonic_ns() + patience.as_nanos() as u64;
+        let request = match discovery {
+            Discovery::Controller { xid } => {
+                discovery::identify_request(self.own, *xid, &self.options.device_name)
+            }
+            Discovery::Device { .. } => None,
+        };
+        while monotonic_ns() < deadline && !signal::stopping() {
+            if let Some(request) = &request {
+                // A link that is not up yet refuses; asking again is all there is to do.
+                let _ = self.socket.send(request);
+            }
+            if let Ok(peer) = peer.recv_timeout(Duration::from_millis(100)) {
+                return Ok(peer);
+            }
+        }
+        Err(Error::Alone(match self.options.role {
+            Role::Plc => format!(
+                "no station answered to the name `{}` on {} in {:.1} s",
+                self.options.device_name, self.options.interface, self.options.patience_seconds
+            ),
+            Role::Device => format!(
+                "no controller sent cyclic data on {} in {:.1} s",
+                self.options.interface, self.options.patience_seconds
+            ),
+        }))
+    }
+
+    fn announce(&self) {
+        if let Some(frame) = discovery::announcement(self.own, self.name()) {
+            let _ = self.socket.send(&frame);
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self.options.role {
+            Role::Plc => "plc",
+            Role::Device => &self.options.device_name,
+        }
+    }
+
+    /// Feeds the meter until the provider has said goodbye.
+    fn measure(&self, began: u64, provided: &AtomicBool, output: &mut Output) -> Measured {
+        let mut meter = Meter::new(self.options.cycle_ns());
+        let end = self.options.seconds.map(|seconds| began + (seconds * 1e9) as u64);
+        let live_ns = u64::from(self.options.live_ms) * 1_000_000;
+        let mut next_live = began + live_ns;
+        let mut next_announcement = began + discovery::ANNOUNCE_SECONDS * 1_000_000_000;
+        let mut stopped_at = None;
+        loop {
+            let finished = provided.load(Ordering::Relaxed);
+            for sample in self.queue.try_iter() {
+                tell(&sample, output);
+                // What comes after this station stopped is not its business any more.
+                if stopped_at.is_none_or(|at| arrived_before(&sample, at)) {
+                    meter.apply(sample);
+                }
+            }
+            if finished {
+                break;
+            }
+            let now = monotonic_ns();
+            if stopped_at.is_none() {
+                let over = end.is_some_and(|end| now >= end) || signal::stopping();
+                if over || self.shared.peer_stopped.load(Ordering::Relaxed) {
+                    self.shared.stop.store(true, Ordering::Relaxed);
+                    stopped_at = Some(now);
+                    meter.end(now);
+                }
+            }
+            if live_ns > 0 && now >= next_live {
+                next_live += live_ns;
+                output.line(&Line::Live(meter.live()));
+            }
+            if now >= next_announcement {
+                next_announcement += discovery::ANNOUNCE_SECONDS * 1_000_000_000;
+                self.announce();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        meter.set_dropped(self.shared.dropped());
+        meter.measured()
+    }
+}
+
+fn arrived_before(sample: &Sample, at: u64) -> bool {
+    match sample {
+        Sample::Frame { at_ns, .. } | Sample::Watchdog { at_ns, .. } => *at_ns < at,
+        _ => true,
+    }
+}
+
+fn tell(sample: &Sample, output: &mut Output) {
+    if let Sample::Watchdog { at_ns, event } = *sample {
+        output.line(&match event {
+            Event::BusError { .. } => Line::BusError { at_ns },
+            Event::Recovered { outage_ns } => Line::Recovered { at_ns, outage_ns },
+        });
+    }
+}

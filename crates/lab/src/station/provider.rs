@@ -1,0 +1,70 @@
+//! The provider: one frame every update time, on an absolute grid.
+
+use std::sync::atomic::Ordering;
+
+use super::cyclic::FrameWriter;
+use super::edges::Toggler;
+use super::meter::Sample;
+use super::process_data::{Echo, ProcessData};
+use super::shared::{Samples, Shared};
+use crate::sys::clock::{monotonic_ns, pace_until};
+use crate::sys::packet::PacketSocket;
+
+/// Frames with the stop flag at the end; one alone might be lost.
+const GOODBYES: u32 = 3;
+
+/// How frames are paced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// The update time.
+    pub(super) cycle_ns: u64,
+    /// How long before each due time the thread wakes and spins.
+    pub(super) spin_ns: u64,
+    /// When the first frame is due.
+    pub(super) first_ns: u64,
+    /// Half the period of the toggling bit.
+    pub(super) toggle_ns: u64,
+}
+
+/// Sends until told to stop, then says goodbye.
+pub(super) fn provide(
+    socket: &PacketSocket,
+    mut frame: FrameWriter,
+    run: u16,
+    pace: Pace,
+    shared: &Shared,
+    samples: &Samples<'_>,
+) {
+    let mut toggler = Toggler::new(pace.toggle_ns);
+    let mut data = ProcessData { run, ..ProcessData::default() };
+    let mut due = pace.first_ns;
+    let mut goodbyes = 0;
+    while goodbyes < GOODBYES {
+        if pace_until(due, pace.spin_ns) < due {
+            continue;
+        }
+        data.stopping = shared.stop.load(Ordering::Relaxed);
+        goodbyes += u32::from(data.stopping);
+        data.sent_ns = monotonic_ns();
+        (data.toggle, data.edges) = toggler.at(data.sent_ns);
+        data.echo = shared.last_received().map(|(sent_ns, at_ns)| Echo {
+            sent_ns,
+            residence_ns: u32::try_from(data.sent_ns.saturating_sub(at_ns)).unwrap_or(u32::MAX),
+        });
+        let octets = frame.write(&data, shared.consuming.load(Ordering::Relaxed));
+        match socket.send(octets) {
+            Ok(()) => samples.push(Sample::Sent { late_ns: data.sent_ns - due }),
+            Err(_) => samples.push(Sample::SendFailed),
+        }
+        shared.edges_made.store(data.edges, Ordering::Relaxed);
+        data.sequence = data.sequence.wrapping_add(1);
+        due += pace.cycle_ns;
+        let now = monotonic_ns();
+        if now >= due + pace.cycle_ns {
+            // A cycle that is over is not made up for: a burst would serve nobody.
+            let skipped = (now - due) / pace.cycle_ns;
+            due += skipped * pace.cycle_ns;
+            samples.push(Sample::Skipped(skipped));
+        }
+    }
+}

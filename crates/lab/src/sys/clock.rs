@@ -1,0 +1,60 @@
+//! The clock of every measurement: `CLOCK_MONOTONIC`.
+//!
+//! All network namespaces of one machine share it, so a stamp written by one station may be subtracted by
+//! another. Over real interfaces between two machines that no longer holds; round trips still do, since they
+//! subtract stamps of one machine only.
+
+/// Nanoseconds of `CLOCK_MONOTONIC`.
+#[must_use]
+pub fn monotonic_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds since 1970, for the time stamps of a pcap file alone.
+#[must_use]
+pub fn realtime_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid timespec to write to; both clocks exist on every Linux, so the call cannot fail.
+    unsafe { libc::clock_gettime(clock, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Sleeps until `deadline_ns` of `CLOCK_MONOTONIC`; comes back earlier when a signal arrives, so that the
+/// caller can look at its stop flag.
+pub fn sleep_until(deadline_ns: u64) {
+    let at = timespec(deadline_ns);
+    // SAFETY: `at` is a valid timespec; with TIMER_ABSTIME the remaining-time pointer may be null.
+    unsafe {
+        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const at, std::ptr::null_mut())
+    };
+}
+
+/// Sleeps until `spin_ns` before the deadline, then spins: a sleeping core needs tens of microseconds to wake.
+/// Returns the time it saw last, at or after the deadline unless a signal interrupted the sleep.
+pub fn pace_until(deadline_ns: u64, spin_ns: u64) -> u64 {
+    let wake = deadline_ns.saturating_sub(spin_ns);
+    let mut now = monotonic_ns();
+    if now < wake {
+        sleep_until(wake);
+        now = monotonic_ns();
+        if now < wake {
+            return now;
+        }
+    }
+    while now < deadline_ns {
+        std::hint::spin_loop();
+        now = monotonic_ns();
+    }
+    now
+}
+
+pub(super) fn timespec(ns: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    }
+}

@@ -1,0 +1,273 @@
+//! Raw `AF_PACKET` sockets (packet(7)), with what the kernel keeps beside the frame.
+//!
+//! The kernel takes VLAN tags out of received frames and leaves checksums unfinished; both are told in ancillary
+//! data only. A station needs neither, the emulated wire and the tap need both.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::check;
+use super::clock::timespec;
+
+/// All EtherTypes.
+pub const ALL: u16 = libc::ETH_P_ALL as u16;
+/// Octets of the `virtio_net_hdr` in front of each frame when [`Options::vnet_header`] is set.
+pub const VNET_HEADER_LEN: usize = 10;
+
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+
+/// How a socket is opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The EtherType to receive, or [`ALL`].
+    pub protocol: u16,
+    /// Receive frames for any address.
+    pub promiscuous: bool,
+    /// A `virtio_net_hdr` goes in front of every frame, both ways.
+    pub vnet_header: bool,
+    /// VLAN tags and time stamps are asked for ([`Received::vlan`], [`Received::realtime_ns`]).
+    pub metadata: bool,
+    /// Octets of kernel buffer to ask for.
+    pub receive_buffer: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            protocol: ALL,
+            promiscuous: false,
+            vnet_header: false,
+            metadata: false,
+            receive_buffer: 1 << 20,
+        }
+    }
+}
+
+/// What came with a received frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Octets written to the buffer.
+    pub len: usize,
+    /// The tag that the kernel took out: TPID and TCI.
+    pub vlan: Option<(u16, u16)>,
+    /// When the kernel saw the frame, nanoseconds since 1970; 0 where not asked for.
+    pub realtime_ns: u64,
+}
+
+/// A raw socket bound to one interface. Frames that this machine sends through the interface are not received.
+#[derive(Debug)]
+pub struct PacketSocket {
+    fd: OwnedFd,
+    address: [u8; 6],
+}
+
+impl PacketSocket {
+    /// Opens a socket on `interface` of the network namespace that the calling thread is in.
+    pub fn open(interface: &str, options: Options) -> io::Result<Self> {
+        let name = CString::new(interface).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        // SAFETY: `name` is NUL-terminated.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        if index == 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // Protocol 0 receives nothing until bind names interface and protocol together.
+        // SAFETY: takes integers only.
+        let raw = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
+        // SAFETY: the descriptor was just opened and belongs to nobody else.
+        let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+        let mut socket = Self { fd, address: [0; 6] };
+
+        let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(options.receive_buffer as libc::c_int));
+        let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &(options.receive_buffer as libc::c_int));
+        socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1)?;
+        if options.vnet_header {
+            socket.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
+        }
+        if options.metadata {
+            socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
+            socket.set(libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, &1)?;
+        }
+        // SAFETY: an all-zero sockaddr_ll is a valid value.
+        let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = options.protocol.to_be();
+        address.sll_ifindex = index as libc::c_int;
+        let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: `address` is a valid sockaddr_ll of the length given.
+        check(unsafe { libc::bind(socket.raw(), (&raw const address).cast(), len) })?;
+
+        let mut filled = len;
+        // SAFETY: `address` has room for `filled` octets.
+        check(unsafe { libc::getsockname(socket.raw(), (&raw mut address).cast(), &raw mut filled) })?;
+        socket.address.copy_from_slice(&address.sll_addr[..6]);
+        if options.promiscuous {
+            socket.membership(index, libc::PACKET_MR_PROMISC, [0; 6])?;
+        }
+        Ok(socket)
+    }
+
+    /// Also receives what is sent to this group address.
+    pub fn join(&self, interface: &str, group: [u8; 6]) -> io::Result<()> {
+        let name = CString::new(interface).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+        // SAFETY: `name` is NUL-terminated.
+        let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+        self.membership(index, libc::PACKET_MR_MULTICAST, group)
+    }
+
+    /// The interface's own address.
+    #[must_use]
+    pub fn address(&self) -> [u8; 6] {
+        self.address
+    }
+
+    /// Takes the next frame; `None` when none is there (without `wait`) or a signal came.
+    pub fn receive(&self, buffer: &mut [u8], wait: bool) -> io::Result<Option<usize>> {
+        let flags = libc::MSG_TRUNC | if wait { 0 } else { libc::MSG_DONTWAIT };
+        // SAFETY: `buffer` is valid for its length.
+        let got = unsafe { libc::recv(self.raw(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
+        match usize::try_from(got) {
+            // MSG_TRUNC reports the true length; what did not fit is of no use to anybody here.
+            Ok(len) if len <= buffer.len() => Ok(Some(len)),
+            Ok(_) => Ok(None),
+            Err(_) => nothing_yet(),
+        }
+    }
+
+    /// Takes the next frame with its metadata, without waiting.
+    pub fn receive_with_metadata(&self, buffer: &mut [u8]) -> io::Result<Option<Received>> {
+        let mut control = Control([0; 256]);
+        let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        // SAFETY: an all-zero msghdr is a valid empty one.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = control.0.len();
+        // SAFETY: `message` points to one valid buffer and one control area, both alive across the call.
+        let got =
+            unsafe { libc::recvmsg(self.raw(), &raw mut message, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
+        let Ok(len) = usize::try_from(got) else { return nothing_yet() };
+        if len > buffer.len() {
+            return Ok(None);
+        }
+        let mut received = Received { len, ..Received::default() };
+        // SAFETY: `message` was filled by recvmsg; the macros walk inside its control area only.
+        let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
+        while !header.is_null() {
+            // SAFETY: CMSG_FIRSTHDR and CMSG_NXTHDR return pointers to complete, aligned headers or null.
+            let (level, kind) = unsafe { ((*header).cmsg_level, (*header).cmsg_type) };
+            if level == libc::SOL_PACKET && kind == libc::PACKET_AUXDATA {
+                // SAFETY: the kernel puts one tpacket_auxdata here; read without assuming alignment.
+                let aux: libc::tpacket_auxdata =
+                    unsafe { std::ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
+                if aux.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
+                    let tpid = if aux.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
+                        aux.tp_vlan_tpid
+                    } else {
+                        libc::ETH_P_8021Q as u16
+                    };
+                    received.vlan = Some((tpid, aux.tp_vlan_tci));
+                }
+            } else if level == libc::SOL_SOCKET && kind == libc::SCM_TIMESTAMPNS {
+                // SAFETY: the kernel puts one timespec here; read without assuming alignment.
+                let at: libc::timespec = unsafe { std::ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
+                received.realtime_ns = at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64;
+            }
+            // SAFETY: as for CMSG_FIRSTHDR.
+            header = unsafe { libc::CMSG_NXTHDR(&raw const message, header) };
+        }
+        Ok(Some(received))
+    }
+
+    /// Sends one frame (with its `virtio_net_hdr` where the socket has one).
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: `frame` is valid for its length.
+        let sent = unsafe { libc::send(self.raw(), frame.as_ptr().cast(), frame.len(), 0) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Waits until a frame is there or `timeout_ns` has passed; false on time-out or signal.
+    pub fn wait(&self, timeout_ns: u64) -> io::Result<bool> {
+        wait_any(&[self], timeout_ns)
+    }
+
+    /// Frames that the kernel dropped since the last call because the buffer was full.
+    pub fn take_drops(&self) -> u64 {
+        // SAFETY: an all-zero tpacket_stats is a valid value.
+        let mut statistics: libc::tpacket_stats = unsafe { std::mem::zeroed() };
+        let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        // SAFETY: `statistics` has room for `len` octets.
+        let result = unsafe {
+            libc::getsockopt(
+                self.raw(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut statistics).cast(),
+                &raw mut len,
+            )
+        };
+        if result == 0 { u64::from(statistics.tp_drops) } else { 0 }
+    }
+
+    fn membership(&self, index: libc::c_uint, kind: libc::c_int, group: [u8; 6]) -> io::Result<()> {
+        // SAFETY: an all-zero packet_mreq is a valid value.
+        let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
+        request.mr_ifindex = index as libc::c_int;
+        request.mr_type = kind as u16;
+        request.mr_alen = 6;
+        request.mr_address[..6].copy_from_slice(&group);
+        self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+    }
+
+    fn set<T>(&self, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+        // SAFETY: `value` is valid for its size; the kernel copies it and checks it.
+        check(unsafe {
+            libc::setsockopt(
+                self.raw(),
+                level,
+                name,
+                std::ptr::from_ref(value).cast(),
+                size_of::<T>() as libc::socklen_t,
+            )
+        })
+        .map(drop)
+    }
+
+    fn raw(&self) -> libc::c_int {
+        self.fd.as_raw_fd()
+    }
+}
+
+/// Waits until one of the sockets has a frame or `timeout_ns` has passed; false on time-out or signal.
+pub fn wait_any(sockets: &[&PacketSocket], timeout_ns: u64) -> io::Result<bool> {
+    let idle = libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 };
+    let mut polled = [idle; 4];
+    for (slot, socket) in polled.iter_mut().zip(sockets) {
+        slot.fd = socket.raw();
+    }
+    let timeout = timespec(timeout_ns);
+    // SAFETY: `polled` holds as many entries as said (negative descriptors are skipped); the mask may be null.
+    let ready = unsafe {
+        libc::ppoll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, &raw const timeout, std::ptr::null())
+    };
+    match ready {
+        0 => Ok(false),
+        1.. => Ok(true),
+        _ => nothing_yet::<()>().map(|_| false),
+    }
+}
+
+/// Control data must be aligned as a `cmsghdr`.
+#[repr(align(8))]
+struct Control([u8; 256]);
+
+/// Sorts the last error: nothing there or interrupted is no error, nor is an interface that is down just now
+/// (the socket stays bound and receives again once it is up).
+fn nothing_yet<T>() -> io::Result<Option<T>> {
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::EINTR | libc::ENETDOWN) => Ok(None),
+        _ => Err(error),
+    }
+}
