@@ -11,7 +11,6 @@ mod ci;
 mod daemon;
 mod demo;
 mod licences;
-mod meter;
 mod net;
 mod nostd;
 mod peers;
