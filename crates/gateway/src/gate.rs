@@ -177,7 +177,7 @@ impl<'a> Head<'a> {
             })
         };
         direction
-            && rule.ethertype.is_none_or(|ethertype| ethertype == self.ethertype.number())
+            && rule.ethertype.is_none_or(|ethertype| ethertype == self.ethertype)
             && rule.source.is_none_or(|source| source.matches(self.source))
             && rule.destination.is_none_or(|destination| destination.matches(self.destination))
             && vlan()
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn the_first_rule_that_matches_decides() {
         let deny = Rule { frame_id: Some(0x8000..=0x80ff), action: Action::Deny, direction: Direction::In, ..rule() };
-        let vlan = Rule { vlan: Some(Vlan::Id(5)), ethertype: Some(0x0800), ..rule() };
+        let vlan = Rule { vlan: Some(Vlan::Id(5)), ethertype: Some(EtherType::Ipv4), ..rule() };
         let g = gate(&[Traffic::ProfinetRt], vec![deny, vlan]);
         let cyclic = frame(&[], 0x8892, &[0x80, 0x10]);
         assert_eq!(g.decide(Way::In, &cyclic).rule, Some(0));

@@ -11,3 +11,8 @@ pub mod names;
 pub mod state;
 pub mod status;
 pub mod sys;
+pub mod counters;
+pub mod gate;
+pub mod mailbox;
+pub mod offload;
+pub mod poll;

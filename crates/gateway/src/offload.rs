@@ -4,7 +4,7 @@
 //! and TCP or UDP super-frames far longer than the MTU. Both must be finished here, since the frame leaves sealed.
 //! Follows RFC 9293 (TCP), RFC 768 (UDP), RFC 1071 (checksum) and the virtio specification, section 5.1.6.
 
-use antedate_wire::checksum;
+use antedate_wire::checksum::{Sum, complete_partial};
 
 use crate::sys::packet::{Offload, Received};
 
@@ -50,24 +50,13 @@ pub fn finish(received: Received<'_>, scratch: &mut [u8], mut pass: impl FnMut(&
 
 /// Computes the checksum whose field holds the sum over the pseudo header so far.
 fn complete_checksum(frame: &mut [u8], offload: Offload, shifted: usize) -> Result<(), Unsupported> {
-    let start = usize::from(offload.checksum_start) + shifted;
-    let field = start + usize::from(offload.checksum_offset);
-    if field + 2 > frame.len() || start < 14 {
-        return Err(Unsupported);
-    }
     // SCTP has a CRC at the offset where nobody else has a checksum.
-    if offload.checksum_offset == 8 && protocol(frame) == Some(PROTOCOL_SCTP) {
+    let is_crc = offload.checksum_offset == 8 && protocol(frame) == Some(PROTOCOL_SCTP);
+    let start = usize::from(offload.checksum_start) + shifted;
+    if is_crc || start < 14 {
         return Err(Unsupported);
     }
-    let sum = checksum::finish(checksum::sum(0, &frame[start..]));
-    store(frame, field, sum);
-    Ok(())
-}
-
-/// Writes a checksum; zero means "none" in UDP and is written as its other form.
-fn store(frame: &mut [u8], field: usize, sum: u16) {
-    let sum = if sum == 0 { 0xffff } else { sum };
-    frame[field..field + 2].copy_from_slice(&sum.to_be_bytes());
+    complete_partial(frame, start, offload.checksum_offset.into()).map_err(|_| Unsupported)
 }
 
 fn half(frame: &[u8], at: usize) -> Option<u16> {
@@ -170,7 +159,7 @@ impl Segments {
             let id = half(segment, self.ip + 4).unwrap_or(0).wrapping_add(index as u16);
             segment[self.ip + 4..self.ip + 6].copy_from_slice(&id.to_be_bytes());
             segment[self.ip + 10..self.ip + 12].fill(0);
-            let sum = checksum::finish(checksum::sum(0, &segment[self.ip..self.transport]));
+            let sum = Sum::of(&segment[self.ip..self.transport]).checksum();
             segment[self.ip + 10..self.ip + 12].copy_from_slice(&sum.to_be_bytes());
         }
         let transport_bytes = (segment.len() - self.transport) as u16;
@@ -191,9 +180,11 @@ impl Segments {
         };
         let addresses = if self.v6 { self.ip + 8..self.ip + 40 } else { self.ip + 12..self.ip + 20 };
         segment[field..field + 2].fill(0);
-        let pseudo = checksum::sum(u64::from(protocol) + u64::from(transport_bytes), &segment[addresses]);
-        let sum = checksum::finish(checksum::sum(pseudo, &segment[self.transport..]));
-        store(segment, field, sum);
+        let pseudo = Sum::of(&segment[addresses]).and(Sum::of_u16(protocol.into())).and(Sum::of_u16(transport_bytes));
+        let sum = pseudo.and(Sum::of(&segment[self.transport..])).checksum();
+        // Zero means "none" in UDP, and is written as its other form.
+        let sum = if sum == 0 { 0xffff } else { sum };
+        segment[field..field + 2].copy_from_slice(&sum.to_be_bytes());
     }
 }
 
@@ -233,14 +224,14 @@ mod tests {
         Ok(out)
     }
 
-    /// The sum over pseudo header and segment, which is zero when the checksum is right.
-    fn verify(frame: &[u8], protocol: u8) -> u16 {
+    /// Whether the sum over pseudo header and segment is right.
+    fn verify(frame: &[u8], protocol: u8) -> bool {
         let (ethertype, ip) = network(frame).unwrap();
         let (transport, addresses) =
             if ethertype == IPV6 { (ip + 40, ip + 8..ip + 40) } else { (ip + 20, ip + 12..ip + 20) };
-        let length = (frame.len() - transport) as u64;
-        let pseudo = checksum::sum(u64::from(protocol) + length, &frame[addresses]);
-        checksum::finish(checksum::sum(pseudo, &frame[transport..]))
+        let length = (frame.len() - transport) as u16;
+        let pseudo = Sum::of(&frame[addresses]).and(Sum::of_u16(u16::from(protocol) + length));
+        pseudo.and(Sum::of(&frame[transport..])).is_consistent()
     }
 
     #[test]
@@ -250,13 +241,13 @@ mod tests {
             let shifted = if vlan { 4 } else { 0 };
             let segments = cut(tcp4(&payload, vlan), super_frame(SEGMENT_TCP4 | SEGMENT_ECN, 1000, 34, 16), shifted).unwrap();
             assert_eq!(segments.len(), 3);
-            let mut joined = Vec::new();
+            let mut joined = Vec::<u8>::new();
             for (i, s) in segments.iter().enumerate() {
                 let (_, ip) = network(s).unwrap();
                 assert_eq!(usize::from(half(s, ip + 2).unwrap()), s.len() - ip, "total length");
                 assert_eq!(half(s, ip + 4), Some(0x1234 + i as u16), "identification");
-                assert_eq!(checksum::finish(checksum::sum(0, &s[ip..ip + 20])), 0, "IP checksum");
-                assert_eq!(verify(s, PROTOCOL_TCP), 0, "TCP checksum");
+                assert!(Sum::of(&s[ip..ip + 20]).is_consistent(), "IP checksum");
+                assert!(verify(s, PROTOCOL_TCP), "TCP checksum");
                 let t = ip + 20;
                 let sequence = u32::from_be_bytes(s[t + 4..t + 8].try_into().unwrap());
                 assert_eq!(sequence, 0xffff_fff0u32.wrapping_add(1000 * i as u32));
@@ -272,7 +263,7 @@ mod tests {
         let payload = [7; 1700];
         let segments = cut(tcp6(&payload), super_frame(SEGMENT_TCP6, 1000, 54, 16), 0).unwrap();
         assert_eq!(segments.iter().map(|s| s.len() - 74).collect::<Vec<_>>(), [1000, 700]);
-        assert!(segments.iter().all(|s| verify(s, PROTOCOL_TCP) == 0));
+        assert!(segments.iter().all(|s| verify(s, PROTOCOL_TCP)));
 
         let mut udp = tcp4(&[], false)[..34].to_vec();
         udp[23] = PROTOCOL_UDP;
@@ -280,17 +271,17 @@ mod tests {
         udp.extend(payload);
         let segments = cut(udp, super_frame(SEGMENT_UDP, 1000, 34, 6), 0).unwrap();
         assert_eq!(segments.iter().map(|s| half(s, 38).unwrap()).collect::<Vec<_>>(), [1008, 708]);
-        assert!(segments.iter().all(|s| verify(s, PROTOCOL_UDP) == 0));
+        assert!(segments.iter().all(|s| verify(s, PROTOCOL_UDP)));
     }
 
     #[test]
     fn a_partial_checksum_is_completed() {
         let mut frame = tcp4(b"hello", false);
-        let length = (frame.len() - 34) as u64;
-        let pseudo = !checksum::finish(checksum::sum(6 + length, &frame[26..34]));
-        frame[50..52].copy_from_slice(&pseudo.to_be_bytes());
+        let length = (frame.len() - 34) as u16;
+        let pseudo = Sum::of(&frame[26..34]).and(Sum::of_u16(6 + length));
+        frame[50..52].copy_from_slice(&pseudo.number().to_be_bytes());
         let out = cut(frame, super_frame(0, 0, 34, 16), 0).unwrap();
-        assert_eq!(verify(&out[0], PROTOCOL_TCP), 0);
+        assert!(verify(&out[0], PROTOCOL_TCP));
     }
 
     #[test]

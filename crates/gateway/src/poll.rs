@@ -48,6 +48,8 @@ pub struct Governor {
     budget: i64,
     /// Monotonic time and thread CPU time at the last settling of the budget.
     settled: (u64, u64),
+    /// When the thread last woke up: since then all its time is used.
+    awake_since: u64,
     lead: u64,
     last_frame: u64,
     /// Sleeps and polls so far, for the status.
@@ -68,6 +70,7 @@ impl Governor {
             rhythm: Rhythm::default(),
             budget: 0,
             settled: (now, cpu),
+            awake_since: now,
             lead: 40_000,
             last_frame: 0,
             sleeps: 0,
@@ -107,9 +110,8 @@ impl Governor {
             Mode::Adaptive { percent } => i64::from(percent),
         };
         let due = self.rhythm.next_due(now);
-        // While polling, all time counts as used: the exact sum comes with the next sleep.
-        let polled = now.saturating_sub(self.settled.0) as i64;
-        let in_hand = self.budget + polled * percent / 100 - polled;
+        // The exact sum comes with the next sleep.
+        let in_hand = self.budget - now.saturating_sub(self.awake_since) as i64;
         let near = due.is_some_and(|due| now + self.lead >= due);
         let in_tail = due.is_none() && now < self.last_frame + TAIL;
         if (near || in_tail) && in_hand > 0 {
@@ -126,8 +128,9 @@ impl Governor {
         Rest::Sleep(Duration::from_nanos((until - now).min(LONGEST_SLEEP)))
     }
 
-    /// A sleep ended at `now` without a frame: what follows is polling.
+    /// A sleep ended at `now`.
     pub fn awake(&mut self, now: u64) {
+        self.awake_since = now;
         if self.rhythm.next_due(now).is_some_and(|due| now + self.lead + LEAD.start >= due) {
             self.asleep = false;
         }
@@ -257,6 +260,7 @@ mod tests {
         assert_eq!(g.flows(), 1);
         let Rest::Sleep(pause) = g.rest(10 * MS + 30_000, || 100_000) else { panic!("polls a whole cycle") };
         let wake = 10 * MS + 30_000 + pause.as_nanos() as u64;
+        g.awake(wake);
         assert!((10 * MS + 850_000..11 * MS).contains(&wake), "wakes at {wake}");
         assert_eq!(g.rest(wake + 1_000, || 110_000), Rest::Poll);
     }
@@ -268,6 +272,7 @@ mod tests {
             g.frame(7, beat * MS);
         }
         g.settle(10 * MS, 0, 50);
+        g.awake(11 * MS - 20_000);
         assert_eq!(g.rest(11 * MS + 5_000, || 0), Rest::Poll);
         let Rest::Sleep(pause) = g.rest(15 * MS + 5_000, || 0) else { panic!("polls for a flow that has ended") };
         assert_eq!(pause.as_nanos() as u64, LONGEST_SLEEP);
@@ -293,7 +298,10 @@ mod tests {
                 // A look takes 500 ns.
                 Rest::Poll => (now, cpu) = (now + 500, cpu + 500),
                 // A wake-up costs 10 µs of CPU.
-                Rest::Sleep(pause) => (now, cpu) = (next.min(now + pause.as_nanos() as u64), cpu + 10_000),
+                Rest::Sleep(pause) => {
+                    (now, cpu) = (next.min(now + pause.as_nanos() as u64), cpu + 10_000);
+                    g.awake(now);
+                }
             }
             if now >= next {
                 g.frame(7, now);
