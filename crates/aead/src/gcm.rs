@@ -3,6 +3,8 @@
 //! The nonce gives the cipherstream and E(J0), the mask of the tag; the key gives the powers of H. So all AES work
 //! can be done beforehand, and the deadline sees an XOR and a GHASH.
 
+#[cfg(target_arch = "x86_64")]
+use crate::backend::x86::gcm as x86;
 use crate::{
     Backend, Suite,
     backend::portable::{aes::RoundKeys, gcm as portable},
@@ -29,92 +31,103 @@ impl Suite for Aes256Gcm {
     const KEY_LEN: usize = 32;
 }
 
-/// An expanded key, in the form that its backend works with.
+/// An expanded key for AES of `R` rounds, in the form that its backend works with.
 #[allow(clippy::large_enum_variant)]
-pub enum Expanded {
+pub enum Expanded<const R: usize> {
     Portable(portable::Key),
+    #[cfg(target_arch = "x86_64")]
+    X86(x86::Key<R>),
 }
 
-/// What a nonce gives besides the cipherstream: E(J0).
+/// Calls the same method on whichever key there is.
+macro_rules! with {
+    ($expanded:expr, $key:ident => $call:expr) => {
+        match $expanded {
+            Expanded::Portable($key) => $call,
+            #[cfg(target_arch = "x86_64")]
+            Expanded::X86($key) => $call,
+        }
+    };
+}
+
+/// What a nonce gives besides the cipherstream: E(J0), as it lies in memory.
 #[derive(Default)]
 pub struct OneTime {
-    pub(crate) mask: [u8; 16],
+    mask: u128,
 }
 
 impl Zeroize for OneTime {
+    #[inline]
     fn zeroize(&mut self) {
         self.mask.zeroize();
     }
 }
 
 macro_rules! engine {
-    ($suite:ty) => {
+    ($suite:ty, $rounds:literal) => {
         impl Engine for $suite {
-            type Key = Expanded;
+            type Key = Expanded<$rounds>;
             type OneTime = OneTime;
 
-            fn expand(key: &[u8], _backend: Backend) -> Expanded {
-                Expanded::Portable(portable::Key::new(&RoundKeys::expand(key)))
+            fn expand(key: &[u8], backend: Backend) -> Self::Key {
+                let round_keys = RoundKeys::expand(key);
+                #[cfg(target_arch = "x86_64")]
+                if let Some(key) = x86::Key::new(&round_keys, backend) {
+                    return Expanded::X86(key);
+                }
+                let _ = backend;
+                Expanded::Portable(portable::Key::new(&round_keys))
             }
 
-            fn prepare_once(key: &Expanded, nonce: &[u8; 12], once: &mut OneTime) {
-                match key {
-                    Expanded::Portable(key) => once.mask = key.mask(nonce),
-                }
+            fn prepare_once(key: &Self::Key, nonce: &[u8; 12], once: &mut OneTime) {
+                once.mask = with!(key, key => key.mask(nonce));
             }
 
-            fn prepare_stream(key: &Expanded, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
-                match key {
-                    Expanded::Portable(key) => key.stream(nonce, first, out),
-                }
+            fn prepare_stream(key: &Self::Key, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
+                with!(key, key => key.stream(nonce, first, out));
             }
 
-            fn seal(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
-                match key {
-                    Expanded::Portable(key) => key.seal(nonce, aad, buffers),
-                }
+            fn seal(key: &Self::Key, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+                with!(key, key => key.seal(nonce, aad, buffers))
             }
 
-            fn open(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
-                match key {
-                    Expanded::Portable(key) => key.open(nonce, aad, buffers),
-                }
+            fn open(key: &Self::Key, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+                with!(key, key => key.open(nonce, aad, buffers))
             }
 
             #[inline]
             fn seal_prepared(
-                key: &Expanded,
+                key: &Self::Key,
                 once: &OneTime,
                 stream: &mut [u8],
                 aad: &[u8],
                 buffers: Buffers<'_>,
             ) -> [u8; 16] {
-                match key {
-                    Expanded::Portable(key) => key.seal_prepared(&once.mask, stream, aad, buffers),
-                }
+                with!(key, key => key.seal_prepared(once.mask, stream, aad, buffers))
             }
 
             #[inline]
             fn open_prepared(
-                key: &Expanded,
+                key: &Self::Key,
                 once: &OneTime,
                 stream: &[u8],
                 aad: &[u8],
                 buffers: Buffers<'_>,
             ) -> [u8; 16] {
-                match key {
-                    Expanded::Portable(key) => key.open_prepared(&once.mask, stream, aad, buffers),
-                }
+                with!(key, key => key.open_prepared(once.mask, stream, aad, buffers))
             }
 
-            fn authenticate(key: &Expanded, once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
-                match key {
-                    Expanded::Portable(key) => key.authenticate(&once.mask, aad),
-                }
+            fn authenticate(key: &Self::Key, once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
+                with!(key, key => key.authenticate(once.mask, aad))
+            }
+
+            #[inline]
+            fn wipe(key: &Self::Key, bytes: &mut [u8]) {
+                with!(key, key => key.wipe(bytes))
             }
         }
     };
 }
 
-engine!(Aes128Gcm);
-engine!(Aes256Gcm);
+engine!(Aes128Gcm, 10);
+engine!(Aes256Gcm, 14);

@@ -1,4 +1,5 @@
 //! Prepared packets are the packets of the plain cipher, however the preparation went.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Published vectors and independent implementations, against every backend of this CPU.
+#![allow(clippy::unwrap_used)]
 
 mod common;
 

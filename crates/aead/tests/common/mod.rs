@@ -1,5 +1,5 @@
 //! What the tests of this crate share.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use antedate_aead::{Backend, Key, Nonce, NonceSequence, Suite};
 

@@ -26,11 +26,11 @@ impl Key {
         Self { aes, h }
     }
 
-    /// E(J0), which masks the tag.
-    pub(crate) fn mask(&self, nonce: &[u8; 12]) -> [u8; 16] {
+    /// E(J0), which masks the tag, as it lies in memory.
+    pub(crate) fn mask(&self, nonce: &[u8; 12]) -> u128 {
         let mut blocks = [counter_block(nonce, 1), [0; 16], [0; 16], [0; 16]];
         self.aes.encrypt(&mut blocks);
-        blocks[0]
+        u128::from_ne_bytes(blocks[0])
     }
 
     /// Payload cipherstream from the 64-byte unit `first` on.
@@ -42,19 +42,19 @@ impl Key {
     pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         let data = buffers.into_in_place();
         self.xor(nonce, 0, data);
-        self.tag(&self.mask(nonce), &[aad], data)
+        self.tag(self.mask(nonce), &[aad], data)
     }
 
     pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         let data = buffers.into_in_place();
-        let tag = self.tag(&self.mask(nonce), &[aad], data);
+        let tag = self.tag(self.mask(nonce), &[aad], data);
         self.xor(nonce, 0, data);
         tag
     }
 
     pub(crate) fn seal_prepared(
         &self,
-        mask: &[u8; 16],
+        mask: u128,
         stream: &mut [u8],
         aad: &[u8],
         buffers: Buffers<'_>,
@@ -67,7 +67,7 @@ impl Key {
 
     pub(crate) fn open_prepared(
         &self,
-        mask: &[u8; 16],
+        mask: u128,
         stream: &[u8],
         aad: &[u8],
         buffers: Buffers<'_>,
@@ -78,8 +78,12 @@ impl Key {
         tag
     }
 
-    pub(crate) fn authenticate(&self, mask: &[u8; 16], aad: &[&[u8]]) -> [u8; 16] {
+    pub(crate) fn authenticate(&self, mask: u128, aad: &[&[u8]]) -> [u8; 16] {
         self.tag(mask, aad, &[])
+    }
+
+    pub(crate) fn wipe(&self, bytes: &mut [u8]) {
+        wipe(bytes);
     }
 
     fn xor(&self, nonce: &[u8; 12], first: usize, data: &mut [u8]) {
@@ -93,12 +97,12 @@ impl Key {
         blocks.zeroize();
     }
 
-    fn tag(&self, mask: &[u8; 16], aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
+    fn tag(&self, mask: u128, aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
         let mut hash = Ghash::new(&self.h);
         let aad_len = pieces::padded(aad, |block| hash.block(block));
         pieces::padded(&[ciphertext], |block| hash.block(block));
         hash.block(&lengths(aad_len, ciphertext.len()));
-        (hash.value() ^ u128::from_be_bytes(*mask)).to_be_bytes()
+        (u128::from_ne_bytes(hash.value().to_be_bytes()) ^ mask).to_ne_bytes()
     }
 }
 

@@ -1,0 +1,164 @@
+//! Latency of one packet in nanoseconds, fenced: `lfence` before and after each call, the cost of an empty call
+//! subtracted. Each figure is the median over many rounds of one ring of prepared packets.
+//!
+//!     cargo run --release -p antedate-aead --example latency
+
+#[cfg(target_arch = "x86_64")]
+fn main() {
+    x86::main();
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn main() {
+    println!("the fences are those of x86-64");
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use antedate_aead::*;
+    use std::{arch::x86_64::_mm_lfence, hint::black_box, time::Instant};
+
+    const SLOTS: usize = 32;
+    const CAP: usize = 1536;
+    const ROUNDS: usize = 2001;
+    const SIZES: [usize; 8] = [16, 32, 64, 112, 256, 600, 1000, 1500];
+
+    struct Counter(u64);
+
+    impl NonceSequence for Counter {
+        type Error = core::convert::Infallible;
+
+        fn next(&mut self) -> Result<(u64, Nonce), Self::Error> {
+            self.0 += 1;
+            Ok((self.0 - 1, Nonce::assume_unique(nonce_of(self.0 - 1))))
+        }
+    }
+
+    fn nonce_of(number: u64) -> [u8; 12] {
+        let mut nonce = [0; 12];
+        nonce[4..].copy_from_slice(&number.to_be_bytes());
+        nonce
+    }
+
+    fn fence() {
+        // SAFETY: every x86-64 CPU has SSE2.
+        #[allow(unsafe_code)]
+        unsafe {
+            _mm_lfence()
+        }
+    }
+
+    /// The median of rounds, per call of a round.
+    fn median(mut before: impl FnMut(), mut call: impl FnMut(usize)) -> f64 {
+        let mut times: Vec<f64> = (0..ROUNDS)
+            .map(|_| {
+                before();
+                let start = Instant::now();
+                for i in 0..SLOTS {
+                    fence();
+                    call(i);
+                    fence();
+                }
+                start.elapsed().as_nanos() as f64 / SLOTS as f64
+            })
+            .collect();
+        times.sort_by(f64::total_cmp);
+        times[ROUNDS / 2]
+    }
+
+    fn suite<S: Suite>(backend: Backend, aad_len: usize) {
+        let aad = vec![7; aad_len];
+        let key =
+            || Key::<S>::with_backend(&vec![9; S::KEY_LEN], backend).expect("the length is the suite's");
+        let mut sealer = Box::new(SealPool::<S, _, SLOTS, CAP>::new(key(), Counter(0)));
+        let mut opener = Box::new(OpenPool::<S, _, SLOTS, CAP>::new(key(), nonce_of));
+        let plain_key = Box::new(key());
+        let empty = median(|| (), |i| _ = black_box(i));
+        let mut rows = [const { Vec::new() }; 5];
+        for size in SIZES {
+            let src = vec![1u8; size];
+            let mut dst = vec![0u8; size];
+            let pool = std::cell::RefCell::new(&mut sealer);
+            rows[0].push(median(
+                || _ = pool.borrow_mut().idle(u32::MAX),
+                |_| {
+                    let mut pool = pool.borrow_mut();
+                    let Ok(packet) = pool.next();
+                    black_box(packet.seal(black_box(&aad), black_box(&src), &mut dst));
+                },
+            ));
+
+            let packets: Vec<_> = (0..SLOTS as u64)
+                .map(|i| {
+                    let mut out = vec![0; size];
+                    let tag = plain_key.seal(Nonce::assume_unique(nonce_of(i)), &aad, &src, &mut out);
+                    (out, *tag.as_bytes())
+                })
+                .collect();
+            let pool = std::cell::RefCell::new(&mut opener);
+            rows[1].push(median(
+                || {
+                    let mut pool = pool.borrow_mut();
+                    pool.expect_from(u64::MAX / 2);
+                    pool.expect_from(0);
+                    pool.idle(u32::MAX);
+                },
+                |i| {
+                    let (src, tag) = &packets[i];
+                    let opened = pool.borrow_mut().open(i as u64, black_box(&aad), src, &mut dst, tag);
+                    assert!(opened.is_ok());
+                },
+            ));
+
+            let mut number = 0;
+            rows[2].push(median(
+                || (),
+                |_| {
+                    number += 1;
+                    let nonce = Nonce::assume_unique(nonce_of(number));
+                    black_box(plain_key.seal(nonce, black_box(&aad), black_box(&src), &mut dst));
+                },
+            ));
+            rows[3].push(median(
+                || (),
+                |i| {
+                    let (src, tag) = &packets[i];
+                    let opened = plain_key.open(nonce_of(i as u64), black_box(&aad), src, &mut dst, tag);
+                    assert!(opened.is_ok());
+                },
+            ));
+
+            let units = 1 + size.div_ceil(64) as u32;
+            let mut slot = Slot::<S, CAP>::new();
+            let mut lone = Sealer::new(key(), Counter(0));
+            rows[4].push(median(
+                || (),
+                |_| {
+                    let Ok(mut packet) = lone.prepare(&mut slot);
+                    packet.step(units);
+                    drop(packet);
+                },
+            ));
+        }
+        println!("{} on {backend:?}, {aad_len} bytes of associated data", S::NAME);
+        for (name, row) in
+            ["seal, prepared", "open, prepared", "seal", "open", "prepare and wipe"].iter().zip(rows)
+        {
+            print!("  {name:<18}");
+            row.iter().for_each(|time| print!("{:7.1}", time - empty));
+            println!();
+        }
+    }
+
+    pub(crate) fn main() {
+        print!("payload bytes       ");
+        SIZES.iter().for_each(|size| print!("{size:7}"));
+        println!();
+        let aad = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(28);
+        for backend in Backend::available().filter(|backend| *backend != Backend::Portable) {
+            suite::<Aes128Gcm>(backend, aad);
+            suite::<Aes256Gcm>(backend, aad);
+            suite::<ChaCha20Poly1305>(backend, aad);
+        }
+    }
+}

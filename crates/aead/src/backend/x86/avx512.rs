@@ -1,0 +1,340 @@
+//! Kernels with VAES, VPCLMULQDQ and AVX-512: four blocks to a vector, tails by masks.
+
+use super::gcm::{Key, POWERS, Segment};
+use core::arch::x86_64::*;
+
+/// An unreduced sum of products (see the portable `ghash`), spread over four lanes.
+struct Sum {
+    at_0: __m512i,
+    at_64: __m512i,
+    /// The powers of the next blocks.
+    high: *const u128,
+    low: *const u128,
+}
+
+impl Sum {
+    /// Begins a sum over `blocks` blocks.
+    ///
+    /// # Safety
+    /// `blocks` is at most [`POWERS`].
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn new<const R: usize>(key: &Key<R>, blocks: usize) -> Self {
+        let zero = _mm512_setzero_si512();
+        // SAFETY: POWERS - blocks is an index into the tables.
+        let (high, low) =
+            unsafe { (key.high.0.as_ptr().add(POWERS - blocks), key.low.0.as_ptr().add(POWERS - blocks)) };
+        Self { at_0: zero, at_64: zero, high, low }
+    }
+
+    /// Adds a vector of blocks (byte-reversed), of which `blocks` count.
+    ///
+    /// # Safety
+    /// The sum was begun over enough blocks. (What is read behind the last power is the tables' padding.)
+    #[inline]
+    #[target_feature(enable = "avx512f,vpclmulqdq")]
+    unsafe fn add(&mut self, x: __m512i, blocks: usize) {
+        // SAFETY: at least one power is left, and three blocks of padding follow the last one.
+        let (high, low) =
+            unsafe { (_mm512_loadu_si512(self.high.cast()), _mm512_loadu_si512(self.low.cast())) };
+        self.at_0 = xor3(
+            self.at_0,
+            _mm512_clmulepi64_epi128::<0x01>(x, high),
+            _mm512_clmulepi64_epi128::<0x00>(x, low),
+        );
+        self.at_64 = xor3(
+            self.at_64,
+            _mm512_clmulepi64_epi128::<0x11>(x, high),
+            _mm512_clmulepi64_epi128::<0x10>(x, low),
+        );
+        self.high = self.high.wrapping_add(blocks);
+        self.low = self.low.wrapping_add(blocks);
+    }
+
+    /// Adds the length block, whose power is H itself.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,pclmulqdq")]
+    fn add_last<const R: usize>(&mut self, key: &Key<R>, x: __m128i) {
+        let (high, low) = (from(key.high.0[POWERS - 1]), from(key.low.0[POWERS - 1]));
+        let at_0 = _mm_xor_si128(_mm_clmulepi64_si128::<0x01>(x, high), _mm_clmulepi64_si128::<0x00>(x, low));
+        let at_64 =
+            _mm_xor_si128(_mm_clmulepi64_si128::<0x11>(x, high), _mm_clmulepi64_si128::<0x10>(x, low));
+        self.at_0 = _mm512_xor_si512(self.at_0, _mm512_zextsi128_si512(at_0));
+        self.at_64 = _mm512_xor_si512(self.at_64, _mm512_zextsi128_si512(at_64));
+    }
+
+    /// Joins the lanes and folds.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,pclmulqdq")]
+    fn value(&self) -> u128 {
+        let (a, b) = (join(self.at_0), join(self.at_64));
+        let folded = _mm_clmulepi64_si128::<0x00>(a, _mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64));
+        let turned = _mm_shuffle_epi32::<0b01_00_11_10>(a);
+        into(_mm_ternarylogic_epi64::<0x96>(b, turned, folded))
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
+    _mm512_ternarylogic_epi64::<0x96>(a, b, c)
+}
+
+/// The XOR of the four lanes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn join(x: __m512i) -> __m128i {
+    let half = _mm256_xor_si256(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64::<1>(x));
+    _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half))
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn from(x: u128) -> __m128i {
+    _mm_set_epi64x((x >> 64) as i64, x as i64)
+}
+
+#[inline]
+#[target_feature(enable = "sse4.1")]
+fn into(x: __m128i) -> u128 {
+    u128::from(_mm_extract_epi64::<1>(x) as u64) << 64 | u128::from(_mm_cvtsi128_si64(x) as u64)
+}
+
+/// Reverses the bytes of each block.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn reversed(x: __m512i) -> __m512i {
+    let order = _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f);
+    _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(order))
+}
+
+/// The mask of a vector's first `len` bytes; all of them if `len` is 64 or more (BZHI saturates up to 255).
+#[inline]
+#[target_feature(enable = "bmi2")]
+fn mask(len: usize) -> __mmask64 {
+    _bzhi_u64(u64::MAX, len as u32)
+}
+
+/// Adds the associated data and returns what is to be joined to the next block: the hash so far, if no block was
+/// there to take it.
+///
+/// # Safety
+/// As for [`Sum::add`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,bmi2")]
+unsafe fn associated(sum: &mut Sum, segment: &Segment<'_>) -> __m512i {
+    let mut joined = _mm512_zextsi128_si512(from(segment.hash));
+    let mut at = segment.aad.as_ptr();
+    let mut left = segment.aad.len();
+    while left > 0 {
+        let now = left.min(64);
+        // SAFETY: `now` bytes from `at` on belong to the slice; the others are masked out and not touched. The sum's
+        // powers count these blocks.
+        unsafe {
+            let x = _mm512_maskz_loadu_epi8(mask(now), at.cast());
+            sum.add(_mm512_xor_si512(reversed(x), joined), now.div_ceil(16));
+        }
+        joined = _mm512_setzero_si512();
+        at = at.wrapping_add(now);
+        left -= now;
+    }
+    joined
+}
+
+/// A segment whose cipherstream is prepared: XOR, hash and, if asked for, wiping in one pass.
+///
+/// # Safety
+/// The CPU has the instructions; the pointers are good for the segment's length, `stream` for whole vectors; the
+/// segment has at most [`POWERS`] blocks.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
+pub(super) unsafe fn prepared<const R: usize, const SEAL: bool, const WIPE: bool>(
+    key: &Key<R>,
+    segment: &Segment<'_>,
+    stream: *mut u8,
+) -> u128 {
+    // SAFETY: the segment fits the powers (caller), and `add` is called for its blocks only.
+    let mut sum = unsafe { Sum::new(key, segment.blocks()) };
+    if let Some(lengths) = segment.lengths.filter(|_| segment.blocks() > 1) {
+        sum.add_last(key, from(lengths));
+    }
+    // SAFETY: as above.
+    let mut joined = unsafe { associated(&mut sum, segment) };
+    let mut done = 0;
+    while segment.len - done >= 64 {
+        // SAFETY: 64 bytes from `done` on are within the segment.
+        unsafe {
+            let at = stream.add(done);
+            let pad = _mm512_loadu_si512(at.cast());
+            let x = _mm512_loadu_si512(segment.src.add(done).cast());
+            let y = _mm512_xor_si512(x, pad);
+            _mm512_storeu_si512(segment.dst.add(done).cast(), y);
+            if WIPE {
+                _mm512_storeu_si512(at.cast(), _mm512_setzero_si512());
+            }
+            sum.add(_mm512_xor_si512(reversed(if SEAL { y } else { x }), joined), 4);
+        }
+        joined = _mm512_setzero_si512();
+        done += 64;
+    }
+    let left = segment.len - done;
+    if left > 0 {
+        let some = mask(left);
+        // SAFETY: `left` bytes from `done` on are within the segment, the others are masked out; the stream is
+        // good for whole vectors.
+        unsafe {
+            let at = stream.add(done);
+            let pad = _mm512_loadu_si512(at.cast());
+            let x = _mm512_maskz_loadu_epi8(some, segment.src.add(done).cast());
+            let y = _mm512_maskz_mov_epi8(some, _mm512_xor_si512(x, pad));
+            _mm512_mask_storeu_epi8(segment.dst.add(done).cast(), some, y);
+            if WIPE {
+                _mm512_storeu_si512(at.cast(), _mm512_setzero_si512());
+            }
+            sum.add(_mm512_xor_si512(reversed(if SEAL { y } else { x }), joined), left.div_ceil(16));
+        }
+    }
+    if WIPE {
+        // SAFETY: the pointer is to the caller's buffer; nothing is read. What was stored above must stay stored.
+        unsafe { core::arch::asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags)) };
+    }
+    finish(key, segment, sum, joined)
+}
+
+/// The last block's product, if it was not added yet, and the fold.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,pclmulqdq,sse4.1")]
+fn finish<const R: usize>(key: &Key<R>, segment: &Segment<'_>, mut sum: Sum, joined: __m512i) -> u128 {
+    if let Some(lengths) = segment.lengths.filter(|_| segment.blocks() == 1) {
+        sum.add_last(key, _mm_xor_si128(from(lengths), _mm512_castsi512_si128(joined)));
+    }
+    sum.value()
+}
+
+/// `W` vectors of cipherstream from a vector of counter blocks on, whose last words are little-endian yet.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,vaes")]
+fn cipher<const R: usize, const W: usize>(key: &Key<R>, counters: &mut __m512i) -> [__m512i; W] {
+    let order = _mm_set_epi64x(0x0c0d_0e0f_0b0a_0908, 0x0706_0504_0302_0100);
+    let order = _mm512_broadcast_i32x4(order);
+    let four = _mm512_set_epi32(4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0, 4, 0, 0, 0);
+    let round_key = |round: usize| _mm512_broadcast_i32x4(from(u128::from_le_bytes(key.round_keys[round])));
+    let mut x = [_mm512_setzero_si512(); W];
+    for block in &mut x {
+        *block = _mm512_xor_si512(_mm512_shuffle_epi8(*counters, order), round_key(0));
+        *counters = _mm512_add_epi32(*counters, four);
+    }
+    for round in 1..R {
+        let k = round_key(round);
+        for block in &mut x {
+            *block = _mm512_aesenc_epi128(*block, k);
+        }
+    }
+    let k = round_key(R);
+    x.map(|block| _mm512_aesenclast_epi128(block, k))
+}
+
+/// The counter blocks of unit `first` (SP 800-38D section 7.1: the payload's counter begins at 2).
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn counters(nonce: &[u8; 12], first: usize) -> __m512i {
+    let mut block = [0; 16];
+    block[..12].copy_from_slice(nonce);
+    let base = _mm512_broadcast_i32x4(from(u128::from_le_bytes(block)));
+    let start = _mm512_maskz_set1_epi32(0x8888, 2i32.wrapping_add(4 * first as i32));
+    let each = _mm512_set_epi32(3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0);
+    _mm512_add_epi32(base, _mm512_add_epi32(start, each))
+}
+
+/// Payload cipherstream from unit `first` on.
+///
+/// # Safety
+/// The CPU has the instructions.
+#[target_feature(enable = "avx512f,avx512bw,vaes")]
+pub(super) unsafe fn stream<const R: usize>(
+    key: &Key<R>,
+    nonce: &[u8; 12],
+    first: usize,
+    out: &mut [[u8; 64]],
+) {
+    let mut counters = counters(nonce, first);
+    let (eights, rest) = out.as_chunks_mut::<8>();
+    for units in eights {
+        for (unit, x) in units.iter_mut().zip(cipher::<R, 8>(key, &mut counters)) {
+            // SAFETY: a unit has 64 bytes.
+            unsafe { _mm512_storeu_si512(unit.as_mut_ptr().cast(), x) };
+        }
+    }
+    for unit in rest {
+        let [x] = cipher::<R, 1>(key, &mut counters);
+        // SAFETY: a unit has 64 bytes.
+        unsafe { _mm512_storeu_si512(unit.as_mut_ptr().cast(), x) };
+    }
+}
+
+/// A segment whose cipherstream is made on the way, from unit `first` on.
+///
+/// # Safety
+/// The CPU has the instructions; the pointers are good for the segment's length; the segment has at most [`POWERS`]
+/// blocks.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
+pub(super) unsafe fn unprepared<const R: usize, const SEAL: bool>(
+    key: &Key<R>,
+    segment: &Segment<'_>,
+    nonce: &[u8; 12],
+    first: usize,
+) -> u128 {
+    let mut counters = counters(nonce, first);
+    // SAFETY: the segment fits the powers (caller), and `add` is called for its blocks only.
+    let mut sum = unsafe { Sum::new(key, segment.blocks()) };
+    if let Some(lengths) = segment.lengths.filter(|_| segment.blocks() > 1) {
+        sum.add_last(key, from(lengths));
+    }
+    // SAFETY: as above.
+    let mut joined = unsafe { associated(&mut sum, segment) };
+    let mut done = 0;
+    while segment.len - done >= 256 {
+        for pad in cipher::<R, 4>(key, &mut counters) {
+            // SAFETY: 256 bytes from the loop's first `done` on are within the segment.
+            unsafe {
+                let x = _mm512_loadu_si512(segment.src.add(done).cast());
+                let y = _mm512_xor_si512(x, pad);
+                _mm512_storeu_si512(segment.dst.add(done).cast(), y);
+                sum.add(_mm512_xor_si512(reversed(if SEAL { y } else { x }), joined), 4);
+            }
+            joined = _mm512_setzero_si512();
+            done += 64;
+        }
+    }
+    while done < segment.len {
+        let now = (segment.len - done).min(64);
+        let some = mask(now);
+        let [pad] = cipher::<R, 1>(key, &mut counters);
+        // SAFETY: `now` bytes from `done` on are within the segment, the others are masked out.
+        unsafe {
+            let x = _mm512_maskz_loadu_epi8(some, segment.src.add(done).cast());
+            let y = _mm512_maskz_mov_epi8(some, _mm512_xor_si512(x, pad));
+            _mm512_mask_storeu_epi8(segment.dst.add(done).cast(), some, y);
+            sum.add(_mm512_xor_si512(reversed(if SEAL { y } else { x }), joined), now.div_ceil(16));
+        }
+        joined = _mm512_setzero_si512();
+        done += now;
+    }
+    finish(key, segment, sum, joined)
+}
+
+/// Wipes bytes by whole vectors.
+///
+/// # Safety
+/// The CPU has the instructions.
+#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+pub(super) unsafe fn wipe(bytes: &mut [u8]) {
+    let zero = _mm512_setzero_si512();
+    let (units, rest) = bytes.as_chunks_mut::<64>();
+    for unit in units {
+        // SAFETY: a unit has 64 bytes.
+        unsafe { _mm512_storeu_si512(unit.as_mut_ptr().cast(), zero) };
+    }
+    // SAFETY: the mask covers the rest only.
+    unsafe { _mm512_mask_storeu_epi8(rest.as_mut_ptr().cast(), mask(rest.len()), zero) };
+    zeroize::optimization_barrier(bytes);
+}

@@ -1,0 +1,305 @@
+//! AES-GCM on x86-64: the expanded key, and packets cut into segments that a kernel does in one pass.
+//!
+//! The hash of up to [`POWERS`] blocks is a sum of products with the powers of H, folded once. A packet of the
+//! Ethernet MTU with its associated data and its length block is one segment; a longer one is several, where the hash
+//! so far joins the first block of the next. Powers are kept in falling order, so that a vector of blocks meets its
+//! powers by one load, and end in zeros, so that the lanes behind the last block count for nothing.
+
+use super::{avx512, ni};
+use crate::{
+    Backend,
+    backend::portable::{
+        aes::{Aes, RoundKeys},
+        gcm::{hash_key, lengths},
+        ghash::Power,
+    },
+    buffers::Buffers,
+};
+use zeroize::Zeroize;
+
+/// Blocks that one fold can cover.
+pub(crate) const POWERS: usize = 112;
+/// Payload bytes of one segment of a longer packet: whole vectors, with room for the length block.
+const LONG: usize = 108 * 16;
+
+/// A key for AES with `R` rounds.
+#[repr(C, align(64))]
+pub struct Key<const R: usize> {
+    pub(super) round_keys: [[u8; 16]; 15],
+    kind: Kind,
+    /// H^POWERS to H^1, then zeros (see [`Power`]).
+    pub(super) high: Powers,
+    pub(super) low: Powers,
+}
+
+#[repr(C, align(64))]
+pub(super) struct Powers(pub(super) [u128; POWERS + 4]);
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Ni,
+    Avx512,
+}
+
+impl<const R: usize> Drop for Key<R> {
+    fn drop(&mut self) {
+        self.round_keys.zeroize();
+        self.high.0.zeroize();
+        self.low.0.zeroize();
+    }
+}
+
+/// One segment of a packet. The pointers are to `len` readable or writable bytes; `src` and `dst` may be the same.
+pub(super) struct Segment<'a> {
+    /// The hash so far.
+    pub(super) hash: u128,
+    pub(super) aad: &'a [u8],
+    pub(super) src: *const u8,
+    pub(super) dst: *mut u8,
+    pub(super) len: usize,
+    /// The length block, in the last segment of a packet.
+    pub(super) lengths: Option<u128>,
+}
+
+impl Segment<'_> {
+    /// The blocks that are hashed, at most [`POWERS`].
+    pub(super) fn blocks(&self) -> usize {
+        self.aad.len().div_ceil(16) + self.len.div_ceil(16) + usize::from(self.lengths.is_some())
+    }
+}
+
+/// Where a segment's cipherstream comes from.
+#[derive(Clone, Copy)]
+pub(super) enum Stream<'a> {
+    /// A preparation that is kept, padded to whole vectors.
+    Kept(*const u8),
+    /// A preparation that is wiped, padded to whole vectors.
+    Wiped(*mut u8),
+    /// The cipher itself, from this 64-byte unit on.
+    Cipher(&'a [u8; 12], usize),
+}
+
+impl Stream<'_> {
+    fn skip(self, bytes: usize) -> Self {
+        match self {
+            Self::Kept(at) => Self::Kept(at.wrapping_add(bytes)),
+            Self::Wiped(at) => Self::Wiped(at.wrapping_add(bytes)),
+            Self::Cipher(nonce, unit) => Self::Cipher(nonce, unit + bytes / 64),
+        }
+    }
+}
+
+impl<const R: usize> Key<R> {
+    /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.
+    pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
+        let kind = match backend.min(super::detect()) {
+            Backend::Portable => return None,
+            Backend::AesNi => Kind::Ni,
+            Backend::Avx512 => Kind::Avx512,
+        };
+        assert_eq!(round_keys.rounds, R);
+        let h = hash_key(&Aes::new(round_keys));
+        let mut key = Self { round_keys: round_keys.blocks, kind, high: Powers::zero(), low: Powers::zero() };
+        let first = Power::new(h);
+        let mut element = h;
+        for i in (0..POWERS).rev() {
+            let power = Power::new(element);
+            (key.high.0[i], key.low.0[i]) = (power.high, power.low);
+            // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+            element = unsafe { ni::times(element, &first) };
+        }
+        Some(key)
+    }
+
+    /// H^k as a multiplier.
+    pub(crate) fn power(&self, k: usize) -> Option<Power> {
+        let i = POWERS.checked_sub(k)?;
+        (k > 0).then(|| Power { high: self.high.0[i], low: self.low.0[i] })
+    }
+
+    /// E(J0), which masks the tag.
+    pub(crate) fn mask(&self, nonce: &[u8; 12]) -> u128 {
+        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        unsafe { ni::mask(self, nonce) }
+    }
+
+    /// Payload cipherstream from the 64-byte unit `first` on; `out` is a whole number of units.
+    pub(crate) fn stream(&self, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
+        let (units, _) = out.as_chunks_mut::<64>();
+        // SAFETY: the kind of key is the proof that the CPU has the instructions.
+        unsafe {
+            match self.kind {
+                Kind::Ni => ni::stream(self, nonce, first, units),
+                Kind::Avx512 => avx512::stream(self, nonce, first, units),
+            }
+        }
+    }
+
+    pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        self.packet::<true>(Stream::Cipher(nonce, 0), aad, buffers, || self.mask(nonce))
+    }
+
+    pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        self.packet::<false>(Stream::Cipher(nonce, 0), aad, buffers, || self.mask(nonce))
+    }
+
+    /// `stream` is wiped; it covers the payload and is a whole number of units.
+    #[inline]
+    pub(crate) fn seal_prepared(
+        &self,
+        mask: u128,
+        stream: &mut [u8],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+    ) -> [u8; 16] {
+        let used = buffers.len().next_multiple_of(64);
+        assert!(used <= stream.len());
+        let tag = self.packet::<true>(Stream::Wiped(stream.as_mut_ptr()), aad, buffers, || mask);
+        self.wipe(&mut stream[used..]);
+        tag
+    }
+
+    /// `stream` stays; it covers the payload and is a whole number of units.
+    #[inline]
+    pub(crate) fn open_prepared(
+        &self,
+        mask: u128,
+        stream: &[u8],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+    ) -> [u8; 16] {
+        assert!(buffers.len().next_multiple_of(64) <= stream.len());
+        self.packet::<false>(Stream::Kept(stream.as_ptr()), aad, buffers, || mask)
+    }
+
+    /// The tag of associated data alone.
+    pub(crate) fn authenticate(&self, mask: u128, aad: &[&[u8]]) -> [u8; 16] {
+        let mut hash = 0;
+        let mut total = 0;
+        let mut staged = [0; 1024];
+        let mut held = 0;
+        for piece in aad {
+            let mut rest = *piece;
+            total += rest.len();
+            while held + rest.len() > staged.len() {
+                let (now, later) = rest.split_at(staged.len() - held);
+                staged[held..].copy_from_slice(now);
+                hash = self.hash(hash, &staged, None);
+                (held, rest) = (0, later);
+            }
+            staged[held..][..rest.len()].copy_from_slice(rest);
+            held += rest.len();
+        }
+        let lengths = u128::from_be_bytes(lengths(total, 0));
+        (self.hash(hash, &staged[..held], Some(lengths)).swap_bytes() ^ mask).to_ne_bytes()
+    }
+
+    /// Wipes whole units.
+    #[inline]
+    pub(crate) fn wipe(&self, bytes: &mut [u8]) {
+        match self.kind {
+            Kind::Ni => crate::engine::wipe(bytes),
+            // SAFETY: the kind of key is the proof that the CPU has the instructions.
+            Kind::Avx512 => unsafe { avx512::wipe(bytes) },
+        }
+    }
+
+    /// Goes over a packet in one direction and returns the tag it should have.
+    #[inline]
+    fn packet<const SEAL: bool>(
+        &self,
+        stream: Stream<'_>,
+        aad: &[u8],
+        buffers: Buffers<'_>,
+        mask: impl Fn() -> u128,
+    ) -> [u8; 16] {
+        let lengths = ((aad.len() as u128 * 8) << 64) | (buffers.len() as u128 * 8);
+        let (src, dst, len) = match buffers {
+            Buffers::Apart(src, dst) => {
+                assert_eq!(src.len(), dst.len());
+                (src.as_ptr(), dst.as_mut_ptr(), dst.len())
+            }
+            Buffers::InPlace(buffer) => {
+                let start = buffer.as_mut_ptr();
+                (start.cast_const(), start, buffer.len())
+            }
+        };
+        let segment = Segment { hash: 0, aad, src, dst, len, lengths: Some(lengths) };
+        let hash = if segment.blocks() <= POWERS {
+            // SAFETY: the pointers are those of the buffers, and the segment fits.
+            unsafe { self.segment::<SEAL>(&segment, stream) }
+        } else {
+            // SAFETY: the pointers are those of the buffers.
+            unsafe { self.long::<SEAL>(segment, stream) }
+        };
+        (hash.swap_bytes() ^ mask()).to_ne_bytes()
+    }
+
+    /// A packet of several segments.
+    ///
+    /// # Safety
+    /// The pointers of `whole` and `stream` are good for its length (in `stream` rounded up to whole units).
+    #[cold]
+    unsafe fn long<const SEAL: bool>(&self, whole: Segment<'_>, stream: Stream<'_>) -> u128 {
+        let mut hash = whole.hash;
+        for aad in whole.aad.chunks(POWERS * 16) {
+            hash = self.hash(hash, aad, None);
+        }
+        let mut done = 0;
+        loop {
+            let len = (whole.len - done).min(LONG);
+            let last = done + len == whole.len;
+            let part = Segment {
+                hash,
+                aad: &[],
+                src: whole.src.wrapping_add(done),
+                dst: whole.dst.wrapping_add(done),
+                len,
+                lengths: whole.lengths.filter(|_| last),
+            };
+            // SAFETY: done + len is at most the whole length, done is a whole number of units, and the segment fits.
+            hash = unsafe { self.segment::<SEAL>(&part, stream.skip(done)) };
+            if last {
+                return hash;
+            }
+            done += len;
+        }
+    }
+
+    /// Adds padded bytes to a hash; at most as many as a segment holds.
+    fn hash(&self, hash: u128, bytes: &[u8], lengths: Option<u128>) -> u128 {
+        let nothing = &mut [];
+        let part =
+            Segment { hash, aad: bytes, src: nothing.as_ptr(), dst: nothing.as_mut_ptr(), len: 0, lengths };
+        assert!(part.blocks() <= POWERS);
+        // SAFETY: no payload is read or written, and the segment fits.
+        unsafe { self.segment::<true>(&part, Stream::Kept(nothing.as_ptr())) }
+    }
+
+    /// # Safety
+    /// The pointers are good for the segment's length (in `stream` rounded up to whole units), and the segment has at
+    /// most [`POWERS`] blocks.
+    #[inline]
+    unsafe fn segment<const SEAL: bool>(&self, segment: &Segment<'_>, stream: Stream<'_>) -> u128 {
+        debug_assert!(segment.blocks() <= POWERS);
+        // SAFETY: the kind of key is the proof that the CPU has the instructions; the rest is the caller's.
+        unsafe {
+            match (self.kind, stream) {
+                (Kind::Ni, _) => ni::segment::<R, SEAL>(self, segment, stream),
+                (Kind::Avx512, Stream::Kept(at)) => {
+                    avx512::prepared::<R, SEAL, false>(self, segment, at.cast_mut())
+                }
+                (Kind::Avx512, Stream::Wiped(at)) => avx512::prepared::<R, SEAL, true>(self, segment, at),
+                (Kind::Avx512, Stream::Cipher(nonce, unit)) => {
+                    avx512::unprepared::<R, SEAL>(self, segment, nonce, unit)
+                }
+            }
+        }
+    }
+}
+
+impl Powers {
+    fn zero() -> Self {
+        Self([0; POWERS + 4])
+    }
+}

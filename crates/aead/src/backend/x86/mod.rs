@@ -1,0 +1,51 @@
+//! x86-64. The instruction sets are found once and remembered; a key is expanded for one of them, and the type of the
+//! expanded key is the proof that the CPU has it: there is no other way to make one.
+#![allow(unsafe_code)]
+
+mod avx512;
+pub(crate) mod gcm;
+mod ni;
+
+use super::Backend;
+use core::{
+    arch::x86_64::{__cpuid, __cpuid_count, _xgetbv},
+    sync::atomic::{AtomicU8, Ordering},
+};
+
+/// What was found: 0 for not asked yet. (CPUID leaves a virtual machine and takes microseconds there.)
+static FOUND: AtomicU8 = AtomicU8::new(0);
+
+pub(crate) fn detect() -> Backend {
+    match FOUND.load(Ordering::Relaxed) {
+        1 => Backend::Portable,
+        2 => Backend::AesNi,
+        3 => Backend::Avx512,
+        _ => {
+            let found = ask();
+            FOUND.store(found as u8 + 1, Ordering::Relaxed);
+            found
+        }
+    }
+}
+
+/// Intel SDM volume 1, sections 12.13, 14.3 and 15.2: the instructions by CPUID, the registers' state by XGETBV.
+fn ask() -> Backend {
+    let all = |register: u32, bits: &[u32]| bits.iter().all(|bit| register >> bit & 1 == 1);
+    let highest = __cpuid(0).eax;
+    let one = __cpuid(1);
+    // PCLMULQDQ, SSSE3, SSE4.1, AES
+    if !all(one.ecx, &[1, 9, 19, 25]) {
+        return Backend::Portable;
+    }
+    // OSXSAVE, AVX
+    if highest < 7 || !all(one.ecx, &[27, 28]) {
+        return Backend::AesNi;
+    }
+    let seven = __cpuid_count(7, 0);
+    // AVX2, BMI2, AVX512F, DQ, IFMA, BW, VL; VAES, VPCLMULQDQ
+    let instructions = all(seven.ebx, &[5, 8, 16, 17, 21, 30, 31]) && all(seven.ecx, &[9, 10]);
+    // SAFETY: OSXSAVE was seen, so XGETBV is enabled.
+    let state = unsafe { _xgetbv(0) };
+    // XMM, YMM, opmask, upper ZMM, high ZMM
+    if instructions && state & 0xe6 == 0xe6 { Backend::Avx512 } else { Backend::AesNi }
+}
