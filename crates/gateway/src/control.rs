@@ -303,3 +303,109 @@ pub fn ask(socket: &Path, request: Request) -> Result<Reply, Fault> {
         Fault::of_file(socket, what, remedy)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Answers at once and remembers what it was told.
+    #[derive(Default)]
+    struct Desk(Mutex<Vec<Command>>);
+
+    impl StatusSource for Desk {
+        fn status(&self) -> Status {
+            Status { antedate: "1".into(), uptime_seconds: 2.5, ..Status::default() }
+        }
+
+        fn command(&self, command: Command) -> Result<String, Refusal> {
+            let Command::SwitchSa { an } = command;
+            if an > 1 {
+                return Err(Refusal { what: format!("there is no AN {an}"), remedy: "choose 0 or 1".into() });
+            }
+            self.0.lock().unwrap().push(command);
+            Ok(format!("sends under AN {an}"))
+        }
+    }
+
+    fn started() -> (tempfile::TempDir, PathBuf, Server) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run/gateway.sock");
+        let server = Server::start(&path, Arc::new(Desk::default())).unwrap();
+        (directory, path, server)
+    }
+
+    fn tell(path: &Path, request: &[u8]) -> String {
+        let mut stream = UnixStream::connect(path).unwrap();
+        stream.write_all(request).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        reply
+    }
+
+    #[test]
+    fn status_and_commands_are_answered() {
+        let (_directory, path, _server) = started();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let reply = ask(&path, Request::Status {}).unwrap();
+        assert_eq!(reply.status.unwrap().uptime_seconds, 2.5);
+        let reply = ask(&path, Request::SwitchSa { an: 1 }).unwrap();
+        assert!(reply.ok && reply.message == "sends under AN 1");
+        let reply = ask(&path, Request::SwitchSa { an: 3 }).unwrap();
+        assert_eq!((reply.ok, reply.message.as_str(), reply.remedy.as_str()), (false, "there is no AN 3", "choose 0 or 1"));
+    }
+
+    #[test]
+    fn several_requests_go_over_one_connection() {
+        let (_directory, path, _server) = started();
+        let replies = tell(&path, b"{\"request\":\"status\"}\n{\"request\":\"switch-sa\",\"an\":0}\n");
+        assert_eq!(replies.lines().count(), 2);
+        assert!(replies.ends_with("{\"ok\":true,\"message\":\"sends under AN 0\"}\n"), "{replies}");
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        let (_directory, path, _server) = started();
+        for request in ["\n", "{}\n", "{\"request\":\"stop\"}\n", "{\"request\":\"status\",\"x\":1}\n", "\u{0}\u{1}\n"] {
+            let reply = tell(&path, request.as_bytes());
+            assert!(reply.starts_with("{\"ok\":false,\"message\":\"not a request"), "{reply}");
+        }
+        let long = tell(&path, &[b' '; 1024]);
+        assert!(long.contains("at most 1024 octets"), "{long}");
+        assert!(ask(&path, Request::Status {}).unwrap().ok, "it goes on");
+    }
+
+    #[test]
+    fn too_many_clients_are_sent_away_and_the_others_served() {
+        let (_directory, path, _server) = started();
+        let mut held: Vec<UnixStream> = (0..CLIENTS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        let reply = tell(&path, b"");
+        assert!(reply.contains("too many clients at a time"), "{reply}");
+        let mut first = held.remove(0);
+        first.write_all(b"{\"request\":\"status\"}\n").unwrap();
+        let mut line = String::new();
+        BufReader::new(&first).read_line(&mut line).unwrap();
+        assert!(line.starts_with("{\"ok\":true"), "{line}");
+    }
+
+    #[test]
+    fn a_socket_left_behind_is_replaced_and_a_living_one_is_not() {
+        let (directory, path, server) = started();
+        let found = Server::start(&path, Arc::new(Desk::default())).unwrap_err().to_string();
+        assert!(found.contains("another gateway answers on this control socket"), "{found}");
+        drop(server);
+        assert!(!path.exists());
+        assert!(ask(&path, Request::Status {}).unwrap_err().to_string().contains("no gateway answers here"));
+
+        drop(UnixListener::bind(&path).unwrap());
+        let _server = Server::start(&path, Arc::new(Desk::default())).unwrap();
+        assert!(ask(&path, Request::Status {}).unwrap().ok);
+
+        let file = directory.path().join("file");
+        fs::write(&file, "").unwrap();
+        let found = Server::start(&file, Arc::new(Desk::default())).unwrap_err().to_string();
+        assert!(found.contains("exists and is no socket"), "{found}");
+    }
+}

@@ -451,3 +451,6 @@ fn entries<'d, 't>(root: &mut Section<'d, 't>, key: &'static str, remedy: &str) 
     }
     fields
 }
+
+#[cfg(test)]
+mod tests;

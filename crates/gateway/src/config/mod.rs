@@ -10,6 +10,8 @@ pub mod check;
 pub mod machine;
 pub mod policy;
 mod read;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -353,3 +353,6 @@ fn believed(path: &Path, bytes: Option<Vec<u8>>) -> Result<Records, StateError> 
         )
     })
 }
+
+#[cfg(test)]
+mod tests;

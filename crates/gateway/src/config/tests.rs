@@ -1,0 +1,514 @@
+//! The configuration as a user meets it: whole files, whole messages.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use antedate_wire::{EtherType, EthernetAddress, Sci};
+
+use super::check::{check, check_without_state};
+use super::machine::{Interface, Machine};
+use super::policy::{Action, Direction, Rule, Traffic, Vlan};
+use super::*;
+use crate::state::StateFile;
+
+const SMALLEST: &str = "\
+[field]
+interface = \"eth1\"
+[uplink]
+interface = \"eth0\"
+[macsec]
+key_file = \"keys\"
+";
+
+fn parse(text: &str) -> Result<Config, String> {
+    Config::parse(Path::new("/etc/antedate/g.toml"), text)
+        .map_err(|faults| faults.to_string().replace("/etc/antedate/", ""))
+}
+
+/// The faults of the smallest configuration with these lines behind it. `keys` is its last line, number 6.
+fn faults_with(lines: &str) -> String {
+    parse(&format!("{SMALLEST}{lines}")).expect_err("a fault")
+}
+
+#[test]
+fn the_smallest_configuration_has_the_documented_defaults() {
+    let config = parse(SMALLEST).unwrap();
+    assert_eq!(config.field.interface.as_str(), "eth1");
+    assert_eq!(config.uplink, UplinkPort { interface: InterfaceName::new("eth0").unwrap(), mtu: None });
+    assert_eq!(
+        config.protection,
+        Protection::Macsec(Macsec {
+            cipher: None,
+            key_file: "/etc/antedate/keys".into(),
+            identity: Identity::OfUplink { port: 1 },
+            confidentiality: true,
+            sci_mode: SciMode::Explicit,
+            replay_window: 0,
+        })
+    );
+    assert!(config.policy.passes_nothing());
+    assert_eq!(
+        config.run,
+        Run {
+            threads: Threads::One(None),
+            poll: Poll::Adaptive { cpu_percent: 10 },
+            priority: None,
+            prepare: 32,
+            qdisc_bypass: true,
+        }
+    );
+    assert_eq!(config.state, State { directory: "/var/lib/antedate".into(), reserve: 1 << 20 });
+    assert_eq!(config.control.socket, Path::new("/run/antedate/gateway.sock"));
+}
+
+#[test]
+fn every_key_is_read() {
+    let config = parse(
+        "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\nmtu = 1550\n\
+         [macsec]\ncipher = \"aes-256-gcm\"\nkey_file = \"/k\"\nsci = \"02:00:00:00:00:01/7\"\nconfidentiality = false\n\
+         include_sci = false\nreplay_window = 64\nvalidate = \"strict\"\n\
+         [policy]\nallow = [\"profinet-rt\", \"lldp\"]\n\
+         [[policy.rule]]\naction = \"deny\"\ndirection = \"in\"\nframe_id = [0x8000, 0x80ff]\nvlan = \"untagged\"\n\
+         source = \"01:0e:cf:00:00:00/24\"\n\
+         [[policy.rule]]\naction = \"allow\"\nethertype = \"goose\"\nvlan = 7\ndestination = \"01-0c-cd-01-00-01\"\n\
+         [run]\nthreads = 2\ncpus = [0, 1]\npoll = \"block\"\npriority = 20\nprepare = 16\nqdisc_bypass = false\n\
+         [state]\ndirectory = \"s\"\nreserve = 65536\n[control]\nsocket = \"c.sock\"\n",
+    )
+    .unwrap();
+    assert_eq!(config.uplink.mtu, Some(1550));
+    let Protection::Macsec(macsec) = &config.protection else { panic!("{:?}", config.protection) };
+    assert_eq!(macsec.cipher, Some(CipherSuite::GcmAes256));
+    assert_eq!(macsec.identity, Identity::Explicit(Sci([2, 0, 0, 0, 0, 1, 0, 7])));
+    assert_eq!((macsec.sci_mode, macsec.confidentiality, macsec.replay_window), (SciMode::PointToPoint, false, 64));
+    assert_eq!(config.policy.allow, [Traffic::ProfinetRt, Traffic::Lldp]);
+    let [deny, allow] = config.policy.rules.as_slice() else { panic!("{:?}", config.policy.rules) };
+    assert_eq!(
+        *deny,
+        Rule {
+            line: 16,
+            direction: Direction::In,
+            ethertype: Some(EtherType::Profinet),
+            source: deny.source,
+            destination: None,
+            vlan: Some(Vlan::Untagged),
+            frame_id: Some(0x8000..=0x80ff),
+            action: Action::Deny,
+        }
+    );
+    assert!(deny.source.unwrap().matches(EthernetAddress([1, 0x0e, 0xcf, 1, 2, 3])));
+    assert_eq!((allow.ethertype, allow.vlan, allow.line), (Some(EtherType::Goose), Some(Vlan::Id(7)), 22));
+    assert_eq!(config.run.threads, Threads::Two([Some(0), Some(1)]));
+    assert_eq!((config.run.poll, config.run.priority), (Poll::Block, Some(20)));
+    assert_eq!(config.state.directory, Path::new("/etc/antedate/s"));
+    assert_eq!(config.control.socket, Path::new("/etc/antedate/c.sock"));
+}
+
+#[test]
+fn all_faults_of_a_file_are_said_at_once() {
+    let text = "\
+[field]
+intreface = \"eth1\"
+[uplink]
+interface = \"an-interface-name-too-long\"
+mtu = 70000
+[macsec]
+cipher = \"gcm-aes-182\"
+key_fiel = \"keys\"
+validate = \"check\"
+[policy]
+allow = [
+  \"profinet-rt\",
+  \"proifnet-dcp-read\",
+]
+[run]
+threads = 3
+poll = \"busy\"
+priority = 20
+[metrics]
+listen = \"127.0.0.1:9464\"
+[plicy]
+";
+    assert_eq!(
+        parse(text).unwrap_err(),
+        "\
+g.toml:1: field.interface: is missing
+    remedy: name the interface of the side with the machines
+g.toml:2: field.intreface: unknown key
+    remedy: did you mean \"interface\"?
+g.toml:4: uplink.interface: \"an-interface-name-too-long\" cannot be the name of an interface
+    remedy: give a name of at most 15 characters as `ip link` shows it
+g.toml:5: uplink.mtu: 70000 is out of range
+    remedy: give a whole number from 256 to 65535
+g.toml:6: macsec.key_file: is missing
+    remedy: name the file that `antedate keygen macsec` wrote
+g.toml:7: macsec.cipher: \"gcm-aes-182\" is not a cipher suite
+    remedy: did you mean \"gcm-aes-128\"?
+g.toml:8: macsec.key_fiel: unknown key
+    remedy: did you mean \"key_file\"?
+g.toml:9: macsec.validate: \"check\" would let frames that nobody authenticated reach the machines
+    remedy: write \"strict\" or remove the line
+g.toml:13: policy.allow[1]: \"proifnet-dcp-read\" is not a kind of traffic
+    remedy: did you mean \"profinet-dcp-read\"?
+g.toml:16: run.threads: 3 is out of range
+    remedy: give a whole number from 1 to 2
+g.toml:18: run.priority: a real-time thread that never sleeps is stopped by the kernel for 50 ms in each second
+    remedy: poll = \"adaptive\" with poll_cpu_percent of at most 90, or no priority
+g.toml:19: metrics: a metrics endpoint is not part of this version
+    remedy: remove the section; `antedate gateway status` shows the counters
+g.toml:21: plicy: unknown key
+    remedy: did you mean \"policy\"?"
+    );
+}
+
+#[test]
+fn an_empty_file_is_told_what_belongs_in_it() {
+    assert_eq!(
+        parse("").unwrap_err(),
+        "\
+g.toml: [field]: is missing
+    remedy: add [field] with the interface of the side with the machines
+g.toml: [uplink]: is missing
+    remedy: add [uplink] with the interface of the untrusted side
+g.toml: [macsec]: is missing
+    remedy: add [macsec] with a key_file (`antedate keygen macsec` makes one)"
+    );
+}
+
+#[test]
+fn the_same_interface_on_both_sides_is_refused() {
+    let text = SMALLEST.replace("eth0", "eth1");
+    assert_eq!(
+        parse(&text).unwrap_err(),
+        "g.toml:4: uplink.interface: \"eth1\" is the field's interface already\n    \
+         remedy: a gateway needs two interfaces: one to the machines, one to the untrusted side"
+    );
+}
+
+#[test]
+fn macsec_and_plain_exclude_each_other() {
+    assert_eq!(
+        faults_with("[plain]\n"),
+        "g.toml:7: plain: stands beside [macsec], and only one of the two can hold\n    remedy: remove [plain]"
+    );
+}
+
+#[test]
+fn plain_is_legal_and_warned_of() {
+    let text = SMALLEST.replace("[macsec]\nkey_file = \"keys\"\n", "[plain]\n");
+    let config = parse(&text).unwrap();
+    assert_eq!(config.protection, Protection::Plain);
+    let warnings: Vec<String> = config.warnings().iter().map(ToString::to_string).collect();
+    assert!(warnings[0].starts_with("/etc/antedate/g.toml:5: plain: NOTHING IS PROTECTED"), "{warnings:?}");
+    assert!(warnings[1].contains("policy: nothing is named, so nothing passes"), "{warnings:?}");
+}
+
+#[test]
+fn contradictions_within_macsec_are_refused() {
+    for (lines, expected) in [
+        ("sci = \"02005e1000010001\"\nport = 2\n", "g.toml:8: macsec.port: the SCI has its port number already"),
+        ("sci = \"0200\"\n", "g.toml:7: macsec.sci: \"0200\" is not an SCI"),
+        ("include_sci = true\nend_station = true\n", "g.toml:8: macsec.end_station: contradicts include_sci"),
+        ("cak_file = \"x\"\n", "g.toml:7: macsec.cak_file: key agreement is not part of this version"),
+        ("fragmentation = true\n", "g.toml:7: macsec.fragmentation: fragmentation is not part of this version"),
+        ("validate = \"strikt\"\n", "g.toml:7: macsec.validate: \"strikt\" is not a way to validate\n    remedy: did you mean \"strict\"?"),
+        ("port = 0\n", "g.toml:7: macsec.port: 0 is out of range"),
+        ("confidentiality = \"yes\"\n", "g.toml:7: macsec.confidentiality: must be true or false, not a string"),
+    ] {
+        let found = faults_with(lines);
+        assert!(found.starts_with(expected), "{found}");
+        assert_eq!(found.matches("remedy").count(), 1, "{found}");
+    }
+}
+
+#[test]
+fn contradictions_within_run_are_refused() {
+    for (lines, expected) in [
+        ("poll = \"block\"\npoll_cpu_percent = 5\n", "g.toml:9: run.poll_cpu_percent: bounds adaptive polling only"),
+        ("threads = 2\ncpus = [0]\n", "g.toml:9: run.cpus: names 1 CPUs for 2 forwarding thread(s)"),
+        ("cpus = [0, 1]\n", "g.toml:8: run.cpus: names 2 CPUs for 1 forwarding thread(s)"),
+        ("cpus = 0\n", "g.toml:8: run.cpus: must be an array, not an integer"),
+        ("priority = 1\npoll_cpu_percent = 91\n", "g.toml:8: run.priority: a real-time thread"),
+        ("poll_cpu_percent = 0\n", "g.toml:8: run.poll_cpu_percent: 0 is out of range"),
+        ("prepare = 1000\n", "g.toml:8: run.prepare: 1000 is out of range\n    remedy: give a whole number from 0 to 64"),
+    ] {
+        let found = faults_with(&format!("[run]\n{lines}"));
+        assert!(found.starts_with(expected), "{found}");
+        assert_eq!(found.matches("remedy").count(), 1, "{found}");
+    }
+}
+
+#[test]
+fn faults_of_a_rule_have_their_line() {
+    for (lines, expected) in [
+        ("direction = \"in\"\n", "g.toml:7: policy.rule[0].action: is missing"),
+        ("action = \"alow\"\n", "g.toml:8: policy.rule[0].action: \"alow\" is not an action\n    remedy: did you mean \"allow\"?"),
+        ("action = \"allow\"\nvlan = 4095\n", "g.toml:9: policy.rule[0].vlan: 4095 is out of range"),
+        ("action = \"allow\"\nvlan = \"none\"\n", "g.toml:9: policy.rule[0].vlan: \"none\" is not a VLAN"),
+        ("action = \"allow\"\nframe_id = [2, 1]\n", "g.toml:9: policy.rule[0].frame_id: begins behind its end"),
+        ("action = \"allow\"\nframe_id = [1]\n", "g.toml:9: policy.rule[0].frame_id: must be the first and the last"),
+        ("action = \"allow\"\nframe_id = 1\nethertype = 0x0800\n", "g.toml:10: policy.rule[0].ethertype: only Profinet has"),
+        ("action = \"allow\"\nethertype = 46\n", "g.toml:9: policy.rule[0].ethertype: 46 is out of range"),
+        ("action = \"allow\"\nsource = \"01:0e:cf:00:00:01/24\"\n", "g.toml:9: policy.rule[0].source: \"01:0e:cf:00:00:01/24\" is not an address"),
+        ("action = \"allow\"\nsorce = \"x\"\n", "g.toml:9: policy.rule[0].sorce: unknown key\n    remedy: did you mean \"source\"?"),
+    ] {
+        let found = faults_with(&format!("[[policy.rule]]\n{lines}"));
+        assert!(found.starts_with(expected), "{found}");
+    }
+}
+
+#[test]
+fn a_kind_of_traffic_that_is_named_twice_is_refused() {
+    let found = faults_with("[policy]\nallow = [\"arp\", \"arp\"]\n");
+    assert_eq!(found, "g.toml:8: policy.allow[1]: \"arp\" is named twice\n    remedy: remove one of the two");
+}
+
+#[test]
+fn a_section_that_is_no_section_is_refused() {
+    let text = SMALLEST.replace("[uplink]\ninterface = \"eth0\"\n", "").replace("[field]", "uplink = \"eth0\"\n[field]");
+    let found = parse(&text).unwrap_err();
+    assert!(found.starts_with("g.toml:1: uplink: must be a section, not a string"), "{found}");
+}
+
+#[test]
+fn faults_of_syntax_do_not_hide_the_others() {
+    let found = faults_with("[run]\nthreads = \nprioritty = 3\n");
+    assert!(found.contains("g.toml:8: not TOML: "), "{found}");
+    assert!(found.contains("g.toml:9: run.prioritty: unknown key\n    remedy: did you mean \"priority\"?"), "{found}");
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_says_so() {
+    let found = Config::load(Path::new("/nowhere/g.toml")).unwrap_err().to_string();
+    assert!(found.starts_with("/nowhere/g.toml: cannot read the configuration: no such file or directory"), "{found}");
+}
+
+/// A machine with eth0 and eth1, two CPUs and every right.
+struct Bench {
+    privileged: bool,
+    user: u32,
+}
+
+impl Machine for Bench {
+    fn interface(&self, name: &str) -> io::Result<Interface> {
+        let last = match name {
+            "eth0" => 0,
+            "eth1" => 1,
+            "lo" => return Err(io::ErrorKind::Unsupported.into()),
+            _ => return Err(io::ErrorKind::NotFound.into()),
+        };
+        Ok(Interface { name: name.to_owned(), index: 2 + i32::from(last), address: [2, 0, 0, 0, 0, last], mtu: 1500 })
+    }
+
+    fn interfaces(&self) -> Vec<String> {
+        ["lo", "eth0", "eth1"].map(str::to_owned).to_vec()
+    }
+
+    fn user(&self) -> u32 {
+        self.user
+    }
+
+    fn may_open_packet_sockets(&self) -> bool {
+        self.privileged
+    }
+
+    fn cpus(&self) -> Vec<usize> {
+        vec![0, 1]
+    }
+}
+
+const KEYS: &str = "\
+suite = \"gcm-aes-128\"
+[[sa]]
+an = 0
+key_id = \"00000000000000000000000000000001\"
+key = \"000102030405060708090a0b0c0d0e0f\"
+[[member]]
+name = \"here\"
+sci = \"0200000000000001\"
+[[member]]
+name = \"there\"
+sci = \"0200000000000002\"
+";
+
+/// A directory with a configuration, its keys and its state.
+struct Site {
+    directory: tempfile::TempDir,
+    machine: Bench,
+}
+
+impl Site {
+    fn new(lines: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let user = fs::metadata(directory.path()).unwrap().uid();
+        let site = Self { directory, machine: Bench { privileged: true, user } };
+        fs::write(site.path("g.toml"), format!("{SMALLEST}{lines}[state]\ndirectory = \"state\"\n")).unwrap();
+        site.keys(KEYS);
+        StateFile::create(&site.path("state")).unwrap();
+        site
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn keys(&self, text: &str) {
+        fs::write(self.path("keys"), text).unwrap();
+        self.mode("keys", 0o600);
+    }
+
+    fn mode(&self, name: &str, mode: u32) {
+        fs::set_permissions(self.path(name), Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn check(&self) -> Result<Checked, String> {
+        let base = format!("{}/", self.directory.path().display());
+        check(&self.path("g.toml"), &self.machine).map_err(|faults| faults.to_string().replace(&base, ""))
+    }
+}
+
+#[test]
+fn a_configuration_that_fits_the_machine_is_ready_to_run() {
+    let site = Site::new("[policy]\nallow = [\"arp\"]\n");
+    let checked = site.check().unwrap();
+    let Keyed::Macsec { own, keys, .. } = &checked.protection else { panic!("{:?}", checked.protection) };
+    assert_eq!(*own, Sci([2, 0, 0, 0, 0, 0, 0, 1]));
+    assert_eq!(keys.peers(*own).map(|peer| peer.name.as_str()).collect::<Vec<_>>(), ["there"]);
+    assert_eq!(checked.uplink_mtu(), 1500);
+    let warnings: Vec<String> = checked.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].ends_with(
+            "g.toml:4: uplink.interface: carries 1500 octets: payloads of the field over 1464 octets will be refused\n    \
+             remedy: ip link set dev eth0 mtu 1536 (and all of the path), or a smaller MTU on the field's side"
+        ),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn faults_of_the_machine_are_said_with_those_of_the_text() {
+    let mut site = Site::new("[run]\ncpus = [7]\nprioritty = 1\n");
+    site.machine.privileged = false;
+    let text = fs::read_to_string(site.path("g.toml")).unwrap();
+    fs::write(site.path("g.toml"), text.replace("eth1", "eth11").replace("eth0", "lo")).unwrap();
+    site.mode("keys", 0o644);
+    site.mode("state", 0o777);
+    let program = std::env::current_exe().unwrap();
+    assert_eq!(
+        site.check().unwrap_err(),
+        format!(
+            "\
+g.toml: this process may not open packet sockets (CAP_NET_RAW)
+    remedy: run it with sudo, or give the program the right: sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep {}
+g.toml:2: field.interface: there is no interface \"eth11\" here
+    remedy: did you mean \"eth1\"?
+g.toml:4: uplink.interface: \"lo\" is no Ethernet interface
+    remedy: name one that `ip link` shows with link/ether
+g.toml:8: run.cpus: CPU 7 is not there, or not allowed to this process
+    remedy: choose of: 0, 1
+g.toml:9: run.prioritty: unknown key
+    remedy: did you mean \"priority\"?
+g.toml:11: state.directory: state: others than its owner can write to this directory (mode 0777)
+    remedy: chmod 700 state
+keys: others than its owner have rights on this key file (mode 0644)
+    remedy: chmod 600 keys; if others may have read it, make new keys",
+            program.display()
+        )
+    );
+}
+
+#[test]
+fn a_gateway_that_is_no_member_is_told_who_is() {
+    let site = Site::new("");
+    site.keys(&KEYS.replace("0200000000000001", "0200000000990001"));
+    assert_eq!(
+        site.check().unwrap_err(),
+        "g.toml:5: macsec.port: this gateway's SCI 0200000000000001 is not among the members of keys\n    \
+         remedy: set sci to the member that this gateway is: \"0200000000990001\" (here), \"0200000000000002\" (there)"
+    );
+}
+
+#[test]
+fn a_cipher_that_is_not_that_of_the_keys_is_refused() {
+    let site = Site::new("cipher = \"gcm-aes-256\"\n");
+    assert_eq!(
+        site.check().unwrap_err(),
+        "g.toml:7: macsec.cipher: \"gcm-aes-256\", but the keys of keys are for gcm-aes-128\n    \
+         remedy: remove the line, or make keys with `antedate keygen macsec --suite gcm-aes-256`"
+    );
+}
+
+#[test]
+fn frames_without_sci_want_a_single_peer() {
+    let site = Site::new("include_sci = false\n");
+    assert!(site.check().is_ok());
+    site.keys(&format!("{KEYS}[[member]]\nname = \"third\"\nsci = \"0200000000000003\"\n"));
+    let found = site.check().unwrap_err();
+    assert!(found.starts_with("g.toml:7: macsec.include_sci: without an SCI in the frame there can be one peer only"), "{found}");
+}
+
+#[test]
+fn an_end_station_has_port_one() {
+    let site = Site::new("end_station = true\nport = 2\n");
+    site.keys(&KEYS.replace("0200000000000001", "0200000000000002").replace("02\"\n[[m", "03\"\n[[m"));
+    let found = site.check().unwrap_err();
+    assert!(found.contains("g.toml:7: macsec.end_station: an end station's port number is 1"), "{found}");
+}
+
+#[test]
+fn an_mtu_that_the_interface_does_not_carry_is_refused() {
+    let site = Site::new("");
+    let text = fs::read_to_string(site.path("g.toml")).unwrap();
+    fs::write(site.path("g.toml"), text.replace("[macsec]", "mtu = 1600\n[macsec]")).unwrap();
+    assert_eq!(
+        site.check().unwrap_err(),
+        "g.toml:5: uplink.mtu: 1600 is more than the 1500 that eth0 carries\n    \
+         remedy: ip link set dev eth0 mtu 1600, or remove the line"
+    );
+}
+
+#[test]
+fn a_missing_state_file_is_refused_until_it_is_made() {
+    let site = Site::new("");
+    fs::remove_dir_all(site.path("state")).unwrap();
+    assert_eq!(
+        site.check().unwrap_err(),
+        "g.toml:8: state.directory: state: there is no such directory\n    \
+         remedy: antedate gateway init FILE creates it, only for keys that were never used before"
+    );
+    assert!(check_without_state(&site.path("g.toml"), &site.machine).is_ok());
+    fs::create_dir(site.path("state")).unwrap();
+    site.mode("state", 0o700);
+    let found = site.check().unwrap_err();
+    assert!(found.contains("state/packet-numbers: there is no state file, so nobody knows"), "{found}");
+    assert!(!site.path("state/packet-numbers").exists(), "check changes nothing");
+}
+
+#[test]
+fn checking_beside_a_running_gateway_is_no_fault() {
+    let site = Site::new("");
+    let _held = StateFile::open(&site.path("state")).unwrap();
+    assert!(site.check().is_ok());
+}
+
+mod properties {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "\\PC*") {
+            let _ = Config::parse(Path::new("x"), &text);
+        }
+
+        #[test]
+        fn no_change_of_a_real_file_makes_the_reader_panic(at in 0..SMALLEST.len(), with in "\\PC{0,6}", cut in 0usize..8) {
+            let mut text = SMALLEST.to_owned();
+            let end = (at + cut).min(text.len());
+            text.replace_range(at..end, &with);
+            let _ = Config::parse(Path::new("x"), &text);
+        }
+    }
+}
