@@ -3,6 +3,8 @@
 //!
 //! - [`ns`] builds the plant: network namespaces joined by veth pairs,
 //! - [`station`] is a Profinet controller or IO device that measures what it receives,
+//! - [`tap`] sees what an attacker on the wire sees,
+//! - [`roundtrip`] measures single round trips for the benches,
 //! - [`process`] is how the lab's processes are started and what they are.
 
 pub mod histogram;
@@ -10,5 +12,7 @@ pub mod ns;
 pub mod output;
 pub mod process;
 pub mod realtime;
+pub mod roundtrip;
 pub mod station;
 pub mod sys;
+pub mod tap;

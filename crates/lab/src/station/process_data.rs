@@ -190,7 +190,7 @@ mod tests {
             writer.write(&mut object, &sample());
             assert_eq!(ProcessData::read(&object), Ok(sample()), "{len}");
         }
-        assert!(Writer::prepare(&mut vec![0; MIN_LEN - 1]).is_none());
+        assert!(Writer::prepare(&mut [0; MIN_LEN - 1]).is_none());
     }
 
     #[test]

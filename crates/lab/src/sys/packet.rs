@@ -30,6 +30,8 @@ pub struct Options {
     pub metadata: bool,
     /// Octets of kernel buffer to ask for.
     pub receive_buffer: usize,
+    /// A waiting [`PacketSocket::receive`] gives up after so many microseconds; 0: never.
+    pub receive_timeout_us: u32,
 }
 
 impl Default for Options {
@@ -40,6 +42,7 @@ impl Default for Options {
             vnet_header: false,
             metadata: false,
             receive_buffer: 1 << 20,
+            receive_timeout_us: 0,
         }
     }
 }
@@ -81,6 +84,13 @@ impl PacketSocket {
         let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(options.receive_buffer as libc::c_int));
         let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &(options.receive_buffer as libc::c_int));
         socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1)?;
+        if options.receive_timeout_us > 0 {
+            let timeout = libc::timeval {
+                tv_sec: libc::time_t::from(options.receive_timeout_us / 1_000_000),
+                tv_usec: libc::suseconds_t::from(options.receive_timeout_us % 1_000_000),
+            };
+            socket.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &timeout)?;
+        }
         if options.vnet_header {
             socket.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         }

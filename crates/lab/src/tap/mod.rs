@@ -1,0 +1,130 @@
+//! The tap: an observer who sees every frame that a gateway puts on the untrusted wire.
+//!
+//! It sniffs on the wire's own interfaces, inbound only, so it hears the gateways and not what the wire (a Linux
+//! bridge or the emulator) makes of their frames: a duplicate that the wire makes is no nonce
+//! spent twice. It drains its sockets in batches at low priority, to disturb as little as possible; what it
+//! misses, it tells.
+//!
+//! - [`view`]: what can be seen in a frame,
+//! - [`nonces`]: packet numbers spent twice,
+//! - [`plaintext`]: process data that is readable,
+//! - [`pcap`]: the recording.
+
+pub mod nonces;
+pub mod pcap;
+pub mod plaintext;
+pub mod view;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::output::Output;
+use crate::station::Error;
+use crate::sys::clock::monotonic_ns;
+use crate::sys::packet::{self, PacketSocket, Received};
+use crate::sys::{sched, signal};
+use pcap::Pcap;
+use view::{Seen, View};
+
+/// How the tap runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// The interfaces, one towards each gateway.
+    pub interfaces: Vec<String>,
+    /// A recording of all frames.
+    pub pcap: Option<PathBuf>,
+    /// Milliseconds between two looks at the sockets.
+    pub drain_ms: u32,
+    /// A line of JSON with the state so far every so many milliseconds; 0 for none.
+    pub live_ms: u32,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { interfaces: vec!["a".into(), "b".into()], pcap: None, drain_ms: 5, live_ms: 0 }
+    }
+}
+
+/// A line of the tap's output.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Line {
+    /// It listens.
+    Ready,
+    /// The state so far.
+    Live(Box<Seen>),
+    /// The end.
+    Result(Box<Seen>),
+}
+
+/// Octets of kernel buffer for each interface: seconds of traffic.
+const BUFFER: usize = 32 << 20;
+
+/// Listens until SIGTERM.
+pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
+    sched::be_nice();
+    let open = |interface: &String| {
+        let socket_options = packet::Options {
+            promiscuous: true,
+            metadata: true,
+            receive_buffer: BUFFER,
+            ..Default::default()
+        };
+        PacketSocket::open(interface, socket_options)
+            .map_err(|error| Error::Socket { interface: interface.clone(), error })
+    };
+    let sockets = options.interfaces.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let recording =
+        |error| Error::Option(format!("{}: {error}", options.pcap.clone().unwrap_or_default().display()));
+    let mut pcap = options.pcap.as_deref().map(Pcap::create).transpose().map_err(recording)?;
+    output.line(&Line::Ready);
+
+    let mut view = View::default();
+    let mut buffer = vec![0; 1 << 17];
+    let live_ns = u64::from(options.live_ms) * 1_000_000;
+    let mut next_live = monotonic_ns() + live_ns;
+    loop {
+        // Look once more after the signal: what was sent before it counts.
+        let last = signal::stopping();
+        for (side, socket) in sockets.iter().enumerate() {
+            while let Some(received) = receive(socket, &mut buffer) {
+                let frame = &buffer[..received.len];
+                view.frame(side as u8, frame);
+                if let Some(pcap) = &mut pcap {
+                    record(pcap, frame, &received).map_err(recording)?;
+                }
+            }
+            view.dropped(socket.take_drops());
+        }
+        if last {
+            break;
+        }
+        if live_ns > 0 && monotonic_ns() >= next_live {
+            next_live = monotonic_ns() + live_ns;
+            output.line(&Line::Live(Box::new(view.seen())));
+        }
+        std::thread::sleep(Duration::from_millis(options.drain_ms.max(1).into()));
+    }
+    if let Some(mut pcap) = pcap {
+        pcap.flush().map_err(recording)?;
+    }
+    Ok(Line::Result(Box::new(view.seen())))
+}
+
+/// The next frame. A socket whose interface went away gives none any more.
+fn receive(socket: &PacketSocket, buffer: &mut [u8]) -> Option<Received> {
+    socket.receive_with_metadata(buffer).ok().flatten()
+}
+
+/// Records a frame as it was on the wire: with the tag that the kernel took out.
+fn record(pcap: &mut Pcap, frame: &[u8], received: &Received) -> std::io::Result<()> {
+    match (received.vlan, frame.split_at_checked(12)) {
+        (Some((tpid, tci)), Some((addresses, rest))) => {
+            pcap.frame(received.realtime_ns, &[addresses, &tpid.to_be_bytes(), &tci.to_be_bytes(), rest])
+        }
+        _ => pcap.frame(received.realtime_ns, &[frame]),
+    }
+}
