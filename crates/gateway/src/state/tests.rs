@@ -236,7 +236,8 @@ impl World {
 
     fn happen(&mut self, event: Event) {
         let off = self.medium.0.borrow().off;
-        if off {
+        if off && !matches!(event, Event::Send(..)) {
+            // The medium fails first; the forwarding thread may still send until the machine is down too.
             return self.crash();
         }
         let ledger = self.ledger.as_mut().expect("running");
