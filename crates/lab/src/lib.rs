@@ -3,10 +3,12 @@
 //!
 //! - [`ns`] builds the plant: network namespaces joined by veth pairs,
 //! - [`station`] is a Profinet controller or IO device that measures what it receives,
+//! - [`emulator`] is the wire between the gateways, with faults,
 //! - [`tap`] sees what an attacker on the wire sees,
 //! - [`roundtrip`] measures single round trips for the benches,
 //! - [`process`] is how the lab's processes are started and what they are.
 
+pub mod emulator;
 pub mod histogram;
 pub mod ns;
 pub mod output;

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::output::Output;
 use crate::sys::process::Signal;
 use crate::sys::{self, signal};
-use crate::{roundtrip, station, tap};
+use crate::{emulator, roundtrip, station, tap};
 
 /// Exit status of a usage or set-up error.
 pub const USAGE: u8 = 2;
@@ -35,6 +35,7 @@ pub fn dispatch(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCod
         "lab-station" => main(&options, |options, output| {
             station::run(options, output).map(|report| station::Line::Result(Box::new(report)))
         }),
+        "lab-wire" => main(&options, emulator::run),
         "lab-tap" => main(&options, tap::run),
         "lab-ping" => main(&options, roundtrip::run_ping),
         "lab-echo" => main(&options, roundtrip::run_echo),

@@ -1,0 +1,317 @@
+//! One direction of the wire, without I/O: frames and the time go in, frames come out when they are due.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use antedate_wire::profinet::FrameId;
+
+use super::fault::{self, Fault};
+use super::schedule::Schedule;
+use crate::sys::packet::VNET_HEADER_LEN;
+
+/// Frames of the recording that replays are taken from.
+const RECORDING: usize = 1_024;
+/// A frame that waits for its successor goes on after this time without one.
+const LONGEST_HOLD_NS: u64 = 50_000_000;
+
+/// A frame with the header that the kernel keeps beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Checksums and segmentation that are not finished; all zero: a plain frame.
+    pub offloads: [u8; VNET_HEADER_LEN],
+    /// From the destination address on.
+    pub octets: Vec<u8>,
+}
+
+impl From<Vec<u8>> for Frame {
+    fn from(octets: Vec<u8>) -> Self {
+        Self { offloads: [0; VNET_HEADER_LEN], octets }
+    }
+}
+
+/// What the wire does at present.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The fault, if any.
+    pub fault: Option<Fault>,
+    /// It strikes once in so many frames.
+    pub every: u32,
+    /// How long [`Fault::Delay`] holds a frame back.
+    pub delay_ns: u64,
+    /// The cable is cut: nothing passes.
+    pub cut: bool,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Self { fault: None, every: 50, delay_ns: 500_000, cut: false }
+    }
+}
+
+/// One direction.
+#[derive(Debug)]
+pub struct Direction {
+    seed: u64,
+    forged_id: FrameId,
+    setting: Setting,
+    schedule: Schedule,
+    queue: VecDeque<(u64, Frame)>,
+    held: Option<(u64, Frame)>,
+    recording: VecDeque<Frame>,
+    counts: Counts,
+}
+
+/// What one direction did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Frames that came.
+    pub received: u64,
+    /// Frames that went on, those made by the wire included.
+    pub forwarded: u64,
+    /// Frames that the cut cable swallowed.
+    pub cut: u64,
+    /// Strikes of each fault.
+    pub faults: BTreeMap<Fault, u64>,
+}
+
+impl Direction {
+    /// A direction that forges frames with `forged_id`.
+    #[must_use]
+    pub fn new(seed: u64, forged_id: FrameId) -> Self {
+        let setting = Setting::default();
+        Self {
+            seed,
+            forged_id,
+            setting,
+            schedule: Schedule::new(seed, setting.every),
+            queue: VecDeque::new(),
+            held: None,
+            recording: VecDeque::with_capacity(RECORDING),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Changes what the wire does, beginning a new schedule.
+    pub fn set(&mut self, setting: Setting) {
+        if setting != self.setting {
+            self.seed = self.seed.wrapping_add(1);
+            self.schedule = Schedule::new(self.seed, setting.every);
+            self.setting = setting;
+        }
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// A frame came in.
+    pub fn frame(&mut self, now_ns: u64, frame: Frame) {
+        self.counts.received += 1;
+        if self.setting.cut {
+            self.counts.cut += 1;
+            self.held = None;
+            return;
+        }
+        // A super-frame stands for many; faults are for frames as a wire has them.
+        let plain = frame.offloads == [0; VNET_HEADER_LEN];
+        let fault = self.setting.fault.filter(|_| plain && self.schedule.strikes());
+        let recorded = self.setting.fault == Some(Fault::Replay) && plain;
+        let copy = recorded.then(|| frame.clone());
+        // The held frame goes on behind this one.
+        let held = self.held.take();
+        match fault {
+            Some(fault) => self.strike(fault, now_ns, frame),
+            None => self.send(now_ns, frame),
+        }
+        if let Some((_, held)) = held {
+            self.send(now_ns, held);
+        }
+        if let Some(copy) = copy {
+            if self.recording.len() == RECORDING {
+                self.recording.pop_front();
+            }
+            self.recording.push_back(copy);
+        }
+    }
+
+    fn strike(&mut self, fault: Fault, now_ns: u64, mut frame: Frame) {
+        let random = self.schedule.random();
+        let mut struck = true;
+        match fault {
+            Fault::Lose => {}
+            Fault::Duplicate => {
+                self.send(now_ns, frame.clone());
+                self.send(now_ns, frame);
+            }
+            Fault::Reorder => self.held = Some((now_ns + LONGEST_HOLD_NS, frame)),
+            Fault::Corrupt => {
+                fault::corrupt(&mut frame.octets, random);
+                self.send(now_ns, frame);
+            }
+            Fault::CorruptHeader => {
+                fault::corrupt_header(&mut frame.octets, random);
+                self.send(now_ns, frame);
+            }
+            Fault::Truncate => {
+                fault::truncate(&mut frame.octets, random);
+                self.send(now_ns, frame);
+            }
+            Fault::Delay => self.send(now_ns + self.setting.delay_ns, frame),
+            Fault::Replay => {
+                let old = random.below(self.recording.len());
+                let old = self.recording.get(old).cloned();
+                struck = self.send_both(now_ns, frame, old);
+            }
+            Fault::Inject => {
+                let forged = fault::inject(&frame.octets, self.forged_id);
+                struck = self.send_both(now_ns, frame, forged.map(Frame::from));
+            }
+            Fault::ForeignKey | Fault::ForeignChannel => {
+                let forged = fault::forge(&frame.octets, self.forged_id, fault == Fault::ForeignChannel);
+                struck = self.send_both(now_ns, frame, forged.map(Frame::from));
+            }
+        }
+        *self.counts.faults.entry(fault).or_default() += u64::from(struck);
+    }
+
+    fn send_both(&mut self, now_ns: u64, frame: Frame, more: Option<Frame>) -> bool {
+        self.send(now_ns, frame);
+        let more = more.map(|more| self.send(now_ns, more));
+        more.is_some()
+    }
+
+    /// Queues a frame; never before one that is queued already.
+    fn send(&mut self, due_ns: u64, frame: Frame) {
+        let due_ns = self.queue.back().map_or(due_ns, |(last, _)| due_ns.max(*last));
+        self.queue.push_back((due_ns, frame));
+    }
+
+    /// The next frame that is due.
+    pub fn due(&mut self, now_ns: u64) -> Option<Frame> {
+        if let Some((_, frame)) = self.held.take_if(|(until, _)| *until <= now_ns) {
+            self.send(now_ns, frame);
+        }
+        let (_, frame) = self.queue.pop_front_if(|(due, _)| *due <= now_ns)?;
+        self.counts.forwarded += 1;
+        Some(frame)
+    }
+
+    /// When [`Direction::due`] will have something, if nothing else comes.
+    #[must_use]
+    pub fn next_due_ns(&self) -> Option<u64> {
+        let queued = self.queue.front().map(|(due, _)| *due);
+        let held = self.held.as_ref().map(|(until, _)| *until);
+        queued.into_iter().chain(held).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::station::cyclic::OUTPUT_FRAME_ID;
+
+    fn frame(n: u8) -> Frame {
+        Frame::from([vec![2; 6], vec![4; 6], vec![0x88, 0xb5], vec![n; 50]].concat())
+    }
+
+    /// Sends frames numbered from 0, 1 ms apart; what comes out, by number (the octet behind the header).
+    fn run(fault: Option<Fault>, every: u32, frames: u8) -> (Vec<Frame>, Counts) {
+        let mut direction = Direction::new(9, OUTPUT_FRAME_ID);
+        direction.set(Setting { fault, every, ..Setting::default() });
+        let mut out = Vec::new();
+        for n in 0..frames {
+            let now = u64::from(n) * 1_000_000;
+            direction.frame(now, frame(n));
+            out.extend(std::iter::from_fn(|| direction.due(now)));
+        }
+        out.extend(std::iter::from_fn(|| direction.due(u64::MAX)));
+        (out, direction.counts().clone())
+    }
+
+    fn numbers(frames: &[Frame]) -> Vec<u8> {
+        frames.iter().map(|frame| frame.octets[20]).collect()
+    }
+
+    #[test]
+    fn without_fault_all_frames_pass_in_order() {
+        let (out, counts) = run(None, 10, 100);
+        assert_eq!(numbers(&out), (0..100).collect::<Vec<_>>());
+        assert!(counts.faults.is_empty());
+    }
+
+    #[test]
+    fn every_fault_is_counted_once_a_block() {
+        for fault in Fault::ALL {
+            let (_, counts) = run(Some(fault), 10, 100);
+            let struck = counts.faults[&fault];
+            assert!(struck == 10 || fault == Fault::Replay && struck >= 9, "{fault:?}: {struck}");
+        }
+    }
+
+    #[test]
+    fn lost_frames_are_missing_and_duplicates_come_twice() {
+        assert_eq!(run(Some(Fault::Lose), 10, 100).0.len(), 90);
+        let (out, _) = run(Some(Fault::Duplicate), 10, 100);
+        assert_eq!(out.len(), 110);
+        assert!(numbers(&out).is_sorted());
+    }
+
+    #[test]
+    fn a_reordered_frame_follows_its_successor() {
+        let (out, _) = run(Some(Fault::Reorder), 20, 20);
+        let out = numbers(&out);
+        assert_eq!(out.len(), 20);
+        let swapped = out.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        assert!(swapped == 1 || out.last() == Some(&19), "{out:?}");
+    }
+
+    #[test]
+    fn a_delayed_frame_keeps_the_order() {
+        let mut direction = Direction::new(9, OUTPUT_FRAME_ID);
+        direction.set(Setting { fault: Some(Fault::Delay), every: 1, delay_ns: 300, cut: false });
+        direction.frame(1_000, frame(0));
+        assert_eq!(direction.due(1_299), None);
+        assert_eq!(direction.next_due_ns(), Some(1_300));
+        direction.set(Setting::default());
+        direction.frame(1_100, frame(1));
+        assert_eq!(direction.due(1_200), None, "nobody overtakes");
+        let out: Vec<_> = std::iter::from_fn(|| direction.due(1_300)).collect();
+        assert_eq!(numbers(&out), [0, 1]);
+    }
+
+    #[test]
+    fn replays_are_frames_that_passed_before() {
+        let (out, counts) = run(Some(Fault::Replay), 10, 200);
+        let out = numbers(&out);
+        assert_eq!(out.len() as u64, 200 + counts.faults[&Fault::Replay]);
+        let mut highest = 0;
+        let repeated = out.iter().filter(|&&n| {
+            let old = n < highest;
+            highest = highest.max(n);
+            old
+        });
+        assert_eq!(repeated.count() as u64, counts.faults[&Fault::Replay]);
+    }
+
+    #[test]
+    fn a_cut_cable_swallows_everything_and_heals() {
+        let mut direction = Direction::new(9, OUTPUT_FRAME_ID);
+        direction.set(Setting { cut: true, ..Setting::default() });
+        direction.frame(0, frame(0));
+        assert_eq!(direction.due(u64::MAX), None);
+        direction.set(Setting::default());
+        direction.frame(0, frame(1));
+        assert!(direction.due(0).is_some());
+        assert_eq!((direction.counts().cut, direction.counts().forwarded), (1, 1));
+    }
+
+    #[test]
+    fn super_frames_pass_untouched() {
+        let mut direction = Direction::new(9, OUTPUT_FRAME_ID);
+        direction.set(Setting { fault: Some(Fault::Lose), every: 1, ..Setting::default() });
+        let super_frame = Frame { offloads: [1; VNET_HEADER_LEN], ..frame(0) };
+        direction.frame(0, super_frame.clone());
+        assert_eq!(direction.due(0), Some(super_frame));
+    }
+}
