@@ -156,11 +156,6 @@ impl Gateway {
             Err(format!("the gateway ended with {status}\n{}", crate::shell::tail(&log, 15)))
         }
     }
-
-    /// What it logged.
-    pub(crate) fn log(&self) -> String {
-        self.process.output()
-    }
 }
 
 /// The counters of IEEE 802.1AE that must be zero where every frame was genuine.

@@ -89,3 +89,26 @@ pub(crate) fn address(space: &str, name: &str, v4: &str, v6: Option<&str>) -> Re
     }
     Ok(())
 }
+
+/// Joins ports by a Linux bridge that forwards at once and never snoops or blocks.
+pub(crate) fn bridge(space: &str, ports: &[&str]) -> Result<(), String> {
+    ip(&[
+        "-n",
+        space,
+        "link",
+        "add",
+        "br0",
+        "type",
+        "bridge",
+        "stp_state",
+        "0",
+        "forward_delay",
+        "0",
+        "mcast_snooping",
+        "0",
+    ])?;
+    for port in ports {
+        ip(&["-n", space, "link", "set", port, "master", "br0"])?;
+    }
+    ip(&["-n", space, "link", "set", "br0", "up"])
+}

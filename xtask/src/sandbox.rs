@@ -6,7 +6,7 @@
 
 use crate::setup::is_root;
 use crate::shell::{Run, program};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 const MARK: &str = "ANTEDATE_XTASK_SANDBOX";
 
@@ -22,11 +22,7 @@ pub(crate) fn enter() -> Result<Option<bool>, String> {
         return Ok(None);
     }
     let me = std::env::current_exe().map_err(|e| e.to_string())?;
-    let mut command = program("unshare");
-    if !is_root() {
-        command.args(["--user", "--map-root-user"]);
-    }
-    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
+    let mut command = unshare();
     command.arg(me).args(std::env::args_os().skip(1)).env(MARK, if is_root() { "root" } else { "user" });
     let status = command.stdin(Stdio::null()).status().map_err(|e| format!("unshare: {e}"))?;
     match status.code() {
@@ -43,4 +39,21 @@ fn is_mapped_user() -> bool {
 /// True inside a sandbox.
 pub(crate) fn inside() -> bool {
     std::env::var_os(MARK).is_some()
+}
+
+/// Whether this machine allows a sandbox; the error says what it lacks.
+pub(crate) fn possible() -> Result<(), String> {
+    unshare().arg("true").read(10).map(drop).map_err(|_| {
+        "this machine forbids network namespaces: run as root, or allow user namespaces (kernel.unprivileged_userns_clone=1)"
+            .to_string()
+    })
+}
+
+fn unshare() -> Command {
+    let mut command = program("unshare");
+    if !is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--"]);
+    command
 }

@@ -9,7 +9,7 @@ use super::guest::{self, Guest};
 use crate::daemon::{Gateway, INVALID, Keys, Options, SALT, SUITES};
 use crate::net::{self, End};
 use crate::report::StepResult;
-use crate::shell::{Background, Run};
+use crate::shell::Run;
 
 const HOST: &str = "10.9.0.2";
 const PEER: &str = "10.9.0.1";

@@ -10,6 +10,7 @@ use crate::shell::build_release;
 mod goose;
 mod guest;
 mod iperf3;
+pub(crate) use iperf3::transfer;
 mod kernel_macsec;
 mod python;
 mod scapy;

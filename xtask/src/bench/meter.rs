@@ -1,0 +1,105 @@
+//! The lab's meter and stations on a path of the benchmark: the same program for every contender.
+
+use super::paths::Placement;
+use crate::net;
+use crate::shell::{Run, antedate, cache, until};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// What to measure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Load {
+    /// Octets of a frame without frame check sequence.
+    pub(crate) frame_bytes: u32,
+    /// Microseconds between requests; 0: back to back.
+    pub(crate) interval_us: u32,
+}
+
+impl std::fmt::Display for Load {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let size = if self.frame_bytes == 1514 { 1500 } else { self.frame_bytes };
+        let pace = if self.interval_us == 0 {
+            "back to back".into()
+        } else {
+            format!("every {} us", self.interval_us)
+        };
+        write!(f, "{size} bytes, {pace}")
+    }
+}
+
+/// The loads of the issue: 64-byte frames and full ones, paced and back to back.
+pub(crate) const LOADS: [Load; 4] = [
+    Load { frame_bytes: 64, interval_us: 0 },
+    Load { frame_bytes: 1514, interval_us: 0 },
+    Load { frame_bytes: 64, interval_us: 1000 },
+    Load { frame_bytes: 1514, interval_us: 1000 },
+];
+
+/// Percentiles of one series in microseconds.
+#[derive(Clone, Copy, Deserialize, Default, Debug)]
+pub(crate) struct Times {
+    pub(crate) count: u64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) p99_9: f64,
+    pub(crate) max: f64,
+}
+
+/// One series of round trips.
+#[derive(Deserialize, Debug)]
+pub(crate) struct Series {
+    pub(crate) sent: u64,
+    pub(crate) lost: u64,
+    pub(crate) round_trip_us: Times,
+}
+
+/// `count` round trips from the PLC's place to the device's and back.
+pub(crate) fn round_trips(placement: Placement, load: Load, count: u64) -> Result<Series, String> {
+    // Real-time ends that poll would leave the gateways nothing, so the ends are ordinary processes.
+    let realtime = |side| json!({ "wanted": false, "cpus": [placement.core(side)] });
+    let log = cache("bench")?.join("echo.log");
+    let echo = json!({ "interface": "eth0", "poll": placement.ends_poll, "realtime": realtime(1) });
+    let mut echo = net::inside("dev", antedate()).arg("lab-echo").arg(echo.to_string()).background(&log)?;
+    until("the responder", 10.0, || match echo.alive() {
+        Err(e) => Some(Err(e)),
+        Ok(()) => echo.output().contains("ready").then_some(Ok(())),
+    })??;
+    let ping = json!({
+        "interface": "eth0", "destination": net::mac(0x02), "frame_bytes": load.frame_bytes, "interval_us": load.interval_us,
+        "count": count, "warm_up": count.min(500), "poll": placement.ends_poll, "realtime": realtime(0),
+    });
+    let limit = 60 + (count + 500) * u64::from(load.interval_us) / 1_000_000;
+    let said = net::inside("plc", antedate()).arg("lab-ping").arg(ping.to_string()).read(limit)?;
+    echo.stop(5)?;
+    let last = said.lines().last().unwrap_or_default();
+    let series: Series = serde_json::from_str(last).map_err(|e| format!("lab-ping: {e}: {last}"))?;
+    if series.round_trip_us.count == 0 {
+        return Err(format!("{load}: no answer came: {last}"));
+    }
+    Ok(series)
+}
+
+/// Cyclic exchange of the two stations for `seconds`; gives the reports of PLC and device.
+pub(crate) fn cyclic(placement: Placement, cycle_us: u32, seconds: f64) -> Result<[Value; 2], String> {
+    let station = |space, role, side, seconds: f64| {
+        let options = json!({
+            "role": role, "cycle_us": cycle_us, "seconds": seconds, "realtime": { "cpus": [placement.core(side)] },
+        });
+        let mut command = net::inside(space, antedate());
+        command.arg("lab-station").arg(options.to_string());
+        command
+    };
+    let log = cache("bench")?.join("device.log");
+    // The device outlives the PLC: it stops when its peer does.
+    let device = station("dev", "device", 1, seconds + 5.0).background(&log)?;
+    let plc = station("plc", "plc", 0, seconds).read(seconds as u64 + 40)?;
+    let device = device.finish(30)?;
+    Ok([report(&plc)?, report(&device)?])
+}
+
+/// The last line of a station is its report; it may stand in an envelope that names it `result`.
+fn report(text: &str) -> Result<Value, String> {
+    let last = text.lines().last().unwrap_or_default();
+    let value: Value = serde_json::from_str(last).map_err(|e| format!("lab-station: {e}: {last}"))?;
+    Ok(value.get("result").cloned().unwrap_or(value))
+}

@@ -1,0 +1,152 @@
+//! Round trips of layer-2 frames: every contender, 64 and 1500 bytes, paced and back to back.
+
+use super::goals::Goal;
+use super::meter::{LOADS, Load, Series, round_trips};
+use super::paths::{ALL, Contender, PLACEMENTS, Path, Placement, Waiting};
+use super::{Plan, median};
+use serde_json::{Value, json};
+
+/// The placement of each contender, back to back and paced.
+pub(crate) struct Places(Vec<(Contender, [Placement; 2])>);
+
+impl Places {
+    /// The one that suits the contender under that load.
+    pub(crate) fn of(&self, contender: Contender, paced: bool) -> Placement {
+        let found = self.0.iter().find(|(c, _)| *c == contender);
+        found.map_or(PLACEMENTS[0], |(_, places)| places[usize::from(paced)])
+    }
+
+    /// For the JSON result.
+    pub(crate) fn json(&self) -> Value {
+        let row = |(c, [dense, paced]): &(Contender, [Placement; 2])| json!({ "contender": c.to_string(), "back_to_back": dense.to_string(), "paced": paced.to_string() });
+        self.0.iter().map(row).collect()
+    }
+}
+
+/// Tries each placement with each contender for a moment; the one with the lowest median of 64-byte frames is taken.
+/// Our daemon has the same placement with and without protection: the one that suits it with protection.
+pub(crate) fn placements(plan: Plan) -> Result<Places, String> {
+    let mut places = Vec::new();
+    for contender in [Contender::Bridges, Contender::Macsec, Contender::OpenVpn] {
+        let mut best = [(f64::INFINITY, PLACEMENTS[0]); 2];
+        for placement in PLACEMENTS {
+            let _path = Path::build(contender, placement, Waiting::Fastest)?;
+            let mut said = String::new();
+            for (paced, interval_us) in [0, 1000].into_iter().enumerate() {
+                let load = Load { frame_bytes: 64, interval_us };
+                let count = if paced == 1 { plan.paced.min(1_000) } else { plan.dense.min(5_000) };
+                let median = round_trips(placement, load, count)?.round_trip_us.p50;
+                said.push_str(&format!("  {median:8.1} us"));
+                if median < best[paced].0 {
+                    best[paced] = (median, placement);
+                }
+            }
+            println!("   {:26} {:24} {said}", contender.to_string(), placement.to_string());
+        }
+        let chosen = best.map(|(_, placement)| placement);
+        places.push((contender, chosen));
+        if contender == Contender::Macsec {
+            places.push((Contender::Plain, chosen));
+        }
+    }
+    Ok(Places(places))
+}
+
+struct Row {
+    contender: Contender,
+    load: Load,
+    placement: Placement,
+    series: Vec<Series>,
+}
+
+impl Row {
+    fn median(&self, of: fn(&Series) -> f64) -> f64 {
+        median(self.series.iter().map(of))
+    }
+
+    fn p50(&self) -> f64 {
+        self.median(|s| s.round_trip_us.p50)
+    }
+
+    fn p99(&self) -> f64 {
+        self.median(|s| s.round_trip_us.p99)
+    }
+
+    fn p99_9(&self) -> f64 {
+        self.median(|s| s.round_trip_us.p99_9)
+    }
+
+    fn json(&self) -> Value {
+        let sum = |of: fn(&Series) -> u64| self.series.iter().map(of).sum::<u64>();
+        json!({
+            "contender": self.contender.to_string(), "frame_bytes": self.load.frame_bytes, "interval_us": self.load.interval_us,
+            "placement": self.placement.to_string(), "unit": "us", "p50": self.p50(), "p99": self.p99(), "p99_9": self.p99_9(),
+            "max": self.series.iter().map(|s| s.round_trip_us.max).fold(0.0, f64::max),
+            "round_trips": sum(|s| s.round_trip_us.count), "sent": sum(|s| s.sent), "lost": sum(|s| s.lost),
+            "p50_of_rounds": self.series.iter().map(|s| s.round_trip_us.p50).collect::<Vec<_>>(),
+            "p99_9_of_rounds": self.series.iter().map(|s| s.round_trip_us.p99_9).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Measures, and compares with the goals.
+pub(crate) fn run(plan: Plan, places: &Places, goals: &mut Vec<Goal>) -> Result<Value, String> {
+    let mut rows: Vec<Row> = Vec::new();
+    for load in LOADS {
+        for contender in ALL {
+            let placement = places.of(contender, load.interval_us > 0);
+            rows.push(Row { contender, load, placement, series: Vec::new() });
+        }
+    }
+    for round in 0..plan.rounds {
+        for contender in ALL {
+            for paced in [false, true] {
+                let placement = places.of(contender, paced);
+                let _path = Path::build(contender, placement, Waiting::Fastest)?;
+                for row in
+                    rows.iter_mut().filter(|r| r.contender == contender && (r.load.interval_us > 0) == paced)
+                {
+                    let count = if paced { plan.paced } else { plan.dense };
+                    row.series.push(round_trips(placement, row.load, count)?);
+                }
+            }
+        }
+        println!("   round {} of {}", round + 1, plan.rounds);
+    }
+    println!("\n   {:26} {:26} {:>9} {:>9} {:>9}  placement", "", "", "median", "p99", "p99.9");
+    for row in &rows {
+        println!(
+            "   {:26} {:26} {:9.2} {:9.2} {:9.2}  {}",
+            row.load.to_string(),
+            row.contender.to_string(),
+            row.p50(),
+            row.p99(),
+            row.p99_9(),
+            row.placement
+        );
+    }
+    compare(&rows, goals);
+    Ok(rows.iter().map(Row::json).collect())
+}
+
+fn compare(rows: &[Row], goals: &mut Vec<Goal>) {
+    type Of = fn(&Row) -> f64;
+    let mut ratio = |load: Load, other: Contender, what: &str, of: Of, bound: f64| {
+        let find = |c| rows.iter().find(|r| r.contender == c && r.load == load);
+        let (Some(ours), Some(theirs)) = (find(Contender::Macsec), find(other)) else { return };
+        let (ours, theirs) = (of(ours), of(theirs));
+        let detail = format!("{ours:.2} / {theirs:.2} us");
+        goals.push(Goal::at_most(format!("macsec / {other}, {load}, {what}"), bound, ours / theirs, &detail));
+    };
+    for load in LOADS {
+        ratio(load, Contender::Plain, "median", Row::p50, 1.03);
+        ratio(load, Contender::Plain, "p99", Row::p99, 1.03);
+    }
+    for load in LOADS.into_iter().filter(|l| l.frame_bytes == 64) {
+        ratio(load, Contender::Bridges, "median", Row::p50, 2.5);
+    }
+    for load in LOADS {
+        ratio(load, Contender::OpenVpn, "median", Row::p50, 0.5);
+        ratio(load, Contender::OpenVpn, "p99.9", Row::p99_9, 0.7);
+    }
+}
