@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use crate::cipher_suite::CipherSuite;
+use antedate_channel::macsec::CipherSuite;
 use antedate_wire::Sci;
 use antedate_wire::macsec::An;
 use zeroize::Zeroizing;

@@ -6,9 +6,11 @@
 use antedate_wire::Sci;
 use antedate_wire::macsec::An;
 
-use crate::cipher_suite::CipherSuite;
 use crate::keys::KeyFile;
 use crate::state::{Directory, Disk, KeyId, StateError, StateFault, StateFile};
+
+/// Packet numbers left when another association takes over: seconds of the fastest traffic.
+const MARGIN: u64 = 1 << 20;
 
 /// The packet numbers of all associations of a gateway.
 #[derive(Debug)]
@@ -30,7 +32,7 @@ pub struct Transmit {
     /// Packet numbers below this one may be used: it is on the medium.
     pub limit: u64,
     key: KeyId,
-    /// No packet number of the suite is above this one or is it.
+    /// The first packet number that the suite does not have.
     end: u64,
 }
 
@@ -39,6 +41,12 @@ impl Transmit {
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
         self.next >= self.end
+    }
+
+    /// Whether it is time to go on with another association, when `next` is the next packet number.
+    #[must_use]
+    pub fn is_near_end(&self, next: u64) -> bool {
+        next >= self.end - MARGIN
     }
 }
 
@@ -60,7 +68,7 @@ impl<D: Disk> Ledger<D> {
     /// # Errors
     /// When nothing could be reserved, or no association has a packet number left.
     pub fn open(mut state: StateFile<D>, keys: &KeyFile, own: Sci, reserve: u64) -> Result<Self, StateError> {
-        let end = end(keys.suite);
+        let end = keys.suite.packet_number_end();
         let mut transmit = Vec::with_capacity(keys.associations.len());
         let mut receive = Vec::new();
         for association in &keys.associations {
@@ -91,16 +99,21 @@ impl<D: Disk> Ledger<D> {
         &self.receive
     }
 
-    /// The association to transmit with: the first that has packet numbers left.
+    /// The association to transmit with: the first that is not near its end, else the first that has packet numbers
+    /// left.
     #[must_use]
     pub fn encoding(&self) -> Option<An> {
-        self.transmit.iter().find(|sa| !sa.is_exhausted()).map(|sa| sa.an)
+        let fresh = self.transmit.iter().find(|sa| !sa.is_near_end(sa.next));
+        fresh.or_else(|| self.transmit.iter().find(|sa| !sa.is_exhausted())).map(|sa| sa.an)
     }
 
-    /// The association to go on with when `used` has no packet number left.
+    /// The association to go on with when `used` comes to its end. One that is near its own end takes over only when
+    /// `used` has nothing left, so that two of them do not take turns.
     #[must_use]
     pub fn after(&self, used: An) -> Option<An> {
-        self.transmit.iter().find(|sa| sa.an != used && !sa.is_exhausted()).map(|sa| sa.an)
+        let spent = self.transmit.iter().any(|sa| sa.an == used && sa.is_exhausted());
+        let fits = |sa: &&Transmit| sa.an != used && if spent { !sa.is_exhausted() } else { !sa.is_near_end(sa.next) };
+        self.transmit.iter().find(fits).map(|sa| sa.an)
     }
 
     /// Reserves more when the association has come to the middle of its reservation. Gives the new limit once it is on
@@ -163,10 +176,4 @@ impl<D: Disk> Ledger<D> {
     fn lowest(&self) -> Vec<(KeyId, Sci, u64)> {
         self.receive.iter().map(|sa| (sa.key, sa.sci, sa.lowest)).collect()
     }
-}
-
-/// The first packet number that a suite does not have (IEEE 802.1AE-2018, 10.5.2): 32 bits, 64 with XPN, whose very
-/// last is left unused so that the end is a number too.
-fn end(suite: CipherSuite) -> u64 {
-    if suite.is_xpn() { u64::MAX } else { 1 << 32 }
 }

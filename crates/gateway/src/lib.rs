@@ -1,6 +1,5 @@
 //! The Linux daemon: ports, policy, forwarding, idle-time preparation.
 
-mod cipher_suite;
 pub mod config;
 pub mod control;
 mod document;
@@ -16,3 +15,8 @@ pub mod gate;
 pub mod mailbox;
 pub mod offload;
 pub mod poll;
+pub mod path;
+pub mod report;
+pub mod setup;
+pub mod daemon;
+pub mod worker;

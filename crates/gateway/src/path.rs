@@ -107,7 +107,7 @@ impl Outbound {
         let Self { ports, protector, exit, scratch } = self;
         let mut count = 0;
         while count < TURN {
-            let received = match ports.from.next() {
+            let received = match ports.from.peek() {
                 Next::Empty => break,
                 Next::Truncated => {
                     exit.counters.truncated.count();
@@ -156,7 +156,7 @@ impl Inbound {
         let Self { ports, validator, exit, scratch } = self;
         let mut count = 0;
         while count < TURN {
-            let received = match ports.from.next() {
+            let received = match ports.from.peek() {
                 Next::Empty => break,
                 Next::Truncated => {
                     exit.counters.truncated.count();

@@ -19,6 +19,8 @@ pub struct Status {
     pub uptime_seconds: f64,
     /// `macsec` or `none`.
     pub protection: String,
+    /// Whether the forwarding threads answered. If not, what they alone know is missing here.
+    pub forwarding: bool,
     /// The port to the machines.
     pub field: Port,
     /// The port to the untrusted side.
@@ -64,8 +66,11 @@ pub struct Forwarding {
     pub forwarded_frames: u64,
     /// Their octets, as received.
     pub forwarded_octets: u64,
-    /// Frames that did not pass, by reason.
+    /// Frames that did not pass, by reason: `policy:` with the kind of traffic, or what hindered them. What MACsec
+    /// refused is among its own counters.
     pub refused: BTreeMap<String, u64>,
+    /// Frames that each rule of the policy decided, in the order of the file.
+    pub rules: Vec<u64>,
     /// Super-frames of segmentation offload that were cut.
     pub segmented: u64,
     /// Checksums that the sender had left to its network card.
@@ -87,8 +92,12 @@ pub struct Thread {
     pub poll_cpu_percent: Option<u8>,
     /// The share of its CPU that it used of late.
     pub cpu_percent: f64,
-    /// How often it polled.
-    pub polls: u64,
+    /// Frames that found it polling. Counted in adaptive polling alone, as are the next two.
+    pub frames_caught: u64,
+    /// Frames that had to wake it.
+    pub frames_woken: u64,
+    /// Flows whose rhythm it knows.
+    pub rhythms: u64,
     /// How often it slept.
     pub sleeps: u64,
 }
@@ -145,8 +154,4 @@ pub struct Preparation {
     pub target: u64,
     /// How many are prepared now.
     pub prepared: u64,
-    /// Frames that found their packet number prepared.
-    pub hits: u64,
-    /// Frames that did not.
-    pub misses: u64,
 }

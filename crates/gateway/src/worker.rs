@@ -10,7 +10,7 @@ use crate::counters::Counter;
 use crate::mailbox::Mailbox;
 use crate::path::{Inbound, Outbound, Ports, Protector, Validator};
 use crate::poll::{Governor, Mode, Rest};
-use crate::report::{Snapshot, snapshot};
+use crate::report::Snapshot;
 use crate::sys::thread;
 
 /// Steps of preparation between two looks at the ports. A step is some 10 to 20 ns, so no frame waits longer than a
@@ -197,7 +197,7 @@ impl Worker {
                     Some(Inbound { validator: Validator::Macsec(receive), .. }) => Some(&**receive),
                     _ => None,
                 };
-                let _ = answer.send(snapshot(transmit, receive, governor));
+                let _ = answer.send(Snapshot::take(transmit, receive, governor));
             }
             Letter::Outbound(ports) => {
                 if let Some(outbound) = &mut self.outbound {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::cipher_suite::CipherSuite;
+use antedate_channel::macsec::CipherSuite;
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::machine::{Interface, Machine};

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::cipher_suite::CipherSuite;
+use antedate_channel::macsec::CipherSuite;
 use antedate_wire::Sci;
 
 pub use check::{Checked, Keyed, check};

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use crate::cipher_suite::CipherSuite;
+use antedate_channel::macsec::CipherSuite;
 use antedate_wire::EtherType;
 
 use super::policy::{Action, AddressMatch, Direction, Policy, Rule, Traffic, Vlan};

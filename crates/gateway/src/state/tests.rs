@@ -5,7 +5,7 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::cipher_suite::CipherSuite;
+use antedate_channel::macsec::CipherSuite;
 use crate::keys::{KeyFile, Member, SecretKey};
 use crate::ledger::Ledger;
 
@@ -191,6 +191,8 @@ struct World {
 }
 
 const RESERVE: u64 = 32;
+/// The first packet number that the suites of 32 bits do not have.
+const END: u64 = u32::MAX as u64;
 
 impl World {
     fn new() -> Self {
@@ -362,18 +364,32 @@ fn an_exhausted_association_gives_way_to_the_next() {
     let medium = made();
     let keys = keys(CipherSuite::GcmAes128);
     let mut state = open(&medium).unwrap();
-    state.reserve(&[(KeyId::of(&keys.associations[0]), (1 << 32) - 10)]).unwrap();
+    state.reserve(&[(KeyId::of(&keys.associations[0]), END - 10)]).unwrap();
     drop(state);
     let mut ledger = Ledger::open(open(&medium).unwrap(), &keys, OWN, RESERVE).unwrap();
-    assert_eq!(ledger.transmit()[0].limit, 1 << 32, "no limit beyond the last packet number");
-    assert_eq!(ledger.refill(an(0), 1 << 32).unwrap(), None);
+    assert_eq!(ledger.transmit()[0].limit, END, "no limit beyond the last packet number");
+    assert_eq!(ledger.refill(an(0), END).unwrap(), None);
     assert_eq!((ledger.encoding(), ledger.after(an(0))), (Some(an(1)), Some(an(1))));
-    ledger.close(&[(an(0), 1 << 32), (an(1), 1)]).unwrap();
+    assert_eq!(ledger.after(an(1)), None);
+    ledger.close(&[(an(0), END), (an(1), 1)]).unwrap();
 
     let mut state = open(&medium).unwrap();
-    state.reserve(&[(KeyId::of(&keys.associations[1]), 1 << 32)]).unwrap();
+    state.reserve(&[(KeyId::of(&keys.associations[1]), END)]).unwrap();
     let error = Ledger::open(state, &keys, OWN, RESERVE).unwrap_err();
     assert_eq!(error.to_string(), "state: no association has packet numbers left");
+}
+
+#[test]
+fn two_associations_near_their_ends_do_not_take_turns() {
+    let keys = keys(CipherSuite::GcmAes128);
+    let mut state = open(&made()).unwrap();
+    state.reserve(&keys.associations.iter().map(|sa| (KeyId::of(sa), END - 100)).collect::<Vec<_>>()).unwrap();
+    let mut ledger = Ledger::open(state, &keys, OWN, RESERVE).unwrap();
+    assert_eq!((ledger.encoding(), ledger.after(an(0))), (Some(an(0)), None));
+    for next in [END - 80, END - 60, END - 40, END - 20, END] {
+        ledger.refill(an(0), next).unwrap();
+    }
+    assert_eq!(ledger.after(an(0)), Some(an(1)), "only the exhausted one gives way");
 }
 
 #[test]

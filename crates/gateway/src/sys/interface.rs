@@ -49,7 +49,9 @@ impl Interface {
     pub fn still_there(&self) -> bool {
         let index = || {
             // SAFETY: after a successful call of this request the kernel has filled this member of the union.
-            io::Result::Ok(unsafe { Request::new(&self.name)?.ask(libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex })
+            io::Result::Ok(unsafe {
+                Request::new(&self.name)?.ask(libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex
+            })
         };
         index().is_ok_and(|now| now == self.index)
     }

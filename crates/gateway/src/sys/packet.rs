@@ -204,7 +204,7 @@ impl Receiver {
 
     /// The next frame, to be given back by [`Self::release`].
     #[inline]
-    pub fn next(&mut self) -> Next<'_> {
+    pub fn peek(&mut self) -> Next<'_> {
         let header = self.header();
         let status = header.status.load(Ordering::Acquire);
         if status & STATUS_USER == 0 {
@@ -234,7 +234,7 @@ impl Receiver {
         Next::Frame(view(&mut slot[..mac + snaplen], mac, tag, unfinished))
     }
 
-    /// Gives the slot of the frame that [`Self::next`] showed back to the kernel.
+    /// Gives the slot of the frame that [`Self::peek`] showed back to the kernel.
     #[inline]
     pub fn release(&mut self) {
         self.header().status.store(0, Ordering::Release);
@@ -397,7 +397,10 @@ mod tests {
         slot.extend((0..12).chain([0x08, 0x00, 1, 2, 3]));
         slot[10..20].fill(0);
         let received = view(&mut slot, 20, Some((0x88a8, 0x2007)), false);
-        assert_eq!(received.frame, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x88, 0xa8, 0x20, 7, 8, 0, 1, 2, 3]);
+        assert_eq!(
+            received.frame,
+            [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x88, 0xa8, 0x20, 7, 8, 0, 1, 2, 3]
+        );
         assert_eq!(received.shifted, 4);
         assert!(received.offload.is_done());
     }

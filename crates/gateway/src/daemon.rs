@@ -1,0 +1,329 @@
+//! The running gateway: starts the forwarding threads, looks after them, and stops them cleanly.
+//!
+//! The thread that calls [`run`] becomes the steward. It reserves packet numbers on disk long before they run out, writes
+//! down what was received, follows links and interfaces, and logs; it never touches a frame.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use antedate_channel::macsec::SLOTS;
+use antedate_wire::macsec::An;
+
+use crate::config::{Checked, Config};
+use crate::control::Server;
+use crate::counters::PathCounters;
+use crate::fault::Fault;
+use crate::gate::Gate;
+use crate::ledger::Ledger;
+use crate::mailbox::Mailbox;
+use crate::path::{Inbound, Outbound, Protector, Validator};
+use crate::report::{About, Desk, Place, Snapshot};
+use crate::setup::{self, Channels, Granted};
+use crate::sys::interface::{self, Interface};
+use crate::worker::{Letter, Shown, Worker};
+
+/// How often the steward looks whether packet numbers must be reserved. At a million frames a second a default
+/// reservation lasts a second.
+const ROUND: Duration = Duration::from_millis(20);
+/// Rounds between two notes of what was received, and looks at links.
+const ROUNDS_PER_NOTE: u64 = 50;
+/// Rounds between two lines of what was refused.
+const ROUNDS_PER_SUMMARY: u64 = 3_000;
+
+/// Runs the gateway until `stop` is set. What was prepared is wiped, what was reserved and not used is given back.
+///
+/// # Errors
+/// When it cannot start, or when the state cannot be written at the end (numbers are lost then, none is used twice).
+pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Fault> {
+    for warning in &checked.warnings {
+        tracing::warn!("{warning}");
+    }
+    let mut steward = Steward::start(checked)?;
+    let mut round = 0u64;
+    while !stop.load(Ordering::Acquire) {
+        thread::sleep(ROUND);
+        round += 1;
+        steward.reserve();
+        if round.is_multiple_of(ROUNDS_PER_NOTE) {
+            steward.note();
+            steward.follow();
+        }
+        if round.is_multiple_of(ROUNDS_PER_SUMMARY) {
+            steward.summary();
+        }
+        if steward.threads.iter().any(JoinHandle::is_finished) {
+            tracing::error!("a forwarding thread ended; stopping");
+            break;
+        }
+    }
+    steward.stop()
+}
+
+struct Steward {
+    config: Config,
+    mailboxes: Vec<Arc<Mailbox<Letter>>>,
+    threads: Vec<JoinHandle<Worker>>,
+    shown: Arc<Shown>,
+    ledger: Option<Ledger>,
+    desk: Arc<Desk>,
+    field: Watched,
+    uplink: Watched,
+    out: Arc<PathCounters>,
+    inward: Arc<PathCounters>,
+    /// What the last summary said.
+    summed: (u64, u64),
+    complained: Option<Instant>,
+    _server: Server,
+}
+
+/// An interface that is looked after.
+struct Watched {
+    interface: Interface,
+    up: bool,
+}
+
+impl Steward {
+    fn start(checked: &Checked) -> Result<Self, Fault> {
+        let config = checked.config.clone();
+        let channels = Channels::new(checked)?;
+        let gate = Arc::new(Gate::new(&config.policy));
+        let rules = config.policy.rules.len();
+        let (out, inward) = (Arc::new(PathCounters::new(rules)), Arc::new(PathCounters::new(rules)));
+        let shown = Arc::new(Shown::default());
+        let bypass = config.run.qdisc_bypass;
+        let mtus = (checked.uplink_mtu(), checked.field.mtu);
+        let outbound = setup::ports(&config.file, &checked.field, &checked.uplink, mtus.0, bypass)?;
+        let inbound = setup::ports(&config.file, &checked.uplink, &checked.field, mtus.1, bypass)?;
+        let outbound = Outbound::new(outbound, Arc::clone(&gate), Arc::clone(&out), channels.protector);
+        let inbound = Inbound::new(inbound, gate, Arc::clone(&inward), channels.validator);
+
+        let cpus = setup::cpus(config.run.threads);
+        let parts = if cpus.len() == 1 {
+            vec![("both", Some(outbound), Some(inbound))]
+        } else {
+            vec![("out", Some(outbound), None), ("in", None, Some(inbound))]
+        };
+        let (mut mailboxes, mut threads, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for ((direction, outbound, inbound), cpu) in parts.into_iter().zip(cpus) {
+            let unmade = |error: std::io::Error| {
+                Fault::of_file(&config.file, format!("cannot start a thread: {error}"), "see ulimit -n and ulimit -u")
+            };
+            let mailbox = Arc::new(Mailbox::new().map_err(unmade)?);
+            mailboxes.push(Arc::clone(&mailbox));
+            let worker =
+                Worker { outbound, inbound, mode: setup::mode(config.run.poll), mailbox, shown: Arc::clone(&shown) };
+            let priority = config.run.priority;
+            let place = Arc::new(Mutex::new(Place { direction, granted: Granted::default() }));
+            places.push(Arc::clone(&place));
+            let start = move || {
+                lock(&place).granted = setup::place(cpu, priority);
+                worker.run()
+            };
+            threads.push(thread::Builder::new().name(direction.into()).spawn(start).map_err(unmade)?);
+        }
+        let about = About::new(checked);
+        let desk = Arc::new(Desk {
+            about,
+            mailboxes: mailboxes.clone(),
+            out: Arc::clone(&out),
+            inward: Arc::clone(&inward),
+            places,
+            limits: Mutex::default(),
+            links: Mutex::default(),
+            last: Mutex::default(),
+        });
+        let server = Server::start(&config.control.socket, desk.clone())?;
+        let watched = |interface: &Interface| Watched {
+            interface: interface.clone(),
+            up: interface::link_up(&interface.name) == Some(true),
+        };
+        let steward = Self {
+            mailboxes,
+            threads,
+            shown,
+            ledger: channels.ledger,
+            desk,
+            field: watched(&checked.field),
+            uplink: watched(&checked.uplink),
+            out,
+            inward,
+            summed: (0, 0),
+            complained: None,
+            _server: server,
+            config,
+        };
+        steward.show_limits();
+        tracing::info!(
+            field = %checked.field.name, uplink = %checked.uplink.name, uplink_mtu = mtus.0,
+            protection = steward.desk.about.protection, "forwarding"
+        );
+        Ok(steward)
+    }
+
+    /// Reserves more packet numbers when half of the reservation is used.
+    fn reserve(&mut self) {
+        let encoding = self.shown.encoding.get();
+        let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) else { return };
+        let next = self.shown.next_pn.get();
+        let Some(ledger) = &mut self.ledger else { return };
+        match ledger.refill(an, next) {
+            Ok(None) => {}
+            Ok(Some(limit)) => {
+                self.post(|| Letter::Reserve { an, limit });
+                self.show_limits();
+            }
+            Err(error) => self.complain(&format!("packet numbers cannot be reserved: {error}; {}", error.remedy())),
+        }
+        self.switch_when_exhausted(an, next);
+    }
+
+    /// Goes on with the next association when this one is about to run out.
+    fn switch_when_exhausted(&mut self, an: An, next: u64) {
+        let Some(ledger) = &self.ledger else { return };
+        let Some(sa) = ledger.transmit().iter().find(|sa| sa.an == an) else { return };
+        if !sa.is_near_end(next) {
+            return;
+        }
+        match ledger.after(an) {
+            Some(following) => {
+                tracing::warn!(from = %an, to = %following, "packet numbers run out: using the next association");
+                if let Err(refusal) = self.desk.switch(following) {
+                    self.complain(&format!("cannot switch to association {following}: {refusal}"));
+                }
+            }
+            None => self.complain("packet numbers run out and there is no other key: make new ones with `antedate keygen macsec`"),
+        }
+    }
+
+    /// Writes down what was received.
+    fn note(&mut self) {
+        let Some(snapshot) = self.desk.snapshot() else { return };
+        let Some(ledger) = &mut self.ledger else { return };
+        for sa in &snapshot.receive {
+            ledger.received(sa.sci, sa.an, sa.next_pn);
+        }
+        if let Err(error) = ledger.commit() {
+            self.complain(&format!("what was received cannot be written down: {error}; {}", error.remedy()));
+        }
+    }
+
+    /// Follows the links, and opens the ports again when an interface was replaced.
+    fn follow(&mut self) {
+        let names = [&mut self.field, &mut self.uplink].map(|port| {
+            let up = interface::link_up(&port.interface.name) == Some(true);
+            if up != port.up {
+                port.up = up;
+                let name = &port.interface.name;
+                if up {
+                    tracing::info!(interface = %name, "link up");
+                } else {
+                    tracing::warn!(interface = %name, "link down");
+                }
+            }
+            (up, port.interface.still_there())
+        });
+        let [(field_up, field_there), (uplink_up, uplink_there)] = names;
+        self.desk.link_changes([field_up, uplink_up]);
+        if !(field_there && uplink_there) {
+            self.reopen();
+        }
+    }
+
+    /// Opens all ports again, once both interfaces are there.
+    fn reopen(&mut self) {
+        let found = [&self.field, &self.uplink].map(|port| Interface::find(&port.interface.name));
+        let [Ok(field), Ok(uplink)] = found else { return };
+        let uplink_mtu = self.config.uplink.mtu.map_or(uplink.mtu, usize::from);
+        let bypass = self.config.run.qdisc_bypass;
+        let file: &Path = &self.config.file;
+        let outbound = setup::ports(file, &field, &uplink, uplink_mtu, bypass);
+        let inbound = setup::ports(file, &uplink, &field, field.mtu, bypass);
+        match (outbound, inbound) {
+            (Ok(outbound), Ok(inbound)) => {
+                tracing::info!("an interface was replaced: ports opened again");
+                if let Some(mailbox) = self.mailboxes.first() {
+                    mailbox.post(Letter::Outbound(outbound));
+                }
+                if let Some(mailbox) = self.mailboxes.last() {
+                    mailbox.post(Letter::Inbound(inbound));
+                }
+                self.field.interface = field;
+                self.uplink.interface = uplink;
+            }
+            (Err(fault), _) | (_, Err(fault)) => self.complain(&fault.to_string()),
+        }
+    }
+
+    /// One line about what did not pass since the last one, and one about frames that are too long.
+    fn summary(&mut self) {
+        let refused: u64 =
+            [&self.out, &self.inward].iter().flat_map(|c| &c.refused).map(crate::counters::Counter::get).sum();
+        let too_long = self.out.too_long.get() + self.inward.too_long.get();
+        let (before, long_before) = std::mem::replace(&mut self.summed, (refused, too_long));
+        if refused > before {
+            tracing::info!(frames = refused - before, "refused by the policy in the last minute; `antedate gateway status` tells the kinds");
+        }
+        if too_long > long_before {
+            tracing::warn!(
+                frames = too_long - long_before,
+                "too long for the port where they leave; raise the uplink's MTU or lower the field's"
+            );
+        }
+    }
+
+    /// Says what is wrong, at most once a minute.
+    fn complain(&mut self, what: &str) {
+        let now = Instant::now();
+        if self.complained.is_none_or(|last| now - last >= Duration::from_secs(60)) {
+            self.complained = Some(now);
+            tracing::error!("{what}");
+        }
+    }
+
+    fn post(&self, letter: impl Fn() -> Letter) {
+        for mailbox in &self.mailboxes {
+            mailbox.post(letter());
+        }
+    }
+
+    fn show_limits(&self) {
+        if let Some(ledger) = &self.ledger {
+            *lock(&self.desk.limits) = ledger.transmit().iter().map(|sa| (sa.an, sa.limit)).collect();
+        }
+    }
+
+    fn stop(mut self) -> Result<(), Fault> {
+        self.post(|| Letter::Stop);
+        let mut last = Snapshot::default();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has wiped its channels while unwinding, and its numbers stay reserved.
+            let Ok(worker) = thread.join() else { continue };
+            if let Some(Outbound { protector: Protector::Macsec(transmit), .. }) = &worker.outbound {
+                last.transmitted(transmit);
+            }
+            if let Some(Inbound { validator: Validator::Macsec(receive), .. }) = &worker.inbound {
+                last.received(receive);
+            }
+        }
+        if let Some(mut ledger) = self.ledger.take() {
+            for sa in &last.receive {
+                ledger.received(sa.sci, sa.an, sa.next_pn);
+            }
+            // Numbers that lay prepared are burnt, though nothing was ever protected with them.
+            let next: Vec<_> = last.transmit.iter().map(|sa| (sa.an, sa.next_pn + SLOTS as u64)).collect();
+            let directory = &self.config.state.directory;
+            ledger.close(&next).map_err(|error| error.into_fault(Fault::of_file(directory, "", "")))?;
+        }
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// A lock whose holder cannot leave it half done.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+

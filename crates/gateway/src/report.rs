@@ -1,0 +1,359 @@
+//! What a running gateway tells: snapshots of the forwarding threads, put together to the [`Status`].
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use antedate_channel::macsec::{Receive, ReceiveSaStatus, SLOTS, Transmit, TransmitSaStatus};
+use antedate_wire::EthernetAddress;
+use antedate_wire::Sci;
+use antedate_wire::macsec::An;
+
+use crate::config::{Checked, Keyed, Poll};
+use crate::control::{Command, Refusal, StatusSource};
+use crate::counters::{Counter, PathCounters};
+use crate::daemon::lock;
+use crate::gate::Class;
+use crate::mailbox::Mailbox;
+use crate::poll::Governor;
+use crate::setup::Granted;
+use crate::status::{Forwarding, Macsec, Port, Preparation, ReceiveSa, Status, Thread, TransmitSa};
+use crate::sys::interface;
+use crate::sys::thread;
+use crate::worker::Letter;
+
+/// How long a forwarding thread may take to answer: it looks at its letters after 16 frames at most.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// The state of forwarding threads at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// The association that protects.
+    pub encoding: Option<An>,
+    /// The transmit associations.
+    pub transmit: Vec<TransmitSaStatus>,
+    /// The receive associations.
+    pub receive: Vec<ReceiveSaStatus>,
+    /// Packet numbers prepared for sending.
+    pub sealing: Preparation,
+    /// Packet numbers prepared for receiving.
+    pub opening: Preparation,
+    /// MACsec's counters by the standard's names.
+    pub counters: BTreeMap<String, u64>,
+    /// How the threads waited.
+    pub waits: Vec<Waits>,
+}
+
+/// How a thread waited, and what it used.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Waits {
+    /// Sleeps so far.
+    pub sleeps: u64,
+    /// Frames that found it awake.
+    pub caught: u64,
+    /// Frames that woke it.
+    pub woken: u64,
+    /// Flows with a rhythm.
+    pub flows: u64,
+    /// Nanoseconds of CPU time so far.
+    pub cpu: u64,
+}
+
+impl Snapshot {
+    /// What the calling forwarding thread knows.
+    #[must_use]
+    pub fn take(transmit: Option<&Transmit>, receive: Option<&Receive>, governor: &Governor) -> Self {
+        let mut snapshot = Self::default();
+        if let Some(transmit) = transmit {
+            snapshot.transmitted(transmit);
+        }
+        if let Some(receive) = receive {
+            snapshot.received(receive);
+        }
+        snapshot.waits.push(Waits {
+            sleeps: governor.sleeps,
+            caught: governor.caught,
+            woken: governor.woken,
+            flows: governor.flows() as u64,
+            cpu: thread::cpu_time(),
+        });
+        snapshot
+    }
+
+    /// Adds the state of the transmit channel.
+    pub fn transmitted(&mut self, transmit: &Transmit) {
+        self.encoding = transmit.encoding().map(|(an, _)| an);
+        self.transmit.extend(transmit.status());
+        let target = transmit.config().prepare as u64;
+        let prepared = transmit.status().filter(|sa| sa.encoding).map(|sa| sa.prepared as u64).sum();
+        self.sealing = Preparation { target, prepared };
+        self.counters.extend(transmit.counters().named().map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    /// Adds the state of the receive channels.
+    pub fn received(&mut self, receive: &Receive) {
+        self.receive.extend(receive.status());
+        let prepared = receive.status().map(|sa| sa.prepared as u64).sum();
+        self.opening = Preparation { target: (SLOTS * receive.status().count()) as u64, prepared };
+        self.counters.extend(receive.counters().named().map(|(name, value)| (name.to_owned(), value)));
+    }
+
+    /// Adds what another thread knows.
+    fn merge(&mut self, other: Self) {
+        self.encoding = self.encoding.or(other.encoding);
+        self.transmit.extend(other.transmit);
+        self.receive.extend(other.receive);
+        // Each direction is the business of one thread; the other knows nothing of it.
+        for (mine, theirs) in [(&mut self.sealing, other.sealing), (&mut self.opening, other.opening)] {
+            if theirs.target > 0 {
+                *mine = theirs;
+            }
+        }
+        self.counters.extend(other.counters);
+        self.waits.extend(other.waits);
+    }
+}
+
+/// What does not change while the gateway runs.
+#[derive(Debug, Clone)]
+pub struct About {
+    started: Instant,
+    config: String,
+    /// `macsec` or `none`.
+    pub protection: &'static str,
+    field: Port,
+    uplink: Port,
+    poll: Poll,
+    macsec: Option<(String, Sci, BTreeMap<Sci, String>)>,
+}
+
+impl About {
+    /// Of a gateway that starts now.
+    #[must_use]
+    pub fn new(checked: &Checked) -> Self {
+        let port = |interface: &interface::Interface, mtu: usize| Port {
+            interface: interface.name.clone(),
+            mtu: mtu as u64,
+            address: EthernetAddress(interface.address).to_string(),
+            ..Port::default()
+        };
+        let macsec = match &checked.protection {
+            Keyed::Plain => None,
+            Keyed::Macsec { keys, own, .. } => {
+                let members = keys.members.iter().map(|member| (member.sci, member.name.clone()));
+                Some((keys.suite.name().to_owned(), *own, members.collect()))
+            }
+        };
+        Self {
+            started: Instant::now(),
+            config: checked.config.file.display().to_string(),
+            protection: if macsec.is_some() { "macsec" } else { "none" },
+            field: port(&checked.field, checked.field.mtu),
+            uplink: port(&checked.uplink, checked.uplink_mtu()),
+            poll: checked.config.run.poll,
+            macsec,
+        }
+    }
+}
+
+/// A forwarding thread and what it was given.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// `both`, `out` or `in`.
+    pub direction: &'static str,
+    /// CPU and priority.
+    pub granted: Granted,
+}
+
+/// Answers for the daemon.
+#[derive(Debug)]
+pub struct Desk {
+    /// What does not change.
+    pub about: About,
+    /// The forwarding threads, in the order of [`Self::places`]: out first, in last.
+    pub mailboxes: Vec<Arc<Mailbox<Letter>>>,
+    /// From the machines to the uplink.
+    pub out: Arc<PathCounters>,
+    /// From the uplink to the machines.
+    pub inward: Arc<PathCounters>,
+    /// Where the threads run.
+    pub places: Vec<Arc<Mutex<Place>>>,
+    /// Packet numbers below these are reserved.
+    pub limits: Mutex<Vec<(An, u64)>>,
+    /// State of the links, and how often they went down: field, uplink.
+    pub links: Mutex<[(bool, u64); 2]>,
+    /// CPU times at the last status, for the share since then.
+    pub last: Mutex<Option<(Instant, Vec<u64>)>>,
+}
+
+impl Desk {
+    /// Asks all forwarding threads. `None` when one does not answer.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        let ask = |mailbox: &Arc<Mailbox<Letter>>| -> Receiver<Snapshot> {
+            let (answer, receiver) = mpsc::channel();
+            mailbox.post(Letter::Snapshot(answer));
+            receiver
+        };
+        let asked: Vec<_> = self.mailboxes.iter().map(ask).collect();
+        let mut whole = Snapshot::default();
+        for receiver in asked {
+            whole.merge(receiver.recv_timeout(PATIENCE).ok()?);
+        }
+        Some(whole)
+    }
+
+    /// Protects with another association from the next frame on.
+    ///
+    /// # Errors
+    /// What the channel says, or that nothing answers.
+    pub fn switch(&self, an: An) -> Result<(), String> {
+        let mailbox = self.mailboxes.first().ok_or("there is no forwarding thread")?;
+        let (answer, receiver) = mpsc::channel();
+        mailbox.post(Letter::Switch(an, answer));
+        match receiver.recv_timeout(PATIENCE) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(refused)) => Err(refused.to_string()),
+            Err(_) => Err("this gateway has no secure channel, or its forwarding thread does not answer".into()),
+        }
+    }
+
+    /// Takes note of the links: field, uplink.
+    pub fn link_changes(&self, up: [bool; 2]) {
+        for ((known, downs), now) in lock(&self.links).iter_mut().zip(up) {
+            if *known && !now {
+                *downs += 1;
+            }
+            *known = now;
+        }
+    }
+
+    fn threads(&self, waits: &[Waits]) -> Vec<Thread> {
+        let now = Instant::now();
+        let cpu: Vec<u64> = waits.iter().map(|w| w.cpu).collect();
+        let before = lock(&self.last).replace((now, cpu));
+        let (poll, percent) = match self.about.poll {
+            Poll::Adaptive { cpu_percent } => ("adaptive", Some(cpu_percent)),
+            Poll::Busy => ("busy", None),
+            Poll::Block => ("block", None),
+        };
+        let share = |index: usize, cpu: u64| {
+            let (since, used) = before.as_ref().map_or((self.about.started, 0), |(then, cpus)| {
+                (*then, cpus.get(index).copied().unwrap_or(0))
+            });
+            let wall = (now - since).as_nanos().max(1);
+            cpu.saturating_sub(used) as f64 * 100.0 / wall as f64
+        };
+        let row = |(index, (waits, place)): (usize, (&Waits, &Arc<Mutex<Place>>))| {
+            let place = *lock(place);
+            Thread {
+                direction: place.direction.into(),
+                cpu: place.granted.cpu.map(|cpu| cpu as u64),
+                priority: place.granted.priority,
+                poll: poll.into(),
+                poll_cpu_percent: percent,
+                cpu_percent: share(index, waits.cpu),
+                frames_caught: waits.caught,
+                frames_woken: waits.woken,
+                rhythms: waits.flows,
+                sleeps: waits.sleeps,
+            }
+        };
+        waits.iter().zip(&self.places).enumerate().map(row).collect()
+    }
+
+    fn macsec(&self, snapshot: &Snapshot) -> Option<Macsec> {
+        let (suite, own, members) = self.about.macsec.as_ref()?;
+        let limits = lock(&self.limits);
+        let limit = |an: An| limits.iter().find(|(known, _)| *known == an).map_or(0, |(_, limit)| *limit);
+        let transmit = snapshot.transmit.iter().map(|sa| TransmitSa {
+            an: sa.an.number(),
+            next_pn: sa.next_pn,
+            reserved_until: limit(sa.an),
+        });
+        let receive = snapshot.receive.iter().map(|sa| ReceiveSa {
+            sci: sa.sci.to_string(),
+            member: members.get(&sa.sci).cloned().unwrap_or_default(),
+            an: sa.an.number(),
+            lowest_pn: sa.lowest_pn,
+        });
+        Some(Macsec {
+            suite: suite.clone(),
+            sci: own.to_string(),
+            encoding_sa: snapshot.encoding.map_or(0, An::number),
+            transmit: transmit.collect(),
+            receive: receive.collect(),
+            sealing: snapshot.sealing.clone(),
+            opening: snapshot.opening.clone(),
+            counters: snapshot.counters.clone(),
+        })
+    }
+}
+
+/// One direction.
+fn forwarding(counters: &PathCounters) -> Forwarding {
+    let reasons = [
+        ("too-long", &counters.too_long),
+        ("not-protected", &counters.not_protected),
+        ("unsupported-offload", &counters.unsupported_offload),
+        ("truncated", &counters.truncated),
+        ("queue-full", &counters.queue_full),
+        ("link-down", &counters.link_down),
+        ("send-failed", &counters.send_failed),
+    ];
+    let policy = Class::names().zip(&counters.refused).map(|(name, counter)| (format!("policy:{name}"), counter.get()));
+    let rest = reasons.iter().map(|(name, counter)| ((*name).to_owned(), counter.get()));
+    Forwarding {
+        forwarded_frames: counters.sent.get(),
+        forwarded_octets: counters.octets_sent.get(),
+        refused: policy.chain(rest).filter(|(_, count)| *count > 0).collect(),
+        rules: counters.rules.iter().map(Counter::get).collect(),
+        segmented: counters.super_frames.get(),
+        checksums_completed: counters.checksums_completed.get(),
+    }
+}
+
+/// A port, of which frames come `from` and to which they go.
+fn port(about: &Port, from: &PathCounters, to: &PathCounters, (link, link_downs): (bool, u64)) -> Port {
+    Port {
+        link,
+        link_downs,
+        received_frames: from.received.get(),
+        ring_drops: from.overruns.get() + from.truncated.get(),
+        sent_frames: to.sent.get(),
+        send_errors: to.queue_full.get() + to.link_down.get() + to.send_failed.get(),
+        ..about.clone()
+    }
+}
+
+impl StatusSource for Desk {
+    fn status(&self) -> Status {
+        let snapshot = self.snapshot();
+        let answering = snapshot.is_some();
+        let snapshot = snapshot.unwrap_or_default();
+        let [field, uplink] = *lock(&self.links);
+        Status {
+            antedate: env!("CARGO_PKG_VERSION").into(),
+            config: self.about.config.clone(),
+            pid: std::process::id(),
+            uptime_seconds: self.about.started.elapsed().as_secs_f64(),
+            protection: self.about.protection.into(),
+            forwarding: answering,
+            field: port(&self.about.field, &self.out, &self.inward, field),
+            uplink: port(&self.about.uplink, &self.inward, &self.out, uplink),
+            out: forwarding(&self.out),
+            inward: forwarding(&self.inward),
+            threads: self.threads(&snapshot.waits),
+            macsec: self.macsec(&snapshot),
+        }
+    }
+
+    fn command(&self, command: Command) -> Result<String, Refusal> {
+        let Command::SwitchSa { an } = command;
+        let refusal = |what: String| Refusal { what, remedy: "name an association of the key file: 0 to 3".into() };
+        let an = An::new(an).ok_or_else(|| refusal(format!("{an} is no association number")))?;
+        self.switch(an).map_err(refusal)?;
+        Ok(format!("frames are protected with association {an} from now on"))
+    }
+}

@@ -1,0 +1,169 @@
+//! From a checked configuration to the parts of a running gateway: ports, channels, threads.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use antedate_channel::macsec::{self, Receive, ReceiveConfig, Sak, Transmit, TransmitConfig};
+use antedate_wire::Sci;
+use antedate_wire::macsec::An;
+
+use crate::config::{Checked, Config, Keyed, Macsec, Poll, SciMode, Threads};
+use crate::fault::Fault;
+use crate::keys::KeyFile;
+use crate::ledger::Ledger;
+use crate::path::{Ports, Protector, Validator};
+use crate::poll::Mode;
+use crate::state::StateFile;
+use crate::sys::interface::Interface;
+use crate::sys::packet::{Receiver, Sender};
+use crate::sys::thread;
+
+/// The secure channels of a gateway and the ledger of their packet numbers.
+#[derive(Debug)]
+pub struct Channels {
+    /// Of frames on their way out.
+    pub protector: Protector,
+    /// Of frames on their way in.
+    pub validator: Validator,
+    /// Of the packet numbers. `None` without protection.
+    pub ledger: Option<Ledger>,
+}
+
+impl Channels {
+    /// Installs the keys, with the packet numbers that were reserved for this run.
+    ///
+    /// # Errors
+    /// When packet numbers cannot be reserved.
+    pub fn new(checked: &Checked) -> Result<Self, Fault> {
+        match &checked.protection {
+            Keyed::Plain => Ok(Self { protector: Protector::Plain, validator: Validator::Plain, ledger: None }),
+            Keyed::Macsec { macsec, keys, own } => Self::macsec(&checked.config, macsec, keys, *own),
+        }
+    }
+
+    fn macsec(config: &Config, settings: &Macsec, keys: &KeyFile, own: Sci) -> Result<Self, Fault> {
+        let directory = &config.state.directory;
+        let state_fault = |error: crate::state::StateError| error.into_fault(Fault::of_file(directory, "", ""));
+        let state = StateFile::open(directory).map_err(state_fault)?;
+        let ledger = Ledger::open(state, keys, own, config.state.reserve).map_err(state_fault)?;
+
+        let refused = |why: &dyn fmt::Display| {
+            let what = format!("the keys cannot be used so: {why}");
+            Fault::of_file(&settings.key_file, what, "make new ones with `antedate keygen macsec`")
+        };
+        let transmit = TransmitConfig {
+            ssci: keys.member(own).and_then(|member| member.ssci),
+            sci_mode: match settings.sci_mode {
+                SciMode::Explicit => macsec::SciMode::Explicit,
+                SciMode::EndStation => macsec::SciMode::EndStation,
+                SciMode::PointToPoint => macsec::SciMode::PointToPoint,
+            },
+            confidentiality: settings.confidentiality,
+            prepare: config.run.prepare,
+            ..TransmitConfig::new(keys.suite, own)
+        };
+        let mut transmit = Box::new(Transmit::new(transmit).map_err(|e| refused(&e))?);
+        let mut receive = Box::new(Receive::new(ReceiveConfig {
+            replay_window: settings.replay_window,
+            ..ReceiveConfig::new(keys.suite)
+        }));
+        for sa in ledger.transmit() {
+            if !sa.is_exhausted() {
+                let sak = sak(keys, sa.an).map_err(|e| refused(&e))?;
+                transmit.install(sa.an, &sak, sa.next, sa.limit).map_err(|e| refused(&e))?;
+            }
+        }
+        if let Some(an) = ledger.encoding() {
+            transmit.set_encoding_sa(an).map_err(|e| refused(&e))?;
+        }
+        for peer in keys.peers(own) {
+            receive.add_peer(peer.sci, peer.ssci).map_err(|e| refused(&e))?;
+        }
+        for sa in ledger.receive() {
+            let sak = sak(keys, sa.an).map_err(|e| refused(&e))?;
+            receive.install(sa.sci, sa.an, &sak, sa.lowest).map_err(|e| refused(&e))?;
+        }
+        Ok(Self {
+            protector: Protector::Macsec(transmit),
+            validator: Validator::Macsec(receive),
+            ledger: Some(ledger),
+        })
+    }
+}
+
+/// The key of an association.
+fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::InvalidSak> {
+    let known = keys.associations.iter().find(|sa| sa.an == an);
+    let (key, salt) = known.map_or((&[][..], None), |sa| (sa.key.as_bytes(), sa.salt));
+    Sak::new(keys.suite, key, salt)
+}
+
+/// The ports of one direction.
+///
+/// # Errors
+/// When the kernel refuses, with the remedy where there is one.
+pub fn ports(config: &Path, from: &Interface, to: &Interface, mtu: usize, bypass: bool) -> Result<Ports, Fault> {
+    let open = || io::Result::Ok(Ports { from: Receiver::open(from)?, to: Sender::open(to, bypass)?, mtu });
+    open().map_err(|error| {
+        let remedy = match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "run as root, or give the program the capability: setcap cap_net_raw,cap_net_admin+ep /usr/bin/antedate"
+            }
+            _ => "see that both interfaces exist and are up: ip link",
+        };
+        let what = format!("cannot open a packet socket from {} to {}: {error}", from.name, to.name);
+        Fault::of_file(config, what, remedy)
+    })
+}
+
+/// How a forwarding thread waits.
+#[must_use]
+pub fn mode(poll: Poll) -> Mode {
+    match poll {
+        Poll::Adaptive { cpu_percent } => Mode::Adaptive { percent: cpu_percent },
+        Poll::Busy => Mode::Busy,
+        Poll::Block => Mode::Block,
+    }
+}
+
+/// The CPU of each forwarding thread: one of both directions, or out and in.
+#[must_use]
+pub fn cpus(threads: Threads) -> Vec<Option<usize>> {
+    match threads {
+        Threads::One(cpu) => vec![cpu],
+        Threads::Two(cpus) => cpus.to_vec(),
+    }
+}
+
+/// What the calling thread was given of what the configuration asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// The CPU that it is pinned to.
+    pub cpu: Option<usize>,
+    /// Its `SCHED_FIFO` priority.
+    pub priority: Option<u8>,
+}
+
+/// Pins the calling thread and raises its priority, as far as the system permits; what it refuses is logged.
+#[must_use]
+pub fn place(cpu: Option<usize>, priority: Option<u8>) -> Granted {
+    thread::precise_timers();
+    let mut granted = Granted::default();
+    if let Some(cpu) = cpu {
+        match thread::pin(cpu) {
+            Ok(()) => granted.cpu = Some(cpu),
+            Err(error) => tracing::warn!(cpu, %error, "the forwarding thread is not pinned"),
+        }
+    }
+    if let Some(priority) = priority {
+        match thread::real_time(priority) {
+            Ok(()) => granted.priority = Some(priority),
+            Err(error) => {
+                tracing::warn!(priority, %error, "no real-time priority; run as root or give CAP_SYS_NICE");
+            }
+        }
+    }
+    granted
+}
+
