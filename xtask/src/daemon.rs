@@ -1,7 +1,7 @@
 //! Real gateways on a path of [`crate::net`]: their key files, configurations, processes and counters.
 
 use crate::net;
-use crate::shell::{Background, Run, antedate, cache, until};
+use crate::shell::{Background, Run, antedate, cache, program, until};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -108,6 +108,9 @@ impl Gateway {
         config.push_str(&format!("[policy]\nallow = [{}]\n[run]\n{}\n", allow.join(", "), options.run));
         config.push_str("[state]\ndirectory = \"state\"\n[control]\nsocket = \"s\"\n");
         fs::write(&file, config).map_err(|e| e.to_string())?;
+        if options.keys.is_some() {
+            program(antedate()).args(["gateway", "init"]).arg(&file).read(10)?;
+        }
         let mut command = match options.core {
             Some(core) => {
                 let mut command = net::inside(space, "taskset");

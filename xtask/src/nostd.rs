@@ -1,8 +1,10 @@
 //! The `no_std` crates, compiled for a microcontroller that has no operating system.
 
 use crate::report::StepResult;
+use crate::setup;
 use crate::shell::{Run, cargo, has_program, program, target};
 use std::path::Path;
+use std::process::Command;
 
 const TARGET: &str = "thumbv7m-none-eabi";
 const CRATES: [&str; 3] = ["antedate-wire", "antedate-aead", "antedate-channel"];
@@ -32,21 +34,24 @@ fn fetch_core() -> bool {
         && has_core()
 }
 
-/// Debian's `rustc-web` is current enough and its sources allow `-Zbuild-std`.
-fn debian_cargo() -> Result<std::process::Command, String> {
-    for file in ["/usr/bin/cargo", "/usr/bin/rustc", "/usr/src"] {
-        if !Path::new(file).exists() {
-            return Err(format!(
-                "no `core` for {TARGET}: `rustup target add {TARGET}`, or `apt-get install rustc-web cargo-web rust-web-src`"
-            ));
-        }
+/// Debian's `rustc-web` is current enough, and its packaged sources are what `-Zbuild-std` needs.
+fn debian_cargo() -> Result<Command, String> {
+    if !Path::new("/usr/bin/cargo").exists() || debian_sources().is_none() {
+        let why = "compiles `core` for a microcontroller";
+        setup::packages(&[("rustc-web", why), ("cargo-web", why), ("rust-web-src", why)]).map_err(|e| {
+            format!("no `core` for {TARGET} (`rustup target add {TARGET}` would give it): {e}")
+        })?;
     }
     let mut command = program("/usr/bin/cargo");
-    command
-        .env("RUSTC", "/usr/bin/rustc")
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env_remove("CARGO")
-        .env_remove("RUSTUP_TOOLCHAIN");
-    command.arg("-Zbuild-std=core");
+    command.env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1").arg("-Zbuild-std=core,alloc");
+    // What the running cargo set for its own children would lead Debian's to another toolchain.
+    for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTUP_HOME", "RUSTDOC"] {
+        command.env_remove(name);
+    }
     Ok(command)
+}
+
+fn debian_sources() -> Option<std::path::PathBuf> {
+    let entries = std::fs::read_dir("/usr/src").ok()?;
+    entries.filter_map(|e| Some(e.ok()?.path())).find(|p| p.join("library/core").is_dir())
 }

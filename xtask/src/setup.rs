@@ -174,22 +174,34 @@ pub(crate) fn main(args: &[String]) -> Result<bool, String> {
 
 /// Installs what `purpose` lacks; does nothing where nothing is missing.
 pub(crate) fn ensure(purpose: Purpose) -> Result<(), String> {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|n| n.purposes.contains(&purpose) && n.missing()).collect();
+    let needs = || NEEDS.iter().filter(|n| n.purposes.contains(&purpose) && n.missing());
+    let missing: Vec<(&str, &str)> = needs().map(|n| (n.package, n.why)).collect();
     if missing.is_empty() {
         return Ok(());
     }
-    println!("This needs Debian packages that are not here:");
-    for need in &missing {
-        println!("  {:16} {}", need.package, need.why);
+    packages(&missing)?;
+    let still: Vec<&str> = needs().map(|n| n.package).collect();
+    if still.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("installed, but not found afterwards: {}", still.join(" ")))
     }
-    let packages: Vec<&str> = missing.iter().map(|n| n.package).collect();
+}
+
+/// Installs Debian packages, each given with what it is for, after saying so.
+pub(crate) fn packages(wanted: &[(&str, &str)]) -> Result<(), String> {
+    println!("This needs Debian packages that are not here:");
+    for (package, why) in wanted {
+        println!("  {package:16} {why}");
+    }
+    let names: Vec<&str> = wanted.iter().map(|(package, _)| *package).collect();
     if !has_program("apt-get") {
         return Err(format!(
             "there is no apt-get here; install by this system's own means: {}",
-            packages.join(" ")
+            names.join(" ")
         ));
     }
-    let by_hand = format!("apt-get install --no-install-recommends {}", packages.join(" "));
+    let by_hand = format!("apt-get install --no-install-recommends {}", names.join(" "));
     let sudo: &[&str] = if is_root() {
         &[]
     } else if has_program("sudo") {
@@ -198,16 +210,11 @@ pub(crate) fn ensure(purpose: Purpose) -> Result<(), String> {
         return Err(format!("neither root nor sudo; ask an administrator for:\n  {by_hand}"));
     };
     // A stale index is the usual reason for a failing download, so a second try follows an update.
-    if apt(sudo, &install(&packages)).is_err() {
+    if apt(sudo, &install(&names)).is_err() {
         apt(sudo, &["update"])?;
-        apt(sudo, &install(&packages)).map_err(|e| format!("{e}\nby hand: {by_hand}"))?;
+        apt(sudo, &install(&names)).map_err(|e| format!("{e}\nby hand: {by_hand}"))?;
     }
-    let still: Vec<&str> = missing.iter().filter(|n| n.missing()).map(|n| n.package).collect();
-    if still.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("installed, but not found afterwards: {}", still.join(" ")))
-    }
+    Ok(())
 }
 
 fn install<'a>(packages: &[&'a str]) -> Vec<&'a str> {
