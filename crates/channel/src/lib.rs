@@ -1,2 +1,20 @@
-//! channel
+//! Secure channels without I/O: the caller brings frames and buffers, and gets frames and reasons back.
+//!
+//! - [`macsec`]: IEEE 802.1AE, protecting frames ([`macsec::Transmit`]) and validating them ([`macsec::Receive`]).
+//! - [`replay`]: the window that refuses what was received before, for every channel with packet numbers.
+//! - `world` (for tests, feature `test-world`): a sender, a receiver and a wire between them that loses,
+//!   duplicates, reorders, corrupts, truncates, replays and injects, the same way in every run.
+//!
+//! Memory is allocated when a key is installed, never for a frame.
+
 #![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod macsec;
+pub mod replay;
+#[cfg(any(test, feature = "test-world"))]
+pub mod world;

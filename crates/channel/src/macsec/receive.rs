@@ -1,0 +1,509 @@
+//! Validating frames (IEEE 802.1AE-2018 clause 10.6).
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use antedate_wire::macsec::Mpdu;
+
+use super::counters::ReceiveCounters;
+use super::history::History;
+use super::packet_number::recover;
+use super::pool::{Open, fingerprint};
+use super::sak::{Fingerprint, Sak};
+use super::suite::{CipherSuite, NonceRule};
+use super::{An, Invalid, Sci};
+use crate::replay::{MAX_WINDOW, Refusal, ReplayWindow};
+
+/// Octets of the two addresses in front of the SecTAG.
+const ADDRESSES_LEN: usize = 12;
+const ETHERTYPE_MACSEC: [u8; 2] = [0x88, 0xe5];
+/// Keys whose use is remembered after they were removed.
+const REMEMBERED: usize = 64;
+
+/// What is done with frames that are not proven genuine (validateFrames, clause 10.7.8).
+///
+/// With any other than `Strict`, frames come out that nobody has authenticated. The other two exist for the time in which a
+/// network is converted to MACsec, and are named only in a configuration that asks for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ValidateFrames {
+    /// They are discarded.
+    #[default]
+    Strict,
+    /// They are counted, and delivered if they are readable.
+    Check,
+    /// Nothing is validated; what is readable is delivered.
+    Disabled,
+}
+
+/// Receive secure channels to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiveConfig {
+    /// the cipher suite
+    pub suite: CipherSuite,
+    /// what is done with frames that are not proven genuine
+    pub validate: ValidateFrames,
+    /// are replayed frames discarded?
+    pub replay_protect: bool,
+    /// how many packet numbers a frame may come late, at most [`MAX_WINDOW`](crate::replay::MAX_WINDOW)
+    pub replay_window: u32,
+    /// how many peers there may be
+    pub max_peers: usize,
+}
+
+impl ReceiveConfig {
+    /// Strict validation, replay protection without a window, up to 16 peers.
+    pub const fn new(suite: CipherSuite) -> Self {
+        Self {
+            suite,
+            validate: ValidateFrames::Strict,
+            replay_protect: true,
+            replay_window: 0,
+            max_peers: 16,
+        }
+    }
+}
+
+/// Why a peer was not added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerError {
+    /// there are as many peers as the configuration allows
+    TooMany,
+    /// there is a peer with this SCI
+    Known,
+    /// an XPN suite needs a short SCI
+    SsciMissing,
+}
+
+impl fmt::Display for PeerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooMany => "there are as many peers as the configuration allows",
+            Self::Known => "there is a peer with this SCI already",
+            Self::SsciMissing => "an XPN cipher suite needs a short SCI",
+        })
+    }
+}
+
+impl core::error::Error for PeerError {}
+
+/// Why a key was not installed. Nothing has changed then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiveInstallError {
+    /// no peer has this SCI
+    UnknownSci,
+    /// the key is for another cipher suite
+    OtherSuite,
+}
+
+impl fmt::Display for ReceiveInstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownSci => "no peer has this SCI",
+            Self::OtherSuite => "the key is for another cipher suite",
+        })
+    }
+}
+
+impl core::error::Error for ReceiveInstallError {}
+
+/// Why a frame was discarded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Discard {
+    /// it has no SecTAG
+    NoTag,
+    /// its SecTAG or its length is invalid
+    BadTag(Invalid),
+    /// E is set without C, which is reserved for frames that are not for the controlled port
+    ReservedEncoding,
+    /// its packet number is 0
+    ZeroPacketNumber,
+    /// nobody with its SCI is a peer
+    UnknownSci,
+    /// its peer has no key under its association number
+    NotUsingSa,
+    /// its packet number is below the lowest acceptable one
+    Late,
+    /// its packet number was received before
+    Duplicate,
+    /// its ICV is wrong
+    NotValid,
+    /// it does not fit the output
+    OutputTooSmall,
+}
+
+impl Discard {
+    /// The counter that was raised.
+    pub const fn counter(self) -> &'static str {
+        match self {
+            Self::NoTag => "InPktsNoTag",
+            Self::BadTag(_) | Self::ReservedEncoding | Self::ZeroPacketNumber => "InPktsBadTag",
+            Self::UnknownSci => "InPktsNoSCI",
+            Self::NotUsingSa => "InPktsNotUsingSA",
+            Self::Late | Self::Duplicate => "InPktsLate",
+            Self::NotValid => "InPktsNotValid",
+            Self::OutputTooSmall => "InDiscardedTooLong",
+        }
+    }
+}
+
+impl fmt::Display for Discard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoTag => "no SecTAG",
+            Self::BadTag(reason) => return reason.fmt(f),
+            Self::ReservedEncoding => "not for the controlled port",
+            Self::ZeroPacketNumber => "packet number 0",
+            Self::UnknownSci => "unknown secure channel",
+            Self::NotUsingSa => "secure association not in use",
+            Self::Late => "packet number too low",
+            Self::Duplicate => "packet number received before",
+            Self::NotValid => "wrong ICV",
+            Self::OutputTooSmall => "too long for the output",
+        })
+    }
+}
+
+impl core::error::Error for Discard {}
+
+impl From<Refusal> for Discard {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Late => Self::Late,
+            Refusal::Duplicate => Self::Duplicate,
+        }
+    }
+}
+
+/// The state of a receive association.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiveSaStatus {
+    /// the channel
+    pub sci: Sci,
+    /// the association number
+    pub an: An,
+    /// one above the highest packet number received. What shall not be accepted again after a restart is all below.
+    pub next_pn: u64,
+    /// the lowest acceptable packet number
+    pub lowest_pn: u64,
+    /// packet numbers that lie prepared
+    pub prepared: usize,
+}
+
+struct ReceiveSa {
+    pool: Open,
+    window: ReplayWindow,
+    key: Fingerprint,
+    rule: NonceRule,
+}
+
+struct Peer {
+    sci: Sci,
+    ssci: u32,
+    associations: [Option<ReceiveSa>; An::COUNT],
+}
+
+/// The receive secure channels of all peers.
+pub struct Receive {
+    config: ReceiveConfig,
+    peers: Vec<Peer>,
+    /// Peer and association of the last valid frame: the next frame is most likely theirs too.
+    recent: (usize, usize),
+    history: History<REMEMBERED>,
+    counters: ReceiveCounters,
+}
+
+impl Receive {
+    /// Channels without peers. The window is cut to [`MAX_WINDOW`](crate::replay::MAX_WINDOW).
+    pub fn new(config: ReceiveConfig) -> Self {
+        let config = ReceiveConfig { replay_window: config.replay_window.min(MAX_WINDOW), ..config };
+        Self {
+            config,
+            peers: Vec::new(),
+            recent: (0, 0),
+            history: History::new(),
+            counters: ReceiveCounters::default(),
+        }
+    }
+
+    /// What the channels were made of.
+    pub const fn config(&self) -> &ReceiveConfig {
+        &self.config
+    }
+
+    /// Adds a peer: the SCI it sends under and, for an XPN suite, its short SCI.
+    pub fn add_peer(&mut self, sci: Sci, ssci: Option<u32>) -> Result<(), PeerError> {
+        if self.config.suite.is_xpn() && ssci.is_none() {
+            return Err(PeerError::SsciMissing);
+        }
+        if self.peers.iter().any(|peer| peer.sci == sci) {
+            return Err(PeerError::Known);
+        }
+        if self.peers.len() >= self.config.max_peers {
+            return Err(PeerError::TooMany);
+        }
+        let ssci = ssci.unwrap_or_default();
+        self.peers.push(Peer { sci, ssci, associations: [const { None }; An::COUNT] });
+        Ok(())
+    }
+
+    /// Removes a peer and its keys.
+    pub fn remove_peer(&mut self, sci: Sci) {
+        An::ALL.into_iter().for_each(|an| self.remove(sci, an));
+        self.peers.retain(|peer| peer.sci != sci);
+        self.recent = (0, 0);
+    }
+
+    /// Installs a peer's key under an association number, in place of what was there, and accepts packet numbers from
+    /// `lowest_pn` on.
+    ///
+    /// A key that was installed before accepts nothing that it has accepted then, whatever `lowest_pn` is.
+    pub fn install(
+        &mut self,
+        sci: Sci,
+        an: An,
+        sak: &Sak,
+        lowest_pn: u64,
+    ) -> Result<(), ReceiveInstallError> {
+        let suite = self.config.suite;
+        if sak.suite() != suite {
+            return Err(ReceiveInstallError::OtherSuite);
+        }
+        let peer = self.peers.iter().find(|peer| peer.sci == sci).ok_or(ReceiveInstallError::UnknownSci)?;
+        let rule = if suite.is_xpn() {
+            NonceRule::from_salt(sak.salt(), peer.ssci)
+        } else {
+            NonceRule::from_sci(sci)
+        };
+        let key = fingerprint(sak).ok_or(ReceiveInstallError::OtherSuite)?;
+        let same = |sa: &&ReceiveSa| sa.key == key && sa.rule == rule;
+        let known =
+            peer.associations.iter().flatten().filter(same).map(|sa| sa.window.next()).max().unwrap_or(0);
+        let lowest = lowest_pn.max(1).max(self.history.next(key, rule)).max(known);
+        let pool = Open::new(sak, rule, lowest).ok_or(ReceiveInstallError::OtherSuite)?;
+        let window = ReplayWindow::new(lowest, self.config.replay_window);
+        self.remove(sci, an);
+        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.sci == sci) {
+            peer.associations[an.index()] = Some(ReceiveSa { pool, window, key, rule });
+        }
+        Ok(())
+    }
+
+    /// Removes a peer's key.
+    pub fn remove(&mut self, sci: Sci, an: An) {
+        let Some(peer) = self.peers.iter_mut().find(|peer| peer.sci == sci) else { return };
+        if let Some(sa) = peer.associations[an.index()].take() {
+            self.history.note(sa.key, sa.rule, sa.window.next());
+        }
+    }
+
+    /// Accepts nothing below `lowest_pn` any more, as key agreement may tell (clause 10.7.15). A value below the present
+    /// one changes nothing. Gives false if there is no such association.
+    pub fn set_lowest_acceptable_pn(&mut self, sci: Sci, an: An, lowest_pn: u64) -> bool {
+        let Some(sa) = self.association(sci, an) else { return false };
+        sa.window.raise_lowest(lowest_pn);
+        sa.pool.expect_from(sa.window.next());
+        true
+    }
+
+    fn association(&mut self, sci: Sci, an: An) -> Option<&mut ReceiveSa> {
+        self.peers.iter_mut().find(|peer| peer.sci == sci)?.associations[an.index()].as_mut()
+    }
+
+    /// Validates a frame into `out` and gives the number of octets there: destination, source, EtherType, user data.
+    ///
+    /// After a discard `out` holds no user data, and nothing has changed but one counter.
+    #[inline]
+    pub fn validate(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, Discard> {
+        match self.try_validate(frame, out) {
+            Ok(len) => Ok(len),
+            Err(discard) => {
+                self.count_discarded(discard);
+                Err(discard)
+            }
+        }
+    }
+
+    #[inline]
+    fn try_validate(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, Discard> {
+        if frame.get(ADDRESSES_LEN..ADDRESSES_LEN + 2) != Some(&ETHERTYPE_MACSEC) {
+            return self.untagged(frame, out);
+        }
+        let mpdu = Mpdu::parse(frame).map_err(Discard::BadTag)?;
+        let tci = mpdu.tag.tci;
+        if tci.is_reserved_encoding() {
+            return Err(Discard::ReservedEncoding);
+        }
+        let xpn = self.config.suite.is_xpn();
+        if !xpn && mpdu.tag.packet_number == 0 {
+            return Err(Discard::ZeroPacketNumber);
+        }
+        let len = ADDRESSES_LEN + mpdu.secure_data.len();
+        let out = out.get_mut(..len).ok_or(Discard::OutputTooSmall)?;
+
+        // Clause 10.6.1: the channel and the association. What cannot be checked is discarded where validation is
+        // strict, and where it would not be readable.
+        let must_check = self.config.validate == ValidateFrames::Strict || tci.changed_text();
+        let Some(peer_at) = self.peer_of(&mpdu) else {
+            if must_check {
+                return Err(Discard::UnknownSci);
+            }
+            self.counters.in_pkts_unknown_sci += 1;
+            return Ok(deliver_unread(&mpdu, out));
+        };
+        let an = mpdu.tag.an.index();
+        let Some(sa) = self.peers.get_mut(peer_at).and_then(|peer| peer.associations[an].as_mut()) else {
+            if must_check {
+                return Err(Discard::NotUsingSa);
+            }
+            self.counters.in_pkts_unused_sa += 1;
+            return Ok(deliver_unread(&mpdu, out));
+        };
+
+        // Clause 10.6.2: the whole packet number, and the check that costs nothing.
+        let low = mpdu.tag.packet_number;
+        let lowest = sa.window.lowest();
+        let number = if xpn { recover(lowest, low).ok_or(Discard::Late)? } else { u64::from(low) };
+        if self.config.replay_protect {
+            sa.window.check(number)?;
+        }
+
+        if self.config.validate == ValidateFrames::Disabled {
+            if tci.changed_text() {
+                return Err(Discard::NotValid);
+            }
+            self.counters.in_pkts_unchecked += 1;
+            return Ok(deliver_unread(&mpdu, out));
+        }
+
+        // Clause 10.6.3: the cipher. It writes nothing that is not authentic.
+        let (addresses, data) = out.split_at_mut(ADDRESSES_LEN);
+        let genuine = if tci.encryption() {
+            sa.pool.open(number, mpdu.header, mpdu.secure_data, data, mpdu.icv)
+        } else {
+            // Header and secure data lie one behind the other in the frame.
+            let authenticated = frame.get(..mpdu.header.len() + mpdu.secure_data.len()).unwrap_or_default();
+            let verdict = sa.pool.verify(number, &[authenticated], mpdu.icv);
+            if verdict.is_ok() {
+                data.copy_from_slice(mpdu.secure_data);
+            }
+            verdict
+        };
+        if genuine.is_err() {
+            if must_check {
+                return Err(Discard::NotValid);
+            }
+            self.counters.in_pkts_invalid += 1;
+            return Ok(deliver_unread(&mpdu, out));
+        }
+
+        // Clauses 10.6.4 and 10.6.5: only now is the number taken note of.
+        addresses.copy_from_slice(mpdu.header.get(..ADDRESSES_LEN).unwrap_or_default());
+        if number >= sa.window.next() {
+            sa.window.mark(number);
+            sa.pool.expect_from(sa.window.next());
+        } else {
+            sa.window.mark(number);
+        }
+        self.recent = (peer_at, an);
+        let octets = mpdu.secure_data.len() as u64;
+        let counters = &mut self.counters;
+        if tci.encryption() {
+            counters.in_octets_decrypted += octets;
+        } else {
+            counters.in_octets_validated += octets;
+        }
+        if number < lowest {
+            counters.in_pkts_delayed += 1;
+        } else {
+            counters.in_pkts_ok += 1;
+        }
+        Ok(len)
+    }
+
+    /// A frame without SecTAG.
+    #[cold]
+    fn untagged(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, Discard> {
+        if self.config.validate == ValidateFrames::Strict || frame.len() < ADDRESSES_LEN + 2 {
+            return Err(Discard::NoTag);
+        }
+        out.get_mut(..frame.len()).ok_or(Discard::OutputTooSmall)?.copy_from_slice(frame);
+        self.counters.in_pkts_untagged += 1;
+        Ok(frame.len())
+    }
+
+    /// The peer that a frame's SCI names, explicitly, by its source, or by being the only one.
+    #[inline]
+    fn peer_of(&self, mpdu: &Mpdu<'_>) -> Option<usize> {
+        let Some(sci) = mpdu.sci() else {
+            return (self.peers.len() == 1).then_some(0);
+        };
+        let (recent, _) = self.recent;
+        if self.peers.get(recent).is_some_and(|peer| peer.sci == sci) {
+            return Some(recent);
+        }
+        self.peers.iter().position(|peer| peer.sci == sci)
+    }
+
+    /// Does at most `budget` steps of preparation (of about 64 octets of cipherstream each), first for the association
+    /// that was heard last, and gives the steps done: 0 when nothing is left to do.
+    #[inline]
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        let (peer, an) = self.recent;
+        let recent = self.peers.get_mut(peer).and_then(|peer| peer.associations[an].as_mut());
+        let done = recent.map_or(0, |sa| sa.pool.idle(budget));
+        if done > 0 { done } else { self.idle_others(budget) }
+    }
+
+    fn idle_others(&mut self, budget: u32) -> u32 {
+        let all = self.peers.iter_mut().flat_map(|peer| peer.associations.iter_mut().flatten());
+        all.map(|sa| sa.pool.idle(budget)).find(|done| *done > 0).unwrap_or(0)
+    }
+
+    /// The state of each association that has a key.
+    pub fn status(&self) -> impl Iterator<Item = ReceiveSaStatus> + '_ {
+        self.peers.iter().flat_map(|peer| {
+            An::ALL.into_iter().zip(&peer.associations).filter_map(|(an, sa)| {
+                let ReceiveSa { pool, window, .. } = sa.as_ref()?;
+                let (next_pn, lowest_pn) = (window.next(), window.lowest());
+                Some(ReceiveSaStatus { sci: peer.sci, an, next_pn, lowest_pn, prepared: pool.prepared() })
+            })
+        })
+    }
+
+    /// The counters.
+    pub const fn counters(&self) -> &ReceiveCounters {
+        &self.counters
+    }
+
+    #[cold]
+    fn count_discarded(&mut self, discard: Discard) {
+        let counters = &mut self.counters;
+        let counter = match discard {
+            Discard::NoTag => &mut counters.in_pkts_no_tag,
+            Discard::BadTag(_) | Discard::ReservedEncoding | Discard::ZeroPacketNumber => {
+                &mut counters.in_pkts_bad_tag
+            }
+            Discard::UnknownSci => &mut counters.in_pkts_no_sci,
+            Discard::NotUsingSa => &mut counters.in_pkts_not_using_sa,
+            Discard::Late | Discard::Duplicate => &mut counters.in_pkts_late,
+            Discard::NotValid => &mut counters.in_pkts_not_valid,
+            Discard::OutputTooSmall => &mut counters.in_discarded_too_long,
+        };
+        *counter += 1;
+    }
+}
+
+/// Delivers a frame that was not, or not successfully, checked, and whose user data is not encrypted.
+#[cold]
+fn deliver_unread(mpdu: &Mpdu<'_>, out: &mut [u8]) -> usize {
+    let (addresses, data) = out.split_at_mut(ADDRESSES_LEN);
+    addresses.copy_from_slice(mpdu.header.get(..ADDRESSES_LEN).unwrap_or_default());
+    data.copy_from_slice(mpdu.secure_data);
+    out.len()
+}
+
+impl fmt::Debug for Receive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receive").field("config", &self.config).field("peers", &self.peers.len()).finish()
+    }
+}

@@ -1,0 +1,115 @@
+//! The SAK: the key of a secure association, as it comes from a key file or from key agreement.
+
+use core::fmt;
+
+use antedate_aead::{Key, Nonce, Suite};
+use zeroize::Zeroize;
+
+use super::CipherSuite;
+
+const MAX_KEY_LEN: usize = 32;
+
+/// A secure association key with the suite it is for and, for an XPN suite, its salt. It cannot be copied, shows
+/// nothing of itself and is wiped when dropped.
+///
+/// ```compile_fail
+/// use antedate_channel::macsec::{CipherSuite, Sak};
+/// let sak = Sak::new(CipherSuite::GcmAes128, &[1; 16], None).unwrap();
+/// let copy = sak.clone(); // a key is not copied
+/// ```
+pub struct Sak {
+    suite: CipherSuite,
+    key: [u8; MAX_KEY_LEN],
+    salt: [u8; 12],
+}
+
+/// Why octets are not a SAK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InvalidSak {
+    /// the number of octets is not that of the suite's keys
+    KeyLength {
+        /// octets that the suite's keys have
+        expected: usize,
+        /// octets that were given
+        given: usize,
+    },
+    /// an XPN suite needs a salt
+    SaltMissing,
+    /// a suite without XPN has no salt
+    SaltUnexpected,
+}
+
+impl fmt::Display for InvalidSak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyLength { expected, given } => {
+                write!(f, "the key has {given} octets, it must have {expected}")
+            }
+            Self::SaltMissing => f.write_str("an XPN cipher suite needs a salt of 12 octets"),
+            Self::SaltUnexpected => f.write_str("only an XPN cipher suite has a salt"),
+        }
+    }
+}
+
+impl core::error::Error for InvalidSak {}
+
+impl Sak {
+    /// A SAK from its octets, and a salt if and only if the suite is an XPN one.
+    pub fn new(suite: CipherSuite, key: &[u8], salt: Option<[u8; 12]>) -> Result<Self, InvalidSak> {
+        if key.len() != suite.key_len() {
+            return Err(InvalidSak::KeyLength { expected: suite.key_len(), given: key.len() });
+        }
+        let salt = match (suite.is_xpn(), salt) {
+            (true, None) => return Err(InvalidSak::SaltMissing),
+            (false, Some(_)) => return Err(InvalidSak::SaltUnexpected),
+            (_, salt) => salt.unwrap_or_default(),
+        };
+        let mut sak = Self { suite, key: [0; MAX_KEY_LEN], salt };
+        sak.key[..key.len()].copy_from_slice(key);
+        Ok(sak)
+    }
+
+    /// The suite that it is for.
+    pub const fn suite(&self) -> CipherSuite {
+        self.suite
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key[..self.suite.key_len()]
+    }
+
+    pub(super) const fn salt(&self) -> [u8; 12] {
+        self.salt
+    }
+}
+
+impl Drop for Sak {
+    fn drop(&mut self) {
+        self.key.zeroize();
+        self.salt.zeroize();
+    }
+}
+
+impl fmt::Debug for Sak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sak({}, ..)", self.suite)
+    }
+}
+
+/// Sixteen octets by which a key is known again when it is installed once more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fingerprint([u8; 16]);
+
+impl Fingerprint {
+    /// The tag of an empty message under a nonce of zeros. No frame has that nonce without XPN, since packet number 0
+    /// is not used; with XPN it may coincide with a frame's, which does no harm since this tag is shown to nobody.
+    pub(super) fn of<S: Suite>(key: &Key<S>) -> Self {
+        Self(*key.seal(Nonce::assume_unique([0; 12]), &[], &[], &mut []).as_bytes())
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fingerprint(..)")
+    }
+}

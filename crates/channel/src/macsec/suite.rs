@@ -1,0 +1,157 @@
+//! The cipher suites of IEEE 802.1AE-2018 clause 14, and how a packet number becomes a nonce.
+
+use core::fmt;
+use core::str::FromStr;
+
+use antedate_wire::Sci;
+
+/// A cipher suite. All of them have an ICV of 16 octets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CipherSuite {
+    /// GCM-AES-128, the default one (clause 14.5)
+    GcmAes128,
+    /// GCM-AES-256 (clause 14.6)
+    GcmAes256,
+    /// GCM-AES-XPN-128: packet numbers of 64 bits (clause 14.7)
+    GcmAesXpn128,
+    /// GCM-AES-XPN-256: packet numbers of 64 bits (clause 14.8)
+    GcmAesXpn256,
+}
+
+impl CipherSuite {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::GcmAes128, Self::GcmAes256, Self::GcmAesXpn128, Self::GcmAesXpn256];
+
+    /// Octets of a SAK.
+    pub const fn key_len(self) -> usize {
+        match self {
+            Self::GcmAes128 | Self::GcmAesXpn128 => 16,
+            Self::GcmAes256 | Self::GcmAesXpn256 => 32,
+        }
+    }
+
+    /// Does it have packet numbers of 64 bits, a salt and short SCIs?
+    pub const fn is_xpn(self) -> bool {
+        matches!(self, Self::GcmAesXpn128 | Self::GcmAesXpn256)
+    }
+
+    /// The name, as Linux has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GcmAes128 => "gcm-aes-128",
+            Self::GcmAes256 => "gcm-aes-256",
+            Self::GcmAesXpn128 => "gcm-aes-xpn-128",
+            Self::GcmAesXpn256 => "gcm-aes-xpn-256",
+        }
+    }
+
+    /// The identifier, an EUI-64 (table 14-1).
+    pub const fn identifier(self) -> [u8; 8] {
+        let last = match self {
+            Self::GcmAes128 => 1,
+            Self::GcmAes256 => 2,
+            Self::GcmAesXpn128 => 3,
+            Self::GcmAesXpn256 => 4,
+        };
+        [0x00, 0x80, 0xc2, 0x00, 0x01, 0x00, 0x00, last]
+    }
+
+    /// The first packet number that is never used: 2^32-1, or 2^64-1 with XPN.
+    ///
+    /// The standard would allow this one too; without it, "one after the last" is a packet number as well.
+    pub const fn packet_number_end(self) -> u64 {
+        if self.is_xpn() { u64::MAX } else { u32::MAX as u64 }
+    }
+}
+
+impl fmt::Display for CipherSuite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no cipher suite has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnknownCipherSuite;
+
+impl fmt::Display for UnknownCipherSuite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "no such cipher suite; there are gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128 and gcm-aes-xpn-256",
+        )
+    }
+}
+
+impl core::error::Error for UnknownCipherSuite {}
+
+impl FromStr for CipherSuite {
+    type Err = UnknownCipherSuite;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL.into_iter().find(|suite| suite.name() == text).ok_or(UnknownCipherSuite)
+    }
+}
+
+/// How packet numbers become nonces under one key and secure channel.
+///
+/// Without XPN a nonce is the SCI, then 32 bits of packet number (clause 14.5). With XPN it is the SSCI, then 64
+/// bits of packet number, all of it combined with the salt by XOR (clause 14.7). Both are: fixed octets, and the
+/// packet number combined with the last eight by XOR.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct NonceRule {
+    base: [u8; 12],
+    mask: u64,
+}
+
+impl NonceRule {
+    pub(super) fn from_sci(sci: Sci) -> Self {
+        let mut base = [0; 12];
+        base[..8].copy_from_slice(&sci.0);
+        Self { base, mask: u64::from(u32::MAX) }
+    }
+
+    pub(super) fn from_salt(salt: [u8; 12], ssci: u32) -> Self {
+        let mut base = salt;
+        for (octet, ssci) in base.iter_mut().zip(ssci.to_be_bytes()) {
+            *octet ^= ssci;
+        }
+        Self { base, mask: u64::MAX }
+    }
+
+    #[inline]
+    pub(super) fn nonce(&self, packet_number: u64) -> [u8; 12] {
+        let [a, b, c, d, low @ ..] = self.base;
+        let low = u64::from_be_bytes(low) ^ (packet_number & self.mask);
+        let [e, f, g, h, i, j, k, l] = low.to_be_bytes();
+        [a, b, c, d, e, f, g, h, i, j, k, l]
+    }
+}
+
+impl fmt::Debug for NonceRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NonceRule(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for suite in CipherSuite::ALL {
+            assert_eq!(suite.to_string().parse(), Ok(suite));
+        }
+        assert_eq!("gcm-aes-192".parse::<CipherSuite>(), Err(UnknownCipherSuite));
+    }
+
+    #[test]
+    fn nonces_are_those_of_the_standard() {
+        let rule = NonceRule::from_sci(Sci([0x12, 0x15, 0x35, 0x24, 0xc0, 0x89, 0x5e, 0x81]));
+        assert_eq!(rule.nonce(0xb2c2_8465), *b"\x12\x15\x35\x24\xc0\x89\x5e\x81\xb2\xc2\x84\x65");
+        let rule = NonceRule::from_salt([0xff; 12], 2);
+        assert_eq!(rule.nonce(1), *b"\xff\xff\xff\xfd\xff\xff\xff\xff\xff\xff\xff\xfe");
+        assert_eq!(rule.nonce(1 << 32), *b"\xff\xff\xff\xfd\xff\xff\xff\xfe\xff\xff\xff\xff");
+    }
+}

@@ -1,0 +1,8 @@
+//! What is tested of MACsec beyond single files.
+
+mod oracle;
+mod rules;
+mod sequences;
+mod setup;
+mod vectors;
+mod worlds;

@@ -1,0 +1,502 @@
+//! Protecting frames (IEEE 802.1AE-2018 clause 10.5).
+
+use core::fmt;
+
+use antedate_aead::{SealPool, Suite};
+use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG, Tci};
+
+use super::counters::TransmitCounters;
+use super::history::History;
+use super::packet_number::{PacketNumbers, Spent};
+use super::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
+use super::sak::{Fingerprint, Sak};
+use super::suite::{CipherSuite, NonceRule};
+use super::{An, Sci};
+
+/// Octets of the two addresses, which stay in front of the SecTAG.
+const ADDRESSES_LEN: usize = 12;
+/// Octets of the shortest user data: an EtherType.
+const MIN_DATA_LEN: usize = 2;
+/// Steps of preparation that one packet number takes: one for the tag, one for each 64 octets.
+const STEPS_A_SLOT: u32 = 1 + (PREPARED_LEN / 64) as u32;
+/// Keys whose use is remembered after they were removed.
+const REMEMBERED: usize = 16;
+
+/// How a receiver learns the SCI of a frame (clause 9.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SciMode {
+    /// It is in every SecTAG (SC set). The one mode in which the frames of many machines can pass one gateway.
+    #[default]
+    Explicit,
+    /// It is the frame's source address and port 1 (ES set).
+    EndStation,
+    /// It is known, for there is one peer only (SC and ES clear).
+    PointToPoint,
+}
+
+/// A transmit secure channel to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransmitConfig {
+    /// the cipher suite
+    pub suite: CipherSuite,
+    /// the identifier of the channel, which nobody else uses with the same keys
+    pub sci: Sci,
+    /// the short identifier of the channel, for an XPN suite
+    pub ssci: Option<u32>,
+    /// how receivers learn the SCI
+    pub sci_mode: SciMode,
+    /// encrypt, or protect the integrity only
+    pub confidentiality: bool,
+    /// how many packet numbers are kept prepared, up to [`SLOTS`]
+    pub prepare: usize,
+}
+
+impl TransmitConfig {
+    /// A channel with explicit SCI and confidentiality.
+    pub const fn new(suite: CipherSuite, sci: Sci) -> Self {
+        Self { suite, sci, ssci: None, sci_mode: SciMode::Explicit, confidentiality: true, prepare: 32 }
+    }
+}
+
+/// Why there cannot be such a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransmitConfigError {
+    /// an XPN suite needs a short SCI
+    SsciMissing,
+    /// an end station's SCI has port 1
+    EndStationPort,
+}
+
+impl fmt::Display for TransmitConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SsciMissing => "an XPN cipher suite needs a short SCI",
+            Self::EndStationPort => "the SCI of an end station must have port identifier 1",
+        })
+    }
+}
+
+impl core::error::Error for TransmitConfigError {}
+
+/// Why a key was not installed. Nothing has changed then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransmitInstallError {
+    /// the key is for another cipher suite
+    OtherSuite,
+    /// packet number 0 is not used
+    PacketNumberZero,
+    /// packet numbers from the one given have been used with this key
+    PacketNumberUsed {
+        /// the lowest packet number that has not
+        lowest: u64,
+    },
+    /// the key is installed under another association number
+    KeyInUse(An),
+    /// the key was used with another salt, so that a nonce could come twice
+    OtherSalt,
+}
+
+impl fmt::Display for TransmitInstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherSuite => f.write_str("the key is for another cipher suite"),
+            Self::PacketNumberZero => f.write_str("packet numbers begin at 1"),
+            Self::PacketNumberUsed { lowest } => {
+                write!(f, "packet numbers below {lowest} have been used with this key")
+            }
+            Self::KeyInUse(an) => write!(f, "the key is in use under association number {an}"),
+            Self::OtherSalt => f.write_str("the key has been used with another salt"),
+        }
+    }
+}
+
+impl core::error::Error for TransmitInstallError {}
+
+/// Why an association cannot encode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SwitchError {
+    /// no key is installed under its number
+    NoSa,
+    /// it has no packet number left
+    Exhausted,
+}
+
+impl fmt::Display for SwitchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSa => "no key is installed under this association number",
+            Self::Exhausted => "the association has no packet number left",
+        })
+    }
+}
+
+impl core::error::Error for SwitchError {}
+
+/// Why a frame was not protected. It must not be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProtectError {
+    /// no association encodes
+    NoSa,
+    /// the association has no packet number left: switch to another
+    Exhausted,
+    /// the next packet number is not reserved: make more durable
+    NotReserved,
+    /// the frame has no EtherType
+    TooShort,
+    /// the output is shorter than [`Transmit::protected_len`]
+    OutputTooSmall,
+    /// the source is not that of the SCI, which an end station's must be
+    ForeignSource,
+}
+
+impl fmt::Display for ProtectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSa => "no secure association encodes",
+            Self::Exhausted => "the packet numbers of the association are used up",
+            Self::NotReserved => "the next packet number is not reserved",
+            Self::TooShort => "the frame is too short to have an EtherType",
+            Self::OutputTooSmall => "the protected frame does not fit the output",
+            Self::ForeignSource => "the frame's source is not the end station that the SCI names",
+        })
+    }
+}
+
+impl core::error::Error for ProtectError {}
+
+impl From<Spent> for ProtectError {
+    fn from(spent: Spent) -> Self {
+        match spent {
+            Spent::Exhausted => Self::Exhausted,
+            Spent::NotReserved => Self::NotReserved,
+        }
+    }
+}
+
+/// The state of a transmit association.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransmitSaStatus {
+    /// its number
+    pub an: An,
+    /// does it encode?
+    pub encoding: bool,
+    /// the packet number of the next frame: all below have been sent, or never will be
+    pub next_pn: u64,
+    /// packet numbers below this one may be used
+    pub limit: u64,
+    /// the first packet number that it can never use
+    pub end: u64,
+    /// packet numbers that lie prepared
+    pub prepared: usize,
+}
+
+struct TransmitSa {
+    /// SecTAGs of this association, packet number and short length left open.
+    template: [u8; TAG_LEN_LONG],
+    pool: Seal,
+    key: Fingerprint,
+    rule: NonceRule,
+    /// The packet number of the next frame. The pool's sequence is ahead of it by what lies prepared.
+    next_pn: u64,
+}
+
+/// A transmit secure channel.
+pub struct Transmit {
+    config: TransmitConfig,
+    tag_len: usize,
+    associations: [Option<TransmitSa>; An::COUNT],
+    encoding: Option<An>,
+    history: History<REMEMBERED>,
+    counters: TransmitCounters,
+}
+
+impl Transmit {
+    /// A channel without keys: no frame can be protected yet.
+    pub fn new(config: TransmitConfig) -> Result<Self, TransmitConfigError> {
+        if config.suite.is_xpn() && config.ssci.is_none() {
+            return Err(TransmitConfigError::SsciMissing);
+        }
+        if config.sci_mode == SciMode::EndStation && config.sci.port() != Sci::PORT_END_STATION {
+            return Err(TransmitConfigError::EndStationPort);
+        }
+        let mut this = Self {
+            config,
+            tag_len: 0,
+            associations: [const { None }; An::COUNT],
+            encoding: None,
+            history: History::new(),
+            counters: TransmitCounters::default(),
+        };
+        this.tag_len = this.tag(An::ALL[0]).buffer_len();
+        Ok(this)
+    }
+
+    /// What the channel was made of.
+    pub const fn config(&self) -> &TransmitConfig {
+        &self.config
+    }
+
+    /// Installs a key under an association number, in place of what was there. `next_pn` is the packet number to begin
+    /// with, and numbers below `limit` may be used; both come from what is durable.
+    ///
+    /// The first key installed encodes at once, a later one when it is [switched to](Self::set_encoding_sa).
+    pub fn install(
+        &mut self,
+        an: An,
+        sak: &Sak,
+        next_pn: u64,
+        limit: u64,
+    ) -> Result<(), TransmitInstallError> {
+        let suite = self.config.suite;
+        if sak.suite() != suite {
+            return Err(TransmitInstallError::OtherSuite);
+        }
+        if next_pn == 0 {
+            return Err(TransmitInstallError::PacketNumberZero);
+        }
+        let rule = match self.config.ssci {
+            Some(ssci) if suite.is_xpn() => NonceRule::from_salt(sak.salt(), ssci),
+            _ => NonceRule::from_sci(self.config.sci),
+        };
+        let key = fingerprint(sak).ok_or(TransmitInstallError::OtherSuite)?;
+        let mut lowest = self.history.next(key, rule);
+        let mut other_salt = self.history.has_other_rule(key, rule);
+        for (other, sa) in An::ALL.into_iter().zip(&self.associations) {
+            let Some(sa) = sa.as_ref().filter(|sa| sa.key == key) else { continue };
+            if other != an {
+                return Err(TransmitInstallError::KeyInUse(other));
+            }
+            other_salt |= sa.rule != rule;
+            lowest = lowest.max(sa.next_pn);
+        }
+        if other_salt {
+            return Err(TransmitInstallError::OtherSalt);
+        }
+        if next_pn < lowest {
+            return Err(TransmitInstallError::PacketNumberUsed { lowest });
+        }
+        let numbers = PacketNumbers::new(rule, next_pn, limit, suite.packet_number_end());
+        let pool = Seal::new(sak, numbers).ok_or(TransmitInstallError::OtherSuite)?;
+        let mut template = [0; TAG_LEN_LONG];
+        // The template has room for the longest SecTAG, so this cannot fail.
+        let _ = self.tag(an).emit(&mut template);
+        self.retire(an);
+        self.associations[an.index()] = Some(TransmitSa { template, pool, key, rule, next_pn });
+        self.encoding = self.encoding.or(Some(an));
+        Ok(())
+    }
+
+    /// Removes a key. If it encoded, no frame can be protected until another one does.
+    pub fn remove(&mut self, an: An) {
+        self.retire(an);
+        if self.encoding == Some(an) {
+            self.encoding = None;
+        }
+    }
+
+    /// Protects with another association from the next frame on. What was prepared under the old one stays until
+    /// it is removed.
+    pub fn set_encoding_sa(&mut self, an: An) -> Result<(), SwitchError> {
+        let sa = self.associations[an.index()].as_ref().ok_or(SwitchError::NoSa)?;
+        if sa.next_pn >= sa.pool.numbers().end() {
+            return Err(SwitchError::Exhausted);
+        }
+        self.encoding = Some(an);
+        Ok(())
+    }
+
+    /// Packet numbers below `limit` may be used: the caller has made durable that they may have been. A limit below
+    /// the present one changes nothing.
+    pub fn reserve_until(&mut self, an: An, limit: u64) {
+        if let Some(sa) = &mut self.associations[an.index()] {
+            sa.pool.numbers_mut().reserve_until(limit);
+        }
+    }
+
+    /// Octets of a frame of `len` octets once it is protected.
+    #[inline]
+    pub const fn protected_len(&self, len: usize) -> usize {
+        len + self.tag_len + ICV_LEN
+    }
+
+    /// Protects a frame (destination, source, EtherType, ...) into `out` and gives the number of octets there:
+    /// destination, source, SecTAG, secure data, ICV.
+    ///
+    /// After an error `out` holds nothing that may be sent. An error before the packet number was taken costs none,
+    /// and no error takes one.
+    #[inline]
+    pub fn protect(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, ProtectError> {
+        match self.try_protect(frame, out) {
+            Ok(len) => Ok(len),
+            Err(error) => {
+                self.count_discarded(error);
+                Err(error)
+            }
+        }
+    }
+
+    #[inline]
+    fn try_protect(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, ProtectError> {
+        let Some((addresses, data)) = frame.split_first_chunk::<ADDRESSES_LEN>() else {
+            return Err(ProtectError::TooShort);
+        };
+        if data.len() < MIN_DATA_LEN {
+            return Err(ProtectError::TooShort);
+        }
+        let sa = match self.encoding {
+            Some(an) => self.associations[an.index()].as_mut().ok_or(ProtectError::NoSa)?,
+            None => return Err(ProtectError::NoSa),
+        };
+        if self.config.sci_mode == SciMode::EndStation && addresses[6..] != self.config.sci.0[..6] {
+            return Err(ProtectError::ForeignSource);
+        }
+        let header_len = ADDRESSES_LEN + self.tag_len;
+        let len = header_len + data.len() + ICV_LEN;
+        let out = out.get_mut(..len).ok_or(ProtectError::OutputTooSmall)?;
+        let packet = Packet { addresses, template: &sa.template, data, header_len, out };
+        let prepared = sa.pool.prepared() > 0;
+        let number = match &mut sa.pool {
+            Seal::Aes128(pool) => packet.seal(pool, self.config.confidentiality)?,
+            Seal::Aes256(pool) => packet.seal(pool, self.config.confidentiality)?,
+        };
+        sa.next_pn = number + 1;
+        self.counters.out_prepared += u64::from(prepared);
+        let octets = data.len() as u64;
+        if self.config.confidentiality {
+            self.counters.out_pkts_encrypted += 1;
+            self.counters.out_octets_encrypted += octets;
+        } else {
+            self.counters.out_pkts_protected += 1;
+            self.counters.out_octets_protected += octets;
+        }
+        Ok(len)
+    }
+
+    /// Does at most `budget` steps of preparation (of about 64 octets of cipherstream each) for the association that
+    /// encodes, and gives the steps done: 0 when nothing is left to do.
+    #[inline]
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        let Some(sa) = self.encoding.and_then(|an| self.associations[an.index()].as_mut()) else { return 0 };
+        let wanted = self.config.prepare.min(SLOTS).saturating_sub(sa.pool.prepared());
+        let steps = (wanted as u32).saturating_mul(STEPS_A_SLOT);
+        if steps == 0 { 0 } else { sa.pool.idle(budget.min(steps)) }
+    }
+
+    /// The association that encodes, and the packet number of its next frame.
+    #[inline]
+    pub fn encoding(&self) -> Option<(An, u64)> {
+        let an = self.encoding?;
+        self.associations[an.index()].as_ref().map(|sa| (an, sa.next_pn))
+    }
+
+    /// The state of each association that has a key.
+    pub fn status(&self) -> impl Iterator<Item = TransmitSaStatus> + '_ {
+        An::ALL.into_iter().zip(&self.associations).filter_map(|(an, sa)| {
+            let TransmitSa { pool, next_pn, .. } = sa.as_ref()?;
+            Some(TransmitSaStatus {
+                an,
+                encoding: self.encoding == Some(an),
+                next_pn: *next_pn,
+                limit: pool.numbers().limit(),
+                end: pool.numbers().end(),
+                prepared: pool.prepared(),
+            })
+        })
+    }
+
+    /// The counters.
+    pub const fn counters(&self) -> &TransmitCounters {
+        &self.counters
+    }
+
+    /// Counts a frame that the caller discards since protected it would be longer than the port carries.
+    pub fn count_too_long(&mut self) {
+        self.counters.out_pkts_too_long += 1;
+    }
+
+    /// Counts a frame that the caller sends without protection.
+    pub fn count_untagged(&mut self) {
+        self.counters.out_pkts_untagged += 1;
+    }
+
+    fn tag(&self, an: An) -> SecTag {
+        let TransmitConfig { sci, sci_mode, confidentiality, .. } = self.config;
+        SecTag {
+            tci: Tci::NONE
+                .with_end_station(sci_mode == SciMode::EndStation)
+                .with_encryption(confidentiality)
+                .with_changed_text(confidentiality),
+            an,
+            short_length: 0,
+            packet_number: 0,
+            sci: (sci_mode == SciMode::Explicit).then_some(sci),
+        }
+    }
+
+    /// Takes an association away and remembers how far its key came.
+    fn retire(&mut self, an: An) {
+        if let Some(sa) = self.associations[an.index()].take() {
+            self.history.note(sa.key, sa.rule, sa.next_pn);
+        }
+    }
+
+    #[cold]
+    fn count_discarded(&mut self, error: ProtectError) {
+        let counters = &mut self.counters;
+        let counter = match error {
+            ProtectError::NoSa => &mut counters.out_discarded_no_sa,
+            ProtectError::Exhausted => &mut counters.out_discarded_exhausted,
+            ProtectError::NotReserved => &mut counters.out_discarded_not_reserved,
+            ProtectError::TooShort | ProtectError::OutputTooSmall => &mut counters.out_discarded_malformed,
+            ProtectError::ForeignSource => &mut counters.out_discarded_foreign_source,
+        };
+        *counter += 1;
+    }
+}
+
+impl fmt::Debug for Transmit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transmit").field("config", &self.config).field("encoding", &self.encoding()).finish()
+    }
+}
+
+/// One frame on its way: where its parts lie, and where they go.
+struct Packet<'a> {
+    addresses: &'a [u8; ADDRESSES_LEN],
+    template: &'a [u8; TAG_LEN_LONG],
+    data: &'a [u8],
+    header_len: usize,
+    /// As long as the protected frame.
+    out: &'a mut [u8],
+}
+
+impl Packet<'_> {
+    /// Clause 10.5: the next packet number, the SecTAG, the cipher, the ICV. Gives the packet number.
+    #[inline]
+    fn seal<S: Suite>(
+        self,
+        pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
+        confidentiality: bool,
+    ) -> Result<u64, Spent> {
+        let Self { addresses, template, data, header_len, out } = self;
+        let prepared = pool.next()?;
+        let number = prepared.number();
+        let mut tag = *template;
+        tag[3] = SecTag::short_length_of(data.len());
+        tag[4..8].copy_from_slice(&(number as u32).to_be_bytes());
+        let (head, rest) = out.split_at_mut(ADDRESSES_LEN);
+        head.copy_from_slice(addresses);
+        rest[..header_len - ADDRESSES_LEN].copy_from_slice(&tag[..header_len - ADDRESSES_LEN]);
+        let icv_at = header_len + data.len();
+        let icv = if confidentiality {
+            let (header, rest) = out.split_at_mut(header_len);
+            prepared.seal(header, data, &mut rest[..data.len()])
+        } else {
+            // The frame is authenticated where it is going to lie, in one piece and after its only copy.
+            out[header_len..icv_at].copy_from_slice(data);
+            prepared.authenticate(&[&out[..icv_at]])
+        };
+        out[icv_at..].copy_from_slice(icv.as_bytes());
+        Ok(number)
+    }
+}

@@ -1,0 +1,372 @@
+//! A sender, a receiver and a wire between them that does to frames what networks and attackers do.
+//!
+//! All of it is decided by a seed, so that a failure repeats. The world keeps the books that a channel must
+//! balance: a frame comes out at most once and only if it was sent, each frame that arrives is counted under one reason,
+//! no nonce is used twice, and what the wire let pass undamaged comes out.
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::macsec::{Discard, ProtectError, Receive, Transmit};
+
+/// Numbers that look random and are the same for the same seed (SplitMix64).
+#[derive(Debug, Clone)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// The numbers of a seed.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`; 0 if that is 0.
+    pub fn below(&mut self, bound: usize) -> usize {
+        if bound == 0 { 0 } else { (self.number() % bound as u64) as usize }
+    }
+
+    /// Does an event of so many in a thousand happen?
+    pub fn happens(&mut self, per_mille: u32) -> bool {
+        self.below(1000) < per_mille as usize
+    }
+}
+
+/// What the wire does, each to so many frames in a thousand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Faults {
+    /// a frame is lost
+    pub lose: u32,
+    /// a frame arrives twice
+    pub duplicate: u32,
+    /// a frame arrives after up to `displacement` later ones
+    pub reorder: u32,
+    /// how far a reordered frame is displaced at most
+    pub displacement: usize,
+    /// some bits of a frame are turned
+    pub corrupt: u32,
+    /// a frame is cut, or grows
+    pub truncate: u32,
+    /// a frame that passed long ago comes once more
+    pub replay: u32,
+    /// a frame comes that nobody sent: noise, plaintext, or a genuine frame with another header
+    pub inject: u32,
+}
+
+/// What happened on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WireCounts {
+    /// frames lost
+    pub lost: u64,
+    /// frames that arrived twice
+    pub duplicated: u64,
+    /// frames delayed behind others
+    pub reordered: u64,
+    /// frames changed, cut or lengthened
+    pub damaged: u64,
+    /// frames replayed from the recording
+    pub replayed: u64,
+    /// frames injected
+    pub injected: u64,
+}
+
+struct InFlight {
+    bytes: Vec<u8>,
+    /// The serial number of the frame inside, if these octets are as they were sent.
+    genuine: Option<u64>,
+    /// Comes from the recording, so it may be too late even if its frame was lost the first time.
+    replayed: bool,
+    /// Frames that overtake it yet.
+    behind: usize,
+}
+
+/// The most frames that the wire remembers for replay.
+const RECORDING: usize = 4096;
+
+/// The wire, with a recording of all that was sent over it.
+pub struct Wire {
+    faults: Faults,
+    rng: Rng,
+    queue: VecDeque<InFlight>,
+    recording: Vec<(Vec<u8>, u64)>,
+    counts: WireCounts,
+}
+
+impl Wire {
+    fn new(faults: Faults, rng: Rng) -> Self {
+        Self { faults, rng, queue: VecDeque::new(), recording: Vec::new(), counts: WireCounts::default() }
+    }
+
+    fn put(&mut self, bytes: &[u8], serial: u64) {
+        let faults = self.faults;
+        if self.recording.len() < RECORDING {
+            self.recording.push((bytes.to_vec(), serial));
+        }
+        if self.rng.happens(faults.inject) {
+            let bytes = self.invent(bytes);
+            self.counts.injected += 1;
+            self.queue.push_back(InFlight { bytes, genuine: None, replayed: false, behind: 0 });
+        }
+        if self.rng.happens(faults.replay) {
+            let at = self.rng.below(self.recording.len());
+            if let Some((bytes, serial)) = self.recording.get(at).cloned() {
+                self.counts.replayed += 1;
+                self.queue.push_back(InFlight { bytes, genuine: Some(serial), replayed: true, behind: 0 });
+            }
+        }
+        if self.rng.happens(faults.lose) {
+            self.counts.lost += 1;
+            return;
+        }
+        let copies = if self.rng.happens(faults.duplicate) { 2 } else { 1 };
+        self.counts.duplicated += copies - 1;
+        for _ in 0..copies {
+            let mut flight =
+                InFlight { bytes: bytes.to_vec(), genuine: Some(serial), replayed: false, behind: 0 };
+            self.damage(&mut flight);
+            if self.rng.happens(faults.reorder) {
+                self.counts.reordered += 1;
+                flight.behind = self.rng.below(faults.displacement + 1);
+            }
+            self.queue.push_back(flight);
+        }
+    }
+
+    fn damage(&mut self, flight: &mut InFlight) {
+        let before = flight.bytes.clone();
+        if self.rng.happens(self.faults.corrupt) {
+            for _ in 0..=self.rng.below(3) {
+                let at = self.rng.below(flight.bytes.len());
+                if let Some(octet) = flight.bytes.get_mut(at) {
+                    *octet ^= 1 << self.rng.below(8);
+                }
+            }
+        }
+        if self.rng.happens(self.faults.truncate) {
+            let len = self.rng.below(flight.bytes.len() + 8);
+            flight.bytes.resize(len, 0);
+        }
+        if before != flight.bytes {
+            flight.genuine = None;
+            self.counts.damaged += 1;
+        }
+    }
+
+    /// A frame that nobody sent.
+    fn invent(&mut self, like: &[u8]) -> Vec<u8> {
+        let mut bytes = like.to_vec();
+        match self.rng.below(4) {
+            // Noise with addresses and, half the time, the right EtherType.
+            0 => {
+                let keep = 12 + 2 * self.rng.below(2);
+                for octet in bytes.iter_mut().skip(keep) {
+                    *octet = self.rng.number() as u8;
+                }
+            }
+            // Plaintext.
+            1 => {
+                if let Some(ethertype) = bytes.get_mut(12..14) {
+                    ethertype.copy_from_slice(&[0x88, 0x92]);
+                }
+            }
+            // The next packet number over an old frame.
+            2 => {
+                if let Some([.., low]) = bytes.get_mut(16..20) {
+                    *low = low.wrapping_add(1);
+                }
+            }
+            // Other flags, association number or short length.
+            _ => {
+                let at = 14 + self.rng.below(2);
+                if let Some(octet) = bytes.get_mut(at) {
+                    *octet ^= 1 + self.rng.below(255) as u8;
+                }
+            }
+        }
+        bytes
+    }
+
+    /// The next frame that arrives.
+    fn take(&mut self) -> Option<InFlight> {
+        let at = self.queue.iter().position(|flight| flight.behind == 0).unwrap_or(0);
+        for overtaken in self.queue.iter_mut().take(at) {
+            overtaken.behind = overtaken.behind.saturating_sub(1);
+        }
+        self.queue.remove(at)
+    }
+}
+
+/// Where the books do not balance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Violation {
+    /// a frame came out that was not sent
+    Forged(Vec<u8>),
+    /// a frame came out twice
+    Twice(u64),
+    /// a frame arrived that was not counted, or was counted more than once
+    Miscounted,
+    /// a frame arrived undamaged, first and in time, and did not come out
+    Disturbed(u64, Discard),
+    /// an association number and packet number were on the wire twice under one key
+    NonceReused(u64),
+    /// plaintext was on the wire, or left behind after a discard
+    Leaked(u64),
+}
+
+/// The two parties and the wire.
+pub struct World {
+    /// the sender
+    pub transmit: Transmit,
+    /// the receiver
+    pub receive: Receive,
+    wire: Wire,
+    rng: Rng,
+    sent: BTreeMap<u64, Vec<u8>>,
+    delivered: BTreeSet<u64>,
+    /// Which key encodes, as far as the caller told, with the packet numbers used under it.
+    key: u64,
+    used: BTreeSet<(u64, u64)>,
+    /// Frames delivered, in order.
+    pub order: Vec<u64>,
+    /// Frames discarded, by counter.
+    pub discards: BTreeMap<&'static str, u64>,
+}
+
+/// Octets of a frame's mark behind its EtherType: a sign that is easy to find, and its serial number.
+const MARK: &[u8; 8] = b"antedate";
+
+impl World {
+    /// A world in which all is decided by `seed`.
+    pub fn new(transmit: Transmit, receive: Receive, faults: Faults, seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let wire = Wire::new(faults, Rng::new(rng.number()));
+        Self {
+            transmit,
+            receive,
+            wire,
+            rng,
+            sent: BTreeMap::new(),
+            delivered: BTreeSet::new(),
+            key: 0,
+            used: BTreeSet::new(),
+            order: Vec::new(),
+            discards: BTreeMap::new(),
+        }
+    }
+
+    /// Tells that another key encodes from now on, by a number of the caller's choice.
+    pub fn key_is(&mut self, key: u64) {
+        self.key = key;
+    }
+
+    /// Other faults from now on.
+    pub fn set_faults(&mut self, faults: Faults) {
+        self.wire.faults = faults;
+    }
+
+    /// What happened on the wire.
+    pub const fn wire(&self) -> &WireCounts {
+        &self.wire.counts
+    }
+
+    /// Serial numbers of the frames that were sent.
+    pub fn sent(&self) -> u64 {
+        self.sent.len() as u64
+    }
+
+    /// Protects a new frame with `len` octets behind its EtherType, and puts it on the wire.
+    pub fn send(&mut self, len: usize) -> Result<Result<u64, ProtectError>, Violation> {
+        let serial = self.sent.len() as u64;
+        let mut frame = vec![0x02; 12];
+        frame.extend([0x88, 0x92]);
+        let mut body: Vec<u8> = MARK.iter().copied().chain(serial.to_be_bytes()).collect();
+        while body.len() < len {
+            body.push(self.rng.number() as u8);
+        }
+        frame.extend(&body);
+        let mut out = vec![0; frame.len() + 64];
+        let next = self.transmit.encoding();
+        let written = match self.transmit.protect(&frame, &mut out) {
+            Ok(written) => written,
+            Err(error) => return Ok(Err(error)),
+        };
+        let packet_number = next.map_or(0, |(_, number)| number);
+        if !self.used.insert((self.key, packet_number)) {
+            return Err(Violation::NonceReused(packet_number));
+        }
+        out.truncate(written);
+        let encrypted = out.get(14).is_some_and(|tci| tci & 0x08 != 0);
+        if encrypted && find(&out, MARK) {
+            return Err(Violation::Leaked(serial));
+        }
+        self.sent.insert(serial, frame);
+        self.wire.put(&out, serial);
+        Ok(Ok(serial))
+    }
+
+    /// Lets frames arrive until `left` are on the wire. `in_time` says that whatever arrives undamaged for the first
+    /// time is within the window, so that it must come out.
+    pub fn arrive(&mut self, left: usize, in_time: bool) -> Result<(), Violation> {
+        while self.wire.queue.len() > left {
+            let Some(flight) = self.wire.take() else { break };
+            self.receive_one(&flight, in_time)?;
+        }
+        Ok(())
+    }
+
+    fn receive_one(&mut self, flight: &InFlight, in_time: bool) -> Result<(), Violation> {
+        let counted = |receive: &Receive| {
+            let counters = receive.counters();
+            (counters.delivered(), counters.discarded())
+        };
+        let (delivered, discarded) = counted(&self.receive);
+        let mut out = vec![0; flight.bytes.len() + 16];
+        let result = self.receive.validate(&flight.bytes, &mut out);
+        let expected = (delivered + u64::from(result.is_ok()), discarded + u64::from(result.is_err()));
+        if counted(&self.receive) != expected {
+            return Err(Violation::Miscounted);
+        }
+        match result {
+            Ok(len) => {
+                out.truncate(len);
+                let serial =
+                    out.get(22..30).and_then(<[u8]>::first_chunk).map(|octets| u64::from_be_bytes(*octets));
+                match serial.and_then(|serial| self.sent.get(&serial).map(|frame| (serial, frame))) {
+                    Some((serial, frame)) if *frame == out => {
+                        if !self.delivered.insert(serial) {
+                            return Err(Violation::Twice(serial));
+                        }
+                        self.order.push(serial);
+                        Ok(())
+                    }
+                    _ => Err(Violation::Forged(out)),
+                }
+            }
+            Err(discard) => {
+                *self.discards.entry(discard.counter()).or_default() += 1;
+                let serial = flight.genuine;
+                if find(&out, MARK) {
+                    return Err(Violation::Leaked(serial.unwrap_or_default()));
+                }
+                match serial {
+                    Some(serial) if in_time && !flight.replayed && !self.delivered.contains(&serial) => {
+                        Err(Violation::Disturbed(serial, discard))
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> bool {
+    bytes.windows(what.len()).any(|window| window == what)
+}
