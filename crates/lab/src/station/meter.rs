@@ -5,6 +5,9 @@
 //! - **interval**: between two valid new frames.
 //! - **missed**: cycles in which no valid new frame came within the tolerance (half an update time) after it was
 //!   due, counted from the frame before. A lost frame misses one cycle, a frame 0.6 cycles late does too.
+//! - **missed while stalled**: those of the missed cycles in which a station itself was late by more than the
+//!   tolerance: the peer sent late, or this station's own sending was late at the same time. That is the machine's
+//!   doing (or that of whatever shares its cores), not the path's.
 //! - **lost**: never came. **late**: came, but beyond the tolerance.
 //! - **one way**: arrival minus the sender's stamp. Both read the same `CLOCK_MONOTONIC`; over real interfaces to
 //!   another machine this number means nothing.
@@ -39,9 +42,11 @@ pub enum Sample {
     },
     /// A frame that no station of this run sent.
     Refused(Refusal),
-    /// A frame was sent this long after it was due.
+    /// A frame was sent.
     Sent {
-        /// Nanoseconds.
+        /// When.
+        at_ns: u64,
+        /// How long after it was due.
         late_ns: u64,
     },
     /// Cycles that passed without sending, because this station itself was too late.
@@ -66,7 +71,11 @@ pub enum Refusal {
 pub struct Meter {
     cycle_ns: u64,
     tolerance_ns: u64,
-    last: Option<(u64, u32)>,
+    last: Option<Last>,
+    /// Gaps with missed cycles that the peer is not to blame for: from, to, cycles.
+    gaps: Vec<(u64, u64, u64)>,
+    /// Times in which this station's own sending was late: from, to.
+    stalls: Vec<(u64, u64)>,
     last_interval_ns: u64,
     finished: bool,
     tracker: SequenceTracker,
@@ -78,6 +87,14 @@ pub struct Meter {
     counts: Counts,
     outages: Vec<Outage>,
     unexpected: BTreeMap<u16, u64>,
+}
+
+/// The newest frame.
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    at_ns: u64,
+    sent_ns: u64,
+    sequence: u32,
 }
 
 /// Counters of a station; names are stable.
@@ -93,6 +110,8 @@ pub struct Counts {
     pub received: u64,
     /// Cycles in which no valid frame came in time.
     pub missed: u64,
+    /// Of the missed cycles those in which a station itself was stalled.
+    pub missed_stalled: u64,
     /// Frames that came too late.
     pub late: u64,
     /// Frames that never came.
@@ -178,6 +197,8 @@ pub struct Live {
 }
 
 const MOST_OUTAGES: usize = 1_000;
+/// Gaps and stalls remembered; on a machine with more of them nobody asks who is to blame.
+const MOST_GAPS: usize = 10_000;
 
 impl Meter {
     /// A meter for frames every `cycle_ns`.
@@ -187,6 +208,8 @@ impl Meter {
             cycle_ns: cycle_ns.max(1),
             tolerance_ns: cycle_ns / 2,
             last: None,
+            gaps: Vec::new(),
+            stalls: Vec::new(),
             last_interval_ns: 0,
             finished: false,
             tracker: SequenceTracker::default(),
@@ -212,9 +235,12 @@ impl Meter {
                 self.counts.unexpected += 1;
                 *self.unexpected.entry(ethertype).or_default() += 1;
             }
-            Sample::Sent { late_ns } => {
+            Sample::Sent { at_ns, late_ns } => {
                 self.counts.sent += 1;
                 self.send_lateness.record(late_ns);
+                if late_ns > self.tolerance_ns && self.stalls.len() < MOST_GAPS {
+                    self.stalls.push((at_ns - late_ns, at_ns));
+                }
             }
             Sample::Skipped(cycles) => self.counts.skipped_cycles += cycles,
             Sample::SendFailed => self.counts.send_errors += 1,
@@ -245,15 +271,33 @@ impl Meter {
             let away = at_ns.saturating_sub(echo.sent_ns);
             self.round_trip.record(away.saturating_sub(u64::from(echo.residence_ns)));
         }
-        if let Some((before_ns, before)) = self.last {
-            let interval = at_ns.saturating_sub(before_ns);
+        if let Some(last) = self.last {
+            let interval = at_ns.saturating_sub(last.at_ns);
             self.last_interval_ns = interval;
             self.intervals.record(interval);
-            self.counts.missed += interval.saturating_sub(self.tolerance_ns) / self.cycle_ns;
-            let due = u64::from(data.sequence.wrapping_sub(before)).saturating_mul(self.cycle_ns);
+            let missed = interval.saturating_sub(self.tolerance_ns) / self.cycle_ns;
+            self.counts.missed += missed;
+            let due = u64::from(data.sequence.wrapping_sub(last.sequence)).saturating_mul(self.cycle_ns);
             self.counts.late += u64::from(interval > due.saturating_add(self.tolerance_ns));
+            if missed > 0 {
+                let sent_late =
+                    data.sent_ns.saturating_sub(last.sent_ns) > due.saturating_add(self.tolerance_ns);
+                if sent_late {
+                    self.counts.missed_stalled += missed;
+                } else if self.gaps.len() < MOST_GAPS {
+                    self.gaps.push((last.at_ns, at_ns, missed));
+                }
+            }
         }
-        self.last = Some((at_ns, data.sequence));
+        self.last = Some(Last { at_ns, sent_ns: data.sent_ns, sequence: data.sequence });
+    }
+
+    /// The counters, with the gaps during which this station was stalled itself. A stall is known only when it is
+    /// over, often after the frame that came meanwhile, so this is found out when asked for.
+    fn counts(&self) -> Counts {
+        let stalled = |(from, to, _): &&(u64, u64, u64)| self.stalls.iter().any(|(a, b)| a < to && from < b);
+        let own: u64 = self.gaps.iter().filter(stalled).map(|(_, _, missed)| missed).sum();
+        Counts { missed_stalled: self.counts.missed_stalled + own, ..self.counts.clone() }
     }
 
     fn watchdog(&mut self, at_ns: u64, event: Event) {
@@ -275,9 +319,9 @@ impl Meter {
 
     /// Counts an outage that still lasts at the end of the measurement.
     pub fn end(&mut self, at_ns: u64) {
-        if let (Some((before_ns, _)), false) = (self.last, self.finished) {
+        if let (Some(last), false) = (self.last, self.finished) {
             self.counts.missed +=
-                at_ns.saturating_sub(before_ns).saturating_sub(self.tolerance_ns) / self.cycle_ns;
+                at_ns.saturating_sub(last.at_ns).saturating_sub(self.tolerance_ns) / self.cycle_ns;
         }
         self.finished = true;
     }
@@ -286,7 +330,7 @@ impl Meter {
     #[must_use]
     pub fn live(&self) -> Live {
         Live {
-            counts: self.counts.clone(),
+            counts: self.counts(),
             interval_us: self.last_interval_ns as f64 / 1_000.0,
             interval_p99_us: self.intervals.percentile_us(99.0),
             interval_max_us: self.intervals.max_us(),
@@ -300,7 +344,7 @@ impl Meter {
     pub fn measured(&self) -> Measured {
         let unexpected = self.unexpected.iter().map(|(ethertype, n)| (format!("0x{ethertype:04x}"), *n));
         Measured {
-            counts: self.counts.clone(),
+            counts: self.counts(),
             edges: Edges {
                 seen: self.edges.seen(),
                 announced: self.edges.announced(),
@@ -358,6 +402,29 @@ mod tests {
     fn duplicates_and_reordered_frames_are_told_apart_and_feed_no_interval() {
         let counts = after(&[(0, 0), (10, 1), (11, 1), (30, 3), (31, 2), (40, 4)]);
         assert_eq!((counts.duplicated, counts.reordered, counts.lost, counts.missed), (1, 1, 0, 1));
+    }
+
+    #[test]
+    fn a_missed_cycle_is_the_machines_doing_if_a_station_was_stalled() {
+        // The peer sent late.
+        let mut meter = Meter::new(CYCLE);
+        for (at_ns, sequence) in [(CYCLE, 0), (CYCLE * 4, 1)] {
+            let data = ProcessData { sequence, sent_ns: at_ns, ..ProcessData::default() };
+            meter.apply(Sample::Frame { at_ns, data });
+        }
+        let counts = meter.measured().counts;
+        assert_eq!((counts.missed, counts.missed_stalled), (2, 2));
+
+        // The peer sent on time, the frame came late, and so did this station's own sending.
+        let mut meter = Meter::new(CYCLE);
+        for (at_ns, sequence) in [(CYCLE, 0), (CYCLE * 4, 1)] {
+            let data =
+                ProcessData { sequence, sent_ns: CYCLE * u64::from(sequence), ..ProcessData::default() };
+            meter.apply(Sample::Frame { at_ns, data });
+        }
+        assert_eq!(meter.measured().counts.missed_stalled, 0, "nobody was stalled: the path's doing");
+        meter.apply(Sample::Sent { at_ns: CYCLE * 4, late_ns: CYCLE * 2 });
+        assert_eq!(meter.measured().counts.missed_stalled, 2);
     }
 
     #[test]

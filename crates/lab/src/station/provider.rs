@@ -53,7 +53,7 @@ pub(super) fn provide(
         });
         let octets = frame.write(&data, shared.consuming.load(Ordering::Relaxed));
         match socket.send(octets) {
-            Ok(()) => samples.push(Sample::Sent { late_ns: data.sent_ns - due }),
+            Ok(()) => samples.push(Sample::Sent { at_ns: data.sent_ns, late_ns: data.sent_ns - due }),
             Err(_) => samples.push(Sample::SendFailed),
         }
         shared.edges_made.store(data.edges, Ordering::Relaxed);

@@ -46,7 +46,8 @@ pub fn pace_until(deadline_ns: u64, spin_ns: u64) -> u64 {
         }
     }
     while now < deadline_ns {
-        std::hint::spin_loop();
+        // A gateway on the same core with the same priority must not wait for this loop.
+        super::sched::yield_now();
         now = monotonic_ns();
     }
     now
