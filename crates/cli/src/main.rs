@@ -1,3 +1,65 @@
-//! The `antedate` command.
+//! The `antedate` command: one file a verb.
+//!
+//! Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error. Errors go to standard error and say
+//! what is wrong, where, and what to do.
 
-fn main() {}
+mod failure;
+mod gateway;
+mod keygen;
+mod lab;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Secure communication for industrial devices that meets deadlines.
+///
+/// Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error.
+#[derive(Parser)]
+#[command(name = "antedate", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Protect a network segment: the daemon, its checks, its state.
+    #[command(subcommand)]
+    Gateway(gateway::Verb),
+    /// Make keys in the form that gateways and the usual tools read.
+    #[command(subcommand)]
+    Keygen(keygen::Verb),
+    /// The laboratory: virtual machines of a plant, and experiments on them.
+    #[command(subcommand)]
+    Lab(lab::Verb),
+}
+
+fn main() -> ExitCode {
+    // The lab starts its stations as processes of this program, under names that the help does not show.
+    if let Some(status) = antedate_lab::process::dispatch(std::env::args_os()) {
+        return status;
+    }
+    let done = match Arguments::parse().verb {
+        Verb::Gateway(verb) => verb.run(),
+        Verb::Keygen(verb) => verb.run(),
+        Verb::Lab(verb) => verb.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Arguments;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,53 @@
+//! Why a verb did not succeed, and the exit status that says so.
+
+use std::process::ExitCode;
+
+use antedate_gateway::fault::{Fault, Faults};
+
+/// The result of a verb.
+pub(crate) type Done = Result<(), Failure>;
+
+/// Why a verb did not succeed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something is wrong with what the user gave, or with the machine: status 2.
+    Faults(Faults),
+    /// It ran, and the outcome is bad: status 1.
+    Verdict(String),
+}
+
+impl Failure {
+    /// A usage error with its remedy.
+    pub(crate) fn usage(what: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::from(Fault { what: what.into(), remedy: remedy.into(), ..Fault::of_file("antedate".as_ref(), "", "") })
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn report(self) -> ExitCode {
+        match self {
+            Self::Faults(faults) => {
+                eprintln!("{faults}");
+                if faults.len() > 1 {
+                    eprintln!("{} faults", faults.len());
+                }
+                ExitCode::from(2)
+            }
+            Self::Verdict(what) => {
+                eprintln!("antedate: {what}");
+                ExitCode::from(1)
+            }
+        }
+    }
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Faults(fault.into())
+    }
+}
+
+impl From<Faults> for Failure {
+    fn from(faults: Faults) -> Self {
+        Self::Faults(faults)
+    }
+}

@@ -1,0 +1,58 @@
+//! `antedate gateway check FILE`.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use antedate_gateway::config::{Checked, Keyed, check, machine::ThisMachine};
+use clap::Args;
+
+use crate::failure::Done;
+use crate::output;
+
+#[derive(Args)]
+pub(super) struct Check {
+    /// The configuration.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+impl Check {
+    pub(super) fn run(self) -> Done {
+        let checked = check(&self.file, &ThisMachine)?;
+        for warning in &checked.warnings {
+            eprintln!("warning: {warning}");
+        }
+        output::print(&summary(&checked))
+    }
+}
+
+/// What would run.
+fn summary(checked: &Checked) -> String {
+    let mut text = format!("{}: ready to run\n", checked.config.file.display());
+    let mut line = |name: &str, value: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {name:<10} {value}");
+    };
+    line("field", format!("{}, payloads of {} octets", checked.field.name, checked.field.mtu));
+    line("uplink", format!("{}, payloads of {} octets", checked.uplink.name, checked.uplink_mtu()));
+    match &checked.protection {
+        Keyed::Macsec { keys, own, .. } => {
+            let name = keys.member(*own).map_or("", |member| member.name.as_str());
+            line("protected", format!("MACsec, {}", keys.suite.name()));
+            line("as", format!("{name} ({own})"));
+            for peer in keys.peers(*own) {
+                line("with", format!("{} ({})", peer.name, peer.sci));
+            }
+        }
+        Keyed::Plain => line("protected", "no".to_owned()),
+    }
+    let policy = &checked.config.policy;
+    let named: Vec<&str> = policy.allow.iter().map(|traffic| traffic.name()).collect();
+    line("passes", match (named.is_empty(), policy.rules.len()) {
+        (true, 0) => "nothing".to_owned(),
+        (true, rules) => format!("by {rules} rule(s)"),
+        (false, 0) => named.join(", "),
+        (false, rules) => format!("{}, after {rules} rule(s)", named.join(", ")),
+    });
+    text
+}

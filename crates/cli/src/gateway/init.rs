@@ -1,0 +1,35 @@
+//! `antedate gateway init FILE`.
+
+use std::path::PathBuf;
+
+use antedate_gateway::config::{Config, Protection};
+use antedate_gateway::fault::Fault;
+use antedate_gateway::state::StateFile;
+use clap::Args;
+
+use crate::failure::Done;
+use crate::output;
+
+#[derive(Args)]
+pub(super) struct Init {
+    /// The configuration, whose [state] names the directory.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+impl Init {
+    pub(super) fn run(self) -> Done {
+        let config = Config::load(&self.file)?;
+        if config.protection == Protection::Plain {
+            let fault = Fault::of_file(&self.file, "[plain] has no packet numbers to remember", "nothing to do");
+            return Err(fault.into());
+        }
+        let directory = &config.state.directory;
+        StateFile::create(directory).map_err(|error| error.into_fault(Fault::of_file(&self.file, "", "")))?;
+        output::print(&format!(
+            "{}: state made. It belongs to this gateway alone: never restore it from a backup, never delete it while\n\
+             its keys are in use.\n",
+            directory.display()
+        ))
+    }
+}

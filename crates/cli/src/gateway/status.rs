@@ -1,0 +1,172 @@
+//! `antedate gateway status`.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use antedate_gateway::control::{Request, ask};
+use antedate_gateway::fault::Fault;
+use antedate_gateway::status::{Forwarding, Macsec, Port, Preparation, Status as Document, Thread};
+use clap::Args;
+
+use super::Running;
+use crate::failure::Done;
+use crate::output;
+
+#[derive(Args)]
+pub(super) struct Status {
+    #[command(flatten)]
+    running: Running,
+    /// Write the state as JSON to FILE, or to standard output without one.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+}
+
+impl Status {
+    pub(super) fn run(self) -> Done {
+        let socket = &self.running.socket;
+        let reply = ask(socket, Request::Status {})?;
+        let Some(status) = reply.status else {
+            return Err(Fault::of_file(socket, reply.message, reply.remedy).into());
+        };
+        match self.json {
+            Some(file) => output::json(&file, &status),
+            None => output::print(&Page::of(&status)),
+        }
+    }
+}
+
+/// The page under construction.
+struct Page(String);
+
+impl Page {
+    fn of(status: &Document) -> String {
+        let mut page = Self(String::new());
+        page.line("gateway", &format!("antedate {}, process {}, up {}", status.antedate, status.pid, duration(status.uptime_seconds)));
+        page.line("config", &status.config);
+        if !status.forwarding {
+            page.line("forwarding", "DOES NOT ANSWER: what its threads alone know is missing here");
+        }
+        page.port("field", &status.field);
+        page.port("uplink", &status.uplink);
+        status.threads.iter().for_each(|thread| page.thread(thread));
+        page.direction("out", &status.out);
+        page.direction("in", &status.inward);
+        match &status.macsec {
+            Some(macsec) => page.macsec(macsec),
+            None => page.line("protected", "NO: frames cross the uplink as they are"),
+        }
+        page.0
+    }
+
+    fn line(&mut self, name: &str, value: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "{name:<11} {value}");
+    }
+
+    /// A number that is worth a line only when it is not zero.
+    fn count(&mut self, name: &str, count: u64) {
+        if count > 0 {
+            self.line("", &format!("{name} {count}"));
+        }
+    }
+
+    fn port(&mut self, name: &str, port: &Port) {
+        let link = if port.link { "up" } else { "DOWN" };
+        self.line(name, &format!("{} {link}, {}, payloads of {} octets", port.interface, port.address, port.mtu));
+        self.line("", &format!("received {}, sent {}", port.received_frames, port.sent_frames));
+        self.count("dropped by the kernel before they were read:", port.ring_drops);
+        self.count("could not be sent:", port.send_errors);
+        self.count("link went down:", port.link_downs);
+    }
+
+    fn thread(&mut self, thread: &Thread) {
+        let cpu = thread.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+        let priority = thread.priority.map_or_else(|| "ordinary priority".to_owned(), |priority| format!("SCHED_FIFO {priority}"));
+        let bound = thread.poll_cpu_percent.map(|percent| format!(" within {percent} %")).unwrap_or_default();
+        let name = format!("thread {}", thread.direction);
+        self.line(&name, &format!("{cpu}, {priority}, polling {}{bound}, used {:.1} %", thread.poll, thread.cpu_percent));
+    }
+
+    fn direction(&mut self, name: &str, direction: &Forwarding) {
+        self.line(name, &format!("passed {} frames, {} octets", direction.forwarded_frames, direction.forwarded_octets));
+        for (reason, count) in &direction.refused {
+            self.count(&format!("refused, {reason}:"), *count);
+        }
+        for (index, count) in direction.rules.iter().enumerate() {
+            self.count(&format!("decided by rule {}:", index + 1), *count);
+        }
+        for (index, count) in direction.rules.iter().enumerate() {
+            self.count(&format!("decided by rule {}:", index + 1), *count);
+        }
+        self.count("super-frames cut:", direction.segmented);
+        self.count("checksums completed:", direction.checksums_completed);
+    }
+
+    fn macsec(&mut self, macsec: &Macsec) {
+        self.line("protected", &format!("MACsec, {}, SCI {}, sending under AN {}", macsec.suite, macsec.sci, macsec.encoding_sa));
+        for sa in &macsec.transmit {
+            self.line("", &format!("send AN {}: next packet number {}, reserved below {}", sa.an, sa.next_pn, sa.reserved_until));
+        }
+        for sa in &macsec.receive {
+            self.line("", &format!("receive {} ({}) AN {}: from packet number {}", sa.sci, sa.member, sa.an, sa.lowest_pn));
+        }
+        self.preparation("sealing", &macsec.sealing);
+        self.preparation("opening", &macsec.opening);
+        for (name, count) in &macsec.counters {
+            self.count(name, *count);
+        }
+    }
+
+    fn preparation(&mut self, name: &str, work: &Preparation) {
+        self.line(name, &format!("{} of {} packet numbers are prepared", work.prepared, work.target));
+    }
+}
+
+/// `3 d 04:05:06`.
+fn duration(seconds: f64) -> String {
+    let seconds = seconds.max(0.0) as u64;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    let clock = format!("{hours:02}:{minutes:02}:{:02}", seconds % 60);
+    if days > 0 { format!("{days} d {clock}") } else { clock }
+}
+
+#[cfg(test)]
+mod tests {
+    use antedate_gateway::status::TransmitSa;
+
+    use super::*;
+
+    #[test]
+    fn the_page_names_what_is_not_as_it_should_be() {
+        let mut status = Document { uptime_seconds: 93_784.9, antedate: "0.1.0".into(), pid: 7, ..Document::default() };
+        status.field = Port { interface: "eth1".into(), mtu: 1500, ring_drops: 3, ..Port::default() };
+        status.inward.refused.extend([("policy:ipv4".into(), 5), ("too-long".into(), 0)]);
+        let page = Page::of(&status);
+        for expected in [
+            "gateway     antedate 0.1.0, process 7, up 1 d 02:03:04",
+            "field       eth1 DOWN",
+            "dropped by the kernel before they were read: 3",
+            "refused, policy:ipv4: 5",
+            "protected   NO",
+        ] {
+            assert!(page.contains(expected), "{expected} in\n{page}");
+        }
+        assert!(!page.contains("too-long"), "{page}");
+    }
+
+    #[test]
+    fn the_page_shows_macsec_by_the_standards_names() {
+        let mut macsec = Macsec { suite: "gcm-aes-128".into(), encoding_sa: 1, ..Macsec::default() };
+        macsec.transmit.push(TransmitSa { an: 1, next_pn: 17, reserved_until: 1_048_577 });
+        macsec.sealing = Preparation { target: 32, prepared: 31 };
+        macsec.counters.extend([("OutPktsEncrypted".into(), 4), ("InPktsLate".into(), 0)]);
+        let page = Page::of(&Document { macsec: Some(macsec), ..Document::default() });
+        for expected in [
+            "send AN 1: next packet number 17, reserved below 1048577",
+            "31 of 32 packet numbers are prepared",
+            "OutPktsEncrypted 4",
+        ] {
+            assert!(page.contains(expected), "{expected} in\n{page}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! `antedate keygen`.
+
+use std::path::PathBuf;
+
+use antedate_channel::macsec::CipherSuite;
+use antedate_gateway::keys::{KeyFile, MEMBERS_MAX, is_member_name};
+use antedate_gateway::names::parse_sci;
+use antedate_wire::{EthernetAddress, Sci};
+use clap::{Args, Subcommand};
+
+use crate::failure::{Done, Failure};
+use crate::output;
+
+/// What the keys are for.
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Static MACsec keys for two or more gateways: one file that all of them share.
+    ///
+    /// Makes two associations with new random keys; gateways send under the first and accept both. The forms are those of
+    /// `ip macsec`. Copy the file to each member over a safe way, with mode 0600.
+    #[command(after_help = "Example:\n  antedate keygen macsec --member press=02:00:5e:10:00:01 --member hall=02:00:5e:10:00:02 --out keys.toml")]
+    Macsec(Macsec),
+}
+
+impl Verb {
+    pub(crate) fn run(self) -> Done {
+        match self {
+            Self::Macsec(verb) => verb.run(),
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Macsec {
+    /// The cipher suite.
+    #[arg(long, value_name = "SUITE", default_value = "gcm-aes-128", value_parser = suite)]
+    #[arg(help = "The cipher suite: gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128 or gcm-aes-xpn-256")]
+    suite: CipherSuite,
+    /// A gateway: its name and its SCI, or the address of its uplink (the SCI's port is then 1). Two or more.
+    #[arg(long = "member", value_name = "NAME=SCI|MAC", required = true, value_parser = member)]
+    members: Vec<(String, Sci)>,
+    /// The file to make, readable by its owner only. An existing one is not overwritten. Without it, standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Macsec {
+    fn run(self) -> Done {
+        check(&self.members)?;
+        let keys = KeyFile::generate(self.suite, self.members, getrandom::fill).map_err(|error| {
+            Failure::usage(format!("the system gives no random numbers: {error}"), "no keys can be made on this system")
+        })?;
+        match self.out {
+            Some(file) => {
+                keys.write_new(&file)?;
+                output::print(&format!("{}: keys for {} members\n", file.display(), keys.members.len()))
+            }
+            None => output::print(&keys.to_text()),
+        }
+    }
+}
+
+/// What a key file would refuse, said before it is written.
+fn check(members: &[(String, Sci)]) -> Done {
+    if !(2..=MEMBERS_MAX).contains(&members.len()) {
+        let what = format!("{} member(s), but keys are shared by 2 to {MEMBERS_MAX}", members.len());
+        return Err(Failure::usage(what, "give --member NAME=MAC for each gateway"));
+    }
+    for (index, (name, sci)) in members.iter().enumerate() {
+        for (other, other_sci) in members.iter().take(index) {
+            if name == other {
+                return Err(Failure::usage(format!("--member {name} comes twice"), "give each gateway a name of its own"));
+            }
+            if sci == other_sci {
+                return Err(Failure::usage(
+                    format!("{name} and {other} have the same SCI {sci}"),
+                    "give each gateway an address of its own",
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn suite(text: &str) -> Result<CipherSuite, String> {
+    text.parse().map_err(|error: antedate_channel::macsec::UnknownCipherSuite| error.to_string())
+}
+
+fn member(text: &str) -> Result<(String, Sci), String> {
+    let (name, place) = text.split_once('=').ok_or("write NAME=SCI or NAME=MAC, e.g. press=02:00:5e:10:00:01")?;
+    if !is_member_name(name) {
+        return Err(format!("\"{name}\" is not a name: use 1 to 64 letters, digits and - _ ."));
+    }
+    let sci = parse_sci(place).or_else(|| Some(Sci::new(place.parse::<EthernetAddress>().ok()?, 1)));
+    let sci = sci.ok_or_else(|| format!("\"{place}\" is neither an SCI (16 hexadecimal digits) nor an address"))?;
+    Ok((name.to_owned(), sci))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_is_a_name_and_an_sci_or_address() {
+        let sci = Sci([2, 0, 0x5e, 0x10, 0, 1, 0, 1]);
+        for text in ["a=02:00:5e:10:00:01", "a=02005e1000010001", "a=02:00:5e:10:00:01/1"] {
+            assert_eq!(member(text), Ok(("a".to_owned(), sci)), "{text}");
+        }
+        for text in ["a", "=02005e1000010001", "a=", "a b=02005e1000010001", "a=02:00:5e:10:00"] {
+            assert!(member(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Where results go: standard output, or a file for programs.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use antedate_gateway::fault::Fault;
+
+use crate::failure::Done;
+
+/// Writes a result as JSON, to standard output for `-`.
+pub(crate) fn json(file: &Path, value: &impl serde::Serialize) -> Done {
+    let cannot = |what: String| Fault::of_file(file, what, "give --json a file that you can write to, or - for standard output");
+    let mut text = serde_json::to_string_pretty(value).map_err(|error| cannot(format!("cannot be written: {error}")))?;
+    text.push('\n');
+    if file == Path::new("-") {
+        print(&text)
+    } else {
+        Ok(fs::write(file, text).map_err(|error| cannot(format!("cannot be written: {error}")))?)
+    }
+}
+
+/// Prints to standard output. A reader that has seen enough is no error.
+pub(crate) fn print(text: &str) -> Done {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Fault::of_file(
+            "standard output".as_ref(),
+            format!("cannot be written: {error}"),
+            "give it somewhere to go",
+        )
+        .into()),
+        _ => Ok(()),
+    }
+}
