@@ -80,7 +80,7 @@ macro_rules! engine {
             }
 
             fn prepare_once(key: &Self::Key, nonce: &[u8; 12], once: &mut OneTime) {
-                once.mask = with!(key, key => key.mask(nonce));
+                with!(key, key => key.mask(nonce, &mut once.mask));
             }
 
             fn prepare_stream(key: &Self::Key, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
@@ -103,7 +103,7 @@ macro_rules! engine {
                 aad: &[u8],
                 buffers: Buffers<'_>,
             ) -> [u8; 16] {
-                with!(key, key => key.seal_prepared(once.mask, stream, aad, buffers))
+                with!(key, key => key.seal_prepared(&once.mask, stream, aad, buffers))
             }
 
             #[inline]
@@ -114,11 +114,11 @@ macro_rules! engine {
                 aad: &[u8],
                 buffers: Buffers<'_>,
             ) -> [u8; 16] {
-                with!(key, key => key.open_prepared(once.mask, stream, aad, buffers))
+                with!(key, key => key.open_prepared(&once.mask, stream, aad, buffers))
             }
 
             fn authenticate(key: &Self::Key, once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
-                with!(key, key => key.authenticate(once.mask, aad))
+                with!(key, key => key.authenticate(&once.mask, aad))
             }
 
             #[inline]

@@ -16,7 +16,7 @@ impl Tag {
 
 impl PartialEq for Tag {
     fn eq(&self, other: &Self) -> bool {
-        self.0.ct_eq(&other.0).into()
+        check(&self.0, &other.0).is_ok()
     }
 }
 
@@ -44,7 +44,9 @@ impl fmt::Display for Unauthentic {
 
 impl core::error::Error for Unauthentic {}
 
-/// Compares in constant time.
+/// Compares in constant time, and as one number: a comparison by bytes takes as long as the rest of a short packet.
+#[inline]
 pub(crate) fn check(expected: &[u8; 16], received: &[u8; 16]) -> Result<(), Unauthentic> {
-    if expected.ct_eq(received).into() { Ok(()) } else { Err(Unauthentic) }
+    let differs = u128::from_ne_bytes(*expected) ^ u128::from_ne_bytes(*received);
+    if ((differs >> 64) as u64 | differs as u64).ct_eq(&0).into() { Ok(()) } else { Err(Unauthentic) }
 }

@@ -27,10 +27,10 @@ impl Key {
     }
 
     /// E(J0), which masks the tag, as it lies in memory.
-    pub(crate) fn mask(&self, nonce: &[u8; 12]) -> u128 {
+    pub(crate) fn mask(&self, nonce: &[u8; 12], out: &mut u128) {
         let mut blocks = [counter_block(nonce, 1), [0; 16], [0; 16], [0; 16]];
         self.aes.encrypt(&mut blocks);
-        u128::from_ne_bytes(blocks[0])
+        *out = u128::from_ne_bytes(blocks[0]);
     }
 
     /// Payload cipherstream from the 64-byte unit `first` on.
@@ -42,19 +42,23 @@ impl Key {
     pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         let data = buffers.into_in_place();
         self.xor(nonce, 0, data);
-        self.tag(self.mask(nonce), &[aad], data)
+        let mut mask = 0;
+        self.mask(nonce, &mut mask);
+        self.tag(&mask, &[aad], data)
     }
 
     pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         let data = buffers.into_in_place();
-        let tag = self.tag(self.mask(nonce), &[aad], data);
+        let mut mask = 0;
+        self.mask(nonce, &mut mask);
+        let tag = self.tag(&mask, &[aad], data);
         self.xor(nonce, 0, data);
         tag
     }
 
     pub(crate) fn seal_prepared(
         &self,
-        mask: u128,
+        mask: &u128,
         stream: &mut [u8],
         aad: &[u8],
         buffers: Buffers<'_>,
@@ -67,7 +71,7 @@ impl Key {
 
     pub(crate) fn open_prepared(
         &self,
-        mask: u128,
+        mask: &u128,
         stream: &[u8],
         aad: &[u8],
         buffers: Buffers<'_>,
@@ -78,7 +82,7 @@ impl Key {
         tag
     }
 
-    pub(crate) fn authenticate(&self, mask: u128, aad: &[&[u8]]) -> [u8; 16] {
+    pub(crate) fn authenticate(&self, mask: &u128, aad: &[&[u8]]) -> [u8; 16] {
         self.tag(mask, aad, &[])
     }
 
@@ -97,7 +101,7 @@ impl Key {
         blocks.zeroize();
     }
 
-    fn tag(&self, mask: u128, aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
+    fn tag(&self, mask: &u128, aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
         let mut hash = Ghash::new(&self.h);
         let aad_len = pieces::padded(aad, |block| hash.block(block));
         pieces::padded(&[ciphertext], |block| hash.block(block));

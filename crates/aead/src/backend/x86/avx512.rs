@@ -1,6 +1,6 @@
 //! Kernels with VAES, VPCLMULQDQ and AVX-512: four blocks to a vector, tails by masks.
 
-use super::gcm::{Key, POWERS, Segment};
+use super::gcm::{Block, Key, POWERS, Segment};
 use core::arch::x86_64::*;
 
 /// An unreduced sum of products (see the portable `ghash`), spread over four lanes.
@@ -66,11 +66,11 @@ impl Sum {
     /// Joins the lanes and folds.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,pclmulqdq")]
-    fn value(&self) -> u128 {
+    fn value(&self) -> __m128i {
         let (a, b) = (join(self.at_0), join(self.at_64));
         let folded = _mm_clmulepi64_si128::<0x00>(a, _mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64));
         let turned = _mm_shuffle_epi32::<0b01_00_11_10>(a);
-        into(_mm_ternarylogic_epi64::<0x96>(b, turned, folded))
+        _mm_ternarylogic_epi64::<0x96>(b, turned, folded)
     }
 }
 
@@ -94,12 +94,6 @@ fn from(x: u128) -> __m128i {
     _mm_set_epi64x((x >> 64) as i64, x as i64)
 }
 
-#[inline]
-#[target_feature(enable = "sse4.1")]
-fn into(x: __m128i) -> u128 {
-    u128::from(_mm_extract_epi64::<1>(x) as u64) << 64 | u128::from(_mm_cvtsi128_si64(x) as u64)
-}
-
 /// Reverses the bytes of each block.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
@@ -115,6 +109,19 @@ fn mask(len: usize) -> __mmask64 {
     _bzhi_u64(u64::MAX, len as u32)
 }
 
+/// The segment's blocks; one that is a whole packet has a length block.
+#[inline]
+fn blocks<const WHOLE: bool>(segment: &Segment<'_>) -> usize {
+    if WHOLE { segment.aad.len().div_ceil(16) + segment.len.div_ceil(16) + 1 } else { segment.blocks() }
+}
+
+/// The length block (SP 800-38D section 7.1, step 5), byte-reversed as all blocks are.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn lengths(segment: &Segment<'_>) -> __m128i {
+    _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8)
+}
+
 /// Adds the associated data and returns what is to be joined to the next block: the hash so far, if no block was
 /// there to take it.
 ///
@@ -122,8 +129,11 @@ fn mask(len: usize) -> __mmask64 {
 /// As for [`Sum::add`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,bmi2")]
-unsafe fn associated(sum: &mut Sum, segment: &Segment<'_>) -> __m512i {
-    let mut joined = _mm512_zextsi128_si512(from(segment.hash));
+unsafe fn associated<const WHOLE: bool>(sum: &mut Sum, segment: &Segment<'_>) -> __m512i {
+    let mut joined = _mm512_setzero_si512();
+    if !WHOLE {
+        joined = _mm512_zextsi128_si512(from(u128::from_le_bytes(segment.hash.0)));
+    }
     let mut at = segment.aad.as_ptr();
     let mut left = segment.aad.len();
     while left > 0 {
@@ -141,24 +151,45 @@ unsafe fn associated(sum: &mut Sum, segment: &Segment<'_>) -> __m512i {
     joined
 }
 
+/// A whole packet whose cipherstream is prepared. (It gets by registers what [`prepared`] gets by memory.)
+///
+/// # Safety
+/// As for [`prepared`]; `aad` and `len` with the length block make at most [`POWERS`] blocks.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
+pub(super) unsafe fn packet<const R: usize, const SEAL: bool, const WIPE: bool>(
+    key: &Key<R>,
+    aad: &[u8],
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+    stream: *mut u8,
+    mask: &u128,
+) -> Block {
+    let hash = &Block([0; 16]);
+    let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
+    // SAFETY: the caller's.
+    unsafe { prepared::<R, SEAL, WIPE, true>(key, &whole, stream) }
+}
+
 /// A segment whose cipherstream is prepared: XOR, hash and, if asked for, wiping in one pass.
 ///
 /// # Safety
 /// The CPU has the instructions; the pointers are good for the segment's length, `stream` for whole vectors; the
 /// segment has at most [`POWERS`] blocks.
+#[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
-pub(super) unsafe fn prepared<const R: usize, const SEAL: bool, const WIPE: bool>(
+pub(super) unsafe fn prepared<const R: usize, const SEAL: bool, const WIPE: bool, const WHOLE: bool>(
     key: &Key<R>,
     segment: &Segment<'_>,
     stream: *mut u8,
-) -> u128 {
+) -> Block {
     // SAFETY: the segment fits the powers (caller), and `add` is called for its blocks only.
-    let mut sum = unsafe { Sum::new(key, segment.blocks()) };
-    if let Some(lengths) = segment.lengths.filter(|_| segment.blocks() > 1) {
-        sum.add_last(key, from(lengths));
+    let mut sum = unsafe { Sum::new(key, blocks::<WHOLE>(segment)) };
+    if WHOLE {
+        sum.add_last(key, lengths(segment));
     }
     // SAFETY: as above.
-    let mut joined = unsafe { associated(&mut sum, segment) };
+    let mut joined = unsafe { associated::<WHOLE>(&mut sum, segment) };
     let mut done = 0;
     while segment.len - done >= 64 {
         // SAFETY: 64 bytes from `done` on are within the segment.
@@ -192,22 +223,39 @@ pub(super) unsafe fn prepared<const R: usize, const SEAL: bool, const WIPE: bool
             }
             sum.add(_mm512_xor_si512(reversed(if SEAL { y } else { x }), joined), left.div_ceil(16));
         }
+        joined = _mm512_setzero_si512();
     }
     if WIPE {
         // SAFETY: the pointer is to the caller's buffer; nothing is read. What was stored above must stay stored.
         unsafe { core::arch::asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags)) };
     }
-    finish(key, segment, sum, joined)
+    finish::<R, WHOLE>(key, segment, sum, joined)
 }
 
-/// The last block's product, if it was not added yet, and the fold.
+/// The last block's product, if it was not added yet, the fold, and the mask.
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl,pclmulqdq,sse4.1")]
-fn finish<const R: usize>(key: &Key<R>, segment: &Segment<'_>, mut sum: Sum, joined: __m512i) -> u128 {
-    if let Some(lengths) = segment.lengths.filter(|_| segment.blocks() == 1) {
-        sum.add_last(key, _mm_xor_si128(from(lengths), _mm512_castsi512_si128(joined)));
+#[target_feature(enable = "avx512f,avx512vl,pclmulqdq,ssse3")]
+fn finish<const R: usize, const WHOLE: bool>(
+    key: &Key<R>,
+    segment: &Segment<'_>,
+    mut sum: Sum,
+    joined: __m512i,
+) -> Block {
+    if !WHOLE && segment.mask.is_some() {
+        sum.add_last(key, _mm_xor_si128(lengths(segment), _mm512_castsi512_si128(joined)));
     }
-    sum.value()
+    let hash = sum.value();
+    let result = match segment.mask {
+        None => hash,
+        Some(mask) => {
+            let order = _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f);
+            _mm_xor_si128(_mm_shuffle_epi8(hash, order), from(*mask))
+        }
+    };
+    let mut out = Block::default();
+    // SAFETY: a block has 16 bytes.
+    unsafe { _mm_storeu_si128(out.0.as_mut_ptr().cast(), result) };
+    out
 }
 
 /// `W` vectors of cipherstream from a vector of counter blocks on, whose last words are little-endian yet.
@@ -282,15 +330,12 @@ pub(super) unsafe fn unprepared<const R: usize, const SEAL: bool>(
     segment: &Segment<'_>,
     nonce: &[u8; 12],
     first: usize,
-) -> u128 {
+) -> Block {
     let mut counters = counters(nonce, first);
     // SAFETY: the segment fits the powers (caller), and `add` is called for its blocks only.
-    let mut sum = unsafe { Sum::new(key, segment.blocks()) };
-    if let Some(lengths) = segment.lengths.filter(|_| segment.blocks() > 1) {
-        sum.add_last(key, from(lengths));
-    }
+    let mut sum = unsafe { Sum::new(key, blocks::<false>(segment)) };
     // SAFETY: as above.
-    let mut joined = unsafe { associated(&mut sum, segment) };
+    let mut joined = unsafe { associated::<false>(&mut sum, segment) };
     let mut done = 0;
     while segment.len - done >= 256 {
         for pad in cipher::<R, 4>(key, &mut counters) {
@@ -319,14 +364,14 @@ pub(super) unsafe fn unprepared<const R: usize, const SEAL: bool>(
         joined = _mm512_setzero_si512();
         done += now;
     }
-    finish(key, segment, sum, joined)
+    finish::<R, false>(key, segment, sum, joined)
 }
 
 /// Wipes bytes by whole vectors.
 ///
 /// # Safety
 /// The CPU has the instructions.
-#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+#[target_feature(enable = "avx512f")]
 pub(super) unsafe fn wipe(bytes: &mut [u8]) {
     let zero = _mm512_setzero_si512();
     let (units, rest) = bytes.as_chunks_mut::<64>();
@@ -334,7 +379,6 @@ pub(super) unsafe fn wipe(bytes: &mut [u8]) {
         // SAFETY: a unit has 64 bytes.
         unsafe { _mm512_storeu_si512(unit.as_mut_ptr().cast(), zero) };
     }
-    // SAFETY: the mask covers the rest only.
-    unsafe { _mm512_mask_storeu_epi8(rest.as_mut_ptr().cast(), mask(rest.len()), zero) };
+    rest.fill(0);
     zeroize::optimization_barrier(bytes);
 }

@@ -10,7 +10,7 @@ use crate::{
     Backend,
     backend::portable::{
         aes::{Aes, RoundKeys},
-        gcm::{hash_key, lengths},
+        gcm::hash_key,
         ghash::Power,
     },
     buffers::Buffers,
@@ -50,21 +50,34 @@ impl<const R: usize> Drop for Key<R> {
 }
 
 /// One segment of a packet. The pointers are to `len` readable or writable bytes; `src` and `dst` may be the same.
+///
+/// A vector load from two fresh word stores can't be forwarded and costs a dozen cycles. So hashes, masks and tags go
+/// by reference, and no two words that the kernels join into a vector are neighbours here.
+#[repr(C)]
 pub(super) struct Segment<'a> {
     /// The hash so far.
-    pub(super) hash: u128,
+    pub(super) hash: &'a Block,
     pub(super) aad: &'a [u8],
     pub(super) src: *const u8,
+    /// Bytes of associated data in the whole packet.
+    pub(super) total_aad: usize,
     pub(super) dst: *mut u8,
     pub(super) len: usize,
-    /// The length block, in the last segment of a packet.
-    pub(super) lengths: Option<u128>,
+    /// In the last segment of a packet, which ends with the length block: E(J0).
+    pub(super) mask: Option<&'a u128>,
+    /// Bytes of payload in the whole packet.
+    pub(super) total: usize,
 }
+
+/// What a segment gives: the packet's tag if it is the last one, or else the hash so far.
+#[derive(Clone, Copy, Default)]
+#[repr(align(16))]
+pub(super) struct Block(pub(super) [u8; 16]);
 
 impl Segment<'_> {
     /// The blocks that are hashed, at most [`POWERS`].
     pub(super) fn blocks(&self) -> usize {
-        self.aad.len().div_ceil(16) + self.len.div_ceil(16) + usize::from(self.lengths.is_some())
+        self.aad.len().div_ceil(16) + self.len.div_ceil(16) + usize::from(self.mask.is_some())
     }
 }
 
@@ -118,9 +131,9 @@ impl<const R: usize> Key<R> {
     }
 
     /// E(J0), which masks the tag.
-    pub(crate) fn mask(&self, nonce: &[u8; 12]) -> u128 {
+    pub(crate) fn mask(&self, nonce: &[u8; 12], out: &mut u128) {
         // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
-        unsafe { ni::mask(self, nonce) }
+        unsafe { ni::mask(self, nonce, out) }
     }
 
     /// Payload cipherstream from the 64-byte unit `first` on; `out` is a whole number of units.
@@ -136,25 +149,29 @@ impl<const R: usize> Key<R> {
     }
 
     pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
-        self.packet::<true>(Stream::Cipher(nonce, 0), aad, buffers, || self.mask(nonce))
+        let mut mask = 0;
+        self.mask(nonce, &mut mask);
+        self.packet::<true>(Stream::Cipher(nonce, 0), aad, buffers, &mask)
     }
 
     pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
-        self.packet::<false>(Stream::Cipher(nonce, 0), aad, buffers, || self.mask(nonce))
+        let mut mask = 0;
+        self.mask(nonce, &mut mask);
+        self.packet::<false>(Stream::Cipher(nonce, 0), aad, buffers, &mask)
     }
 
     /// `stream` is wiped; it covers the payload and is a whole number of units.
     #[inline]
     pub(crate) fn seal_prepared(
         &self,
-        mask: u128,
+        mask: &u128,
         stream: &mut [u8],
         aad: &[u8],
         buffers: Buffers<'_>,
     ) -> [u8; 16] {
         let used = buffers.len().next_multiple_of(64);
         assert!(used <= stream.len());
-        let tag = self.packet::<true>(Stream::Wiped(stream.as_mut_ptr()), aad, buffers, || mask);
+        let tag = self.packet::<true>(Stream::Wiped(stream.as_mut_ptr()), aad, buffers, mask);
         self.wipe(&mut stream[used..]);
         tag
     }
@@ -163,18 +180,18 @@ impl<const R: usize> Key<R> {
     #[inline]
     pub(crate) fn open_prepared(
         &self,
-        mask: u128,
+        mask: &u128,
         stream: &[u8],
         aad: &[u8],
         buffers: Buffers<'_>,
     ) -> [u8; 16] {
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
-        self.packet::<false>(Stream::Kept(stream.as_ptr()), aad, buffers, || mask)
+        self.packet::<false>(Stream::Kept(stream.as_ptr()), aad, buffers, mask)
     }
 
     /// The tag of associated data alone.
-    pub(crate) fn authenticate(&self, mask: u128, aad: &[&[u8]]) -> [u8; 16] {
-        let mut hash = 0;
+    pub(crate) fn authenticate(&self, mask: &u128, aad: &[&[u8]]) -> [u8; 16] {
+        let mut hash = Block::default();
         let mut total = 0;
         let mut staged = [0; 1024];
         let mut held = 0;
@@ -184,14 +201,13 @@ impl<const R: usize> Key<R> {
             while held + rest.len() > staged.len() {
                 let (now, later) = rest.split_at(staged.len() - held);
                 staged[held..].copy_from_slice(now);
-                hash = self.hash(hash, &staged, None);
+                hash = self.hash(&hash, &staged, None, total);
                 (held, rest) = (0, later);
             }
             staged[held..][..rest.len()].copy_from_slice(rest);
             held += rest.len();
         }
-        let lengths = u128::from_be_bytes(lengths(total, 0));
-        (self.hash(hash, &staged[..held], Some(lengths)).swap_bytes() ^ mask).to_ne_bytes()
+        self.hash(&hash, &staged[..held], Some(mask), total).0
     }
 
     /// Wipes whole units.
@@ -211,9 +227,8 @@ impl<const R: usize> Key<R> {
         stream: Stream<'_>,
         aad: &[u8],
         buffers: Buffers<'_>,
-        mask: impl Fn() -> u128,
+        mask: &u128,
     ) -> [u8; 16] {
-        let lengths = ((aad.len() as u128 * 8) << 64) | (buffers.len() as u128 * 8);
         let (src, dst, len) = match buffers {
             Buffers::Apart(src, dst) => {
                 assert_eq!(src.len(), dst.len());
@@ -224,15 +239,40 @@ impl<const R: usize> Key<R> {
                 (start.cast_const(), start, buffer.len())
             }
         };
-        let segment = Segment { hash: 0, aad, src, dst, len, lengths: Some(lengths) };
-        let hash = if segment.blocks() <= POWERS {
-            // SAFETY: the pointers are those of the buffers, and the segment fits.
-            unsafe { self.segment::<SEAL>(&segment, stream) }
+        // Room for the length block and two padded ones.
+        if aad.len().saturating_add(len) <= (POWERS - 3) * 16 {
+            // SAFETY: the kind of key is the proof that the CPU has the instructions; the pointers are those of the
+            // buffers, and the packet fits.
+            unsafe {
+                match (self.kind, stream) {
+                    (Kind::Avx512, Stream::Kept(at)) => {
+                        return avx512::packet::<R, SEAL, false>(
+                            self,
+                            aad,
+                            src,
+                            dst,
+                            len,
+                            at.cast_mut(),
+                            mask,
+                        )
+                        .0;
+                    }
+                    (Kind::Avx512, Stream::Wiped(at)) => {
+                        return avx512::packet::<R, SEAL, true>(self, aad, src, dst, len, at, mask).0;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let hash = &Block([0; 16]);
+        let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
+        if whole.blocks() <= POWERS {
+            // SAFETY: the pointers are those of the buffers, and the packet fits.
+            unsafe { self.segment::<SEAL>(&whole, stream).0 }
         } else {
             // SAFETY: the pointers are those of the buffers.
-            unsafe { self.long::<SEAL>(segment, stream) }
-        };
-        (hash.swap_bytes() ^ mask()).to_ne_bytes()
+            unsafe { self.long::<SEAL>(whole, stream).0 }
+        }
     }
 
     /// A packet of several segments.
@@ -240,22 +280,23 @@ impl<const R: usize> Key<R> {
     /// # Safety
     /// The pointers of `whole` and `stream` are good for its length (in `stream` rounded up to whole units).
     #[cold]
-    unsafe fn long<const SEAL: bool>(&self, whole: Segment<'_>, stream: Stream<'_>) -> u128 {
-        let mut hash = whole.hash;
+    unsafe fn long<const SEAL: bool>(&self, whole: Segment<'_>, stream: Stream<'_>) -> Block {
+        let mut hash = Block::default();
         for aad in whole.aad.chunks(POWERS * 16) {
-            hash = self.hash(hash, aad, None);
+            hash = self.hash(&hash, aad, None, 0);
         }
         let mut done = 0;
         loop {
             let len = (whole.len - done).min(LONG);
             let last = done + len == whole.len;
             let part = Segment {
-                hash,
+                hash: &hash,
                 aad: &[],
                 src: whole.src.wrapping_add(done),
                 dst: whole.dst.wrapping_add(done),
                 len,
-                lengths: whole.lengths.filter(|_| last),
+                mask: whole.mask.filter(|_| last),
+                ..whole
             };
             // SAFETY: done + len is at most the whole length, done is a whole number of units, and the segment fits.
             hash = unsafe { self.segment::<SEAL>(&part, stream.skip(done)) };
@@ -267,10 +308,10 @@ impl<const R: usize> Key<R> {
     }
 
     /// Adds padded bytes to a hash; at most as many as a segment holds.
-    fn hash(&self, hash: u128, bytes: &[u8], lengths: Option<u128>) -> u128 {
+    fn hash(&self, hash: &Block, bytes: &[u8], mask: Option<&u128>, total_aad: usize) -> Block {
         let nothing = &mut [];
-        let part =
-            Segment { hash, aad: bytes, src: nothing.as_ptr(), dst: nothing.as_mut_ptr(), len: 0, lengths };
+        let (src, dst) = (nothing.as_ptr(), nothing.as_mut_ptr());
+        let part = Segment { hash, aad: bytes, src, total_aad, dst, len: 0, mask, total: 0 };
         assert!(part.blocks() <= POWERS);
         // SAFETY: no payload is read or written, and the segment fits.
         unsafe { self.segment::<true>(&part, Stream::Kept(nothing.as_ptr())) }
@@ -279,17 +320,18 @@ impl<const R: usize> Key<R> {
     /// # Safety
     /// The pointers are good for the segment's length (in `stream` rounded up to whole units), and the segment has at
     /// most [`POWERS`] blocks.
-    #[inline]
-    unsafe fn segment<const SEAL: bool>(&self, segment: &Segment<'_>, stream: Stream<'_>) -> u128 {
+    unsafe fn segment<const SEAL: bool>(&self, segment: &Segment<'_>, stream: Stream<'_>) -> Block {
         debug_assert!(segment.blocks() <= POWERS);
         // SAFETY: the kind of key is the proof that the CPU has the instructions; the rest is the caller's.
         unsafe {
             match (self.kind, stream) {
                 (Kind::Ni, _) => ni::segment::<R, SEAL>(self, segment, stream),
                 (Kind::Avx512, Stream::Kept(at)) => {
-                    avx512::prepared::<R, SEAL, false>(self, segment, at.cast_mut())
+                    avx512::prepared::<R, SEAL, false, false>(self, segment, at.cast_mut())
                 }
-                (Kind::Avx512, Stream::Wiped(at)) => avx512::prepared::<R, SEAL, true>(self, segment, at),
+                (Kind::Avx512, Stream::Wiped(at)) => {
+                    avx512::prepared::<R, SEAL, true, false>(self, segment, at)
+                }
                 (Kind::Avx512, Stream::Cipher(nonce, unit)) => {
                     avx512::unprepared::<R, SEAL>(self, segment, nonce, unit)
                 }

@@ -1,6 +1,6 @@
 //! Kernels with AES-NI and PCLMULQDQ: one block to a register, four registers at a time.
 
-use super::gcm::{Key, POWERS, Segment, Stream};
+use super::gcm::{Block, Key, POWERS, Segment, Stream};
 use crate::backend::portable::{gcm::counter_block, ghash::Power};
 use core::arch::x86_64::*;
 
@@ -87,9 +87,10 @@ fn cipher<const R: usize, const W: usize>(key: &Key<R>, nonce: &[u8; 12], counte
 /// # Safety
 /// The CPU has SSE4.1 and AES-NI.
 #[target_feature(enable = "sse4.1,aes")]
-pub(super) unsafe fn mask<const R: usize>(key: &Key<R>, nonce: &[u8; 12]) -> u128 {
+pub(super) unsafe fn mask<const R: usize>(key: &Key<R>, nonce: &[u8; 12], out: &mut u128) {
     let [mask] = cipher::<R, 1>(key, nonce, 1);
-    into(mask)
+    // SAFETY: the number has 16 bytes. (Its reader is a vector load, which two word stores would hold up.)
+    unsafe { _mm_storeu_si128(core::ptr::from_mut(out).cast(), mask) };
 }
 
 /// Payload cipherstream from unit `first` on.
@@ -141,9 +142,9 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
     key: &Key<R>,
     segment: &Segment<'_>,
     stream: Stream<'_>,
-) -> u128 {
+) -> Block {
     let mut sum = Sum::new();
-    let mut joined = segment.hash;
+    let mut joined = u128::from_le_bytes(segment.hash.0);
     let mut power = POWERS - segment.blocks();
     let mut add = |block: u128| {
         sum.add(from(block.swap_bytes() ^ joined), key.high.0[power], key.low.0[power]);
@@ -188,13 +189,14 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
         }
         done += unit;
     }
-    if let Some(lengths) = segment.lengths {
-        add(lengths.swap_bytes());
+    if segment.mask.is_some() {
+        add(((segment.total_aad as u128 * 8) << 64 | segment.total as u128 * 8).swap_bytes());
     }
     crate::engine::wipe(pad.as_flattened_mut());
     if let Stream::Wiped(at) = stream {
         // SAFETY: nothing is read; what was stored must stay stored.
         unsafe { core::arch::asm!("/* {} */", in(reg) at, options(nostack, preserves_flags)) };
     }
-    sum.value()
+    let hash = sum.value();
+    Block(segment.mask.map_or(hash, |mask| hash.swap_bytes() ^ mask).to_le_bytes())
 }
