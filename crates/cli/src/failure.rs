@@ -19,7 +19,11 @@ pub(crate) enum Failure {
 impl Failure {
     /// A usage error with its remedy.
     pub(crate) fn usage(what: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self::from(Fault { what: what.into(), remedy: remedy.into(), ..Fault::of_file("antedate".as_ref(), "", "") })
+        Self::from(Fault {
+            what: what.into(),
+            remedy: remedy.into(),
+            ..Fault::of_file("antedate".as_ref(), "", "")
+        })
     }
 
     /// Says it on standard error.

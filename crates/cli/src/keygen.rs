@@ -18,7 +18,9 @@ pub(crate) enum Verb {
     ///
     /// Makes two associations with new random keys; gateways send under the first and accept both. The forms are those of
     /// `ip macsec`. Copy the file to each member over a safe way, with mode 0600.
-    #[command(after_help = "Example:\n  antedate keygen macsec --member press=02:00:5e:10:00:01 --member hall=02:00:5e:10:00:02 --out keys.toml")]
+    #[command(
+        after_help = "Example:\n  antedate keygen macsec --member press=02:00:5e:10:00:01 --member hall=02:00:5e:10:00:02 --out keys.toml"
+    )]
     Macsec(Macsec),
 }
 
@@ -48,7 +50,10 @@ impl Macsec {
     fn run(self) -> Done {
         check(&self.members)?;
         let keys = KeyFile::generate(self.suite, self.members, getrandom::fill).map_err(|error| {
-            Failure::usage(format!("the system gives no random numbers: {error}"), "no keys can be made on this system")
+            Failure::usage(
+                format!("the system gives no random numbers: {error}"),
+                "no keys can be made on this system",
+            )
         })?;
         match self.out {
             Some(file) => {
@@ -69,7 +74,10 @@ fn check(members: &[(String, Sci)]) -> Done {
     for (index, (name, sci)) in members.iter().enumerate() {
         for (other, other_sci) in members.iter().take(index) {
             if name == other {
-                return Err(Failure::usage(format!("--member {name} comes twice"), "give each gateway a name of its own"));
+                return Err(Failure::usage(
+                    format!("--member {name} comes twice"),
+                    "give each gateway a name of its own",
+                ));
             }
             if sci == other_sci {
                 return Err(Failure::usage(
@@ -87,12 +95,14 @@ fn suite(text: &str) -> Result<CipherSuite, String> {
 }
 
 fn member(text: &str) -> Result<(String, Sci), String> {
-    let (name, place) = text.split_once('=').ok_or("write NAME=SCI or NAME=MAC, e.g. press=02:00:5e:10:00:01")?;
+    let (name, place) =
+        text.split_once('=').ok_or("write NAME=SCI or NAME=MAC, e.g. press=02:00:5e:10:00:01")?;
     if !is_member_name(name) {
         return Err(format!("\"{name}\" is not a name: use 1 to 64 letters, digits and - _ ."));
     }
     let sci = parse_sci(place).or_else(|| Some(Sci::new(place.parse::<EthernetAddress>().ok()?, 1)));
-    let sci = sci.ok_or_else(|| format!("\"{place}\" is neither an SCI (16 hexadecimal digits) nor an address"))?;
+    let sci =
+        sci.ok_or_else(|| format!("\"{place}\" is neither an SCI (16 hexadecimal digits) nor an address"))?;
     Ok((name.to_owned(), sci))
 }
 

@@ -10,8 +10,11 @@ use crate::failure::Done;
 
 /// Writes a result as JSON, to standard output for `-`.
 pub(crate) fn json(file: &Path, value: &impl serde::Serialize) -> Done {
-    let cannot = |what: String| Fault::of_file(file, what, "give --json a file that you can write to, or - for standard output");
-    let mut text = serde_json::to_string_pretty(value).map_err(|error| cannot(format!("cannot be written: {error}")))?;
+    let cannot = |what: String| {
+        Fault::of_file(file, what, "give --json a file that you can write to, or - for standard output")
+    };
+    let mut text =
+        serde_json::to_string_pretty(value).map_err(|error| cannot(format!("cannot be written: {error}")))?;
     text.push('\n');
     if file == Path::new("-") {
         print(&text)

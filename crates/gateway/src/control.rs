@@ -126,7 +126,8 @@ impl Drop for Server {
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             let _ = thread.join();
         }
-        let ours = fs::symlink_metadata(&self.path).is_ok_and(|about| (about.dev(), about.ino()) == self.inode);
+        let ours =
+            fs::symlink_metadata(&self.path).is_ok_and(|about| (about.dev(), about.ino()) == self.inode);
         if ours {
             let _ = fs::remove_file(&self.path);
         }
@@ -149,7 +150,9 @@ fn bind(path: &Path) -> Result<UnixListener, Fault> {
         // Left behind by a gateway that was killed; the rename below takes its place.
     }
     let make = || {
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
+        if let Some(parent) =
+            path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists())
+        {
             DirBuilder::new().mode(0o755).create(parent)?;
         }
         let mut name = path.as_os_str().to_owned();
@@ -354,7 +357,10 @@ mod tests {
         let reply = ask(&path, Request::SwitchSa { an: 1 }).unwrap();
         assert!(reply.ok && reply.message == "sends under AN 1");
         let reply = ask(&path, Request::SwitchSa { an: 3 }).unwrap();
-        assert_eq!((reply.ok, reply.message.as_str(), reply.remedy.as_str()), (false, "there is no AN 3", "choose 0 or 1"));
+        assert_eq!(
+            (reply.ok, reply.message.as_str(), reply.remedy.as_str()),
+            (false, "there is no AN 3", "choose 0 or 1")
+        );
     }
 
     #[test]
@@ -368,7 +374,9 @@ mod tests {
     #[test]
     fn what_is_no_request_is_refused() {
         let (_directory, path, _server) = started();
-        for request in ["\n", "{}\n", "{\"request\":\"stop\"}\n", "{\"request\":\"status\",\"x\":1}\n", "\u{0}\u{1}\n"] {
+        for request in
+            ["\n", "{}\n", "{\"request\":\"stop\"}\n", "{\"request\":\"status\",\"x\":1}\n", "\u{0}\u{1}\n"]
+        {
             let reply = tell(&path, request.as_bytes());
             assert!(reply.starts_with("{\"ok\":false,\"message\":\"not a request"), "{reply}");
         }
@@ -380,7 +388,8 @@ mod tests {
     #[test]
     fn too_many_clients_are_sent_away_and_the_others_served() {
         let (_directory, path, _server) = started();
-        let mut held: Vec<UnixStream> = (0..CLIENTS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        let mut held: Vec<UnixStream> =
+            (0..CLIENTS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
         let reply = tell(&path, b"");
         assert!(reply.contains("too many clients at a time"), "{reply}");
         let mut first = held.remove(0);

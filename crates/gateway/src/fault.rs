@@ -48,6 +48,7 @@ pub(crate) fn explain(error: &std::io::Error) -> String {
     }
 }
 
+/// In two lines, `file:line: key: what` and the remedy; with `{:#}` in one, for logs.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file.display())?;
@@ -58,10 +59,11 @@ impl fmt::Display for Fault {
             write!(f, ": {}", self.key)?;
         }
         write!(f, ": {}", self.what)?;
-        if !self.remedy.is_empty() {
-            write!(f, "\n    remedy: {}", self.remedy)?;
+        match (self.remedy.is_empty(), f.alternate()) {
+            (true, _) => Ok(()),
+            (false, false) => write!(f, "\n    remedy: {}", self.remedy),
+            (false, true) => write!(f, " (remedy: {})", self.remedy),
         }
-        Ok(())
     }
 }
 
@@ -166,6 +168,13 @@ mod tests {
         let at = |line| Fault { line: Some(line), ..Fault::of_file(Path::new("a.toml"), "wrong", "") };
         let faults = Faults::new(vec![at(9), at(2), at(9)]);
         assert_eq!(faults.to_string(), "a.toml:2: wrong\na.toml:9: wrong");
+    }
+
+    #[test]
+    fn a_log_has_a_fault_in_one_line() {
+        let fault = Fault::of_file(Path::new("a.toml"), "wrong", "do right");
+        assert_eq!(fault.to_string(), "a.toml: wrong\n    remedy: do right");
+        assert_eq!(format!("{fault:#}"), "a.toml: wrong (remedy: do right)");
     }
 
     #[test]

@@ -112,7 +112,9 @@ impl<D: Disk> Ledger<D> {
     #[must_use]
     pub fn after(&self, used: An) -> Option<An> {
         let spent = self.transmit.iter().any(|sa| sa.an == used && sa.is_exhausted());
-        let fits = |sa: &&Transmit| sa.an != used && if spent { !sa.is_exhausted() } else { !sa.is_near_end(sa.next) };
+        let fits = |sa: &&Transmit| {
+            sa.an != used && if spent { !sa.is_exhausted() } else { !sa.is_near_end(sa.next) }
+        };
         self.transmit.iter().find(fits).map(|sa| sa.an)
     }
 

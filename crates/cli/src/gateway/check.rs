@@ -10,14 +10,14 @@ use crate::failure::Done;
 use crate::output;
 
 #[derive(Args)]
-pub(super) struct Check {
+pub(crate) struct Check {
     /// The configuration.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
 impl Check {
-    pub(super) fn run(self) -> Done {
+    pub(crate) fn run(self) -> Done {
         let checked = check(&self.file, &ThisMachine)?;
         for warning in &checked.warnings {
             eprintln!("warning: {warning}");
@@ -48,11 +48,14 @@ fn summary(checked: &Checked) -> String {
     }
     let policy = &checked.config.policy;
     let named: Vec<&str> = policy.allow.iter().map(|traffic| traffic.name()).collect();
-    line("passes", match (named.is_empty(), policy.rules.len()) {
-        (true, 0) => "nothing".to_owned(),
-        (true, rules) => format!("by {rules} rule(s)"),
-        (false, 0) => named.join(", "),
-        (false, rules) => format!("{}, after {rules} rule(s)", named.join(", ")),
-    });
+    line(
+        "passes",
+        match (named.is_empty(), policy.rules.len()) {
+            (true, 0) => "nothing".to_owned(),
+            (true, rules) => format!("by {rules} rule(s)"),
+            (false, 0) => named.join(", "),
+            (false, rules) => format!("{}, after {rules} rule(s)", named.join(", ")),
+        },
+    );
     text
 }

@@ -11,17 +11,18 @@ use crate::failure::Done;
 use crate::output;
 
 #[derive(Args)]
-pub(super) struct Init {
+pub(crate) struct Init {
     /// The configuration, whose [state] names the directory.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
 
 impl Init {
-    pub(super) fn run(self) -> Done {
+    pub(crate) fn run(self) -> Done {
         let config = Config::load(&self.file)?;
         if config.protection == Protection::Plain {
-            let fault = Fault::of_file(&self.file, "[plain] has no packet numbers to remember", "nothing to do");
+            let fault =
+                Fault::of_file(&self.file, "[plain] has no packet numbers to remember", "nothing to do");
             return Err(fault.into());
         }
         let directory = &config.state.directory;

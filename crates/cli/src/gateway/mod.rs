@@ -52,7 +52,7 @@ impl Verb {
 
 /// Which running gateway is meant.
 #[derive(Args)]
-struct Running {
+pub(crate) struct Running {
     /// The control socket of the gateway.
     #[arg(long, value_name = "PATH", default_value = "/run/antedate/gateway.sock")]
     socket: PathBuf,

@@ -16,7 +16,7 @@ use tracing_subscriber::EnvFilter;
 use crate::failure::{Done, Failure};
 
 #[derive(Args)]
-pub(super) struct Run {
+pub(crate) struct Run {
     /// The configuration.
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -27,7 +27,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    pub(super) fn run(self) -> Done {
+    pub(crate) fn run(self) -> Done {
         log(self.log)?;
         let stop = Arc::new(AtomicBool::new(false));
         watch_signals(Arc::clone(&stop))?;
@@ -39,7 +39,10 @@ impl Run {
 fn log(filter: Option<String>) -> Done {
     let filter = filter.or_else(|| std::env::var("RUST_LOG").ok()).unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(&filter).map_err(|error| {
-        Failure::usage(format!("--log {filter}: {error}"), "give error, warn, info, debug, trace, or target=level")
+        Failure::usage(
+            format!("--log {filter}: {error}"),
+            "give error, warn, info, debug, trace, or target=level",
+        )
     })?;
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)

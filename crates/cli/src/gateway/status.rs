@@ -13,7 +13,7 @@ use crate::failure::Done;
 use crate::output;
 
 #[derive(Args)]
-pub(super) struct Status {
+pub(crate) struct Status {
     #[command(flatten)]
     running: Running,
     /// Write the state as JSON to FILE, or to standard output without one.
@@ -22,7 +22,7 @@ pub(super) struct Status {
 }
 
 impl Status {
-    pub(super) fn run(self) -> Done {
+    pub(crate) fn run(self) -> Done {
         let socket = &self.running.socket;
         let reply = ask(socket, Request::Status {})?;
         let Some(status) = reply.status else {
@@ -41,7 +41,15 @@ struct Page(String);
 impl Page {
     fn of(status: &Document) -> String {
         let mut page = Self(String::new());
-        page.line("gateway", &format!("antedate {}, process {}, up {}", status.antedate, status.pid, duration(status.uptime_seconds)));
+        page.line(
+            "gateway",
+            &format!(
+                "antedate {}, process {}, up {}",
+                status.antedate,
+                status.pid,
+                duration(status.uptime_seconds)
+            ),
+        );
         page.line("config", &status.config);
         if !status.forwarding {
             page.line("forwarding", "DOES NOT ANSWER: what its threads alone know is missing here");
@@ -72,7 +80,10 @@ impl Page {
 
     fn port(&mut self, name: &str, port: &Port) {
         let link = if port.link { "up" } else { "DOWN" };
-        self.line(name, &format!("{} {link}, {}, payloads of {} octets", port.interface, port.address, port.mtu));
+        self.line(
+            name,
+            &format!("{} {link}, {}, payloads of {} octets", port.interface, port.address, port.mtu),
+        );
         self.line("", &format!("received {}, sent {}", port.received_frames, port.sent_frames));
         self.count("dropped by the kernel before they were read:", port.ring_drops);
         self.count("could not be sent:", port.send_errors);
@@ -81,14 +92,22 @@ impl Page {
 
     fn thread(&mut self, thread: &Thread) {
         let cpu = thread.cpu.map_or_else(|| "any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
-        let priority = thread.priority.map_or_else(|| "ordinary priority".to_owned(), |priority| format!("SCHED_FIFO {priority}"));
+        let priority = thread
+            .priority
+            .map_or_else(|| "ordinary priority".to_owned(), |priority| format!("SCHED_FIFO {priority}"));
         let bound = thread.poll_cpu_percent.map(|percent| format!(" within {percent} %")).unwrap_or_default();
         let name = format!("thread {}", thread.direction);
-        self.line(&name, &format!("{cpu}, {priority}, polling {}{bound}, used {:.1} %", thread.poll, thread.cpu_percent));
+        self.line(
+            &name,
+            &format!("{cpu}, {priority}, polling {}{bound}, used {:.1} %", thread.poll, thread.cpu_percent),
+        );
     }
 
     fn direction(&mut self, name: &str, direction: &Forwarding) {
-        self.line(name, &format!("passed {} frames, {} octets", direction.forwarded_frames, direction.forwarded_octets));
+        self.line(
+            name,
+            &format!("passed {} frames, {} octets", direction.forwarded_frames, direction.forwarded_octets),
+        );
         for (reason, count) in &direction.refused {
             self.count(&format!("refused, {reason}:"), *count);
         }
@@ -103,12 +122,27 @@ impl Page {
     }
 
     fn macsec(&mut self, macsec: &Macsec) {
-        self.line("protected", &format!("MACsec, {}, SCI {}, sending under AN {}", macsec.suite, macsec.sci, macsec.encoding_sa));
+        self.line(
+            "protected",
+            &format!("MACsec, {}, SCI {}, sending under AN {}", macsec.suite, macsec.sci, macsec.encoding_sa),
+        );
         for sa in &macsec.transmit {
-            self.line("", &format!("send AN {}: next packet number {}, reserved below {}", sa.an, sa.next_pn, sa.reserved_until));
+            self.line(
+                "",
+                &format!(
+                    "send AN {}: next packet number {}, reserved below {}",
+                    sa.an, sa.next_pn, sa.reserved_until
+                ),
+            );
         }
         for sa in &macsec.receive {
-            self.line("", &format!("receive {} ({}) AN {}: from packet number {}", sa.sci, sa.member, sa.an, sa.lowest_pn));
+            self.line(
+                "",
+                &format!(
+                    "receive {} ({}) AN {}: from packet number {}",
+                    sa.sci, sa.member, sa.an, sa.lowest_pn
+                ),
+            );
         }
         self.preparation("sealing", &macsec.sealing);
         self.preparation("opening", &macsec.opening);
@@ -138,7 +172,8 @@ mod tests {
 
     #[test]
     fn the_page_names_what_is_not_as_it_should_be() {
-        let mut status = Document { uptime_seconds: 93_784.9, antedate: "0.1.0".into(), pid: 7, ..Document::default() };
+        let mut status =
+            Document { uptime_seconds: 93_784.9, antedate: "0.1.0".into(), pid: 7, ..Document::default() };
         status.field = Port { interface: "eth1".into(), mtu: 1500, ring_drops: 3, ..Port::default() };
         status.inward.refused.extend([("policy:ipv4".into(), 5), ("too-long".into(), 0)]);
         let page = Page::of(&status);

@@ -9,7 +9,7 @@ use crate::failure::Done;
 use crate::output;
 
 #[derive(Args)]
-pub(super) struct SwitchSa {
+pub(crate) struct SwitchSa {
     /// The association number to send under, 0 to 3.
     #[arg(value_name = "AN", value_parser = clap::value_parser!(u8).range(0..=3))]
     an: u8,
@@ -18,7 +18,7 @@ pub(super) struct SwitchSa {
 }
 
 impl SwitchSa {
-    pub(super) fn run(self) -> Done {
+    pub(crate) fn run(self) -> Done {
         let socket = &self.running.socket;
         let reply = ask(socket, Request::SwitchSa { an: self.an })?;
         if reply.ok {

@@ -81,7 +81,10 @@ fn every_key_is_read() {
     let Protection::Macsec(macsec) = &config.protection else { panic!("{:?}", config.protection) };
     assert_eq!(macsec.cipher, Some(CipherSuite::GcmAes256));
     assert_eq!(macsec.identity, Identity::Explicit(Sci([2, 0, 0, 0, 0, 1, 0, 7])));
-    assert_eq!((macsec.sci_mode, macsec.confidentiality, macsec.replay_window), (SciMode::PointToPoint, false, 64));
+    assert_eq!(
+        (macsec.sci_mode, macsec.confidentiality, macsec.replay_window),
+        (SciMode::PointToPoint, false, 64)
+    );
     assert_eq!(config.policy.allow, [Traffic::ProfinetRt, Traffic::Lldp]);
     let [deny, allow] = config.policy.rules.as_slice() else { panic!("{:?}", config.policy.rules) };
     assert_eq!(
@@ -207,14 +210,26 @@ fn plain_is_legal_and_warned_of() {
 #[test]
 fn contradictions_within_macsec_are_refused() {
     for (lines, expected) in [
-        ("sci = \"02005e1000010001\"\nport = 2\n", "g.toml:8: macsec.port: the SCI has its port number already"),
+        (
+            "sci = \"02005e1000010001\"\nport = 2\n",
+            "g.toml:8: macsec.port: the SCI has its port number already",
+        ),
         ("sci = \"0200\"\n", "g.toml:7: macsec.sci: \"0200\" is not an SCI"),
         ("include_sci = true\nend_station = true\n", "g.toml:8: macsec.end_station: contradicts include_sci"),
         ("cak_file = \"x\"\n", "g.toml:7: macsec.cak_file: key agreement is not part of this version"),
-        ("fragmentation = true\n", "g.toml:7: macsec.fragmentation: fragmentation is not part of this version"),
-        ("validate = \"strikt\"\n", "g.toml:7: macsec.validate: \"strikt\" is not a way to validate\n    remedy: did you mean \"strict\"?"),
+        (
+            "fragmentation = true\n",
+            "g.toml:7: macsec.fragmentation: fragmentation is not part of this version",
+        ),
+        (
+            "validate = \"strikt\"\n",
+            "g.toml:7: macsec.validate: \"strikt\" is not a way to validate\n    remedy: did you mean \"strict\"?",
+        ),
         ("port = 0\n", "g.toml:7: macsec.port: 0 is out of range"),
-        ("confidentiality = \"yes\"\n", "g.toml:7: macsec.confidentiality: must be true or false, not a string"),
+        (
+            "confidentiality = \"yes\"\n",
+            "g.toml:7: macsec.confidentiality: must be true or false, not a string",
+        ),
     ] {
         let found = faults_with(lines);
         assert!(found.starts_with(expected), "{found}");
@@ -225,13 +240,19 @@ fn contradictions_within_macsec_are_refused() {
 #[test]
 fn contradictions_within_run_are_refused() {
     for (lines, expected) in [
-        ("poll = \"block\"\npoll_cpu_percent = 5\n", "g.toml:9: run.poll_cpu_percent: bounds adaptive polling only"),
+        (
+            "poll = \"block\"\npoll_cpu_percent = 5\n",
+            "g.toml:9: run.poll_cpu_percent: bounds adaptive polling only",
+        ),
         ("threads = 2\ncpus = [0]\n", "g.toml:9: run.cpus: names 1 CPUs for 2 forwarding thread(s)"),
         ("cpus = [0, 1]\n", "g.toml:8: run.cpus: names 2 CPUs for 1 forwarding thread(s)"),
         ("cpus = 0\n", "g.toml:8: run.cpus: must be an array, not an integer"),
         ("priority = 1\npoll_cpu_percent = 91\n", "g.toml:8: run.priority: a real-time thread"),
         ("poll_cpu_percent = 0\n", "g.toml:8: run.poll_cpu_percent: 0 is out of range"),
-        ("prepare = 1000\n", "g.toml:8: run.prepare: 1000 is out of range\n    remedy: give a whole number from 0 to 64"),
+        (
+            "prepare = 1000\n",
+            "g.toml:8: run.prepare: 1000 is out of range\n    remedy: give a whole number from 0 to 64",
+        ),
     ] {
         let found = faults_with(&format!("[run]\n{lines}"));
         assert!(found.starts_with(expected), "{found}");
@@ -243,15 +264,33 @@ fn contradictions_within_run_are_refused() {
 fn faults_of_a_rule_have_their_line() {
     for (lines, expected) in [
         ("direction = \"in\"\n", "g.toml:7: policy.rule[0].action: is missing"),
-        ("action = \"alow\"\n", "g.toml:8: policy.rule[0].action: \"alow\" is not an action\n    remedy: did you mean \"allow\"?"),
+        (
+            "action = \"alow\"\n",
+            "g.toml:8: policy.rule[0].action: \"alow\" is not an action\n    remedy: did you mean \"allow\"?",
+        ),
         ("action = \"allow\"\nvlan = 4095\n", "g.toml:9: policy.rule[0].vlan: 4095 is out of range"),
         ("action = \"allow\"\nvlan = \"none\"\n", "g.toml:9: policy.rule[0].vlan: \"none\" is not a VLAN"),
-        ("action = \"allow\"\nframe_id = [2, 1]\n", "g.toml:9: policy.rule[0].frame_id: begins behind its end"),
-        ("action = \"allow\"\nframe_id = [1]\n", "g.toml:9: policy.rule[0].frame_id: must be the first and the last"),
-        ("action = \"allow\"\nframe_id = 1\nethertype = 0x0800\n", "g.toml:10: policy.rule[0].ethertype: only Profinet has"),
+        (
+            "action = \"allow\"\nframe_id = [2, 1]\n",
+            "g.toml:9: policy.rule[0].frame_id: begins behind its end",
+        ),
+        (
+            "action = \"allow\"\nframe_id = [1]\n",
+            "g.toml:9: policy.rule[0].frame_id: must be the first and the last",
+        ),
+        (
+            "action = \"allow\"\nframe_id = 1\nethertype = 0x0800\n",
+            "g.toml:10: policy.rule[0].ethertype: only Profinet has",
+        ),
         ("action = \"allow\"\nethertype = 46\n", "g.toml:9: policy.rule[0].ethertype: 46 is out of range"),
-        ("action = \"allow\"\nsource = \"01:0e:cf:00:00:01/24\"\n", "g.toml:9: policy.rule[0].source: \"01:0e:cf:00:00:01/24\" is not an address"),
-        ("action = \"allow\"\nsorce = \"x\"\n", "g.toml:9: policy.rule[0].sorce: unknown key\n    remedy: did you mean \"source\"?"),
+        (
+            "action = \"allow\"\nsource = \"01:0e:cf:00:00:01/24\"\n",
+            "g.toml:9: policy.rule[0].source: \"01:0e:cf:00:00:01/24\" is not an address",
+        ),
+        (
+            "action = \"allow\"\nsorce = \"x\"\n",
+            "g.toml:9: policy.rule[0].sorce: unknown key\n    remedy: did you mean \"source\"?",
+        ),
     ] {
         let found = faults_with(&format!("[[policy.rule]]\n{lines}"));
         assert!(found.starts_with(expected), "{found}");
@@ -266,7 +305,9 @@ fn a_kind_of_traffic_that_is_named_twice_is_refused() {
 
 #[test]
 fn a_section_that_is_no_section_is_refused() {
-    let text = SMALLEST.replace("[uplink]\ninterface = \"eth0\"\n", "").replace("[field]", "uplink = \"eth0\"\n[field]");
+    let text = SMALLEST
+        .replace("[uplink]\ninterface = \"eth0\"\n", "")
+        .replace("[field]", "uplink = \"eth0\"\n[field]");
     let found = parse(&text).unwrap_err();
     assert!(found.starts_with("g.toml:1: uplink: must be a section, not a string"), "{found}");
 }
@@ -275,13 +316,19 @@ fn a_section_that_is_no_section_is_refused() {
 fn faults_of_syntax_do_not_hide_the_others() {
     let found = faults_with("[run]\nthreads = \nprioritty = 3\n");
     assert!(found.contains("g.toml:8: not TOML: "), "{found}");
-    assert!(found.contains("g.toml:9: run.prioritty: unknown key\n    remedy: did you mean \"priority\"?"), "{found}");
+    assert!(
+        found.contains("g.toml:9: run.prioritty: unknown key\n    remedy: did you mean \"priority\"?"),
+        "{found}"
+    );
 }
 
 #[test]
 fn a_configuration_that_cannot_be_read_says_so() {
     let found = Config::load(Path::new("/nowhere/g.toml")).unwrap_err().to_string();
-    assert!(found.starts_with("/nowhere/g.toml: cannot read the configuration: no such file or directory"), "{found}");
+    assert!(
+        found.starts_with("/nowhere/g.toml: cannot read the configuration: no such file or directory"),
+        "{found}"
+    );
 }
 
 /// A machine with eth0 and eth1, two CPUs and every right.
@@ -298,7 +345,12 @@ impl Machine for Bench {
             "lo" => return Err(io::ErrorKind::Unsupported.into()),
             _ => return Err(io::ErrorKind::NotFound.into()),
         };
-        Ok(Interface { name: name.to_owned(), index: 2 + i32::from(last), address: [2, 0, 0, 0, 0, last], mtu: 1500 })
+        Ok(Interface {
+            name: name.to_owned(),
+            index: 2 + i32::from(last),
+            address: [2, 0, 0, 0, 0, last],
+            mtu: 1500,
+        })
     }
 
     fn interfaces(&self) -> Vec<String> {
@@ -446,7 +498,12 @@ fn frames_without_sci_want_a_single_peer() {
     assert!(site.check().is_ok());
     site.keys(&format!("{KEYS}[[member]]\nname = \"third\"\nsci = \"0200000000000003\"\n"));
     let found = site.check().unwrap_err();
-    assert!(found.starts_with("g.toml:7: macsec.include_sci: without an SCI in the frame there can be one peer only"), "{found}");
+    assert!(
+        found.starts_with(
+            "g.toml:7: macsec.include_sci: without an SCI in the frame there can be one peer only"
+        ),
+        "{found}"
+    );
 }
 
 #[test]

@@ -73,8 +73,13 @@ fn a_key_is_never_shown() {
 
 #[test]
 fn generated_keys_come_back_as_they_were_written() {
-    for suite in [CipherSuite::GcmAes128, CipherSuite::GcmAes256, CipherSuite::GcmAesXpn128, CipherSuite::GcmAesXpn256] {
-        let members = vec![("a".to_owned(), Sci([2, 0, 0, 0, 0, 1, 0, 1])), ("b".to_owned(), Sci([2, 0, 0, 0, 0, 2, 0, 1]))];
+    for suite in
+        [CipherSuite::GcmAes128, CipherSuite::GcmAes256, CipherSuite::GcmAesXpn128, CipherSuite::GcmAesXpn256]
+    {
+        let members = vec![
+            ("a".to_owned(), Sci([2, 0, 0, 0, 0, 1, 0, 1])),
+            ("b".to_owned(), Sci([2, 0, 0, 0, 0, 2, 0, 1])),
+        ];
         let Ok(made) = KeyFile::generate(suite, members, counting());
         let read = parse(&made.to_text()).unwrap();
         assert_eq!(read.suite, suite);
@@ -93,16 +98,40 @@ fn generated_keys_come_back_as_they_were_written() {
 #[test]
 fn wrong_keys_are_refused_without_being_shown() {
     for (old, new, expected) in [
-        (KEY, &KEY[2..], "keys:5: sa[0].key: a key for gcm-aes-xpn-128 has 32 hexadecimal digits (16 octets), not 30"),
-        (KEY, "000102030405060708090a0b0c0d0e0g", "keys:5: sa[0].key: has other characters than hexadecimal digits"),
-        ("key = \"000102030405060708090a0b0c0d0e0f\"", "key = 0x000102030405", "keys:5: sa[0].key: must be a string, not an integer"),
-        ("salt = \"e0e1e2e3e4e5e6e7e8e9eaeb\"\n", "", "keys:2: sa[0].salt: is missing, and the XPN suites need it"),
-        ("e7e8e9eaeb", "e7e8e9ea", "keys:6: sa[0].salt: the salt has 24 hexadecimal digits (12 octets), not 22"),
+        (
+            KEY,
+            &KEY[2..],
+            "keys:5: sa[0].key: a key for gcm-aes-xpn-128 has 32 hexadecimal digits (16 octets), not 30",
+        ),
+        (
+            KEY,
+            "000102030405060708090a0b0c0d0e0g",
+            "keys:5: sa[0].key: has other characters than hexadecimal digits",
+        ),
+        (
+            "key = \"000102030405060708090a0b0c0d0e0f\"",
+            "key = 0x000102030405",
+            "keys:5: sa[0].key: must be a string, not an integer",
+        ),
+        (
+            "salt = \"e0e1e2e3e4e5e6e7e8e9eaeb\"\n",
+            "",
+            "keys:2: sa[0].salt: is missing, and the XPN suites need it",
+        ),
+        (
+            "e7e8e9eaeb",
+            "e7e8e9ea",
+            "keys:6: sa[0].salt: the salt has 24 hexadecimal digits (12 octets), not 22",
+        ),
         ("an = 1", "an = 0", "keys:7: sa[1]: AN 0 is used twice"),
         ("an = 1", "an = 4", "keys:8: sa[1].an: 4 is out of range"),
         ("101112131415161718191a1b1c1d1e1f", KEY, "keys:7: sa[1]: has the key of another [[sa]]"),
         ("key = \"10", "kye = \"10", "keys:7: sa[1].key: is missing"),
-        ("gcm-aes-xpn-128", "gcm-aes-xpm-128", "keys:1: suite: \"gcm-aes-xpm-128\" is not a cipher suite\n    remedy: did you mean \"gcm-aes-xpn-128\"?"),
+        (
+            "gcm-aes-xpn-128",
+            "gcm-aes-xpm-128",
+            "keys:1: suite: \"gcm-aes-xpm-128\" is not a cipher suite\n    remedy: did you mean \"gcm-aes-xpn-128\"?",
+        ),
         ("suite = \"gcm-aes-xpn-128\"", "", "keys: suite: is missing"),
     ] {
         let found = faults_when(old, new);
@@ -113,7 +142,11 @@ fn wrong_keys_are_refused_without_being_shown() {
 #[test]
 fn members_that_would_share_nonces_are_refused() {
     for (old, new, expected) in [
-        ("0200000000020001", "0200000000010001", "keys:16: member[1]: \"a\" has the SCI 0200000000010001 too"),
+        (
+            "0200000000020001",
+            "0200000000010001",
+            "keys:16: member[1]: \"a\" has the SCI 0200000000010001 too",
+        ),
         ("ssci = 1", "ssci = 2", "keys:16: member[1]: \"a\" has the same SSCI"),
         ("name = \"b\"", "name = \"a\"", "keys:16: member[1]: the name \"a\" is used twice"),
         ("ssci = 1", "ssci = 0", "keys:19: member[1].ssci: 0 is out of range"),
@@ -125,7 +158,9 @@ fn members_that_would_share_nonces_are_refused() {
         assert!(found.starts_with(expected), "{found}");
     }
     let alone = XPN.split("[[member]]\nname = \"b\"").next().unwrap();
-    assert!(parse(alone).unwrap_err().starts_with("keys:12: member[0]: is the only member, so there is no peer"));
+    assert!(
+        parse(alone).unwrap_err().starts_with("keys:12: member[0]: is the only member, so there is no peer")
+    );
 }
 
 #[test]
@@ -202,7 +237,11 @@ fn a_key_file_of_another_user_is_refused() {
              remedy: chown 0 keys, or run the gateway as its owner"
         );
     } else {
-        assert!(loaded.unwrap_err().contains(&format!("belongs to user {owner}, the gateway runs as user {other}")));
+        assert!(
+            loaded
+                .unwrap_err()
+                .contains(&format!("belongs to user {owner}, the gateway runs as user {other}"))
+        );
     }
 }
 
@@ -214,7 +253,9 @@ fn what_is_no_key_file_is_refused() {
     fs::write(stored.path(), vec![b'#'; LONGEST + 1]).unwrap();
     assert!(stored.load(stored.owner()).unwrap_err().starts_with("keys: longer than 64 KiB"));
     fs::remove_file(stored.path()).unwrap();
-    assert!(stored.load(0).unwrap_err().starts_with("keys: cannot read the key file: no such file or directory"));
+    assert!(
+        stored.load(0).unwrap_err().starts_with("keys: cannot read the key file: no such file or directory")
+    );
     fs::create_dir(stored.path()).unwrap();
     assert!(stored.load(0).unwrap_err().starts_with("keys: is not a regular file"));
 }

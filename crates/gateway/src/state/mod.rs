@@ -164,7 +164,8 @@ impl StateError {
     /// The same as a fault of the place `at`, whose file and line name the directory.
     #[must_use]
     pub fn into_fault(self, at: Fault) -> Fault {
-        Fault { what: self.to_string(), remedy: self.remedy(), ..at }
+        let what = if at.file == self.path { self.kind.to_string() } else { self.to_string() };
+        Fault { what, remedy: self.remedy(), ..at }
     }
 }
 

@@ -5,9 +5,9 @@ use std::rc::Rc;
 use proptest::prelude::*;
 
 use super::*;
-use antedate_channel::macsec::CipherSuite;
 use crate::keys::{KeyFile, Member, SecretKey};
 use crate::ledger::Ledger;
+use antedate_channel::macsec::CipherSuite;
 
 const OWN: Sci = Sci([2, 0, 0, 0, 0, 1, 0, 1]);
 const PEER: Sci = Sci([2, 0, 0, 0, 0, 2, 0, 1]);
@@ -17,12 +17,18 @@ fn an(number: u8) -> An {
 }
 
 fn association(number: u8, key: u8, salt: Option<u8>) -> Association {
-    Association { an: an(number), key_id: [key; 16], key: SecretKey::new(&[key; 16]), salt: salt.map(|salt| [salt; 12]) }
+    Association {
+        an: an(number),
+        key_id: [key; 16],
+        key: SecretKey::new(&[key; 16]),
+        salt: salt.map(|salt| [salt; 12]),
+    }
 }
 
 fn keys(suite: CipherSuite) -> KeyFile {
     let salt = suite.is_xpn().then_some(9);
-    let member = |name: &str, sci, ssci| Member { name: name.into(), sci, ssci: suite.is_xpn().then_some(ssci) };
+    let member =
+        |name: &str, sci, ssci| Member { name: name.into(), sci, ssci: suite.is_xpn().then_some(ssci) };
     KeyFile {
         suite,
         associations: vec![association(0, 1, salt), association(1, 2, salt)],
@@ -220,7 +226,12 @@ impl World {
         };
         for sa in ledger.transmit() {
             let index = sa.an.index();
-            assert!(sa.next >= self.spent[index], "{} was spent, and {} comes next", self.spent[index] - 1, sa.next);
+            assert!(
+                sa.next >= self.spent[index],
+                "{} was spent, and {} comes next",
+                self.spent[index] - 1,
+                sa.next
+            );
             self.next[index] = sa.next;
             self.limit[index] = sa.limit;
         }
@@ -319,7 +330,8 @@ fn the_medium_of_these_tests_does_lose_what_was_not_synchronized() {
 fn a_failed_write_moves_no_limit_and_loses_nothing() {
     for step in 0..4 {
         let medium = made();
-        let mut ledger = Ledger::open(open(&medium).unwrap(), &keys(CipherSuite::GcmAes128), OWN, RESERVE).unwrap();
+        let mut ledger =
+            Ledger::open(open(&medium).unwrap(), &keys(CipherSuite::GcmAes128), OWN, RESERVE).unwrap();
         medium.cut_at(step, Keep::Nothing);
         assert!(ledger.refill(an(0), 30).is_err(), "{step}");
         assert_eq!(ledger.transmit()[0].limit, 33, "{step}");
@@ -355,7 +367,10 @@ fn a_known_key_with_another_salt_is_refused() {
     let mut state = open(&made()).unwrap();
     state.reserve(&[(KeyId::of(&association(0, 7, Some(1))), 100)]).unwrap();
     let error = state.next(&KeyId::of(&association(0, 7, Some(2)))).unwrap_err();
-    assert_eq!(error.to_string(), "state: the key of AN 0 was used with another salt before, so nonces could meet");
+    assert_eq!(
+        error.to_string(),
+        "state: the key of AN 0 was used with another salt before, so nonces could meet"
+    );
     assert!(error.remedy().starts_with("make new keys"));
 }
 
@@ -383,7 +398,9 @@ fn an_exhausted_association_gives_way_to_the_next() {
 fn two_associations_near_their_ends_do_not_take_turns() {
     let keys = keys(CipherSuite::GcmAes128);
     let mut state = open(&made()).unwrap();
-    state.reserve(&keys.associations.iter().map(|sa| (KeyId::of(sa), END - 100)).collect::<Vec<_>>()).unwrap();
+    state
+        .reserve(&keys.associations.iter().map(|sa| (KeyId::of(sa), END - 100)).collect::<Vec<_>>())
+        .unwrap();
     let mut ledger = Ledger::open(state, &keys, OWN, RESERVE).unwrap();
     assert_eq!((ledger.encoding(), ledger.after(an(0))), (Some(an(0)), None));
     for next in [END - 80, END - 60, END - 40, END - 20, END] {
@@ -447,7 +464,10 @@ fn a_state_file_that_is_missing_or_damaged_is_no_new_beginning() {
     assert!(kind(StateFile::open(&path)).starts_with("the state file is damaged"));
     assert_eq!(kind(StateFile::create(&path)), "there is a state file already");
     fs::write(&file, "antedate packet numbers 9\n").unwrap();
-    assert!(kind(StateFile::open(&path)).starts_with("the state file has a format that this version does not know"));
+    assert!(
+        kind(StateFile::open(&path))
+            .starts_with("the state file has a format that this version does not know")
+    );
     fs::remove_file(&file).unwrap();
     assert!(kind(StateFile::open(&path)).starts_with("there is no state file, so nobody knows"));
     assert!(inspect(&path).is_err());

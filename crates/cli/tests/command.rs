@@ -1,0 +1,255 @@
+//! The command as a user calls it: what it prints, where, and its exit status.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory in which the command is called.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("a file");
+    }
+
+    fn antedate(&self, arguments: &[&str]) -> Called {
+        let output = Command::new(env!("CARGO_BIN_EXE_antedate"))
+            .args(arguments)
+            .env_remove("RUST_LOG")
+            .current_dir(self.0.path())
+            .output()
+            .expect("the command");
+        Called(output)
+    }
+}
+
+struct Called(Output);
+
+impl Called {
+    fn status(&self) -> i32 {
+        self.0.status.code().unwrap_or(-1)
+    }
+
+    fn out(&self) -> String {
+        String::from_utf8_lossy(&self.0.stdout).into_owned()
+    }
+
+    fn err(&self) -> String {
+        String::from_utf8_lossy(&self.0.stderr).into_owned()
+    }
+}
+
+const MEMBERS: [&str; 4] = ["--member", "press=02:00:5e:10:00:01", "--member", "hall=02:00:5e:10:00:02"];
+
+#[test]
+fn a_misspelt_verb_is_a_usage_error() {
+    let called = Desk::new().antedate(&["gatewya"]);
+    assert_eq!(called.status(), 2);
+    assert!(called.err().contains("gateway"), "{}", called.err());
+    assert!(called.out().is_empty());
+}
+
+#[test]
+fn help_is_no_error_and_names_every_verb() {
+    let called = Desk::new().antedate(&["--help"]);
+    assert_eq!(called.status(), 0);
+    for verb in ["gateway", "keygen", "lab"] {
+        assert!(called.out().contains(verb), "{}", called.out());
+    }
+    assert!(!called.out().contains("lab-"), "the lab's own processes are not for users");
+}
+
+#[test]
+fn keys_are_written_once_and_for_their_owner_alone() {
+    let desk = Desk::new();
+    let arguments: Vec<&str> = ["keygen", "macsec", "--out", "keys"].into_iter().chain(MEMBERS).collect();
+    let called = desk.antedate(&arguments);
+    assert_eq!(
+        (called.status(), called.out().as_str()),
+        (0, "keys: keys for 2 members\n"),
+        "{}",
+        called.err()
+    );
+    assert_eq!(fs::metadata(desk.path("keys")).expect("keys").permissions().mode() & 0o7777, 0o600);
+    let before = fs::read(desk.path("keys")).expect("keys");
+
+    let called = desk.antedate(&arguments);
+    assert_eq!(called.status(), 2);
+    assert!(called.err().contains("keys: exists already, and keys are not overwritten"), "{}", called.err());
+    assert_eq!(fs::read(desk.path("keys")).expect("keys"), before);
+}
+
+#[test]
+fn two_calls_give_different_keys() {
+    let desk = Desk::new();
+    let arguments: Vec<&str> =
+        ["keygen", "macsec", "--suite", "gcm-aes-xpn-256"].into_iter().chain(MEMBERS).collect();
+    let (first, second) = (desk.antedate(&arguments).out(), desk.antedate(&arguments).out());
+    assert!(first.contains("suite = \"gcm-aes-xpn-256\"") && first.contains("ssci = 2"), "{first}");
+    assert_ne!(first, second);
+}
+
+#[test]
+fn members_that_no_key_file_could_have_are_refused() {
+    let desk = Desk::new();
+    for (arguments, expected) in [
+        (vec![], "--member <NAME=SCI|MAC>"),
+        (vec!["--member", "a=02:00:5e:10:00:01"], "1 member(s), but keys are shared by 2 to 16"),
+        (vec!["--member", "a=1", "--member", "b=2"], "neither an SCI (16 hexadecimal digits) nor an address"),
+        (
+            vec!["--member", "a=02:00:5e:10:00:01", "--member", "a=02:00:5e:10:00:02"],
+            "--member a comes twice",
+        ),
+        (
+            vec!["--member", "a=02:00:5e:10:00:01", "--member", "b=02005e1000010001"],
+            "b and a have the same SCI 02005e1000010001",
+        ),
+    ] {
+        let arguments: Vec<&str> = ["keygen", "macsec"].into_iter().chain(arguments).collect();
+        let called = desk.antedate(&arguments);
+        assert_eq!(called.status(), 2);
+        assert!(called.err().contains(expected), "{}", called.err());
+        assert!(called.out().is_empty());
+    }
+}
+
+#[test]
+fn check_says_every_fault_on_standard_error_and_ends_with_2() {
+    let desk = Desk::new();
+    desk.write("g.toml", "[field]\ninterface = \"nowhere0\"\n[uplink]\ninterface = \"nowhere1\"\n[macsec]\nkey_file = \"keys\"\nchipher = \"x\"\n");
+    for verb in ["check", "run"] {
+        let called = desk.antedate(&["gateway", verb, "g.toml"]);
+        assert_eq!(called.status(), 2);
+        for expected in [
+            "g.toml:2: field.interface: there is no interface \"nowhere0\" here",
+            "g.toml:4: uplink.interface: there is no interface \"nowhere1\" here",
+            "g.toml:7: macsec.chipher: unknown key\n    remedy: did you mean \"cipher\"?",
+            "keys: cannot read the key file: no such file or directory",
+            "faults\n",
+        ] {
+            assert!(called.err().contains(expected), "{expected} in\n{}", called.err());
+        }
+        assert!(called.out().is_empty());
+    }
+}
+
+#[test]
+fn a_key_file_that_others_can_read_is_refused() {
+    let desk = Desk::new();
+    let arguments: Vec<&str> = ["keygen", "macsec", "--out", "keys"].into_iter().chain(MEMBERS).collect();
+    desk.antedate(&arguments);
+    fs::set_permissions(desk.path("keys"), fs::Permissions::from_mode(0o640)).expect("chmod");
+    desk.write(
+        "g.toml",
+        "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[macsec]\nkey_file = \"keys\"\n",
+    );
+    let called = desk.antedate(&["gateway", "check", "g.toml"]);
+    assert_eq!(called.status(), 2);
+    assert!(called.err().contains(
+        "others than its owner have rights on this key file (mode 0640)\n    remedy: chmod 600 keys"
+    ));
+}
+
+#[test]
+fn the_state_is_made_once() {
+    let desk = Desk::new();
+    desk.write("g.toml", "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[macsec]\nkey_file = \"keys\"\n[state]\ndirectory = \"state\"\n");
+    let called = desk.antedate(&["gateway", "init", "g.toml"]);
+    assert_eq!(called.status(), 0, "{}", called.err());
+    assert!(desk.path("state/packet-numbers").exists());
+    let called = desk.antedate(&["gateway", "init", "g.toml"]);
+    assert_eq!(called.status(), 2);
+    assert!(called.err().contains("there is a state file already"), "{}", called.err());
+
+    desk.write("plain.toml", "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[plain]\n");
+    let called = desk.antedate(&["gateway", "init", "plain.toml"]);
+    assert_eq!(called.status(), 2);
+    assert!(called.err().contains("[plain] has no packet numbers to remember"), "{}", called.err());
+}
+
+#[test]
+fn asking_where_no_gateway_runs_says_so() {
+    let desk = Desk::new();
+    for arguments in
+        [&["gateway", "status", "--socket", "s"] as &[&str], &["gateway", "switch-sa", "1", "--socket", "s"]]
+    {
+        let called = desk.antedate(arguments);
+        assert_eq!(called.status(), 2);
+        assert!(called.err().starts_with("s: no gateway answers here\n    remedy: "), "{}", called.err());
+    }
+}
+
+/// A whole life of a gateway, on virtual interfaces in a network namespace of its own, without root.
+const LIFE: &str = r#"
+set -e
+fail() { echo "FAILED: $1" >&2; cat log >&2; exit 1; }
+ip link add f type veth peer name f0
+ip link add u type veth peer name u0
+ip link set u address 02:00:5e:10:00:01
+for i in f f0 u u0; do ip link set $i up mtu 1600; done
+ip link set f mtu 1500
+"$A" gateway check g.toml > /dev/null 2> log && fail "a missing state passes the check"
+"$A" gateway init g.toml > /dev/null
+"$A" gateway check g.toml > checked 2> log || fail "check"
+"$A" gateway run g.toml 2> log & P=$!
+trap 'kill -9 $P 2> /dev/null || :' EXIT
+for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done
+grep -q 'sending under AN 0' status || fail "status"
+"$A" gateway run g.toml > /dev/null 2> second && fail "a second gateway starts"
+grep -q 'another process holds this state directory' second || fail "second: $(cat second)"
+"$A" gateway switch-sa 1 --socket c.sock > switched || fail "switch-sa"
+"$A" gateway switch-sa 2 --socket c.sock 2> /dev/null && fail "an association without a key"
+"$A" gateway status --socket c.sock --json status.json || fail "status --json"
+grep -q '"encoding_sa": 1' status.json || fail "the association was not switched"
+kill -HUP $P; kill $P; wait $P || fail "SIGTERM ends with $?"
+test ! -e c.sock || fail "the socket stays"
+grep -q 'SIGHUP changes nothing' log || fail "SIGHUP is not answered"
+"$A" gateway run g.toml 2> log & P=$!
+for i in $(seq 200); do test -S c.sock && break; sleep 0.02; done
+kill -9 $P; wait $P || :
+"$A" gateway run g.toml 2> log & P=$!
+for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done
+kill $P; wait $P || fail "ends with $? after a crash"
+cat state/packet-numbers
+"#;
+
+#[test]
+fn a_gateway_starts_answers_switches_crashes_and_stops() {
+    let desk = Desk::new();
+    let keys: Vec<&str> = ["keygen", "macsec", "--out", "keys"].into_iter().chain(MEMBERS).collect();
+    assert_eq!(desk.antedate(&keys).status(), 0);
+    desk.write(
+        "g.toml",
+        "[field]\ninterface = \"f\"\n[uplink]\ninterface = \"u\"\n[macsec]\nkey_file = \"keys\"\n\
+         [policy]\nallow = [\"lldp\"]\n[state]\ndirectory = \"state\"\n[control]\nsocket = \"c.sock\"\n",
+    );
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "--mount", "sh", "-c", LIFE])
+        .env("A", Path::new(env!("CARGO_BIN_EXE_antedate")))
+        .env_remove("RUST_LOG")
+        .current_dir(desk.0.path())
+        .output()
+        .expect("unshare(1) of util-linux");
+    let called = Called(output);
+    assert_eq!(called.status(), 0, "{}{}", called.out(), called.err());
+    // The crash cost a reservation, and no more.
+    let next: Vec<u64> = called
+        .out()
+        .lines()
+        .filter(|line| line.starts_with("transmit"))
+        .filter_map(|line| line.rsplit(' ').next()?.parse().ok())
+        .collect();
+    assert_eq!(next.len(), 2, "{}", called.out());
+    for next in next {
+        assert!((1 << 20..(1 << 20) + 1000).contains(&next), "{}", called.out());
+    }
+}
