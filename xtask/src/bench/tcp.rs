@@ -16,7 +16,7 @@ pub(crate) fn run(plan: Plan, places: &Places, goals: &mut Vec<Goal>) -> Result<
             let _path = Path::build(contender, places.of(contender, false), Waiting::Fastest)?;
             net::address("plc", "eth0", "10.7.0.1/24", None)?;
             net::address("dev", "eth0", "10.7.0.2/24", None)?;
-            let done = transfer("10.7.0.2", &[], &["-t", &plan.tcp_seconds.to_string()])?;
+            let done = transfer("10.7.0.2", &["-t", &plan.tcp_seconds.to_string()])?;
             rates.push(done["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0) / 1e9);
         }
     }

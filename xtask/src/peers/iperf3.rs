@@ -9,7 +9,6 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// A multiple of iperf3's block, so that it writes the file as long as it was.
 const FILE_OCTETS: usize = 64 << 20;
 
 /// Needs packages only.
@@ -38,22 +37,19 @@ pub(crate) fn run() -> StepResult {
             let kind = if tagged { "in a VLAN" } else { "untagged" };
             let received = dir.join("received");
             let _ = std::fs::remove_file(&received);
-            let file = transfer(
-                address,
-                &["-F", &received.display().to_string()],
-                &["-F", &sent.display().to_string()],
-            )?;
+            carry(&sent, &received, address)?;
             same(&sent, &received)?;
-            let back = transfer(address, &[], &["-R", "-t", "2"])?;
-            let udp = transfer(address, &[], &["-u", "-b", "100M", "-l", "1400", "-t", "2"])?;
+            let there = transfer(address, &["-t", "2"])?;
+            let back = transfer(address, &["-R", "-t", "2"])?;
+            let udp = transfer(address, &["-u", "-b", "100M", "-l", "1400", "-t", "2"])?;
             let lost = udp["end"]["sum"]["lost_percent"].as_f64().unwrap_or(100.0);
             if lost > 1.0 {
                 return Err(format!("{address} {kind}: {lost} % of the datagrams lost"));
             }
             let rate = |v: &Value, key: &str| v["end"][key]["bits_per_second"].as_f64().unwrap_or(0.0) / 1e9;
             let note = format!(
-                "{address} {kind}: file whole at {:.2} Gbit/s, back {:.2} Gbit/s, UDP lost {lost:.2} %",
-                rate(&file, "sum_received"),
+                "{address} {kind}: file whole, there {:.2} Gbit/s, back {:.2} Gbit/s, UDP lost {lost:.2} %",
+                rate(&there, "sum_received"),
                 rate(&back, "sum_received")
             );
             println!("   {note}");
@@ -79,6 +75,22 @@ fn make_file(path: &Path) -> Result<(), String> {
         bytes.extend_from_slice(&state.to_le_bytes());
     }
     std::fs::write(path, bytes).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Sends the file from `plc` to `dev`.
+fn carry(sent: &Path, received: &Path, address: &str) -> Result<(), String> {
+    let at = |space, verb, file: &Path| {
+        let mut command = net::inside(space, "/usr/bin/python3");
+        command.arg(script("iperf3/file.py")).arg(verb).arg(file).arg(address);
+        command
+    };
+    let mut receiver = at("dev", "receive", received).background(&cache("peers/run")?.join("file.log"))?;
+    until("the receiver of the file", 10.0, || match receiver.alive() {
+        Err(e) => Some(Err(e)),
+        Ok(()) => receiver.output().contains("listening").then_some(Ok(())),
+    })??;
+    at("plc", "send", sent).read(60)?;
+    receiver.finish(20).map(drop)
 }
 
 fn same(sent: &Path, received: &Path) -> Result<(), String> {
@@ -112,10 +124,10 @@ fn vlan(space: &str) -> Result<(), String> {
 }
 
 /// One run of iperf3 from `plc` to `dev`; gives the client's JSON.
-pub(crate) fn transfer(address: &str, server: &[&str], client: &[&str]) -> Result<Value, String> {
+pub(crate) fn transfer(address: &str, words: &[&str]) -> Result<Value, String> {
     let log = cache("peers/run")?.join("iperf3.log");
     let mut command = net::inside("dev", "iperf3");
-    command.args(["--server", "--one-off", "--forceflush"]).args(server);
+    command.args(["--server", "--one-off", "--forceflush"]);
     let mut process = command.background(&log)?;
     until("the iperf3 server", 10.0, || match process.alive() {
         Err(e) => Some(Err(e)),
@@ -123,7 +135,7 @@ pub(crate) fn transfer(address: &str, server: &[&str], client: &[&str]) -> Resul
     })??;
     let mut command = net::inside("plc", "iperf3");
     let text =
-        command.args(["--json", "--connect-timeout", "5000", "--client", address]).args(client).read(60)?;
+        command.args(["--json", "--connect-timeout", "5000", "--client", address]).args(words).read(60)?;
     process.finish(20)?;
     serde_json::from_str(&text).map_err(|e| format!("iperf3: {e}"))
 }
