@@ -45,7 +45,7 @@ pub(crate) fn check() -> StepResult {
         }
     }
     if !faults.is_empty() {
-        return Err(faults.join("\n"));
+        return Err(faults.join("\n").into());
     }
     let advisories = if has_program("cargo-deny") {
         cargo().args(["deny", "check"]).echoed(180)?;

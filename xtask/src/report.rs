@@ -2,23 +2,33 @@
 
 use std::time::Instant;
 
-/// How a step ended.
-pub(crate) enum Outcome {
-    /// Everything it asks held; the note says what that was.
-    Passed(String),
+/// Why a step did not pass.
+pub(crate) enum Stop {
     /// Something did not hold.
     Failed(String),
-    /// It could not run on this machine, for the reason given.
+    /// This machine cannot run it, for the reason given.
     Skipped(String),
 }
 
-/// What a step gives: a note where it passed, a reason where it failed.
-pub(crate) type StepResult = Result<String, String>;
+impl From<String> for Stop {
+    fn from(reason: String) -> Stop {
+        Stop::Failed(reason)
+    }
+}
+
+impl From<&str> for Stop {
+    fn from(reason: &str) -> Stop {
+        Stop::Failed(reason.to_string())
+    }
+}
+
+/// What a step gives: a note where it passed.
+pub(crate) type StepResult = Result<String, Stop>;
 
 struct Row {
     name: String,
     seconds: f64,
-    outcome: Outcome,
+    outcome: StepResult,
 }
 
 /// The steps of one run.
@@ -32,35 +42,28 @@ impl Report {
     pub(crate) fn step(&mut self, name: &str, run: impl FnOnce() -> StepResult) -> bool {
         println!("\n== {name}");
         let start = Instant::now();
-        let outcome = match run() {
-            Ok(note) => Outcome::Passed(note),
-            Err(reason) => Outcome::Failed(reason),
-        };
+        let outcome = run();
         self.keep(name, start.elapsed().as_secs_f64(), outcome)
     }
 
     /// Records a step that this machine cannot run.
     pub(crate) fn skip(&mut self, name: &str, reason: &str) {
         println!("\n== {name}");
-        self.keep(name, 0.0, Outcome::Skipped(reason.to_string()));
+        self.keep(name, 0.0, Err(Stop::Skipped(reason.to_string())));
     }
 
-    fn keep(&mut self, name: &str, seconds: f64, outcome: Outcome) -> bool {
+    fn keep(&mut self, name: &str, seconds: f64, outcome: StepResult) -> bool {
         let (word, text) = words(&outcome);
         println!("-- {name}: {word} in {seconds:.1} s{}{text}", if text.is_empty() { "" } else { ": " });
-        let passed = !matches!(outcome, Outcome::Failed(_));
+        let passed = !matches!(outcome, Err(Stop::Failed(_)));
         self.rows.push(Row { name: name.to_string(), seconds, outcome });
         passed
     }
 
     /// Counts of passed, failed and skipped.
     pub(crate) fn counts(&self) -> (usize, usize, usize) {
-        let count = |f: fn(&Outcome) -> bool| self.rows.iter().filter(|r| f(&r.outcome)).count();
-        (
-            count(|o| matches!(o, Outcome::Passed(_))),
-            count(|o| matches!(o, Outcome::Failed(_))),
-            count(|o| matches!(o, Outcome::Skipped(_))),
-        )
+        let count = |word| self.rows.iter().filter(|r| words(&r.outcome).0 == word).count();
+        (count(PASSED), count(FAILED), count(SKIPPED))
     }
 
     /// Prints the table and the closing line; true if nothing failed.
@@ -82,10 +85,30 @@ impl Report {
     }
 }
 
-fn words(outcome: &Outcome) -> (&'static str, &str) {
+const PASSED: &str = "passed";
+const FAILED: &str = "FAILED";
+const SKIPPED: &str = "skipped";
+
+fn words(outcome: &StepResult) -> (&'static str, &str) {
     match outcome {
-        Outcome::Passed(note) => ("passed", note),
-        Outcome::Failed(reason) => ("FAILED", reason),
-        Outcome::Skipped(reason) => ("skipped", reason),
+        Ok(note) => (PASSED, note),
+        Err(Stop::Failed(reason)) => (FAILED, reason),
+        Err(Stop::Skipped(reason)) => (SKIPPED, reason),
+    }
+}
+
+/// A step's outcome as text, for the process that asked for it.
+pub(crate) fn write(outcome: &StepResult) -> String {
+    let (word, text) = words(outcome);
+    format!("{word}\n{text}")
+}
+
+/// The outcome that [`write`] gave in another process.
+pub(crate) fn read(text: &str) -> StepResult {
+    match text.split_once('\n') {
+        Some((PASSED, note)) => Ok(note.to_string()),
+        Some((SKIPPED, reason)) => Err(Stop::Skipped(reason.to_string())),
+        Some((FAILED, reason)) => Err(Stop::Failed(reason.to_string())),
+        _ => Err(Stop::Failed(format!("not an outcome: {text}"))),
     }
 }

@@ -32,7 +32,8 @@ pub(crate) fn enter() -> Result<Option<bool>, String> {
     }
 }
 
-fn is_mapped_user() -> bool {
+/// True in a sandbox that an ordinary user made: root there is not root.
+pub(crate) fn is_mapped_user() -> bool {
     std::env::var(MARK).is_ok_and(|v| v == "user")
 }
 

@@ -2,7 +2,7 @@
 
 use crate::licences;
 use crate::nostd;
-use crate::peers::PEERS;
+use crate::peers::{self, PEERS};
 use crate::report::{Report, StepResult};
 use crate::sandbox;
 use crate::setup::{self, Purpose};
@@ -40,7 +40,10 @@ pub(crate) fn run(only: &[String]) -> Result<Report, String> {
         return Err(format!("no step `{wrong}`; `cargo xtask test --list` names them"));
     }
     let mut report = Report::default();
-    report.step("set-up", || setup::ensure(Purpose::Test).map(|()| String::new()));
+    report.step("set-up", || {
+        setup::ensure(Purpose::Test)?;
+        Ok(String::new())
+    });
     let networks = sandbox::possible();
     for step in steps.into_iter().filter(|s| only.is_empty() || only.contains(&s.name)) {
         match &networks {
@@ -84,18 +87,25 @@ fn steps() -> Vec<Step> {
     add("tests", Box::new(|| quiet(cargo().args(["test", "--workspace", "--locked"]), 900)));
     add("each crate alone", Box::new(each_alone));
     add("no_std", Box::new(nostd::check));
-    add("release build", Box::new(|| build_release().map(|()| String::new())));
+    add(
+        "release build",
+        Box::new(|| {
+            build_release()?;
+            Ok(String::new())
+        }),
+    );
     add("demo macsec", Box::new(|| demo("macsec", &["--secure", "macsec"])));
     add("demo none", Box::new(|| demo("none", &["--secure", "none"])));
     add("demo faults", Box::new(|| demo("faults", &["--secure", "macsec", "--faults", "all"])));
     for peer in &PEERS {
-        add(&format!("peer {}", peer.name), Box::new(|| in_sandbox(peer.name, peer.limit)));
+        add(&format!("peer {}", peer.name), Box::new(|| peers::run(peer)));
     }
     steps
 }
 
 fn quiet(command: &mut std::process::Command, seconds: u64) -> StepResult {
-    command.echoed(seconds).map(|()| String::new())
+    command.echoed(seconds)?;
+    Ok(String::new())
 }
 
 /// Checks each package without the features that its neighbours switch on in it.
@@ -123,10 +133,4 @@ fn demo(name: &str, args: &[&str]) -> StepResult {
     let facts: Vec<String> =
         ["bus_errors", "missed", "plaintext_frames_on_wire", "nonce_reuse"].map(show).into();
     Ok(facts.into_iter().filter(|f| !f.is_empty()).collect::<Vec<_>>().join(", "))
-}
-
-/// A peer in a process of its own: the sandbox begins with one.
-fn in_sandbox(name: &str, limit: u64) -> StepResult {
-    let me = std::env::current_exe().map_err(|e| e.to_string())?;
-    program(me).args(["peers", "--inner", name]).bounded(limit).map(|()| String::new())
 }

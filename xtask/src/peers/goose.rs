@@ -3,7 +3,7 @@
 use super::python;
 use crate::daemon::Pair;
 use crate::net;
-use crate::report::StepResult;
+use crate::report::{StepResult, Stop};
 use crate::shell::{Run, cache, until};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -12,8 +12,9 @@ const EVENTS: u64 = 12;
 const REPEATS: u64 = 5;
 
 /// Makes the Python environment.
-pub(crate) fn prepare() -> Result<(), String> {
-    python().map(drop)
+pub(crate) fn prepare() -> Result<(), Stop> {
+    python()?;
+    Ok(())
 }
 
 fn python() -> Result<PathBuf, String> {
@@ -43,14 +44,14 @@ pub(crate) fn run() -> StepResult {
     let output = subscriber.finish(20)?;
     let messages: Vec<Value> = output.lines().filter_map(|l| serde_json::from_str(l).ok()).collect();
     if messages.len() as u64 != count {
-        return Err(format!("{} of {count} messages came:\n{output}", messages.len()));
+        return Err(format!("{} of {count} messages came:\n{output}", messages.len()).into());
     }
     for (index, message) in (0..count).zip(&messages) {
         let (state, sequence) = (index / REPEATS + 1, index % REPEATS);
         let values = json!([state % 2 == 1, state * 1000 - 7, format!("event {state}")]);
         let expected = json!({ "state": state, "sequence": sequence, "revision": 3, "valid": true, "error": 0, "values": values });
         if *message != expected {
-            return Err(format!("expected {expected}, came {message}"));
+            return Err(format!("expected {expected}, came {message}").into());
         }
     }
     // GOOSE is one-way, so only the subscriber's gateway has validated anything.

@@ -8,8 +8,9 @@
 use super::guest::{self, Guest};
 use crate::daemon::{Gateway, INVALID, Keys, Options, SALT, SUITES};
 use crate::net::{self, End};
-use crate::report::StepResult;
+use crate::report::{StepResult, Stop};
 use crate::shell::Run;
+use std::fs::OpenOptions;
 
 const HOST: &str = "10.9.0.2";
 const PEER: &str = "10.9.0.1";
@@ -32,8 +33,13 @@ enum Naming {
 }
 
 /// Builds the guest.
-pub(crate) fn prepare() -> Result<(), String> {
-    guest::build().map(drop)
+pub(crate) fn prepare() -> Result<(), Stop> {
+    let tun = OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    tun.map_err(|e| {
+        Stop::Skipped(format!("/dev/net/tun: {e}; the guest's network card is a TAP device: run as root"))
+    })?;
+    guest::build()?;
+    Ok(())
 }
 
 /// Boots the guest once and goes through all combinations.

@@ -2,10 +2,10 @@
 //!
 //! Each peer is one file here, and a folder in `peers/` with what runs as the partner. All of them run in a sandbox.
 
-use crate::report::{Report, StepResult};
+use crate::report::{self, Report, StepResult, Stop};
 use crate::sandbox;
 use crate::setup::{self, Purpose};
-use crate::shell::build_release;
+use crate::shell::{Run, build_release, cache, program};
 
 mod goose;
 mod guest;
@@ -25,7 +25,7 @@ pub(crate) struct Peer {
     /// How long it may take, in seconds.
     pub(crate) limit: u64,
     /// Fetches and builds what it needs; runs outside the sandbox, which has no way to a mirror.
-    prepare: fn() -> Result<(), String>,
+    prepare: fn() -> Result<(), Stop>,
     run: fn() -> StepResult,
 }
 
@@ -68,7 +68,7 @@ pub(crate) const PEERS: [Peer; 5] = [
     },
 ];
 
-/// Runs all peers or those named. `--inner` leaves set-up, build and table to the caller.
+/// Runs all peers or those named.
 pub(crate) fn main(args: &[String]) -> Result<bool, String> {
     if args.iter().any(|a| a == "--list") {
         for peer in &PEERS {
@@ -76,39 +76,49 @@ pub(crate) fn main(args: &[String]) -> Result<bool, String> {
         }
         return Ok(true);
     }
-    let inner = args.iter().any(|a| a == "--inner");
-    let names: Vec<&str> = args.iter().map(String::as_str).filter(|a| *a != "--inner").collect();
-    if let Some(wrong) = names.iter().find(|n| !PEERS.iter().any(|p| p.name == **n)) {
-        let known: Vec<&str> = PEERS.iter().map(|p| p.name).collect();
-        return Err(format!("no peer `{wrong}`; there are {}", known.join(", ")));
+    if let [flag, name, outcome] = args
+        && flag == INNER
+    {
+        return inner(find(name)?, outcome);
     }
-    if !sandbox::inside() {
-        if !inner {
-            setup::ensure(Purpose::Peers)?;
-            build_release()?;
-        }
-        for peer in chosen(&names) {
-            (peer.prepare)()?;
-        }
-    }
-    if let Some(verdict) = sandbox::enter()? {
-        return Ok(verdict);
-    }
+    let chosen: Vec<&Peer> = match args {
+        [] => PEERS.iter().collect(),
+        names => names.iter().map(|n| find(n)).collect::<Result<_, _>>()?,
+    };
+    setup::ensure(Purpose::Peers)?;
+    build_release()?;
     let mut report = Report::default();
-    for peer in chosen(&names) {
-        if inner {
-            let outcome = (peer.run)();
-            match &outcome {
-                Ok(note) => println!("   {note}"),
-                Err(reason) => println!("   {reason}"),
-            }
-            return Ok(outcome.is_ok());
-        }
-        report.step(&format!("peer {}", peer.name), peer.run);
+    for peer in chosen {
+        report.step(&format!("peer {}", peer.name), || run(peer));
     }
     Ok(report.finish())
 }
 
-fn chosen(names: &[&str]) -> impl Iterator<Item = &'static Peer> {
-    PEERS.iter().filter(|p| names.is_empty() || names.contains(&p.name))
+fn find(name: &str) -> Result<&'static Peer, String> {
+    let known = || PEERS.iter().map(|p| p.name).collect::<Vec<_>>().join(", ");
+    PEERS.iter().find(|p| p.name == name).ok_or_else(|| format!("no peer `{name}`; there are {}", known()))
+}
+
+/// Says to a process of ours that it shall run one peer in a sandbox.
+const INNER: &str = "--inner";
+
+/// Fetches what the peer needs, then runs it in a process and a sandbox of its own.
+pub(crate) fn run(peer: &Peer) -> StepResult {
+    sandbox::possible().map_err(Stop::Skipped)?;
+    (peer.prepare)()?;
+    let outcome = cache("peers/run")?.join("outcome");
+    let _ = std::fs::remove_file(&outcome);
+    let me = std::env::current_exe().map_err(|e| e.to_string())?;
+    program(me).args(["peers", INNER, peer.name]).arg(&outcome).bounded(peer.limit)?;
+    let text = std::fs::read_to_string(&outcome).map_err(|e| format!("the peer said nothing: {e}"))?;
+    report::read(&text)
+}
+
+fn inner(peer: &Peer, outcome: &str) -> Result<bool, String> {
+    if let Some(verdict) = sandbox::enter()? {
+        return Ok(verdict);
+    }
+    let text = report::write(&(peer.run)());
+    std::fs::write(outcome, text).map_err(|e| format!("{outcome}: {e}"))?;
+    Ok(true)
 }

@@ -3,14 +3,15 @@
 use super::python;
 use crate::daemon::{Gateway, Keys, Options, SALT, SUITES};
 use crate::net::{self, End};
-use crate::report::StepResult;
+use crate::report::{StepResult, Stop};
 use crate::shell::Run;
 use serde_json::json;
 use std::path::PathBuf;
 
 /// Makes the Python environment.
-pub(crate) fn prepare() -> Result<(), String> {
-    python().map(drop)
+pub(crate) fn prepare() -> Result<(), Stop> {
+    python()?;
+    Ok(())
 }
 
 fn python() -> Result<PathBuf, String> {
@@ -48,7 +49,7 @@ pub(crate) fn run() -> StepResult {
                 .map(|name| gateway.counter(name).unwrap_or(0))
                 .sum();
             if refused != 6 {
-                return Err(format!("6 forged frames, {refused} counted:\n{:#}", gateway.status()?));
+                return Err(format!("6 forged frames, {refused} counted:\n{:#}", gateway.status()?).into());
             }
             gateway.stop()?;
         }

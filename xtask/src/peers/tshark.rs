@@ -3,14 +3,14 @@
 
 use crate::daemon::Pair;
 use crate::net;
-use crate::report::StepResult;
+use crate::report::{StepResult, Stop};
 use crate::shell::{Run, antedate, cache, program, until};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Needs packages only.
-pub(crate) fn prepare() -> Result<(), String> {
+pub(crate) fn prepare() -> Result<(), Stop> {
     Ok(())
 }
 
