@@ -353,7 +353,7 @@ impl Transmit {
         let header_len = ADDRESSES_LEN + self.tag_len;
         let len = header_len + data.len() + ICV_LEN;
         let out = out.get_mut(..len).ok_or(ProtectError::OutputTooSmall)?;
-        let packet = Packet { addresses, template: &sa.template, data, header_len, out };
+        let packet = Packet { addresses, template: &sa.template, next_pn: sa.next_pn, data, header_len, out };
         let prepared = sa.pool.prepared() > 0;
         let number = match &mut sa.pool {
             Seal::Aes128(pool) => packet.seal(pool, self.config.confidentiality)?,
@@ -464,6 +464,8 @@ impl fmt::Debug for Transmit {
 struct Packet<'a> {
     addresses: &'a [u8; ADDRESSES_LEN],
     template: &'a [u8; TAG_LEN_LONG],
+    /// The packet number that is next if nothing else took one.
+    next_pn: u64,
     data: &'a [u8],
     header_len: usize,
     /// As long as the protected frame.
@@ -478,15 +480,20 @@ impl Packet<'_> {
         pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
         confidentiality: bool,
     ) -> Result<u64, Spent> {
-        let Self { addresses, template, data, header_len, out } = self;
+        let Self { addresses, template, next_pn, data, header_len, out } = self;
+        // The header is written before the packet number is taken, so that its octets have reached the cache when the
+        // cipher loads them in one piece: a load over fresh stores waits for them.
+        let (head, tag) = out[..header_len].split_at_mut(ADDRESSES_LEN);
+        head.copy_from_slice(addresses);
+        tag.copy_from_slice(&template[..tag.len()]);
+        tag[3] = SecTag::short_length_of(data.len());
+        tag[4..8].copy_from_slice(&(next_pn as u32).to_be_bytes());
         let prepared = pool.next()?;
         let number = prepared.number();
-        let mut tag = *template;
-        tag[3] = SecTag::short_length_of(data.len());
-        tag[4..8].copy_from_slice(&(number as u32).to_be_bytes());
-        let (head, rest) = out.split_at_mut(ADDRESSES_LEN);
-        head.copy_from_slice(addresses);
-        rest[..header_len - ADDRESSES_LEN].copy_from_slice(&tag[..header_len - ADDRESSES_LEN]);
+        // Nothing else takes one; yet a nonce and a SecTAG that differ would be worse than this comparison.
+        if number != next_pn {
+            out[16..20].copy_from_slice(&(number as u32).to_be_bytes());
+        }
         let icv_at = header_len + data.len();
         let icv = if confidentiality {
             let (header, rest) = out.split_at_mut(header_len);
