@@ -7,7 +7,7 @@ use crate::{
     Backend, Suite,
     backend::portable::{
         chacha20, pieces,
-        poly1305::{self, Limbs, Poly1305},
+        poly1305::{self, Limbs, Poly1305, Sum},
     },
     buffers::Buffers,
     engine::{Engine, wipe},
@@ -89,6 +89,8 @@ fn lengths(aad: usize, payload: usize) -> [u8; 16] {
 impl Engine for ChaCha20Poly1305 {
     type Key = Expanded;
     type OneTime = OneTime;
+    type Sum = Limbs;
+    type Weight = Limbs;
 
     fn expand(key: &[u8], _backend: Backend) -> Expanded {
         let mut words = [0; 8];
@@ -151,5 +153,34 @@ impl Engine for ChaCha20Poly1305 {
 
     fn authenticate(_key: &Expanded, once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
         once.tag(aad, &[])
+    }
+
+    fn length_block(aad: usize, payload: usize) -> [u8; 16] {
+        lengths(aad, payload)
+    }
+
+    // A touched block is left out: what XOR does to a number is no difference that could be added.
+    fn absorb(_key: &Expanded, once: &OneTime, sum: &mut Limbs, block: &[u8; 16], touched: bool) {
+        let block = if touched { Limbs::default() } else { Limbs::block(block) };
+        *sum = sum.plus(&block).times(&once.r);
+    }
+
+    fn weigh(_key: &Expanded, once: &OneTime, distance: usize) -> Limbs {
+        once.r.to_the(distance)
+    }
+
+    fn settle(
+        _key: &Expanded,
+        once: &OneTime,
+        sum: &Limbs,
+        weights: &[Limbs],
+        _deltas: &[[u8; 16]],
+        blocks: &[[u8; 16]],
+    ) -> [u8; 16] {
+        let mut products = Sum::default();
+        for (block, weight) in blocks.iter().zip(weights) {
+            products.add(&Limbs::block(block), weight);
+        }
+        poly1305::finish(&products.value().plus(sum), &once.s)
     }
 }

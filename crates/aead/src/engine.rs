@@ -12,6 +12,10 @@ pub trait Engine: Sized + 'static {
     type Key;
     /// What a nonce gives besides the cipherstream, such as the tag's mask.
     type OneTime: Default + Zeroize;
+    /// The MAC so far.
+    type Sum: Default + Zeroize;
+    /// The multiplier that belongs to a block's place in the MAC.
+    type Weight: Default + Copy + Zeroize;
 
     /// Expands a key whose length was checked.
     fn expand(key: &[u8], backend: Backend) -> Self::Key;
@@ -48,6 +52,26 @@ pub trait Engine: Sized + 'static {
 
     /// The tag of a packet without payload, whose associated data comes in pieces.
     fn authenticate(key: &Self::Key, once: &Self::OneTime, aad: &[&[u8]]) -> [u8; 16];
+
+    /// The block that ends the MAC.
+    fn length_block(aad: usize, payload: usize) -> [u8; 16];
+
+    /// Adds a block of a predicted packet to the MAC; a touched one is settled later.
+    fn absorb(key: &Self::Key, once: &Self::OneTime, sum: &mut Self::Sum, block: &[u8; 16], touched: bool);
+
+    /// The multiplier of the block at this distance from the end; the length block has distance 1.
+    fn weigh(key: &Self::Key, once: &Self::OneTime, distance: usize) -> Self::Weight;
+
+    /// The tag of a packet whose touched blocks have become `blocks`, by adding `deltas` to the predicted ones. The
+    /// three slices are of equal length.
+    fn settle(
+        key: &Self::Key,
+        once: &Self::OneTime,
+        sum: &Self::Sum,
+        weights: &[Self::Weight],
+        deltas: &[[u8; 16]],
+        blocks: &[[u8; 16]],
+    ) -> [u8; 16];
 
     /// Overwrites bytes with zeros, and not in a way that the compiler may leave out.
     fn wipe(key: &Self::Key, bytes: &mut [u8]) {

@@ -7,7 +7,7 @@
 use crate::backend::x86::gcm as x86;
 use crate::{
     Backend, Suite,
-    backend::portable::{aes::RoundKeys, gcm as portable},
+    backend::portable::{aes::RoundKeys, gcm as portable, ghash::Power},
     buffers::Buffers,
     engine::Engine,
 };
@@ -68,6 +68,8 @@ macro_rules! engine {
         impl Engine for $suite {
             type Key = Expanded<$rounds>;
             type OneTime = OneTime;
+            type Sum = u128;
+            type Weight = Power;
 
             fn expand(key: &[u8], backend: Backend) -> Self::Key {
                 let round_keys = RoundKeys::expand(key);
@@ -119,6 +121,31 @@ macro_rules! engine {
 
             fn authenticate(key: &Self::Key, once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
                 with!(key, key => key.authenticate(&once.mask, aad))
+            }
+
+            fn length_block(aad: usize, payload: usize) -> [u8; 16] {
+                portable::lengths(aad, payload)
+            }
+
+            // The predicted packet is hashed as it is: XOR is its own difference, so the values can be added alone.
+            fn absorb(key: &Self::Key, _once: &OneTime, sum: &mut u128, block: &[u8; 16], _touched: bool) {
+                *sum = with!(key, key => key.times(*sum ^ u128::from_be_bytes(*block)));
+            }
+
+            fn weigh(key: &Self::Key, _once: &OneTime, distance: usize) -> Power {
+                with!(key, key => key.power(distance))
+            }
+
+            fn settle(
+                key: &Self::Key,
+                once: &OneTime,
+                sum: &u128,
+                weights: &[Power],
+                deltas: &[[u8; 16]],
+                _blocks: &[[u8; 16]],
+            ) -> [u8; 16] {
+                let hash = sum ^ with!(key, key => key.products(deltas, weights));
+                (u128::from_ne_bytes(hash.to_be_bytes()) ^ once.mask).to_ne_bytes()
             }
 
             #[inline]

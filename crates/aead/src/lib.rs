@@ -14,6 +14,8 @@ mod prepared;
 mod slot;
 mod suite;
 mod tag;
+mod template;
+mod templated;
 
 #[doc(hidden)]
 pub use backend::Backend;
@@ -27,3 +29,5 @@ pub use prepared::{Prepared, Sealer};
 pub use slot::Slot;
 pub use suite::Suite;
 pub use tag::{Tag, Unauthentic};
+pub use template::{Hole, Template, TemplateError};
+pub use templated::{ExpectedTemplate, Misfit, PrepareError, PreparedTemplate, Sealed, TemplateSlot};

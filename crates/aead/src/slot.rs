@@ -77,14 +77,19 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
 
     /// Does up to `budget` units of work and returns the units done.
     pub(crate) fn step(&mut self, key: &Key<S>, budget: u32) -> u32 {
+        self.step_to(key, budget, CAP)
+    }
+
+    /// As `step`, for the first `end` bytes of the stream, a whole number of units.
+    pub(crate) fn step_to(&mut self, key: &Key<S>, budget: u32, end: usize) -> u32 {
         let mut left = budget;
         if left > 0 && self.stage == Stage::Named {
             S::prepare_once(&key.inner, &self.nonce, &mut self.once);
             self.stage = Stage::Begun;
             left -= 1;
         }
-        if left > 0 && self.stage == Stage::Begun && self.ready < CAP {
-            let units = (left as usize).min((CAP - self.ready) / UNIT);
+        if left > 0 && self.stage == Stage::Begun && self.ready < end {
+            let units = (left as usize).min((end - self.ready) / UNIT);
             let out = &mut self.stream[self.ready..][..units * UNIT];
             S::prepare_stream(&key.inner, &self.nonce, self.ready / UNIT, out);
             self.ready += units * UNIT;
@@ -132,6 +137,37 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     pub(crate) fn authenticate(&mut self, key: &Key<S>, aad: &[&[u8]]) -> [u8; 16] {
         self.step(key, u32::from(self.stage == Stage::Named));
         S::authenticate(&key.inner, &self.once, aad)
+    }
+
+    pub(crate) fn nonce(&self) -> &[u8; 12] {
+        &self.nonce
+    }
+
+    pub(crate) fn once(&self) -> &S::OneTime {
+        &self.once
+    }
+
+    pub(crate) fn stream(&self) -> &[u8; CAP] {
+        &self.stream
+    }
+
+    pub(crate) fn stream_mut(&mut self) -> &mut [u8; CAP] {
+        &mut self.stream
+    }
+
+    /// Wipes all but the first `len` bytes of the stream.
+    pub(crate) fn keep_only(&mut self, len: usize) {
+        wipe(&mut self.stream[len..self.ready.max(len)]);
+        self.ready = self.ready.min(len);
+        self.once.zeroize();
+    }
+
+    /// Wipes what was prepared, and keeps the nonce.
+    pub(crate) fn forget_preparation(&mut self) {
+        if self.stage == Stage::Begun {
+            self.wipe();
+            self.stage = Stage::Named;
+        }
     }
 
     /// Forgets the packet and all that was prepared for it.

@@ -2,7 +2,7 @@
 
 use super::{
     aes::{Aes, RoundKeys},
-    ghash::{Ghash, Power},
+    ghash::{self, Ghash, Power, Sum},
     pieces,
 };
 use crate::{buffers::Buffers, engine::wipe};
@@ -84,6 +84,25 @@ impl Key {
 
     pub(crate) fn authenticate(&self, mask: &u128, aad: &[&[u8]]) -> [u8; 16] {
         self.tag(mask, aad, &[])
+    }
+
+    /// The field's product with H.
+    pub(crate) fn times(&self, element: u128) -> u128 {
+        self.h.times(element)
+    }
+
+    /// H^k as a multiplier.
+    pub(crate) fn power(&self, k: usize) -> Power {
+        ghash::power(&self.h, k)
+    }
+
+    /// The sum of the blocks' products with the powers.
+    pub(crate) fn products(&self, blocks: &[[u8; 16]], powers: &[Power]) -> u128 {
+        let mut sum = Sum::default();
+        for (block, power) in blocks.iter().zip(powers) {
+            sum.add(u128::from_be_bytes(*block), power);
+        }
+        sum.value()
     }
 
     pub(crate) fn wipe(&self, bytes: &mut [u8]) {

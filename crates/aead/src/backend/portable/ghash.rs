@@ -18,7 +18,7 @@ const FOLD: u64 = 0xc200_0000_0000_0000;
 
 /// A power of H, ready to multiply with: `G`, then `G'`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Power {
+pub struct Power {
     pub(crate) high: u128,
     pub(crate) low: u128,
 }
@@ -43,6 +43,20 @@ impl Power {
         sum.add(block, self);
         sum.value()
     }
+}
+
+/// H^k for k of at least 1, by squaring; the time depends on k alone.
+pub(crate) fn power(h: &Power, k: usize) -> Power {
+    // H itself is what its multiplier makes of the field's one, the most significant bit.
+    let element = h.times(1 << 127);
+    let mut result = element;
+    for bit in (0..k.ilog2()).rev() {
+        result = Power::new(result).times(result);
+        if k >> bit & 1 == 1 {
+            result = h.times(result);
+        }
+    }
+    Power::new(result)
 }
 
 /// An unreduced sum of products.

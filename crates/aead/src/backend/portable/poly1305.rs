@@ -10,7 +10,7 @@ const MASK_42: u64 = (1 << 42) - 1;
 
 /// A number below 2^131 or so, not fully reduced.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Limbs(pub(crate) [u64; 3]);
+pub struct Limbs(pub(crate) [u64; 3]);
 
 impl Zeroize for Limbs {
     fn zeroize(&mut self) {
@@ -38,6 +38,18 @@ impl Limbs {
 
     pub(crate) fn plus(&self, other: &Self) -> Self {
         Self(core::array::from_fn(|i| self.0[i] + other.0[i]))
+    }
+
+    /// The power for an exponent of at least 1, by squaring; the time depends on the exponent alone.
+    pub(crate) fn to_the(self, exponent: usize) -> Self {
+        let mut result = self;
+        for bit in (0..exponent.ilog2()).rev() {
+            result = result.times(&result);
+            if exponent >> bit & 1 == 1 {
+                result = result.times(&self);
+            }
+        }
+        result
     }
 
     pub(crate) fn times(&self, r: &Self) -> Self {

@@ -11,7 +11,7 @@ use crate::{
     backend::portable::{
         aes::{Aes, RoundKeys},
         gcm::hash_key,
-        ghash::Power,
+        ghash::{self, Power},
     },
     buffers::Buffers,
 };
@@ -124,10 +124,24 @@ impl<const R: usize> Key<R> {
         Some(key)
     }
 
-    /// H^k as a multiplier.
-    pub(crate) fn power(&self, k: usize) -> Option<Power> {
-        let i = POWERS.checked_sub(k)?;
-        (k > 0).then(|| Power { high: self.high.0[i], low: self.low.0[i] })
+    /// H^k as a multiplier, for k of at least 1.
+    pub(crate) fn power(&self, k: usize) -> Power {
+        match POWERS.checked_sub(k) {
+            Some(i) => Power { high: self.high.0[i], low: self.low.0[i] },
+            None => ghash::power(&self.power(1), k),
+        }
+    }
+
+    /// The field's product with H.
+    pub(crate) fn times(&self, element: u128) -> u128 {
+        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        unsafe { ni::times(element, &self.power(1)) }
+    }
+
+    /// The sum of the blocks' products with the powers.
+    pub(crate) fn products(&self, blocks: &[[u8; 16]], powers: &[Power]) -> u128 {
+        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        unsafe { ni::products(blocks, powers) }
     }
 
     /// E(J0), which masks the tag.

@@ -61,6 +61,19 @@ pub(super) unsafe fn times(x: u128, power: &Power) -> u128 {
     sum.value()
 }
 
+/// The sum of the blocks' products with the powers.
+///
+/// # Safety
+/// The CPU has SSE4.1, SSSE3 and PCLMULQDQ.
+#[target_feature(enable = "sse4.1,ssse3,pclmulqdq")]
+pub(super) unsafe fn products(blocks: &[[u8; 16]], powers: &[Power]) -> u128 {
+    let mut sum = Sum::new();
+    for (block, power) in blocks.iter().zip(powers) {
+        sum.add(from(u128::from_be_bytes(*block)), power.high, power.low);
+    }
+    sum.value()
+}
+
 /// `W` blocks of cipherstream from a counter on.
 #[inline]
 #[target_feature(enable = "sse4.1,aes")]
@@ -190,7 +203,7 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
         done += unit;
     }
     if segment.mask.is_some() {
-        add(((segment.total_aad as u128 * 8) << 64 | segment.total as u128 * 8).swap_bytes());
+        add((((segment.total_aad as u128 * 8) << 64) | (segment.total as u128 * 8)).swap_bytes());
     }
     crate::engine::wipe(pad.as_flattened_mut());
     if let Stream::Wiped(at) = stream {

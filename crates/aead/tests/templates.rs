@@ -1,0 +1,91 @@
+//! What a template accepts, and what happens to a packet that is not of it.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use antedate_aead::{
+    Aes128Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, Opener, PrepareError, Sealer, Suite, Template,
+    TemplateError, TemplateSlot,
+};
+use common::{Counter, key, nonce_of};
+
+#[test]
+fn a_bad_template_is_refused_by_its_cause() {
+    let check = |holes: &[Hole]| Template::new(&[0; 10], &[0; 20], holes).err();
+    assert_eq!(check(&[Hole::Aad(0..10), Hole::Payload(0..20)]), None);
+    assert_eq!(check(&[Hole::Aad(4..4)]), Some(TemplateError::Empty { hole: 0 }));
+    let error = check(&[Hole::Payload(1..2), Hole::Payload(19..21)]).unwrap();
+    assert_eq!(error.to_string(), "hole 1 ends at byte 21 of 20 bytes of payload");
+    let error = check(&[Hole::Aad(9..11)]).unwrap();
+    assert_eq!(error.to_string(), "hole 0 ends at byte 11 of 10 bytes of associated data");
+    let holes = [Hole::Payload(3..9), Hole::Aad(3..9), Hole::Payload(8..9)];
+    assert_eq!(check(&holes), Some(TemplateError::Overlapping { first: 0, second: 2 }));
+}
+
+#[test]
+fn a_template_that_does_not_fit_the_slot_costs_no_nonce() {
+    let mut sealer = Sealer::<Aes128Gcm, _>::new(key(0, Backend::detect()), Counter(0, 2));
+    let mut slot = TemplateSlot::<Aes128Gcm, 64, 2>::new();
+    let long = Template::new(&[], &[0; 65], &[]).unwrap();
+    let error = sealer.prepare_template(&long, &mut slot).unwrap_err();
+    assert_eq!(error, PrepareError::Template(TemplateError::TooLong { len: 65, capacity: 64 }));
+    let holes = [Hole::Payload(0..1), Hole::Payload(15..33)];
+    let wide = Template::new(&[], &[0; 64], &holes).unwrap();
+    let error = sealer.prepare_template(&wide, &mut slot).unwrap_err();
+    assert_eq!(error, PrepareError::Template(TemplateError::TooManyBlocks { touched: 3, capacity: 2 }));
+    assert_eq!(sealer.sequence().0, 0);
+}
+
+#[test]
+fn values_that_do_not_fit_give_the_packet_back_unspent() {
+    let mut sealer = Sealer::<Aes128Gcm, _>::new(key(0, Backend::detect()), Counter(4, 9));
+    let mut slot = TemplateSlot::<Aes128Gcm, 64, 2>::new();
+    let holes = [Hole::Payload(1..3), Hole::Aad(0..1)];
+    let template = Template::new(b"a", b"value", &holes).unwrap();
+    let prepared = sealer.prepare_template(&template, &mut slot).unwrap();
+    let misfit = prepared.seal(&[b"12", b"123"]).unwrap_err();
+    assert_eq!(misfit.to_string(), "hole 1 has 1 bytes, but 3 were given");
+    let misfit = misfit.prepared.seal(&[b"12"]).unwrap_err();
+    assert_eq!((misfit.hole, misfit.given), (1, 0));
+    let misfit = misfit.prepared.seal(&[b"12", b"3", b""]).unwrap_err();
+    assert_eq!(misfit.hole, 2);
+    let sealed = misfit.prepared.seal(&[b"12", b"3"]).unwrap();
+    assert_eq!(sealed.number(), 4);
+    let mut out = [0; 5];
+    let tag = key::<Aes128Gcm>(0, Backend::detect()).seal(
+        Nonce::assume_unique(nonce_of(4)),
+        b"3",
+        b"v12ue",
+        &mut out,
+    );
+    assert_eq!((sealed.ciphertext(), sealed.tag()), (&out[..], tag));
+}
+
+fn another_packet<S: Suite>() {
+    for backend in Backend::available() {
+        let plain = key::<S>(0, backend);
+        let mut other = [0; 40];
+        let tag = plain.seal(Nonce::assume_unique(nonce_of(0)), b"other", &[9; 40], &mut other);
+        let template = Template::new(b"aad", b"payload", &[]).unwrap();
+        let mut slot = TemplateSlot::<S, 64, 2>::new();
+        let mut out = [0; 40];
+
+        let mut sealer = Sealer::<S, _>::new(key(0, backend), Counter(0, 9));
+        let mut prepared = sealer.prepare_template(&template, &mut slot).unwrap();
+        prepared.step(100);
+        assert_eq!(prepared.seal_other(b"other", &[9; 40], &mut out), tag);
+        assert_eq!(out, other);
+
+        let opener = Opener::<S, _>::new(key(0, backend), nonce_of);
+        let mut expected = opener.expect_template(0, &template, &mut slot).unwrap();
+        expected.step(100);
+        assert!(expected.open(b"other", &other, &mut out, tag.as_bytes()).is_ok());
+        assert_eq!(out, [9; 40]);
+    }
+}
+
+#[test]
+fn another_packet_than_that_of_the_template_goes_the_ordinary_way() {
+    another_packet::<Aes128Gcm>();
+    another_packet::<ChaCha20Poly1305>();
+}
