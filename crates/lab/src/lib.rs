@@ -1,6 +1,7 @@
 //! The lab: a virtual PLC and IO device, an emulated untrusted wire, and the demonstration that puts two
 //! gateways between them.
 //!
+//! - [`demo`] puts all of it together and gives a verdict,
 //! - [`ns`] builds the plant: network namespaces joined by veth pairs,
 //! - [`station`] is a Profinet controller or IO device that measures what it receives,
 //! - [`emulator`] is the wire between the gateways, with faults,
@@ -8,6 +9,7 @@
 //! - [`roundtrip`] measures single round trips for the benches,
 //! - [`process`] is how the lab's processes are started and what they are.
 
+pub mod demo;
 pub mod emulator;
 pub mod histogram;
 pub mod ns;

@@ -26,6 +26,8 @@ pub struct Options {
     pub promiscuous: bool,
     /// A `virtio_net_hdr` goes in front of every frame, both ways.
     pub vnet_header: bool,
+    /// What this machine itself sends through the interface is received as well.
+    pub outgoing: bool,
     /// VLAN tags and time stamps are asked for ([`Received::vlan`], [`Received::realtime_ns`]).
     pub metadata: bool,
     /// Octets of kernel buffer to ask for.
@@ -40,6 +42,7 @@ impl Default for Options {
             protocol: ALL,
             promiscuous: false,
             vnet_header: false,
+            outgoing: false,
             metadata: false,
             receive_buffer: 1 << 20,
             receive_timeout_us: 0,
@@ -54,11 +57,13 @@ pub struct Received {
     pub len: usize,
     /// The tag that the kernel took out: TPID and TCI.
     pub vlan: Option<(u16, u16)>,
+    /// This machine sent it through the interface.
+    pub outgoing: bool,
     /// When the kernel saw the frame, nanoseconds since 1970; 0 where not asked for.
     pub realtime_ns: u64,
 }
 
-/// A raw socket bound to one interface. Frames that this machine sends through the interface are not received.
+/// A raw socket bound to one interface.
 #[derive(Debug)]
 pub struct PacketSocket {
     fd: OwnedFd,
@@ -83,7 +88,9 @@ impl PacketSocket {
 
         let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(options.receive_buffer as libc::c_int));
         let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &(options.receive_buffer as libc::c_int));
-        socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1)?;
+        if !options.outgoing {
+            socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1)?;
+        }
         if options.receive_timeout_us > 0 {
             let timeout = libc::timeval {
                 tv_sec: libc::time_t::from(options.receive_timeout_us / 1_000_000),
@@ -150,18 +157,23 @@ impl PacketSocket {
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
         // SAFETY: an all-zero msghdr is a valid empty one.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        // SAFETY: an all-zero sockaddr_ll is a valid value.
+        let mut sender: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        message.msg_name = (&raw mut sender).cast();
+        message.msg_namelen = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
         message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
         message.msg_control = control.0.as_mut_ptr().cast();
         message.msg_controllen = control.0.len();
-        // SAFETY: `message` points to one valid buffer and one control area, both alive across the call.
+        // SAFETY: `message` points to a valid address, buffer and control area, all alive across the call.
         let got =
             unsafe { libc::recvmsg(self.raw(), &raw mut message, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
         let Ok(len) = usize::try_from(got) else { return nothing_yet() };
         if len > buffer.len() {
             return Ok(None);
         }
-        let mut received = Received { len, ..Received::default() };
+        let outgoing = sender.sll_pkttype == libc::PACKET_OUTGOING;
+        let mut received = Received { len, outgoing, ..Received::default() };
         // SAFETY: `message` was filled by recvmsg; the macros walk inside its control area only.
         let mut header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
         while !header.is_null() {

@@ -34,6 +34,8 @@ use view::{Seen, View};
 pub struct Options {
     /// The interfaces, one towards each gateway.
     pub interfaces: Vec<String>,
+    /// Listen to what this machine sends, and to nothing else: on a gateway's own uplink, where no wire of ours is.
+    pub outgoing_only: bool,
     /// A recording of all frames.
     pub pcap: Option<PathBuf>,
     /// Milliseconds between two looks at the sockets.
@@ -44,7 +46,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { interfaces: vec!["a".into(), "b".into()], pcap: None, drain_ms: 5, live_ms: 0 }
+        Self {
+            interfaces: vec!["a".into(), "b".into()],
+            outgoing_only: false,
+            pcap: None,
+            drain_ms: 5,
+            live_ms: 0,
+        }
     }
 }
 
@@ -91,6 +99,9 @@ pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
         let last = signal::stopping();
         for (side, socket) in sockets.iter().enumerate() {
             while let Some(received) = receive(socket, &mut buffer) {
+                if received.outgoing != options.outgoing_only {
+                    continue;
+                }
                 let frame = &buffer[..received.len];
                 view.frame(side as u8, frame);
                 if let Some(pcap) = &mut pcap {

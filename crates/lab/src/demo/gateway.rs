@@ -1,0 +1,251 @@
+//! A gateway as a process of its own: `antedate gateway run FILE`, asked over its control socket.
+
+use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{Error, Secure};
+use crate::process::{Place, Process, executable};
+use crate::sys::clock::monotonic_ns;
+
+/// How long a gateway may take to forward.
+const START_PATIENCE: Duration = Duration::from_secs(10);
+/// MACsec's counters of received frames that count no refusal (IEEE 802.1AE-2018 clause 10.7).
+const NOT_REFUSED: [&str; 6] =
+    ["InPktsOK", "InPktsUnchecked", "InPktsDelayed", "InPktsUntagged", "InPktsInvalid", "InPktsUnusedSA"];
+
+/// How a gateway is set up.
+#[derive(Clone, Debug)]
+pub(super) struct Setup {
+    pub(super) name: &'static str,
+    pub(super) field: String,
+    pub(super) uplink: String,
+    pub(super) secure: Secure,
+    /// The key file, relative to the directory.
+    pub(super) keys: PathBuf,
+    pub(super) cpus: Vec<usize>,
+    /// `SCHED_FIFO`, where permitted.
+    pub(super) priority: Option<u8>,
+    /// Sent frames can be heard by a tap on the same machine, which the short way past the queueing discipline
+    /// does not allow.
+    pub(super) audible: bool,
+}
+
+impl Setup {
+    fn text(&self) -> String {
+        let Self { name, field, uplink, keys, .. } = self;
+        let protection = match self.secure {
+            Secure::Macsec => format!("[macsec]\nkey_file = \"{}\"", keys.display()),
+            Secure::None | Secure::Bridge => "[plain]".to_owned(),
+        };
+        let mut run = String::new();
+        if let [cpu] = self.cpus[..] {
+            run.push_str(&format!("cpus = [{cpu}]\n"));
+        }
+        if let Some(priority) = self.priority {
+            run.push_str(&format!("priority = {priority}\n"));
+        }
+        if self.audible {
+            run.push_str("qdisc_bypass = false\n");
+        }
+        format!(
+            "[field]\ninterface = \"{field}\"\n\n[uplink]\ninterface = \"{uplink}\"\n\n{protection}\n\n\
+             [policy]\nallow = [\"profinet-rt\", \"profinet-dcp-read\", \"lldp\"]\n\n[run]\n{run}\n\
+             [state]\ndirectory = \"state-{name}\"\n\n[control]\nsocket = \"{name}.sock\"\n"
+        )
+    }
+}
+
+/// A running gateway.
+#[derive(Debug)]
+pub(super) struct Gateway {
+    setup: Setup,
+    file: PathBuf,
+    socket: PathBuf,
+    process: Process,
+}
+
+/// What a gateway refused on its uplink, by reason.
+pub(super) type Refused = BTreeMap<String, u64>;
+
+impl Gateway {
+    /// Writes the configuration, makes the state, starts the daemon in `namespace` and waits until it answers.
+    pub(super) fn start(
+        setup: Setup,
+        directory: &Path,
+        namespace: Option<&std::fs::File>,
+    ) -> Result<Self, Error> {
+        let file = directory.join(format!("{}.toml", setup.name));
+        write_private(&file, &setup.text())?;
+        if setup.secure == Secure::Macsec {
+            antedate(&["gateway", "init", &file.to_string_lossy()])?;
+        }
+        let socket = directory.join(format!("{}.sock", setup.name));
+        let process = launch(&setup, &file, namespace)?;
+        let mut gateway = Self { setup, file, socket, process };
+        gateway.wait()?;
+        Ok(gateway)
+    }
+
+    fn wait(&mut self) -> Result<(), Error> {
+        let deadline = Instant::now() + START_PATIENCE;
+        while Instant::now() < deadline {
+            if self.status().is_some() {
+                return Ok(());
+            }
+            if !self.process.is_running() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        // Whatever it still has to say is there soon.
+        std::thread::sleep(Duration::from_millis(50));
+        Err(Error::process(&format!("gateway {}", self.setup.name), self.process.errors().join("\n")))
+    }
+
+    /// Ends it as a power cut would.
+    pub(super) fn kill(&mut self) -> io::Result<()> {
+        self.process.kill()
+    }
+
+    /// Starts it again after [`Gateway::kill`]; when that was, in nanoseconds of CLOCK_MONOTONIC. Does not wait.
+    pub(super) fn restart(&mut self, namespace: Option<&std::fs::File>) -> Result<u64, Error> {
+        let at = monotonic_ns();
+        self.process = launch(&self.setup, &self.file, namespace)?;
+        Ok(at)
+    }
+
+    /// Its state, if it answers.
+    pub(super) fn status(&self) -> Option<Value> {
+        let mut stream = UnixStream::connect(&self.socket).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+        stream.write_all(b"{\"request\":\"status\"}\n").ok()?;
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).ok()?;
+        let mut reply: Value = serde_json::from_str(&line).ok()?;
+        Some(reply.get_mut("status")?.take())
+            .filter(|status| status.get("forwarding") == Some(&Value::Bool(true)))
+    }
+
+    /// What it refused on its uplink since it was started.
+    pub(super) fn refused(&self) -> Refused {
+        self.status().map(|status| refused(&status)).unwrap_or_default()
+    }
+
+    /// True while it runs.
+    pub(super) fn is_running(&mut self) -> bool {
+        self.process.is_running()
+    }
+
+    /// What it wrote to standard error.
+    pub(super) fn errors(&mut self) -> String {
+        self.process.errors().join("\n")
+    }
+
+    /// Ends it; true if it ended cleanly.
+    pub(super) fn end(&mut self) -> bool {
+        self.process.terminate();
+        self.process.finish(Duration::from_secs(3))
+    }
+}
+
+fn launch(setup: &Setup, file: &Path, namespace: Option<&std::fs::File>) -> Result<Process, Error> {
+    let program = executable().map_err(|error| Error::Start(format!("this program: {error}")))?;
+    let place = Place { namespace, cpus: &setup.cpus };
+    Process::start(setup.name, &program, &["gateway", "run", &file.to_string_lossy()], &place)
+        .map_err(|error| Error::Start(format!("gateway {}: {error}", setup.name)))
+}
+
+/// Refusals in a gateway's status: by the policy, by what hindered them, by MACsec.
+fn refused(status: &Value) -> Refused {
+    let numbers = |value: Option<&Value>| -> Vec<(String, u64)> {
+        let map = value.and_then(Value::as_object);
+        map.into_iter().flatten().filter_map(|(name, n)| Some((name.clone(), n.as_u64()?))).collect()
+    };
+    let mut all: Refused = numbers(status.pointer("/in/refused")).into_iter().collect();
+    let macsec = numbers(status.pointer("/macsec/counters"));
+    all.extend(
+        macsec
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("InPkts") && !NOT_REFUSED.contains(&name.as_str())),
+    );
+    all.retain(|_, n| *n > 0);
+    all
+}
+
+/// What was refused between two looks.
+pub(super) fn more(before: &Refused, after: &Refused) -> Refused {
+    let grown = after.iter().map(|(reason, n)| (reason.clone(), n - n.min(before.get(reason).unwrap_or(&0))));
+    grown.filter(|(_, n)| *n > 0).collect()
+}
+
+/// Adds refusals up.
+pub(super) fn add(to: &mut Refused, more: &Refused) {
+    for (reason, n) in more {
+        *to.entry(reason.clone()).or_default() += n;
+    }
+}
+
+/// Runs this program with `arguments` and waits for it.
+pub(super) fn antedate(arguments: &[&str]) -> Result<(), Error> {
+    let command = arguments.join(" ");
+    let program = executable().map_err(|error| Error::Start(format!("this program: {error}")))?;
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| Error::Start(format!("antedate {command}: {error}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Error::process(&format!("antedate {command}"), String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+fn write_private(file: &Path, text: &str) -> Result<(), Error> {
+    std::fs::write(file, text)
+        .and_then(|()| std::fs::set_permissions(file, Permissions::from_mode(0o600)))
+        .map_err(|error| Error::Start(format!("{}: {error}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_are_found_in_both_places_and_acceptances_are_none() {
+        let status = serde_json::json!({
+            "in": { "refused": { "policy:ipv4": 2, "too-long": 0 } },
+            "macsec": { "counters": { "InPktsOK": 9, "InPktsLate": 3, "OutPktsEncrypted": 4, "InPktsNoTag": 0 } }
+        });
+        let refused = refused(&status);
+        assert_eq!(refused, Refused::from([("policy:ipv4".into(), 2), ("InPktsLate".into(), 3)]));
+        let later = Refused::from([("InPktsLate".into(), 5)]);
+        assert_eq!(more(&refused, &later), Refused::from([("InPktsLate".into(), 2)]));
+    }
+
+    #[test]
+    fn a_configuration_is_what_the_setup_says() {
+        let setup = Setup {
+            name: "a",
+            field: "field".into(),
+            uplink: "uplink".into(),
+            secure: Secure::Macsec,
+            keys: "keys.toml".into(),
+            cpus: vec![1],
+            priority: Some(20),
+            audible: false,
+        };
+        let text = setup.text();
+        assert!(text.contains("[macsec]\nkey_file = \"keys.toml\""), "{text}");
+        assert!(text.contains("cpus = [1]\npriority = 20\n"), "{text}");
+        let plain = Setup { secure: Secure::None, cpus: vec![], priority: None, ..setup }.text();
+        assert!(plain.contains("[plain]") && !plain.contains("macsec"), "{plain}");
+    }
+}

@@ -1,0 +1,198 @@
+//! The demonstration: does a machine keep its cycle behind these gateways?
+//!
+//! A virtual PLC and IO device exchange Profinet frames through two real gateway processes over an untrusted wire
+//! with a tap on it; then a verdict. In the order of events:
+//!
+//! - [`scenario`]: what `--faults` names,
+//! - [`placement`]: which process runs on which core,
+//! - `plant`, `gateway`: building and stopping it all,
+//! - `phases`: the undisturbed time, then one fault after the other,
+//! - `view`: the live view on a terminal,
+//! - [`verdict`]: what was found, as text and as JSON,
+//! - `ports`: one gateway on real interfaces instead.
+
+mod gateway;
+mod phases;
+pub mod placement;
+mod plant;
+mod ports;
+pub mod scenario;
+pub mod verdict;
+mod view;
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ns::{self, Privilege};
+use crate::station::{self, cyclic};
+use crate::sys::signal;
+use phases::Session;
+use plant::Plant;
+pub use ports::Ports;
+use scenario::{Incident, Scenario};
+use verdict::Report;
+
+/// How frames cross the wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Secure {
+    /// Protected by MACsec.
+    #[default]
+    Macsec,
+    /// Forwarded by the same gateways as they are, for comparison.
+    None,
+    /// Forwarded by plain Linux bridges in the gateways' places, for comparison.
+    Bridge,
+}
+
+impl FromStr for Secure {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "macsec" => Ok(Self::Macsec),
+            "none" => Ok(Self::None),
+            "bridge" => Ok(Self::Bridge),
+            _ => Err(format!("`{text}` is none of macsec, none, bridge")),
+        }
+    }
+}
+
+/// What is demonstrated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Options {
+    /// How frames cross the wire.
+    pub secure: Secure,
+    /// The update time in microseconds.
+    pub cycle_us: u32,
+    /// Milliseconds of undisturbed operation that the verdict is about.
+    pub milliseconds: u64,
+    /// Octets of a cyclic frame without frame check sequence.
+    pub frame_bytes: usize,
+    /// What happens afterwards, one by one.
+    pub faults: Vec<Scenario>,
+    /// Decides which frames faults strike.
+    pub seed: u64,
+    /// A recording of all that the gateways put on the wire.
+    pub pcap: Option<PathBuf>,
+    /// One gateway on real interfaces instead of the plant.
+    pub ports: Option<Ports>,
+    /// Draw a live view on standard output.
+    pub live: bool,
+}
+
+impl Default for Options {
+    /// The figures of hohmann2020 for ten seconds.
+    fn default() -> Self {
+        Self {
+            secure: Secure::Macsec,
+            cycle_us: 4_000,
+            milliseconds: 10_000,
+            frame_bytes: 64,
+            faults: Vec::new(),
+            seed: 1,
+            pcap: None,
+            ports: None,
+            live: false,
+        }
+    }
+}
+
+/// Why there is no verdict. Exit status 2.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The plant could not be built.
+    #[error(transparent)]
+    Namespaces(#[from] ns::Error),
+    /// An option is impossible.
+    #[error("{0}")]
+    Usage(String),
+    /// Something could not be started.
+    #[error("cannot start {0}")]
+    Start(String),
+    /// A process ended that should run.
+    #[error("{name} ended: {}", if said.is_empty() { "it said nothing" } else { said })]
+    Process {
+        /// Which.
+        name: String,
+        /// What it wrote to standard error.
+        said: String,
+    },
+}
+
+impl Error {
+    fn process(name: &str, said: impl Into<String>) -> Self {
+        Self::Process { name: name.to_owned(), said: said.into() }
+    }
+}
+
+/// The end of a demonstration.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// All checks passed: exit status 0, otherwise 1.
+    pub passed: bool,
+    /// The verdict for people.
+    pub text: String,
+    /// The verdict for programs: what `--json` writes.
+    pub report: Report,
+}
+
+impl Options {
+    fn check(&self) -> Result<(), Error> {
+        let usage = |text: String| Err(Error::Usage(text));
+        if !(station::MIN_CYCLE_US..=512_000).contains(&self.cycle_us) {
+            return usage(format!(
+                "--cycle-us {}: {} to 512000 are possible",
+                self.cycle_us,
+                station::MIN_CYCLE_US
+            ));
+        }
+        if !(cyclic::MIN_FRAME_LEN..=cyclic::MAX_FRAME_LEN).contains(&self.frame_bytes) {
+            return usage(format!(
+                "--frame-bytes {}: {} to {} are possible (Profinet allows 1440 bytes of IO data)",
+                self.frame_bytes,
+                cyclic::MIN_FRAME_LEN,
+                cyclic::MAX_FRAME_LEN
+            ));
+        }
+        if self.milliseconds < 100 {
+            return usage("--seconds: at least 0.1".into());
+        }
+        let kills =
+            |scenario: &Scenario| matches!(scenario, Scenario::Plant(Incident::KillA | Incident::KillB));
+        if self.secure == Secure::Bridge && self.faults.iter().any(kills) {
+            return usage("--faults kill: plain bridges are no processes that could be killed".into());
+        }
+        Ok(())
+    }
+}
+
+/// Runs the demonstration. Call it while the process has one thread, from the thread that stays.
+///
+/// SIGINT and SIGTERM end it early with a verdict on what was seen so far; every process is ended and every
+/// namespace removed on all ways out.
+pub fn run(options: &Options) -> Result<Outcome, Error> {
+    options.check()?;
+    signal::install();
+    if let Some(ports) = &options.ports {
+        return ports::run(options, ports);
+    }
+    let privilege = ns::acquire()?;
+    if privilege == Privilege::UserNamespace && options.live {
+        println!("Without root: in a user namespace, where the kernel refuses real-time scheduling.");
+    }
+    ns::sweep();
+    let plant = Plant::build(options, privilege)?;
+    let mut session = Session::new(plant, options, privilege);
+    session.undisturbed(Duration::from_millis(options.milliseconds))?;
+    for &scenario in &options.faults {
+        if signal::stopping() {
+            break;
+        }
+        session.provoke(scenario)?;
+    }
+    session.end()
+}

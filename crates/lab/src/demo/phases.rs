@@ -1,0 +1,375 @@
+//! The course of a demonstration: the undisturbed time, then one fault after the other, each judged by itself.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::gateway::{Refused, add, more};
+use super::plant::{LIVE_MS, Plant};
+use super::scenario::{Incident, Scenario};
+use super::verdict::{self, Material};
+use super::view::View;
+use super::{Error, Options, Outcome, Secure};
+use crate::emulator::fault::Fault;
+use crate::emulator::{Command, Counts as WireCounts, State};
+use crate::ns::Privilege;
+use crate::station::meter::Counts;
+use crate::sys::clock::monotonic_ns;
+use crate::sys::signal;
+
+/// A fault strikes once in so many frames of a direction.
+const EVERY: u32 = 20;
+/// Strikes in each direction that a phase aims at.
+const STRIKES: u32 = 20;
+/// How long an outage is provoked for, beyond the watchdog.
+const OUTAGE: Duration = Duration::from_millis(250);
+/// Traffic must be back so soon after a restart or a repair.
+const RECOVERY_LIMIT_MS: f64 = 500.0;
+/// What a station may need to notice beyond the watchdog's time: its thread must be woken.
+const NOTICE_SLACK_MS: f64 = 20.0;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// One fault and what came of it; names are stable.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// The fault.
+    pub fault: String,
+    /// How often it struck, both directions together.
+    pub injected: u64,
+    /// What both gateways refused meanwhile, by reason.
+    pub refused: Refused,
+    /// Frames on the field side that no station of this plant sent in this order: damaged, foreign, duplicated,
+    /// reordered, unexpected.
+    pub reached_field: u64,
+    /// Cycles that the stations missed, without those in which they were stalled themselves.
+    pub missed: u64,
+    /// Frames that never came.
+    pub lost: u64,
+    /// Frames that came too late.
+    pub late: u64,
+    /// Bus errors of both stations.
+    pub bus_errors: u64,
+    /// From the incident to the last station's bus error, milliseconds.
+    pub noticed_ms: Option<f64>,
+    /// From the restart or repair to valid data at the last station, milliseconds.
+    pub recovered_ms: Option<f64>,
+    /// What was expected came true.
+    pub passed: bool,
+    /// What did not, or what to know.
+    pub note: String,
+}
+
+/// A running demonstration.
+pub(super) struct Session<'a> {
+    plant: Plant,
+    options: &'a Options,
+    privilege: Privilege,
+    view: View,
+    phases: Vec<Phase>,
+    /// What the phases brought, by station: PLC, device.
+    provoked: [Counts; 2],
+    /// What gateways had refused before they were killed.
+    refused_before_kill: Refused,
+    undisturbed: Duration,
+}
+
+/// All counters at one moment.
+struct Moment {
+    stations: [Counts; 2],
+    refused: [Refused; 2],
+    wire: State,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(plant: Plant, options: &'a Options, privilege: Privilege) -> Self {
+        let view = View::new(options);
+        Self {
+            plant,
+            options,
+            privilege,
+            view,
+            phases: Vec::new(),
+            provoked: Default::default(),
+            refused_before_kill: Refused::new(),
+            undisturbed: Duration::ZERO,
+        }
+    }
+
+    /// Lets everything run.
+    pub(super) fn undisturbed(&mut self, duration: Duration) -> Result<(), Error> {
+        let began = Instant::now();
+        self.pause(duration, "undisturbed")?;
+        self.undisturbed = began.elapsed();
+        self.plant.check_gateways()
+    }
+
+    fn pause(&mut self, duration: Duration, phase: &str) -> Result<(), Error> {
+        let deadline = Instant::now() + duration;
+        while Instant::now() < deadline && !signal::stopping() {
+            self.plant.check()?;
+            self.view.draw(&self.plant, phase);
+            let left = deadline.saturating_duration_since(Instant::now());
+            std::thread::sleep(left.min(Duration::from_millis(20)));
+        }
+        self.plant.check()
+    }
+
+    /// Provokes one fault and judges what came of it.
+    pub(super) fn provoke(&mut self, scenario: Scenario) -> Result<(), Error> {
+        let (phase, before, after) = match scenario {
+            Scenario::Wire(fault) => self.frames(fault)?,
+            Scenario::Plant(incident) => self.incident(scenario, incident)?,
+        };
+        for ((provoked, before), after) in self.provoked.iter_mut().zip(&before.stations).zip(&after.stations)
+        {
+            provoked.bus_errors += after.bus_errors - before.bus_errors;
+            provoked.missed += after.missed - before.missed;
+            provoked.missed_stalled += after.missed_stalled.saturating_sub(before.missed_stalled);
+            provoked.late += after.late - before.late;
+            provoked.lost += after.lost.saturating_sub(before.lost);
+        }
+        self.phases.push(phase);
+        Ok(())
+    }
+
+    fn frames(&mut self, fault: Fault) -> Result<(Phase, Moment, Moment), Error> {
+        let name = Scenario::Wire(fault).name();
+        let before = self.moment(name)?;
+        let delay_us = self.options.cycle_us * 2 / 5;
+        self.plant.command(Command { fault: Some(fault), every: EVERY, delay_us, cut: false })?;
+        let cycles = Duration::from_micros(self.options.cycle_us.into()) * EVERY * STRIKES;
+        self.pause(cycles.max(Duration::from_millis(500)), name)?;
+        self.plant.command(Command::default())?;
+        let after = self.moment(name)?;
+
+        let struck = |counts: fn(&State) -> &WireCounts| {
+            let of = |state: &State| counts(state).faults.get(name).copied().unwrap_or_default();
+            of(&after.wire) - of(&before.wire)
+        };
+        let struck = [struck(|state| &state.b_to_a), struck(|state| &state.a_to_b)];
+        let mut phase = difference(name, &before, &after);
+        phase.injected = struck.iter().sum();
+        if self.options.secure == Secure::Macsec {
+            let refused =
+                [0, 1].map(|at| more(&before.refused[at], &after.refused[at]).values().sum::<u64>());
+            judge_frames(&mut phase, fault, struck, refused);
+        } else {
+            phase.passed = true;
+        }
+        Ok((phase, before, after))
+    }
+
+    fn incident(&mut self, scenario: Scenario, incident: Incident) -> Result<(Phase, Moment, Moment), Error> {
+        let name = scenario.name();
+        let before = self.moment(name)?;
+        let began = monotonic_ns();
+        match incident {
+            Incident::KillA | Incident::KillB => {
+                let index = usize::from(incident == Incident::KillB);
+                if let Some(gateway) = self.plant.gateways.get_mut(index) {
+                    add(&mut self.refused_before_kill, &before.refused[index]);
+                    gateway.kill().map_err(|error| Error::Start(format!("the kill: {error}")))?;
+                }
+            }
+            Incident::Cut => drop(self.plant.command(Command { cut: true, ..Command::default() })?),
+            Incident::Unplug => self.plant.plug(false)?,
+        }
+        let noticed =
+            self.both(name, |plant| [plant.plc.bus_error_after(began), plant.device.bus_error_after(began)])?;
+        self.pause(OUTAGE, name)?;
+        let repaired = match incident {
+            Incident::KillA => self.plant.restart_gateway(0)?,
+            Incident::KillB => self.plant.restart_gateway(1)?,
+            Incident::Cut => {
+                let at = monotonic_ns();
+                self.plant.command(Command::default())?;
+                at
+            }
+            Incident::Unplug => {
+                let at = monotonic_ns();
+                self.plant.plug(true)?;
+                at
+            }
+        };
+        let recovered = self.both(name, |plant| {
+            [plant.plc.recovered_after(repaired), plant.device.recovered_after(repaired)]
+        })?;
+        let after = self.moment(name)?;
+        let mut phase = difference(name, &before, &after);
+        phase.injected = 1;
+        let milliseconds = |from: u64, to: Option<u64>| to.map(|to| to.saturating_sub(from) as f64 / 1e6);
+        phase.noticed_ms = milliseconds(began, noticed);
+        phase.recovered_ms = milliseconds(repaired, recovered);
+        // The watchdog starts with the last frame, which came up to a cycle before the incident.
+        let watchdog_ms = f64::from(self.options.cycle_us) * 3.0 / 1e3;
+        judge_incident(&mut phase, watchdog_ms + NOTICE_SLACK_MS);
+        Ok((phase, before, after))
+    }
+
+    /// Waits until both stations have an event; the later one.
+    fn both(
+        &mut self,
+        phase: &str,
+        events: impl Fn(&Plant) -> [Option<u64>; 2],
+    ) -> Result<Option<u64>, Error> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline && !signal::stopping() {
+            if let [Some(plc), Some(device)] = events(&self.plant) {
+                return Ok(Some(plc.max(device)));
+            }
+            self.pause(Duration::from_millis(5), phase)?;
+        }
+        Ok(None)
+    }
+
+    /// Waits until all that was under way has arrived and been told.
+    fn moment(&mut self, phase: &str) -> Result<Moment, Error> {
+        self.pause(Duration::from_millis(u64::from(LIVE_MS) * 3), phase)?;
+        let wire = self.plant.command(Command::default())?;
+        let refused =
+            [0, 1].map(|at| self.plant.gateways.get(at).map(|gateway| gateway.refused()).unwrap_or_default());
+        let stations = [self.plant.plc.live.counts.clone(), self.plant.device.live.counts.clone()];
+        Ok(Moment { stations, refused, wire })
+    }
+
+    /// Stops everything and judges.
+    pub(super) fn end(mut self) -> Result<Outcome, Error> {
+        self.view.finish();
+        let statuses: Vec<_> =
+            self.plant.gateways.iter().map(|gateway| gateway.status().unwrap_or_default()).collect();
+        let mut refused = self.refused_before_kill;
+        for gateway in &self.plant.gateways {
+            add(&mut refused, &gateway.refused());
+        }
+        let placement = self.plant.placement.clone();
+        let ends = self.plant.stop()?;
+        Ok(verdict::judge(Material {
+            options: self.options,
+            privilege: self.privilege,
+            placement,
+            undisturbed: self.undisturbed,
+            phases: self.phases,
+            provoked: self.provoked,
+            refused,
+            statuses,
+            ends,
+        }))
+    }
+}
+
+/// What happened between two moments.
+fn difference(name: &str, before: &Moment, after: &Moment) -> Phase {
+    let sum = |count: fn(&Counts) -> u64| -> u64 {
+        let pairs = before.stations.iter().zip(&after.stations);
+        pairs.map(|(before, after)| count(after).saturating_sub(count(before))).sum()
+    };
+    let mut refused = Refused::new();
+    for (before, after) in before.refused.iter().zip(&after.refused) {
+        add(&mut refused, &more(before, after));
+    }
+    Phase {
+        fault: name.to_owned(),
+        refused,
+        reached_field: sum(|c| c.damaged + c.foreign + c.duplicated + c.reordered + c.unexpected),
+        missed: sum(|c| c.missed).saturating_sub(sum(|c| c.missed_stalled)),
+        lost: sum(|c| c.lost),
+        late: sum(|c| c.late),
+        bus_errors: sum(|c| c.bus_errors),
+        ..Phase::default()
+    }
+}
+
+/// With protection: nothing of it reaches the field side, each is refused and counted, good traffic goes on.
+fn judge_frames(phase: &mut Phase, fault: Fault, struck: [u64; 2], refused: [u64; 2]) {
+    let mut wrong = Vec::new();
+    if phase.injected == 0 {
+        wrong.push("it never struck".to_owned());
+    }
+    if phase.reached_field > 0 {
+        wrong.push(format!("{} frames reached the field side", phase.reached_field));
+    }
+    if fault.must_be_refused() && struck != refused {
+        wrong.push(format!(
+            "gateways A and B refused {} and {} of {} and {} frames",
+            refused[0], refused[1], struck[0], struck[1]
+        ));
+    }
+    let may_miss = if fault.removes() || fault == Fault::Delay { phase.injected * 2 } else { 0 };
+    if phase.missed > may_miss {
+        wrong.push(format!("{} cycles missed", phase.missed));
+    }
+    if phase.bus_errors > 0 {
+        wrong.push(format!("{} bus errors", phase.bus_errors));
+    }
+    phase.passed = wrong.is_empty();
+    phase.note = wrong.join("; ");
+}
+
+/// An outage is noticed in the watchdog's time and over soon after its cause.
+fn judge_incident(phase: &mut Phase, notice_limit_ms: f64) {
+    let mut wrong = Vec::new();
+    match phase.noticed_ms {
+        Some(ms) if ms <= notice_limit_ms => {}
+        Some(ms) => wrong.push(format!("bus error after {ms:.0} ms, {notice_limit_ms:.0} allowed")),
+        None => wrong.push("a station had no bus error".to_owned()),
+    }
+    match phase.recovered_ms {
+        Some(ms) if ms <= RECOVERY_LIMIT_MS => {}
+        Some(ms) => wrong.push(format!("traffic again after {ms:.0} ms, {RECOVERY_LIMIT_MS:.0} allowed")),
+        None => wrong.push("traffic did not come back".to_owned()),
+    }
+    if phase.reached_field > 0 {
+        wrong.push(format!("{} frames reached the field side", phase.reached_field));
+    }
+    phase.passed = wrong.is_empty();
+    phase.note = wrong.join("; ");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase() -> Phase {
+        Phase { injected: 4, ..Phase::default() }
+    }
+
+    #[test]
+    fn a_fault_passes_only_if_every_frame_of_it_was_refused() {
+        let mut good = phase();
+        judge_frames(&mut good, Fault::Replay, [2, 2], [2, 2]);
+        assert!(good.passed, "{good:?}");
+        let mut missing = phase();
+        judge_frames(&mut missing, Fault::Replay, [2, 2], [2, 1]);
+        assert!(!missing.passed && missing.note.contains("refused 2 and 1"), "{missing:?}");
+        let mut through = Phase { reached_field: 1, ..phase() };
+        judge_frames(&mut through, Fault::Replay, [2, 2], [2, 2]);
+        assert!(!through.passed);
+        let mut nothing = Phase::default();
+        judge_frames(&mut nothing, Fault::Lose, [0, 0], [0, 0]);
+        assert!(!nothing.passed);
+    }
+
+    #[test]
+    fn frames_added_must_not_cost_a_cycle_but_frames_taken_may() {
+        let mut added = Phase { missed: 1, ..phase() };
+        judge_frames(&mut added, Fault::Inject, [2, 2], [2, 2]);
+        assert!(!added.passed);
+        let mut taken = Phase { missed: 4, lost: 4, ..phase() };
+        judge_frames(&mut taken, Fault::Lose, [2, 2], [0, 0]);
+        assert!(taken.passed, "{taken:?}");
+    }
+
+    #[test]
+    fn an_outage_must_be_noticed_and_end() {
+        let incident = |noticed_ms, recovered_ms| {
+            let mut phase = Phase { noticed_ms, recovered_ms, ..phase() };
+            judge_incident(&mut phase, 32.0);
+            phase.passed
+        };
+        assert!(incident(Some(13.0), Some(400.0)));
+        assert!(!incident(Some(40.0), Some(400.0)));
+        assert!(!incident(Some(13.0), Some(501.0)));
+        assert!(!incident(None, Some(1.0)));
+        assert!(!incident(Some(13.0), None));
+    }
+}

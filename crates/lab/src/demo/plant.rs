@@ -1,0 +1,354 @@
+//! The plant of the demonstration: namespaces, two gateways, the wire, the tap, a controller and a device.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::gateway::{Gateway, Setup, antedate};
+use super::placement::Placement;
+use super::{Error, Options, Secure};
+use crate::emulator::{self, Command};
+use crate::ns::{Chain, ChainOptions, Privilege};
+use crate::process::{Place, Process};
+use crate::realtime::Realtime;
+use crate::station::meter::Live;
+use crate::station::{self, Report, Role};
+use crate::tap;
+use crate::tap::view::Seen;
+
+/// Priority of everything with a deadline. All have the same, so that whoever yields the core lets the others run.
+const PRIORITY: u8 = 20;
+/// The stations say so often how they are.
+pub(super) const LIVE_MS: u32 = 100;
+const TAP_LIVE_MS: u32 = 250;
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A directory with keys and states; removed with all that is in it.
+#[derive(Debug)]
+struct Directory(PathBuf);
+
+impl Directory {
+    fn create() -> Result<Self, Error> {
+        use std::os::unix::fs::DirBuilderExt;
+        let path = std::env::temp_dir().join(format!("antedate-demo-{}", std::process::id()));
+        let failed =
+            |error| Error::Start(format!("{}: {error}; set TMPDIR to a place to write to", path.display()));
+        std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// One of the two stations, with its newest line.
+#[derive(Debug)]
+pub(super) struct Station {
+    process: Process,
+    pub(super) live: Live,
+    pub(super) events: Vec<station::Line>,
+    report: Option<Report>,
+}
+
+impl Station {
+    fn start(role: Role, options: &station::Options, place: &Place<'_>) -> Result<Self, Error> {
+        let name = if role == Role::Plc { "plc" } else { "device" };
+        let options = station::Options { role, ..options.clone() };
+        let process = Process::role(name, "lab-station", &options, place)
+            .map_err(|error| Error::Start(format!("{name}: {error}")))?;
+        Ok(Self { process, live: Live::default(), events: Vec::new(), report: None })
+    }
+
+    /// Takes the lines that have come.
+    pub(super) fn look(&mut self) {
+        for line in self.process.lines() {
+            self.take(&line);
+        }
+    }
+
+    fn take(&mut self, line: &str) {
+        match serde_json::from_str(line) {
+            Ok(station::Line::Live(live)) => self.live = live,
+            Ok(station::Line::Result(report)) => self.report = Some(*report),
+            Ok(event) => self.events.push(event),
+            Err(_) => {}
+        }
+    }
+
+    pub(super) fn started(&self) -> bool {
+        self.events.iter().any(|event| matches!(event, station::Line::Started { .. }))
+    }
+
+    /// When valid data came again for the first time after `since_ns`.
+    pub(super) fn recovered_after(&self, since_ns: u64) -> Option<u64> {
+        self.events.iter().find_map(|event| match event {
+            station::Line::Recovered { at_ns, .. } if *at_ns >= since_ns => Some(*at_ns),
+            _ => None,
+        })
+    }
+
+    /// When the watchdog expired for the first time after `since_ns`.
+    pub(super) fn bus_error_after(&self, since_ns: u64) -> Option<u64> {
+        self.events.iter().find_map(|event| match event {
+            station::Line::BusError { at_ns } if *at_ns >= since_ns => Some(*at_ns),
+            _ => None,
+        })
+    }
+
+    fn failure(&mut self) -> Error {
+        let said = self.process.errors().join("\n");
+        Error::process(self.process.name(), said)
+    }
+
+    fn finish(&mut self) -> Result<Report, Error> {
+        for line in self.process.end() {
+            self.take(&line);
+        }
+        match self.report.take() {
+            Some(report) => Ok(report),
+            None => Err(self.failure()),
+        }
+    }
+}
+
+/// What is left of the plant when it has stopped.
+#[derive(Debug)]
+pub(super) struct Ends {
+    pub(super) plc: Report,
+    pub(super) device: Report,
+    pub(super) tap: Seen,
+    pub(super) wire: Option<emulator::State>,
+    pub(super) gateways_ended_cleanly: bool,
+}
+
+/// Everything that runs. Fields drop in this order: processes before the namespaces that they are in.
+#[derive(Debug)]
+pub(super) struct Plant {
+    pub(super) plc: Station,
+    pub(super) device: Station,
+    /// A, then B; none where plain bridges stand in their places.
+    pub(super) gateways: Vec<Gateway>,
+    wire: Option<Process>,
+    tap: Process,
+    pub(super) seen: Seen,
+    pub(super) placement: Placement,
+    _directory: Directory,
+    chain: Chain,
+}
+
+impl Plant {
+    /// Builds it and waits until controller and device exchange data.
+    pub(super) fn build(options: &Options, privilege: Privilege) -> Result<Self, Error> {
+        let placement = Placement::on(&crate::sys::sched::allowed_cpus());
+        let chain = Chain::build(ChainOptions::default())?;
+        let directory = Directory::create()?;
+        let priority = (privilege == Privilege::Root).then_some(PRIORITY);
+        let wire_namespace =
+            chain.wire.as_ref().ok_or_else(|| Error::Start("the chain has no wire".into()))?;
+
+        let gateways = if options.secure == Secure::Bridge {
+            chain.bridge_gateways()?;
+            Vec::new()
+        } else {
+            start_gateways(options, &chain, &directory.0, &placement, priority)?
+        };
+        let realtime = |cpus: &[usize]| Realtime {
+            consumer_priority: PRIORITY.into(),
+            provider_priority: PRIORITY.into(),
+            cpus: cpus.to_vec(),
+            ..Realtime::default()
+        };
+        let wire_place = Place { namespace: Some(wire_namespace.file()), cpus: &placement.observers };
+        let wire = if options.faults.is_empty() {
+            chain.bridge_wire()?;
+            None
+        } else {
+            let wire_options = emulator::Options {
+                seed: options.seed,
+                a_to_b: realtime(&placement.wire_a_to_b),
+                b_to_a: realtime(&placement.wire_b_to_a),
+                ..emulator::Options::default()
+            };
+            // Its threads choose their cores themselves.
+            let place = Place { cpus: &[], ..wire_place };
+            Some(ready("wire", "lab-wire", &wire_options, &place)?)
+        };
+        let tap_options =
+            tap::Options { pcap: options.pcap.clone(), live_ms: TAP_LIVE_MS, ..tap::Options::default() };
+        let tap = ready("tap", "lab-tap", &tap_options, &wire_place)?;
+
+        let station_options = station::Options {
+            cycle_us: options.cycle_us,
+            frame_bytes: options.frame_bytes,
+            live_ms: LIVE_MS,
+            ..station::Options::default()
+        };
+        let station = |role, namespace: &crate::ns::Namespace, cpus: &[usize]| {
+            let own = station::Options { realtime: realtime(cpus), ..station_options.clone() };
+            Station::start(
+                role,
+                &own,
+                &Place { namespace: Some(namespace.file()), cpus: &placement.observers },
+            )
+        };
+        let device = station(Role::Device, &chain.device, &placement.device_side)?;
+        let plc = station(Role::Plc, &chain.plc, &placement.plc_side)?;
+        let seen = Seen::default();
+        let mut plant =
+            Self { plc, device, gateways, wire, tap, seen, placement, _directory: directory, chain };
+        plant.wait_for_data()?;
+        Ok(plant)
+    }
+
+    fn wait_for_data(&mut self) -> Result<(), Error> {
+        let deadline = std::time::Instant::now() + PATIENCE + Duration::from_secs(2);
+        while !(self.plc.started() && self.device.started()) {
+            self.check()?;
+            if std::time::Instant::now() > deadline || crate::sys::signal::stopping() {
+                return Err(self.plc.failure());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    /// Takes what all processes have said; an error if one that should run does not.
+    pub(super) fn check(&mut self) -> Result<(), Error> {
+        for station in [&mut self.plc, &mut self.device] {
+            station.look();
+            if !station.process.is_running() {
+                return Err(station.failure());
+            }
+        }
+        for process in self.wire.iter_mut().chain([&mut self.tap]) {
+            if !process.is_running() {
+                let said = process.errors().join("\n");
+                return Err(Error::process(process.name(), said));
+            }
+        }
+        for line in self.tap.lines() {
+            if let Ok(tap::Line::Live(seen)) = serde_json::from_str(&line) {
+                self.seen = *seen;
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if a gateway does not run.
+    pub(super) fn check_gateways(&mut self) -> Result<(), Error> {
+        for gateway in &mut self.gateways {
+            if !gateway.is_running() {
+                return Err(Error::process("a gateway", gateway.errors()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the wire what to do; its counters afterwards.
+    pub(super) fn command(&mut self, command: Command) -> Result<emulator::State, Error> {
+        let Some(wire) = &mut self.wire else { return Ok(emulator::State::default()) };
+        let failed = |wire: &mut Process| Error::process("wire", wire.errors().join("\n"));
+        if wire.tell(&command).is_err() {
+            return Err(failed(wire));
+        }
+        while let Some(line) = wire.next_line(Duration::from_secs(2)) {
+            if let Ok(emulator::Line::State(state)) = serde_json::from_str(&line) {
+                return Ok(state);
+            }
+        }
+        Err(failed(wire))
+    }
+
+    /// Starts gateway `index` again after it was killed; when that was.
+    pub(super) fn restart_gateway(&mut self, index: usize) -> Result<u64, Error> {
+        let namespace = if index == 0 { self.chain.gateway_a.file() } else { self.chain.gateway_b.file() };
+        match self.gateways.get_mut(index) {
+            Some(gateway) => gateway.restart(Some(namespace)),
+            None => Err(Error::Start("there are no gateways between plain bridges".into())),
+        }
+    }
+
+    /// Takes gateway A's uplink cable out or puts it back, at the wire's end.
+    pub(super) fn plug(&self, plugged: bool) -> Result<(), Error> {
+        if let Some(wire) = &self.chain.wire {
+            wire.set_link("a", plugged)?;
+        }
+        Ok(())
+    }
+
+    /// Stops all, the controller first, the tap last.
+    pub(super) fn stop(mut self) -> Result<Ends, Error> {
+        self.plc.process.terminate();
+        let plc = self.plc.finish()?;
+        let device = self.device.finish()?;
+        let mut gateways_ended_cleanly = true;
+        for gateway in &mut self.gateways {
+            gateways_ended_cleanly &= gateway.end();
+        }
+        let wire = self.wire.as_mut().map(|wire| {
+            let lines = wire.end();
+            lines.iter().rev().find_map(|line| match serde_json::from_str(line) {
+                Ok(emulator::Line::Result(state)) => Some(state),
+                _ => None,
+            })
+        });
+        let tap_lines = self.tap.end();
+        let tap = tap_lines.iter().rev().find_map(|line| match serde_json::from_str(line) {
+            Ok(tap::Line::Result(seen)) => Some(*seen),
+            _ => None,
+        });
+        let tap = tap.ok_or_else(|| Error::process("tap", self.tap.errors().join("\n")))?;
+        Ok(Ends { plc, device, tap, wire: wire.flatten(), gateways_ended_cleanly })
+    }
+}
+
+fn start_gateways(
+    options: &Options,
+    chain: &Chain,
+    directory: &Path,
+    placement: &Placement,
+    priority: Option<u8>,
+) -> Result<Vec<Gateway>, Error> {
+    let keys = directory.join("keys.toml");
+    if options.secure == Secure::Macsec {
+        // Members are the gateways' uplinks, by the addresses that the chain gives them.
+        let [a, b] = ["a=02:00:5e:00:00:a2", "b=02:00:5e:00:00:b2"];
+        antedate(&["keygen", "macsec", "--member", a, "--member", b, "--out", &keys.to_string_lossy()])?;
+    }
+    let sides =
+        [("a", &chain.gateway_a, &placement.plc_side), ("b", &chain.gateway_b, &placement.device_side)];
+    let start = |(name, namespace, cpus): (&'static str, &crate::ns::Namespace, &Vec<usize>)| {
+        let setup = Setup {
+            name,
+            field: "field".into(),
+            uplink: "uplink".into(),
+            secure: options.secure,
+            keys: keys.clone(),
+            cpus: cpus.clone(),
+            priority,
+            audible: false,
+        };
+        Gateway::start(setup, directory, Some(namespace.file()))
+    };
+    sides.into_iter().map(start).collect()
+}
+
+/// Starts a role and waits for its first line.
+fn ready(
+    name: &str,
+    role: &str,
+    options: &impl serde::Serialize,
+    place: &Place<'_>,
+) -> Result<Process, Error> {
+    let mut process = Process::role(name, role, options, place)
+        .map_err(|error| Error::Start(format!("{name}: {error}")))?;
+    match process.next_line(PATIENCE) {
+        Some(_) => Ok(process),
+        None => {
+            let said = process.errors().join("\n");
+            Err(Error::process(name, said))
+        }
+    }
+}

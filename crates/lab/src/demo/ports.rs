@@ -1,0 +1,182 @@
+//! One gateway on real interfaces, `--ports field=eth1,uplink=eth0`: real machines behind the field port, another
+//! gateway somewhere behind the uplink.
+//!
+//! What makes sense there runs: the gateway process, and a tap on what leaves by the uplink, which should carry
+//! nothing else. There is no virtual station and no emulated wire, so the verdict is on what the uplink sends. The
+//! keys must be those of the other gateway, so they are given as a file.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use super::gateway::{Gateway, Setup};
+use super::placement::Placement;
+use super::verdict::{Check, Report, machine};
+use super::{Error, Options, Outcome, Secure};
+use crate::process::{Place, Process};
+use crate::sys::signal;
+use crate::tap;
+
+/// The real interfaces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Ports {
+    /// Towards the machines.
+    pub field: String,
+    /// Towards the other gateway.
+    pub uplink: String,
+    /// The key file, shared with the other gateway; not needed with `--secure none`.
+    pub keys: Option<PathBuf>,
+}
+
+impl FromStr for Ports {
+    type Err = String;
+
+    /// Reads `field=eth1,uplink=eth0[,keys=FILE]`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let form = || format!("`{text}`: write field=eth1,uplink=eth0,keys=FILE");
+        let (mut field, mut uplink, mut keys) = (None, None, None);
+        for part in text.split(',') {
+            match part.split_once('=').ok_or_else(form)? {
+                ("field", name) if !name.is_empty() => field = Some(name.to_owned()),
+                ("uplink", name) if !name.is_empty() => uplink = Some(name.to_owned()),
+                ("keys", file) if !file.is_empty() => keys = Some(PathBuf::from(file)),
+                _ => return Err(form()),
+            }
+        }
+        Ok(Self { field: field.ok_or_else(form)?, uplink: uplink.ok_or_else(form)?, keys })
+    }
+}
+
+pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
+    let keys = match (&ports.keys, options.secure) {
+        (_, Secure::Bridge) => {
+            return Err(Error::Usage(
+                "--ports: --secure bridge is a comparison inside the plant alone".into(),
+            ));
+        }
+        (None, Secure::Macsec) => {
+            return Err(Error::Usage(
+                "--ports: both gateways need the same keys: make them with `antedate keygen macsec`, copy them to the \
+                 other gateway and add keys=FILE"
+                    .into(),
+            ));
+        }
+        (Some(file), _) => std::path::absolute(file)
+            .map_err(|error| Error::Usage(format!("--ports keys={}: {error}", file.display())))?,
+        (None, _) => PathBuf::new(),
+    };
+    if !options.faults.is_empty() {
+        return Err(Error::Usage("--faults: a real wire does what it wants; leave --ports out".into()));
+    }
+    let placement = Placement::on(&crate::sys::sched::allowed_cpus());
+    // The packet numbers of real keys must outlive this run, so the state stays beside the keys.
+    let directory = match keys.parent() {
+        Some(parent) if ports.keys.is_some() => parent.join("antedate-demo-state"),
+        _ => std::env::temp_dir().join(format!("antedate-demo-{}", std::process::id())),
+    };
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    made.map_err(|error| Error::Start(format!("{}: {error}", directory.display())))?;
+    let setup = Setup {
+        name: "real",
+        field: ports.field.clone(),
+        uplink: ports.uplink.clone(),
+        secure: options.secure,
+        keys,
+        cpus: placement.plc_side.clone(),
+        priority: None,
+        audible: true,
+    };
+    let tap_options = tap::Options {
+        interfaces: vec![ports.uplink.clone()],
+        outgoing_only: true,
+        pcap: options.pcap.clone(),
+        ..tap::Options::default()
+    };
+    let mut tap = Process::role("tap", "lab-tap", &tap_options, &Place::default())
+        .map_err(|error| Error::Start(format!("tap: {error}")))?;
+    if tap.next_line(Duration::from_secs(5)).is_none() {
+        return Err(Error::process("tap", tap.errors().join("\n")));
+    }
+    let mut gateway = Gateway::start(setup, &directory, None)?;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(options.milliseconds) && !signal::stopping() {
+        if !gateway.is_running() {
+            return Err(Error::process("the gateway", gateway.errors()));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let status = gateway.status().unwrap_or_default();
+    let refused = gateway.refused();
+    let clean = gateway.end();
+    let lines = tap.end();
+    let seen = lines.iter().rev().find_map(|line| match serde_json::from_str(line) {
+        Ok(tap::Line::Result(seen)) => Some(*seen),
+        _ => None,
+    });
+    let seen = seen.ok_or_else(|| Error::process("tap", tap.errors().join("\n")))?;
+
+    let check = |name: &str, passed, found: String| Check { name: name.to_owned(), passed, found };
+    let mut checks = vec![check("the gateway ends cleanly", clean, clean.to_string())];
+    if options.secure == Secure::Macsec {
+        let readable = seen.counts.plaintext_frames;
+        checks.push(check("not one readable frame left by the uplink", readable == 0, readable.to_string()));
+        checks.push(check(
+            "no packet number spent twice",
+            seen.nonces.reused == 0,
+            seen.nonces.reused.to_string(),
+        ));
+    }
+    let passed = checks.iter().all(|check| check.passed);
+    let mut text = format!(
+        "One gateway between {} and {} for {:.1} s: {} frames left by the uplink\n",
+        ports.field,
+        ports.uplink,
+        began.elapsed().as_secs_f64(),
+        seen.counts.frames
+    );
+    for check in &checks {
+        text.push_str(&format!(
+            "{} {:54} {}\n",
+            if check.passed { "pass" } else { "FAIL" },
+            check.name,
+            check.found
+        ));
+    }
+    text.push_str(if passed { "\nPASSED\n" } else { "\nFAILED\n" });
+    let report = Report {
+        passed,
+        plaintext_frames_on_wire: seen.counts.plaintext_frames,
+        nonce_reuse: seen.nonces.reused,
+        refused,
+        secure: options.secure,
+        seconds: began.elapsed().as_secs_f64(),
+        checks,
+        wire: "real".into(),
+        machine: machine(),
+        antedate: env!("CARGO_PKG_VERSION").into(),
+        tap: seen,
+        gateways: vec![status],
+        ..Report::default()
+    };
+    Ok(Outcome { passed, text, report })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_read_in_any_order() {
+        let ports: Ports = "uplink=eth0,field=eth1".parse().unwrap();
+        assert_eq!((ports.field.as_str(), ports.uplink.as_str(), ports.keys), ("eth1", "eth0", None));
+        let with_keys: Ports = "field=a,uplink=b,keys=/k".parse().unwrap();
+        assert_eq!(with_keys.keys, Some(PathBuf::from("/k")));
+        for text in ["", "field=eth1", "eth1,eth0", "field=,uplink=b", "field=a,uplink=b,x=y"] {
+            assert!(text.parse::<Ports>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The verdict: what was expected, what was found, as text and as JSON with stable names.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::gateway::Refused;
+pub use super::phases::Phase;
+use super::placement::Placement;
+use super::plant::Ends;
+use super::scenario::{Incident, Scenario};
+use super::{Options, Outcome, Secure};
+use crate::histogram::Summary;
+use crate::ns::Privilege;
+use crate::realtime::list;
+use crate::station;
+use crate::station::meter::Counts;
+use crate::tap::view::Seen;
+
+/// Something that was expected, and whether it came true.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// What was expected.
+    pub name: String,
+    /// It came true.
+    pub passed: bool,
+    /// What was found.
+    pub found: String,
+}
+
+/// The result of a demonstration; names are stable.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Report {
+    /// All checks passed.
+    pub passed: bool,
+    /// Bus errors of both stations that nobody provoked.
+    pub bus_errors: u64,
+    /// Cycles that both stations missed while nothing was provoked.
+    pub missed: u64,
+    /// Of these, cycles in which a station itself was stalled.
+    pub missed_stalled: u64,
+    /// Frames that came too late while nothing was provoked.
+    pub late: u64,
+    /// Frames that never came while nothing was provoked.
+    pub lost: u64,
+    /// Frames on the wire that can be read.
+    pub plaintext_frames_on_wire: u64,
+    /// Packet numbers that were spent twice under one key.
+    pub nonce_reuse: u64,
+    /// Both stations counted as many edges as the other made.
+    pub edges_agree: bool,
+    /// What both gateways refused on their uplinks, by reason.
+    pub refused: Refused,
+    /// `macsec`, `none` or `bridge`.
+    pub secure: Secure,
+    /// Update time in microseconds.
+    pub cycle_us: u32,
+    /// Octets of a cyclic frame without frame check sequence.
+    pub frame_bytes: usize,
+    /// Seconds of undisturbed operation.
+    pub seconds: f64,
+    /// Microseconds between two frames that the controller received.
+    pub plc_interval_us: Summary,
+    /// Microseconds between two frames that the device received.
+    pub device_interval_us: Summary,
+    /// Round trip from the controller to the device and back, in microseconds.
+    pub round_trip_us: Summary,
+    /// One way to the device, by one machine's clock, in microseconds.
+    pub to_device_us: Summary,
+    /// One way to the controller, by one machine's clock, in microseconds.
+    pub to_plc_us: Summary,
+    /// What was expected.
+    pub checks: Vec<Check>,
+    /// What was provoked.
+    pub faults: Vec<Phase>,
+    /// `bridge` or `emulator`: what the wire was.
+    pub wire: String,
+    /// `root` or `user namespace`.
+    pub privilege: String,
+    /// Which cores were used for what.
+    pub placement: Option<Placement>,
+    /// The machine.
+    pub machine: BTreeMap<String, String>,
+    /// The version of Antedate.
+    pub antedate: String,
+    /// The controller's own report.
+    pub plc: Option<station::Report>,
+    /// The device's own report.
+    pub device: Option<station::Report>,
+    /// What the tap saw.
+    pub tap: Seen,
+    /// Counters of the emulated wire, where there was one.
+    pub wire_counts: Option<crate::emulator::State>,
+    /// The gateways' last words: A, B.
+    pub gateways: Vec<Value>,
+}
+
+/// All that a verdict is made of.
+pub(super) struct Material<'a> {
+    pub(super) options: &'a Options,
+    pub(super) privilege: Privilege,
+    pub(super) placement: Placement,
+    pub(super) undisturbed: Duration,
+    pub(super) phases: Vec<Phase>,
+    pub(super) provoked: [Counts; 2],
+    pub(super) refused: Refused,
+    pub(super) statuses: Vec<Value>,
+    pub(super) ends: Ends,
+}
+
+/// Judges.
+pub(super) fn judge(material: Material<'_>) -> Outcome {
+    let Material { options, provoked, ends, .. } = &material;
+    let counts = [&ends.plc.measured.counts, &ends.device.measured.counts];
+    let unprovoked = |count: fn(&Counts) -> u64| -> u64 {
+        counts.iter().zip(provoked).map(|(all, provoked)| count(all).saturating_sub(count(provoked))).sum()
+    };
+    let mut report = Report {
+        bus_errors: unprovoked(|c| c.bus_errors),
+        missed: unprovoked(|c| c.missed),
+        missed_stalled: unprovoked(|c| c.missed_stalled),
+        late: unprovoked(|c| c.late),
+        lost: unprovoked(|c| c.lost),
+        plaintext_frames_on_wire: ends.tap.counts.plaintext_frames,
+        nonce_reuse: ends.tap.nonces.reused,
+        edges_agree: ends.plc.measured.edges.agree && ends.device.measured.edges.agree,
+        secure: options.secure,
+        cycle_us: options.cycle_us,
+        frame_bytes: options.frame_bytes,
+        seconds: (material.undisturbed.as_secs_f64() * 1e3).round() / 1e3,
+        plc_interval_us: ends.plc.measured.interval_us.clone(),
+        device_interval_us: ends.device.measured.interval_us.clone(),
+        round_trip_us: ends.plc.measured.round_trip_us.clone(),
+        to_device_us: ends.device.measured.one_way_us.clone(),
+        to_plc_us: ends.plc.measured.one_way_us.clone(),
+        wire: if options.faults.is_empty() { "bridge" } else { "emulator" }.into(),
+        privilege: match material.privilege {
+            Privilege::Root => "root".into(),
+            Privilege::UserNamespace => "user namespace".into(),
+        },
+        machine: machine(),
+        antedate: env!("CARGO_PKG_VERSION").into(),
+        ..Report::default()
+    };
+    report.checks = checks(&report, options, ends);
+    report.passed =
+        report.checks.iter().all(|check| check.passed) && material.phases.iter().all(|phase| phase.passed);
+    report.refused = material.refused;
+    report.faults = material.phases;
+    report.placement = Some(material.placement);
+    report.gateways = material.statuses;
+    report.wire_counts = material.ends.wire;
+    report.tap = material.ends.tap;
+    report.plc = Some(material.ends.plc);
+    report.device = Some(material.ends.device);
+    Outcome { passed: report.passed, text: text(&report), report }
+}
+
+fn checks(report: &Report, options: &Options, ends: &Ends) -> Vec<Check> {
+    let mut checks = Vec::new();
+    let mut expect = |name: &str, passed: bool, found: String| {
+        checks.push(Check { name: name.to_owned(), passed, found });
+    };
+    expect("no bus error", report.bus_errors == 0, report.bus_errors.to_string());
+    let stalled = match report.missed_stalled {
+        0 => String::new(),
+        n => format!(", {n} of them while a station itself was stalled"),
+    };
+    let missed = format!("{} in {:.1} s{stalled}", report.missed, report.seconds);
+    expect("no cycle missed on the way", report.missed <= report.missed_stalled, missed);
+    let edges = [&ends.plc, &ends.device].map(|end| end.measured.edges);
+    let found = format!(
+        "PLC {} of {}, device {} of {}",
+        edges[0].seen, edges[0].announced, edges[1].seen, edges[1].announced
+    );
+    // An outage may well swallow a pulse; then the counters tell so rightly.
+    let outages = options.faults.iter().any(|scenario| matches!(scenario, Scenario::Plant(_)));
+    expect("both count the same edges", report.edges_agree || outages, found);
+    let intact = |counts: &Counts| counts.damaged + counts.foreign + counts.unexpected;
+    let strange = intact(&ends.plc.measured.counts) + intact(&ends.device.measured.counts);
+    let may_come = options.secure != Secure::Macsec && !options.faults.is_empty();
+    expect(
+        "nothing but the stations' own frames on the field side",
+        strange == 0 || may_come,
+        strange.to_string(),
+    );
+    if options.secure == Secure::Macsec {
+        expect(
+            "not one readable frame on the wire",
+            report.plaintext_frames_on_wire == 0 && ends.tap.counts.encrypted > 0,
+            format!("{} of {}", report.plaintext_frames_on_wire, ends.tap.counts.frames),
+        );
+        expect(
+            "no packet number spent twice",
+            report.nonce_reuse == 0 && ends.tap.nonces.unrecorded == 0,
+            format!("{} of {}", report.nonce_reuse, ends.tap.nonces.seen),
+        );
+        expect(
+            "the tap saw every frame",
+            ends.tap.counts.dropped == 0,
+            format!("{} missed", ends.tap.counts.dropped),
+        );
+    }
+    expect("gateways end cleanly", ends.gateways_ended_cleanly, ends.gateways_ended_cleanly.to_string());
+    let dropped = ends.plc.measured.counts.samples_dropped + ends.device.measured.counts.samples_dropped;
+    expect("the stations measured every frame", dropped == 0, format!("{dropped} missed"));
+    checks
+}
+
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    let mut line = |words: std::fmt::Arguments<'_>| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{words}");
+    };
+    let secure = match report.secure {
+        Secure::Macsec => "protected by MACsec",
+        Secure::None => "through the gateways, not protected",
+        Secure::Bridge => "through plain bridges, not protected",
+    };
+    let cycle = f64::from(report.cycle_us) / 1e3;
+    line(format_args!(
+        "Profinet {secure}: cycle {cycle:.3} ms, frames of {} bytes, {:.1} s undisturbed",
+        report.frame_bytes, report.seconds
+    ));
+    line(format_args!(""));
+    line(format_args!(
+        "{:26} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "microseconds", "min", "median", "p99", "p99.9", "max"
+    ));
+    for (name, s) in [
+        ("interval at the PLC", &report.plc_interval_us),
+        ("interval at the device", &report.device_interval_us),
+        ("round trip", &report.round_trip_us),
+        ("one way to the device", &report.to_device_us),
+        ("one way to the PLC", &report.to_plc_us),
+    ] {
+        line(format_args!(
+            "{name:26} {:>9.1} {:>9.1} {:>9.1} {:>9.1} {:>9.1}",
+            s.min, s.p50, s.p99, s.p99_9, s.max
+        ));
+    }
+    line(format_args!(""));
+    let seen = &report.tap;
+    line(format_args!(
+        "An attacker on the wire saw {} frames, {} of them readable; {:.2} bits of entropy per byte. One of them:",
+        seen.counts.frames, seen.counts.plaintext_frames, seen.entropy_bits_per_octet
+    ));
+    line(format_args!("  {}", seen.example));
+    if !report.refused.is_empty() {
+        let refused: Vec<_> = report.refused.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+        line(format_args!("Refused on the uplinks: {}", refused.join(", ")));
+    }
+    if let Some(placement) = &report.placement {
+        let observers =
+            if placement.observers.is_empty() { "any".into() } else { list(&placement.observers) };
+        line(format_args!(
+            "Cores: PLC and gateway A {}, device and gateway B {}, observers {observers}; the wire is a {}; as {}",
+            list(&placement.plc_side),
+            list(&placement.device_side),
+            if report.wire == "bridge" { "Linux bridge" } else { "program" },
+            report.privilege
+        ));
+    }
+    if let Some(plc) = &report.plc {
+        line(format_args!("Stations: {}", plc.in_force));
+    }
+    line(format_args!(""));
+    for phase in &report.faults {
+        line(format_args!("{} {:54} {}", mark(phase.passed), describe(&phase.fault), found(phase)));
+    }
+    for check in &report.checks {
+        line(format_args!("{} {:54} {}", mark(check.passed), check.name, check.found));
+    }
+    line(format_args!(""));
+    line(format_args!("{}", if report.passed { "PASSED" } else { "FAILED" }));
+    text
+}
+
+fn mark(passed: bool) -> &'static str {
+    if passed { "pass" } else { "FAIL" }
+}
+
+fn describe(fault: &str) -> String {
+    Scenario::all()
+        .find(|scenario| scenario.name() == fault)
+        .map_or(fault.into(), |scenario| scenario.describe().into())
+}
+
+fn found(phase: &Phase) -> String {
+    let mut found = Vec::new();
+    let incident = Incident::ALL.iter().any(|&incident| Scenario::Plant(incident).name() == phase.fault);
+    if incident {
+        let ms = |value: Option<f64>| value.map_or("never".to_owned(), |ms| format!("after {ms:.1} ms"));
+        found.push(format!("bus error {}, traffic again {}", ms(phase.noticed_ms), ms(phase.recovered_ms)));
+    } else {
+        found.push(format!("{} times", phase.injected));
+        let refused: Vec<_> = phase.refused.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+        if !refused.is_empty() {
+            found.push(format!("refused {}", refused.join(", ")));
+        }
+        if phase.missed > 0 {
+            found.push(format!("{} cycles missed", phase.missed));
+        }
+        found.push(format!("{} reached the field", phase.reached_field));
+    }
+    if !phase.note.is_empty() {
+        found.push(format!("WRONG: {}", phase.note));
+    }
+    found.join("; ")
+}
+
+/// What the numbers were measured on.
+pub(super) fn machine() -> BTreeMap<String, String> {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or_default();
+    let model = model.trim_start_matches([':', '\t', ' ']);
+    BTreeMap::from([
+        ("kernel".to_owned(), read("/proc/sys/kernel/osrelease").trim().to_owned()),
+        ("cpu".to_owned(), model.to_owned()),
+        ("cores".to_owned(), crate::sys::sched::allowed_cpus().len().to_string()),
+    ])
+}

@@ -1,0 +1,120 @@
+//! The live view on a terminal: a few lines, drawn over themselves.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use super::gateway::Refused;
+use super::plant::Plant;
+use super::{Options, Secure};
+use crate::station::meter::Live;
+
+const REDRAW: Duration = Duration::from_millis(200);
+/// Asking a gateway costs its threads a moment, so it is done seldom.
+const ASK: Duration = Duration::from_secs(1);
+
+/// Draws, or does nothing where there is no terminal.
+#[derive(Debug)]
+pub(super) struct View {
+    live: bool,
+    title: String,
+    began: Instant,
+    drawn: Option<Instant>,
+    asked: Option<Instant>,
+    refused: Refused,
+    lines: usize,
+}
+
+impl View {
+    pub(super) fn new(options: &Options) -> Self {
+        let secure = match options.secure {
+            Secure::Macsec => "MACsec",
+            Secure::None => "NOT PROTECTED",
+            Secure::Bridge => "plain bridges, NOT PROTECTED",
+        };
+        let cycle = f64::from(options.cycle_us) / 1e3;
+        Self {
+            live: options.live,
+            title: format!("{secure}, cycle {cycle:.3} ms, frames of {} bytes", options.frame_bytes),
+            began: Instant::now(),
+            drawn: None,
+            asked: None,
+            refused: Refused::new(),
+            lines: 0,
+        }
+    }
+
+    /// Draws the present state, if it is time to.
+    pub(super) fn draw(&mut self, plant: &Plant, phase: &str) {
+        if !self.live || self.drawn.is_some_and(|at| at.elapsed() < REDRAW) {
+            return;
+        }
+        self.drawn = Some(Instant::now());
+        if self.asked.is_none_or(|at| at.elapsed() >= ASK) {
+            self.asked = Some(Instant::now());
+            self.refused = Refused::new();
+            for gateway in &plant.gateways {
+                super::gateway::add(&mut self.refused, &gateway.refused());
+            }
+        }
+        let text = self.text(plant, phase);
+        // Up to the first of our lines, then each line anew.
+        let mut out = if self.lines > 0 { format!("\x1b[{}A", self.lines) } else { String::new() };
+        for line in text.lines() {
+            let _ = writeln!(out, "\x1b[2K{line}");
+        }
+        self.lines = text.lines().count();
+        let mut stdout = io::stdout().lock();
+        let _ = stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush());
+    }
+
+    fn text(&self, plant: &Plant, phase: &str) -> String {
+        let mut text = String::new();
+        let seconds = self.began.elapsed().as_secs_f64();
+        let _ = writeln!(text, "{}   {seconds:6.1} s   {phase}", self.title);
+        let _ = writeln!(
+            text,
+            "{:10} {:>9} {:>13} {:>9} {:>9} {:>14} {:>9} {:>8} {:>10}",
+            "", "frames", "interval now", "p99", "max", "round trip p50", "p99", "missed", "bus errors"
+        );
+        for (name, live) in [("PLC", &plant.plc.live), ("IO device", &plant.device.live)] {
+            text.push_str(&station(name, live));
+        }
+        let refused: Vec<_> = self.refused.iter().map(|(reason, n)| format!("{reason} {n}")).collect();
+        let refused = if refused.is_empty() { "nothing".to_owned() } else { refused.join(", ") };
+        let _ = writeln!(text, "refused    {}", clip(&refused, 100));
+        let seen = &plant.seen;
+        let _ = writeln!(
+            text,
+            "attacker   {} frames, {} readable, {:.2} bits of entropy per byte, packet numbers spent twice: {}",
+            seen.counts.frames, seen.counts.plaintext_frames, seen.entropy_bits_per_octet, seen.nonces.reused
+        );
+        let _ = writeln!(text, "  sees     {}", clip(&seen.example, 100));
+        text
+    }
+
+    /// Leaves the last state standing.
+    pub(super) fn finish(&mut self) {
+        if self.live && self.lines > 0 {
+            println!();
+        }
+    }
+}
+
+fn station(name: &str, live: &Live) -> String {
+    format!(
+        "{name:10} {:>9} {:>10.1} µs {:>6.0} µs {:>6.0} µs {:>11.1} µs {:>6.1} µs {:>8} {:>10}\n",
+        live.counts.received,
+        live.interval_us,
+        live.interval_p99_us,
+        live.interval_max_us,
+        live.round_trip_p50_us,
+        live.round_trip_p99_us,
+        live.counts.missed,
+        live.counts.bus_errors
+    )
+}
+
+fn clip(text: &str, width: usize) -> &str {
+    text.char_indices().nth(width).map_or(text, |(end, _)| &text[..end])
+}
