@@ -3,6 +3,8 @@
 //! The nonce gives the cipherstream and, from block 0 of it, the one-time key (r, s) of Poly1305. The deadline sees an
 //! XOR and a polynomial in r.
 
+#[cfg(target_arch = "x86_64")]
+use crate::backend::x86::chacha20poly1305::{Avx512, Powers};
 use crate::{
     Backend, Suite,
     backend::portable::{
@@ -26,6 +28,8 @@ impl Suite for ChaCha20Poly1305 {
 /// The key as words, and the backend that works with it.
 pub struct Expanded {
     words: [u32; 8],
+    #[cfg(target_arch = "x86_64")]
+    avx512: Option<Avx512>,
 }
 
 impl Drop for Expanded {
@@ -34,17 +38,21 @@ impl Drop for Expanded {
     }
 }
 
-/// The one-time key of Poly1305.
+/// The one-time key of Poly1305, and the powers of r where the backend works with them.
 #[derive(Default)]
 pub struct OneTime {
     r: Limbs,
     s: [u8; 16],
+    #[cfg(target_arch = "x86_64")]
+    powers: Powers,
 }
 
 impl Zeroize for OneTime {
     fn zeroize(&mut self) {
         self.r.zeroize();
-        self.s.zeroize();
+        crate::engine::wipe(&mut self.s);
+        #[cfg(target_arch = "x86_64")]
+        self.powers.zeroize();
     }
 }
 
@@ -55,19 +63,41 @@ impl Drop for OneTime {
 }
 
 impl Expanded {
-    fn once(&self, nonce: &[u8; 12]) -> OneTime {
-        let mut once = OneTime::default();
-        ChaCha20Poly1305::prepare_once(self, nonce, &mut once);
-        once
+    fn once(&self, first: &mut [u8; 32], once: &mut OneTime) {
+        let ([r, s], _) = first.as_chunks::<16>() else { return };
+        once.r = Limbs::clamped(r);
+        once.s = *s;
+        wipe(first);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = self.avx512 {
+            avx512.powers(&once.r, &mut once.powers);
+        }
     }
 
-    fn xor(&self, nonce: &[u8; 12], data: &mut [u8]) {
+    /// XORs the payload and returns the one-time key.
+    fn xor(&self, nonce: &[u8; 12], data: &mut [u8]) -> OneTime {
+        let mut once = OneTime::default();
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = self.avx512 {
+            self.once(&mut avx512.one_shot(&self.words, nonce, data), &mut once);
+            return once;
+        }
         let mut block = [0; 64];
         for (i, chunk) in data.chunks_mut(64).enumerate() {
             chacha20::block(&self.words, 1 + i as u32, nonce, &mut block);
             pieces::xor(chunk, &block);
         }
         block.zeroize();
+        ChaCha20Poly1305::prepare_once(self, nonce, &mut once);
+        once
+    }
+
+    fn tag(&self, once: &OneTime, aad: &[u8], ciphertext: &[u8]) -> [u8; 16] {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = self.avx512 {
+            return avx512.tag(&once.powers, &once.s, aad, ciphertext);
+        }
+        once.tag(&[aad], ciphertext)
     }
 }
 
@@ -92,67 +122,95 @@ impl Engine for ChaCha20Poly1305 {
     type Sum = Limbs;
     type Weight = Limbs;
 
-    fn expand(key: &[u8], _backend: Backend) -> Expanded {
+    fn expand(key: &[u8], backend: Backend) -> Expanded {
         let mut words = [0; 8];
         for (word, bytes) in words.iter_mut().zip(key.as_chunks::<4>().0) {
             *word = u32::from_le_bytes(*bytes);
         }
-        Expanded { words }
+        let _ = backend;
+        Expanded {
+            words,
+            #[cfg(target_arch = "x86_64")]
+            avx512: Avx512::new(backend),
+        }
     }
 
     fn prepare_once(key: &Expanded, nonce: &[u8; 12], once: &mut OneTime) {
-        let mut block = [[0; 16]; 2];
-        chacha20::block(&key.words, 0, nonce, block.as_flattened_mut());
-        once.r = Limbs::clamped(&block[0]);
-        once.s = block[1];
-        block.zeroize();
+        let mut first = [0; 32];
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = key.avx512 {
+            key.once(&mut avx512.one_shot(&key.words, nonce, &mut []), once);
+            return;
+        }
+        chacha20::block(&key.words, 0, nonce, &mut first);
+        key.once(&mut first, once);
     }
 
     fn prepare_stream(key: &Expanded, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = key.avx512 {
+            return avx512.stream(&key.words, 1 + first as u32, nonce, out);
+        }
         chacha20::stream(&key.words, 1 + first as u32, nonce, out);
     }
 
     fn seal(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         let data = buffers.into_in_place();
-        key.xor(nonce, data);
-        key.once(nonce).tag(&[aad], data)
+        let once = key.xor(nonce, data);
+        key.tag(&once, aad, data)
     }
 
     fn open(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         let data = buffers.into_in_place();
-        let tag = key.once(nonce).tag(&[aad], data);
+        let mut once = OneTime::default();
+        Self::prepare_once(key, nonce, &mut once);
+        let tag = key.tag(&once, aad, data);
         key.xor(nonce, data);
         tag
     }
 
     fn seal_prepared(
-        _key: &Expanded,
+        key: &Expanded,
         once: &OneTime,
         stream: &mut [u8],
         aad: &[u8],
         buffers: Buffers<'_>,
     ) -> [u8; 16] {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = key.avx512 {
+            let data = avx512.xor_wiped(stream, buffers);
+            return avx512.tag(&once.powers, &once.s, aad, data);
+        }
         let data = buffers.into_in_place();
         pieces::xor(data, stream);
         wipe(stream);
-        once.tag(&[aad], data)
+        key.tag(once, aad, data)
     }
 
     fn open_prepared(
-        _key: &Expanded,
+        key: &Expanded,
         once: &OneTime,
         stream: &[u8],
         aad: &[u8],
         buffers: Buffers<'_>,
     ) -> [u8; 16] {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = key.avx512 {
+            let tag = avx512.tag(&once.powers, &once.s, aad, buffers.source());
+            avx512.xor(stream, buffers);
+            return tag;
+        }
         let data = buffers.into_in_place();
-        let tag = once.tag(&[aad], data);
+        let tag = key.tag(once, aad, data);
         pieces::xor(data, stream);
         tag
     }
 
-    fn authenticate(_key: &Expanded, once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
-        once.tag(aad, &[])
+    fn authenticate(key: &Expanded, once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
+        match aad {
+            [whole] => key.tag(once, whole, &[]),
+            pieces => once.tag(pieces, &[]),
+        }
     }
 
     fn length_block(aad: usize, payload: usize) -> [u8; 16] {

@@ -367,6 +367,33 @@ pub(super) unsafe fn unprepared<const R: usize, const SEAL: bool>(
     finish::<R, false>(key, segment, sum, joined)
 }
 
+/// XORs a prepared stream to a payload and wipes what it used of it, if asked for.
+///
+/// # Safety
+/// The CPU has the instructions; the pointers are good for `len` bytes, `stream` for whole vectors.
+#[target_feature(enable = "avx512f,avx512bw,bmi2")]
+pub(super) unsafe fn xor<const WIPE: bool>(src: *const u8, dst: *mut u8, len: usize, stream: *mut u8) {
+    let mut done = 0;
+    while done < len {
+        let some = mask((len - done).min(64));
+        // SAFETY: the mask covers bytes from `done` to `len`; the stream is good for whole vectors.
+        unsafe {
+            let at = stream.add(done);
+            let x = _mm512_maskz_loadu_epi8(some, src.add(done).cast());
+            let y = _mm512_xor_si512(x, _mm512_loadu_si512(at.cast()));
+            _mm512_mask_storeu_epi8(dst.add(done).cast(), some, y);
+            if WIPE {
+                _mm512_storeu_si512(at.cast(), _mm512_setzero_si512());
+            }
+        }
+        done += 64;
+    }
+    if WIPE {
+        // SAFETY: the pointer is to the caller's buffer; nothing is read. What was stored above must stay stored.
+        unsafe { core::arch::asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags)) };
+    }
+}
+
 /// Wipes bytes by whole vectors.
 ///
 /// # Safety

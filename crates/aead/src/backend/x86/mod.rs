@@ -3,8 +3,11 @@
 #![allow(unsafe_code)]
 
 mod avx512;
+mod chacha20;
+pub(crate) mod chacha20poly1305;
 pub(crate) mod gcm;
 mod ni;
+mod poly1305;
 
 use super::Backend;
 use core::{

@@ -1,0 +1,91 @@
+//! ChaCha20 (RFC 8439 section 2.3) with AVX-512: a vector holds the same row of four blocks' states.
+
+use core::arch::x86_64::*;
+
+/// Four rows of four blocks each.
+type Rows = [__m512i; 4];
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn quarter_rounds<const W: usize>(sets: &mut [Rows; W]) {
+    for [a, b, c, d] in sets.iter_mut() {
+        *a = _mm512_add_epi32(*a, *b);
+        *d = _mm512_rol_epi32::<16>(_mm512_xor_si512(*d, *a));
+        *c = _mm512_add_epi32(*c, *d);
+        *b = _mm512_rol_epi32::<12>(_mm512_xor_si512(*b, *c));
+        *a = _mm512_add_epi32(*a, *b);
+        *d = _mm512_rol_epi32::<8>(_mm512_xor_si512(*d, *a));
+        *c = _mm512_add_epi32(*c, *d);
+        *b = _mm512_rol_epi32::<7>(_mm512_xor_si512(*b, *c));
+    }
+}
+
+/// `4 W` blocks from `counter` on.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn blocks<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [[u8; 64]]) {
+    let row = |w: [u32; 4]| {
+        _mm512_broadcast_i32x4(_mm_set_epi32(w[3] as i32, w[2] as i32, w[1] as i32, w[0] as i32))
+    };
+    let [k0, k1, k2, k3, k4, k5, k6, k7] = *key;
+    let n = |i: usize| u32::from_le_bytes([nonce[i], nonce[i + 1], nonce[i + 2], nonce[i + 3]]);
+    let each = _mm512_set_epi32(0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0);
+    let mut start = [[_mm512_setzero_si512(); 4]; W];
+    for (i, set) in start.iter_mut().enumerate() {
+        let counters = row([counter.wrapping_add(4 * i as u32), n(0), n(4), n(8)]);
+        *set = [
+            row(crate::backend::portable::chacha20::CONSTANTS),
+            row([k0, k1, k2, k3]),
+            row([k4, k5, k6, k7]),
+            _mm512_add_epi32(counters, each),
+        ];
+    }
+    let mut sets = start;
+    for _ in 0..10 {
+        quarter_rounds(&mut sets);
+        for [_, b, c, d] in &mut sets {
+            *b = _mm512_shuffle_epi32::<0b00_11_10_01>(*b);
+            *c = _mm512_shuffle_epi32::<0b01_00_11_10>(*c);
+            *d = _mm512_shuffle_epi32::<0b10_01_00_11>(*d);
+        }
+        quarter_rounds(&mut sets);
+        for [_, b, c, d] in &mut sets {
+            *b = _mm512_shuffle_epi32::<0b10_01_00_11>(*b);
+            *c = _mm512_shuffle_epi32::<0b01_00_11_10>(*c);
+            *d = _mm512_shuffle_epi32::<0b00_11_10_01>(*d);
+        }
+    }
+    for ((set, start), out) in sets.iter().zip(&start).zip(out.chunks_mut(4)) {
+        let [a, b, c, d]: Rows = core::array::from_fn(|i| _mm512_add_epi32(set[i], start[i]));
+        // Lane j of row i becomes lane i of block j.
+        let (ab_low, ab_high) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xee>(a, b));
+        let (cd_low, cd_high) = (_mm512_shuffle_i32x4::<0x44>(c, d), _mm512_shuffle_i32x4::<0xee>(c, d));
+        let whole = [
+            _mm512_shuffle_i32x4::<0x88>(ab_low, cd_low),
+            _mm512_shuffle_i32x4::<0xdd>(ab_low, cd_low),
+            _mm512_shuffle_i32x4::<0x88>(ab_high, cd_high),
+            _mm512_shuffle_i32x4::<0xdd>(ab_high, cd_high),
+        ];
+        for (bytes, block) in out.iter_mut().zip(whole) {
+            // SAFETY: a block has 64 bytes.
+            unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), block) };
+        }
+    }
+}
+
+/// Cipherstream from block `counter` on.
+///
+/// # Safety
+/// The CPU has AVX-512F.
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn stream(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [[u8; 64]]) {
+    let mut counter = counter;
+    for part in out.chunks_mut(16) {
+        match part.len() {
+            0..=4 => blocks::<1>(key, counter, nonce, part),
+            5..=8 => blocks::<2>(key, counter, nonce, part),
+            _ => blocks::<4>(key, counter, nonce, part),
+        }
+        counter = counter.wrapping_add(16);
+    }
+}
