@@ -29,7 +29,7 @@ use crate::fault::{Fault, Faults};
 /// Packet numbers prepared ahead when the file does not say.
 pub const PREPARE: usize = 32;
 /// The most packet numbers that can be prepared ahead.
-pub const PREPARE_MAX: usize = 64;
+pub const PREPARE_MAX: usize = antedate_channel::macsec::SLOTS;
 /// Packet numbers reserved on disk at a time when the file does not say.
 pub const RESERVE: u64 = 1 << 20;
 
