@@ -1,4 +1,120 @@
 //! AEAD ciphers whose work is done before the data exists.
+//!
+//! Nearly all that a cipher does for a packet depends on the key and the nonce alone. The key is known for months, and
+//! the nonce is a counter. So that work can be done in idle time, and the moment when the data is there sees only what
+//! depends on the data: an XOR and a MAC that is a polynomial. The bytes on the wire are those of the standard cipher.
+//!
+//! # The story
+//!
+//! A [`Key`] of a [`Suite`] goes into a [`Sealer`] together with a [`NonceSequence`], which gives each nonce once. The
+//! sealer [prepares](Sealer::prepare) a packet in a [`Slot`], memory that the caller owns: the [`Prepared`] packet
+//! owns its nonce. It prepares on in [steps](Prepared::step) of bounded work, and [`Prepared::seal`] consumes it. If
+//! the data comes before all is prepared, the packet goes the ordinary way, with the same nonce and the same bytes.
+//!
+//! ```
+//! use antedate_aead::{Aes128Gcm, Key, Nonce, NonceSequence, Opener, Sealer, Slot};
+//!
+//! struct Counter(u64);
+//!
+//! fn nonce_of(number: u64) -> [u8; 12] {
+//!     let mut nonce = *b"line\0\0\0\0\0\0\0\0";
+//!     nonce[4..].copy_from_slice(&number.to_be_bytes());
+//!     nonce
+//! }
+//!
+//! impl NonceSequence for Counter {
+//!     type Error = &'static str;
+//!     fn next(&mut self) -> Result<(u64, Nonce), Self::Error> {
+//!         let number = self.0;
+//!         self.0 = number.checked_add(1).ok_or("the key is worn out")?;
+//!         Ok((number, Nonce::assume_unique(nonce_of(number))))
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let bytes = *b"sixteen byte key";
+//! let mut sealer = Sealer::new(Key::<Aes128Gcm>::new(&bytes)?, Counter(1));
+//! let mut slot = Slot::<_, 128>::new();
+//!
+//! // Idle time: the nonce is taken, the cipherstream is made.
+//! let mut prepared = sealer.prepare(&mut slot)?;
+//! while prepared.step(1) > 0 {}
+//!
+//! // The sensor has spoken.
+//! let number = prepared.number();
+//! let mut ciphertext = [0; 8];
+//! let tag = prepared.seal(b"header", b"21.5 deg", &mut ciphertext);
+//!
+//! // The receiver knows which number comes next, and prepares as well.
+//! let opener = Opener::new(Key::<Aes128Gcm>::new(&bytes)?, nonce_of);
+//! let mut expected = opener.expect(number, &mut slot);
+//! expected.step(3);
+//! let mut plain = [0; 8];
+//! expected.open(b"header", &ciphertext, &mut plain, tag.as_bytes()).map_err(|_| "refused")?;
+//! assert_eq!(&plain, b"21.5 deg");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An [`Opener`] mirrors the sealer. What it [expects](Opener::expect) is an [`Expected`] packet; a forgery is refused
+//! and gives it back, prepared as it was, for the genuine one.
+//!
+//! A gateway prepares many packets ahead. [`SealPool`] and [`OpenPool`] are rings of slots with a sealer or an opener:
+//! `idle(budget)` prepares, `next()` and `open()` use what is there.
+//!
+//! # Templates
+//!
+//! Where most bytes of a packet never change, a [`Template`] names the others as [`Hole`]s, anywhere in the associated
+//! data and in the payload. The MACs are polynomials, so a [`PreparedTemplate`] has its ciphertext and its tag ready but for
+//! one multiplication per block that a hole touches:
+//!
+//! ```
+//! use antedate_aead::{Aes256Gcm, Hole, Key, Sealer, Template, TemplateSlot};
+//! # use antedate_aead::{Nonce, NonceSequence};
+//! # struct Counter(u8);
+//! # impl NonceSequence for Counter {
+//! #     type Error = &'static str;
+//! #     fn next(&mut self) -> Result<(u64, Nonce), Self::Error> {
+//! #         self.0 += 1;
+//! #         Ok((self.0.into(), Nonce::assume_unique([self.0; 12])))
+//! #     }
+//! # }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let payload = *b"pressure=....kPa;valve=.";
+//! let holes = [Hole::Payload(9..13), Hole::Payload(23..24)];
+//! let template = Template::new(b"plc 4", &payload, &holes)?;
+//!
+//! let mut sealer = Sealer::new(Key::<Aes256Gcm>::new(&[7; 32])?, Counter(0));
+//! let mut slot = TemplateSlot::<_, 64, 2>::new();
+//! let mut prepared = sealer.prepare_template(&template, &mut slot).map_err(|error| error.to_string())?;
+//! while prepared.step(1) > 0 {}
+//!
+//! let sealed = prepared.seal(&[b"98.1", b"o"]).map_err(|misfit| misfit.to_string())?;
+//! let (ciphertext, tag) = (sealed.ciphertext(), sealed.tag());
+//! # assert_eq!(ciphertext.len(), 24);
+//! # let mut plain = [0; 24];
+//! # Key::<Aes256Gcm>::new(&[7; 32])?.open([1; 12], b"plc 4", ciphertext, &mut plain, tag.as_bytes())?;
+//! # assert_eq!(&plain, b"pressure=98.1kPa;valve=o");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What holds always
+//!
+//! - A nonce is spent once: [`Nonce`] is neither `Clone` nor `Copy`, a sealer is not `Clone`, sealing consumes the
+//!   packet, and dropping one burns its nonce.
+//! - No time depends on a secret. AES is bit-sliced where the CPU has no instructions for it, GHASH has no tables, and
+//!   tags are compared in constant time. Time depends on lengths, on the shape of a template, and on whether a packet
+//!   was prepared.
+//! - What is prepared is wiped when it is used, replaced or dropped; keys are wiped when dropped.
+//! - Nothing unauthenticated comes out: a packet that is refused leaves zeros in the destination.
+//!
+//! # The rooms
+//!
+//! A suite is one file (`gcm`, `chacha20poly1305`) that implements the private trait `Engine`; what guards nonces,
+//! slots and templates is written once above it. `backend/portable` runs everywhere; `backend/x86` has the kernels
+//! with AES-NI, VAES, VPCLMULQDQ, AVX-512 and IFMA, and all the `unsafe` there is. The backend is chosen when a key is
+//! expanded.
 #![no_std]
 
 mod backend;

@@ -358,7 +358,7 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12]> Opener<S, F> {
     }
 }
 
-/// A packet that is expected to be of a template. As with [`Expected`], what is refused gives it back.
+/// A packet that is expected to be of a template. As with [`Expected`](crate::Expected), what is refused gives it back.
 pub struct ExpectedTemplate<'a, S: Suite, const CAP: usize, const BLOCKS: usize> {
     key: &'a Key<S>,
     template: Template<'a>,
