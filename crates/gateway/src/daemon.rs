@@ -109,12 +109,21 @@ impl Steward {
         let (mut mailboxes, mut threads, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for ((direction, outbound, inbound), cpu) in parts.into_iter().zip(cpus) {
             let unmade = |error: std::io::Error| {
-                Fault::of_file(&config.file, format!("cannot start a thread: {error}"), "see ulimit -n and ulimit -u")
+                Fault::of_file(
+                    &config.file,
+                    format!("cannot start a thread: {error}"),
+                    "see ulimit -n and ulimit -u",
+                )
             };
             let mailbox = Arc::new(Mailbox::new().map_err(unmade)?);
             mailboxes.push(Arc::clone(&mailbox));
-            let worker =
-                Worker { outbound, inbound, mode: setup::mode(config.run.poll), mailbox, shown: Arc::clone(&shown) };
+            let worker = Worker {
+                outbound,
+                inbound,
+                mode: setup::mode(config.run.poll),
+                mailbox,
+                shown: Arc::clone(&shown),
+            };
             let priority = config.run.priority;
             let place = Arc::new(Mutex::new(Place { direction, granted: Granted::default() }));
             places.push(Arc::clone(&place));
@@ -175,7 +184,9 @@ impl Steward {
                 self.post(|| Letter::Reserve { an, limit });
                 self.show_limits();
             }
-            Err(error) => self.complain(&format!("packet numbers cannot be reserved: {error}; {}", error.remedy())),
+            Err(error) => {
+                self.complain(&format!("packet numbers cannot be reserved: {error}; {}", error.remedy()))
+            }
         }
         self.switch_when_exhausted(an, next);
     }
@@ -259,12 +270,18 @@ impl Steward {
 
     /// One line about what did not pass since the last one, and one about frames that are too long.
     fn summary(&mut self) {
-        let refused: u64 =
-            [&self.out, &self.inward].iter().flat_map(|c| &c.refused).map(crate::counters::Counter::get).sum();
+        let refused: u64 = [&self.out, &self.inward]
+            .iter()
+            .flat_map(|c| &c.refused)
+            .map(crate::counters::Counter::get)
+            .sum();
         let too_long = self.out.too_long.get() + self.inward.too_long.get();
         let (before, long_before) = std::mem::replace(&mut self.summed, (refused, too_long));
         if refused > before {
-            tracing::info!(frames = refused - before, "refused by the policy in the last minute; `antedate gateway status` tells the kinds");
+            tracing::info!(
+                frames = refused - before,
+                "refused by the policy in the last minute; `antedate gateway status` tells the kinds"
+            );
         }
         if too_long > long_before {
             tracing::warn!(
@@ -326,4 +343,3 @@ impl Steward {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
-

@@ -33,7 +33,9 @@ impl Class {
 
     /// Names of all classes, in the order of [`Self::index`].
     pub fn names() -> impl Iterator<Item = &'static str> {
-        let named = Traffic::NAMES.iter().map(|(name, traffic)| if *traffic == Traffic::All { "other" } else { name });
+        let named = Traffic::NAMES
+            .iter()
+            .map(|(name, traffic)| if *traffic == Traffic::All { "other" } else { name });
         named.chain(["malformed"])
     }
 
@@ -120,7 +122,13 @@ impl<'a> Head<'a> {
         }
         let stack = VlanTagStack::parse(frame).ok()?;
         let vlan = stack.tags().first().map(|tag| tag.tci.id());
-        Some(Self { destination, source, vlan, ethertype: stack.ethertype, payload: frame.get(stack.payload..)? })
+        Some(Self {
+            destination,
+            source,
+            vlan,
+            ethertype: stack.ethertype,
+            payload: frame.get(stack.payload..)?,
+        })
     }
 
     fn half(&self, at: usize) -> Option<u16> {
@@ -236,7 +244,11 @@ mod tests {
             (0x0026, &[0x42, 0x42, 3], Class::Other),
         ] {
             for tags in [&[][..], &[0xc000], &[1, 2]] {
-                assert_eq!(all.decide(Way::Out, &frame(tags, ethertype, payload)).class, expected, "{ethertype:04x}");
+                assert_eq!(
+                    all.decide(Way::Out, &frame(tags, ethertype, payload)).class,
+                    expected,
+                    "{ethertype:04x}"
+                );
             }
         }
     }
@@ -265,7 +277,12 @@ mod tests {
 
     #[test]
     fn the_first_rule_that_matches_decides() {
-        let deny = Rule { frame_id: Some(0x8000..=0x80ff), action: Action::Deny, direction: Direction::In, ..rule() };
+        let deny = Rule {
+            frame_id: Some(0x8000..=0x80ff),
+            action: Action::Deny,
+            direction: Direction::In,
+            ..rule()
+        };
         let vlan = Rule { vlan: Some(Vlan::Id(5)), ethertype: Some(EtherType::Ipv4), ..rule() };
         let g = gate(&[Traffic::ProfinetRt], vec![deny, vlan]);
         let cyclic = frame(&[], 0x8892, &[0x80, 0x10]);

@@ -1,22 +1,42 @@
-//! The Linux daemon: ports, policy, forwarding, idle-time preparation.
+//! The gateway: a Linux daemon between machines that cannot encrypt and a network that cannot be trusted.
+//!
+//! A frame's way, from top to bottom:
+//!
+//! - [`sys`]: the ports, as AF_PACKET rings; all that is asked of Linux
+//! - [`worker`]: a forwarding thread: take, forward, prepare, rest
+//! - [`path`]: what happens to a frame between its two ports
+//! - [`offload`]: finishing what the sender's stack left to the hardware
+//! - [`gate`]: the policy: what passes
+//! - [`poll`]: when to poll and when to sleep
+//! - [`counters`], [`mailbox`]: how the other threads see and reach the forwarding thread without stopping it
+//!
+//! What runs beside it, and never on the forwarding thread:
+//!
+//! - [`daemon`]: the steward, who starts, looks after and stops the rest; [`setup`]: from a configuration to the parts
+//! - [`ledger`], [`state`]: packet numbers, reserved on disk ahead of use
+//! - [`control`], [`report`], [`status`]: what `antedate gateway status` asks and gets
+//!
+//! And before all of that:
+//!
+//! - [`config`], [`keys`]: the files, with all their faults at once ([`fault`]); [`names`]: how addresses and keys are written
 
 pub mod config;
 pub mod control;
+pub mod counters;
+pub mod daemon;
 mod document;
 pub mod fault;
+pub mod gate;
 pub mod keys;
 pub mod ledger;
+pub mod mailbox;
 pub mod names;
+pub mod offload;
+pub mod path;
+pub mod poll;
+pub mod report;
+pub mod setup;
 pub mod state;
 pub mod status;
 pub mod sys;
-pub mod counters;
-pub mod gate;
-pub mod mailbox;
-pub mod offload;
-pub mod poll;
-pub mod path;
-pub mod report;
-pub mod setup;
-pub mod daemon;
 pub mod worker;

@@ -34,7 +34,11 @@ pub struct Unsupported;
 /// [`Unsupported`] for a super-frame of an unknown kind, for offsets that lie outside the frame and for SCTP; nothing was
 /// passed on then.
 #[inline]
-pub fn finish(received: Received<'_>, scratch: &mut [u8], mut pass: impl FnMut(&mut [u8])) -> Result<usize, Unsupported> {
+pub fn finish(
+    received: Received<'_>,
+    scratch: &mut [u8],
+    mut pass: impl FnMut(&mut [u8]),
+) -> Result<usize, Unsupported> {
     let Received { frame, offload, shifted } = received;
     if offload.is_done() {
         pass(frame);
@@ -130,7 +134,12 @@ impl Segments {
         Ok(Self { ip, v6, transport, payload, tcp, ecn, size })
     }
 
-    fn each(self, frame: &[u8], scratch: &mut [u8], mut pass: impl FnMut(&mut [u8])) -> Result<usize, Unsupported> {
+    fn each(
+        self,
+        frame: &[u8],
+        scratch: &mut [u8],
+        mut pass: impl FnMut(&mut [u8]),
+    ) -> Result<usize, Unsupported> {
         let (header, payload) = frame.split_at(self.payload);
         if header.len() + self.size.min(payload.len()) > scratch.len() {
             return Err(Unsupported);
@@ -180,7 +189,8 @@ impl Segments {
         };
         let addresses = if self.v6 { self.ip + 8..self.ip + 40 } else { self.ip + 12..self.ip + 20 };
         segment[field..field + 2].fill(0);
-        let pseudo = Sum::of(&segment[addresses]).and(Sum::of_u16(protocol.into())).and(Sum::of_u16(transport_bytes));
+        let pseudo =
+            Sum::of(&segment[addresses]).and(Sum::of_u16(protocol.into())).and(Sum::of_u16(transport_bytes));
         let sum = pseudo.and(Sum::of(&segment[self.transport..])).checksum();
         // Zero means "none" in UDP, and is written as its other form.
         let sum = if sum == 0 { 0xffff } else { sum };
@@ -200,7 +210,9 @@ mod tests {
         }
         f.extend([0x08, 0x00]);
         f.extend([0x45, 0, 0xff, 0xff, 0x12, 0x34, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
-        f.extend([0x30, 0x39, 0x00, 0x50, 0xff, 0xff, 0xff, 0xf0, 0, 0, 0, 1, 0x50, 0x99, 1, 0, 0xab, 0xcd, 0, 0]);
+        f.extend([
+            0x30, 0x39, 0x00, 0x50, 0xff, 0xff, 0xff, 0xf0, 0, 0, 0, 1, 0x50, 0x99, 1, 0, 0xab, 0xcd, 0, 0,
+        ]);
         f.extend(payload);
         f
     }
@@ -213,7 +225,12 @@ mod tests {
         f
     }
 
-    fn super_frame(segmentation: u8, segment_bytes: u16, checksum_start: u16, checksum_offset: u16) -> Offload {
+    fn super_frame(
+        segmentation: u8,
+        segment_bytes: u16,
+        checksum_start: u16,
+        checksum_offset: u16,
+    ) -> Offload {
         Offload { needs_checksum: true, segmentation, segment_bytes, checksum_start, checksum_offset }
     }
 
@@ -239,7 +256,9 @@ mod tests {
         let payload: Vec<u8> = (0..2500u32).map(|i| i as u8).collect();
         for vlan in [false, true] {
             let shifted = if vlan { 4 } else { 0 };
-            let segments = cut(tcp4(&payload, vlan), super_frame(SEGMENT_TCP4 | SEGMENT_ECN, 1000, 34, 16), shifted).unwrap();
+            let segments =
+                cut(tcp4(&payload, vlan), super_frame(SEGMENT_TCP4 | SEGMENT_ECN, 1000, 34, 16), shifted)
+                    .unwrap();
             assert_eq!(segments.len(), 3);
             let mut joined = Vec::<u8>::new();
             for (i, s) in segments.iter().enumerate() {

@@ -89,7 +89,8 @@ fn buffer() -> Box<[u8]> {
 /// Which flow a frame belongs to, for the rhythm of arrivals: source address, EtherType and what follows it.
 #[inline]
 fn flow(frame: &[u8]) -> u32 {
-    let word = |at: usize| frame.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_ne_bytes);
+    let word =
+        |at: usize| frame.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_ne_bytes);
     let mixed = (word(6) ^ word(10).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as u32
 }
@@ -98,7 +99,12 @@ impl Outbound {
     /// A direction with its own counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
-        Self { ports, protector, exit: Exit { way: Way::Out, gate, counters, built: buffer() }, scratch: buffer() }
+        Self {
+            ports,
+            protector,
+            exit: Exit { way: Way::Out, gate, counters, built: buffer() },
+            scratch: buffer(),
+        }
     }
 
     /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
@@ -119,8 +125,11 @@ impl Outbound {
             };
             heard(flow(received.frame));
             exit.received(received.frame);
-            let (checksum, segmentation) = (received.offload.needs_checksum, received.offload.segmentation != 0);
-            let result = offload::finish(received, scratch, |frame| exit.outbound(frame, protector, &ports.to, ports.mtu));
+            let (checksum, segmentation) =
+                (received.offload.needs_checksum, received.offload.segmentation != 0);
+            let result = offload::finish(received, scratch, |frame| {
+                exit.outbound(frame, protector, &ports.to, ports.mtu)
+            });
             exit.offloaded(result, checksum, segmentation);
             ports.from.release();
             count += 1;
@@ -147,7 +156,12 @@ impl Inbound {
     /// A direction with its own counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, validator: Validator) -> Self {
-        Self { ports, validator, exit: Exit { way: Way::In, gate, counters, built: buffer() }, scratch: buffer() }
+        Self {
+            ports,
+            validator,
+            exit: Exit { way: Way::In, gate, counters, built: buffer() },
+            scratch: buffer(),
+        }
     }
 
     /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
@@ -168,7 +182,8 @@ impl Inbound {
             };
             heard(flow(received.frame));
             exit.received(received.frame);
-            let (checksum, segmentation) = (received.offload.needs_checksum, received.offload.segmentation != 0);
+            let (checksum, segmentation) =
+                (received.offload.needs_checksum, received.offload.segmentation != 0);
             let result = match validator {
                 Validator::Macsec(receive) => {
                     exit.inbound(received.frame, receive, &ports.to, ports.mtu);

@@ -274,7 +274,9 @@ mod tests {
         g.settle(10 * MS, 0, 50);
         g.awake(11 * MS - 20_000);
         assert_eq!(g.rest(11 * MS + 5_000, || 0), Rest::Poll);
-        let Rest::Sleep(pause) = g.rest(15 * MS + 5_000, || 0) else { panic!("polls for a flow that has ended") };
+        let Rest::Sleep(pause) = g.rest(15 * MS + 5_000, || 0) else {
+            panic!("polls for a flow that has ended")
+        };
         assert_eq!(pause.as_nanos() as u64, LONGEST_SLEEP);
     }
 

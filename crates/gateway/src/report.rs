@@ -215,7 +215,9 @@ impl Desk {
         match receiver.recv_timeout(PATIENCE) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(refused)) => Err(refused.to_string()),
-            Err(_) => Err("this gateway has no secure channel, or its forwarding thread does not answer".into()),
+            Err(_) => {
+                Err("this gateway has no secure channel, or its forwarding thread does not answer".into())
+            }
         }
     }
 
@@ -302,7 +304,9 @@ fn forwarding(counters: &PathCounters) -> Forwarding {
         ("link-down", &counters.link_down),
         ("send-failed", &counters.send_failed),
     ];
-    let policy = Class::names().zip(&counters.refused).map(|(name, counter)| (format!("policy:{name}"), counter.get()));
+    let policy = Class::names()
+        .zip(&counters.refused)
+        .map(|(name, counter)| (format!("policy:{name}"), counter.get()));
     let rest = reasons.iter().map(|(name, counter)| ((*name).to_owned(), counter.get()));
     Forwarding {
         forwarded_frames: counters.sent.get(),
@@ -351,7 +355,8 @@ impl StatusSource for Desk {
 
     fn command(&self, command: Command) -> Result<String, Refusal> {
         let Command::SwitchSa { an } = command;
-        let refusal = |what: String| Refusal { what, remedy: "name an association of the key file: 0 to 3".into() };
+        let refusal =
+            |what: String| Refusal { what, remedy: "name an association of the key file: 0 to 3".into() };
         let an = An::new(an).ok_or_else(|| refusal(format!("{an} is no association number")))?;
         self.switch(an).map_err(refusal)?;
         Ok(format!("frames are protected with association {an} from now on"))

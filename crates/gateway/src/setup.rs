@@ -37,14 +37,17 @@ impl Channels {
     /// When packet numbers cannot be reserved.
     pub fn new(checked: &Checked) -> Result<Self, Fault> {
         match &checked.protection {
-            Keyed::Plain => Ok(Self { protector: Protector::Plain, validator: Validator::Plain, ledger: None }),
+            Keyed::Plain => {
+                Ok(Self { protector: Protector::Plain, validator: Validator::Plain, ledger: None })
+            }
             Keyed::Macsec { macsec, keys, own } => Self::macsec(&checked.config, macsec, keys, *own),
         }
     }
 
     fn macsec(config: &Config, settings: &Macsec, keys: &KeyFile, own: Sci) -> Result<Self, Fault> {
         let directory = &config.state.directory;
-        let state_fault = |error: crate::state::StateError| error.into_fault(Fault::of_file(directory, "", ""));
+        let state_fault =
+            |error: crate::state::StateError| error.into_fault(Fault::of_file(directory, "", ""));
         let state = StateFile::open(directory).map_err(state_fault)?;
         let ledger = Ledger::open(state, keys, own, config.state.reserve).map_err(state_fault)?;
 
@@ -103,7 +106,13 @@ fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::InvalidSak> {
 ///
 /// # Errors
 /// When the kernel refuses, with the remedy where there is one.
-pub fn ports(config: &Path, from: &Interface, to: &Interface, mtu: usize, bypass: bool) -> Result<Ports, Fault> {
+pub fn ports(
+    config: &Path,
+    from: &Interface,
+    to: &Interface,
+    mtu: usize,
+    bypass: bool,
+) -> Result<Ports, Fault> {
     let open = || io::Result::Ok(Ports { from: Receiver::open(from)?, to: Sender::open(to, bypass)?, mtu });
     open().map_err(|error| {
         let remedy = match error.kind() {
@@ -166,4 +175,3 @@ pub fn place(cpu: Option<usize>, priority: Option<u8>) -> Granted {
     }
     granted
 }
-

@@ -130,17 +130,18 @@ impl Worker {
         let fd = |receiver: Option<&crate::sys::packet::Receiver>| receiver.map_or(-1, AsRawFd::as_raw_fd);
         let field: RawFd = fd(self.outbound.as_ref().map(|o| &o.ports.from));
         let uplink: RawFd = fd(self.inbound.as_ref().map(|i| &i.ports.from));
-        let [from_field, from_uplink, _] = thread::wait([field, uplink, self.mailbox.as_raw_fd()], Some(pause));
+        let [from_field, from_uplink, _] =
+            thread::wait([field, uplink, self.mailbox.as_raw_fd()], Some(pause));
         // A link that went down leaves an error, which would end every wait at once until it is taken.
-        if let (true, Some(outbound)) = (from_field, &self.outbound) {
-            if !outbound.ports.from.ready() {
-                outbound.ports.from.take_error();
-            }
+        if let (true, Some(outbound)) = (from_field, &self.outbound)
+            && !outbound.ports.from.ready()
+        {
+            outbound.ports.from.take_error();
         }
-        if let (true, Some(inbound)) = (from_uplink, &self.inbound) {
-            if !inbound.ports.from.ready() {
-                inbound.ports.from.take_error();
-            }
+        if let (true, Some(inbound)) = (from_uplink, &self.inbound)
+            && !inbound.ports.from.ready()
+        {
+            inbound.ports.from.take_error();
         }
         self.census();
     }
@@ -156,11 +157,11 @@ impl Worker {
 
     #[inline]
     fn show(&self) {
-        if let Some(Outbound { protector: Protector::Macsec(transmit), .. }) = &self.outbound {
-            if let Some((an, next_pn)) = transmit.encoding() {
-                self.shown.next_pn.set(next_pn);
-                self.shown.encoding.set(u64::from(an.number()) + 1);
-            }
+        if let Some(Outbound { protector: Protector::Macsec(transmit), .. }) = &self.outbound
+            && let Some((an, next_pn)) = transmit.encoding()
+        {
+            self.shown.next_pn.set(next_pn);
+            self.shown.encoding.set(u64::from(an.number()) + 1);
         }
     }
 

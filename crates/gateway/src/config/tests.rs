@@ -597,7 +597,10 @@ mod manual {
             let (section, keys) = line.1.split_once("]: ").unwrap_or_default();
             let section = section.trim_end_matches("[0]");
             for key in keys.split(", ").filter(|key| *key != "rule") {
-                assert!(MANUAL.contains(&format!("`{section}.{key}`")), "`{section}.{key}` is not in the manual");
+                assert!(
+                    MANUAL.contains(&format!("`{section}.{key}`")),
+                    "`{section}.{key}` is not in the manual"
+                );
                 known += 1;
             }
         }

@@ -1,0 +1,229 @@
+//! Two gateways between a PLC and a device, in network namespaces: what crosses, what does not, and what is survived.
+//!
+//! Not under the usual harness, for without root the process must move into a user namespace before it has threads.
+//! Where the machine forbids namespaces it says so and passes.
+
+mod plant;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use antedate_lab::ns;
+use plant::{CYCLIC, Plant, Settings, arp, cyclic, dcp_set, vlan};
+
+type Test = (&'static str, fn());
+
+const TESTS: &[Test] = &[
+    ("every_suite_carries_frames_in_both_directions", every_suite_carries_frames_in_both_directions),
+    ("vlan_tags_survive_both_gateways", vlan_tags_survive_both_gateways),
+    ("what_is_not_named_is_refused_and_counted", what_is_not_named_is_refused_and_counted),
+    ("a_frame_longer_than_the_uplink_carries_costs_no_packet_number", a_frame_longer_than_the_uplink_carries),
+    ("one_thread_a_direction_forwards_as_one_thread_does", one_thread_a_direction_forwards),
+    ("a_switched_association_loses_no_frame", a_switched_association_loses_no_frame),
+    ("a_link_that_goes_down_and_up_is_survived", a_link_that_goes_down_and_up_is_survived),
+    ("an_interface_that_is_replaced_is_opened_again", an_interface_that_is_replaced_is_opened_again),
+    ("recorded_frames_are_refused_after_a_restart", recorded_frames_are_refused_after_a_restart),
+    ("malformed_and_foreign_frames_stop_nothing", malformed_and_foreign_frames_stop_nothing),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    if let Err(error) = ns::acquire() {
+        println!("SKIPPED: gateways in namespaces: {error}");
+        return ExitCode::SUCCESS;
+    }
+    let wanted = |name: &str| {
+        let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
+        filters.peek().is_none() || filters.any(|filter| name.contains(filter.as_str()))
+    };
+    let chosen: Vec<_> = TESTS.iter().filter(|(name, _)| wanted(name)).collect();
+    println!("\nrunning {} tests", chosen.len());
+    let mut failed = 0;
+    for (name, test) in &chosen {
+        let passed = std::panic::catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += usize::from(!passed);
+    }
+    let (verdict, passed) = (if failed == 0 { "ok" } else { "FAILED" }, chosen.len() - failed);
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"
+    );
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn every_suite_carries_frames_in_both_directions() {
+    for suite in ["gcm-aes-128", "gcm-aes-256", "gcm-aes-xpn-128", "gcm-aes-xpn-256"] {
+        for macsec in ["", "confidentiality = false"] {
+            let plant = Plant::build(&Settings { suite, macsec, ..Settings::default() });
+            for length in [60, 64, 200, 1514] {
+                let (there, back) = (cyclic(1, length), cyclic(2, length));
+                plant.plc.send(&there);
+                plant.device.expect(&there);
+                plant.device.send(&back);
+                plant.plc.expect(&back);
+            }
+            let counters = plant.a.status().macsec.expect("MACsec is in use").counters;
+            assert_eq!(counters["InPktsOK"], 4, "{suite} {macsec}: {counters:?}");
+            let expected = if macsec.is_empty() { "OutPktsEncrypted" } else { "OutPktsProtected" };
+            assert_eq!(counters[expected], 4, "{suite} {macsec}: {counters:?}");
+        }
+    }
+}
+
+fn vlan_tags_survive_both_gateways() {
+    let plant = Plant::build(&Settings::default());
+    // Priority 6 in VLAN 0 is how Profinet tags its cyclic data; 802.1ad stacks two.
+    for tags in [&[(0x8100, 0xc000)][..], &[(0x88a8, 0x2007), (0x8100, 0x0005)]] {
+        let frame = vlan(&cyclic(1, 80), tags);
+        plant.plc.send(&frame);
+        plant.device.expect(&frame);
+        plant.device.send(&frame);
+        plant.plc.expect(&frame);
+    }
+}
+
+fn what_is_not_named_is_refused_and_counted() {
+    let policy = "allow = [\"profinet-rt\", \"profinet-dcp-read\"]\n\
+                  [[policy.rule]]\nframe_id = [0x8100, 0x81ff]\ndirection = \"in\"\naction = \"deny\"";
+    let plant = Plant::build(&Settings { policy, ..Settings::default() });
+    plant.plc.send(&dcp_set());
+    plant.plc.send(&arp());
+    let mut denied = cyclic(1, 64);
+    denied[14..16].copy_from_slice(&[0x81, 0x05]);
+    plant.plc.send(&denied);
+    let good = cyclic(1, 64);
+    plant.plc.send(&good);
+    plant.device.expect(&good);
+    let (a, b) = (plant.a.status(), plant.b.status());
+    assert_eq!(a.out.refused.get("policy:profinet-dcp-set"), Some(&1), "{:?}", a.out);
+    assert_eq!(a.out.refused.get("policy:arp"), Some(&1), "{:?}", a.out);
+    assert_eq!(a.out.forwarded_frames, 2, "the rule is for the way in alone: {:?}", a.out);
+    assert_eq!(b.inward.rules, [1], "{:?}", b.inward);
+    assert_eq!(b.inward.refused.get("policy:profinet-rt"), Some(&1), "{:?}", b.inward);
+}
+
+fn a_frame_longer_than_the_uplink_carries() {
+    let plant = Plant::build(&Settings { wire_mtu: 1500, ..Settings::default() });
+    plant.plc.send(&cyclic(1, 1514));
+    let fits = cyclic(1, 1514 - 32);
+    plant.plc.send(&fits);
+    plant.device.expect(&fits);
+    let status = plant.a.status();
+    assert_eq!(status.out.refused.get("too-long"), Some(&1), "{:?}", status.out);
+    let macsec = status.macsec.expect("MACsec is in use");
+    assert_eq!((macsec.counters["OutPktsTooLong"], macsec.transmit[0].next_pn), (1, 2));
+}
+
+fn one_thread_a_direction_forwards() {
+    for poll in ["block", "adaptive", "busy"] {
+        let run = format!("threads = 2\ncpus = [0, 1]\npoll = \"{poll}\"");
+        let plant = Plant::build(&Settings { run: &run, ..Settings::default() });
+        for number in 0..50 {
+            let frame = cyclic(number, 64);
+            plant.plc.send(&frame);
+            plant.device.expect(&frame);
+            plant.device.send(&frame);
+            plant.plc.expect(&frame);
+        }
+        let status = plant.a.status();
+        assert_eq!(status.threads.iter().map(|t| &*t.direction).collect::<Vec<_>>(), ["out", "in"]);
+        assert_eq!((status.out.forwarded_frames, status.inward.forwarded_frames), (50, 50));
+    }
+}
+
+fn a_switched_association_loses_no_frame() {
+    let plant = Plant::build(&Settings::default());
+    for number in 0..200 {
+        if number % 20 == 10 {
+            plant.a.switch(u8::from(number % 40 == 10)).expect("both associations have keys");
+        }
+        let frame = cyclic(number, 64);
+        plant.plc.send(&frame);
+        plant.device.expect(&frame);
+    }
+    let used = plant.a.status().macsec.expect("MACsec is in use").transmit;
+    assert!(used.iter().all(|sa| sa.next_pn > 50), "both associations were used: {used:?}");
+    assert!(plant.a.switch(3).is_err(), "there is no key for association 3");
+}
+
+fn a_link_that_goes_down_and_up_is_survived() {
+    let plant = Plant::build(&Settings::default());
+    let frame = cyclic(1, 64);
+    plant.plc.send(&frame);
+    plant.device.expect(&frame);
+    for (namespace, interface) in
+        [(&plant.chain.gateway_a, "uplink"), (&plant.chain.gateway_b, "field"), (&plant.chain.plc, "eth0")]
+    {
+        namespace.set_link(interface, false).expect("the link goes down");
+        std::thread::sleep(Duration::from_millis(50));
+        plant.plc.try_send(&frame);
+        namespace.set_link(interface, true).expect("the link comes up");
+        plant.until_it_crosses(&frame);
+    }
+}
+
+fn an_interface_that_is_replaced_is_opened_again() {
+    let plant = Plant::build(&Settings::default());
+    let frame = cyclic(1, 64);
+    plant.plc.send(&frame);
+    plant.device.expect(&frame);
+    plant.replace_wire();
+    plant.until_it_crosses(&frame);
+    let lowest = plant.b.status().macsec.expect("MACsec is in use").receive[0].lowest_pn;
+    assert!(lowest >= 3, "the secure channels went on: {lowest}");
+}
+
+fn recorded_frames_are_refused_after_a_restart() {
+    let mut plant = Plant::build(&Settings::default());
+    let recorder = plant.record_wire();
+    let frame = cyclic(1, 64);
+    for _ in 0..5 {
+        plant.plc.send(&frame);
+        plant.device.expect(&frame);
+    }
+    let recorded = recorder.take(5);
+    let next = |plant: &Plant| plant.a.status().macsec.expect("MACsec is in use").transmit[0].next_pn;
+    let before = next(&plant);
+    plant.restart_both();
+    assert!(next(&plant) >= before, "no packet number comes again");
+    for old in &recorded {
+        recorder.send(old);
+    }
+    plant.device.expect_nothing();
+    let counters = plant.b.status().macsec.expect("MACsec is in use").counters;
+    assert_eq!((counters["InPktsLate"], counters["InPktsOK"]), (5, 0), "{counters:?}");
+    plant.plc.send(&frame);
+    plant.device.expect(&frame);
+}
+
+fn malformed_and_foreign_frames_stop_nothing() {
+    let plant = Plant::build(&Settings::default());
+    let recorder = plant.record_wire();
+    let frame = cyclic(7, 64);
+    plant.plc.send(&frame);
+    plant.device.expect(&frame);
+    let genuine = recorder.take(1).remove(0);
+    // Every length, every bit of the header and some behind it, plaintext, other EtherTypes.
+    for length in 14..genuine.len() {
+        recorder.send(&genuine[..length]);
+    }
+    for bit in 96..8 * genuine.len() {
+        let mut bent = genuine.clone();
+        bent[bit / 8] ^= 0x80 >> (bit % 8);
+        recorder.send(&bent);
+    }
+    recorder.send(&CYCLIC.repeat(40));
+    recorder.send(&cyclic(9, 64));
+    recorder.send(&arp());
+    plant.device.expect_nothing();
+    let next = cyclic(8, 64);
+    plant.plc.send(&next);
+    plant.device.expect(&next);
+    let counters = plant.b.status().macsec.expect("MACsec is in use").counters;
+    assert_eq!(counters["InPktsOK"], 2, "{counters:?}");
+    assert!(counters["InPktsNoTag"] >= 3 && counters["InPktsBadTag"] > 0 && counters["InPktsNotValid"] > 0);
+}

@@ -1,0 +1,288 @@
+//! The plant of the gateway tests: a chain of namespaces, two gateways as threads inside theirs, raw sockets at the ends.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use antedate_gateway::config::{check, machine::ThisMachine};
+use antedate_gateway::control::{self, Request};
+use antedate_gateway::daemon;
+use antedate_gateway::keys::KeyFile;
+use antedate_gateway::state::StateFile;
+use antedate_gateway::status::Status;
+use antedate_lab::ns::{Chain, ChainOptions, Namespace};
+use antedate_lab::sys::namespace;
+use antedate_lab::sys::packet::{Options, PacketSocket};
+use antedate_wire::Sci;
+
+/// The head of a cyclic frame: addresses, EtherType, frame ID.
+pub(crate) const CYCLIC: [u8; 16] = [2, 0, 0x5e, 0, 0, 2, 2, 0, 0x5e, 0, 0, 1, 0x88, 0x92, 0x80, 0x01];
+/// How long a frame may take that is expected, and how long one is waited for that is not.
+const PATIENCE: Duration = Duration::from_secs(3);
+const QUIET: Duration = Duration::from_millis(150);
+
+/// A cyclic frame, told from others by its number.
+pub(crate) fn cyclic(number: u8, length: usize) -> Vec<u8> {
+    let mut frame = CYCLIC.to_vec();
+    frame.resize(length, number);
+    frame
+}
+
+/// A DCP Set request (frame ID 0xfefd, service 4).
+pub(crate) fn dcp_set() -> Vec<u8> {
+    let mut frame = cyclic(0, 64);
+    frame[14..18].copy_from_slice(&[0xfe, 0xfd, 4, 0]);
+    frame
+}
+
+/// Something with the EtherType of ARP.
+pub(crate) fn arp() -> Vec<u8> {
+    let mut frame = cyclic(0, 64);
+    frame[12..14].copy_from_slice(&[0x08, 0x06]);
+    frame
+}
+
+/// The frame with VLAN tags, outermost first.
+pub(crate) fn vlan(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
+    let mut tagged = frame[..12].to_vec();
+    for (tpid, tci) in tags {
+        tagged.extend(tpid.to_be_bytes());
+        tagged.extend(tci.to_be_bytes());
+    }
+    tagged.extend(&frame[12..]);
+    tagged
+}
+
+/// What differs between the tests.
+pub(crate) struct Settings<'a> {
+    pub(crate) suite: &'a str,
+    /// More lines of `[macsec]`, `[policy]` and `[run]`.
+    pub(crate) macsec: &'a str,
+    pub(crate) policy: &'a str,
+    pub(crate) run: &'a str,
+    pub(crate) wire_mtu: u32,
+}
+
+impl Default for Settings<'_> {
+    fn default() -> Self {
+        let policy = "allow = [\"profinet-rt\"]";
+        Self { suite: "gcm-aes-128", macsec: "", policy, run: "poll = \"block\"", wire_mtu: 1550 }
+    }
+}
+
+/// Machines, gateways and the way between them, removed when dropped.
+pub(crate) struct Plant {
+    pub(crate) plc: Port,
+    pub(crate) device: Port,
+    pub(crate) a: Gateway,
+    pub(crate) b: Gateway,
+    pub(crate) chain: Chain,
+    files: PathBuf,
+}
+
+impl Plant {
+    pub(crate) fn build(settings: &Settings<'_>) -> Self {
+        let chain = Chain::build(ChainOptions { wire_mtu: settings.wire_mtu, ..ChainOptions::default() });
+        let chain = chain.expect("the chain is built");
+        chain.bridge_wire().expect("a bridge as wire");
+        let files = std::env::temp_dir().join(format!("antedate-gateways-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&files);
+        fs::create_dir_all(&files).expect("a directory for the files");
+        fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).expect("its mode");
+        keys(&files, settings.suite);
+        let a = Gateway::start(&chain.gateway_a, &files, "a", settings);
+        let b = Gateway::start(&chain.gateway_b, &files, "b", settings);
+        let plc = Port::open(&chain.plc, "eth0");
+        let device = Port::open(&chain.device, "eth0");
+        Self { plc, device, a, b, chain, files }
+    }
+
+    /// Sends the frame until it arrives.
+    pub(crate) fn until_it_crosses(&self, frame: &[u8]) {
+        let end = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < end {
+            self.plc.try_send(frame);
+            if self.device.next(Duration::from_millis(100)).as_deref() == Some(frame) {
+                return;
+            }
+        }
+        panic!("nothing crosses any more");
+    }
+
+    /// Removes the uplink of gateway A, wire and all, and puts a new one of the same name in its place.
+    pub(crate) fn replace_wire(&self) {
+        let (gateway, wire) = (&self.chain.gateway_a, self.chain.wire.as_ref().expect("there is a wire"));
+        gateway.batch(&["link del uplink".into()]).expect("the uplink is removed");
+        let add = format!(
+            "link add name uplink mtu 1550 address 02:00:5e:00:00:a2 type veth peer name a mtu 1550 netns {}",
+            wire.name()
+        );
+        gateway.batch(&[add, "link set dev uplink up".into()]).expect("a new uplink");
+        wire.batch(&["link set dev a master br0".into(), "link set dev a up".into()]).expect("a new wire");
+    }
+
+    /// A socket on the wire that hears what gateway A sends and can send towards gateway B.
+    pub(crate) fn record_wire(&self) -> Recorder {
+        let wire = self.chain.wire.as_ref().expect("there is a wire");
+        Recorder { hears: Port::open(wire, "a"), sends: Port::open(wire, "b") }
+    }
+
+    /// Stops both gateways cleanly and starts them again.
+    pub(crate) fn restart_both(&mut self) {
+        self.a.stop();
+        self.b.stop();
+        self.a.run(&self.chain.gateway_a);
+        self.b.run(&self.chain.gateway_b);
+    }
+}
+
+impl Drop for Plant {
+    fn drop(&mut self) {
+        self.a.stop();
+        self.b.stop();
+        let _ = fs::remove_dir_all(&self.files);
+    }
+}
+
+fn keys(files: &Path, suite: &str) {
+    let sci = |last| Sci([2, 0, 0x5e, 0, 0, last, 0, 1]);
+    let members = vec![("a".into(), sci(0xa2)), ("b".into(), sci(0xb2))];
+    let mut count = 0;
+    let fill = |bytes: &mut [u8]| {
+        for byte in bytes {
+            count += 1;
+            *byte = (count * 7 % 251) as u8;
+        }
+        Ok::<_, ()>(())
+    };
+    let keys = KeyFile::generate(suite.parse().expect("a suite"), members, fill).expect("keys");
+    keys.write_new(&files.join("keys")).expect("the key file is written");
+}
+
+/// A gateway that runs in a namespace of the chain.
+pub(crate) struct Gateway {
+    file: PathBuf,
+    socket: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Gateway {
+    fn start(namespace: &Namespace, files: &Path, name: &str, settings: &Settings<'_>) -> Self {
+        let Settings { macsec, policy, run, .. } = settings;
+        let (state, socket) = (files.join(format!("state-{name}")), files.join(format!("{name}.sock")));
+        let text = format!(
+            "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
+             [macsec]\nkey_file = \"keys\"\n{macsec}\n[policy]\n{policy}\n[run]\n{run}\n\
+             [state]\ndirectory = \"{}\"\n[control]\nsocket = \"{}\"\n",
+            state.display(),
+            socket.display()
+        );
+        let file = files.join(format!("{name}.toml"));
+        fs::write(&file, text).expect("the configuration is written");
+        drop(StateFile::create(&state).expect("a new state"));
+        let mut gateway = Self { file, socket, stop: Arc::default(), thread: None };
+        gateway.run(namespace);
+        gateway
+    }
+
+    fn run(&mut self, namespace: &Namespace) {
+        let inside = namespace.file().try_clone().expect("the namespace's handle");
+        let (file, stop) = (self.file.clone(), Arc::new(AtomicBool::new(false)));
+        self.stop = Arc::clone(&stop);
+        let run = move || {
+            namespace::enter(&inside).expect("the thread enters the namespace");
+            let checked = check(&file, &ThisMachine).unwrap_or_else(|faults| panic!("{faults}"));
+            daemon::run(&checked, &stop).unwrap_or_else(|fault| panic!("{fault}"));
+        };
+        self.thread = Some(thread::spawn(run));
+        let end = Instant::now() + Duration::from_secs(5);
+        while control::ask(&self.socket, Request::Status {}).is_err() {
+            assert!(Instant::now() < end, "the gateway does not start");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let stopped = thread.join();
+            assert!(stopped.is_ok() || thread::panicking(), "the gateway does not stop cleanly");
+        }
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let reply = control::ask(&self.socket, Request::Status {}).unwrap_or_else(|fault| panic!("{fault}"));
+        *reply.status.expect("a status")
+    }
+
+    pub(crate) fn switch(&self, an: u8) -> Result<String, String> {
+        let reply =
+            control::ask(&self.socket, Request::SwitchSa { an }).unwrap_or_else(|fault| panic!("{fault}"));
+        if reply.ok { Ok(reply.message) } else { Err(reply.message) }
+    }
+}
+
+/// A socket of a machine.
+pub(crate) struct Port(PacketSocket);
+
+impl Port {
+    fn open(namespace: &Namespace, interface: &str) -> Self {
+        let options = Options { promiscuous: true, metadata: true, ..Options::default() };
+        let socket = namespace.run(|| PacketSocket::open(interface, options)).expect("a thread");
+        Self(socket.expect("a socket"))
+    }
+
+    pub(crate) fn send(&self, frame: &[u8]) {
+        self.0.send(frame).expect("the frame is sent");
+    }
+
+    /// As [`Self::send`], where the link may be down.
+    pub(crate) fn try_send(&self, frame: &[u8]) {
+        let _ = self.0.send(frame);
+    }
+
+    /// The next frame, its VLAN tag in its place. The lab's own link-local chatter is not there: IPv6 is off.
+    pub(crate) fn next(&self, patience: Duration) -> Option<Vec<u8>> {
+        let mut buffer = vec![0; 2048];
+        let end = Instant::now() + patience;
+        loop {
+            // A link that went down is reported once, by an error.
+            if let Ok(Some(received)) = self.0.receive_with_metadata(&mut buffer) {
+                let frame = &buffer[..received.len];
+                return Some(received.vlan.map_or_else(|| frame.to_vec(), |tag| vlan(frame, &[tag])));
+            }
+            let left = end.checked_duration_since(Instant::now())?;
+            let _ = self.0.wait(left.as_nanos() as u64);
+        }
+    }
+
+    pub(crate) fn expect(&self, frame: &[u8]) {
+        let next = self.next(PATIENCE).expect("a frame arrives");
+        assert_eq!(next, frame);
+    }
+
+    pub(crate) fn expect_nothing(&self) {
+        assert_eq!(self.next(QUIET), None);
+    }
+}
+
+/// Hears the wire on gateway A's side, and sends on gateway B's.
+pub(crate) struct Recorder {
+    hears: Port,
+    sends: Port,
+}
+
+impl Recorder {
+    pub(crate) fn take(&self, count: usize) -> Vec<Vec<u8>> {
+        (0..count).map(|_| self.hears.next(PATIENCE).expect("a frame on the wire")).collect()
+    }
+
+    pub(crate) fn send(&self, frame: &[u8]) {
+        self.sends.send(frame);
+    }
+}
