@@ -3,18 +3,17 @@
 use super::Plan;
 use super::goals::Goal;
 use super::meter::cyclic;
-use super::paths::{Contender, Path, Placement, Waiting};
-use super::roundtrips::Places;
+use super::paths::{Contender, Cores, Path, Placement, Waiting};
 use crate::daemon::Gateway;
 use serde_json::{Value, json};
 use std::time::Instant;
 
 const SHARE: u8 = 10;
 /// Both sides on cores of their own, as two gateways in the field are.
-const PLACE: Placement = Placement { split: true, awake: false, ends_poll: false };
+const PLACE: Placement = Placement { cores: Cores::Split, awake: false, ends_poll: false };
 
 /// CPU time of all threads of both daemons over the exchange.
-pub(crate) fn run(plan: Plan, _places: &Places, goals: &mut Vec<Goal>) -> Result<Value, String> {
+pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     let mut rows = Vec::new();
     for contender in [Contender::Plain, Contender::Macsec] {
         let path = Path::build(contender, PLACE, Waiting::Share(SHARE))?;

@@ -56,7 +56,7 @@ pub(crate) struct Series {
 /// `count` round trips from the PLC's place to the device's and back.
 pub(crate) fn round_trips(placement: Placement, load: Load, count: u64) -> Result<Series, String> {
     // Real-time ends that poll would leave the gateways nothing, so the ends are ordinary processes.
-    let realtime = |side| json!({ "wanted": false, "cpus": [placement.core(side)] });
+    let realtime = |side| json!({ "wanted": false, "cpus": cores(placement, side) });
     let log = cache("bench")?.join("echo.log");
     let echo = json!({ "interface": "eth0", "poll": placement.ends_poll, "realtime": realtime(1) });
     let mut echo = net::inside("dev", antedate()).arg("lab-echo").arg(echo.to_string()).background(&log)?;
@@ -79,11 +79,15 @@ pub(crate) fn round_trips(placement: Placement, load: Load, count: u64) -> Resul
     Ok(series)
 }
 
+fn cores(placement: Placement, side: usize) -> Vec<usize> {
+    placement.core(side).into_iter().collect()
+}
+
 /// Cyclic exchange of the two stations for `seconds`; gives the reports of PLC and device.
 pub(crate) fn cyclic(placement: Placement, cycle_us: u32, seconds: f64) -> Result<[Value; 2], String> {
     let station = |space, role, side, seconds: f64| {
         let options = json!({
-            "role": role, "cycle_us": cycle_us, "seconds": seconds, "realtime": { "cpus": [placement.core(side)] },
+            "role": role, "cycle_us": cycle_us, "seconds": seconds, "realtime": { "cpus": cores(placement, side) },
         });
         let mut command = net::inside(space, antedate());
         command.arg("lab-station").arg(options.to_string());

@@ -82,25 +82,13 @@ fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<bool, String> {
         "method": "contenders take turns in every round; each percentile is the median of the rounds' percentiles",
         "rounds": plan.rounds,
     });
-    // The placement that suits a contender is part of its result, and the other parts use it too.
-    let mut places = None;
-    report.step("placements", || {
-        let found = roundtrips::placements(plan)?;
-        result["placements"] = found.json();
-        places = Some(found);
-        Ok(String::new())
-    });
-    let Some(places) = places else {
-        report.finish();
-        return Ok(false);
-    };
-    type Part = fn(Plan, &roundtrips::Places, &mut Vec<Goal>) -> Result<Value, String>;
+    type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
     let parts: [(&str, Part); 4] =
         [("roundtrips", roundtrips::run), ("tcp", tcp::run), ("cycles", cycles::run), ("cpu", cpu::run)];
     for (name, part) in parts {
         if wanted(name) {
             report.step(name, || {
-                result[name] = part(plan, &places, &mut goals)?;
+                result[name] = part(plan, &mut goals)?;
                 Ok(String::new())
             });
         }

@@ -20,18 +20,8 @@ pub(crate) fn start(placement: Placement) -> Result<Vec<Background>, String> {
         net::ip(&["-n", space, "tuntap", "add", "dev", "tap0", "mode", "tap"])?;
         net::ip(&["-n", space, "link", "set", "tap0", "mtu", &net::FIELD_MTU.to_string(), "up"])?;
         net::bridge(space, &["field", "tap0"])?;
-        let mut command = net::inside(space, "taskset");
-        command.args([
-            "-c",
-            &placement.core(side).to_string(),
-            "openvpn",
-            "--dev",
-            "tap0",
-            "--dev-type",
-            "tap",
-            "--proto",
-            "udp",
-        ]);
+        let mut command = placement.program(space, side, "openvpn");
+        command.args(["--dev", "tap0", "--dev-type", "tap", "--proto", "udp"]);
         command.args(["--local", addresses[side], "--remote", addresses[1 - side], "--port", "1194"]);
         command.args(["--data-ciphers", "AES-128-GCM", "--cipher", "AES-128-GCM", "--disable-dco"]);
         command.args([

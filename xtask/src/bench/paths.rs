@@ -5,6 +5,7 @@ use crate::daemon::{Gateway, Options, SUITES, cell_keys};
 use crate::net;
 use crate::shell::{Background, Run, cache};
 use std::fmt;
+use std::process::Command;
 
 /// What stands between the machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,11 +35,21 @@ impl fmt::Display for Contender {
 pub(crate) const ALL: [Contender; 4] =
     [Contender::Bridges, Contender::Plain, Contender::Macsec, Contender::OpenVpn];
 
+/// The cores of the processes of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cores {
+    /// As the scheduler likes.
+    Free,
+    /// Everything on core 0.
+    One,
+    /// PLC and its gateway on core 0, device and its gateway on core 1.
+    Split,
+}
+
 /// Where the processes of a path run, and how the cores and the ends of the path wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Placement {
-    /// PLC and its gateway on core 0, device and its gateway on core 1; else everything on core 0.
-    pub(crate) split: bool,
+    pub(crate) cores: Cores,
     /// A spinner of the lowest priority keeps the cores from sleeping, which a virtual machine pays dearly for.
     pub(crate) awake: bool,
     /// The ends poll and yield instead of sleeping on their sockets.
@@ -47,25 +58,53 @@ pub(crate) struct Placement {
 
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.split { "split" } else { "one core" })?;
+        f.write_str(match self.cores {
+            Cores::Free => "not pinned",
+            Cores::One => "one core",
+            Cores::Split => "split",
+        })?;
         f.write_str(if self.awake { ", kept awake" } else { "" })?;
         f.write_str(if self.ends_poll { ", ends poll" } else { "" })
     }
 }
 
-/// The placements that are tried.
+const fn place(cores: Cores, awake: bool, ends_poll: bool) -> Placement {
+    Placement { cores, awake, ends_poll }
+}
+
+/// The placements that are tried for round trips.
 pub(crate) const PLACEMENTS: [Placement; 5] = [
-    Placement { split: false, awake: false, ends_poll: false },
-    Placement { split: false, awake: true, ends_poll: false },
-    Placement { split: true, awake: false, ends_poll: false },
-    Placement { split: true, awake: true, ends_poll: false },
-    Placement { split: true, awake: false, ends_poll: true },
+    place(Cores::One, false, false),
+    place(Cores::One, true, false),
+    place(Cores::Split, false, false),
+    place(Cores::Split, true, false),
+    place(Cores::Split, false, true),
 ];
 
+/// Those that are tried for TCP, where the ends are iperf3's and no core ever sleeps.
+pub(crate) const FOR_TCP: [Placement; 3] =
+    [place(Cores::Free, false, false), place(Cores::One, false, false), place(Cores::Split, false, false)];
+
 impl Placement {
-    /// The core of the controller's side (0) or the device's (1).
-    pub(crate) fn core(self, side: usize) -> usize {
-        if self.split { side } else { 0 }
+    /// The core of the controller's side (0) or the device's (1), if it is pinned.
+    pub(crate) fn core(self, side: usize) -> Option<usize> {
+        match self.cores {
+            Cores::Free => None,
+            Cores::One => Some(0),
+            Cores::Split => Some(side),
+        }
+    }
+
+    /// A program of one side in that namespace, on its core.
+    pub(crate) fn program(self, space: &str, side: usize, name: &str) -> Command {
+        match self.core(side) {
+            Some(core) => {
+                let mut command = net::inside(space, "taskset");
+                command.args(["-c", &core.to_string(), name]);
+                command
+            }
+            None => net::inside(space, name),
+        }
     }
 }
 
@@ -79,8 +118,12 @@ pub(crate) struct Path {
 pub(crate) enum Waiting {
     /// What gives the best round trip in the placement: it never sleeps where it has a core for itself and its end.
     Fastest,
+    /// As the daemon does it where its configuration says nothing.
+    Default,
     /// At most this share of a core.
     Share(u8),
+    /// What keeps deadlines beside other load: ahead of all ordinary processes, asleep until a frame comes.
+    Deadline,
 }
 
 impl Path {
@@ -103,18 +146,22 @@ impl Path {
             Contender::Plain | Contender::Macsec => {
                 for (side, space) in ["gwa", "gwb"].into_iter().enumerate() {
                     let core = placement.core(side);
-                    let poll = match waiting {
-                        Waiting::Fastest if placement.split => "poll = \"busy\"".to_string(),
+                    let mut run =
+                        core.map_or(String::new(), |core| format!("threads = 1\ncpus = [{core}]\n"));
+                    run.push_str(&match waiting {
+                        Waiting::Fastest if placement.cores == Cores::Split => "poll = \"busy\"".to_string(),
                         Waiting::Fastest => "poll = \"block\"".to_string(),
+                        Waiting::Default => String::new(),
+                        Waiting::Deadline => "poll = \"block\"\npriority = 30".to_string(),
                         Waiting::Share(percent) => {
                             format!("poll = \"adaptive\"\npoll_cpu_percent = {percent}")
                         }
-                    };
+                    });
                     let options = Options {
                         keys: (contender == Contender::Macsec).then(|| cell_keys(SUITES[0])),
                         allow: vec!["all"],
-                        run: format!("threads = 1\ncpus = [{core}]\n{poll}"),
-                        core: Some(core),
+                        run,
+                        core,
                         ..Options::default()
                     };
                     path.gateways.push(Gateway::start(space, &options)?);
@@ -122,7 +169,7 @@ impl Path {
             }
         }
         if placement.awake {
-            for core in if placement.split { 0..2 } else { 0..1 } {
+            for core in if placement.cores == Cores::One { 0..1 } else { 0..2 } {
                 let mut spinner = crate::shell::program("taskset");
                 spinner.args([
                     "-c",

@@ -7,25 +7,19 @@ use super::{Plan, median};
 use serde_json::{Value, json};
 
 /// The placement of each contender, back to back and paced.
-pub(crate) struct Places(Vec<(Contender, [Placement; 2])>);
+struct Places(Vec<(Contender, [Placement; 2])>);
 
 impl Places {
     /// The one that suits the contender under that load.
-    pub(crate) fn of(&self, contender: Contender, paced: bool) -> Placement {
+    fn of(&self, contender: Contender, paced: bool) -> Placement {
         let found = self.0.iter().find(|(c, _)| *c == contender);
         found.map_or(PLACEMENTS[0], |(_, places)| places[usize::from(paced)])
-    }
-
-    /// For the JSON result.
-    pub(crate) fn json(&self) -> Value {
-        let row = |(c, [dense, paced]): &(Contender, [Placement; 2])| json!({ "contender": c.to_string(), "back_to_back": dense.to_string(), "paced": paced.to_string() });
-        self.0.iter().map(row).collect()
     }
 }
 
 /// Tries each placement with each contender for a moment; the one with the lowest median of 64-byte frames is taken.
 /// Our daemon has the same placement with and without protection: the one that suits it with protection.
-pub(crate) fn placements(plan: Plan) -> Result<Places, String> {
+fn placements(plan: Plan) -> Result<Places, String> {
     let mut places = Vec::new();
     for contender in [Contender::Bridges, Contender::Macsec, Contender::OpenVpn] {
         let mut best = [(f64::INFINITY, PLACEMENTS[0]); 2];
@@ -90,7 +84,8 @@ impl Row {
 }
 
 /// Measures, and compares with the goals.
-pub(crate) fn run(plan: Plan, places: &Places, goals: &mut Vec<Goal>) -> Result<Value, String> {
+pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
+    let places = placements(plan)?;
     let mut rows: Vec<Row> = Vec::new();
     for load in LOADS {
         for contender in ALL {
