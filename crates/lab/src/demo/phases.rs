@@ -100,7 +100,8 @@ impl<'a> Session<'a> {
         let began = Instant::now();
         self.pause(duration, "undisturbed")?;
         self.undisturbed = began.elapsed();
-        self.plant.check_gateways()
+        self.plant.check_gateways()?;
+        if self.options.faults.is_empty() { Ok(()) } else { self.plant.freeze_histograms() }
     }
 
     fn pause(&mut self, duration: Duration, phase: &str) -> Result<(), Error> {

@@ -97,6 +97,14 @@ impl Station {
         })
     }
 
+    /// Its histograms are complete.
+    fn freeze(&mut self) -> Result<(), Error> {
+        if self.process.tell(&station::Request::FreezeHistograms).is_err() {
+            return Err(self.failure());
+        }
+        Ok(())
+    }
+
     fn failure(&mut self) -> Error {
         let said = self.process.errors().join("\n");
         Error::process(self.process.name(), said)
@@ -234,6 +242,12 @@ impl Plant {
             }
         }
         Ok(())
+    }
+
+    /// What comes now shall not show in the stations' histograms.
+    pub(super) fn freeze_histograms(&mut self) -> Result<(), Error> {
+        self.plc.freeze()?;
+        self.device.freeze()
     }
 
     /// An error if a gateway does not run.

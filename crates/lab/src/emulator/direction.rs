@@ -116,6 +116,8 @@ impl Direction {
         // A super-frame stands for many; faults are for frames as a wire has them.
         let plain = frame.offloads == [0; VNET_HEADER_LEN];
         let fault = self.setting.fault.filter(|_| plain && self.schedule.strikes());
+        // A frame that others wait behind cannot wait itself, or the two would pass in order.
+        let fault = fault.filter(|&fault| fault != Fault::Reorder || self.held.is_none());
         let recorded = self.setting.fault == Some(Fault::Replay) && plain;
         let copy = recorded.then(|| frame.clone());
         // The held frame goes on behind this one.
@@ -245,7 +247,8 @@ mod tests {
         for fault in Fault::ALL {
             let (_, counts) = run(Some(fault), 10, 100);
             let struck = counts.faults[&fault];
-            assert!(struck == 10 || fault == Fault::Replay && struck >= 9, "{fault:?}: {struck}");
+            let least = if matches!(fault, Fault::Replay | Fault::Reorder) { 9 } else { 10 };
+            assert!((least..=10).contains(&struck), "{fault:?}: {struck}");
         }
     }
 
@@ -259,11 +262,12 @@ mod tests {
 
     #[test]
     fn a_reordered_frame_follows_its_successor() {
-        let (out, _) = run(Some(Fault::Reorder), 20, 20);
+        let (out, counts) = run(Some(Fault::Reorder), 2, 200);
         let out = numbers(&out);
-        assert_eq!(out.len(), 20);
-        let swapped = out.windows(2).filter(|pair| pair[0] > pair[1]).count();
-        assert!(swapped == 1 || out.last() == Some(&19), "{out:?}");
+        assert_eq!(out.len(), 200);
+        let swapped = out.windows(2).filter(|pair| pair[0] > pair[1]).count() as u64;
+        // The very last frame has no successor to follow.
+        assert!(counts.faults[&Fault::Reorder] - swapped <= 1, "{swapped} of {counts:?}");
     }
 
     #[test]

@@ -78,6 +78,7 @@ pub struct Meter {
     stalls: Vec<(u64, u64)>,
     last_interval_ns: u64,
     finished: bool,
+    frozen: bool,
     tracker: SequenceTracker,
     edges: EdgeCounter,
     intervals: Times,
@@ -212,6 +213,7 @@ impl Meter {
             stalls: Vec::new(),
             last_interval_ns: 0,
             finished: false,
+            frozen: false,
             tracker: SequenceTracker::default(),
             edges: EdgeCounter::default(),
             intervals: Times::default(),
@@ -237,7 +239,9 @@ impl Meter {
             }
             Sample::Sent { at_ns, late_ns } => {
                 self.counts.sent += 1;
-                self.send_lateness.record(late_ns);
+                if !self.frozen {
+                    self.send_lateness.record(late_ns);
+                }
                 if late_ns > self.tolerance_ns && self.stalls.len() < MOST_GAPS {
                     self.stalls.push((at_ns - late_ns, at_ns));
                 }
@@ -245,6 +249,11 @@ impl Meter {
             Sample::Skipped(cycles) => self.counts.skipped_cycles += cycles,
             Sample::SendFailed => self.counts.send_errors += 1,
         }
+    }
+
+    /// Leaves the histograms as they are from here on; counting goes on.
+    pub fn freeze(&mut self) {
+        self.frozen = true;
     }
 
     /// Samples that did not fit into the queue.
@@ -266,15 +275,19 @@ impl Meter {
         }
         self.finished = data.stopping;
         self.edges.observe(data.toggle, data.edges);
-        self.one_way.record(at_ns.saturating_sub(data.sent_ns));
-        if let Some(echo) = data.echo {
+        if !self.frozen {
+            self.one_way.record(at_ns.saturating_sub(data.sent_ns));
+        }
+        if let Some(echo) = data.echo.filter(|_| !self.frozen) {
             let away = at_ns.saturating_sub(echo.sent_ns);
             self.round_trip.record(away.saturating_sub(u64::from(echo.residence_ns)));
         }
         if let Some(last) = self.last {
             let interval = at_ns.saturating_sub(last.at_ns);
             self.last_interval_ns = interval;
-            self.intervals.record(interval);
+            if !self.frozen {
+                self.intervals.record(interval);
+            }
             let missed = interval.saturating_sub(self.tolerance_ns) / self.cycle_ns;
             self.counts.missed += missed;
             let due = u64::from(data.sequence.wrapping_sub(last.sequence)).saturating_mul(self.cycle_ns);
@@ -425,6 +438,18 @@ mod tests {
         assert_eq!(meter.measured().counts.missed_stalled, 0, "nobody was stalled: the path's doing");
         meter.apply(Sample::Sent { at_ns: CYCLE * 4, late_ns: CYCLE * 2 });
         assert_eq!(meter.measured().counts.missed_stalled, 2);
+    }
+
+    #[test]
+    fn a_frozen_meter_counts_on_but_records_no_times() {
+        let mut meter = Meter::new(CYCLE);
+        frame(&mut meter, CYCLE, 0);
+        frame(&mut meter, CYCLE * 2, 1);
+        meter.freeze();
+        frame(&mut meter, CYCLE * 5, 4);
+        let measured = meter.measured();
+        assert_eq!((measured.interval_us.count, measured.one_way_us.count), (1, 2));
+        assert_eq!((measured.counts.received, measured.counts.lost), (3, 2));
     }
 
     #[test]

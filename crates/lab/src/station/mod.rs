@@ -22,7 +22,7 @@ pub mod sequence;
 pub mod shared;
 pub mod watchdog;
 
-use std::io;
+use std::io::{self, BufRead};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -146,6 +146,14 @@ pub struct Report {
     /// All that was measured.
     #[serde(flatten)]
     pub measured: Measured,
+}
+
+/// What a station can be told, as a line of JSON on its standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Request {
+    /// Intervals, round trips and one-way times are complete as they are; counting goes on.
+    FreezeHistograms,
 }
 
 /// A line of a station's output.
@@ -383,6 +391,7 @@ impl Station<'_> {
         let mut next_live = began + live_ns;
         let mut next_announcement = began + discovery::ANNOUNCE_SECONDS * 1_000_000_000;
         let mut stopped_at = None;
+        let requests = read_requests();
         loop {
             let finished = provided.load(Ordering::Relaxed);
             for sample in self.queue.try_iter() {
@@ -391,6 +400,9 @@ impl Station<'_> {
                 if stopped_at.is_none_or(|at| arrived_before(&sample, at)) {
                     meter.apply(sample);
                 }
+            }
+            if let Ok(Request::FreezeHistograms) = requests.try_recv() {
+                meter.freeze();
             }
             if finished {
                 break;
@@ -417,6 +429,21 @@ impl Station<'_> {
         meter.set_dropped(self.shared.dropped());
         meter.measured()
     }
+}
+
+/// Reads requests on a thread that may block for ever.
+fn read_requests() -> Receiver<Request> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            match serde_json::from_str(&line) {
+                Ok(request) if sender.send(request).is_ok() => {}
+                Ok(_) => break,
+                Err(error) => eprintln!("error: not a request: {error}"),
+            }
+        }
+    });
+    receiver
 }
 
 fn arrived_before(sample: &Sample, at: u64) -> bool {

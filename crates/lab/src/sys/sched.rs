@@ -56,9 +56,26 @@ pub fn be_nice() {
 }
 
 /// Keeps all present and future pages of the process in memory.
+///
+/// Where the limit on locked memory (RLIMIT_MEMLOCK) would let the call succeed and later allocations fail, the
+/// lock is given up again.
 pub fn lock_memory() -> io::Result<()> {
+    /// What a station still allocates: stacks of its threads, buffers, queues.
+    const HEADROOM: usize = 32 << 20;
     // SAFETY: takes flags only.
-    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) })?;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: asks for new memory at an address of the kernel's choice; nothing else is touched.
+    let probe = unsafe { libc::mmap(std::ptr::null_mut(), HEADROOM, protection, flags, -1, 0) };
+    if probe == libc::MAP_FAILED {
+        let error = io::Error::last_os_error();
+        // SAFETY: takes nothing.
+        unsafe { libc::munlockall() };
+        return Err(error);
+    }
+    // SAFETY: exactly the memory that mmap just gave, which nobody else knows.
+    check(unsafe { libc::munmap(probe, HEADROOM) }).map(drop)
 }
 
 /// Asks for timers without the 50 µs of slack that ordinary threads get.

@@ -139,3 +139,17 @@ fn record(pcap: &mut Pcap, frame: &[u8], received: &Received) -> std::io::Result
         _ => pcap.frame(received.realtime_ns, &[frame]),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_tap_says_is_read_back() {
+        let mut view = View::default();
+        view.frame(0, &[7; 80]);
+        let text = serde_json::to_string(&Line::Result(Box::new(view.seen()))).unwrap();
+        let Line::Result(seen) = serde_json::from_str(&text).unwrap() else { panic!("{text}") };
+        assert_eq!(*seen, view.seen());
+    }
+}

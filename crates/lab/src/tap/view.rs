@@ -58,7 +58,7 @@ pub struct Seen {
     /// Frames by EtherType, `0x88e5` is MACsec.
     pub ethertypes: BTreeMap<String, u64>,
     /// Frames by their length.
-    pub sizes: BTreeMap<usize, u64>,
+    pub sizes: BTreeMap<String, u64>,
     /// Estimated entropy of the payload octets, 8 at most; ciphertext comes close to it.
     pub entropy_bits_per_octet: f64,
     /// Packet numbers.
@@ -130,7 +130,7 @@ impl View {
         Seen {
             counts: self.counts.clone(),
             ethertypes: self.ethertypes.iter().map(|(kind, n)| (format!("0x{kind:04x}"), *n)).collect(),
-            sizes: self.sizes.clone(),
+            sizes: self.sizes.iter().map(|(len, n)| (len.to_string(), *n)).collect(),
             entropy_bits_per_octet: (self.octets.entropy() * 1_000.0).round() / 1_000.0,
             nonces: self.nonces.summary(),
             example: hex(&self.example),
