@@ -1,0 +1,48 @@
+//! The bodies of the fuzz targets.
+//!
+//! A body takes any octets, must not panic, and asserts what a parser promises: what it has read it writes back the
+//! same, and what it calls a part lies inside. `cargo test` runs each body on its seeds (`seeds/*.txt`) and on
+//! seeds that were cut and changed; libFuzzer starts from the same seeds:
+//!
+//! ```text
+//! cargo run --bin seeds                                         # seeds/*.txt to corpus/*/
+//! cargo +nightly fuzz run --features libfuzzer macsec_validate
+//! ```
+
+pub mod channel;
+pub mod wire;
+
+/// A body.
+pub type Body = fn(&[u8]);
+
+/// Every target: its name, which its seeds have too, and its body.
+pub const TARGETS: &[(&str, Body)] = &[
+    ("arp", wire::arp),
+    ("dcp", wire::dcp),
+    ("ethernet", wire::ethernet),
+    ("goose", wire::goose),
+    ("ip", wire::ip),
+    ("lldp", wire::lldp),
+    ("macsec_mpdu", wire::macsec_mpdu),
+    ("macsec_validate", channel::macsec_validate),
+    ("macsec_world", channel::macsec_world),
+    ("profinet", wire::profinet),
+    ("text", wire::text),
+];
+
+/// The seeds of a target: a line each, in hexadecimal digits; what follows a `#` says what it is.
+pub fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let path = format!("{}/seeds/{target}.txt", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+    lines
+        .filter(|line| !line.is_empty())
+        .map(|line| hex(line).unwrap_or_else(|| panic!("{path}: {line}")))
+        .collect()
+}
+
+fn hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u32>> = text.chars().map(|c| c.to_digit(16)).collect();
+    let digits = digits.filter(|digits| digits.len() % 2 == 0)?;
+    Some(digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect())
+}

@@ -1,0 +1,146 @@
+//! The parsers of `antedate-wire`.
+
+use antedate_wire::macsec::{ICV_LEN, MAX_PADDED_LEN, Mpdu};
+use antedate_wire::profinet::{self, Layout};
+use antedate_wire::vlan::{self, Tag, Tci};
+use antedate_wire::{
+    CyclicFrame, CyclicRepr, EthernetAddress, EthernetFrame, EthernetRepr, VlanTagStack, checksum, goose,
+    ipv4, ipv6, lldp, tcp, udp,
+};
+
+/// Ethernet and VLAN tags.
+pub fn ethernet(data: &[u8]) {
+    let Ok(frame) = EthernetFrame::new_checked(data) else {
+        assert!(data.len() < 14);
+        return;
+    };
+    let mut header = [0; 14];
+    EthernetRepr::parse(&frame).emit(&mut header).expect("a header fits");
+    assert_eq!(header, data[..14]);
+    if let Ok(stack) = VlanTagStack::parse(data) {
+        assert!(stack.payload <= data.len() && !stack.ethertype.is_vlan());
+        assert_eq!(stack.payload, 14 + 4 * stack.tags().len());
+        let mut tagged = vec![0; data.len() + 4];
+        let tag = Tag::customer(Tci(0x2003));
+        assert_eq!(vlan::insert(data, tag, &mut tagged), Ok(tagged.len()));
+        if let Ok(with) = VlanTagStack::parse(&tagged) {
+            assert_eq!((with.vlan(), with.tags()[0]), (Some(3), tag));
+            assert_eq!(&tagged[with.payload..], &data[stack.payload..]);
+        }
+    }
+}
+
+/// A MACsec PDU.
+pub fn macsec_mpdu(data: &[u8]) {
+    let Ok(mpdu) = Mpdu::parse(data) else { return };
+    let used = mpdu.header.len() + mpdu.secure_data.len() + ICV_LEN;
+    assert!(used == data.len() || (used < data.len() && data.len() <= MAX_PADDED_LEN));
+    let mut tag = [0; 16];
+    mpdu.tag.emit(&mut tag).expect("a SecTAG fits");
+    assert_eq!(tag[..mpdu.tag.buffer_len()], mpdu.header[12..]);
+    assert!(mpdu.tag.sci.is_none() || mpdu.sci() == mpdu.tag.sci);
+}
+
+/// ARP.
+pub fn arp(data: &[u8]) {
+    if let Ok(repr) = antedate_wire::arp::Repr::parse(data) {
+        let mut out = [0; 28];
+        repr.emit(&mut out).expect("a packet fits");
+        assert_eq!(out, data[..28]);
+    }
+}
+
+/// LLDP.
+pub fn lldp(data: &[u8]) {
+    let tlvs = lldp::Tlvs::new(data).flatten();
+    assert!(tlvs.map(|tlv| tlv.value.len() + 2).sum::<usize>() <= data.len());
+    if let Ok(repr) = lldp::Repr::parse(data) {
+        repr.optional_tlvs().for_each(|tlv| {
+            let _ = tlv.expect("was parsed").profinet();
+        });
+        let mut out = vec![0; repr.buffer_len()];
+        assert_eq!(repr.emit(&mut out), Ok(out.len()));
+        assert_eq!(lldp::Repr::parse(&out), Ok(repr));
+    }
+}
+
+/// DCP.
+pub fn dcp(data: &[u8]) {
+    use antedate_wire::dcp::{Access, Pdu, ServiceId, Writer};
+    let Ok(pdu) = Pdu::parse(data) else { return };
+    let _ = pdu.requested().count();
+    assert!(pdu.header.service != ServiceId::Set || pdu.header.access() == Access::Write);
+    let blocks: Result<Vec<_>, _> = pdu.blocks().collect();
+    let Ok(blocks) = blocks else { return };
+    let mut out = vec![0; data.len() + 2];
+    let mut writer = Writer::new(&mut out, &pdu.header).expect("a header fits");
+    blocks.iter().for_each(|block| writer.block(block).expect("as many octets as were read, and a filler"));
+    let len = writer.finish().expect("as long as it was");
+    let again = Pdu::parse(&out[..len]).expect("what was written");
+    assert_eq!(again.header, pdu.header);
+    assert!(again.blocks().flatten().eq(blocks));
+}
+
+/// GOOSE.
+pub fn goose(data: &[u8]) {
+    let Ok(header) = goose::Repr::parse(data) else { return };
+    let mut out = [0; 8];
+    header.emit(&mut out).expect("a header fits");
+    assert_eq!(out, data[..8]);
+    if let Ok(publisher) = goose::Publisher::parse(data) {
+        assert!(publisher.gocb_ref.len() + publisher.dat_set.len() < data.len());
+    }
+}
+
+/// Profinet's cyclic frames.
+pub fn profinet(data: &[u8]) {
+    let id = profinet::frame_id(data);
+    let Ok(frame) = CyclicFrame::new_checked(data) else { return };
+    assert!(id.is_ok_and(|id| id.is_cyclic()));
+    let repr = CyclicRepr::parse(&frame);
+    let mut out = data.to_vec();
+    assert!(repr.emit(&mut out).is_ok());
+    assert_eq!(out, data);
+    let layout = Layout { offset: usize::from(data[1]), data: usize::from(data[0]), iocs: 2 };
+    assert!(layout.data(frame.c_sdu()).is_none_or(|object| object.len() == layout.data));
+    let _ = (layout.iops(frame.c_sdu()), layout.iocs(frame.c_sdu(), 1));
+}
+
+/// IP, TCP, UDP and checksums: what a host's offloads left to do is done right, whatever the octets are.
+pub fn ip(data: &[u8]) {
+    if let Ok(mut packet) = ipv4::Packet::new_checked(data.to_vec()) {
+        packet.fill_checksum();
+        assert!(packet.verify_checksum());
+        let sum = packet.pseudo_header_sum(packet.payload().len() as u16);
+        if let Ok(mut segment) = tcp::Segment::new_checked(packet.payload().to_vec()) {
+            segment.fill_checksum(sum);
+            assert!(segment.verify_checksum(sum) && segment.header_len() <= packet.payload().len());
+        }
+        if let Ok(mut datagram) = udp::Datagram::new_checked(packet.payload().to_vec()) {
+            datagram.fill_checksum(sum);
+            assert!(datagram.verify_checksum(sum) && datagram.checksum() != 0);
+        }
+    }
+    if let Ok(packet) = ipv6::Packet::new_checked(data)
+        && let Ok((_, at)) = packet.upper_layer()
+    {
+        assert!((40..=data.len()).contains(&at));
+    }
+    if let [start, offset, rest @ ..] = data {
+        let mut frame = rest.to_vec();
+        let (start, offset) = (usize::from(*start), usize::from(*offset));
+        let fits = start + offset + 2 <= rest.len();
+        assert_eq!(checksum::complete_partial(&mut frame, start, offset).is_ok(), fits);
+    }
+}
+
+/// Addresses and identifiers as text.
+pub fn text(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    if let Ok(address) = text.parse::<EthernetAddress>() {
+        assert_eq!(address.to_string(), text.to_lowercase().replace('-', ":"));
+    }
+    if let Ok(sci) = text.parse::<antedate_wire::Sci>() {
+        assert_eq!(sci.to_string(), text.to_lowercase());
+    }
+}
