@@ -3,6 +3,7 @@
 //! Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error. Errors go to standard error and say
 //! what is wrong, where, and what to do.
 
+mod demo;
 mod failure;
 mod gateway;
 mod keygen;
@@ -25,6 +26,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
+    /// Show, on this machine alone, that machines keep their cycle behind two gateways.
+    ///
+    /// A virtual Profinet controller and an IO device exchange data through two real gateway processes over an untrusted
+    /// wire with an eavesdropper on it. At the end stands a verdict. Needs no root where user namespaces are permitted.
+    #[command(after_help = demo::faults_help())]
+    Demo(demo::Demo),
     /// Protect a network segment: the daemon, its checks, its state.
     #[command(subcommand)]
     Gateway(gateway::Verb),
@@ -42,6 +49,7 @@ fn main() -> ExitCode {
         return status;
     }
     let done = match Arguments::parse().verb {
+        Verb::Demo(verb) => verb.run(),
         Verb::Gateway(verb) => verb.run(),
         Verb::Keygen(verb) => verb.run(),
         Verb::Lab(verb) => verb.run(),

@@ -62,7 +62,7 @@ fn a_misspelt_verb_is_a_usage_error() {
 fn help_is_no_error_and_names_every_verb() {
     let called = Desk::new().antedate(&["--help"]);
     assert_eq!(called.status(), 0);
-    for verb in ["gateway", "keygen", "lab"] {
+    for verb in ["demo", "gateway", "keygen", "lab"] {
         assert!(called.out().contains(verb), "{}", called.out());
     }
     assert!(!called.out().contains("lab-"), "the lab's own processes are not for users");
@@ -174,6 +174,49 @@ fn the_state_is_made_once() {
     let called = desk.antedate(&["gateway", "init", "plain.toml"]);
     assert_eq!(called.status(), 2);
     assert!(called.err().contains("[plain] has no packet numbers to remember"), "{}", called.err());
+}
+
+#[test]
+fn impossible_options_of_the_demo_are_refused_before_anything_is_built() {
+    let desk = Desk::new();
+    for (arguments, expected) in [
+        (["--cycle-us", "10"], "--cycle-us 10: 250 to 512000 are possible"),
+        (["--frame-bytes", "9000"], "--frame-bytes 9000"),
+        (["--faults", "loose"], "no fault is called `loose`"),
+        (["--secure", "tls"], "`tls` is none of macsec, none, bridge"),
+        (["--seconds", "0"], "give 0.1 to"),
+        (["--ports", "eth0"], "write field=eth1,uplink=eth0,keys=FILE"),
+    ] {
+        let arguments: Vec<&str> = ["demo"].into_iter().chain(arguments).collect();
+        let called = desk.antedate(&arguments);
+        assert_eq!(called.status(), 2, "{arguments:?}");
+        assert!(called.err().contains(expected), "{}", called.err());
+        assert!(called.out().is_empty());
+    }
+}
+
+#[test]
+fn a_short_demonstration_ends_with_a_verdict_for_people_and_programs() {
+    let desk = Desk::new();
+    let called = desk.antedate(&["demo", "--cycle-us", "20000", "--seconds", "1", "--json", "out.json"]);
+    // A machine under load may miss cycles; that the verdict and the exit status agree is what counts here.
+    let report = fs::read_to_string(desk.path("out.json")).expect("the report");
+    assert!(
+        !called.out().is_empty() && !called.out().contains('\u{1b}'),
+        "no live view in a pipe: {}",
+        called.out()
+    );
+    assert_eq!(
+        called.status() == 0,
+        report.contains("\"passed\": true"),
+        "{}{}{report}",
+        called.out(),
+        called.err()
+    );
+    assert!(
+        report.contains("\"nonce_reuse\": 0") && report.contains("\"plaintext_frames_on_wire\": 0"),
+        "{report}"
+    );
 }
 
 #[test]

@@ -1,0 +1,126 @@
+//! `antedate demo`.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use antedate_lab::demo::scenario::Scenario;
+use antedate_lab::demo::{self, Options, Ports, Secure};
+use clap::Args;
+
+use crate::failure::{Done, Failure};
+use crate::output;
+
+/// The longest demonstration in seconds: a week.
+const LONGEST: f64 = 7.0 * 86_400.0;
+
+#[derive(Args)]
+pub(crate) struct Demo {
+    /// How frames cross the wire: macsec; none, by the same gateways without protection; or bridge, by plain Linux bridges
+    #[arg(long, value_name = "HOW", default_value = "macsec")]
+    secure: Secure,
+    /// The update time in microseconds, 250 to 512000
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = Options::default().cycle_us)]
+    cycle_us: u32,
+    /// How long nothing disturbs the machines
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = milliseconds)]
+    seconds: u64,
+    /// Octets of a cyclic frame, without its frame check sequence
+    #[arg(long, value_name = "OCTETS", default_value_t = Options::default().frame_bytes)]
+    frame_bytes: usize,
+    /// What is done to the plant afterwards: none, all, or names with commas between them; see below
+    #[arg(long, value_name = "LIST", default_value = "none", num_args = 0..=1, default_missing_value = "all")]
+    faults: String,
+    /// Decides which frames the faults strike
+    #[arg(long, value_name = "NUMBER", default_value_t = Options::default().seed)]
+    seed: u64,
+    /// Records all that the gateways put on the wire
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// One gateway on real interfaces instead of the virtual plant: field=eth1,uplink=eth0,keys=FILE
+    #[arg(long, value_name = "PORTS")]
+    ports: Option<Ports>,
+    /// Writes the verdict as JSON to FILE, or to standard output without one
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+}
+
+impl Demo {
+    pub(crate) fn run(self) -> Done {
+        let faults = Scenario::parse_list(&self.faults)
+            .map_err(|what| Failure::usage(format!("--faults: {what}"), "see antedate demo --help"))?;
+        let json_only = self.json.as_ref().is_some_and(|file| file.as_os_str() == "-");
+        let options = Options {
+            secure: self.secure,
+            cycle_us: self.cycle_us,
+            milliseconds: self.seconds,
+            frame_bytes: self.frame_bytes,
+            faults,
+            seed: self.seed,
+            pcap: self.pcap,
+            ports: self.ports,
+            live: std::io::stdout().is_terminal() && !json_only,
+        };
+        let outcome = demo::run(&options).map_err(failure)?;
+        if !json_only {
+            output::print(&format!("{}\n", outcome.text.trim_end()))?;
+        }
+        if let Some(file) = self.json {
+            output::json(&file, &outcome.report)?;
+        }
+        if outcome.passed {
+            Ok(())
+        } else {
+            Err(Failure::Verdict("the demonstration's verdict is: failed".into()))
+        }
+    }
+}
+
+fn failure(error: demo::Error) -> Failure {
+    let remedy = match &error {
+        demo::Error::Usage(_) => "see antedate demo --help",
+        demo::Error::Namespaces(_) => "run it as root, or where user namespaces are permitted",
+        demo::Error::Start(_) | demo::Error::Process { .. } => {
+            "run it again with RUST_LOG=debug, or see `ulimit -a`"
+        }
+    };
+    Failure::usage(error.to_string(), remedy)
+}
+
+fn milliseconds(text: &str) -> Result<u64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "give seconds as a number, e.g. 20 or 0.5".to_owned())?;
+    if !(0.1..=LONGEST).contains(&seconds) {
+        return Err(format!("give 0.1 to {LONGEST} seconds"));
+    }
+    Ok((seconds * 1_000.0).round() as u64)
+}
+
+/// What `--faults` can name, for the end of the help.
+pub(crate) fn faults_help() -> String {
+    let mut help = "Faults:\n".to_owned();
+    for scenario in Scenario::all() {
+        help.push_str(&format!("  {:<16} {}\n", scenario.name(), scenario.describe()));
+    }
+    help.push_str("  kill             kill-a and kill-b\n\n");
+    help.push_str("Exit status: 0 the verdict is good, 1 it is not, 2 there is none.");
+    help
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_may_have_a_fraction_and_a_bound() {
+        assert_eq!(milliseconds("0.25"), Ok(250));
+        assert_eq!(milliseconds("20"), Ok(20_000));
+        for text in ["0", "-1", "NaN", "inf", "1e9", "x", ""] {
+            assert!(milliseconds(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_help_names_every_fault() {
+        let help = faults_help();
+        assert!(Scenario::all().all(|scenario| help.contains(scenario.name())));
+    }
+}
