@@ -16,8 +16,6 @@ use crate::sys::thread;
 /// Steps of preparation between two looks at the ports. A step is some 10 to 20 ns, so no frame waits longer than a
 /// fraction of a microsecond.
 const STEPS: u32 = 4;
-/// Turns between two looks at the kernel's count of overruns.
-const TURNS_PER_CENSUS: u32 = 1 << 16;
 
 /// What the other threads ask of a forwarding thread.
 #[derive(Debug)]
@@ -71,7 +69,6 @@ impl Worker {
     pub fn run(mut self) -> Self {
         let mut governor = Governor::new(self.mode, thread::now(), thread::cpu_time());
         let listens = governor.listens();
-        let mut turns = 0u32;
         loop {
             while let Some(letter) = self.mailbox.take() {
                 if !self.read(letter, &governor) {
@@ -93,21 +90,19 @@ impl Worker {
                     }
                 });
             }
-            turns = turns.wrapping_add(1);
-            if turns.is_multiple_of(TURNS_PER_CENSUS) {
-                self.census();
-            }
             if done > 0 {
                 self.show();
                 continue;
             }
+            // Whoever waits for the frame that was just sent may wait for this CPU.
+            thread::yield_now();
             if self.prepare() {
                 continue;
             }
             // The clock is read only where it decides something.
             let now = if listens { thread::now() } else { 0 };
             match governor.rest(now, thread::cpu_time) {
-                Rest::Poll => thread::yield_now(),
+                Rest::Poll => {}
                 Rest::Sleep(pause) => {
                     self.sleep(pause);
                     if listens {
@@ -143,9 +138,9 @@ impl Worker {
         {
             inbound.ports.from.take_error();
         }
-        self.census();
     }
 
+    /// Adds what the kernel dropped since the last time. The steward asks for a snapshot every second.
     fn census(&self) {
         if let Some(outbound) = &self.outbound {
             outbound.counters().overruns.add(outbound.ports.from.overruns());
