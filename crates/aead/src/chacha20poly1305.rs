@@ -175,16 +175,18 @@ impl Engine for ChaCha20Poly1305 {
         stream: &mut [u8],
         aad: &[u8],
         buffers: Buffers<'_>,
-    ) -> [u8; 16] {
+        tag: &mut [u8; 16],
+    ) {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = key.avx512 {
             let data = avx512.xor_wiped(stream, buffers);
-            return avx512.tag(&once.powers, &once.s, aad, data);
+            *tag = avx512.tag(&once.powers, &once.s, aad, data);
+            return;
         }
         let data = buffers.into_in_place();
         pieces::xor(data, stream);
         wipe(stream);
-        key.tag(once, aad, data)
+        *tag = key.tag(once, aad, data);
     }
 
     fn open_prepared(
@@ -193,17 +195,17 @@ impl Engine for ChaCha20Poly1305 {
         stream: &[u8],
         aad: &[u8],
         buffers: Buffers<'_>,
-    ) -> [u8; 16] {
+        tag: &mut [u8; 16],
+    ) {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = key.avx512 {
-            let tag = avx512.tag(&once.powers, &once.s, aad, buffers.source());
+            *tag = avx512.tag(&once.powers, &once.s, aad, buffers.source());
             avx512.xor(stream, buffers);
-            return tag;
+            return;
         }
         let data = buffers.into_in_place();
-        let tag = key.tag(once, aad, data);
+        *tag = key.tag(once, aad, data);
         pieces::xor(data, stream);
-        tag
     }
 
     fn authenticate(key: &Expanded, once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {

@@ -32,14 +32,16 @@ pub trait Engine: Sized + 'static {
     /// Decrypts and returns the tag that the packet should have, without a preparation.
     fn open(key: &Self::Key, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16];
 
-    /// As `seal`, from a preparation. `stream` is at least as long as the payload; all of it is wiped.
+    /// As `seal`, from a preparation. (The tag is written where it stays: each copy of fresh bytes costs two
+    /// nanoseconds.) `stream` is at least as long as the payload; all of it is wiped.
     fn seal_prepared(
         key: &Self::Key,
         once: &Self::OneTime,
         stream: &mut [u8],
         aad: &[u8],
         buffers: Buffers<'_>,
-    ) -> [u8; 16];
+        tag: &mut [u8; 16],
+    );
 
     /// As `open`, from a preparation, which stays as it is.
     fn open_prepared(
@@ -48,7 +50,8 @@ pub trait Engine: Sized + 'static {
         stream: &[u8],
         aad: &[u8],
         buffers: Buffers<'_>,
-    ) -> [u8; 16];
+        tag: &mut [u8; 16],
+    );
 
     /// The tag of a packet without payload, whose associated data comes in pieces.
     fn authenticate(key: &Self::Key, once: &Self::OneTime, aad: &[&[u8]]) -> [u8; 16];

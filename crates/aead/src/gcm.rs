@@ -104,8 +104,9 @@ macro_rules! engine {
                 stream: &mut [u8],
                 aad: &[u8],
                 buffers: Buffers<'_>,
-            ) -> [u8; 16] {
-                with!(key, key => key.seal_prepared(&once.mask, stream, aad, buffers))
+                tag: &mut [u8; 16],
+            ) {
+                with!(key, key => key.seal_prepared(&once.mask, stream, aad, buffers, tag))
             }
 
             #[inline]
@@ -115,8 +116,9 @@ macro_rules! engine {
                 stream: &[u8],
                 aad: &[u8],
                 buffers: Buffers<'_>,
-            ) -> [u8; 16] {
-                with!(key, key => key.open_prepared(&once.mask, stream, aad, buffers))
+                tag: &mut [u8; 16],
+            ) {
+                with!(key, key => key.open_prepared(&once.mask, stream, aad, buffers, tag))
             }
 
             fn authenticate(key: &Self::Key, once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {

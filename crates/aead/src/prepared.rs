@@ -92,13 +92,17 @@ impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
     /// If `src` and `dst` differ in length.
     #[inline]
     pub fn seal(self, aad: &[u8], src: &[u8], dst: &mut [u8]) -> Tag {
-        Tag(self.slot.seal(self.key, aad, Buffers::apart(src, dst)))
+        let mut tag = Tag([0; 16]);
+        self.slot.seal(self.key, aad, Buffers::apart(src, dst), &mut tag.0);
+        tag
     }
 
     /// As [`seal`](Self::seal), in the buffer where the plaintext is.
     #[inline]
     pub fn seal_in_place(self, aad: &[u8], buffer: &mut [u8]) -> Tag {
-        Tag(self.slot.seal(self.key, aad, Buffers::InPlace(buffer)))
+        let mut tag = Tag([0; 16]);
+        self.slot.seal(self.key, aad, Buffers::InPlace(buffer), &mut tag.0);
+        tag
     }
 
     /// Authenticates data that is not encrypted (GMAC and its like), given in pieces that are read as one.

@@ -100,14 +100,13 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
 
     /// Encrypts, and leaves the slot empty.
     #[inline]
-    pub(crate) fn seal(&mut self, key: &Key<S>, aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+    pub(crate) fn seal(&mut self, key: &Key<S>, aad: &[u8], buffers: Buffers<'_>, tag: &mut [u8; 16]) {
         if self.stage == Stage::Begun && buffers.len() <= self.ready {
             let stream = &mut self.stream[..self.ready];
-            let tag = S::seal_prepared(&key.inner, &self.once, stream, aad, buffers);
+            S::seal_prepared(&key.inner, &self.once, stream, aad, buffers, tag);
             self.ready = 0;
-            tag
         } else {
-            S::seal(&key.inner, &self.nonce, aad, buffers)
+            *tag = S::seal(&key.inner, &self.nonce, aad, buffers);
         }
     }
 
@@ -122,7 +121,8 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     ) -> Result<(), Unauthentic> {
         if self.stage == Stage::Begun && buffers.len() <= self.ready {
             let stream = &self.stream[..self.ready];
-            let expected = S::open_prepared(&key.inner, &self.once, stream, aad, buffers.reborrow());
+            let mut expected = [0; 16];
+            S::open_prepared(&key.inner, &self.once, stream, aad, buffers.reborrow(), &mut expected);
             verdict(&expected, tag, buffers)?;
         } else {
             key.open_buffers(&self.nonce, aad, buffers, tag)?;

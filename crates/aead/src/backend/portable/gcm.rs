@@ -62,11 +62,12 @@ impl Key {
         stream: &mut [u8],
         aad: &[u8],
         buffers: Buffers<'_>,
-    ) -> [u8; 16] {
+        tag: &mut [u8; 16],
+    ) {
         let data = buffers.into_in_place();
         pieces::xor(data, stream);
         wipe(stream);
-        self.tag(mask, &[aad], data)
+        *tag = self.tag(mask, &[aad], data);
     }
 
     pub(crate) fn open_prepared(
@@ -75,11 +76,11 @@ impl Key {
         stream: &[u8],
         aad: &[u8],
         buffers: Buffers<'_>,
-    ) -> [u8; 16] {
+        tag: &mut [u8; 16],
+    ) {
         let data = buffers.into_in_place();
-        let tag = self.tag(mask, &[aad], data);
+        *tag = self.tag(mask, &[aad], data);
         pieces::xor(data, stream);
-        tag
     }
 
     pub(crate) fn authenticate(&self, mask: &u128, aad: &[&[u8]]) -> [u8; 16] {

@@ -63,14 +63,14 @@ impl Sum {
         self.at_64 = _mm512_xor_si512(self.at_64, _mm512_zextsi128_si512(at_64));
     }
 
-    /// Joins the lanes and folds.
+    /// Folds each lane and joins them: the fold is linear, and one vector is joined faster than two.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512vl,pclmulqdq")]
+    #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq")]
     fn value(&self) -> __m128i {
-        let (a, b) = (join(self.at_0), join(self.at_64));
-        let folded = _mm_clmulepi64_si128::<0x00>(a, _mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64));
-        let turned = _mm_shuffle_epi32::<0b01_00_11_10>(a);
-        _mm_ternarylogic_epi64::<0x96>(b, turned, folded)
+        let fold = _mm512_broadcast_i32x4(_mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64));
+        let folded = _mm512_clmulepi64_epi128::<0x00>(self.at_0, fold);
+        let turned = _mm512_shuffle_epi32::<0b01_00_11_10>(self.at_0);
+        join(xor3(self.at_64, turned, folded))
     }
 }
 
@@ -151,24 +151,27 @@ unsafe fn associated<const WHOLE: bool>(sum: &mut Sum, segment: &Segment<'_>) ->
     joined
 }
 
-/// A whole packet whose cipherstream is prepared. (It gets by registers what [`prepared`] gets by memory.)
+/// A whole packet whose cipherstream is prepared. (It gets by registers what [`prepared`] gets by memory, and first what
+/// is waited for: the last three go by the stack.)
 ///
 /// # Safety
 /// As for [`prepared`]; `aad` and `len` with the length block make at most [`POWERS`] blocks.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
+#[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn packet<const R: usize, const SEAL: bool, const WIPE: bool>(
     key: &Key<R>,
     aad: &[u8],
     src: *const u8,
-    dst: *mut u8,
-    len: usize,
     stream: *mut u8,
+    len: usize,
+    dst: *mut u8,
     mask: &u128,
-) -> Block {
+    tag: &mut [u8; 16],
+) {
     let hash = &Block([0; 16]);
     let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
     // SAFETY: the caller's.
-    unsafe { prepared::<R, SEAL, WIPE, true>(key, &whole, stream) }
+    *tag = unsafe { prepared::<R, SEAL, WIPE, true>(key, &whole, stream) }.0;
 }
 
 /// A segment whose cipherstream is prepared: XOR, hash and, if asked for, wiping in one pass.
@@ -234,7 +237,7 @@ pub(super) unsafe fn prepared<const R: usize, const SEAL: bool, const WIPE: bool
 
 /// The last block's product, if it was not added yet, the fold, and the mask.
 #[inline]
-#[target_feature(enable = "avx512f,avx512vl,pclmulqdq,ssse3")]
+#[target_feature(enable = "avx512f,avx512vl,vpclmulqdq,pclmulqdq,ssse3")]
 fn finish<const R: usize, const WHOLE: bool>(
     key: &Key<R>,
     segment: &Segment<'_>,

@@ -165,13 +165,17 @@ impl<const R: usize> Key<R> {
     pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         let mut mask = 0;
         self.mask(nonce, &mut mask);
-        self.packet::<true>(Stream::Cipher(nonce, 0), aad, buffers, &mask)
+        let mut tag = [0; 16];
+        self.packet::<true>(Stream::Cipher(nonce, 0), aad, buffers, &mask, &mut tag);
+        tag
     }
 
     pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         let mut mask = 0;
         self.mask(nonce, &mut mask);
-        self.packet::<false>(Stream::Cipher(nonce, 0), aad, buffers, &mask)
+        let mut tag = [0; 16];
+        self.packet::<false>(Stream::Cipher(nonce, 0), aad, buffers, &mask, &mut tag);
+        tag
     }
 
     /// `stream` is wiped; it covers the payload and is a whole number of units.
@@ -182,12 +186,14 @@ impl<const R: usize> Key<R> {
         stream: &mut [u8],
         aad: &[u8],
         buffers: Buffers<'_>,
-    ) -> [u8; 16] {
+        tag: &mut [u8; 16],
+    ) {
         let used = buffers.len().next_multiple_of(64);
         assert!(used <= stream.len());
-        let tag = self.packet::<true>(Stream::Wiped(stream.as_mut_ptr()), aad, buffers, mask);
-        self.wipe(&mut stream[used..]);
-        tag
+        self.packet::<true>(Stream::Wiped(stream.as_mut_ptr()), aad, buffers, mask, tag);
+        if used < stream.len() {
+            self.wipe(&mut stream[used..]);
+        }
     }
 
     /// `stream` stays; it covers the payload and is a whole number of units.
@@ -198,9 +204,10 @@ impl<const R: usize> Key<R> {
         stream: &[u8],
         aad: &[u8],
         buffers: Buffers<'_>,
-    ) -> [u8; 16] {
+        tag: &mut [u8; 16],
+    ) {
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
-        self.packet::<false>(Stream::Kept(stream.as_ptr()), aad, buffers, mask)
+        self.packet::<false>(Stream::Kept(stream.as_ptr()), aad, buffers, mask, tag);
     }
 
     /// The tag of associated data alone.
@@ -242,7 +249,8 @@ impl<const R: usize> Key<R> {
         aad: &[u8],
         buffers: Buffers<'_>,
         mask: &u128,
-    ) -> [u8; 16] {
+        tag: &mut [u8; 16],
+    ) {
         let (src, dst, len) = match buffers {
             Buffers::Apart(src, dst) => {
                 assert_eq!(src.len(), dst.len());
@@ -260,19 +268,13 @@ impl<const R: usize> Key<R> {
             unsafe {
                 match (self.kind, stream) {
                     (Kind::Avx512, Stream::Kept(at)) => {
-                        return avx512::packet::<R, SEAL, false>(
-                            self,
-                            aad,
-                            src,
-                            dst,
-                            len,
-                            at.cast_mut(),
-                            mask,
-                        )
-                        .0;
+                        let at = at.cast_mut();
+                        avx512::packet::<R, SEAL, false>(self, aad, src, at, len, dst, mask, tag);
+                        return;
                     }
                     (Kind::Avx512, Stream::Wiped(at)) => {
-                        return avx512::packet::<R, SEAL, true>(self, aad, src, dst, len, at, mask).0;
+                        avx512::packet::<R, SEAL, true>(self, aad, src, at, len, dst, mask, tag);
+                        return;
                     }
                     _ => {}
                 }
@@ -282,10 +284,10 @@ impl<const R: usize> Key<R> {
         let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
         if whole.blocks() <= POWERS {
             // SAFETY: the pointers are those of the buffers, and the packet fits.
-            unsafe { self.segment::<SEAL>(&whole, stream).0 }
+            *tag = unsafe { self.segment::<SEAL>(&whole, stream).0 };
         } else {
             // SAFETY: the pointers are those of the buffers.
-            unsafe { self.long::<SEAL>(whole, stream).0 }
+            *tag = unsafe { self.long::<SEAL>(whole, stream).0 };
         }
     }
 
