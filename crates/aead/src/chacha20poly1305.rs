@@ -63,24 +63,27 @@ impl Drop for OneTime {
 }
 
 impl Expanded {
-    fn once(&self, first: &mut [u8; 32], once: &mut OneTime) {
+    /// Takes the one-time key from the first block, for a packet of so many blocks.
+    fn once(&self, first: &mut [u8; 32], blocks: usize, once: &mut OneTime) {
         let ([r, s], _) = first.as_chunks::<16>() else { return };
         once.r = Limbs::clamped(r);
         once.s = *s;
         wipe(first);
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = self.avx512 {
-            avx512.powers(&once.r, &mut once.powers);
+            avx512.powers(&once.r, &mut once.powers, blocks);
         }
+        let _ = blocks;
     }
 
-    /// XORs the payload and returns the one-time key.
-    fn xor(&self, nonce: &[u8; 12], data: &mut [u8]) -> OneTime {
-        let mut once = OneTime::default();
+    /// XORs the payload, and takes block 0 on the way if it is asked for.
+    fn xor(&self, nonce: &[u8; 12], data: &mut [u8], first: Option<&mut [u8; 32]>) {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = self.avx512 {
-            self.once(&mut avx512.one_shot(&self.words, nonce, data), &mut once);
-            return once;
+            return avx512.one_shot(&self.words, nonce, data, first);
+        }
+        if let Some(first) = first {
+            chacha20::block(&self.words, 0, nonce, first);
         }
         let mut block = [0; 64];
         for (i, chunk) in data.chunks_mut(64).enumerate() {
@@ -88,8 +91,6 @@ impl Expanded {
             pieces::xor(chunk, &block);
         }
         block.zeroize();
-        ChaCha20Poly1305::prepare_once(self, nonce, &mut once);
-        once
     }
 
     fn tag(&self, once: &OneTime, aad: &[u8], ciphertext: &[u8]) -> [u8; 16] {
@@ -116,6 +117,11 @@ fn lengths(aad: usize, payload: usize) -> [u8; 16] {
     ((aad as u128) | (payload as u128) << 64).to_le_bytes()
 }
 
+/// The blocks of the MAC.
+fn blocks(aad: &[u8], payload: &[u8]) -> usize {
+    aad.len().div_ceil(16) + payload.len().div_ceil(16) + 1
+}
+
 impl Engine for ChaCha20Poly1305 {
     type Key = Expanded;
     type OneTime = OneTime;
@@ -137,13 +143,8 @@ impl Engine for ChaCha20Poly1305 {
 
     fn prepare_once(key: &Expanded, nonce: &[u8; 12], once: &mut OneTime) {
         let mut first = [0; 32];
-        #[cfg(target_arch = "x86_64")]
-        if let Some(avx512) = key.avx512 {
-            key.once(&mut avx512.one_shot(&key.words, nonce, &mut []), once);
-            return;
-        }
-        chacha20::block(&key.words, 0, nonce, &mut first);
-        key.once(&mut first, once);
+        key.xor(nonce, &mut [], Some(&mut first));
+        key.once(&mut first, usize::MAX, once);
     }
 
     fn prepare_stream(key: &Expanded, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
@@ -156,16 +157,19 @@ impl Engine for ChaCha20Poly1305 {
 
     fn seal(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         let data = buffers.into_in_place();
-        let once = key.xor(nonce, data);
+        let (mut first, mut once) = ([0; 32], OneTime::default());
+        key.xor(nonce, data, Some(&mut first));
+        key.once(&mut first, blocks(aad, data), &mut once);
         key.tag(&once, aad, data)
     }
 
     fn open(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         let data = buffers.into_in_place();
-        let mut once = OneTime::default();
-        Self::prepare_once(key, nonce, &mut once);
+        let (mut first, mut once) = ([0; 32], OneTime::default());
+        key.xor(nonce, &mut [], Some(&mut first));
+        key.once(&mut first, blocks(aad, data), &mut once);
         let tag = key.tag(&once, aad, data);
-        key.xor(nonce, data);
+        key.xor(nonce, data, None);
         tag
     }
 

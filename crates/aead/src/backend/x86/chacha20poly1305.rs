@@ -24,9 +24,10 @@ impl Avx512 {
         unsafe { chacha20::stream(key, counter, nonce, out.as_chunks_mut::<64>().0) }
     }
 
-    pub(crate) fn powers(self, r: &Limbs, powers: &mut Powers) {
+    /// The powers of r for a packet of so many blocks.
+    pub(crate) fn powers(self, r: &Limbs, powers: &mut Powers, blocks: usize) {
         // SAFETY: `self` is the proof.
-        unsafe { powers.set(r) }
+        unsafe { powers.set(r, blocks.div_ceil(8).clamp(1, 4)) }
     }
 
     pub(crate) fn tag(self, powers: &Powers, s: &[u8; 16], aad: &[u8], payload: &[u8]) -> [u8; 16] {
@@ -60,19 +61,24 @@ impl Avx512 {
         unsafe { avx512::wipe(bytes) }
     }
 
-    /// The first block of the cipher, then the packet: XORs `data` and returns the block, which holds r and s.
-    pub(crate) fn one_shot(self, key: &[u32; 8], nonce: &[u8; 12], data: &mut [u8]) -> [u8; 32] {
+    /// XORs the cipherstream to `data`, which begins at block 1. If `first` is given, block 0 is made in the same pass
+    /// and its beginning, r and s, goes there.
+    pub(crate) fn one_shot(
+        self,
+        key: &[u32; 8],
+        nonce: &[u8; 12],
+        data: &mut [u8],
+        mut first: Option<&mut [u8; 32]>,
+    ) {
         let mut stream = [[0u8; 64]; 16];
-        let mut first = [0; 32];
         let mut rest = data;
-        let mut counter = 0;
+        let mut counter = u32::from(first.is_none());
         loop {
-            // Block 0 stands before the payload's.
-            let skipped = usize::from(counter == 0);
+            let skipped = usize::from(first.is_some());
             let blocks = (rest.len().div_ceil(64) + skipped).min(16);
             let part = &mut stream[..blocks];
             self.stream(key, counter, nonce, part.as_flattened_mut());
-            if counter == 0 {
+            if let Some(first) = first.take() {
                 first.copy_from_slice(&part[0][..32]);
             }
             let (now, later) = rest.split_at_mut(rest.len().min(64 * (blocks - skipped)));
@@ -80,10 +86,10 @@ impl Avx512 {
             rest = later;
             counter += blocks as u32;
             if rest.is_empty() {
-                self.wipe(stream.as_flattened_mut());
-                return first;
+                break;
             }
         }
+        self.wipe(stream.as_flattened_mut());
     }
 
     fn pointers(buffers: Buffers<'_>) -> (*const u8, &mut [u8]) {

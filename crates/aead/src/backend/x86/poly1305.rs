@@ -75,10 +75,12 @@ impl Sum {
 }
 
 impl Powers {
+    /// Sets the powers of the last `groups` groups, one to four.
+    ///
     /// # Safety
     /// The CPU has AVX-512 F and IFMA.
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) unsafe fn set(&mut self, r: &Limbs) {
+    pub(super) unsafe fn set(&mut self, r: &Limbs, groups: usize) {
         let mut power = *r;
         for i in (24..32).rev() {
             for (limb, value) in self.0.iter_mut().zip(power.0) {
@@ -88,7 +90,7 @@ impl Powers {
         }
         power.zeroize();
         let eighth = self.broadcast(3);
-        for group in (0..3).rev() {
+        for group in (4 - groups..3).rev() {
             let mut sum = Sum::new();
             sum.add(self.lanes(group + 1), eighth);
             for (limb, value) in self.0.iter_mut().zip(sum.value()) {
