@@ -3,18 +3,20 @@
 //! Each section is read on its own into an `Option`, so that a fault in one does not hide those of the others, and so
 //! that what could be read can still be held against the machine.
 
+mod policy;
+mod run;
+
 use std::fs::File;
 use std::io::Read;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use antedate_channel::macsec::CipherSuite;
-use antedate_wire::EtherType;
 
-use super::policy::{Action, AddressMatch, Direction, Policy, Rule, Traffic, Vlan};
+use super::policy::Policy;
 use super::{
-    Config, Control, FieldPort, Identity, InterfaceName, Lines, Macsec, PREPARE, PREPARE_MAX, Poll,
-    Protection, RESERVE, Run, SciMode, State, Threads, UplinkPort,
+    Config, Control, FieldPort, Identity, InterfaceName, Lines, Macsec, Protection, RESERVE, Run, SciMode,
+    State, UplinkPort,
 };
 use crate::document::{Document, Field, Section};
 use crate::fault::Fault;
@@ -25,19 +27,6 @@ const LONGEST: u64 = 1 << 20;
 const U16_MAX: u64 = 0xffff;
 /// The longest path of a Unix socket (`unix(7)`), its final zero not counted.
 const SOCKET_PATH: usize = 107;
-/// EtherType of Profinet (IEC 61158-6-10).
-const PROFINET: u16 = 0x8892;
-const ETHERTYPES: [(&str, u16); 9] = [
-    ("profinet", PROFINET),
-    ("lldp", 0x88cc),
-    ("arp", 0x0806),
-    ("ipv4", 0x0800),
-    ("ipv6", 0x86dd),
-    ("goose", 0x88b8),
-    ("sv", 0x88ba),
-    ("ethercat", 0x88a4),
-    ("mrp", 0x88e3),
-];
 const SUITES: [(&str, CipherSuite); 8] = [
     ("gcm-aes-128", CipherSuite::GcmAes128),
     ("gcm-aes-256", CipherSuite::GcmAes256),
@@ -129,8 +118,8 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         field,
         uplink,
         protection,
-        policy: policy(root.section("policy"), &mut lines),
-        run: run(root.section("run"), &mut lines),
+        policy: policy::policy(root.section("policy"), &mut lines),
+        run: run::run(root.section("run"), &mut lines),
         state: state(root.section("state"), base, &mut lines),
         control: control(root.section("control"), base, &mut lines),
         lines,
@@ -308,167 +297,6 @@ fn validate(field: &Field<'_, '_>) -> Option<()> {
         return None;
     }
     field.one_of("a way to validate", &[("strict", ())])
-}
-
-fn policy(mut section: Section<'_, '_>, lines: &mut Lines) -> Policy {
-    lines.note("policy", section.line());
-    let names = section.get("allow").and_then(|field| field.array()).unwrap_or_default();
-    let mut allow = Vec::new();
-    for name in names {
-        let Some(traffic) = name.one_of("a kind of traffic", &Traffic::NAMES) else { continue };
-        if allow.contains(&traffic) {
-            name.fault(format!("\"{}\" is named twice", traffic.name()), "remove one of the two");
-        }
-        allow.push(traffic);
-    }
-    let rules = section.get("rule").and_then(|field| field.array()).unwrap_or_default();
-    let rules = rules.iter().filter_map(rule).collect();
-    section.finish();
-    Policy { rules, allow }
-}
-
-fn rule(field: &Field<'_, '_>) -> Option<Rule> {
-    let mut section = field.section()?;
-    let action = section
-        .required("action", "write action = \"allow\" or action = \"deny\"")
-        .and_then(|field| field.one_of("an action", &[("allow", Action::Allow), ("deny", Action::Deny)]));
-    let directions = [("in", Direction::In), ("out", Direction::Out), ("both", Direction::Both)];
-    let direction = section.get("direction").map(|field| field.one_of("a direction", &directions));
-    let kind = section.get("ethertype");
-    let ethertype = kind.as_ref().map(|field| match field.as_string() {
-        Some(_) => field.one_of("the name of an EtherType", &ETHERTYPES),
-        None => number(field, 0x0600..=U16_MAX),
-    });
-    let source = section.get("source").map(|field| address_match(&field));
-    let destination = section.get("destination").map(|field| address_match(&field));
-    let vlan = section.get("vlan").map(|field| match field.as_string() {
-        Some(_) => field.one_of("a VLAN", &[("untagged", Vlan::Untagged)]),
-        None => number(&field, 0..=4094).map(Vlan::Id),
-    });
-    let frame_id = section.get("frame_id").map(|field| range(&field));
-    if let (Some(Some(other)), Some(kind), Some(Some(_))) = (&ethertype, &kind, &frame_id)
-        && *other != PROFINET
-    {
-        kind.fault("only Profinet has frame IDs", "write ethertype = \"profinet\", or remove frame_id");
-    }
-    section.finish();
-    let frame_id = all(frame_id)?;
-    let ethertype = all(ethertype)?.or(frame_id.as_ref().map(|_| PROFINET)).map(EtherType::from);
-    Some(Rule {
-        line: field.line(),
-        direction: all(direction)?.unwrap_or(Direction::Both),
-        ethertype,
-        source: all(source)?,
-        destination: all(destination)?,
-        vlan: all(vlan)?,
-        frame_id,
-        action: action?,
-    })
-}
-
-fn address_match(field: &Field<'_, '_>) -> Option<AddressMatch> {
-    let text = field.string()?;
-    let (address, prefix) = match text.split_once('/') {
-        Some((address, prefix)) => (address, prefix.parse().ok()),
-        None => (text, Some(48)),
-    };
-    let found =
-        address.parse().ok().zip(prefix).and_then(|(address, prefix)| AddressMatch::new(address, prefix));
-    if found.is_none() {
-        field.fault(
-            format!("\"{text}\" is not an address"),
-            "give \"02:00:5e:10:00:01\", or its first bits with the others zero: \"01:0e:cf:00:00:00/24\"",
-        );
-    }
-    found
-}
-
-fn range(field: &Field<'_, '_>) -> Option<RangeInclusive<u16>> {
-    if !field.is_array() {
-        return number(field, 0..=U16_MAX).map(|id| id..=id);
-    }
-    let ends = field.array()?;
-    let [first, last] = ends.as_slice() else {
-        field.fault("must be the first and the last frame ID", "write e.g. frame_id = [0x8000, 0xbfff]");
-        return None;
-    };
-    let (first, last) = (number(first, 0..=U16_MAX)?, number(last, 0..=U16_MAX)?);
-    if first > last {
-        field.fault("begins behind its end", format!("write frame_id = [{last:#06x}, {first:#06x}]"));
-        return None;
-    }
-    Some(first..=last)
-}
-
-fn run(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Run> {
-    lines.note("run", section.line());
-    let threads = section.get("threads").map(|field| number(&field, 1..=2));
-    let cpus = section.get("cpus").map(|field| {
-        lines.note("run.cpus", Some(field.line()));
-        cpus(&field, all(threads).flatten().unwrap_or(1))
-    });
-    let poll = poll(&mut section);
-    let priority = section.get("priority");
-    let priority_set = priority.as_ref().map(|field| {
-        lines.note("run.priority", Some(field.line()));
-        number(field, 1..=99)
-    });
-    if let (Some(priority), Some(Poll::Busy | Poll::Adaptive { cpu_percent: 91.. })) = (&priority, &poll) {
-        priority.fault(
-            "a real-time thread that never sleeps is stopped by the kernel for 50 ms in each second",
-            "poll = \"adaptive\" with poll_cpu_percent of at most 90, or no priority",
-        );
-    }
-    let prepare = section.get("prepare").map(|field| number(&field, 0..=PREPARE_MAX as u64));
-    let qdisc_bypass = section.get("qdisc_bypass").map(|field| field.boolean());
-    section.finish();
-    let cpu = all(cpus)?.unwrap_or_default();
-    let threads = match all(threads)? {
-        Some(2) => Threads::Two([cpu.first().copied(), cpu.get(1).copied()]),
-        _ => Threads::One(cpu.first().copied()),
-    };
-    Some(Run {
-        threads,
-        poll: poll?,
-        priority: all(priority_set)?,
-        prepare: all(prepare)?.unwrap_or(PREPARE),
-        qdisc_bypass: all(qdisc_bypass)?.unwrap_or(true),
-    })
-}
-
-fn cpus(field: &Field<'_, '_>, threads: u16) -> Option<Vec<usize>> {
-    let cpus = field.array()?.iter().map(|cpu| number(cpu, 0..=1023)).collect::<Option<Vec<usize>>>()?;
-    if cpus.len() != usize::from(threads) {
-        field.fault(
-            format!("names {} CPUs for {threads} forwarding thread(s)", cpus.len()),
-            "name one CPU a thread",
-        );
-        return None;
-    }
-    Some(cpus)
-}
-
-fn poll(section: &mut Section<'_, '_>) -> Option<Poll> {
-    #[derive(Clone, Copy)]
-    enum Kind {
-        Adaptive,
-        Busy,
-        Block,
-    }
-    let kinds = [("adaptive", Kind::Adaptive), ("busy", Kind::Busy), ("block", Kind::Block)];
-    let kind = all(section.get("poll").map(|field| field.one_of("a way to poll", &kinds)));
-    let share = section.get("poll_cpu_percent");
-    let percent = all(share.as_ref().map(|field| number(field, 1..=100)));
-    match kind?.unwrap_or(Kind::Adaptive) {
-        Kind::Adaptive => Some(Poll::Adaptive { cpu_percent: percent?.unwrap_or(10) }),
-        other => {
-            if let Some(share) = share {
-                share.fault("bounds adaptive polling only", "remove the line, or write poll = \"adaptive\"");
-                return None;
-            }
-            Some(if matches!(other, Kind::Busy) { Poll::Busy } else { Poll::Block })
-        }
-    }
 }
 
 fn state(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<State> {

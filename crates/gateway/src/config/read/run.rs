@@ -1,0 +1,76 @@
+//! Reads `[run]`.
+
+use super::{all, number};
+use crate::config::{Lines, PREPARE, PREPARE_MAX, Poll, Run, Threads};
+use crate::document::{Field, Section};
+
+pub(super) fn run(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Run> {
+    lines.note("run", section.line());
+    let threads = section.get("threads").map(|field| number(&field, 1..=2));
+    let cpus = section.get("cpus").map(|field| {
+        lines.note("run.cpus", Some(field.line()));
+        cpus(&field, all(threads).flatten().unwrap_or(1))
+    });
+    let poll = poll(&mut section);
+    let priority = section.get("priority");
+    let priority_set = priority.as_ref().map(|field| {
+        lines.note("run.priority", Some(field.line()));
+        number(field, 1..=99)
+    });
+    if let (Some(priority), Some(Poll::Busy | Poll::Adaptive { cpu_percent: 91.. })) = (&priority, &poll) {
+        priority.fault(
+            "a real-time thread that never sleeps is stopped by the kernel for 50 ms in each second",
+            "poll = \"adaptive\" with poll_cpu_percent of at most 90, or no priority",
+        );
+    }
+    let prepare = section.get("prepare").map(|field| number(&field, 0..=PREPARE_MAX as u64));
+    let qdisc_bypass = section.get("qdisc_bypass").map(|field| field.boolean());
+    section.finish();
+    let cpu = all(cpus)?.unwrap_or_default();
+    let threads = match all(threads)? {
+        Some(2) => Threads::Two([cpu.first().copied(), cpu.get(1).copied()]),
+        _ => Threads::One(cpu.first().copied()),
+    };
+    Some(Run {
+        threads,
+        poll: poll?,
+        priority: all(priority_set)?,
+        prepare: all(prepare)?.unwrap_or(PREPARE),
+        qdisc_bypass: all(qdisc_bypass)?.unwrap_or(true),
+    })
+}
+
+fn cpus(field: &Field<'_, '_>, threads: u16) -> Option<Vec<usize>> {
+    let cpus = field.array()?.iter().map(|cpu| number(cpu, 0..=1023)).collect::<Option<Vec<usize>>>()?;
+    if cpus.len() != usize::from(threads) {
+        field.fault(
+            format!("names {} CPUs for {threads} forwarding thread(s)", cpus.len()),
+            "name one CPU a thread",
+        );
+        return None;
+    }
+    Some(cpus)
+}
+
+fn poll(section: &mut Section<'_, '_>) -> Option<Poll> {
+    #[derive(Clone, Copy)]
+    enum Kind {
+        Adaptive,
+        Busy,
+        Block,
+    }
+    let kinds = [("adaptive", Kind::Adaptive), ("busy", Kind::Busy), ("block", Kind::Block)];
+    let kind = all(section.get("poll").map(|field| field.one_of("a way to poll", &kinds)));
+    let share = section.get("poll_cpu_percent");
+    let percent = all(share.as_ref().map(|field| number(field, 1..=100)));
+    match kind?.unwrap_or(Kind::Adaptive) {
+        Kind::Adaptive => Some(Poll::Adaptive { cpu_percent: percent?.unwrap_or(10) }),
+        other => {
+            if let Some(share) = share {
+                share.fault("bounds adaptive polling only", "remove the line, or write poll = \"adaptive\"");
+                return None;
+            }
+            Some(if matches!(other, Kind::Busy) { Poll::Busy } else { Poll::Block })
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Configurations held against a machine.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use super::*;
+use crate::config::check::{check, check_without_state};
+use crate::config::machine::{Interface, Machine};
+use crate::state::StateFile;
+
+/// A machine with eth0 and eth1, two CPUs and every right.
+struct Bench {
+    privileged: bool,
+    user: u32,
+}
+
+impl Machine for Bench {
+    fn interface(&self, name: &str) -> io::Result<Interface> {
+        let last = match name {
+            "eth0" => 0,
+            "eth1" => 1,
+            "lo" => return Err(io::ErrorKind::Unsupported.into()),
+            _ => return Err(io::ErrorKind::NotFound.into()),
+        };
+        Ok(Interface {
+            name: name.to_owned(),
+            index: 2 + i32::from(last),
+            address: [2, 0, 0, 0, 0, last],
+            mtu: 1500,
+        })
+    }
+
+    fn interfaces(&self) -> Vec<String> {
+        ["lo", "eth0", "eth1"].map(str::to_owned).to_vec()
+    }
+
+    fn user(&self) -> u32 {
+        self.user
+    }
+
+    fn may_open_packet_sockets(&self) -> bool {
+        self.privileged
+    }
+
+    fn cpus(&self) -> Vec<usize> {
+        vec![0, 1]
+    }
+}
+
+const KEYS: &str = "\
+suite = \"gcm-aes-128\"
+[[sa]]
+an = 0
+key_id = \"00000000000000000000000000000001\"
+key = \"000102030405060708090a0b0c0d0e0f\"
+[[member]]
+name = \"here\"
+sci = \"0200000000000001\"
+[[member]]
+name = \"there\"
+sci = \"0200000000000002\"
+";
+
+/// A directory with a configuration, its keys and its state.
+struct Site {
+    directory: tempfile::TempDir,
+    machine: Bench,
+}
+
+impl Site {
+    fn new(lines: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let user = fs::metadata(directory.path()).unwrap().uid();
+        let site = Self { directory, machine: Bench { privileged: true, user } };
+        fs::write(site.path("g.toml"), format!("{SMALLEST}{lines}[state]\ndirectory = \"state\"\n")).unwrap();
+        site.keys(KEYS);
+        StateFile::create(&site.path("state")).unwrap();
+        site
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn keys(&self, text: &str) {
+        fs::write(self.path("keys"), text).unwrap();
+        self.mode("keys", 0o600);
+    }
+
+    fn mode(&self, name: &str, mode: u32) {
+        fs::set_permissions(self.path(name), Permissions::from_mode(mode)).unwrap();
+    }
+
+    fn check(&self) -> Result<Checked, String> {
+        let base = format!("{}/", self.directory.path().display());
+        check(&self.path("g.toml"), &self.machine).map_err(|faults| faults.to_string().replace(&base, ""))
+    }
+}
+
+#[test]
+fn a_configuration_that_fits_the_machine_is_ready_to_run() {
+    let site = Site::new("[policy]\nallow = [\"arp\"]\n");
+    let checked = site.check().unwrap();
+    let Keyed::Macsec { own, keys, .. } = &checked.protection else { panic!("{:?}", checked.protection) };
+    assert_eq!(*own, Sci([2, 0, 0, 0, 0, 0, 0, 1]));
+    assert_eq!(keys.peers(*own).map(|peer| peer.name.as_str()).collect::<Vec<_>>(), ["there"]);
+    assert_eq!(checked.uplink_mtu(), 1500);
+    let warnings: Vec<String> = checked.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].ends_with(
+            "g.toml:4: uplink.interface: carries 1500 octets: payloads of the field over 1464 octets will be refused\n    \
+             remedy: ip link set dev eth0 mtu 1536 (and all of the path), or a smaller MTU on the field's side"
+        ),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn faults_of_the_machine_are_said_with_those_of_the_text() {
+    let mut site = Site::new("[run]\ncpus = [7]\nprioritty = 1\n");
+    site.machine.privileged = false;
+    let text = fs::read_to_string(site.path("g.toml")).unwrap();
+    fs::write(site.path("g.toml"), text.replace("eth1", "eth11").replace("eth0", "lo")).unwrap();
+    site.mode("keys", 0o644);
+    site.mode("state", 0o777);
+    let program = std::env::current_exe().unwrap();
+    assert_eq!(
+        site.check().unwrap_err(),
+        format!(
+            "\
+g.toml: this process may not open packet sockets (CAP_NET_RAW)
+    remedy: run it with sudo, or give the program the right: sudo setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep {}
+g.toml:2: field.interface: there is no interface \"eth11\" here
+    remedy: did you mean \"eth1\"?
+g.toml:4: uplink.interface: \"lo\" is no Ethernet interface
+    remedy: name one that `ip link` shows with link/ether
+g.toml:8: run.cpus: CPU 7 is not there, or not allowed to this process
+    remedy: choose of: 0, 1
+g.toml:9: run.prioritty: unknown key
+    remedy: did you mean \"priority\"?
+g.toml:11: state.directory: state: others than its owner can write to this directory (mode 0777)
+    remedy: chmod 700 state
+keys: others than its owner have rights on this key file (mode 0644)
+    remedy: chmod 600 keys; if others may have read it, make new keys",
+            program.display()
+        )
+    );
+}
+
+#[test]
+fn a_gateway_that_is_no_member_is_told_who_is() {
+    let site = Site::new("");
+    site.keys(&KEYS.replace("0200000000000001", "0200000000990001"));
+    assert_eq!(
+        site.check().unwrap_err(),
+        "g.toml:5: macsec.port: this gateway's SCI 0200000000000001 is not among the members of keys\n    \
+         remedy: set sci to the member that this gateway is: \"0200000000990001\" (here), \"0200000000000002\" (there)"
+    );
+}
+
+#[test]
+fn a_cipher_that_is_not_that_of_the_keys_is_refused() {
+    let site = Site::new("cipher = \"gcm-aes-256\"\n");
+    assert_eq!(
+        site.check().unwrap_err(),
+        "g.toml:7: macsec.cipher: \"gcm-aes-256\", but the keys of keys are for gcm-aes-128\n    \
+         remedy: remove the line, or make keys with `antedate keygen macsec --suite gcm-aes-256`"
+    );
+}
+
+#[test]
+fn frames_without_sci_want_a_single_peer() {
+    let site = Site::new("include_sci = false\n");
+    assert!(site.check().is_ok());
+    site.keys(&format!("{KEYS}[[member]]\nname = \"third\"\nsci = \"0200000000000003\"\n"));
+    let found = site.check().unwrap_err();
+    assert!(
+        found.starts_with(
+            "g.toml:7: macsec.include_sci: without an SCI in the frame there can be one peer only"
+        ),
+        "{found}"
+    );
+}
+
+#[test]
+fn an_end_station_has_port_one() {
+    let site = Site::new("end_station = true\nport = 2\n");
+    site.keys(&KEYS.replace("0200000000000001", "0200000000000002").replace("02\"\n[[m", "03\"\n[[m"));
+    let found = site.check().unwrap_err();
+    assert!(found.contains("g.toml:7: macsec.end_station: an end station's port number is 1"), "{found}");
+}
+
+#[test]
+fn an_mtu_that_the_interface_does_not_carry_is_refused() {
+    let site = Site::new("");
+    let text = fs::read_to_string(site.path("g.toml")).unwrap();
+    fs::write(site.path("g.toml"), text.replace("[macsec]", "mtu = 1600\n[macsec]")).unwrap();
+    assert_eq!(
+        site.check().unwrap_err(),
+        "g.toml:5: uplink.mtu: 1600 is more than the 1500 that eth0 carries\n    \
+         remedy: ip link set dev eth0 mtu 1600, or remove the line"
+    );
+}
+
+#[test]
+fn a_missing_state_file_is_refused_until_it_is_made() {
+    let site = Site::new("");
+    fs::remove_dir_all(site.path("state")).unwrap();
+    assert_eq!(
+        site.check().unwrap_err(),
+        "g.toml:8: state.directory: state: there is no such directory\n    \
+         remedy: antedate gateway init FILE creates it, only for keys that were never used before"
+    );
+    assert!(check_without_state(&site.path("g.toml"), &site.machine).is_ok());
+    fs::create_dir(site.path("state")).unwrap();
+    site.mode("state", 0o700);
+    let found = site.check().unwrap_err();
+    assert!(found.contains("state/packet-numbers: there is no state file, so nobody knows"), "{found}");
+    assert!(!site.path("state/packet-numbers").exists(), "check changes nothing");
+}
+
+#[test]
+fn checking_beside_a_running_gateway_is_no_fault() {
+    let site = Site::new("");
+    let _held = StateFile::open(&site.path("state")).unwrap();
+    assert!(site.check().is_ok());
+}
