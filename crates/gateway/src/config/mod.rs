@@ -4,7 +4,7 @@
 //!   share of a CPU for a poll that does not use it.
 //! - [`policy`]: what may pass
 //! - `read`: from text to these types, with every fault at once
-//! - [`machine`] and [`check`]: does it fit the machine, the key file and the state directory
+//! - [`machine`] and [`mod@check`]: does it fit the machine, the key file and the state directory
 
 pub mod check;
 pub mod machine;
@@ -33,7 +33,7 @@ pub const PREPARE_MAX: usize = antedate_channel::macsec::SLOTS;
 /// Packet numbers reserved on disk at a time when the file does not say.
 pub const RESERVE: u64 = 1 << 20;
 
-/// A configuration whose text is right. That it fits the machine is shown by [`check`].
+/// A configuration whose text is right. That it fits the machine is shown by [`check()`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// The file it came from.
