@@ -12,7 +12,7 @@ use crate::output;
 
 #[derive(Args)]
 pub(crate) struct Init {
-    /// The configuration, whose [state] names the directory.
+    /// The configuration, whose state section names the directory.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
