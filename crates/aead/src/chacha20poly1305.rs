@@ -127,6 +127,7 @@ impl Engine for ChaCha20Poly1305 {
     type OneTime = OneTime;
     type Sum = Limbs;
     type Weight = Limbs;
+    const SETTLES_BLOCKS: bool = true;
 
     fn expand(key: &[u8], backend: Backend) -> Expanded {
         let mut words = [0; 8];

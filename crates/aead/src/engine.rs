@@ -65,6 +65,9 @@ pub trait Engine: Sized + 'static {
     /// The multiplier of the block at this distance from the end; the length block has distance 1.
     fn weigh(key: &Self::Key, once: &Self::OneTime, distance: usize) -> Self::Weight;
 
+    /// Whether `settle` looks at `blocks`, or at `deltas` alone.
+    const SETTLES_BLOCKS: bool;
+
     /// The tag of a packet whose touched blocks have become `blocks`, by adding `deltas` to the predicted ones. The
     /// three slices are of equal length.
     fn settle(

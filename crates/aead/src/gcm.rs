@@ -70,6 +70,7 @@ macro_rules! engine {
             type OneTime = OneTime;
             type Sum = u128;
             type Weight = Power;
+            const SETTLES_BLOCKS: bool = false;
 
             fn expand(key: &[u8], backend: Backend) -> Self::Key {
                 let round_keys = RoundKeys::expand(key);

@@ -6,7 +6,8 @@
 
 use crate::{
     Key, Nonce, NonceSequence, Opener, Prepared, Refused, Sealer, Slot, Suite, Tag, Template, TemplateError,
-    engine::UNIT, tag,
+    engine::{UNIT, wipe},
+    tag,
 };
 use core::{array, fmt};
 use zeroize::Zeroize;
@@ -133,6 +134,9 @@ impl<S: Suite, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOCK
 
     /// The touched blocks of the packet as it goes on the wire.
     fn gather(&self, aad: impl Fn(usize) -> [u8; 16], ciphertext: &[u8]) -> [[u8; 16]; BLOCKS] {
+        if !S::SETTLES_BLOCKS {
+            return [[0; 16]; BLOCKS];
+        }
         array::from_fn(|i| match self.touched[i] {
             _ if i >= self.count => [0; 16],
             (false, block) => aad(block),
@@ -304,7 +308,7 @@ impl<'a, S: Suite, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, S
             &slot.slot.stream()[..len],
         );
         let tag = Tag(slot.settle(key, &deltas, &blocks));
-        deltas.zeroize();
+        wipe(deltas.as_flattened_mut());
         slot.slot.keep_only(len);
         Ok(Sealed { slot: held, len, tag })
     }
@@ -416,9 +420,9 @@ impl<S: Suite, const CAP: usize, const BLOCKS: usize> ExpectedTemplate<'_, S, CA
             }
         }
         let expected = slot.settle(self.key, &deltas, &blocks);
-        deltas.zeroize();
+        wipe(deltas.as_flattened_mut());
         if tag::check(&expected, tag).is_err() {
-            crate::engine::wipe(dst);
+            wipe(dst);
             return Err(Refused(self));
         }
         Ok(())
