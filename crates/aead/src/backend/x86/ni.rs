@@ -139,6 +139,10 @@ pub(super) unsafe fn stream<const R: usize>(
 /// `at` is good for `len` bytes, and `len` is at most 16.
 #[inline]
 unsafe fn load(at: *const u8, len: usize) -> u128 {
+    if len == 16 {
+        // SAFETY: `at` is good for `len` bytes.
+        return unsafe { at.cast::<u128>().read_unaligned() };
+    }
     let mut block = [0u8; 16];
     // SAFETY: both are good for `len` bytes.
     unsafe { at.copy_to_nonoverlapping(block.as_mut_ptr(), len) };
@@ -193,8 +197,13 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
             unsafe {
                 let x = load(segment.src.add(done + within), len);
                 let y = x ^ u128::from_ne_bytes(pad[within / 16]);
+                let at = segment.dst.add(done + within);
                 let bytes = y.to_ne_bytes();
-                bytes.as_ptr().copy_to_nonoverlapping(segment.dst.add(done + within), len);
+                if len == 16 {
+                    at.cast::<[u8; 16]>().write_unaligned(bytes);
+                } else {
+                    bytes.as_ptr().copy_to_nonoverlapping(at, len);
+                }
                 let shown = if SEAL { load(bytes.as_ptr(), len) } else { x };
                 add(shown);
             }
