@@ -129,7 +129,7 @@ pub(super) fn inject(seen: &[u8], frame_id: FrameId) -> Option<Vec<u8>> {
     let ethernet = EthernetRepr { dst_addr, src_addr, ethertype: EtherType::Profinet };
     let mut writer = FrameWriter::new(ethernet, frame_id, 64, 1_000)?;
     // No controller has this run, so a station that receives it knows it for a forgery.
-    Some(writer.write(&ProcessData { run: 0xffff, ..ProcessData::default() }, true).to_vec())
+    Some(writer.write(&ProcessData { run: 0xffff, ..ProcessData::default() }).to_vec())
 }
 
 /// A frame with a packet number ahead of those in use, sealed with a key that nobody has.

@@ -4,9 +4,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use antedate_wire::EthernetAddress;
-use antedate_wire::profinet::FrameId;
 
-use super::cyclic::{self, Incoming};
+use super::cyclic::{self, Expected, Incoming};
 use super::discovery::{Discovery, Heard};
 use super::meter::{Refusal, Sample};
 use super::process_data::ProcessData;
@@ -29,7 +28,8 @@ pub(super) struct Peer {
 
 pub(super) struct Consumer<'a> {
     pub(super) socket: &'a PacketSocket,
-    pub(super) frame_id: FrameId,
+    /// Its peer is filled in when it is known.
+    pub(super) expected: Expected,
     /// The run to expect; a device takes over that of the controller's first frame.
     pub(super) run: Option<u16>,
     pub(super) discovery: Discovery,
@@ -44,7 +44,6 @@ impl Consumer<'_> {
     /// Receives until `done` says so, errors of the socket included.
     pub(super) fn consume(mut self, done: impl Fn() -> bool) -> std::io::Result<()> {
         let mut buffer = vec![0; 2048];
-        let mut peer: Option<EthernetAddress> = None;
         while !done() {
             let now = monotonic_ns();
             let wait = self.watchdog.deadline_ns().map_or(LONGEST_WAIT_NS, |at| at.saturating_sub(now));
@@ -55,7 +54,7 @@ impl Consumer<'_> {
             };
             let now = monotonic_ns();
             match received.map(|len| &buffer[..len]) {
-                Some(frame) => self.frame(now, frame, &mut peer),
+                Some(frame) => self.frame(now, frame),
                 None => {
                     let event = self.watchdog.expire(now);
                     self.report(now, event);
@@ -65,8 +64,8 @@ impl Consumer<'_> {
         Ok(())
     }
 
-    fn frame(&mut self, now: u64, frame: &[u8], peer: &mut Option<EthernetAddress>) {
-        match cyclic::read(frame, *peer, self.frame_id) {
+    fn frame(&mut self, now: u64, frame: &[u8]) {
+        match cyclic::read(frame, &self.expected) {
             Incoming::Data(data) => match self.run {
                 Some(run) if run != data.run => self.samples.push(Sample::Refused(Refusal::Foreign)),
                 Some(_) => self.data(now, data),
@@ -77,7 +76,7 @@ impl Consumer<'_> {
                         return;
                     };
                     self.run = Some(data.run);
-                    *peer = Some(address);
+                    self.expected.peer = Some(address);
                     // The main thread may have ended already; then nobody needs to know.
                     let _ = self.found.send(Peer { address, run: data.run });
                     self.data(now, data);
@@ -90,7 +89,7 @@ impl Consumer<'_> {
                     }
                 }
                 Heard::Found(address) => {
-                    if peer.replace(address).is_none() {
+                    if self.expected.peer.replace(address).is_none() {
                         let _ = self.found.send(Peer { address, run: self.run.unwrap_or_default() });
                     }
                 }

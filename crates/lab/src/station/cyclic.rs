@@ -50,12 +50,11 @@ impl FrameWriter {
         ethernet.emit(&mut buffer).ok()?;
         let mut frame = repr.emit(&mut buffer[HEADER_LEN..]).ok()?;
         let writer = Writer::prepare(layout.data_mut(frame.c_sdu_mut())?)?;
-        let update_units = (u64::from(cycle_us) * 1_000 / profinet::CYCLE_UNIT_NS).clamp(1, 0x8000) as u16;
-        Some(Self { buffer, repr, layout, writer, update_units })
+        Some(Self { buffer, repr, layout, writer, update_units: update_units(cycle_us) })
     }
 
-    /// The frame of one cycle. `consuming` is the IOCS: whether this station receives valid data itself.
-    pub fn write(&mut self, data: &ProcessData, consuming: bool) -> &[u8] {
+    /// The frame of one cycle.
+    pub fn write(&mut self, data: &ProcessData) -> &[u8] {
         self.repr.cycle_counter = profinet::cycle_counter(data.sent_ns, self.update_units);
         self.repr.data_status = DataStatus::OPERATIONAL.with_run(!data.stopping);
         if let Ok(mut frame) = self.repr.emit(&mut self.buffer[HEADER_LEN..]) {
@@ -63,12 +62,32 @@ impl FrameWriter {
             if let Some(object) = self.layout.data_mut(c_sdu) {
                 self.writer.write(object, data);
             }
-            let iocs = if consuming { Ioxs::GOOD } else { Ioxs::BAD };
             // The layout was made for this C_SDU.
-            let _ = self.layout.set_status(c_sdu, Ioxs::GOOD, iocs);
+            let _ = self.layout.set_status(c_sdu, Ioxs::GOOD, consumer_status(data));
         }
         &self.buffer
     }
+}
+
+/// The IOCS that a station sends along with `data`.
+fn consumer_status(data: &ProcessData) -> Ioxs {
+    if data.consuming { Ioxs::GOOD } else { Ioxs::BAD }
+}
+
+/// An update time in units of the cycle counter.
+fn update_units(cycle_us: u32) -> u16 {
+    (u64::from(cycle_us) * 1_000 / profinet::CYCLE_UNIT_NS).clamp(1, 0x8000) as u16
+}
+
+/// What a consumer expects of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected {
+    /// The sender; none yet: any.
+    pub peer: Option<EthernetAddress>,
+    /// The connection.
+    pub frame_id: FrameId,
+    /// The update time in microseconds.
+    pub cycle_us: u32,
 }
 
 /// What a received frame is to a station.
@@ -84,9 +103,9 @@ pub enum Incoming {
     Refused(Refusal),
 }
 
-/// Reads a frame. `peer` is the expected sender (none yet: any), `frame_id` the expected connection.
+/// Reads a frame and verifies every bit of it that a station can know.
 #[must_use]
-pub fn read(frame: &[u8], peer: Option<EthernetAddress>, frame_id: FrameId) -> Incoming {
+pub fn read(frame: &[u8], expected: &Expected) -> Incoming {
     let Ok(view) = ethernet::Frame::new_checked(frame) else { return Incoming::Refused(Refusal::Damaged) };
     match view.ethertype() {
         EtherType::Profinet => {}
@@ -95,23 +114,33 @@ pub fn read(frame: &[u8], peer: Option<EthernetAddress>, frame_id: FrameId) -> I
     }
     match profinet::frame_id(view.payload()) {
         Ok(id) if id.is_dcp() => return Incoming::Acyclic(id),
-        Ok(id) if id == frame_id => {}
+        Ok(id) if id == expected.frame_id => {}
         Ok(_) => return Incoming::Refused(Refusal::Foreign),
         Err(_) => return Incoming::Refused(Refusal::Damaged),
     }
-    if peer.is_some_and(|peer| peer != view.src_addr()) {
+    if expected.peer.is_some_and(|peer| peer != view.src_addr()) {
         return Incoming::Refused(Refusal::Foreign);
     }
-    let Ok(cyclic) = CyclicFrame::new_checked(view.payload()) else {
-        return Incoming::Refused(Refusal::Damaged);
-    };
+    match process_data(view.payload(), expected.cycle_us) {
+        Some(data) => Incoming::Data(data),
+        None => Incoming::Refused(Refusal::Damaged),
+    }
+}
+
+/// The process data of a cyclic frame whose statuses and cycle counter are what its sender writes, too: they are
+/// outside of the checksum.
+fn process_data(payload: &[u8], cycle_us: u32) -> Option<ProcessData> {
+    let cyclic = CyclicFrame::new_checked(payload).ok()?;
     let c_sdu = cyclic.c_sdu();
     let layout = layout(c_sdu.len());
-    let good = layout.iops(c_sdu).is_some_and(Ioxs::is_good) && cyclic.data_status().is_valid();
-    match layout.data(c_sdu).map(ProcessData::read) {
-        Some(Ok(data)) if good && cyclic.transfer_status() == 0 => Incoming::Data(data),
-        _ => Incoming::Refused(Refusal::Damaged),
-    }
+    let data = ProcessData::read(layout.data(c_sdu)?).ok()?;
+    let status = DataStatus::OPERATIONAL.with_run(!data.stopping);
+    let good = cyclic.data_status() == status
+        && cyclic.transfer_status() == 0
+        && cyclic.cycle_counter() == profinet::cycle_counter(data.sent_ns, update_units(cycle_us))
+        && layout.iops(c_sdu)? == Ioxs::GOOD
+        && layout.iocs(c_sdu, 0)? == consumer_status(&data);
+    good.then_some(data)
 }
 
 /// The least octets of an IO data object fit into the shortest frame.
@@ -124,22 +153,30 @@ const _: () = assert!(
 mod tests {
     use super::*;
 
+    const SENDER: EthernetAddress = EthernetAddress([2, 0, 0, 0, 0, 1]);
+    const OUTPUT: Expected = Expected { peer: Some(SENDER), frame_id: OUTPUT_FRAME_ID, cycle_us: 1_000 };
+
     fn ethernet() -> EthernetRepr {
         EthernetRepr {
             dst_addr: EthernetAddress([2, 0, 0, 0, 0, 2]),
-            src_addr: EthernetAddress([2, 0, 0, 0, 0, 1]),
+            src_addr: SENDER,
             ethertype: EtherType::Profinet,
         }
     }
 
+    fn frame(data: &ProcessData, len: usize) -> Vec<u8> {
+        FrameWriter::new(ethernet(), OUTPUT_FRAME_ID, len, 1_000).unwrap().write(data).to_vec()
+    }
+
     #[test]
     fn a_cyclic_frame_reads_back_at_every_length() {
-        let data = ProcessData { sequence: 3, sent_ns: 5_000_000, ..ProcessData::default() };
-        for len in [MIN_FRAME_LEN, 65, 500, MAX_FRAME_LEN] {
-            let mut writer = FrameWriter::new(ethernet(), OUTPUT_FRAME_ID, len, 1_000).unwrap();
-            let frame = writer.write(&data, true).to_vec();
-            assert_eq!(frame.len(), len);
-            assert_eq!(read(&frame, Some(ethernet().src_addr), OUTPUT_FRAME_ID), Incoming::Data(data));
+        for stopping in [false, true] {
+            let data = ProcessData { sequence: 3, sent_ns: 5_000_000, stopping, ..ProcessData::default() };
+            for len in [MIN_FRAME_LEN, 65, 500, MAX_FRAME_LEN] {
+                let frame = frame(&data, len);
+                assert_eq!(frame.len(), len);
+                assert_eq!(read(&frame, &OUTPUT), Incoming::Data(data));
+            }
         }
         assert!(FrameWriter::new(ethernet(), OUTPUT_FRAME_ID, MIN_FRAME_LEN - 1, 1_000).is_none());
         assert!(FrameWriter::new(ethernet(), OUTPUT_FRAME_ID, MAX_FRAME_LEN + 1, 1_000).is_none());
@@ -147,23 +184,21 @@ mod tests {
 
     #[test]
     fn what_another_station_or_connection_sent_is_foreign() {
-        let mut writer = FrameWriter::new(ethernet(), OUTPUT_FRAME_ID, 64, 1_000).unwrap();
-        let frame = writer.write(&ProcessData::default(), true).to_vec();
+        let frame = frame(&ProcessData::default(), 64);
         let foreign = Incoming::Refused(Refusal::Foreign);
-        assert_eq!(read(&frame, Some(EthernetAddress([9; 6])), OUTPUT_FRAME_ID), foreign);
-        assert_eq!(read(&frame, None, INPUT_FRAME_ID), foreign);
-        assert_eq!(read(&frame[..40], None, OUTPUT_FRAME_ID), Incoming::Refused(Refusal::Damaged));
-        assert_eq!(read(&frame[..5], None, OUTPUT_FRAME_ID), Incoming::Refused(Refusal::Damaged));
+        assert_eq!(read(&frame, &Expected { peer: Some(EthernetAddress([9; 6])), ..OUTPUT }), foreign);
+        assert_eq!(read(&frame, &Expected { frame_id: INPUT_FRAME_ID, ..OUTPUT }), foreign);
+        for len in [5, 15, 40] {
+            assert_eq!(read(&frame[..len], &OUTPUT), Incoming::Refused(Refusal::Damaged), "{len}");
+        }
     }
 
     #[test]
-    fn no_flipped_payload_bit_passes_as_data() {
-        let mut writer = FrameWriter::new(ethernet(), OUTPUT_FRAME_ID, 64, 1_000).unwrap();
-        let mut frame = writer.write(&ProcessData::default(), true).to_vec();
-        let object = HEADER_LEN + 2..frame.len() - 6;
-        for bit in object.start * 8..object.end * 8 {
+    fn no_flipped_bit_behind_the_header_passes_as_data() {
+        let mut frame = frame(&ProcessData { sent_ns: 77_000_000, ..ProcessData::default() }, 64);
+        for bit in HEADER_LEN * 8..frame.len() * 8 {
             frame[bit / 8] ^= 1 << (bit % 8);
-            assert!(matches!(read(&frame, None, OUTPUT_FRAME_ID), Incoming::Refused(_)), "bit {bit}");
+            assert!(matches!(read(&frame, &OUTPUT), Incoming::Refused(_)), "bit {bit}");
             frame[bit / 8] ^= 1 << (bit % 8);
         }
     }

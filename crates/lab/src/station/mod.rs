@@ -37,7 +37,7 @@ use crate::sys::clock::monotonic_ns;
 use crate::sys::packet::{self, PacketSocket};
 use crate::sys::signal;
 use consumer::{Consumer, Peer};
-use cyclic::{FrameWriter, INPUT_FRAME_ID, OUTPUT_FRAME_ID};
+use cyclic::{Expected, FrameWriter, INPUT_FRAME_ID, OUTPUT_FRAME_ID};
 use discovery::Discovery;
 use meter::{Live, Measured, Meter, Sample};
 use provider::Pace;
@@ -238,7 +238,7 @@ pub fn run(options: Options, output: &mut Output) -> Result<Report, Error> {
     let consumed = AtomicBool::new(false);
     let consumer = Consumer {
         socket: &socket,
-        frame_id,
+        expected: Expected { peer: None, frame_id, cycle_us: options.cycle_us },
         run: expected_run,
         discovery: discovery.clone(),
         watchdog: Watchdog::new(options.cycle_ns() * u64::from(options.watchdog_cycles)),

@@ -5,7 +5,8 @@
 //!   process image     n   text that never changes, as far as the frame has room
 //!   run               2   which start of the controller; a forged frame has another
 //!   sequence          4   one more in each frame that is sent
-//!   flags             1   bit 0: the toggling bit; bit 1: the station stops; bit 2: the echo is there
+//!   flags             1   bit 0: the toggling bit; bit 1: the station stops; bit 2: the echo is there;
+//!                           bit 3: the sender receives valid data itself
 //!   edges             2   rising edges of the toggling bit that the sender made so far
 //!   sent              8   CLOCK_MONOTONIC of the sender, nanoseconds
 //!   echo              8   `sent` of the frame that the sender received last
@@ -28,6 +29,7 @@ pub const MIN_LEN: usize = MARKER.len() + DYNAMIC_LEN + CHECKSUM_LEN;
 const TOGGLE: u8 = 0x01;
 const STOPPING: u8 = 0x02;
 const HAS_ECHO: u8 = 0x04;
+const CONSUMING: u8 = 0x08;
 
 /// What a station says in one cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub struct ProcessData {
     pub toggle: bool,
     /// The sender is about to stop; no frames will come, and that is no fault.
     pub stopping: bool,
+    /// The sender receives valid data itself (what its IOCS says).
+    pub consuming: bool,
     /// Rising edges that the sender made.
     pub edges: u16,
     /// When it was sent.
@@ -90,8 +94,10 @@ impl Writer {
         let mut dynamic = [0; DYNAMIC_LEN];
         dynamic[0..2].copy_from_slice(&data.run.to_be_bytes());
         dynamic[2..6].copy_from_slice(&data.sequence.to_be_bytes());
-        dynamic[6] =
-            flag(TOGGLE, data.toggle) | flag(STOPPING, data.stopping) | flag(HAS_ECHO, data.echo.is_some());
+        dynamic[6] = flag(TOGGLE, data.toggle)
+            | flag(STOPPING, data.stopping)
+            | flag(HAS_ECHO, data.echo.is_some())
+            | flag(CONSUMING, data.consuming);
         dynamic[7..9].copy_from_slice(&data.edges.to_be_bytes());
         dynamic[9..17].copy_from_slice(&data.sent_ns.to_be_bytes());
         let echo = data.echo.unwrap_or(Echo { sent_ns: 0, residence_ns: 0 });
@@ -123,6 +129,7 @@ impl ProcessData {
             sequence: be(&dynamic[2..6]) as u32,
             toggle: flags & TOGGLE != 0,
             stopping: flags & STOPPING != 0,
+            consuming: flags & CONSUMING != 0,
             edges: be(&dynamic[7..9]) as u16,
             sent_ns: be(&dynamic[9..17]),
             echo: (flags & HAS_ECHO != 0).then_some(echo),
@@ -171,6 +178,7 @@ mod tests {
             sequence: 99,
             toggle: true,
             stopping: false,
+            consuming: true,
             edges: 7,
             sent_ns: 1_234_567_890_123,
             echo: Some(Echo { sent_ns: 77, residence_ns: 5 }),

@@ -51,8 +51,8 @@ pub(super) fn provide(
             sent_ns,
             residence_ns: u32::try_from(data.sent_ns.saturating_sub(at_ns)).unwrap_or(u32::MAX),
         });
-        let octets = frame.write(&data, shared.consuming.load(Ordering::Relaxed));
-        match socket.send(octets) {
+        data.consuming = shared.consuming.load(Ordering::Relaxed);
+        match socket.send(frame.write(&data)) {
             Ok(()) => samples.push(Sample::Sent { at_ns: data.sent_ns, late_ns: data.sent_ns - due }),
             Err(_) => samples.push(Sample::SendFailed),
         }

@@ -1,0 +1,187 @@
+//! The lab in network namespaces, without any gateway: stations, round trips, the emulated wire and the tap.
+//!
+//! The lab's processes are this executable with a role as argument, so the test brings its own `main`. Where the
+//! machine forbids namespaces it says so and passes.
+
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use antedate_lab::emulator::{self, fault::Fault};
+use antedate_lab::ns::{self, Chain, ChainOptions, Namespace};
+use antedate_lab::process::{self, Place, Process};
+use antedate_lab::roundtrip::{EchoOptions, PingOptions, PingReport};
+use antedate_lab::station::{self, Options, Report, Role};
+use antedate_lab::tap;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+const TESTS: [(&str, fn()); 4] = [
+    ("stations_over_plain_bridges_exchange_data_and_stop_cleanly", stations),
+    ("round_trips_are_measured_sleeping_and_polling", round_trips),
+    ("the_emulated_wire_does_what_it_counts_and_the_tap_sees_all", faults),
+    ("namespaces_of_the_dead_are_swept_away", sweep),
+];
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn main() -> ExitCode {
+    if let Some(code) = process::dispatch(std::env::args_os()) {
+        return code;
+    }
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
+    let chosen: Vec<_> = TESTS.iter().filter(|(name, _)| name.contains(&filter)).collect();
+    if std::env::args().any(|argument| argument == "--list") {
+        chosen.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    match ns::acquire() {
+        Ok(privilege) => println!("namespaces as {privilege:?}"),
+        Err(error) => {
+            println!("SKIPPED, all {} tests in network namespaces: {error}", chosen.len());
+            return ExitCode::SUCCESS;
+        }
+    }
+    for (name, test) in chosen {
+        println!("test {name} ...");
+        test();
+        println!("test {name} ... ok");
+    }
+    ExitCode::SUCCESS
+}
+
+fn start(name: &str, role: &str, namespace: &Namespace, options: &impl Serialize) -> Process {
+    let place = Place { namespace: Some(namespace.file()), ..Place::default() };
+    Process::role(name, role, options, &place).expect("the process starts")
+}
+
+/// The first line that is a `T` for which `choose` has an answer.
+fn await_line<T: DeserializeOwned, R>(process: &mut Process, choose: impl Fn(T) -> Option<R>) -> R {
+    while let Some(line) = process.next_line(PATIENCE) {
+        if let Some(found) = serde_json::from_str(&line).ok().and_then(&choose) {
+            return found;
+        }
+    }
+    panic!("no such line: {:?}", process.errors());
+}
+
+fn stations_on(chain: &Chain, options: &Options, seconds: Option<f64>) -> (Process, Process) {
+    let device = Options { role: Role::Device, ..options.clone() };
+    let device = start("device", "lab-station", &chain.device, &device);
+    let plc = Options { role: Role::Plc, seconds, ..options.clone() };
+    (start("plc", "lab-station", &chain.plc, &plc), device)
+}
+
+fn report(process: &mut Process) -> Report {
+    await_line(process, |line| match line {
+        station::Line::Result(report) => Some(*report),
+        _ => None,
+    })
+}
+
+fn stations() {
+    let chain = Chain::build(ChainOptions::default()).expect("the chain is built");
+    chain.bridge_gateways().expect("bridges instead of gateways");
+    chain.bridge_wire().expect("a bridge as wire");
+    let options = Options { cycle_us: 2_000, live_ms: 500, ..Options::default() };
+    let (mut plc, mut device) = stations_on(&chain, &options, Some(2.0));
+    for report in [report(&mut plc), report(&mut device)] {
+        let counts = &report.measured.counts;
+        assert!(counts.received > 500, "{counts:?}");
+        assert_eq!(counts.lost + counts.duplicated + counts.reordered, 0, "{counts:?}");
+        assert_eq!(counts.damaged + counts.foreign + counts.unexpected, 0, "{counts:?}");
+        assert!(report.measured.edges.agree, "{:?}", report.measured.edges);
+        assert!(report.measured.edges.seen >= 6, "{:?}", report.measured.edges);
+        assert!(report.announcements >= 1 || report.role == Role::Plc, "no LLDP");
+        assert!(report.measured.round_trip_us.count > 500, "{:?}", report.measured.round_trip_us);
+        println!("  {:?}: round trip {:?}", report.role, report.measured.round_trip_us);
+    }
+    assert!(
+        plc.finish(Duration::from_secs(2)) && device.finish(Duration::from_secs(2)),
+        "they end by themselves"
+    );
+    let name = chain.plc.name().to_owned();
+    drop(chain);
+    assert!(!std::path::Path::new("/run/netns").join(name).exists(), "the chain is removed");
+}
+
+fn round_trips() {
+    let chain =
+        Chain::build(ChainOptions { wire: false, ..ChainOptions::default() }).expect("the chain is built");
+    chain.bridge_gateways().expect("bridges instead of gateways");
+    for (poll, frame_bytes, interval_us) in [(false, 64, 0), (true, 1514, 500)] {
+        let echo = EchoOptions { interface: "eth0".into(), poll, ..EchoOptions::default() };
+        let mut echo = start("echo", "lab-echo", &chain.device, &echo);
+        echo.next_line(PATIENCE).expect("the responder listens");
+        let ping =
+            PingOptions { poll, frame_bytes, interval_us, count: 500, warm_up: 50, ..PingOptions::default() };
+        let report: PingReport = await_line(&mut start("ping", "lab-ping", &chain.plc, &ping), Some);
+        println!("  {frame_bytes} bytes, poll {poll}: {:?}", report.round_trip_us);
+        assert_eq!((report.sent, report.lost), (500, 0), "{report:?}");
+        assert_eq!(report.round_trip_us.count, 500);
+        assert!(report.round_trip_us.p50 > 0.0);
+        assert!(echo.end().iter().any(|line| line.contains("\"answered\":550")));
+    }
+}
+
+fn faults() {
+    let chain = Chain::build(ChainOptions::default()).expect("the chain is built");
+    chain.bridge_gateways().expect("bridges instead of gateways");
+    let middle = chain.wire.as_ref().expect("there is a wire");
+    let mut wire = start("wire", "lab-wire", middle, &emulator::Options::default());
+    wire.next_line(PATIENCE).expect("the wire forwards");
+    let mut tap = start("tap", "lab-tap", middle, &tap::Options::default());
+    tap.next_line(PATIENCE).expect("the tap listens");
+    let (mut plc, mut device) = stations_on(&chain, &Options { cycle_us: 1_000, ..Options::default() }, None);
+    await_line(&mut plc, |line| matches!(line, station::Line::Started { .. }).then_some(()));
+
+    let struck = [Fault::Lose, Fault::Duplicate, Fault::Corrupt, Fault::Inject].map(|fault| {
+        let command = emulator::Command { fault: Some(fault), every: 20, ..emulator::Command::default() };
+        wire.tell(&command).expect("the wire listens");
+        std::thread::sleep(Duration::from_millis(400));
+        wire.tell(&emulator::Command::default()).expect("the wire listens");
+        std::thread::sleep(Duration::from_millis(50));
+        fault
+    });
+    plc.terminate();
+    let reports = [report(&mut plc), report(&mut device)];
+    wire.terminate();
+    let state = await_line(&mut wire, |line| match line {
+        emulator::Line::Result(state) => Some(state),
+        _ => None,
+    });
+    tap.terminate();
+    let seen = await_line(&mut tap, |line| match line {
+        tap::Line::Result(seen) => Some(*seen),
+        _ => None,
+    });
+
+    let strikes = |fault: Fault| -> u64 {
+        [&state.a_to_b, &state.b_to_a].iter().filter_map(|counts| counts.faults.get(fault.name())).sum()
+    };
+    assert!(struck.iter().all(|&fault| strikes(fault) > 10), "{state:?}");
+    let sum = |count: fn(&station::meter::Counts) -> u64| -> u64 {
+        reports.iter().map(|report| count(&report.measured.counts)).sum()
+    };
+    // A corrupted frame is damaged, or foreign where the bit was in its FrameID; either way it is lost.
+    assert_eq!(sum(|c| c.lost), strikes(Fault::Lose) + strikes(Fault::Corrupt), "{state:?} {reports:?}");
+    assert_eq!(sum(|c| c.duplicated), strikes(Fault::Duplicate), "{state:?} {reports:?}");
+    assert_eq!(
+        sum(|c| c.damaged + c.foreign),
+        strikes(Fault::Corrupt) + strikes(Fault::Inject),
+        "{state:?} {reports:?}"
+    );
+    // The tap hears the stations, not what the wire makes of their frames.
+    assert_eq!(seen.counts.frames, state.a_to_b.received + state.b_to_a.received, "{seen:?}");
+    assert_eq!((seen.counts.plaintext_frames, seen.counts.dropped), (seen.counts.frames, 0));
+    assert!(seen.counts.with_process_data > 1_000, "{seen:?}");
+}
+
+fn sweep() {
+    // Beyond the largest process number that Linux gives (proc(5), pid_max).
+    let name = "antedate-4194305-plc";
+    let made = Command::new("ip").args(["netns", "add", name]).status().expect("ip runs");
+    assert!(made.success());
+    let own = Namespace::create("own").expect("a namespace of our own");
+    let swept = ns::sweep();
+    assert!(swept.iter().any(|swept| swept == name), "{swept:?}");
+    assert!(!swept.iter().any(|swept| swept == own.name()), "the living are left alone");
+}
