@@ -22,6 +22,7 @@ use crate::mailbox::Mailbox;
 use crate::path::{Inbound, Outbound, Protector, Validator};
 use crate::report::{About, Desk, Place, Snapshot};
 use crate::setup::{self, Channels, Granted};
+use crate::sys;
 use crate::sys::interface::{self, Interface};
 use crate::worker::{Letter, Shown, Worker};
 
@@ -33,15 +34,35 @@ const ROUNDS_PER_NOTE: u64 = 50;
 /// Rounds between two lines of what was refused.
 const ROUNDS_PER_SUMMARY: u64 = 3_000;
 
+/// Why a gateway does not run any more, or never did.
+#[derive(Debug, thiserror::Error)]
+pub enum Ended {
+    /// It could not start: trying again without a change gives the same.
+    #[error("{0}")]
+    NotStarted(Fault),
+    /// A forwarding thread ended by itself, which is a mistake of this program.
+    #[error(
+        "a forwarding thread ended by itself; start the gateway again, and report what was logged before"
+    )]
+    Forwarding,
+    /// It stopped, but how far it came could not be written. Packet numbers are lost then, none is used twice.
+    #[error("{0}")]
+    NotRecorded(Fault),
+}
+
 /// Runs the gateway until `stop` is set. What was prepared is wiped, what was reserved and not used is given back.
 ///
 /// # Errors
-/// When it cannot start, or when the state cannot be written at the end (numbers are lost then, none is used twice).
-pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Fault> {
+/// When it cannot start, ends by itself, or cannot write its state at the end.
+pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Ended> {
     for warning in &checked.warnings {
-        tracing::warn!("{warning}");
+        tracing::warn!("{warning:#}");
     }
-    let mut steward = Steward::start(checked)?;
+    let mut steward = Steward::start(checked).map_err(Ended::NotStarted)?;
+    if let Err(error) = sys::thread::lock_memory() {
+        tracing::info!(%error, "memory is not locked: a page fault may delay a frame, and keys may reach the swap");
+    }
+    let mut fallen = false;
     let mut round = 0u64;
     while !stop.load(Ordering::Acquire) {
         thread::sleep(ROUND);
@@ -55,11 +76,12 @@ pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Fault> {
             steward.summary();
         }
         if steward.threads.iter().any(JoinHandle::is_finished) {
-            tracing::error!("a forwarding thread ended; stopping");
+            fallen = true;
             break;
         }
     }
-    steward.stop()
+    steward.stop().map_err(Ended::NotRecorded)?;
+    if fallen { Err(Ended::Forwarding) } else { Ok(()) }
 }
 
 struct Steward {
@@ -83,6 +105,10 @@ struct Steward {
 struct Watched {
     interface: Interface,
     up: bool,
+}
+
+fn is_up(interface: &Interface) -> bool {
+    interface::link_up(&interface.name) == Some(true)
 }
 
 impl Steward {
@@ -141,14 +167,11 @@ impl Steward {
             inward: Arc::clone(&inward),
             places,
             limits: Mutex::default(),
-            links: Mutex::default(),
+            links: Mutex::new([&checked.field, &checked.uplink].map(|port| (is_up(port), 0))),
             last: Mutex::default(),
         });
         let server = Server::start(&config.control.socket, desk.clone())?;
-        let watched = |interface: &Interface| Watched {
-            interface: interface.clone(),
-            up: interface::link_up(&interface.name) == Some(true),
-        };
+        let watched = |interface: &Interface| Watched { interface: interface.clone(), up: is_up(interface) };
         let steward = Self {
             mailboxes,
             threads,
@@ -224,7 +247,7 @@ impl Steward {
     /// Follows the links, and opens the ports again when an interface was replaced.
     fn follow(&mut self) {
         let names = [&mut self.field, &mut self.uplink].map(|port| {
-            let up = interface::link_up(&port.interface.name) == Some(true);
+            let up = is_up(&port.interface);
             if up != port.up {
                 port.up = up;
                 let name = &port.interface.name;
@@ -264,7 +287,7 @@ impl Steward {
                 self.field.interface = field;
                 self.uplink.interface = uplink;
             }
-            (Err(fault), _) | (_, Err(fault)) => self.complain(&fault.to_string()),
+            (Err(fault), _) | (_, Err(fault)) => self.complain(&format!("{fault:#}")),
         }
     }
 

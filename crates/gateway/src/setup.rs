@@ -117,7 +117,7 @@ pub fn ports(
     open().map_err(|error| {
         let remedy = match error.kind() {
             io::ErrorKind::PermissionDenied => {
-                "run as root, or give the program the capability: setcap cap_net_raw,cap_net_admin+ep /usr/bin/antedate"
+                "run as root, or give the program the capability: setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep /usr/bin/antedate"
             }
             _ => "see that both interfaces exist and are up: ip link",
         };

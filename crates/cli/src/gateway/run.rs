@@ -32,7 +32,10 @@ impl Run {
         let stop = Arc::new(AtomicBool::new(false));
         watch_signals(Arc::clone(&stop))?;
         let checked = check(&self.file, &ThisMachine)?;
-        Ok(daemon::run(&checked, &stop)?)
+        daemon::run(&checked, &stop).map_err(|ended| match ended {
+            daemon::Ended::NotStarted(fault) => fault.into(),
+            other => Failure::Verdict(other.to_string()),
+        })
     }
 }
 

@@ -35,13 +35,14 @@ pub fn real_time(priority: u8) -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) }).map(drop)
 }
 
-/// Keeps all present and future memory of the process resident (`mlockall(2)`), so that no page fault meets a deadline.
+/// Keeps all memory that the process has now resident (`mlockall(2)`), so that no page fault meets a deadline and no key
+/// reaches the swap. Memory that comes later is left alone: under a limit it could not be had at all.
 ///
 /// # Errors
 /// Without `CAP_IPC_LOCK` and over the limit of locked memory.
 pub fn lock_memory() -> io::Result<()> {
     // SAFETY: no pointers.
-    check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }).map(drop)
+    check(unsafe { libc::mlockall(libc::MCL_CURRENT) }).map(drop)
 }
 
 /// Lets the timers of the calling thread fire when they are due, not up to 50 µs later.
