@@ -3,7 +3,7 @@
 use core::fmt;
 
 use antedate_aead::{SealPool, Suite};
-use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG, Tci};
+use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG, TAG_LEN_SHORT, Tci};
 
 use super::counters::TransmitCounters;
 use super::history::History;
@@ -485,7 +485,11 @@ impl Packet<'_> {
         // cipher loads them in one piece: a load over fresh stores waits for them.
         let (head, tag) = out[..header_len].split_at_mut(ADDRESSES_LEN);
         head.copy_from_slice(addresses);
-        tag.copy_from_slice(&template[..tag.len()]);
+        // Two lengths that the compiler knows: a copy of a length it does not know is a call that costs more than the copy.
+        match tag.first_chunk_mut::<TAG_LEN_LONG>() {
+            Some(tag) => *tag = *template,
+            None => tag[..TAG_LEN_SHORT].copy_from_slice(&template[..TAG_LEN_SHORT]),
+        }
         tag[3] = SecTag::short_length_of(data.len());
         tag[4..8].copy_from_slice(&(next_pn as u32).to_be_bytes());
         let prepared = pool.next()?;
