@@ -47,7 +47,7 @@ pub struct Phase {
     pub lost: u64,
     /// Frames that came too late.
     pub late: u64,
-    /// Bus errors of both stations.
+    /// Bus errors of both stations, without those during which they were stalled themselves.
     pub bus_errors: u64,
     /// From the incident to the last station's bus error, milliseconds.
     pub noticed_ms: Option<f64>,
@@ -124,6 +124,7 @@ impl<'a> Session<'a> {
         for ((provoked, before), after) in self.provoked.iter_mut().zip(&before.stations).zip(&after.stations)
         {
             provoked.bus_errors += after.bus_errors - before.bus_errors;
+            provoked.bus_errors_stalled += after.bus_errors_stalled.saturating_sub(before.bus_errors_stalled);
             provoked.missed += after.missed - before.missed;
             provoked.missed_stalled += after.missed_stalled.saturating_sub(before.missed_stalled);
             provoked.late += after.late - before.late;
@@ -275,7 +276,7 @@ fn difference(name: &str, before: &Moment, after: &Moment) -> Phase {
         missed: sum(|c| c.missed).saturating_sub(sum(|c| c.missed_stalled)),
         lost: sum(|c| c.lost),
         late: sum(|c| c.late),
-        bus_errors: sum(|c| c.bus_errors),
+        bus_errors: sum(|c| c.bus_errors).saturating_sub(sum(|c| c.bus_errors_stalled)),
         ..Phase::default()
     }
 }
@@ -295,7 +296,10 @@ fn judge_frames(phase: &mut Phase, fault: Fault, struck: [u64; 2], refused: [u64
             refused[0], refused[1], struck[0], struck[1]
         ));
     }
-    let may_miss = if fault.removes() || fault == Fault::Delay { phase.injected * 2 } else { 0 };
+    // A frame that was added must cost none of the good ones; if it did, each strike would show. One cycle in ten
+    // strikes is what a machine that stalls for less than the witness notices may miss by itself.
+    let may_miss =
+        if fault.removes() || fault == Fault::Delay { phase.injected * 2 } else { phase.injected / 10 };
     if phase.missed > may_miss {
         wrong.push(format!("{} cycles missed", phase.missed));
     }

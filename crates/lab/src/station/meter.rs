@@ -5,9 +5,9 @@
 //! - **interval**: between two valid new frames.
 //! - **missed**: cycles in which no valid new frame came within the tolerance (half an update time) after it was
 //!   due, counted from the frame before. A lost frame misses one cycle, a frame 0.6 cycles late does too.
-//! - **missed while stalled**: those of the missed cycles in which a station itself was late by more than the
-//!   tolerance: the peer sent late, or this station's own sending was late at the same time. That is the machine's
-//!   doing (or that of whatever shares its cores), not the path's.
+//! - **missed while stalled**: those of the missed cycles in which a station itself was stalled: its core was not
+//!   to be had (`witness`), it sent late, or the peer did. That is the machine's doing (or that of whatever shares
+//!   its cores), not the path's. Bus errors are told apart in the same way.
 //! - **lost**: never came. **late**: came, but beyond the tolerance.
 //! - **one way**: arrival minus the sender's stamp. Both read the same `CLOCK_MONOTONIC`; over real interfaces to
 //!   another machine this number means nothing.
@@ -49,6 +49,13 @@ pub enum Sample {
         /// How long after it was due.
         late_ns: u64,
     },
+    /// The station's core was not to be had.
+    Stalled {
+        /// When it should have been.
+        from_ns: u64,
+        /// When it was.
+        to_ns: u64,
+    },
     /// Cycles that passed without sending, because this station itself was too late.
     Skipped(u64),
     /// The kernel refused to send.
@@ -72,9 +79,9 @@ pub struct Meter {
     cycle_ns: u64,
     tolerance_ns: u64,
     last: Option<Last>,
-    /// Gaps with missed cycles that the peer is not to blame for: from, to, cycles.
+    /// Gaps with missed cycles: from, to, cycles.
     gaps: Vec<(u64, u64, u64)>,
-    /// Times in which this station's own sending was late: from, to.
+    /// Times in which this station or its peer was stalled: from, to.
     stalls: Vec<(u64, u64)>,
     last_interval_ns: u64,
     finished: bool,
@@ -129,6 +136,10 @@ pub struct Counts {
     pub unexpected: u64,
     /// Three update times without valid data.
     pub bus_errors: u64,
+    /// Of the bus errors those during which a station itself was stalled.
+    pub bus_errors_stalled: u64,
+    /// The longest time in which this station's core was not to be had, in microseconds; 0: none worth a word.
+    pub longest_stall_us: u64,
     /// Bus errors that ended.
     pub recoveries: u64,
     /// Samples that the meter could not take in time; 0, or the numbers above are too small.
@@ -242,10 +253,11 @@ impl Meter {
                 if !self.frozen {
                     self.send_lateness.record(late_ns);
                 }
-                if late_ns > self.tolerance_ns && self.stalls.len() < MOST_GAPS {
-                    self.stalls.push((at_ns - late_ns, at_ns));
+                if late_ns > self.tolerance_ns {
+                    self.stalled(at_ns - late_ns, at_ns);
                 }
             }
+            Sample::Stalled { from_ns, to_ns } => self.stalled(from_ns, to_ns),
             Sample::Skipped(cycles) => self.counts.skipped_cycles += cycles,
             Sample::SendFailed => self.counts.send_errors += 1,
         }
@@ -293,24 +305,38 @@ impl Meter {
             let due = u64::from(data.sequence.wrapping_sub(last.sequence)).saturating_mul(self.cycle_ns);
             self.counts.late += u64::from(interval > due.saturating_add(self.tolerance_ns));
             if missed > 0 {
-                let sent_late =
-                    data.sent_ns.saturating_sub(last.sent_ns) > due.saturating_add(self.tolerance_ns);
-                if sent_late {
-                    self.counts.missed_stalled += missed;
-                } else if self.gaps.len() < MOST_GAPS {
+                if self.gaps.len() < MOST_GAPS {
                     self.gaps.push((last.at_ns, at_ns, missed));
+                }
+                // A peer that sent late was stalled, for as long as nothing came from it.
+                let sent_after = data.sent_ns.saturating_sub(last.sent_ns);
+                if sent_after > due.saturating_add(self.tolerance_ns) && self.stalls.len() < MOST_GAPS {
+                    self.stalls.push((last.at_ns, at_ns));
                 }
             }
         }
         self.last = Some(Last { at_ns, sent_ns: data.sent_ns, sequence: data.sequence });
     }
 
-    /// The counters, with the gaps during which this station was stalled itself. A stall is known only when it is
-    /// over, often after the frame that came meanwhile, so this is found out when asked for.
+    fn stalled(&mut self, from_ns: u64, to_ns: u64) {
+        if self.stalls.len() < MOST_GAPS {
+            self.stalls.push((from_ns, to_ns));
+        }
+        self.counts.longest_stall_us = self.counts.longest_stall_us.max((to_ns - from_ns) / 1_000);
+    }
+
+    /// The counters, with what happened while a station was stalled. A stall is known only when it is over, often
+    /// after the frame that came meanwhile, so this is found out when asked for.
     fn counts(&self) -> Counts {
-        let stalled = |(from, to, _): &&(u64, u64, u64)| self.stalls.iter().any(|(a, b)| a < to && from < b);
-        let own: u64 = self.gaps.iter().filter(stalled).map(|(_, _, missed)| missed).sum();
-        Counts { missed_stalled: self.counts.missed_stalled + own, ..self.counts.clone() }
+        let stalled = |from: u64, to: u64| self.stalls.iter().any(|&(a, b)| a < to && from < b);
+        let gaps = self.gaps.iter().filter(|&&(from, to, _)| stalled(from, to));
+        let outages =
+            self.outages.iter().filter(|outage| stalled(outage.silent_since_ns, outage.detected_ns));
+        Counts {
+            missed_stalled: gaps.map(|(_, _, missed)| missed).sum(),
+            bus_errors_stalled: outages.count() as u64,
+            ..self.counts.clone()
+        }
     }
 
     fn watchdog(&mut self, at_ns: u64, event: Event) {
@@ -436,8 +462,12 @@ mod tests {
             meter.apply(Sample::Frame { at_ns, data });
         }
         assert_eq!(meter.measured().counts.missed_stalled, 0, "nobody was stalled: the path's doing");
-        meter.apply(Sample::Sent { at_ns: CYCLE * 4, late_ns: CYCLE * 2 });
-        assert_eq!(meter.measured().counts.missed_stalled, 2);
+        let bus_error = Event::BusError { silent_since_ns: CYCLE };
+        meter.apply(Sample::Watchdog { at_ns: CYCLE * 4, event: bus_error });
+        meter.apply(Sample::Stalled { from_ns: CYCLE * 2, to_ns: CYCLE * 4 });
+        let counts = meter.measured().counts;
+        assert_eq!((counts.missed_stalled, counts.bus_errors_stalled), (2, 1));
+        assert_eq!(counts.longest_stall_us, 2_000);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! - `provider`: sends it on an absolute time grid,
 //! - `consumer`: receives it on a thread of its own,
 //! - [`watchdog`], [`sequence`], [`edges`]: bus errors; late, lost, duplicated, reordered; the toggling bit,
+//! - `witness`: when the machine itself was late,
 //! - [`meter`]: what was measured,
 //! - [`discovery`]: DCP and LLDP.
 
@@ -21,6 +22,7 @@ mod provider;
 pub mod sequence;
 pub mod shared;
 pub mod watchdog;
+mod witness;
 
 use std::io::{self, BufRead};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -320,6 +322,11 @@ impl Station<'_> {
                 options.realtime.apply(realtime::Thread::Provider);
                 provider::provide(socket, frame, run, pace, shared, &samples);
                 provided.store(true, Ordering::Relaxed);
+            });
+            let samples = self.samples.clone();
+            scope.spawn(move || {
+                options.realtime.apply(realtime::Thread::Provider);
+                witness::watch(options.cycle_ns(), shared, &samples);
             });
             let measured = self.measure(began, provided, output);
             if let Err(panic) = provider.join() {
