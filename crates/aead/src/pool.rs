@@ -13,8 +13,9 @@ pub struct SealPool<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: u
     head: usize,
     /// Slots from `head` on that have a nonce.
     named: usize,
-    /// Slots from `head` on that are fully prepared.
+    /// Slots from `head` on that are prepared as far as the reach was when they were.
     prepared: usize,
+    reach: usize,
 }
 
 impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> SealPool<S, N, SLOTS, CAP> {
@@ -27,7 +28,15 @@ impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> SealPool<
             head: 0,
             named: 0,
             prepared: 0,
+            reach: CAP,
         }
+    }
+
+    /// From now on prepares the first `bytes` of each packet only, `CAP` at most. A longer packet goes the ordinary way.
+    ///
+    /// A pool that prepares no more than its packets need is ready sooner, and its slots stay in the nearest cache.
+    pub fn set_reach(&mut self, bytes: usize) {
+        self.reach = bytes.min(CAP);
     }
 
     /// Does at most `budget` units of preparation (of about 64 bytes of cipherstream each) and returns the units
@@ -41,8 +50,8 @@ impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> SealPool<
                 slot.name(number, nonce);
                 self.named += 1;
             }
-            left -= slot.step(&self.sealer.key, left);
-            if slot.is_ready() {
+            left -= slot.step(&self.sealer.key, left, self.reach);
+            if slot.is_ready(self.reach) {
                 self.prepared += 1;
             }
         }
@@ -66,7 +75,7 @@ impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> SealPool<
         Ok(Prepared::new(&self.sealer.key, slot))
     }
 
-    /// Slots that are fully prepared.
+    /// Slots that are prepared, each as far as the reach was when it was its turn.
     pub const fn prepared(&self) -> usize {
         self.prepared
     }
@@ -102,8 +111,9 @@ pub struct OpenPool<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const 
     slots: [Slot<S, CAP>; SLOTS],
     /// The lowest number that is expected.
     expected: u64,
-    /// All numbers expected below this one are fully prepared, or were opened.
+    /// All numbers expected below this one are prepared, or were opened.
     prepared: u64,
+    reach: usize,
 }
 
 impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> OpenPool<S, F, SLOTS, CAP> {
@@ -115,6 +125,7 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> Ope
             slots: array::from_fn(|_| Slot::new()),
             expected: 0,
             prepared: 0,
+            reach: CAP,
         }
     }
 
@@ -134,6 +145,13 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> Ope
         self.expected = number;
     }
 
+    /// From now on prepares the first `bytes` of each packet only, `CAP` at most. A longer packet goes the ordinary way.
+    ///
+    /// A pool that prepares no more than its packets need is ready sooner, and its slots stay in the nearest cache.
+    pub fn set_reach(&mut self, bytes: usize) {
+        self.reach = bytes.min(CAP);
+    }
+
     /// Does at most `budget` units of preparation (of about 64 bytes of cipherstream each) and returns the units
     /// done. Less than `budget` means that nothing is left to do.
     pub fn idle(&mut self, budget: u32) -> u32 {
@@ -145,8 +163,8 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> Ope
                 let nonce = (self.opener.nonce_of)(self.prepared);
                 slot.name(self.prepared, Nonce::assume_unique(nonce));
             }
-            left -= slot.step(&self.opener.key, left);
-            if slot.is_ready() {
+            left -= slot.step(&self.opener.key, left, self.reach);
+            if slot.is_ready(self.reach) {
                 self.prepared += 1;
             }
         }
@@ -198,7 +216,7 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> Ope
 
     /// Slots that are fully prepared.
     pub fn prepared(&self) -> usize {
-        self.slots.iter().filter(|slot| slot.is_ready()).count()
+        self.slots.iter().filter(|slot| slot.is_ready(self.reach)).count()
     }
 
     #[inline]

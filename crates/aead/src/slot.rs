@@ -57,9 +57,9 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         self.stage == Stage::Empty
     }
 
-    /// Whether there is no more to prepare.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.stage == Stage::Begun && self.ready == CAP
+    /// Whether there is no more to prepare for a packet of up to `reach` bytes.
+    pub(crate) fn is_ready(&self, reach: usize) -> bool {
+        self.stage == Stage::Begun && self.ready >= reach
     }
 
     /// Bytes of payload that the preparation covers so far.
@@ -75,8 +75,8 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         self.stage = Stage::Named;
     }
 
-    /// Does up to `budget` units of work and returns the units done.
-    pub(crate) fn step(&mut self, key: &Key<S>, budget: u32) -> u32 {
+    /// Does up to `budget` units of work for the first `reach` bytes, which is at most `CAP`, and returns the units done.
+    pub(crate) fn step(&mut self, key: &Key<S>, budget: u32, reach: usize) -> u32 {
         self.step_to(key, budget, CAP)
     }
 
@@ -135,7 +135,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
 
     /// The tag of a packet without payload. The preparation stays.
     pub(crate) fn authenticate(&mut self, key: &Key<S>, aad: &[&[u8]]) -> [u8; 16] {
-        self.step(key, u32::from(self.stage == Stage::Named));
+        self.step(key, u32::from(self.stage == Stage::Named), 0);
         S::authenticate(&key.inner, &self.once, aad)
     }
 

@@ -15,7 +15,9 @@ fn prepared_is_one_shot<S: Suite>() {
         let mut open = OpenPool::<S, _, 4, 256>::new(key(1, backend), nonce_of);
         for round in 0..700usize {
             let (aad, plain) = (bytes(round % 37, 5), bytes(round * 7 % 301, round as u8));
+            seal.set_reach(round * 5 % 300);
             seal.idle((round % 11) as u32);
+            open.set_reach(round * 3 % 300);
             open.expect_from(round as u64);
             open.idle((round % 9) as u32);
 

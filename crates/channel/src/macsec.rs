@@ -17,6 +17,7 @@
 
 mod counters;
 mod history;
+mod lengths;
 mod packet_number;
 mod pool;
 mod receive;

@@ -8,8 +8,8 @@ use super::packet_number::PacketNumbers;
 use super::sak::{Fingerprint, Sak};
 use super::suite::NonceRule;
 
-/// Packet numbers that can lie prepared for one association.
-pub const SLOTS: usize = 64;
+/// Packet numbers that can lie prepared for one association. So many fit the nearest cache with all their cipherstream.
+pub const SLOTS: usize = 16;
 /// Octets of user data that are prepared for each packet number. Longer frames go the ordinary way.
 pub const PREPARED_LEN: usize = 1600;
 
@@ -67,6 +67,11 @@ impl Seal {
         })
     }
 
+    /// Prepares for data of up to `octets` from now on.
+    pub(super) fn set_reach(&mut self, octets: usize) {
+        with!(self, pool => pool.set_reach(octets));
+    }
+
     #[inline]
     pub(super) fn idle(&mut self, budget: u32) -> u32 {
         with!(self, pool => pool.idle(budget))
@@ -96,6 +101,11 @@ impl Open {
         };
         this.expect_from(expected);
         Some(this)
+    }
+
+    /// Prepares for data of up to `octets` from now on.
+    pub(super) fn set_reach(&mut self, octets: usize) {
+        with!(self, pool => pool.set_reach(octets));
     }
 
     #[inline]

@@ -7,6 +7,7 @@ use antedate_wire::macsec::Mpdu;
 
 use super::counters::ReceiveCounters;
 use super::history::History;
+use super::lengths::Lengths;
 use super::packet_number::recover;
 use super::pool::{Open, fingerprint};
 use super::sak::{Fingerprint, Sak};
@@ -194,6 +195,7 @@ struct ReceiveSa {
     window: ReplayWindow,
     key: Fingerprint,
     rule: NonceRule,
+    lengths: Lengths,
 }
 
 struct Peer {
@@ -283,7 +285,8 @@ impl Receive {
         let window = ReplayWindow::new(lowest, self.config.replay_window);
         self.remove(sci, an);
         if let Some(peer) = self.peers.iter_mut().find(|peer| peer.sci == sci) {
-            peer.associations[an.index()] = Some(ReceiveSa { pool, window, key, rule });
+            peer.associations[an.index()] =
+                Some(ReceiveSa { pool, window, key, rule, lengths: Lengths::new() });
         }
         Ok(())
     }
@@ -403,6 +406,9 @@ impl Receive {
             sa.pool.expect_from(sa.window.next());
         } else {
             sa.window.mark(number);
+        }
+        if let Some(reach) = sa.lengths.saw(mpdu.secure_data.len()) {
+            sa.pool.set_reach(reach);
         }
         self.recent = (peer_at, an);
         let octets = mpdu.secure_data.len() as u64;

@@ -7,6 +7,7 @@ use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG, TAG_LEN_SHORT, Tci};
 
 use super::counters::TransmitCounters;
 use super::history::History;
+use super::lengths::Lengths;
 use super::packet_number::{PacketNumbers, Spent};
 use super::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
 use super::sak::{Fingerprint, Sak};
@@ -54,7 +55,7 @@ pub struct TransmitConfig {
 impl TransmitConfig {
     /// A channel with explicit SCI and confidentiality.
     pub const fn new(suite: CipherSuite, sci: Sci) -> Self {
-        Self { suite, sci, ssci: None, sci_mode: SciMode::Explicit, confidentiality: true, prepare: 32 }
+        Self { suite, sci, ssci: None, sci_mode: SciMode::Explicit, confidentiality: true, prepare: SLOTS }
     }
 }
 
@@ -198,6 +199,7 @@ struct TransmitSa {
     rule: NonceRule,
     /// The packet number of the next frame. The pool's sequence is ahead of it by what lies prepared.
     next_pn: u64,
+    lengths: Lengths,
 }
 
 /// A transmit secure channel.
@@ -281,7 +283,8 @@ impl Transmit {
         // The template has room for the longest SecTAG, so this cannot fail.
         let _ = self.tag(an).emit(&mut template);
         self.retire(an);
-        self.associations[an.index()] = Some(TransmitSa { template, pool, key, rule, next_pn });
+        self.associations[an.index()] =
+            Some(TransmitSa { template, pool, key, rule, next_pn, lengths: Lengths::new() });
         self.encoding = self.encoding.or(Some(an));
         Ok(())
     }
@@ -360,6 +363,9 @@ impl Transmit {
             Seal::Aes256(pool) => packet.seal(pool, self.config.confidentiality)?,
         };
         sa.next_pn = number + 1;
+        if let Some(reach) = sa.lengths.saw(data.len()) {
+            sa.pool.set_reach(reach);
+        }
         self.counters.out_prepared += u64::from(prepared);
         let octets = data.len() as u64;
         if self.config.confidentiality {

@@ -27,7 +27,7 @@ pub(crate) use read::suite;
 use crate::fault::{Fault, Faults};
 
 /// Packet numbers prepared ahead when the file does not say.
-pub const PREPARE: usize = 32;
+pub const PREPARE: usize = PREPARE_MAX;
 /// The most packet numbers that can be prepared ahead.
 pub const PREPARE_MAX: usize = antedate_channel::macsec::SLOTS;
 /// Packet numbers reserved on disk at a time when the file does not say.

@@ -52,7 +52,7 @@ fn the_smallest_configuration_has_the_documented_defaults() {
             threads: Threads::One(None),
             poll: Poll::Adaptive { cpu_percent: 10 },
             priority: None,
-            prepare: 32,
+            prepare: 16,
             qdisc_bypass: true,
         }
     );
@@ -70,7 +70,7 @@ fn every_key_is_read() {
          [[policy.rule]]\naction = \"deny\"\ndirection = \"in\"\nframe_id = [0x8000, 0x80ff]\nvlan = \"untagged\"\n\
          source = \"01:0e:cf:00:00:00/24\"\n\
          [[policy.rule]]\naction = \"allow\"\nethertype = \"goose\"\nvlan = 7\ndestination = \"01-0c-cd-01-00-01\"\n\
-         [run]\nthreads = 2\ncpus = [0, 1]\npoll = \"block\"\npriority = 20\nprepare = 16\nqdisc_bypass = false\n\
+         [run]\nthreads = 2\ncpus = [0, 1]\npoll = \"block\"\npriority = 20\nprepare = 8\nqdisc_bypass = false\n\
          [state]\ndirectory = \"s\"\nreserve = 65536\n[control]\nsocket = \"c.sock\"\n",
     )
     .unwrap();
@@ -248,7 +248,7 @@ fn contradictions_within_run_are_refused() {
         ("poll_cpu_percent = 0\n", "g.toml:8: run.poll_cpu_percent: 0 is out of range"),
         (
             "prepare = 1000\n",
-            "g.toml:8: run.prepare: 1000 is out of range\n    remedy: give a whole number from 0 to 64",
+            "g.toml:8: run.prepare: 1000 is out of range\n    remedy: give a whole number from 0 to 16",
         ),
     ] {
         let found = faults_with(&format!("[run]\n{lines}"));
