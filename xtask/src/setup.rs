@@ -79,12 +79,6 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers, Bench],
     },
     Need {
-        sign: Program("tcpdump"),
-        package: "tcpdump",
-        why: "captures on the wire",
-        purposes: &[Test, Peers],
-    },
-    Need {
         sign: Program("tshark"),
         package: "tshark",
         why: "an independent dissector of PROFINET",

@@ -22,12 +22,13 @@ pub(crate) fn run() -> StepResult {
     let mut captures = Vec::new();
     for space in ["plc", "dev"] {
         let file = dir.join(format!("{space}.pcap"));
-        let mut command = net::inside(space, "tcpdump");
-        command.args(["-i", "eth0", "-U", "-Z", "root", "-w"]).arg(&file);
-        let mut capture = command.background(&dir.join(format!("tcpdump-{space}.log")))?;
-        until("tcpdump", 10.0, || match capture.alive() {
+        // Wireshark's own: tcpdump would first become another user, which a user namespace does not have.
+        let mut command = net::inside(space, "dumpcap");
+        command.args(["-q", "-i", "eth0", "-w"]).arg(&file);
+        let mut capture = command.background(&dir.join(format!("dumpcap-{space}.log")))?;
+        until("dumpcap", 10.0, || match capture.alive() {
             Err(e) => Some(Err(e)),
-            Ok(()) => capture.output().contains("listening").then_some(Ok(())),
+            Ok(()) => capture.output().contains("File: ").then_some(Ok(())),
         })??;
         captures.push((space, file, capture));
     }
