@@ -76,7 +76,7 @@ impl<'a, S: Suite, const CAP: usize> Expected<'a, S, CAP> {
 
     /// Prepares on, for at most `budget` units of about 64 bytes, and returns the units done: 0 when all is ready.
     pub fn step(&mut self, budget: u32) -> u32 {
-        self.slot.step(self.key, budget, CAP)
+        self.slot.step(self.key, budget)
     }
 
     /// Bytes of payload that the preparation covers so far.

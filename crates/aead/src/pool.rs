@@ -1,7 +1,8 @@
 //! Rings of slots, for the next packets of a sequence and for the next ones to come.
 
 use crate::{
-    Key, Nonce, NonceSequence, Opener, Prepared, Sealer, Slot, Suite, Unauthentic, buffers::Buffers, tag,
+    Key, Nonce, NonceSequence, Opener, Prepared, Sealer, Slot, Suite, Unauthentic, buffers::Buffers,
+    engine::UNIT, tag,
 };
 use core::{array, fmt};
 
@@ -36,7 +37,7 @@ impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> SealPool<
     ///
     /// A pool that prepares no more than its packets need is ready sooner, and its slots stay in the nearest cache.
     pub fn set_reach(&mut self, bytes: usize) {
-        self.reach = bytes.min(CAP);
+        self.reach = bytes.min(CAP).next_multiple_of(UNIT);
     }
 
     /// Does at most `budget` units of preparation (of about 64 bytes of cipherstream each) and returns the units
@@ -50,7 +51,7 @@ impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> SealPool<
                 slot.name(number, nonce);
                 self.named += 1;
             }
-            left -= slot.step(&self.sealer.key, left, self.reach);
+            left -= slot.step_to(&self.sealer.key, left, self.reach);
             if slot.is_ready(self.reach) {
                 self.prepared += 1;
             }
@@ -149,7 +150,7 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> Ope
     ///
     /// A pool that prepares no more than its packets need is ready sooner, and its slots stay in the nearest cache.
     pub fn set_reach(&mut self, bytes: usize) {
-        self.reach = bytes.min(CAP);
+        self.reach = bytes.min(CAP).next_multiple_of(UNIT);
     }
 
     /// Does at most `budget` units of preparation (of about 64 bytes of cipherstream each) and returns the units
@@ -163,7 +164,7 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> Ope
                 let nonce = (self.opener.nonce_of)(self.prepared);
                 slot.name(self.prepared, Nonce::assume_unique(nonce));
             }
-            left -= slot.step(&self.opener.key, left, self.reach);
+            left -= slot.step_to(&self.opener.key, left, self.reach);
             if slot.is_ready(self.reach) {
                 self.prepared += 1;
             }

@@ -75,8 +75,8 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         self.stage = Stage::Named;
     }
 
-    /// Does up to `budget` units of work for the first `reach` bytes, which is at most `CAP`, and returns the units done.
-    pub(crate) fn step(&mut self, key: &Key<S>, budget: u32, reach: usize) -> u32 {
+    /// Does up to `budget` units of work and returns the units done.
+    pub(crate) fn step(&mut self, key: &Key<S>, budget: u32) -> u32 {
         self.step_to(key, budget, CAP)
     }
 
@@ -135,7 +135,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
 
     /// The tag of a packet without payload. The preparation stays.
     pub(crate) fn authenticate(&mut self, key: &Key<S>, aad: &[&[u8]]) -> [u8; 16] {
-        self.step(key, u32::from(self.stage == Stage::Named), 0);
+        self.step(key, u32::from(self.stage == Stage::Named));
         S::authenticate(&key.inner, &self.once, aad)
     }
 
