@@ -19,8 +19,10 @@ pub struct Realtime {
 }
 
 impl Default for Realtime {
+    /// Above what a gateway is given as a rule (20): in a plant a station is a machine of its own, which no polling
+    /// gateway keeps from sending.
     fn default() -> Self {
-        Self { wanted: true, consumer_priority: 21, provider_priority: 20, cpus: Vec::new() }
+        Self { wanted: true, consumer_priority: 31, provider_priority: 30, cpus: Vec::new() }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::station::{self, Report, Role};
 use crate::tap;
 use crate::tap::view::Seen;
 
-/// Priority of everything with a deadline. All have the same, so that whoever yields the core lets the others run.
+/// Priority of gateways and wire: below the stations'.
 const PRIORITY: u8 = 20;
 /// The stations say so often how they are.
 pub(super) const LIVE_MS: u32 = 100;
@@ -29,7 +29,9 @@ struct Directory(PathBuf);
 impl Directory {
     fn create() -> Result<Self, Error> {
         use std::os::unix::fs::DirBuilderExt;
-        let path = std::env::temp_dir().join(format!("antedate-demo-{}", std::process::id()));
+        let parent = std::env::temp_dir();
+        sweep(&parent);
+        let path = parent.join(format!("antedate-demo-{}", std::process::id()));
         let failed =
             |error| Error::Start(format!("{}: {error}; set TMPDIR to a place to write to", path.display()));
         std::fs::DirBuilder::new().mode(0o700).create(&path).map_err(failed)?;
@@ -40,6 +42,19 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Removes what runs left behind that were killed: their keys were for nothing else.
+fn sweep(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.strip_prefix("antedate-demo-")?.parse::<u32>().ok());
+        // Those of other users stay: they cannot be removed.
+        if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
     }
 }
 
@@ -162,9 +177,8 @@ impl Plant {
         } else {
             start_gateways(options, &chain, &directory.0, &placement, priority)?
         };
-        let realtime = |cpus: &[usize]| Realtime {
+        let lane = |cpus: &[usize]| Realtime {
             consumer_priority: PRIORITY.into(),
-            provider_priority: PRIORITY.into(),
             cpus: cpus.to_vec(),
             ..Realtime::default()
         };
@@ -175,8 +189,8 @@ impl Plant {
         } else {
             let wire_options = emulator::Options {
                 seed: options.seed,
-                a_to_b: realtime(&placement.wire_a_to_b),
-                b_to_a: realtime(&placement.wire_b_to_a),
+                a_to_b: lane(&placement.wire_a_to_b),
+                b_to_a: lane(&placement.wire_b_to_a),
                 ..emulator::Options::default()
             };
             // Its threads choose their cores themselves.
@@ -194,7 +208,10 @@ impl Plant {
             ..station::Options::default()
         };
         let station = |role, namespace: &crate::ns::Namespace, cpus: &[usize]| {
-            let own = station::Options { realtime: realtime(cpus), ..station_options.clone() };
+            let own = station::Options {
+                realtime: Realtime { cpus: cpus.to_vec(), ..Realtime::default() },
+                ..station_options.clone()
+            };
             Station::start(
                 role,
                 &own,

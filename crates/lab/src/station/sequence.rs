@@ -3,7 +3,7 @@
 /// How far back a frame may come and still be recognised, in frames.
 const WINDOW: u32 = 1024;
 
-/// Remembers which of the last [`WINDOW`] sequence numbers have come.
+/// Remembers which of the last 1024 sequence numbers have come.
 #[derive(Clone, Debug)]
 pub struct SequenceTracker {
     highest: Option<u32>,

@@ -28,7 +28,7 @@ pub struct Shared {
 
 /// The stamp of the newest frame and when it came, from the consumer to the provider.
 ///
-/// A ring of slots: the provider would have to sleep for [`SLOTS`] receptions between two loads to read a pair
+/// A ring of slots: the provider would have to sleep for eight receptions between two loads to read a pair
 /// that does not belong together.
 #[derive(Debug, Default)]
 struct LastReceived {

@@ -46,7 +46,7 @@ pub fn pace_until(deadline_ns: u64, spin_ns: u64) -> u64 {
         }
     }
     while now < deadline_ns {
-        // A gateway on the same core with the same priority must not wait for this loop.
+        // Another station's thread on the same core must not wait for this loop.
         super::sched::yield_now();
         now = monotonic_ns();
     }
