@@ -84,7 +84,8 @@ impl Gateway {
     ) -> Result<Self, Error> {
         let file = directory.join(format!("{}.toml", setup.name));
         write_private(&file, &setup.text())?;
-        if setup.secure == Secure::Macsec {
+        // Where a state is already, the gateway goes on where it stopped.
+        if setup.secure == Secure::Macsec && !directory.join(format!("state-{}", setup.name)).exists() {
             antedate(&["gateway", "init", &file.to_string_lossy()])?;
         }
         let socket = directory.join(format!("{}.sock", setup.name));

@@ -123,6 +123,8 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
     let mut checks = vec![check("the gateway ends cleanly", clean, clean.to_string())];
     if options.secure == Secure::Macsec {
         let readable = seen.counts.plaintext_frames;
+        let encrypted = seen.counts.encrypted;
+        checks.push(check("frames left by the uplink, encrypted", encrypted > 0, encrypted.to_string()));
         checks.push(check("not one readable frame left by the uplink", readable == 0, readable.to_string()));
         checks.push(check(
             "no packet number spent twice",

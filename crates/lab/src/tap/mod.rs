@@ -78,6 +78,7 @@ pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
         let socket_options = packet::Options {
             promiscuous: true,
             metadata: true,
+            outgoing: options.outgoing_only,
             receive_buffer: BUFFER,
             ..Default::default()
         };
