@@ -76,20 +76,21 @@ impl Station {
         Ok(Self { process, live: Live::default(), events: Vec::new(), report: None })
     }
 
-    /// Takes the lines that have come.
-    pub(super) fn look(&mut self) {
-        for line in self.process.lines() {
-            self.take(&line);
-        }
+    /// Takes the lines that have come; what the other station should know of them.
+    fn look(&mut self) -> Vec<station::Request> {
+        self.process.lines().iter().filter_map(|line| self.take(line)).collect()
     }
 
-    fn take(&mut self, line: &str) {
-        match serde_json::from_str(line) {
-            Ok(station::Line::Live(live)) => self.live = live,
-            Ok(station::Line::Result(report)) => self.report = Some(*report),
-            Ok(event) => self.events.push(event),
-            Err(_) => {}
+    fn take(&mut self, line: &str) -> Option<station::Request> {
+        match serde_json::from_str(line).ok()? {
+            station::Line::Live(live) => self.live = live,
+            station::Line::Result(report) => self.report = Some(*report),
+            station::Line::Stalled { from_ns, to_ns } => {
+                return Some(station::Request::PeerStalled { from_ns, to_ns });
+            }
+            event => self.events.push(event),
         }
+        None
     }
 
     pub(super) fn started(&self) -> bool {
@@ -112,12 +113,8 @@ impl Station {
         })
     }
 
-    /// Its histograms are complete.
-    fn freeze(&mut self) -> Result<(), Error> {
-        if self.process.tell(&station::Request::FreezeHistograms).is_err() {
-            return Err(self.failure());
-        }
-        Ok(())
+    fn tell(&mut self, request: station::Request) -> Result<(), Error> {
+        self.process.tell(&request).map_err(|_| self.failure())
     }
 
     fn failure(&mut self) -> Error {
@@ -241,8 +238,13 @@ impl Plant {
 
     /// Takes what all processes have said; an error if one that should run does not.
     pub(super) fn check(&mut self) -> Result<(), Error> {
+        for request in self.device.look() {
+            self.plc.tell(request)?;
+        }
+        for request in self.plc.look() {
+            self.device.tell(request)?;
+        }
         for station in [&mut self.plc, &mut self.device] {
-            station.look();
             if !station.process.is_running() {
                 return Err(station.failure());
             }
@@ -263,8 +265,8 @@ impl Plant {
 
     /// What comes now shall not show in the stations' histograms.
     pub(super) fn freeze_histograms(&mut self) -> Result<(), Error> {
-        self.plc.freeze()?;
-        self.device.freeze()
+        self.plc.tell(station::Request::FreezeHistograms)?;
+        self.device.tell(station::Request::FreezeHistograms)
     }
 
     /// An error if a gateway does not run.

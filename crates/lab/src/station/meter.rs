@@ -310,18 +310,23 @@ impl Meter {
                 }
                 // A peer that sent late was stalled, for as long as nothing came from it.
                 let sent_after = data.sent_ns.saturating_sub(last.sent_ns);
-                if sent_after > due.saturating_add(self.tolerance_ns) && self.stalls.len() < MOST_GAPS {
-                    self.stalls.push((last.at_ns, at_ns));
+                if sent_after > due.saturating_add(self.tolerance_ns) {
+                    self.note_stall(last.at_ns, at_ns);
                 }
             }
         }
         self.last = Some(Last { at_ns, sent_ns: data.sent_ns, sequence: data.sequence });
     }
 
-    fn stalled(&mut self, from_ns: u64, to_ns: u64) {
+    /// A station was stalled.
+    pub fn note_stall(&mut self, from_ns: u64, to_ns: u64) {
         if self.stalls.len() < MOST_GAPS {
             self.stalls.push((from_ns, to_ns));
         }
+    }
+
+    fn stalled(&mut self, from_ns: u64, to_ns: u64) {
+        self.note_stall(from_ns, to_ns);
         self.counts.longest_stall_us = self.counts.longest_stall_us.max((to_ns - from_ns) / 1_000);
     }
 

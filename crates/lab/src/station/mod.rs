@@ -156,6 +156,13 @@ pub struct Report {
 pub enum Request {
     /// Intervals, round trips and one-way times are complete as they are; counting goes on.
     FreezeHistograms,
+    /// The peer's core, which its gateway shares, was not to be had.
+    PeerStalled {
+        /// From when, nanoseconds of CLOCK_MONOTONIC.
+        from_ns: u64,
+        /// Until when.
+        to_ns: u64,
+    },
 }
 
 /// A line of a station's output.
@@ -182,6 +189,13 @@ pub enum Line {
         at_ns: u64,
         /// How long there was none.
         outage_ns: u64,
+    },
+    /// This station's core was not to be had.
+    Stalled {
+        /// From when, nanoseconds of CLOCK_MONOTONIC.
+        from_ns: u64,
+        /// Until when.
+        to_ns: u64,
     },
     /// The end.
     Result(Box<Report>),
@@ -408,8 +422,11 @@ impl Station<'_> {
                     meter.apply(sample);
                 }
             }
-            if let Ok(Request::FreezeHistograms) = requests.try_recv() {
-                meter.freeze();
+            for request in requests.try_iter() {
+                match request {
+                    Request::FreezeHistograms => meter.freeze(),
+                    Request::PeerStalled { from_ns, to_ns } => meter.note_stall(from_ns, to_ns),
+                }
             }
             if finished {
                 break;
@@ -461,10 +478,12 @@ fn arrived_before(sample: &Sample, at: u64) -> bool {
 }
 
 fn tell(sample: &Sample, output: &mut Output) {
-    if let Sample::Watchdog { at_ns, event } = *sample {
-        output.line(&match event {
-            Event::BusError { .. } => Line::BusError { at_ns },
-            Event::Recovered { outage_ns } => Line::Recovered { at_ns, outage_ns },
-        });
+    match *sample {
+        Sample::Watchdog { at_ns, event: Event::BusError { .. } } => output.line(&Line::BusError { at_ns }),
+        Sample::Watchdog { at_ns, event: Event::Recovered { outage_ns } } => {
+            output.line(&Line::Recovered { at_ns, outage_ns });
+        }
+        Sample::Stalled { from_ns, to_ns } => output.line(&Line::Stalled { from_ns, to_ns }),
+        _ => {}
     }
 }
