@@ -1,5 +1,5 @@
 //! What MACsec adds to its cipher: nanoseconds a frame for `protect` and `validate`, beside the cipher alone on the same
-//! octets, everything prepared. Medians over bursts of 32 frames, so that the clock's own cost does not count.
+//! octets, everything prepared. Medians over bursts of as many frames as lie prepared, so that the clock's own cost does not count.
 //!
 //! ```text
 //! cargo run --release -p antedate-channel --example latency
@@ -11,9 +11,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use antedate_aead::{Aes128Gcm, Key, Nonce, NonceSequence, OpenPool, SealPool};
-use antedate_channel::macsec::{An, CipherSuite, Receive, ReceiveConfig, Sak, Sci, Transmit, TransmitConfig};
+use antedate_channel::macsec::{
+    An, CipherSuite, Receive, ReceiveConfig, SLOTS, Sak, Sci, Transmit, TransmitConfig,
+};
 
-const BURST: usize = 32;
+const BURST: usize = SLOTS;
 const BURSTS: usize = 3000;
 const SCI: Sci = Sci([2, 2, 2, 2, 2, 2, 0, 1]);
 const KEY: [u8; 16] = [7; 16];
@@ -61,8 +63,9 @@ fn measure(octets: usize, confidentiality: bool) {
     let mut receive = Receive::new(ReceiveConfig::new(suite));
     receive.add_peer(SCI, None).unwrap();
     receive.install(SCI, An::ALL[0], &sak, 1).unwrap();
-    let mut sealing = Box::new(SealPool::<Aes128Gcm, _, 64, 1600>::new(Key::new(&KEY).unwrap(), Counter(0)));
-    let mut opening = Box::new(OpenPool::<Aes128Gcm, _, 64, 1600>::new(Key::new(&KEY).unwrap(), nonce));
+    let mut sealing =
+        Box::new(SealPool::<Aes128Gcm, _, SLOTS, 1600>::new(Key::new(&KEY).unwrap(), Counter(0)));
+    let mut opening = Box::new(OpenPool::<Aes128Gcm, _, SLOTS, 1600>::new(Key::new(&KEY).unwrap(), nonce));
     opening.expect_from(1);
 
     let frame = vec![2; octets];

@@ -13,9 +13,10 @@ use crate::poll::{Governor, Mode, Rest};
 use crate::report::Snapshot;
 use crate::sys::thread;
 
-/// Steps of preparation between two looks at the ports. A step is some 10 to 20 ns, so no frame waits longer than a
-/// fraction of a microsecond.
-const STEPS: u32 = 4;
+/// Nanoseconds of preparation between two looks at the ports: so long a frame may wait for it at most.
+const LONGEST_PREPARATION: u64 = 200;
+/// Steps of preparation that are taken at once where a step is cheapest.
+const MOST_STEPS: u32 = 64;
 
 /// What the other threads ask of a forwarding thread.
 #[derive(Debug)]
@@ -69,6 +70,8 @@ impl Worker {
     pub fn run(mut self) -> Self {
         let mut governor = Governor::new(self.mode, thread::now(), thread::cpu_time());
         let listens = governor.listens();
+        let mut rested = true;
+        let steps = self.steps();
         loop {
             while let Some(letter) = self.mailbox.take() {
                 if !self.read(letter, &governor) {
@@ -91,18 +94,24 @@ impl Worker {
                 });
             }
             if done > 0 {
+                rested = false;
                 self.show();
                 continue;
             }
-            // Whoever waits for the frame that was just sent may wait for this CPU.
-            thread::yield_now();
-            if self.prepare() {
+            if !rested {
+                // Whoever waits for the frame that was just sent may wait for this CPU, and answer at once.
+                rested = true;
+                thread::yield_now();
+                continue;
+            }
+            if self.prepare(steps) > 0 {
+                thread::yield_now();
                 continue;
             }
             // The clock is read only where it decides something.
             let now = if listens { thread::now() } else { 0 };
             match governor.rest(now, thread::cpu_time) {
-                Rest::Poll => {}
+                Rest::Poll => thread::yield_now(),
                 Rest::Sleep(pause) => {
                     self.sleep(pause);
                     if listens {
@@ -113,12 +122,27 @@ impl Worker {
         }
     }
 
-    /// Does a few steps of preparation. Returns whether there was anything to prepare.
+    /// Prepares as much as there is memory for, before the first frame, and tells how many steps this CPU does in the time
+    /// that a frame may wait: from some 50 with VAES to a single one without AES instructions.
+    fn steps(&mut self) -> u32 {
+        let (start, mut done) = (thread::now(), 0);
+        loop {
+            match self.prepare(MOST_STEPS) {
+                0 => break,
+                steps => done += u64::from(steps),
+            }
+        }
+        let fit = (LONGEST_PREPARATION * done) / (thread::now() - start).max(1);
+        (fit as u32).clamp(1, MOST_STEPS)
+    }
+
+    /// Does at most so many steps of preparation, shared by the directions. Returns how many it did: 0 when all is prepared.
     #[inline]
-    fn prepare(&mut self) -> bool {
-        let out = self.outbound.as_mut().map_or(0, |outbound| outbound.idle(STEPS));
-        let into = self.inbound.as_mut().map_or(0, |inbound| inbound.idle(STEPS));
-        out + into > 0
+    fn prepare(&mut self, steps: u32) -> u32 {
+        let out = self.outbound.as_mut().map_or(0, |outbound| outbound.idle(steps));
+        let left = steps - out;
+        let into = self.inbound.as_mut().filter(|_| left > 0).map_or(0, |inbound| inbound.idle(left));
+        out + into
     }
 
     fn sleep(&mut self, pause: std::time::Duration) {
