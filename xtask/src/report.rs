@@ -103,7 +103,7 @@ pub(crate) fn write(outcome: &StepResult) -> String {
     format!("{word}\n{text}")
 }
 
-/// The outcome that [`write`] gave in another process.
+/// The outcome that `write` gave in another process.
 pub(crate) fn read(text: &str) -> StepResult {
     match text.split_once('\n') {
         Some((PASSED, note)) => Ok(note.to_string()),

@@ -85,6 +85,7 @@ fn steps() -> Vec<Step> {
     );
     add("dependencies", Box::new(licences::check));
     add("tests", Box::new(|| quiet(cargo().args(["test", "--workspace", "--locked"]), 900)));
+    add("fuzz seeds", Box::new(fuzz_seeds));
     add("each crate alone", Box::new(each_alone));
     add("no_std", Box::new(nostd::check));
     add(
@@ -106,6 +107,13 @@ fn steps() -> Vec<Step> {
 fn quiet(command: &mut std::process::Command, seconds: u64) -> StepResult {
     command.echoed(seconds)?;
     Ok(String::new())
+}
+
+/// Runs every fuzz body on its seeds, as unit tests: the fuzz targets are a workspace of their own.
+fn fuzz_seeds() -> StepResult {
+    let mut command = cargo();
+    command.args(["test", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
+    quiet(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
 }
 
 /// Checks each package without the features that its neighbours switch on in it.
