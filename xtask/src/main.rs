@@ -2,7 +2,7 @@
 //!
 //! One file per command. What several of them need stands beside them: [`shell`] runs programs with a time bound,
 //! [`report`] times steps and sums them up, [`sandbox`] gives a private network, [`net`] builds the paths of
-//! namespaces in it, [`daemon`] starts real gateways on them, [`bench`] measures over them.
+//! namespaces in it, [`daemon`] starts real gateways on them, [`mod@bench`] measures over them.
 
 use std::process::ExitCode;
 
