@@ -79,7 +79,22 @@ struct Exit {
     way: Way,
     gate: Arc<Gate>,
     counters: Arc<PathCounters>,
-    built: Box<[u8]>,
+    built: Box<Built>,
+}
+
+/// Where the cipher writes. A store and a later load whose addresses agree in the last twelve bits wait for each other,
+/// and the cipher loads from ring slots that begin at multiples of 2048: so what it stores begins halfway between.
+#[derive(Debug)]
+#[repr(C, align(4096))]
+struct Built {
+    apart: [u8; 1024],
+    bytes: [u8; LONGEST],
+}
+
+impl Built {
+    fn new() -> Box<Self> {
+        Box::new(Self { apart: [0; 1024], bytes: [0; LONGEST] })
+    }
 }
 
 fn buffer() -> Box<[u8]> {
@@ -102,7 +117,7 @@ impl Outbound {
         Self {
             ports,
             protector,
-            exit: Exit { way: Way::Out, gate, counters, built: buffer() },
+            exit: Exit { way: Way::Out, gate, counters, built: Built::new() },
             scratch: buffer(),
         }
     }
@@ -159,7 +174,7 @@ impl Inbound {
         Self {
             ports,
             validator,
-            exit: Exit { way: Way::In, gate, counters, built: buffer() },
+            exit: Exit { way: Way::In, gate, counters, built: Built::new() },
             scratch: buffer(),
         }
     }
@@ -259,9 +274,9 @@ impl Exit {
             self.counters.too_long.count();
             return transmit.count_too_long();
         }
-        match transmit.protect(frame, &mut self.built) {
+        match transmit.protect(frame, &mut self.built.bytes) {
             Ok(length) => {
-                if let Some(sealed) = self.built.get(..length) {
+                if let Some(sealed) = self.built.bytes.get(..length) {
                     self.put(to, sealed);
                 }
             }
@@ -272,8 +287,8 @@ impl Exit {
     #[inline]
     fn inbound(&mut self, frame: &[u8], receive: &mut Receive, to: &Sender, mtu: usize) {
         // What is refused is counted there, by its reason.
-        let Ok(length) = receive.validate(frame, &mut self.built) else { return };
-        let Some(opened) = self.built.get(..length) else { return };
+        let Ok(length) = receive.validate(frame, &mut self.built.bytes) else { return };
+        let Some(opened) = self.built.bytes.get(..length) else { return };
         if self.passes(opened) {
             self.send(to, mtu, opened);
         }

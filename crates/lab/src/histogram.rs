@@ -46,6 +46,12 @@ impl Times {
         micros(self.0.max())
     }
 
+    /// Every value that occurred, in nanoseconds to three digits, and how often: for whoever pools several series.
+    #[must_use]
+    pub fn recorded(&self) -> Vec<(u64, u64)> {
+        self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
+    }
+
     /// All that a result says of them.
     #[must_use]
     pub fn summary(&self) -> Summary {

@@ -5,6 +5,7 @@ use crate::net;
 use crate::shell::{Run, antedate, cache, until};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// What to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,22 +36,46 @@ pub(crate) const LOADS: [Load; 4] = [
     Load { frame_bytes: 1514, interval_us: 1000 },
 ];
 
-/// Percentiles of one series in microseconds.
-#[derive(Clone, Copy, Deserialize, Default, Debug)]
-pub(crate) struct Times {
-    pub(crate) count: u64,
-    pub(crate) p50: f64,
-    pub(crate) p99: f64,
-    pub(crate) p99_9: f64,
-    pub(crate) max: f64,
-}
-
-/// One series of round trips.
-#[derive(Deserialize, Debug)]
+/// Round trips of one series, or of several pooled.
+#[derive(Deserialize, Default, Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) sent: u64,
     pub(crate) lost: u64,
-    pub(crate) round_trip_us: Times,
+    /// Nanoseconds, and how many round trips took them; in rising order.
+    histogram_ns: Vec<(u64, u64)>,
+}
+
+impl Series {
+    /// All round trips of several series as one.
+    pub(crate) fn pooled<'a>(all: impl IntoIterator<Item = &'a Series>) -> Series {
+        let mut pooled = Series::default();
+        let mut counts = BTreeMap::new();
+        for series in all {
+            pooled.sent += series.sent;
+            pooled.lost += series.lost;
+            for (ns, count) in &series.histogram_ns {
+                *counts.entry(*ns).or_insert(0) += count;
+            }
+        }
+        pooled.histogram_ns = counts.into_iter().collect();
+        pooled
+    }
+
+    /// How many answers came.
+    pub(crate) fn answered(&self) -> u64 {
+        self.histogram_ns.iter().map(|(_, count)| count).sum()
+    }
+
+    /// The time in microseconds that so many percent of the round trips did not exceed.
+    pub(crate) fn percentile(&self, percent: f64) -> f64 {
+        let wanted = (self.answered() as f64 * percent / 100.0).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let at = self.histogram_ns.iter().find(|(_, count)| {
+            seen += count;
+            seen >= wanted
+        });
+        at.map_or(f64::NAN, |(ns, _)| *ns as f64 / 1e3)
+    }
 }
 
 /// `count` round trips from the PLC's place to the device's and back.
@@ -66,14 +91,14 @@ pub(crate) fn round_trips(placement: Placement, load: Load, count: u64) -> Resul
     })??;
     let ping = json!({
         "interface": "eth0", "destination": net::mac(0x02), "frame_bytes": load.frame_bytes, "interval_us": load.interval_us,
-        "count": count, "warm_up": count.min(500), "poll": placement.ends_poll, "realtime": realtime(0),
+        "count": count, "warm_up": count.min(500), "histogram": true, "poll": placement.ends_poll, "realtime": realtime(0),
     });
     let limit = 60 + (count + 500) * u64::from(load.interval_us) / 1_000_000;
     let said = net::inside("plc", antedate()).arg("lab-ping").arg(ping.to_string()).read(limit)?;
     echo.stop(5)?;
     let last = said.lines().last().unwrap_or_default();
     let series: Series = serde_json::from_str(last).map_err(|e| format!("lab-ping: {e}: {last}"))?;
-    if series.round_trip_us.count == 0 {
+    if series.answered() == 0 {
         return Err(format!("{load}: no answer came: {last}"));
     }
     Ok(series)

@@ -36,6 +36,8 @@ pub struct Options {
     pub poll: bool,
     /// How long before each due time the meter wakes and spins, in microseconds.
     pub spin_us: u32,
+    /// Report every value that occurred, not the percentiles alone.
+    pub histogram: bool,
     /// Scheduling.
     pub realtime: Realtime,
 }
@@ -53,6 +55,7 @@ impl Default for Options {
             timeout_ms: 100,
             poll: false,
             spin_us: 20,
+            histogram: false,
             realtime: Realtime::default(),
         }
     }
@@ -79,6 +82,9 @@ pub struct Report {
     pub seconds: f64,
     /// The round trips.
     pub round_trip_us: Summary,
+    /// Values in nanoseconds and how often each occurred, where [`Options::histogram`] asks for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub histogram_ns: Vec<(u64, u64)>,
 }
 
 /// Measures. Ends early on SIGTERM with what it has.
@@ -123,6 +129,7 @@ pub fn run(options: Options, _output: &mut Output) -> Result<Report, Error> {
         in_force,
         seconds: (monotonic_ns() - began) as f64 / 1e9,
         round_trip_us: times.summary(),
+        histogram_ns: if options.histogram { times.recorded() } else { Vec::new() },
     })
 }
 
