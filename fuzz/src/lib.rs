@@ -10,6 +10,7 @@
 //! ```
 
 pub mod channel;
+pub mod gateway;
 pub mod wire;
 
 /// A body.
@@ -18,14 +19,18 @@ pub type Body = fn(&[u8]);
 /// Every target: its name, which its seeds have too, and its body.
 pub const TARGETS: &[(&str, Body)] = &[
     ("arp", wire::arp),
+    ("config", gateway::config),
     ("dcp", wire::dcp),
     ("ethernet", wire::ethernet),
+    ("gate", gateway::gate),
     ("goose", wire::goose),
     ("ip", wire::ip),
+    ("key_file", gateway::key_file),
     ("lldp", wire::lldp),
     ("macsec_mpdu", wire::macsec_mpdu),
     ("macsec_validate", channel::macsec_validate),
     ("macsec_world", channel::macsec_world),
+    ("offload", gateway::offload),
     ("profinet", wire::profinet),
     ("text", wire::text),
 ];
