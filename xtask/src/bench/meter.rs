@@ -80,8 +80,10 @@ impl Series {
 
 /// `count` round trips from the PLC's place to the device's and back.
 pub(crate) fn round_trips(placement: Placement, load: Load, count: u64) -> Result<Series, String> {
-    // Real-time ends that poll would leave the gateways nothing, so the ends are ordinary processes.
-    let realtime = |side| json!({ "wanted": false, "cpus": cores(placement, side) });
+    // Real-time ends that never sleep would leave the gateways nothing; paced ones sleep between the cycles, as those of a
+    // plant do.
+    let wanted = load.interval_us > 0 && !placement.ends_poll;
+    let realtime = |side| json!({ "wanted": wanted, "cpus": cores(placement, side) });
     let log = cache("bench")?.join("echo.log");
     let echo = json!({ "interface": "eth0", "poll": placement.ends_poll, "realtime": realtime(1) });
     let mut echo = net::inside("dev", antedate()).arg("lab-echo").arg(echo.to_string()).background(&log)?;

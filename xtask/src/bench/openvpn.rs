@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 /// OpenVPN's frames are longer than ours, so its wire is made wide enough: fragments would only slow it down.
 const WIRE_MTU: u32 = 1600;
 
-/// Makes the certificates where they are missing, starts both ends and waits until the tunnel is up.
-pub(crate) fn start(placement: Placement) -> Result<Vec<Background>, String> {
+/// Makes the certificates where they are missing, starts both ends, ahead of ordinary processes if a priority says so, and
+/// waits until the tunnel is up.
+pub(crate) fn start(placement: Placement, priority: Option<u8>) -> Result<Vec<Background>, String> {
     let dir = cache("bench/openvpn")?;
     let prints = [identity(&dir, "gwa")?, identity(&dir, "gwb")?];
     let addresses = ["192.0.2.1", "192.0.2.2"];
@@ -20,7 +21,14 @@ pub(crate) fn start(placement: Placement) -> Result<Vec<Background>, String> {
         net::ip(&["-n", space, "tuntap", "add", "dev", "tap0", "mode", "tap"])?;
         net::ip(&["-n", space, "link", "set", "tap0", "mtu", &net::FIELD_MTU.to_string(), "up"])?;
         net::bridge(space, &["field", "tap0"])?;
-        let mut command = placement.program(space, side, "openvpn");
+        let mut command = match priority {
+            Some(priority) => {
+                let mut command = placement.program(space, side, "chrt");
+                command.args(["--fifo", &priority.to_string(), "openvpn"]);
+                command
+            }
+            None => placement.program(space, side, "openvpn"),
+        };
         command.args(["--dev", "tap0", "--dev-type", "tap", "--proto", "udp"]);
         command.args(["--local", addresses[side], "--remote", addresses[1 - side], "--port", "1194"]);
         command.args(["--data-ciphers", "AES-128-GCM", "--cipher", "AES-128-GCM", "--disable-dco"]);

@@ -114,7 +114,11 @@ pub(crate) struct Path {
     _others: Vec<Background>,
 }
 
+/// The real-time priority of the gateways under cyclic traffic, OpenVPN's too: below that of the ends.
+const PRIORITY: u8 = 20;
+
 /// How our daemon waits for frames, in lines of its `[run]`.
+#[derive(Clone, Copy)]
 pub(crate) enum Waiting {
     /// What gives the best round trip in the placement: it never sleeps where it has a core for itself and its end.
     Fastest,
@@ -122,6 +126,9 @@ pub(crate) enum Waiting {
     Default,
     /// At most this share of a core.
     Share(u8),
+    /// What suits cyclic traffic: ahead of all ordinary processes but behind the ends, asleep between the cycles, polling
+    /// around the moments when frames are due.
+    Cyclic,
     /// What keeps deadlines beside other load: ahead of all ordinary processes, asleep until a frame comes.
     Deadline,
 }
@@ -142,7 +149,10 @@ impl Path {
                     net::bridge(space, &["field", "uplink"])?;
                 }
             }
-            Contender::OpenVpn => path._others.extend(openvpn::start(placement)?),
+            Contender::OpenVpn => {
+                let priority = matches!(waiting, Waiting::Cyclic).then_some(PRIORITY);
+                path._others.extend(openvpn::start(placement, priority)?);
+            }
             Contender::Plain | Contender::Macsec => {
                 for (side, space) in ["gwa", "gwb"].into_iter().enumerate() {
                     let core = placement.core(side);
@@ -152,6 +162,9 @@ impl Path {
                         Waiting::Fastest if placement.cores == Cores::Split => "poll = \"busy\"".to_string(),
                         Waiting::Fastest => "poll = \"block\"".to_string(),
                         Waiting::Default => String::new(),
+                        Waiting::Cyclic => {
+                            format!("poll = \"adaptive\"\npoll_cpu_percent = 80\npriority = {PRIORITY}")
+                        }
                         Waiting::Deadline => "poll = \"block\"\npriority = 30".to_string(),
                         Waiting::Share(percent) => {
                             format!("poll = \"adaptive\"\npoll_cpu_percent = {percent}")

@@ -17,6 +17,11 @@ impl Places {
     }
 }
 
+/// How the gateways wait under that load.
+fn waiting(load: Load) -> Waiting {
+    if load.interval_us > 0 { Waiting::Cyclic } else { Waiting::Fastest }
+}
+
 /// Tries each placement with each contender for a moment; the one with the lowest product of median and p99 of 64-byte
 /// frames is taken, so that a placement with a long tail is not the best one.
 /// Our daemon has the same placement with and without protection: the one that suits it with protection.
@@ -25,10 +30,9 @@ fn placements(plan: Plan) -> Result<Places, String> {
     for contender in [Contender::Bridges, Contender::Macsec, Contender::OpenVpn] {
         let mut best = [(f64::INFINITY, PLACEMENTS[0]); 2];
         for placement in PLACEMENTS {
-            let _path = Path::build(contender, placement, Waiting::Fastest)?;
             let mut said = String::new();
-            for (paced, interval_us) in [0, 1000].into_iter().enumerate() {
-                let load = Load { frame_bytes: 64, interval_us };
+            for (paced, load) in [LOADS[0], LOADS[2]].into_iter().enumerate() {
+                let _path = Path::build(contender, placement, waiting(load))?;
                 let count = if paced == 1 { plan.paced.min(1_000) } else { plan.dense.min(5_000) };
                 let series = round_trips(placement, load, count)?;
                 let (median, p99) = (series.percentile(50.0), series.percentile(99.0));
@@ -87,7 +91,8 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
         for contender in ALL {
             for paced in [false, true] {
                 let placement = places.of(contender, paced);
-                let _path = Path::build(contender, placement, Waiting::Fastest)?;
+                let load = if paced { LOADS[2] } else { LOADS[0] };
+                let _path = Path::build(contender, placement, waiting(load))?;
                 for row in
                     rows.iter_mut().filter(|r| r.contender == contender && (r.load.interval_us > 0) == paced)
                 {
