@@ -167,6 +167,7 @@ impl Steward {
             inward: Arc::clone(&inward),
             places,
             limits: Mutex::default(),
+            mtus: Mutex::new([checked.field.mtu, checked.uplink_mtu()]),
             links: Mutex::new([&checked.field, &checked.uplink].map(|port| (is_up(port), 0))),
             last: Mutex::default(),
         });
@@ -244,7 +245,7 @@ impl Steward {
         }
     }
 
-    /// Follows the links, and opens the ports again when an interface was replaced.
+    /// Follows the links, and opens the ports again when an interface was replaced or got another MTU.
     fn follow(&mut self) {
         let names = [&mut self.field, &mut self.uplink].map(|port| {
             let up = is_up(&port.interface);
@@ -257,11 +258,13 @@ impl Steward {
                     tracing::warn!(interface = %name, "link down");
                 }
             }
-            (up, port.interface.still_there())
+            let same = port.interface.still_there()
+                && interface::mtu(&port.interface.name) == Some(port.interface.mtu);
+            (up, same)
         });
-        let [(field_up, field_there), (uplink_up, uplink_there)] = names;
+        let [(field_up, field_same), (uplink_up, uplink_same)] = names;
         self.desk.link_changes([field_up, uplink_up]);
-        if !(field_there && uplink_there) {
+        if !(field_same && uplink_same) {
             self.reopen();
         }
     }
@@ -277,7 +280,12 @@ impl Steward {
         let inbound = setup::ports(file, &uplink, &field, field.mtu, bypass);
         match (outbound, inbound) {
             (Ok(outbound), Ok(inbound)) => {
-                tracing::info!("an interface was replaced: ports opened again");
+                tracing::info!(
+                    field_mtu = field.mtu,
+                    uplink_mtu,
+                    "an interface was replaced or has another MTU: ports opened again"
+                );
+                self.desk.mtu_changes([field.mtu, uplink_mtu]);
                 if let Some(mailbox) = self.mailboxes.first() {
                     mailbox.post(Letter::Outbound(outbound));
                 }

@@ -165,7 +165,7 @@ impl Governor {
     }
 }
 
-/// Flows that are watched at once; more share the places by chance, and lose their rhythm.
+/// Flows that are watched at once. A steady one keeps its place until it has ended; others give theirs to newer ones.
 const FLOWS: usize = 16;
 /// Equal intervals that make a rhythm.
 const STEADY: u8 = 4;
@@ -199,16 +199,11 @@ impl Flow {
 impl Rhythm {
     #[inline]
     fn beat(&mut self, id: u32, now: u64) {
-        let flow = &mut self.flows[id as usize % FLOWS];
+        let known = self.flows.iter().position(|flow| flow.id == id && flow.last > 0);
+        let Some(flow) = known.and_then(|place| self.flows.get_mut(place)) else {
+            return self.welcome(id, now);
+        };
         let interval = now.saturating_sub(flow.last);
-        if flow.id != id {
-            // A steady flow keeps its place until it has ended.
-            if flow.steady() && interval < flow.period * MISSED {
-                return;
-            }
-            *flow = Flow { id, last: now, ..Flow::default() };
-            return;
-        }
         flow.last = now;
         let deviation = interval.abs_diff(flow.period);
         if PERIODS.contains(&interval) && deviation <= flow.period / 4 {
@@ -220,6 +215,15 @@ impl Rhythm {
             flow.steadiness -= 1;
         } else {
             *flow = Flow { id, last: now, period: interval, ..Flow::default() };
+        }
+    }
+
+    /// Gives a new flow the place of the one that was silent longest, the steady ones apart.
+    #[cold]
+    fn welcome(&mut self, id: u32, now: u64) {
+        let lives = |flow: &Flow| flow.steady() && now.saturating_sub(flow.last) < flow.period * MISSED;
+        if let Some(flow) = self.flows.iter_mut().filter(|flow| !lives(flow)).min_by_key(|flow| flow.last) {
+            *flow = Flow { id, last: now, ..Flow::default() };
         }
     }
 
@@ -289,6 +293,19 @@ mod tests {
             g.frame(7, now);
         }
         assert_eq!(g.flows(), 0);
+    }
+
+    #[test]
+    fn flows_whose_numbers_are_alike_keep_their_rhythms_apart() {
+        let mut g = governor(10);
+        for beat in 1..=10 {
+            for flow in 0..FLOWS as u32 {
+                g.frame(flow * 1024, beat * MS + u64::from(flow) * 1_000);
+            }
+        }
+        assert_eq!(g.flows(), FLOWS);
+        g.frame(1, 11 * MS);
+        assert_eq!(g.flows(), FLOWS, "a newcomer takes no steady flow's place");
     }
 
     #[test]

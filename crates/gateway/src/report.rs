@@ -132,9 +132,8 @@ impl About {
     /// Of a gateway that starts now.
     #[must_use]
     pub fn new(checked: &Checked) -> Self {
-        let port = |interface: &interface::Interface, mtu: usize| Port {
+        let port = |interface: &interface::Interface| Port {
             interface: interface.name.clone(),
-            mtu: mtu as u64,
             address: EthernetAddress(interface.address).to_string(),
             ..Port::default()
         };
@@ -149,8 +148,8 @@ impl About {
             started: Instant::now(),
             config: checked.config.file.display().to_string(),
             protection: if macsec.is_some() { "macsec" } else { "none" },
-            field: port(&checked.field, checked.field.mtu),
-            uplink: port(&checked.uplink, checked.uplink_mtu()),
+            field: port(&checked.field),
+            uplink: port(&checked.uplink),
             poll: checked.config.run.poll,
             macsec,
         }
@@ -181,6 +180,8 @@ pub struct Desk {
     pub places: Vec<Arc<Mutex<Place>>>,
     /// Packet numbers below these are reserved.
     pub limits: Mutex<Vec<(An, u64)>>,
+    /// What the ports carry: field, uplink.
+    pub mtus: Mutex<[usize; 2]>,
     /// State of the links, and how often they went down: field, uplink.
     pub links: Mutex<[(bool, u64); 2]>,
     /// CPU times at the last status, for the share since then.
@@ -219,6 +220,11 @@ impl Desk {
                 Err("this gateway has no secure channel, or its forwarding thread does not answer".into())
             }
         }
+    }
+
+    /// Takes note of what the ports carry: field, uplink.
+    pub fn mtu_changes(&self, mtus: [usize; 2]) {
+        *lock(&self.mtus) = mtus;
     }
 
     /// Takes note of the links: field, uplink.
@@ -319,8 +325,15 @@ fn forwarding(counters: &PathCounters) -> Forwarding {
 }
 
 /// A port, of which frames come `from` and to which they go.
-fn port(about: &Port, from: &PathCounters, to: &PathCounters, (link, link_downs): (bool, u64)) -> Port {
+fn port(
+    about: &Port,
+    from: &PathCounters,
+    to: &PathCounters,
+    (link, link_downs): (bool, u64),
+    mtu: usize,
+) -> Port {
     Port {
+        mtu: mtu as u64,
         link,
         link_downs,
         received_frames: from.received.get(),
@@ -337,6 +350,7 @@ impl StatusSource for Desk {
         let answering = snapshot.is_some();
         let snapshot = snapshot.unwrap_or_default();
         let [field, uplink] = *lock(&self.links);
+        let [field_mtu, uplink_mtu] = *lock(&self.mtus);
         Status {
             antedate: env!("CARGO_PKG_VERSION").into(),
             config: self.about.config.clone(),
@@ -344,8 +358,8 @@ impl StatusSource for Desk {
             uptime_seconds: self.about.started.elapsed().as_secs_f64(),
             protection: self.about.protection.into(),
             forwarding: answering,
-            field: port(&self.about.field, &self.out, &self.inward, field),
-            uplink: port(&self.about.uplink, &self.inward, &self.out, uplink),
+            field: port(&self.about.field, &self.out, &self.inward, field, field_mtu),
+            uplink: port(&self.about.uplink, &self.inward, &self.out, uplink, uplink_mtu),
             out: forwarding(&self.out),
             inward: forwarding(&self.inward),
             threads: self.threads(&snapshot.waits),

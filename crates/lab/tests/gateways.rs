@@ -22,6 +22,7 @@ const TESTS: &[Test] = &[
     ("a_switched_association_loses_no_frame", a_switched_association_loses_no_frame),
     ("a_link_that_goes_down_and_up_is_survived", a_link_that_goes_down_and_up_is_survived),
     ("an_interface_that_is_replaced_is_opened_again", an_interface_that_is_replaced_is_opened_again),
+    ("an_mtu_that_is_raised_is_followed", an_mtu_that_is_raised_is_followed),
     ("recorded_frames_are_refused_after_a_restart", recorded_frames_are_refused_after_a_restart),
     ("malformed_and_foreign_frames_stop_nothing", malformed_and_foreign_frames_stop_nothing),
 ];
@@ -175,6 +176,16 @@ fn an_interface_that_is_replaced_is_opened_again() {
     plant.until_it_crosses(&frame);
     let lowest = plant.b.status().macsec.expect("MACsec is in use").receive[0].lowest_pn;
     assert!(lowest >= 3, "the secure channels went on: {lowest}");
+}
+
+fn an_mtu_that_is_raised_is_followed() {
+    let plant = Plant::build(&Settings { wire_mtu: 1500, ..Settings::default() });
+    let whole = cyclic(1, 1514);
+    plant.plc.send(&whole);
+    plant.device.expect_nothing();
+    plant.raise_wire_mtu(1550);
+    plant.until_it_crosses(&whole);
+    assert_eq!(plant.a.status().uplink.mtu, 1550);
 }
 
 fn recorded_frames_are_refused_after_a_restart() {

@@ -125,6 +125,15 @@ impl Plant {
         wire.batch(&["link set dev a master br0".into(), "link set dev a up".into()]).expect("a new wire");
     }
 
+    /// Raises the MTU of all of the wire.
+    pub(crate) fn raise_wire_mtu(&self, mtu: u32) {
+        let raise = |interface: &str| format!("link set dev {interface} mtu {mtu}");
+        let wire = self.chain.wire.as_ref().expect("there is a wire");
+        wire.batch(&["a", "b", "br0"].map(raise)).expect("the wire's MTU");
+        self.chain.gateway_a.batch(&[raise("uplink")]).expect("an uplink's MTU");
+        self.chain.gateway_b.batch(&[raise("uplink")]).expect("an uplink's MTU");
+    }
+
     /// A socket on the wire that hears what gateway A sends and can send towards gateway B.
     pub(crate) fn record_wire(&self) -> Recorder {
         let wire = self.chain.wire.as_ref().expect("there is a wire");
