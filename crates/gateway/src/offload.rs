@@ -4,12 +4,11 @@
 //! and TCP or UDP super-frames far longer than the MTU. Both must be finished here, since the frame leaves sealed.
 //! Follows RFC 9293 (TCP), RFC 768 (UDP), RFC 1071 (checksum) and the virtio specification, section 5.1.6.
 
+use antedate_wire::EtherType;
 use antedate_wire::checksum::{Sum, complete_partial};
 
 use crate::sys::packet::{Offload, Received};
 
-const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
 const PROTOCOL_TCP: u8 = 6;
 const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_SCTP: u8 = 132;
@@ -68,11 +67,11 @@ fn half(frame: &[u8], at: usize) -> Option<u16> {
 }
 
 /// The network layer of a frame: its EtherType and where its header begins, behind any VLAN tags.
-fn network(frame: &[u8]) -> Option<(u16, usize)> {
+fn network(frame: &[u8]) -> Option<(EtherType, usize)> {
     let mut at = 12;
     loop {
-        match half(frame, at)? {
-            0x8100 | 0x88a8 => at += 4,
+        match EtherType::from_number(half(frame, at)?) {
+            EtherType::Vlan | EtherType::ServiceVlan => at += 4,
             other => return Some((other, at + 2)),
         }
     }
@@ -80,8 +79,8 @@ fn network(frame: &[u8]) -> Option<(u16, usize)> {
 
 fn protocol(frame: &[u8]) -> Option<u8> {
     match network(frame)? {
-        (IPV4, at) => frame.get(at + 9).copied(),
-        (IPV6, at) => frame.get(at + 6).copied(),
+        (EtherType::Ipv4, at) => frame.get(at + 9).copied(),
+        (EtherType::Ipv6, at) => frame.get(at + 6).copied(),
         _ => None,
     }
 }
@@ -106,10 +105,10 @@ impl Segments {
         let transport = usize::from(offload.checksum_start) + shifted;
         let size = usize::from(offload.segment_bytes);
         let (tcp, v6) = match (offload.segmentation & !SEGMENT_ECN, ethertype) {
-            (SEGMENT_TCP4, IPV4) => (true, false),
-            (SEGMENT_TCP6, IPV6) => (true, true),
-            (SEGMENT_UDP, IPV4) => (false, false),
-            (SEGMENT_UDP, IPV6) => (false, true),
+            (SEGMENT_TCP4, EtherType::Ipv4) => (true, false),
+            (SEGMENT_TCP6, EtherType::Ipv6) => (true, true),
+            (SEGMENT_UDP, EtherType::Ipv4) => (false, false),
+            (SEGMENT_UDP, EtherType::Ipv6) => (false, true),
             _ => return Err(Unsupported),
         };
         let headers_agree = if v6 {
@@ -244,8 +243,11 @@ mod tests {
     /// Whether the sum over pseudo header and segment is right.
     fn verify(frame: &[u8], protocol: u8) -> bool {
         let (ethertype, ip) = network(frame).unwrap();
-        let (transport, addresses) =
-            if ethertype == IPV6 { (ip + 40, ip + 8..ip + 40) } else { (ip + 20, ip + 12..ip + 20) };
+        let (transport, addresses) = if ethertype == EtherType::Ipv6 {
+            (ip + 40, ip + 8..ip + 40)
+        } else {
+            (ip + 20, ip + 12..ip + 20)
+        };
         let length = (frame.len() - transport) as u16;
         let pseudo = Sum::of(&frame[addresses]).and(Sum::of_u16(u16::from(protocol) + length));
         pseudo.and(Sum::of(&frame[transport..])).is_consistent()

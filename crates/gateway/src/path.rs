@@ -5,6 +5,7 @@
 //! completion before the next one is looked at, and it is copied once at most: by the cipher.
 
 use std::io;
+use std::mem;
 use std::sync::Arc;
 
 use antedate_channel::macsec::{Receive, Transmit};
@@ -12,7 +13,7 @@ use antedate_channel::macsec::{Receive, Transmit};
 use crate::counters::PathCounters;
 use crate::gate::{Gate, Way};
 use crate::offload;
-use crate::sys::packet::{Next, Receiver, Sender};
+use crate::sys::packet::{Next, Received, Receiver, Sender};
 
 /// Frames that one direction handles before the other has its turn.
 const TURN: usize = 16;
@@ -59,7 +60,6 @@ pub struct Outbound {
     /// Its secure channel.
     pub protector: Protector,
     exit: Exit,
-    scratch: Box<[u8]>,
 }
 
 /// From the uplink to the machines.
@@ -70,7 +70,6 @@ pub struct Inbound {
     /// Its secure channels.
     pub validator: Validator,
     exit: Exit,
-    scratch: Box<[u8]>,
 }
 
 /// The part of both directions behind the cipher or before it.
@@ -80,6 +79,8 @@ struct Exit {
     gate: Arc<Gate>,
     counters: Arc<PathCounters>,
     built: Box<Built>,
+    /// Where segments of super-frames are put together.
+    scratch: Box<[u8]>,
 }
 
 /// Where the cipher writes. A store and a later load whose addresses agree in the last twelve bits wait for each other,
@@ -114,42 +115,17 @@ impl Outbound {
     /// A direction with its own counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
-        Self {
-            ports,
-            protector,
-            exit: Exit { way: Way::Out, gate, counters, built: Built::new() },
-            scratch: buffer(),
-        }
+        let exit = Exit { way: Way::Out, gate, counters, built: Built::new(), scratch: buffer() };
+        Self { ports, protector, exit }
     }
 
     /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
     #[inline]
-    pub fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
-        let Self { ports, protector, exit, scratch } = self;
-        let mut count = 0;
-        while count < TURN {
-            let received = match ports.from.peek() {
-                Next::Empty => break,
-                Next::Truncated => {
-                    exit.counters.truncated.count();
-                    ports.from.release();
-                    count += 1;
-                    continue;
-                }
-                Next::Frame(received) => received,
-            };
-            heard(flow(received.frame));
-            exit.received(received.frame);
-            let (checksum, segmentation) =
-                (received.offload.needs_checksum, received.offload.segmentation != 0);
-            let result = offload::finish(received, scratch, |frame| {
-                exit.outbound(frame, protector, &ports.to, ports.mtu)
-            });
-            exit.offloaded(result, checksum, segmentation);
-            ports.from.release();
-            count += 1;
-        }
-        count
+    pub fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
+        let Self { ports, protector, exit } = self;
+        turn(ports, exit, heard, |exit, received, to, mtu| {
+            exit.finished(received, |exit, frame| exit.outbound(frame, protector, to, mtu))
+        })
     }
 
     /// Prepares for the next frames, at most `budget` steps. Returns how many were done; none when all is prepared.
@@ -171,50 +147,25 @@ impl Inbound {
     /// A direction with its own counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, validator: Validator) -> Self {
-        Self {
-            ports,
-            validator,
-            exit: Exit { way: Way::In, gate, counters, built: Built::new() },
-            scratch: buffer(),
-        }
+        let exit = Exit { way: Way::In, gate, counters, built: Built::new(), scratch: buffer() };
+        Self { ports, validator, exit }
     }
 
     /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
     #[inline]
-    pub fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
-        let Self { ports, validator, exit, scratch } = self;
-        let mut count = 0;
-        while count < TURN {
-            let received = match ports.from.peek() {
-                Next::Empty => break,
-                Next::Truncated => {
-                    exit.counters.truncated.count();
-                    ports.from.release();
-                    count += 1;
-                    continue;
+    pub fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
+        let Self { ports, validator, exit } = self;
+        turn(ports, exit, heard, |exit, received, to, mtu| match validator {
+            Validator::Macsec(receive) => {
+                exit.inbound(received.frame, receive, to, mtu);
+                Ok(1)
+            }
+            Validator::Plain => exit.finished(received, |exit, frame| {
+                if exit.passes(frame) {
+                    exit.send(to, mtu, frame);
                 }
-                Next::Frame(received) => received,
-            };
-            heard(flow(received.frame));
-            exit.received(received.frame);
-            let (checksum, segmentation) =
-                (received.offload.needs_checksum, received.offload.segmentation != 0);
-            let result = match validator {
-                Validator::Macsec(receive) => {
-                    exit.inbound(received.frame, receive, &ports.to, ports.mtu);
-                    Ok(1)
-                }
-                Validator::Plain => offload::finish(received, scratch, |frame| {
-                    if exit.passes(frame) {
-                        exit.send(&ports.to, ports.mtu, frame);
-                    }
-                }),
-            };
-            exit.offloaded(result, checksum, segmentation);
-            ports.from.release();
-            count += 1;
-        }
-        count
+            }),
+        })
     }
 
     /// Prepares for the next frames, at most `budget` steps. Returns how many were done; none when all is prepared.
@@ -232,11 +183,50 @@ impl Inbound {
     }
 }
 
+/// Runs what stands ready in the ring to completion, [`TURN`] frames at most: `handle` does what the direction does
+/// with a frame. Returns how many frames there were.
+#[inline]
+fn turn(
+    ports: &mut Ports,
+    exit: &mut Exit,
+    mut heard: impl FnMut(u32),
+    mut handle: impl FnMut(&mut Exit, Received<'_>, &Sender, usize) -> Result<usize, offload::Unsupported>,
+) -> usize {
+    let Ports { from, to, mtu } = ports;
+    let mut count = 0;
+    while count < TURN {
+        match from.peek() {
+            Next::Empty => break,
+            Next::Truncated => exit.counters.truncated.count(),
+            Next::Frame(received) => {
+                heard(flow(received.frame));
+                exit.counters.received.count();
+                exit.counters.octets_received.add(received.frame.len() as u64);
+                let (checksum, segmentation) =
+                    (received.offload.needs_checksum, received.offload.segmentation != 0);
+                let result = handle(exit, received, to, *mtu);
+                exit.offloaded(result, checksum, segmentation);
+            }
+        }
+        from.release();
+        count += 1;
+    }
+    count
+}
+
 impl Exit {
+    /// Hands on what the frame stands for once its checksums and segments are finished (see [`offload::finish`]).
     #[inline]
-    fn received(&self, frame: &[u8]) {
-        self.counters.received.count();
-        self.counters.octets_received.add(frame.len() as u64);
+    fn finished(
+        &mut self,
+        received: Received<'_>,
+        mut each: impl FnMut(&mut Self, &mut [u8]),
+    ) -> Result<usize, offload::Unsupported> {
+        // The scratch is lent out so that `each` may have the rest.
+        let mut scratch = mem::take(&mut self.scratch);
+        let result = offload::finish(received, &mut scratch, |frame| each(self, frame));
+        self.scratch = scratch;
+        result
     }
 
     fn offloaded(&self, result: Result<usize, offload::Unsupported>, checksum: bool, segmentation: bool) {
