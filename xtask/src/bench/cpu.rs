@@ -10,7 +10,7 @@ use std::time::Instant;
 
 const SHARE: u8 = 10;
 /// Both sides on cores of their own, as two gateways in the field are.
-const PLACE: Placement = Placement { cores: Cores::Split, awake: false, ends_poll: false };
+const PLACE: Placement = Placement { cores: Cores::Split, awake: false };
 
 /// CPU time of all threads of both daemons over the exchange.
 pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {

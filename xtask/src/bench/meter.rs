@@ -14,6 +14,8 @@ pub(crate) struct Load {
     pub(crate) frame_bytes: u32,
     /// Microseconds between requests; 0: back to back.
     pub(crate) interval_us: u32,
+    /// The ends poll and yield instead of sleeping on their sockets.
+    pub(crate) ends_poll: bool,
 }
 
 impl std::fmt::Display for Load {
@@ -24,17 +26,48 @@ impl std::fmt::Display for Load {
         } else {
             format!("every {} us", self.interval_us)
         };
-        write!(f, "{size} bytes, {pace}")
+        write!(f, "{size} bytes, {pace}{}", if self.ends_poll { ", ends poll" } else { "" })
     }
 }
 
-/// The loads of the issue: 64-byte frames and full ones, paced and back to back.
-pub(crate) const LOADS: [Load; 4] = [
-    Load { frame_bytes: 64, interval_us: 0 },
-    Load { frame_bytes: 1514, interval_us: 0 },
-    Load { frame_bytes: 64, interval_us: 1000 },
-    Load { frame_bytes: 1514, interval_us: 1000 },
+const fn load(frame_bytes: u32, interval_us: u32, ends_poll: bool) -> Load {
+    Load { frame_bytes, interval_us, ends_poll }
+}
+
+/// The loads that have goals: 64-byte frames and full ones, paced and back to back, between ends that sleep on their sockets
+/// as ordinary programs do. The last one shows ends that never sleep.
+pub(crate) const LOADS: [Load; 5] = [
+    load(64, 0, false),
+    load(1514, 0, false),
+    load(64, 1000, false),
+    load(1514, 1000, false),
+    load(64, 0, true),
 ];
+
+/// The loads that share a path: one kind of pace and of ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Manner {
+    /// One after the other, ends that sleep.
+    Dense,
+    /// On a grid, ends that sleep.
+    Paced,
+    /// One after the other, ends that poll.
+    Polled,
+}
+
+impl Manner {
+    pub(crate) const ALL: [Manner; 3] = [Manner::Dense, Manner::Paced, Manner::Polled];
+}
+
+impl Load {
+    pub(crate) fn manner(self) -> Manner {
+        match self {
+            Load { ends_poll: true, .. } => Manner::Polled,
+            Load { interval_us: 0, .. } => Manner::Dense,
+            _ => Manner::Paced,
+        }
+    }
+}
 
 /// Round trips of one series, or of several pooled.
 #[derive(Deserialize, Default, Clone, Debug)]
@@ -82,10 +115,10 @@ impl Series {
 pub(crate) fn round_trips(placement: Placement, load: Load, count: u64) -> Result<Series, String> {
     // Real-time ends that never sleep would leave the gateways nothing; paced ones sleep between the cycles, as those of a
     // plant do.
-    let wanted = load.interval_us > 0 && !placement.ends_poll;
+    let wanted = load.manner() == Manner::Paced;
     let realtime = |side| json!({ "wanted": wanted, "cpus": cores(placement, side) });
     let log = cache("bench")?.join("echo.log");
-    let echo = json!({ "interface": "eth0", "poll": placement.ends_poll, "realtime": realtime(1) });
+    let echo = json!({ "interface": "eth0", "poll": load.ends_poll, "realtime": realtime(1) });
     let mut echo = net::inside("dev", antedate()).arg("lab-echo").arg(echo.to_string()).background(&log)?;
     until("the responder", 10.0, || match echo.alive() {
         Err(e) => Some(Err(e)),
@@ -93,7 +126,7 @@ pub(crate) fn round_trips(placement: Placement, load: Load, count: u64) -> Resul
     })??;
     let ping = json!({
         "interface": "eth0", "destination": net::mac(0x02), "frame_bytes": load.frame_bytes, "interval_us": load.interval_us,
-        "count": count, "warm_up": count.min(500), "histogram": true, "poll": placement.ends_poll, "realtime": realtime(0),
+        "count": count, "warm_up": count.min(500), "histogram": true, "poll": load.ends_poll, "realtime": realtime(0),
     });
     let limit = 60 + (count + 500) * u64::from(load.interval_us) / 1_000_000;
     let said = net::inside("plc", antedate()).arg("lab-ping").arg(ping.to_string()).read(limit)?;

@@ -46,14 +46,12 @@ pub(crate) enum Cores {
     Split,
 }
 
-/// Where the processes of a path run, and how the cores and the ends of the path wait.
+/// Where the processes of a path run, and how the cores wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Placement {
     pub(crate) cores: Cores,
     /// A spinner of the lowest priority keeps the cores from sleeping, which a virtual machine pays dearly for.
     pub(crate) awake: bool,
-    /// The ends poll and yield instead of sleeping on their sockets.
-    pub(crate) ends_poll: bool,
 }
 
 impl fmt::Display for Placement {
@@ -63,27 +61,25 @@ impl fmt::Display for Placement {
             Cores::One => "one core",
             Cores::Split => "split",
         })?;
-        f.write_str(if self.awake { ", kept awake" } else { "" })?;
-        f.write_str(if self.ends_poll { ", ends poll" } else { "" })
+        f.write_str(if self.awake { ", kept awake" } else { "" })
     }
 }
 
-const fn place(cores: Cores, awake: bool, ends_poll: bool) -> Placement {
-    Placement { cores, awake, ends_poll }
+const fn place(cores: Cores, awake: bool) -> Placement {
+    Placement { cores, awake }
 }
 
 /// The placements that are tried for round trips.
-pub(crate) const PLACEMENTS: [Placement; 5] = [
-    place(Cores::One, false, false),
-    place(Cores::One, true, false),
-    place(Cores::Split, false, false),
-    place(Cores::Split, true, false),
-    place(Cores::Split, false, true),
+pub(crate) const PLACEMENTS: [Placement; 4] = [
+    place(Cores::One, false),
+    place(Cores::One, true),
+    place(Cores::Split, false),
+    place(Cores::Split, true),
 ];
 
 /// Those that are tried for TCP, where the ends are iperf3's and no core ever sleeps.
 pub(crate) const FOR_TCP: [Placement; 3] =
-    [place(Cores::Free, false, false), place(Cores::One, false, false), place(Cores::Split, false, false)];
+    [place(Cores::Free, false), place(Cores::One, false), place(Cores::Split, false)];
 
 impl Placement {
     /// The core of the controller's side (0) or the device's (1), if it is pinned.

@@ -22,7 +22,7 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
         places.push(best.1);
     }
     let mut rates: Vec<Vec<f64>> = vec![Vec::new(); ALL.len()];
-    for _ in 0..plan.rounds {
+    for _ in 0..plan.tcp_rounds {
         for ((contender, placement), rates) in ALL.into_iter().zip(&places).zip(&mut rates) {
             rates.push(rate(contender, *placement, plan.tcp_seconds)?);
         }
