@@ -1,28 +1,79 @@
 //! `antedate lab`.
 
-use clap::Subcommand;
+use std::path::PathBuf;
 
-use crate::failure::Done;
+use antedate_lab::experiment::{self, Experiment, Options};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use crate::failure::{Done, Failure};
 use crate::output;
 
 /// What to do in the laboratory.
-#[derive(Subcommand)]
-pub(crate) enum Verb {
-    /// Show the experiments that this version has.
-    List,
+#[derive(Args)]
+pub(crate) struct Lab {
+    /// The experiment, or `list` to see what there is
+    #[arg(value_name = "NAME", value_parser = names())]
+    name: String,
+    /// Shorter series and fewer cases: shows that it works, not numbers to quote
+    #[arg(long)]
+    quick: bool,
+    /// Writes the result as JSON to FILE, or to standard output without one
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
 }
 
-impl Verb {
+fn names() -> PossibleValuesParser {
+    PossibleValuesParser::new(["list"].into_iter().chain(experiment::ALL.iter().map(|e| e.name)))
+}
+
+impl Lab {
     pub(crate) fn run(self) -> Done {
-        match self {
-            Self::List => output::print(LIST),
+        match experiment::find(&self.name) {
+            None => output::print(&list()),
+            Some(experiment) => self.experiment(experiment),
+        }
+    }
+
+    fn experiment(self, experiment: &Experiment) -> Done {
+        let options = Options { quick: self.quick };
+        let report = (experiment.run)(&options)
+            .map_err(|what| Failure::usage(format!("lab {}: {what}", self.name), "see antedate lab list"))?;
+        if self.json.as_ref().is_none_or(|file| file.as_os_str() != "-") {
+            output::print(&report.text())?;
+        }
+        if let Some(file) = self.json {
+            output::json(&file, &report)?;
+        }
+        if report.passed() {
+            Ok(())
+        } else {
+            Err(Failure::Verdict(format!("lab {}: not all held that had to", self.name)))
         }
     }
 }
 
-/// The demonstration is the one experiment of this version.
-const LIST: &str = "\
-experiment  paper        what it shows
-demo        hohmann2020  a Profinet controller and an IO device keep their cycle through two gateways
-                         (antedate demo --help)
-";
+/// The experiments as a table. The demonstration is one too, with a verb of its own.
+fn list() -> String {
+    let mut text = format!("{:<14}  {:<17}  what it shows\n", "experiment", "paper");
+    for Experiment { name, paper, shows, .. } in experiment::ALL {
+        text.push_str(&format!("{name:<14}  {paper:<17}  {shows}\n"));
+    }
+    text.push_str(&format!(
+        "{:<14}  {:<17}  machines keep their cycle through two gateways (antedate demo --help)\n",
+        "demo", "hohmann2020"
+    ));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_names_every_experiment_and_the_demonstration() {
+        let list = list();
+        assert!(experiment::ALL.iter().all(|e| list.contains(e.name) && list.contains(e.shows)));
+        assert!(list.contains("antedate demo"));
+    }
+}

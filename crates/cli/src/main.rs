@@ -38,9 +38,8 @@ enum Verb {
     /// Make keys in the form that gateways and the usual tools read.
     #[command(subcommand)]
     Keygen(keygen::Verb),
-    /// The laboratory: virtual machines of a plant, and experiments on them.
-    #[command(subcommand)]
-    Lab(lab::Verb),
+    /// Reproduce what a paper measured, and put ours beside it.
+    Lab(lab::Lab),
 }
 
 fn main() -> ExitCode {

@@ -2,6 +2,7 @@
 //! gateways between them.
 //!
 //! - [`demo`] puts all of it together and gives a verdict,
+//! - [`experiment`] reproduces the papers, one file an experiment,
 //! - [`ns`] builds the plant: network namespaces joined by veth pairs,
 //! - [`station`] is a Profinet controller or IO device that measures what it receives,
 //! - [`emulator`] is the wire between the gateways, with faults,
@@ -11,6 +12,7 @@
 
 pub mod demo;
 pub mod emulator;
+pub mod experiment;
 pub mod histogram;
 pub mod ns;
 pub mod output;

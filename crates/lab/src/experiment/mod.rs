@@ -1,0 +1,64 @@
+//! The experiments: one file each, which reproduces what a paper measured and puts ours beside it.
+//!
+//! `antedate lab NAME` runs one by its entry in [`ALL`]; a new experiment is a file and a line there.
+
+use std::io::{IsTerminal, Write};
+
+mod report;
+
+pub use report::{Check, Machine, Report, Row};
+
+/// An experiment as `antedate lab` knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// The short name of the paper, or nothing.
+    pub paper: &'static str,
+    /// What it shows, in a line.
+    pub shows: &'static str,
+    /// Does it. An error says what this machine lacks and what to do.
+    pub run: fn(&Options) -> Result<Report, String>,
+}
+
+/// How an experiment is run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Shorter series, fewer cases: to see that it works, not to quote.
+    pub quick: bool,
+}
+
+/// Every experiment.
+pub const ALL: &[Experiment] = &[];
+
+impl Options {
+    /// Says on a terminal how far it is, in one line that the next one replaces; says nothing in a pipe.
+    pub fn progress(&self, done: usize, of: usize, what: &str) {
+        let mut out = std::io::stderr();
+        if out.is_terminal() {
+            let line: String = format!("{done}/{of} {what}").chars().take(78).collect();
+            let end = if done >= of { "\r\x1b[K" } else { "" };
+            let _ = write!(out, "\r\x1b[K{line}{end}").and_then(|()| out.flush());
+        }
+    }
+}
+
+/// The experiment of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Experiment> {
+    ALL.iter().find(|experiment| experiment.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for (i, experiment) in ALL.iter().enumerate() {
+            assert_eq!(ALL.iter().position(|other| other.name == experiment.name), Some(i));
+            assert!(find(experiment.name).is_some());
+        }
+        assert!(find("no such experiment").is_none());
+    }
+}
