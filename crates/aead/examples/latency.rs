@@ -66,7 +66,7 @@ mod x86 {
         times[ROUNDS / 2]
     }
 
-    fn suite<S: Suite>(backend: Backend, aad_len: usize) {
+    fn suite<S: Usual + Sparse>(backend: Backend, aad_len: usize) {
         let aad = vec![7; aad_len];
         let key =
             || Key::<S>::with_backend(&vec![9; S::KEY_LEN], backend).expect("the length is the suite's");
@@ -158,7 +158,7 @@ mod x86 {
     }
 
     /// Packets of a template whose holes touch `touched` blocks, all over the payload.
-    fn template<S: Suite>(backend: Backend, aad: &[u8], touched: usize, size: usize) -> Option<f64> {
+    fn template<S: Usual + Sparse>(backend: Backend, aad: &[u8], touched: usize, size: usize) -> Option<f64> {
         let place = |i: usize| 16 * (i * (size / 16) / touched);
         let holes: Vec<_> = (0..touched).map(|i| Hole::Payload(place(i)..place(i) + 4)).collect();
         let payload = vec![1; size];

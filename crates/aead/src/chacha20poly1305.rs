@@ -12,7 +12,7 @@ use crate::{
         poly1305::{self, Limbs, Poly1305, Sum},
     },
     buffers::Buffers,
-    engine::{Engine, wipe},
+    engine::{Engine, Linear, wipe},
 };
 use zeroize::Zeroize;
 
@@ -125,9 +125,9 @@ fn blocks(aad: &[u8], payload: &[u8]) -> usize {
 impl Engine for ChaCha20Poly1305 {
     type Key = Expanded;
     type OneTime = OneTime;
-    type Sum = Limbs;
-    type Weight = Limbs;
-    const SETTLES_BLOCKS: bool = true;
+    type NonceBytes = [u8; 12];
+    type TagBytes = [u8; 16];
+    const STREAMS: bool = true;
 
     fn expand(key: &[u8], backend: Backend) -> Expanded {
         let mut words = [0; 8];
@@ -176,6 +176,7 @@ impl Engine for ChaCha20Poly1305 {
 
     fn seal_prepared(
         key: &Expanded,
+        _nonce: &[u8; 12],
         once: &OneTime,
         stream: &mut [u8],
         aad: &[u8],
@@ -196,6 +197,7 @@ impl Engine for ChaCha20Poly1305 {
 
     fn open_prepared(
         key: &Expanded,
+        _nonce: &[u8; 12],
         once: &OneTime,
         stream: &[u8],
         aad: &[u8],
@@ -213,12 +215,18 @@ impl Engine for ChaCha20Poly1305 {
         pieces::xor(data, stream);
     }
 
-    fn authenticate(key: &Expanded, once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
+    fn authenticate(key: &Expanded, _nonce: &[u8; 12], once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
         match aad {
             [whole] => key.tag(once, whole, &[]),
             pieces => once.tag(pieces, &[]),
         }
     }
+}
+
+impl Linear for ChaCha20Poly1305 {
+    type Sum = Limbs;
+    type Weight = Limbs;
+    const SETTLES_BLOCKS: bool = true;
 
     fn length_block(aad: usize, payload: usize) -> [u8; 16] {
         lengths(aad, payload)

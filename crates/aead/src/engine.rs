@@ -1,60 +1,121 @@
-//! What a suite provides to the types of this crate. Each suite implements [`Engine`] in a file of its own; all that
-//! guards nonces, slots and templates is written once, above it.
+//! What a suite provides to the types of this crate. Each suite implements [`Engine`] in a file of its own, and
+//! [`Linear`] if its MAC is a polynomial; all that guards nonces, slots and templates is written once, above them.
 
 use crate::{backend::Backend, buffers::Buffers};
+use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 /// Bytes of cipherstream that one unit of preparation gives.
 pub(crate) const UNIT: usize = 64;
 
+/// The bytes of a nonce or of a tag.
+pub trait Bytes: Copy + Zeroize + AsRef<[u8]> + AsMut<[u8]> + 'static {
+    const LEN: usize;
+    const ZERO: Self;
+
+    /// Whether two are the same, in constant time.
+    fn same(&self, other: &Self) -> bool;
+}
+
+impl<const N: usize> Bytes for [u8; N] {
+    const LEN: usize = N;
+    const ZERO: Self = [0; N];
+
+    // As numbers: a comparison by bytes takes as long as the rest of a short packet.
+    #[inline]
+    fn same(&self, other: &Self) -> bool {
+        let (a, a_rest) = self.as_chunks::<16>();
+        let (b, b_rest) = other.as_chunks::<16>();
+        let mut differs = number(a_rest) ^ number(b_rest);
+        for (a, b) in a.iter().zip(b) {
+            differs |= u128::from_ne_bytes(*a) ^ u128::from_ne_bytes(*b);
+        }
+        ((differs >> 64) as u64 | differs as u64).ct_eq(&0).into()
+    }
+}
+
+/// Less than 16 bytes as a number.
+#[inline]
+fn number(bytes: &[u8]) -> u128 {
+    let mut padded = [0; 16];
+    padded[..bytes.len()].copy_from_slice(bytes);
+    u128::from_ne_bytes(padded)
+}
+
+/// What every suite provides.
 pub trait Engine: Sized + 'static {
     /// The expanded key; wipes itself when dropped.
     type Key;
     /// What a nonce gives besides the cipherstream, such as the tag's mask.
     type OneTime: Default + Zeroize;
-    /// The MAC so far.
-    type Sum: Default + Zeroize;
-    /// The multiplier that belongs to a block's place in the MAC.
-    type Weight: Default + Copy + Zeroize;
+    /// A nonce.
+    type NonceBytes: Bytes;
+    /// A tag.
+    type TagBytes: Bytes;
+
+    /// Whether there is a cipherstream to prepare. Without one a slot holds the `OneTime` alone, and the streams given
+    /// to the methods below are empty.
+    const STREAMS: bool;
 
     /// Expands a key whose length was checked.
     fn expand(key: &[u8], backend: Backend) -> Self::Key;
 
     /// The part of the preparation that every packet needs.
-    fn prepare_once(key: &Self::Key, nonce: &[u8; 12], once: &mut Self::OneTime);
+    fn prepare_once(key: &Self::Key, nonce: &Self::NonceBytes, once: &mut Self::OneTime);
 
     /// Writes payload cipherstream from unit `first` on; `out` is a whole number of units.
-    fn prepare_stream(key: &Self::Key, nonce: &[u8; 12], first: usize, out: &mut [u8]);
+    fn prepare_stream(key: &Self::Key, nonce: &Self::NonceBytes, first: usize, out: &mut [u8]);
 
     /// Encrypts and returns the tag, without a preparation.
-    fn seal(key: &Self::Key, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16];
+    fn seal(key: &Self::Key, nonce: &Self::NonceBytes, aad: &[u8], buffers: Buffers<'_>) -> Self::TagBytes;
 
     /// Decrypts and returns the tag that the packet should have, without a preparation.
-    fn open(key: &Self::Key, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16];
+    fn open(key: &Self::Key, nonce: &Self::NonceBytes, aad: &[u8], buffers: Buffers<'_>) -> Self::TagBytes;
 
     /// As `seal`, from a preparation. (The tag is written where it stays: each copy of fresh bytes costs two
     /// nanoseconds.) `stream` is at least as long as the payload; all of it is wiped.
     fn seal_prepared(
         key: &Self::Key,
+        nonce: &Self::NonceBytes,
         once: &Self::OneTime,
         stream: &mut [u8],
         aad: &[u8],
         buffers: Buffers<'_>,
-        tag: &mut [u8; 16],
+        tag: &mut Self::TagBytes,
     );
 
     /// As `open`, from a preparation, which stays as it is.
     fn open_prepared(
         key: &Self::Key,
+        nonce: &Self::NonceBytes,
         once: &Self::OneTime,
         stream: &[u8],
         aad: &[u8],
         buffers: Buffers<'_>,
-        tag: &mut [u8; 16],
+        tag: &mut Self::TagBytes,
     );
 
     /// The tag of a packet without payload, whose associated data comes in pieces.
-    fn authenticate(key: &Self::Key, once: &Self::OneTime, aad: &[&[u8]]) -> [u8; 16];
+    fn authenticate(
+        key: &Self::Key,
+        nonce: &Self::NonceBytes,
+        once: &Self::OneTime,
+        aad: &[&[u8]],
+    ) -> Self::TagBytes;
+
+    /// Overwrites bytes with zeros, and not in a way that the compiler may leave out.
+    fn wipe(key: &Self::Key, bytes: &mut [u8]) {
+        let _ = key;
+        wipe(bytes);
+    }
+}
+
+/// A suite whose MAC is a polynomial in the packet's blocks: a block that changes moves the tag by its own term alone.
+pub trait Linear: Engine<TagBytes = [u8; 16]> {
+    /// The MAC so far.
+    type Sum: Default + Zeroize;
+    /// The multiplier that belongs to a block's place in the MAC.
+    type Weight: Default + Copy + Zeroize;
 
     /// The block that ends the MAC.
     fn length_block(aad: usize, payload: usize) -> [u8; 16];
@@ -78,12 +139,6 @@ pub trait Engine: Sized + 'static {
         deltas: &[[u8; 16]],
         blocks: &[[u8; 16]],
     ) -> [u8; 16];
-
-    /// Overwrites bytes with zeros, and not in a way that the compiler may leave out.
-    fn wipe(key: &Self::Key, bytes: &mut [u8]) {
-        let _ = key;
-        wipe(bytes);
-    }
 }
 
 /// Overwrites bytes with zeros in one pass.

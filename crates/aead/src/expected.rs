@@ -4,12 +4,12 @@ use crate::{Key, Nonce, Slot, Suite, Unauthentic, buffers::Buffers, tag};
 use core::fmt;
 
 /// A key with the rule by which a packet's number gives its nonce.
-pub struct Opener<S: Suite, F: Fn(u64) -> [u8; 12]> {
+pub struct Opener<S: Suite, F: Fn(u64) -> S::NonceBytes> {
     pub(crate) key: Key<S>,
     pub(crate) nonce_of: F,
 }
 
-impl<S: Suite, F: Fn(u64) -> [u8; 12]> Opener<S, F> {
+impl<S: Suite, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
     /// Takes the key and the rule.
     pub const fn new(key: Key<S>, nonce_of: F) -> Self {
         Self { key, nonce_of }
@@ -33,13 +33,13 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12]> Opener<S, F> {
         aad: &[u8],
         src: &[u8],
         dst: &mut [u8],
-        tag: &[u8; 16],
+        tag: &S::TagBytes,
     ) -> Result<(), Unauthentic> {
         self.key.open((self.nonce_of)(number), aad, src, dst, tag)
     }
 }
 
-impl<S: Suite, F: Fn(u64) -> [u8; 12]> fmt::Debug for Opener<S, F> {
+impl<S: Suite, F: Fn(u64) -> S::NonceBytes> fmt::Debug for Opener<S, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Opener({}, ..)", S::NAME)
     }
@@ -88,7 +88,13 @@ impl<'a, S: Suite, const CAP: usize> Expected<'a, S, CAP> {
     ///
     /// # Panics
     /// If `src` and `dst` differ in length.
-    pub fn open(self, aad: &[u8], src: &[u8], dst: &mut [u8], tag: &[u8; 16]) -> Result<(), Refused<Self>> {
+    pub fn open(
+        self,
+        aad: &[u8],
+        src: &[u8],
+        dst: &mut [u8],
+        tag: &S::TagBytes,
+    ) -> Result<(), Refused<Self>> {
         match self.slot.open(self.key, aad, Buffers::apart(src, dst), tag) {
             Ok(()) => Ok(()),
             Err(Unauthentic) => Err(Refused(self)),
@@ -96,7 +102,7 @@ impl<'a, S: Suite, const CAP: usize> Expected<'a, S, CAP> {
     }
 
     /// Verifies data that is not encrypted, given in pieces that are read as one.
-    pub fn verify(self, aad: &[&[u8]], tag: &[u8; 16]) -> Result<(), Refused<Self>> {
+    pub fn verify(self, aad: &[&[u8]], tag: &S::TagBytes) -> Result<(), Refused<Self>> {
         let expected = self.slot.authenticate(self.key, aad);
         match tag::check(&expected, tag) {
             Ok(()) => Ok(()),

@@ -9,7 +9,7 @@ use crate::{
     Backend, Suite,
     backend::portable::{aes::RoundKeys, gcm as portable, ghash::Power},
     buffers::Buffers,
-    engine::Engine,
+    engine::{Engine, Linear},
 };
 use zeroize::Zeroize;
 
@@ -68,9 +68,9 @@ macro_rules! engine {
         impl Engine for $suite {
             type Key = Expanded<$rounds>;
             type OneTime = OneTime;
-            type Sum = u128;
-            type Weight = Power;
-            const SETTLES_BLOCKS: bool = false;
+            type NonceBytes = [u8; 12];
+            type TagBytes = [u8; 16];
+            const STREAMS: bool = true;
 
             fn expand(key: &[u8], backend: Backend) -> Self::Key {
                 let round_keys = RoundKeys::expand(key);
@@ -101,6 +101,7 @@ macro_rules! engine {
             #[inline]
             fn seal_prepared(
                 key: &Self::Key,
+                _nonce: &[u8; 12],
                 once: &OneTime,
                 stream: &mut [u8],
                 aad: &[u8],
@@ -113,6 +114,7 @@ macro_rules! engine {
             #[inline]
             fn open_prepared(
                 key: &Self::Key,
+                _nonce: &[u8; 12],
                 once: &OneTime,
                 stream: &[u8],
                 aad: &[u8],
@@ -122,9 +124,25 @@ macro_rules! engine {
                 with!(key, key => key.open_prepared(&once.mask, stream, aad, buffers, tag))
             }
 
-            fn authenticate(key: &Self::Key, once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
+            fn authenticate(
+                key: &Self::Key,
+                _nonce: &[u8; 12],
+                once: &OneTime,
+                aad: &[&[u8]],
+            ) -> [u8; 16] {
                 with!(key, key => key.authenticate(&once.mask, aad))
             }
+
+            #[inline]
+            fn wipe(key: &Self::Key, bytes: &mut [u8]) {
+                with!(key, key => key.wipe(bytes))
+            }
+        }
+
+        impl Linear for $suite {
+            type Sum = u128;
+            type Weight = Power;
+            const SETTLES_BLOCKS: bool = false;
 
             fn length_block(aad: usize, payload: usize) -> [u8; 16] {
                 portable::lengths(aad, payload)
@@ -149,11 +167,6 @@ macro_rules! engine {
             ) -> [u8; 16] {
                 let hash = sum ^ with!(key, key => key.products(deltas, weights));
                 (u128::from_ne_bytes(hash.to_be_bytes()) ^ once.mask).to_ne_bytes()
-            }
-
-            #[inline]
-            fn wipe(key: &Self::Key, bytes: &mut [u8]) {
-                with!(key, key => key.wipe(bytes))
             }
         }
     };

@@ -1,6 +1,11 @@
 //! An expanded key, and the ordinary way to seal and open with it.
 
-use crate::{Backend, Nonce, Suite, Tag, Unauthentic, buffers::Buffers, engine::wipe, tag};
+use crate::{
+    Backend, Nonce, Suite, Tag, Unauthentic,
+    buffers::Buffers,
+    engine::{Bytes, wipe},
+    tag,
+};
 use core::fmt;
 
 /// A key of suite `S`, expanded for this CPU. It is wiped when dropped and shows nothing of itself in `Debug`.
@@ -50,12 +55,23 @@ impl<S: Suite> Key<S> {
     ///
     /// # Panics
     /// If `src` and `dst` differ in length.
-    pub fn seal(&self, nonce: Nonce, aad: &[u8], src: &[u8], dst: &mut [u8]) -> Tag {
+    pub fn seal(
+        &self,
+        nonce: Nonce<S::NonceBytes>,
+        aad: &[u8],
+        src: &[u8],
+        dst: &mut [u8],
+    ) -> Tag<S::TagBytes> {
         Tag(S::seal(&self.inner, &nonce.0, aad, Buffers::apart(src, dst)))
     }
 
     /// As [`seal`](Self::seal), in the buffer where the plaintext is.
-    pub fn seal_in_place(&self, nonce: Nonce, aad: &[u8], buffer: &mut [u8]) -> Tag {
+    pub fn seal_in_place(
+        &self,
+        nonce: Nonce<S::NonceBytes>,
+        aad: &[u8],
+        buffer: &mut [u8],
+    ) -> Tag<S::TagBytes> {
         Tag(S::seal(&self.inner, &nonce.0, aad, Buffers::InPlace(buffer)))
     }
 
@@ -65,11 +81,11 @@ impl<S: Suite> Key<S> {
     /// If `src` and `dst` differ in length.
     pub fn open(
         &self,
-        nonce: [u8; 12],
+        nonce: S::NonceBytes,
         aad: &[u8],
         src: &[u8],
         dst: &mut [u8],
-        tag: &[u8; 16],
+        tag: &S::TagBytes,
     ) -> Result<(), Unauthentic> {
         self.open_buffers(&nonce, aad, Buffers::apart(src, dst), tag)
     }
@@ -77,20 +93,20 @@ impl<S: Suite> Key<S> {
     /// As [`open`](Self::open), in the buffer where the ciphertext is.
     pub fn open_in_place(
         &self,
-        nonce: [u8; 12],
+        nonce: S::NonceBytes,
         aad: &[u8],
         buffer: &mut [u8],
-        tag: &[u8; 16],
+        tag: &S::TagBytes,
     ) -> Result<(), Unauthentic> {
         self.open_buffers(&nonce, aad, Buffers::InPlace(buffer), tag)
     }
 
     pub(crate) fn open_buffers(
         &self,
-        nonce: &[u8; 12],
+        nonce: &S::NonceBytes,
         aad: &[u8],
         mut buffers: Buffers<'_>,
-        tag: &[u8; 16],
+        tag: &S::TagBytes,
     ) -> Result<(), Unauthentic> {
         let expected = S::open(&self.inner, nonce, aad, buffers.reborrow());
         verdict(&expected, tag, buffers)
@@ -98,11 +114,7 @@ impl<S: Suite> Key<S> {
 }
 
 /// Compares the tags, and takes the plaintext back if they differ.
-pub(crate) fn verdict(
-    expected: &[u8; 16],
-    received: &[u8; 16],
-    buffers: Buffers<'_>,
-) -> Result<(), Unauthentic> {
+pub(crate) fn verdict<B: Bytes>(expected: &B, received: &B, buffers: Buffers<'_>) -> Result<(), Unauthentic> {
     tag::check(expected, received).inspect_err(|_| wipe(buffers.into_destination()))
 }
 

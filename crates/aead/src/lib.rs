@@ -111,8 +111,8 @@
 //!
 //! # The rooms
 //!
-//! A suite is one file (`gcm`, `chacha20poly1305`) that implements the private trait `Engine`; what guards nonces,
-//! slots and templates is written once above it. `backend/portable` runs everywhere; `backend/x86` has the kernels
+//! A suite is one file (`gcm`, `chacha20poly1305`) that implements the private trait `Engine`, and `Linear` if its MAC
+//! is a polynomial; what guards nonces, slots and templates is written once above them. `backend/portable` runs everywhere; `backend/x86` has the kernels
 //! with AES-NI, VAES, VPCLMULQDQ, AVX-512 and IFMA, and all the `unsafe` there is. The backend is chosen when a key is
 //! expanded.
 #![no_std]
@@ -143,7 +143,7 @@ pub use nonce::{Nonce, NonceSequence};
 pub use pool::{OpenPool, SealPool};
 pub use prepared::{Prepared, Sealer};
 pub use slot::Slot;
-pub use suite::Suite;
+pub use suite::{Sparse, Suite, Usual};
 pub use tag::{Tag, Unauthentic};
 pub use template::{Hole, Template, TemplateError};
 pub use templated::{ExpectedTemplate, Misfit, PrepareError, PreparedTemplate, Sealed, TemplateSlot};

@@ -7,7 +7,7 @@ use crate::{
 use core::{array, fmt};
 
 /// A [`Sealer`] with a ring of `SLOTS` slots, in which the next packets of the sequence are prepared in order.
-pub struct SealPool<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> {
+pub struct SealPool<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: usize> {
     sealer: Sealer<S, N>,
     slots: [Slot<S, CAP>; SLOTS],
     /// The slot of the next packet.
@@ -19,7 +19,9 @@ pub struct SealPool<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: u
     reach: usize,
 }
 
-impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> SealPool<S, N, SLOTS, CAP> {
+impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: usize>
+    SealPool<S, N, SLOTS, CAP>
+{
     /// A pool in which nothing is prepared yet.
     pub fn new(key: Key<S>, sequence: N) -> Self {
         const { assert!(SLOTS > 0, "a pool has a slot at least") };
@@ -96,7 +98,7 @@ impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> SealPool<
     }
 }
 
-impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> fmt::Debug
+impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: usize> fmt::Debug
     for SealPool<S, N, SLOTS, CAP>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,7 +109,7 @@ impl<S: Suite, N: NonceSequence, const SLOTS: usize, const CAP: usize> fmt::Debu
 /// An [`Opener`] with a ring of `SLOTS` slots, in which the next packet numbers are prepared.
 ///
 /// Packet `number` has its slot at `number % SLOTS` while it is among the `SLOTS` numbers expected next.
-pub struct OpenPool<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> {
+pub struct OpenPool<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize> {
     opener: Opener<S, F>,
     slots: [Slot<S, CAP>; SLOTS],
     /// The lowest number that is expected.
@@ -117,7 +119,7 @@ pub struct OpenPool<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const 
     reach: usize,
 }
 
-impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> OpenPool<S, F, SLOTS, CAP> {
+impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize> OpenPool<S, F, SLOTS, CAP> {
     /// A pool that expects packet 0 and has nothing prepared.
     pub fn new(key: Key<S>, nonce_of: F) -> Self {
         const { assert!(SLOTS > 0, "a pool has a slot at least") };
@@ -184,7 +186,7 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> Ope
         aad: &[u8],
         src: &[u8],
         dst: &mut [u8],
-        tag: &[u8; 16],
+        tag: &S::TagBytes,
     ) -> Result<(), Unauthentic> {
         self.open_buffers(number, aad, Buffers::apart(src, dst), tag)
     }
@@ -196,13 +198,13 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> Ope
         number: u64,
         aad: &[u8],
         buffer: &mut [u8],
-        tag: &[u8; 16],
+        tag: &S::TagBytes,
     ) -> Result<(), Unauthentic> {
         self.open_buffers(number, aad, Buffers::InPlace(buffer), tag)
     }
 
     /// Verifies packet `number` whose data is not encrypted, given in pieces that are read as one.
-    pub fn verify(&mut self, number: u64, aad: &[&[u8]], tag: &[u8; 16]) -> Result<(), Unauthentic> {
+    pub fn verify(&mut self, number: u64, aad: &[&[u8]], tag: &S::TagBytes) -> Result<(), Unauthentic> {
         let key = &self.opener.key;
         let slot = &mut self.slots[Self::place(number)];
         if slot.number() == number && !slot.is_empty() {
@@ -211,8 +213,9 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> Ope
             return Ok(());
         }
         let mut once = zeroize::Zeroizing::new(S::OneTime::default());
-        S::prepare_once(&key.inner, &(self.opener.nonce_of)(number), &mut once);
-        tag::check(&S::authenticate(&key.inner, &once, aad), tag)
+        let nonce = (self.opener.nonce_of)(number);
+        S::prepare_once(&key.inner, &nonce, &mut once);
+        tag::check(&S::authenticate(&key.inner, &nonce, &once, aad), tag)
     }
 
     /// Slots that are fully prepared.
@@ -226,7 +229,7 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> Ope
         number: u64,
         aad: &[u8],
         buffers: Buffers<'_>,
-        tag: &[u8; 16],
+        tag: &S::TagBytes,
     ) -> Result<(), Unauthentic> {
         let slot = &mut self.slots[Self::place(number)];
         if slot.number() == number && !slot.is_empty() {
@@ -241,7 +244,7 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> Ope
     }
 }
 
-impl<S: Suite, F: Fn(u64) -> [u8; 12], const SLOTS: usize, const CAP: usize> fmt::Debug
+impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize> fmt::Debug
     for OpenPool<S, F, SLOTS, CAP>
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! The sending side: a sealer owns the nonces, a prepared packet owns one of them.
 
-use crate::{Key, NonceSequence, Slot, Suite, Tag, buffers::Buffers};
+use crate::{Key, NonceSequence, Slot, Suite, Tag, buffers::Buffers, engine::Bytes};
 use core::fmt;
 
 /// A key with the sequence of nonces that it seals with. There is one sealer to a sequence: it can't be cloned.
@@ -11,12 +11,12 @@ use core::fmt;
 ///     let another = sealer.clone();
 /// }
 /// ```
-pub struct Sealer<S: Suite, N: NonceSequence> {
+pub struct Sealer<S: Suite, N: NonceSequence<S::NonceBytes>> {
     pub(crate) key: Key<S>,
     pub(crate) sequence: N,
 }
 
-impl<S: Suite, N: NonceSequence> Sealer<S, N> {
+impl<S: Suite, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
     /// Takes the key and the sequence.
     pub const fn new(key: Key<S>, sequence: N) -> Self {
         Self { key, sequence }
@@ -43,7 +43,7 @@ impl<S: Suite, N: NonceSequence> Sealer<S, N> {
     }
 }
 
-impl<S: Suite, N: NonceSequence> fmt::Debug for Sealer<S, N> {
+impl<S: Suite, N: NonceSequence<S::NonceBytes>> fmt::Debug for Sealer<S, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sealer({}, ..)", S::NAME)
     }
@@ -91,22 +91,22 @@ impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
     /// # Panics
     /// If `src` and `dst` differ in length.
     #[inline]
-    pub fn seal(self, aad: &[u8], src: &[u8], dst: &mut [u8]) -> Tag {
-        let mut tag = Tag([0; 16]);
+    pub fn seal(self, aad: &[u8], src: &[u8], dst: &mut [u8]) -> Tag<S::TagBytes> {
+        let mut tag = Tag(S::TagBytes::ZERO);
         self.slot.seal(self.key, aad, Buffers::apart(src, dst), &mut tag.0);
         tag
     }
 
     /// As [`seal`](Self::seal), in the buffer where the plaintext is.
     #[inline]
-    pub fn seal_in_place(self, aad: &[u8], buffer: &mut [u8]) -> Tag {
-        let mut tag = Tag([0; 16]);
+    pub fn seal_in_place(self, aad: &[u8], buffer: &mut [u8]) -> Tag<S::TagBytes> {
+        let mut tag = Tag(S::TagBytes::ZERO);
         self.slot.seal(self.key, aad, Buffers::InPlace(buffer), &mut tag.0);
         tag
     }
 
     /// Authenticates data that is not encrypted (GMAC and its like), given in pieces that are read as one.
-    pub fn authenticate(self, aad: &[&[u8]]) -> Tag {
+    pub fn authenticate(self, aad: &[&[u8]]) -> Tag<S::TagBytes> {
         Tag(self.slot.authenticate(self.key, aad))
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     Key, Nonce, Suite, Unauthentic,
     buffers::Buffers,
-    engine::{UNIT, wipe},
+    engine::{Bytes, UNIT, wipe},
     key::verdict,
 };
 use core::fmt;
@@ -18,7 +18,7 @@ use zeroize::Zeroize;
 pub struct Slot<S: Suite, const CAP: usize> {
     stream: [u8; CAP],
     once: S::OneTime,
-    nonce: [u8; 12],
+    nonce: S::NonceBytes,
     number: u64,
     /// Bytes of `stream` that are prepared.
     ready: usize,
@@ -42,7 +42,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         Self {
             stream: [0; CAP],
             once: S::OneTime::default(),
-            nonce: [0; 12],
+            nonce: S::NonceBytes::ZERO,
             number: 0,
             ready: 0,
             stage: Stage::Empty,
@@ -59,7 +59,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
 
     /// Whether there is no more to prepare for a packet of up to `reach` bytes.
     pub(crate) fn is_ready(&self, reach: usize) -> bool {
-        self.stage == Stage::Begun && self.ready >= reach
+        self.stage == Stage::Begun && (!S::STREAMS || self.ready >= reach)
     }
 
     /// Bytes of payload that the preparation covers so far.
@@ -68,7 +68,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     }
 
     /// Gives the slot a packet to prepare, in place of what it had.
-    pub(crate) fn name(&mut self, number: u64, nonce: Nonce) {
+    pub(crate) fn name(&mut self, number: u64, nonce: Nonce<S::NonceBytes>) {
         self.wipe();
         self.number = number;
         self.nonce = nonce.0;
@@ -88,7 +88,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
             self.stage = Stage::Begun;
             left -= 1;
         }
-        if left > 0 && self.stage == Stage::Begun && self.ready < end {
+        if S::STREAMS && left > 0 && self.stage == Stage::Begun && self.ready < end {
             let units = (left as usize).min((end - self.ready) / UNIT);
             let out = &mut self.stream[self.ready..][..units * UNIT];
             S::prepare_stream(&key.inner, &self.nonce, self.ready / UNIT, out);
@@ -98,12 +98,18 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         budget - left
     }
 
+    /// Whether a payload of this length can be sealed or opened from what is prepared.
+    #[inline]
+    fn covers(&self, len: usize) -> bool {
+        self.stage == Stage::Begun && (!S::STREAMS || len <= self.ready)
+    }
+
     /// Encrypts, and leaves the slot empty.
     #[inline]
-    pub(crate) fn seal(&mut self, key: &Key<S>, aad: &[u8], buffers: Buffers<'_>, tag: &mut [u8; 16]) {
-        if self.stage == Stage::Begun && buffers.len() <= self.ready {
+    pub(crate) fn seal(&mut self, key: &Key<S>, aad: &[u8], buffers: Buffers<'_>, tag: &mut S::TagBytes) {
+        if self.covers(buffers.len()) {
             let stream = &mut self.stream[..self.ready];
-            S::seal_prepared(&key.inner, &self.once, stream, aad, buffers, tag);
+            S::seal_prepared(&key.inner, &self.nonce, &self.once, stream, aad, buffers, tag);
             self.ready = 0;
         } else {
             *tag = S::seal(&key.inner, &self.nonce, aad, buffers);
@@ -117,12 +123,20 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         key: &Key<S>,
         aad: &[u8],
         mut buffers: Buffers<'_>,
-        tag: &[u8; 16],
+        tag: &S::TagBytes,
     ) -> Result<(), Unauthentic> {
-        if self.stage == Stage::Begun && buffers.len() <= self.ready {
+        if self.covers(buffers.len()) {
             let stream = &self.stream[..self.ready];
-            let mut expected = [0; 16];
-            S::open_prepared(&key.inner, &self.once, stream, aad, buffers.reborrow(), &mut expected);
+            let mut expected = S::TagBytes::ZERO;
+            S::open_prepared(
+                &key.inner,
+                &self.nonce,
+                &self.once,
+                stream,
+                aad,
+                buffers.reborrow(),
+                &mut expected,
+            );
             verdict(&expected, tag, buffers)?;
         } else {
             key.open_buffers(&self.nonce, aad, buffers, tag)?;
@@ -134,12 +148,12 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     }
 
     /// The tag of a packet without payload. The preparation stays.
-    pub(crate) fn authenticate(&mut self, key: &Key<S>, aad: &[&[u8]]) -> [u8; 16] {
+    pub(crate) fn authenticate(&mut self, key: &Key<S>, aad: &[&[u8]]) -> S::TagBytes {
         self.step(key, u32::from(self.stage == Stage::Named));
-        S::authenticate(&key.inner, &self.once, aad)
+        S::authenticate(&key.inner, &self.nonce, &self.once, aad)
     }
 
-    pub(crate) fn nonce(&self) -> &[u8; 12] {
+    pub(crate) fn nonce(&self) -> &S::NonceBytes {
         &self.nonce
     }
 

@@ -1,6 +1,6 @@
 //! The cipher suites as types.
 
-use crate::engine::Engine;
+use crate::engine::{Bytes, Engine, Linear};
 
 /// An AEAD cipher suite. The trait is sealed: the suites of this crate are all there are.
 ///
@@ -12,7 +12,18 @@ pub trait Suite: Engine {
     /// Bytes of a key.
     const KEY_LEN: usize;
     /// Bytes of a nonce.
-    const NONCE_LEN: usize = 12;
+    const NONCE_LEN: usize = <Self::NonceBytes as Bytes>::LEN;
     /// Bytes of a tag.
-    const TAG_LEN: usize = 16;
+    const TAG_LEN: usize = <Self::TagBytes as Bytes>::LEN;
 }
+
+/// A suite with nonces of 12 bytes and tags of 16, as most protocols have them.
+pub trait Usual: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]> {}
+
+impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Usual for S {}
+
+/// A suite whose packets can be prepared for a [`Template`](crate::Template), with holes anywhere.
+#[allow(private_bounds)]
+pub trait Sparse: Suite + Linear {}
+
+impl<S: Suite + Linear> Sparse for S {}

@@ -5,7 +5,7 @@
 //! the block's place, which is kept ready in the slot. The time depends on where the holes are, and not on the values.
 
 use crate::{
-    Key, Nonce, NonceSequence, Opener, Prepared, Refused, Sealer, Slot, Suite, Tag, Template, TemplateError,
+    Key, Nonce, NonceSequence, Opener, Prepared, Refused, Sealer, Slot, Sparse, Tag, Template, TemplateError,
     engine::{UNIT, wipe},
     tag,
 };
@@ -14,7 +14,7 @@ use zeroize::Zeroize;
 
 /// Memory for one packet that is prepared for a template: up to `CAP` bytes of payload, and holes that touch up to
 /// `BLOCKS` of the 16-byte blocks of associated data and payload.
-pub struct TemplateSlot<S: Suite, const CAP: usize, const BLOCKS: usize> {
+pub struct TemplateSlot<S: Sparse, const CAP: usize, const BLOCKS: usize> {
     slot: Slot<S, CAP>,
     weights: [S::Weight; BLOCKS],
     sum: S::Sum,
@@ -26,7 +26,7 @@ pub struct TemplateSlot<S: Suite, const CAP: usize, const BLOCKS: usize> {
     weighed: usize,
 }
 
-impl<S: Suite, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOCKS> {
+impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOCKS> {
     /// An empty slot.
     pub fn new() -> Self {
         Self {
@@ -173,13 +173,13 @@ impl<S: Suite, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOCK
     }
 }
 
-impl<S: Suite, const CAP: usize, const BLOCKS: usize> Default for TemplateSlot<S, CAP, BLOCKS> {
+impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Default for TemplateSlot<S, CAP, BLOCKS> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<S: Suite, const CAP: usize, const BLOCKS: usize> Drop for TemplateSlot<S, CAP, BLOCKS> {
+impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Drop for TemplateSlot<S, CAP, BLOCKS> {
     fn drop(&mut self) {
         self.wipe();
     }
@@ -203,7 +203,7 @@ impl<E: fmt::Display> fmt::Display for PrepareError<E> {
     }
 }
 
-impl<S: Suite, N: NonceSequence> Sealer<S, N> {
+impl<S: Sparse, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
     /// Takes the next nonce and begins to prepare its packet for a template, in place of what the slot had.
     pub fn prepare_template<'a, const CAP: usize, const BLOCKS: usize>(
         &'a mut self,
@@ -218,16 +218,16 @@ impl<S: Suite, N: NonceSequence> Sealer<S, N> {
 }
 
 /// A packet to be, of which all but the holes is known. As [`Prepared`], it owns its nonce.
-pub struct PreparedTemplate<'a, S: Suite, const CAP: usize, const BLOCKS: usize> {
+pub struct PreparedTemplate<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> {
     key: &'a Key<S>,
     template: Template<'a>,
     slot: Held<'a, S, CAP, BLOCKS>,
 }
 
 /// A slot in use; it is wiped when whoever holds it is dropped.
-struct Held<'a, S: Suite, const CAP: usize, const BLOCKS: usize>(&'a mut TemplateSlot<S, CAP, BLOCKS>);
+struct Held<'a, S: Sparse, const CAP: usize, const BLOCKS: usize>(&'a mut TemplateSlot<S, CAP, BLOCKS>);
 
-impl<S: Suite, const CAP: usize, const BLOCKS: usize> Drop for Held<'_, S, CAP, BLOCKS> {
+impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Drop for Held<'_, S, CAP, BLOCKS> {
     fn drop(&mut self) {
         self.0.wipe();
     }
@@ -252,7 +252,7 @@ impl<P> fmt::Display for Misfit<P> {
     }
 }
 
-impl<'a, S: Suite, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, S, CAP, BLOCKS> {
+impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, S, CAP, BLOCKS> {
     /// The packet number that the nonce was given for.
     pub fn number(&self) -> u64 {
         self.slot.0.slot.number()
@@ -325,13 +325,13 @@ impl<'a, S: Suite, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, S
 }
 
 /// A sealed packet that lies in its slot. Dropping it wipes the slot.
-pub struct Sealed<'a, S: Suite, const CAP: usize, const BLOCKS: usize> {
+pub struct Sealed<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> {
     slot: Held<'a, S, CAP, BLOCKS>,
     len: usize,
     tag: Tag,
 }
 
-impl<S: Suite, const CAP: usize, const BLOCKS: usize> Sealed<'_, S, CAP, BLOCKS> {
+impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Sealed<'_, S, CAP, BLOCKS> {
     /// The ciphertext of the payload.
     pub fn ciphertext(&self) -> &[u8] {
         &self.slot.0.slot.stream()[..self.len]
@@ -348,7 +348,7 @@ impl<S: Suite, const CAP: usize, const BLOCKS: usize> Sealed<'_, S, CAP, BLOCKS>
     }
 }
 
-impl<S: Suite, F: Fn(u64) -> [u8; 12]> Opener<S, F> {
+impl<S: Sparse, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
     /// Begins to prepare for packet `number`, which is expected to be of a template, in place of what the slot had.
     pub fn expect_template<'a, const CAP: usize, const BLOCKS: usize>(
         &'a self,
@@ -363,13 +363,13 @@ impl<S: Suite, F: Fn(u64) -> [u8; 12]> Opener<S, F> {
 }
 
 /// A packet that is expected to be of a template. As with [`Expected`](crate::Expected), what is refused gives it back.
-pub struct ExpectedTemplate<'a, S: Suite, const CAP: usize, const BLOCKS: usize> {
+pub struct ExpectedTemplate<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> {
     key: &'a Key<S>,
     template: Template<'a>,
     slot: Held<'a, S, CAP, BLOCKS>,
 }
 
-impl<S: Suite, const CAP: usize, const BLOCKS: usize> ExpectedTemplate<'_, S, CAP, BLOCKS> {
+impl<S: Sparse, const CAP: usize, const BLOCKS: usize> ExpectedTemplate<'_, S, CAP, BLOCKS> {
     /// The number of the packet.
     pub fn number(&self) -> u64 {
         self.slot.0.slot.number()
@@ -463,7 +463,7 @@ impl<S: Suite, const CAP: usize, const BLOCKS: usize> ExpectedTemplate<'_, S, CA
 
 macro_rules! debug {
     ($($type:ident $(<$life:lifetime>)?),*) => {$(
-        impl<S: Suite, const CAP: usize, const BLOCKS: usize> fmt::Debug for $type<$($life,)? S, CAP, BLOCKS> {
+        impl<S: Sparse, const CAP: usize, const BLOCKS: usize> fmt::Debug for $type<$($life,)? S, CAP, BLOCKS> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 write!(f, concat!(stringify!($type), "({}, ..)"), S::NAME)
             }

@@ -4,11 +4,11 @@
 mod common;
 
 use antedate_aead::{
-    Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Nonce, OpenPool, SealPool, Suite, Unauthentic,
+    Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Nonce, OpenPool, SealPool, Unauthentic, Usual,
 };
 use common::{Counter, bytes, key, nonce_of};
 
-fn prepared_is_one_shot<S: Suite>() {
+fn prepared_is_one_shot<S: Usual>() {
     for backend in Backend::available() {
         let plain_key = key::<S>(1, backend);
         let mut seal = SealPool::<S, _, 4, 256>::new(key(1, backend), Counter(0, u64::MAX));
@@ -51,7 +51,7 @@ fn prepared_packets_equal_one_shot_packets_after_any_amount_of_idle_time() {
     prepared_is_one_shot::<ChaCha20Poly1305>();
 }
 
-fn pieces_are_one<S: Suite>() {
+fn pieces_are_one<S: Usual>() {
     for backend in Backend::available() {
         let data = bytes(200, 1);
         for cut in 0..200 {

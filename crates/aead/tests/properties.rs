@@ -4,13 +4,13 @@
 mod common;
 
 use antedate_aead::{
-    Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, OpenPool, Opener, SealPool, Sealer, Suite,
-    Template, TemplateSlot,
+    Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, OpenPool, Opener, SealPool, Sealer, Sparse,
+    Template, TemplateSlot, Usual,
 };
 use common::{Counter, key, nonce_of};
 use proptest::{collection::vec, prelude::*};
 
-fn one_shot<S: Suite>(backend: Backend, aad: &[u8], plain: &[u8]) -> (Vec<u8>, [u8; 16]) {
+fn one_shot<S: Usual>(backend: Backend, aad: &[u8], plain: &[u8]) -> (Vec<u8>, [u8; 16]) {
     let mut out = vec![0; plain.len()];
     let tag = key::<S>(3, backend).seal(Nonce::assume_unique(nonce_of(0)), aad, plain, &mut out);
     (out, *tag.as_bytes())
@@ -36,7 +36,7 @@ fn holes(cuts: &[usize], aad: usize, payload: usize) -> Vec<Hole> {
     holes
 }
 
-fn pools<S: Suite>(aad: &[u8], plain: &[u8], steps: &[u32]) {
+fn pools<S: Usual>(aad: &[u8], plain: &[u8], steps: &[u32]) {
     let portable = one_shot::<S>(Backend::Portable, aad, plain);
     for backend in Backend::available() {
         assert_eq!(one_shot::<S>(backend, aad, plain), portable, "{backend:?}");
@@ -55,7 +55,7 @@ fn pools<S: Suite>(aad: &[u8], plain: &[u8], steps: &[u32]) {
     }
 }
 
-fn templates<S: Suite>(aad: &[u8], plain: &[u8], holes: &[Hole], steps: &[u32], noise: u8) {
+fn templates<S: Usual + Sparse>(aad: &[u8], plain: &[u8], holes: &[Hole], steps: &[u32], noise: u8) {
     let portable = one_shot::<S>(Backend::Portable, aad, plain);
     let value = |hole: &Hole| match hole {
         Hole::Aad(range) => aad[range.clone()].to_vec(),
@@ -137,7 +137,7 @@ proptest! {
     }
 }
 
-fn flips<S: Suite>() {
+fn flips<S: Usual + Sparse>() {
     let (aad, plain) = (common::bytes(20, 1), common::bytes(33, 2));
     for backend in Backend::available() {
         let (sealed, tag) = one_shot::<S>(backend, &aad, &plain);

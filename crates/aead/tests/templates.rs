@@ -4,8 +4,8 @@
 mod common;
 
 use antedate_aead::{
-    Aes128Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, Opener, PrepareError, Sealer, Suite, Template,
-    TemplateError, TemplateSlot,
+    Aes128Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, Opener, PrepareError, Sealer, Sparse, Template,
+    TemplateError, TemplateSlot, Usual,
 };
 use common::{Counter, key, nonce_of};
 
@@ -61,7 +61,7 @@ fn values_that_do_not_fit_give_the_packet_back_unspent() {
     assert_eq!((sealed.ciphertext(), sealed.tag()), (&out[..], tag));
 }
 
-fn another_packet<S: Suite>() {
+fn another_packet<S: Usual + Sparse>() {
     for backend in Backend::available() {
         let plain = key::<S>(0, backend);
         let mut other = [0; 40];

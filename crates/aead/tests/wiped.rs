@@ -4,8 +4,8 @@
 mod common;
 
 use antedate_aead::{
-    Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Hole, Key, Opener, Sealer, Slot, Suite, Template,
-    TemplateSlot,
+    Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Hole, Key, Opener, Sealer, Slot, Sparse, Template,
+    TemplateSlot, Usual,
 };
 use common::{Counter, bytes, key, key_bytes, nonce_of};
 use std::mem::ManuallyDrop;
@@ -29,7 +29,7 @@ fn assert_wiped<T>(value: &T, secret: &[usize], what: &str) {
     assert_eq!(left, 0, "{what}: {left} of {} secret bytes are left", secret.len());
 }
 
-fn slots<S: Suite>() {
+fn slots<S: Usual>() {
     for backend in Backend::available() {
         let mut sealer = Sealer::<S, _>::new(key(1, backend), Counter(0, 99));
         let opener = Opener::<S, _>::new(key(1, backend), nonce_of);
@@ -87,7 +87,7 @@ fn nothing_of_a_preparation_is_left_in_its_slot() {
     slots::<ChaCha20Poly1305>();
 }
 
-fn template_slots<S: Suite>() {
+fn template_slots<S: Usual + Sparse>() {
     let (aad, payload) = (bytes(30, 1), bytes(300, 2));
     let holes = [Hole::Payload(3..40), Hole::Aad(3..4)];
     let template = Template::new(&aad, &payload, &holes).unwrap();
@@ -125,7 +125,7 @@ fn nothing_of_a_template_is_left_in_its_slot() {
     template_slots::<ChaCha20Poly1305>();
 }
 
-fn keys<S: Suite>() {
+fn keys<S: Usual>() {
     for backend in Backend::available() {
         let new = |seed| Key::<S>::with_backend(&key_bytes::<S>(seed), backend).unwrap();
         let mut key = ManuallyDrop::new(new(1));

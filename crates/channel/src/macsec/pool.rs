@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use antedate_aead::{Aes128Gcm, Aes256Gcm, Key, OpenPool, SealPool, Suite, Unauthentic};
+use antedate_aead::{Aes128Gcm, Aes256Gcm, Key, OpenPool, SealPool, Unauthentic, Usual};
 
 use super::packet_number::PacketNumbers;
 use super::sak::{Fingerprint, Sak};
@@ -34,7 +34,7 @@ pub(super) enum Open {
 }
 
 /// A key of the suite that the SAK is for. None if the length does not fit, which [`Sak::new`] has ruled out.
-fn key<S: Suite>(sak: &Sak) -> Option<(Key<S>, Fingerprint)> {
+fn key<S: Usual>(sak: &Sak) -> Option<(Key<S>, Fingerprint)> {
     let key = Key::new(sak.key()).ok()?;
     let fingerprint = Fingerprint::of(&key);
     Some((key, fingerprint))

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use antedate_aead::{Key, Nonce, Suite};
+use antedate_aead::{Key, Nonce, Usual};
 use zeroize::Zeroize;
 
 use super::CipherSuite;
@@ -103,7 +103,7 @@ pub(super) struct Fingerprint([u8; 16]);
 impl Fingerprint {
     /// The tag of an empty message under a nonce of zeros. No frame has that nonce without XPN, since packet number 0
     /// is not used; with XPN it may coincide with a frame's, which does no harm since this tag is shown to nobody.
-    pub(super) fn of<S: Suite>(key: &Key<S>) -> Self {
+    pub(super) fn of<S: Usual>(key: &Key<S>) -> Self {
         Self(*key.seal(Nonce::assume_unique([0; 12]), &[], &[], &mut []).as_bytes())
     }
 }

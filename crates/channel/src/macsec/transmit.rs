@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use antedate_aead::{SealPool, Suite};
+use antedate_aead::{SealPool, Usual};
 use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG, TAG_LEN_SHORT, Tci};
 
 use super::counters::TransmitCounters;
@@ -481,7 +481,7 @@ struct Packet<'a> {
 impl Packet<'_> {
     /// Clause 10.5: the next packet number, the SecTAG, the cipher, the ICV. Gives the packet number.
     #[inline]
-    fn seal<S: Suite>(
+    fn seal<S: Usual>(
         self,
         pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
         confidentiality: bool,
