@@ -12,6 +12,7 @@
 //! - [`macsec`]: the SecTAG of IEEE 802.1AE, with the reasons why one is refused,
 //! - what machines say to each other: [`profinet`] (cyclic data of RT class 1), [`dcp`] (its names and
 //!   addresses), [`goose`], [`lldp`], [`arp`],
+//! - what sensors say by radio: [`dot15d4`], the MAC frames of IEEE 802.15.4,
 //! - what a port of a host must understand to complete a checksum or cut a super-frame that a network card
 //!   would have completed or cut: [`ipv4`], [`ipv6`], [`tcp`], [`udp`], [`checksum`].
 
@@ -29,6 +30,7 @@ mod macros;
 pub mod arp;
 pub mod checksum;
 pub mod dcp;
+pub mod dot15d4;
 pub mod ethernet;
 pub mod goose;
 pub mod ip;
