@@ -30,6 +30,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("macsec_mpdu", wire::macsec_mpdu),
     ("macsec_validate", channel::macsec_validate),
     ("macsec_world", channel::macsec_world),
+    ("mka", wire::mka),
     ("offload", gateway::offload),
     ("profinet", wire::profinet),
     ("text", wire::text),

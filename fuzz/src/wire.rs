@@ -41,6 +41,19 @@ pub fn macsec_mpdu(data: &[u8]) {
     assert!(mpdu.tag.sci.is_none() || mpdu.sci() == mpdu.tag.sci);
 }
 
+/// An MKPDU of MACsec Key Agreement.
+pub fn mka(data: &[u8]) {
+    let Ok(parsed) = antedate_wire::mka::Repr::parse(data) else { return };
+    assert!(parsed.covered.len() + parsed.icv.len() <= data.len());
+    let mut out = vec![0; parsed.repr.buffer_len()];
+    assert_eq!(parsed.repr.emit(&mut out, |_| *parsed.icv), Ok(out.len()));
+    let again = antedate_wire::mka::Repr::parse(&out).expect("what was written");
+    assert_eq!((again.repr, again.icv, again.skipped), (parsed.repr, parsed.icv, 0));
+    if let Some(features) = parsed.repr.announcement.and_then(|announcement| announcement.features()) {
+        assert!(features.suites().count() * 8 < data.len());
+    }
+}
+
 /// ARP.
 pub fn arp(data: &[u8]) {
     if let Ok(repr) = antedate_wire::arp::Repr::parse(data) {

@@ -10,6 +10,7 @@
 //! - [`ethernet`]: two addresses and an EtherType,
 //! - [`vlan`]: the 802.1Q and 802.1ad tags before the EtherType that matters,
 //! - [`macsec`]: the SecTAG of IEEE 802.1AE, with the reasons why one is refused,
+//! - [`mka`]: the messages of MACsec Key Agreement (IEEE 802.1X),
 //! - what machines say to each other: [`profinet`] (cyclic data of RT class 1), [`dcp`] (its names and
 //!   addresses), [`goose`], [`lldp`], [`arp`],
 //! - what sensors say by radio: [`dot15d4`], the MAC frames of IEEE 802.15.4,
@@ -38,6 +39,7 @@ pub mod ipv4;
 pub mod ipv6;
 pub mod lldp;
 pub mod macsec;
+pub mod mka;
 pub mod profinet;
 pub mod tcp;
 pub mod udp;

@@ -1,0 +1,75 @@
+//! The Announcement parameter set: TLVs as in an EAPOL-Announcement (IEEE 802.1X-2020 clause 11.12), of which only the
+//! organizationally specific one of our own is read.
+//!
+//! With it a gateway tells the others what is not standard: that it reassembles fragments (the MF flag of the SecTAG)
+//! and which private cipher suites it has. Whoever does not know it skips it:
+//!
+//! ```text
+//!   127 (7 bits)  length (9 bits)  A2-4E-D7  01  flags  suite identifiers ...
+//!                                  3         1   1      8 each
+//! ```
+
+use crate::lldp::{TlvType, Tlvs, emit_tlv};
+use crate::{Error, Result};
+
+/// The organization of our TLV: an administratively assigned identifier (IEEE 802c), since the project has no OUI.
+pub const OUI_ANTEDATE: [u8; 3] = [0xa2, 0x4e, 0xd7];
+const SUBTYPE_FEATURES: u8 = 1;
+const FLAG_FRAGMENTS: u8 = 1;
+
+/// The octets of an Announcement parameter set, whose TLVs were seen to fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announcement<'a> {
+    octets: &'a [u8],
+}
+
+/// What a gateway of this project can do beyond the standard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Features<'a> {
+    /// it reassembles fragments, so it may be sent some
+    pub fragments: bool,
+    /// the identifiers of its private cipher suites, eight octets each
+    suites: &'a [u8],
+}
+
+impl<'a> Announcement<'a> {
+    pub(super) fn parse(octets: &'a [u8]) -> Result<Self> {
+        Tlvs::new(octets).try_for_each(|tlv| tlv.map(drop))?;
+        Ok(Self { octets })
+    }
+
+    pub(super) const fn octets(&self) -> &'a [u8] {
+        self.octets
+    }
+
+    /// Our own TLV, if it is there.
+    pub fn features(&self) -> Option<Features<'a>> {
+        Tlvs::new(self.octets).flatten().find_map(|tlv| match tlv.organization() {
+            Some((OUI_ANTEDATE, SUBTYPE_FEATURES, [flags, suites @ ..])) => {
+                Some(Features { fragments: flags & FLAG_FRAGMENTS != 0, suites })
+            }
+            _ => None,
+        })
+    }
+
+    /// Writes our own TLV to the front of `buffer`.
+    pub fn of_features(features: &Features<'_>, buffer: &'a mut [u8]) -> Result<Self> {
+        let flags = if features.fragments { FLAG_FRAGMENTS } else { 0 };
+        let head = [&OUI_ANTEDATE[..], &[SUBTYPE_FEATURES, flags], features.suites];
+        let len = emit_tlv(buffer, TlvType::Organization, &head)?;
+        let buffer: &'a [u8] = buffer;
+        Ok(Self { octets: buffer.get(..len).ok_or(Error::Truncated)? })
+    }
+}
+
+impl<'a> Features<'a> {
+    /// Features with these suites, the identifiers one behind the other.
+    pub const fn new(fragments: bool, suites: &'a [u8]) -> Result<Self> {
+        if suites.len().is_multiple_of(8) { Ok(Self { fragments, suites }) } else { Err(Error::Length) }
+    }
+
+    /// The identifiers of the private cipher suites.
+    pub fn suites(&self) -> impl Iterator<Item = [u8; 8]> + 'a {
+        self.suites.chunks_exact(8).filter_map(|suite| suite.try_into().ok())
+    }
+}
