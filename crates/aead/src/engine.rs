@@ -5,7 +5,7 @@ use crate::{backend::Backend, buffers::Buffers};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
-/// Bytes of cipherstream that one unit of preparation gives.
+/// Bytes of cipherstream that one unit of preparation gives, if the suite does not say otherwise.
 pub(crate) const UNIT: usize = 64;
 
 /// The bytes of a nonce or of a tag.
@@ -56,6 +56,12 @@ pub trait Engine: Sized + 'static {
     /// Whether there is a cipherstream to prepare. Without one a slot holds the `OneTime` alone, and the streams given
     /// to the methods below are empty.
     const STREAMS: bool;
+
+    /// Bytes of cipherstream that one unit of preparation gives: one block for a cipher that does one at a time.
+    const UNIT: usize = UNIT;
+
+    /// The longest payload that the suite can seal.
+    const MAX_PAYLOAD: usize = usize::MAX;
 
     /// Expands a key whose length was checked.
     fn expand(key: &[u8], backend: Backend) -> Self::Key;

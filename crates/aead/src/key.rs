@@ -54,7 +54,7 @@ impl<S: Suite> Key<S> {
     /// Encrypts `src` into `dst` and authenticates it together with `aad`.
     ///
     /// # Panics
-    /// If `src` and `dst` differ in length.
+    /// If `src` and `dst` differ in length, or are longer than the suite allows (CCM with nonces of 12 or 13 bytes).
     pub fn seal(
         &self,
         nonce: Nonce<S::NonceBytes>,
@@ -62,6 +62,7 @@ impl<S: Suite> Key<S> {
         src: &[u8],
         dst: &mut [u8],
     ) -> Tag<S::TagBytes> {
+        assert_sealable::<S>(src.len());
         Tag(S::seal(&self.inner, &nonce.0, aad, Buffers::apart(src, dst)))
     }
 
@@ -72,6 +73,7 @@ impl<S: Suite> Key<S> {
         aad: &[u8],
         buffer: &mut [u8],
     ) -> Tag<S::TagBytes> {
+        assert_sealable::<S>(buffer.len());
         Tag(S::seal(&self.inner, &nonce.0, aad, Buffers::InPlace(buffer)))
     }
 
@@ -108,9 +110,19 @@ impl<S: Suite> Key<S> {
         mut buffers: Buffers<'_>,
         tag: &S::TagBytes,
     ) -> Result<(), Unauthentic> {
+        if buffers.len() > S::MAX_PAYLOAD {
+            wipe(buffers.into_destination());
+            return Err(Unauthentic);
+        }
         let expected = S::open(&self.inner, nonce, aad, buffers.reborrow());
         verdict(&expected, tag, buffers)
     }
+}
+
+/// A payload that the suite can't seal is a mistake of the program: nothing is sealed with a wrong length in it.
+#[inline]
+pub(crate) fn assert_sealable<S: Suite>(len: usize) {
+    assert!(len <= S::MAX_PAYLOAD, "the payload is longer than the suite allows");
 }
 
 /// Compares the tags, and takes the plaintext back if they differ.

@@ -117,33 +117,46 @@
 //! expanded.
 #![no_std]
 
+mod aes;
 mod backend;
+mod block_cipher;
 mod buffers;
+mod ccm;
 mod chacha20poly1305;
 mod engine;
 mod expected;
+mod front;
 mod gcm;
 mod key;
 mod nonce;
 mod pool;
 mod prepared;
+mod serial;
 mod slot;
 mod suite;
 mod tag;
 mod template;
 mod templated;
 
+pub use aes::{Aes128, Aes256};
 #[doc(hidden)]
 pub use backend::Backend;
+pub use block_cipher::BlockCipher;
+pub use ccm::{
+    Aes128Ccm, Aes128Ccm8, Aes256Ccm, Aes256Ccm8, AesCcm, CcmStar32, CcmStar64, CcmStar128, CoseCcm16_64_128,
+    CoseCcm16_64_256, CoseCcm16_128_128, CoseCcm16_128_256, CoseCcm64_64_128, CoseCcm64_64_256,
+    CoseCcm64_128_128, CoseCcm64_128_256,
+};
 pub use chacha20poly1305::ChaCha20Poly1305;
 pub use expected::{Expected, Opener, Refused};
+pub use front::{Front, FrontError};
 pub use gcm::{Aes128Gcm, Aes256Gcm};
 pub use key::{InvalidKeyLength, Key};
 pub use nonce::{Nonce, NonceSequence};
 pub use pool::{OpenPool, SealPool};
 pub use prepared::{Prepared, Sealer};
 pub use slot::Slot;
-pub use suite::{Sparse, Suite, Usual};
+pub use suite::{Fronted, Sparse, Suite, Usual};
 pub use tag::{Tag, Unauthentic};
 pub use template::{Hole, Template, TemplateError};
 pub use templated::{ExpectedTemplate, Misfit, PrepareError, PreparedTemplate, Sealed, TemplateSlot};

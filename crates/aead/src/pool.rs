@@ -1,8 +1,7 @@
 //! Rings of slots, for the next packets of a sequence and for the next ones to come.
 
 use crate::{
-    Key, Nonce, NonceSequence, Opener, Prepared, Sealer, Slot, Suite, Unauthentic, buffers::Buffers,
-    engine::UNIT, tag,
+    Key, Nonce, NonceSequence, Opener, Prepared, Sealer, Slot, Suite, Unauthentic, buffers::Buffers, tag,
 };
 use core::{array, fmt};
 
@@ -39,7 +38,7 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
     ///
     /// A pool that prepares no more than its packets need is ready sooner, and its slots stay in the nearest cache.
     pub fn set_reach(&mut self, bytes: usize) {
-        self.reach = bytes.min(CAP).next_multiple_of(UNIT);
+        self.reach = bytes.min(CAP).next_multiple_of(S::UNIT);
     }
 
     /// Does at most `budget` units of preparation (of about 64 bytes of cipherstream each) and returns the units
@@ -152,7 +151,7 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
     ///
     /// A pool that prepares no more than its packets need is ready sooner, and its slots stay in the nearest cache.
     pub fn set_reach(&mut self, bytes: usize) {
-        self.reach = bytes.min(CAP).next_multiple_of(UNIT);
+        self.reach = bytes.min(CAP).next_multiple_of(S::UNIT);
     }
 
     /// Does at most `budget` units of preparation (of about 64 bytes of cipherstream each) and returns the units

@@ -3,18 +3,19 @@
 use crate::{
     Key, Nonce, Suite, Unauthentic,
     buffers::Buffers,
-    engine::{Bytes, UNIT, wipe},
-    key::verdict,
+    engine::{Bytes, wipe},
+    key::{assert_sealable, verdict},
 };
 use core::fmt;
 use zeroize::Zeroize;
 
 /// Memory for one prepared packet: the cipherstream of up to `CAP` payload bytes and what the tag needs.
 ///
-/// `CAP` is a multiple of 64. A slot is empty until a [`Sealer`](crate::Sealer) or an [`Opener`](crate::Opener)
+/// `CAP` is a multiple of the bytes that the suite makes at once: 64, or 16 for a cipher that does one block at a
+/// time, as on a mote. A slot is empty until a [`Sealer`](crate::Sealer) or an [`Opener`](crate::Opener)
 /// prepares a packet in it, stays where the caller put it, and is wiped when the packet is sealed, opened, replaced
 /// or dropped.
-#[repr(C, align(64))]
+#[cfg_attr(target_arch = "x86_64", repr(C, align(64)))]
 pub struct Slot<S: Suite, const CAP: usize> {
     stream: [u8; CAP],
     once: S::OneTime,
@@ -38,7 +39,12 @@ enum Stage {
 impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     /// An empty slot.
     pub fn new() -> Self {
-        const { assert!(CAP.is_multiple_of(UNIT), "the capacity of a slot is a multiple of 64") };
+        const {
+            assert!(
+                CAP.is_multiple_of(S::UNIT),
+                "the capacity of a slot is a multiple of the suite's unit, 64 for most"
+            )
+        };
         Self {
             stream: [0; CAP],
             once: S::OneTime::default(),
@@ -89,10 +95,10 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
             left -= 1;
         }
         if S::STREAMS && left > 0 && self.stage == Stage::Begun && self.ready < end {
-            let units = (left as usize).min((end - self.ready) / UNIT);
-            let out = &mut self.stream[self.ready..][..units * UNIT];
-            S::prepare_stream(&key.inner, &self.nonce, self.ready / UNIT, out);
-            self.ready += units * UNIT;
+            let units = (left as usize).min((end - self.ready) / S::UNIT);
+            let out = &mut self.stream[self.ready..][..units * S::UNIT];
+            S::prepare_stream(&key.inner, &self.nonce, self.ready / S::UNIT, out);
+            self.ready += units * S::UNIT;
             left -= units as u32;
         }
         budget - left
@@ -101,12 +107,13 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     /// Whether a payload of this length can be sealed or opened from what is prepared.
     #[inline]
     fn covers(&self, len: usize) -> bool {
-        self.stage == Stage::Begun && (!S::STREAMS || len <= self.ready)
+        self.stage == Stage::Begun && (!S::STREAMS || len <= self.ready) && len <= S::MAX_PAYLOAD
     }
 
     /// Encrypts, and leaves the slot empty.
     #[inline]
     pub(crate) fn seal(&mut self, key: &Key<S>, aad: &[u8], buffers: Buffers<'_>, tag: &mut S::TagBytes) {
+        assert_sealable::<S>(buffers.len());
         if self.covers(buffers.len()) {
             let stream = &mut self.stream[..self.ready];
             S::seal_prepared(&key.inner, &self.nonce, &self.once, stream, aad, buffers, tag);

@@ -1,6 +1,9 @@
 //! The cipher suites as types.
 
-use crate::engine::{Bytes, Engine, Linear};
+use crate::{
+    engine::{Bytes, Engine, Linear},
+    serial::Serial,
+};
 
 /// An AEAD cipher suite. The trait is sealed: the suites of this crate are all there are.
 ///
@@ -27,3 +30,10 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Usual for S {}
 pub trait Sparse: Suite + Linear {}
 
 impl<S: Suite + Linear> Sparse for S {}
+
+/// A suite with a serial MAC, whose packets can be prepared for a [`Front`](crate::Front): what is known beforehand
+/// stands before all that is not.
+#[allow(private_bounds)]
+pub trait Fronted: Suite + Serial {}
+
+impl<S: Suite + Serial> Fronted for S {}

@@ -1,6 +1,7 @@
 //! What runs on every CPU, in constant time: no table, no branch and no address that depends on a secret.
 
 pub(crate) mod aes;
+pub(crate) mod blocks;
 pub(crate) mod chacha20;
 pub(crate) mod gcm;
 pub(crate) mod ghash;

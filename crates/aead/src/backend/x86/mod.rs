@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 mod avx512;
+pub(crate) mod ccm;
 mod chacha20;
 pub(crate) mod chacha20poly1305;
 pub(crate) mod gcm;

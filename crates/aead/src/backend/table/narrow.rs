@@ -1,0 +1,249 @@
+//! Four tables of 16-bit words, 2 KB, for MSP430.
+//!
+//! A column of the state is two words: rows 0 and 1, rows 2 and 3. What the byte of a row gives to a column are two words as
+//! well, and since MixColumns treats all rows alike, those of rows 2 and 3 are those of rows 0 and 1 the other way round.
+//!
+//! On the MSP430 the rounds are assembly (`narrow.s`), because all of the state fits the registers and no compiler sees how. The
+//! same in Rust is for tests on a host, where the tables, the form of the keys and the folding are tested; the assembly is
+//! tested in the simulator of the lab.
+
+use super::{S_BOX, double};
+use zeroize::Zeroize;
+
+/// What a byte gives to its column, two rows a word: 2s s, s 3s, 3s 2s, s s.
+#[repr(C, align(2))]
+pub(crate) struct Tables([[u16; 256]; 4]);
+
+static TABLES: Tables = {
+    let mut tables = [[0; 256]; 4];
+    let mut i = 0;
+    while i < 256 {
+        let (s, twice) = (S_BOX[i], double(S_BOX[i]));
+        tables[0][i] = u16::from_le_bytes([twice, s]);
+        tables[1][i] = u16::from_le_bytes([s, twice ^ s]);
+        tables[2][i] = u16::from_le_bytes([twice ^ s, twice]);
+        tables[3][i] = u16::from_le_bytes([s, s]);
+        i += 1;
+    }
+    Tables(tables)
+};
+
+/// A block as words: of each column rows 0 and 1, then rows 2 and 3.
+type Words = [u16; 8];
+
+/// An expanded key, in the form that the assembly reads from front to back.
+#[repr(C)]
+pub(crate) struct Aes128 {
+    /// Round key 0.
+    first: Words,
+    /// Round keys 1 to 10, and the sum of keys 10 and 0; the columns of each from the last to the first.
+    keys: [Words; 11],
+}
+
+impl Drop for Aes128 {
+    fn drop(&mut self) {
+        self.first.zeroize();
+        self.keys.as_flattened_mut().zeroize();
+    }
+}
+
+fn substitute(byte: u8) -> u8 {
+    TABLES.0[3][usize::from(byte)] as u8
+}
+
+/// The columns from the last to the first.
+fn turned(x: &Words) -> Words {
+    let [a, b, c, d, e, f, g, h] = *x;
+    [g, h, e, f, c, d, a, b]
+}
+
+fn words(block: &[u8; 16]) -> Words {
+    let (bytes, _) = block.as_chunks::<2>();
+    core::array::from_fn(|i| u16::from_le_bytes(bytes[i]))
+}
+
+/// XORs words into bytes.
+fn add(block: &mut [u8; 16], words: &Words) {
+    for (bytes, word) in block.as_chunks_mut::<2>().0.iter_mut().zip(words) {
+        *bytes = (u16::from_le_bytes(*bytes) ^ word).to_le_bytes();
+    }
+}
+
+impl Aes128 {
+    pub(crate) fn new(key: &[u8; 16]) -> Self {
+        let mut this = Self { first: words(key), keys: [[0; 8]; 11] };
+        let mut block = *key;
+        let mut rcon = 1u8;
+        for keys in &mut this.keys[..10] {
+            for at in 0..16 {
+                let add = match at {
+                    0..4 => substitute(block[12 + (at + 1) % 4]),
+                    _ => block[at - 4],
+                };
+                block[at] ^= add;
+            }
+            // The constant belongs to the first byte, and by way of it to the first byte of each column.
+            for column in block.as_chunks_mut::<4>().0 {
+                column[0] ^= rcon;
+            }
+            rcon = double(rcon);
+            *keys = turned(&words(&block));
+        }
+        let mut both = this.keys[9];
+        for (word, first) in both.iter_mut().zip(turned(&this.first)) {
+            *word ^= first;
+        }
+        this.keys[10] = both;
+        block.zeroize();
+        this
+    }
+
+    /// Encrypts a block.
+    #[inline]
+    pub(crate) fn encrypt(&self, block: &mut [u8; 16]) {
+        rounds::encrypt(self, block);
+    }
+
+    /// Adds round key 0 to a chain; this is the form that `advance` and `finish` work with.
+    pub(crate) fn fold(&self, chain: &mut [u8; 16]) {
+        add(chain, &self.first);
+    }
+
+    /// Adds the last round key to the mask of a tag.
+    pub(crate) fn fold_mask(&self, mask: &mut [u8; 16]) {
+        add(mask, &turned(&self.keys[9]));
+    }
+
+    /// Encrypts a folded chain and folds the result.
+    #[inline]
+    pub(crate) fn advance(&self, chain: &mut [u8; 16]) {
+        rounds::advance(self, chain);
+    }
+
+    /// The first 8 bytes of a folded chain's encryption, masked with a folded mask.
+    #[inline]
+    pub(crate) fn finish(&self, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; 8]) {
+        rounds::finish(self, chain, mask, tag);
+    }
+}
+
+#[cfg(target_arch = "msp430")]
+#[allow(unsafe_code)]
+mod rounds {
+    use super::{Aes128, TABLES};
+    use core::arch::global_asm;
+
+    global_asm!(include_str!("narrow.s"), tables = sym TABLES);
+
+    unsafe extern "C" {
+        fn antedate_aes_encrypt(key: *const Aes128, block: *mut Block);
+        fn antedate_aes_advance(key: *const Aes128, block: *mut Block);
+        fn antedate_aes_finish(key: *const Aes128, chain: *const Block, mask: *const Block, tag: *mut Half);
+    }
+
+    #[repr(C, align(2))]
+    #[derive(Clone, Copy)]
+    struct Block([u8; 16]);
+
+    #[repr(C, align(2))]
+    #[derive(Clone, Copy)]
+    struct Half([u8; 8]);
+
+    /// The CPU reads words at even addresses only. Nearly all blocks lie at one; the others are copied.
+    fn even<T>(bytes: *const T) -> bool {
+        bytes.addr() & 1 == 0
+    }
+
+    pub(super) fn encrypt(key: &Aes128, block: &mut [u8; 16]) {
+        in_place(block, |block| {
+            // SAFETY: key and block are valid, the block is even and 16 bytes long; the function reads the key, reads and
+            // writes the block, and keeps the registers that the ABI says it must.
+            unsafe { antedate_aes_encrypt(key, block) }
+        });
+    }
+
+    pub(super) fn advance(key: &Aes128, chain: &mut [u8; 16]) {
+        in_place(chain, |chain| {
+            // SAFETY: as in `encrypt`.
+            unsafe { antedate_aes_advance(key, chain) }
+        });
+    }
+
+    #[inline]
+    fn in_place(block: &mut [u8; 16], work: impl Fn(*mut Block)) {
+        let place: *mut [u8; 16] = block;
+        if even(place) {
+            work(place.cast());
+        } else {
+            let mut copy = Block(*block);
+            work(&raw mut copy);
+            *block = copy.0;
+            zeroize::Zeroize::zeroize(&mut copy.0);
+        }
+    }
+
+    #[inline]
+    pub(super) fn finish(key: &Aes128, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; 8]) {
+        let (chain_at, mask_at, tag_at) = (&raw const *chain, &raw const *mask, &raw mut *tag);
+        if even(chain_at) && even(mask_at) && even(tag_at) {
+            // SAFETY: the pointers are valid and even, and of the lengths that the function reads and writes: 16, 16 and 8
+            // bytes.
+            unsafe { antedate_aes_finish(key, chain_at.cast(), mask_at.cast(), tag_at.cast()) }
+        } else {
+            let (mut chain, mut mask, mut half) = (Block(*chain), Block(*mask), Half([0; 8]));
+            // SAFETY: as above.
+            unsafe { antedate_aes_finish(key, &raw const chain, &raw const mask, &raw mut half) }
+            *tag = half.0;
+            zeroize::Zeroize::zeroize(&mut chain.0);
+            zeroize::Zeroize::zeroize(&mut mask.0);
+        }
+    }
+}
+
+/// The same in Rust.
+#[cfg(not(target_arch = "msp430"))]
+mod rounds {
+    use super::{Aes128, TABLES, Words, add, substitute, turned, words};
+
+    /// The byte of a row of the column that ShiftRows brings to column `c`.
+    fn shifted(x: &Words, c: usize, row: usize) -> u8 {
+        x[(2 * (c + row) + row / 2) % 8].to_le_bytes()[row % 2]
+    }
+
+    fn middle(key: &Aes128, mut x: Words) -> Words {
+        for key in &key.keys[..9] {
+            let key = turned(key);
+            x = core::array::from_fn(|i| {
+                let part = |row: usize, table: usize| TABLES.0[table][usize::from(shifted(&x, i / 2, row))];
+                key[i]
+                    ^ match i % 2 {
+                        0 => part(0, 0) ^ part(1, 2) ^ part(2, 1) ^ part(3, 3),
+                        _ => part(0, 1) ^ part(1, 3) ^ part(2, 0) ^ part(3, 2),
+                    }
+            });
+        }
+        x
+    }
+
+    fn last(x: &Words) -> [u8; 16] {
+        core::array::from_fn(|i| substitute(shifted(x, i / 4, i % 4)))
+    }
+
+    pub(super) fn encrypt(key: &Aes128, block: &mut [u8; 16]) {
+        add(block, &key.first);
+        *block = last(&middle(key, words(block)));
+        add(block, &turned(&key.keys[9]));
+    }
+
+    pub(super) fn advance(key: &Aes128, chain: &mut [u8; 16]) {
+        *chain = last(&middle(key, words(chain)));
+        add(chain, &turned(&key.keys[10]));
+    }
+
+    pub(super) fn finish(key: &Aes128, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; 8]) {
+        let whole = last(&middle(key, words(chain)));
+        for (byte, (a, b)) in tag.iter_mut().zip(whole.iter().zip(mask)) {
+            *byte = a ^ b;
+        }
+    }
+}

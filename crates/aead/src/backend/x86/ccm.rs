@@ -1,0 +1,647 @@
+//! AES-CCM on x86-64: the CBC-MAC is serial, so its latency is the packet's, and the counter blocks run in its shadow.
+//!
+//! A MAC is kept before its last AES round (`Mac`): AESENCLAST adds its key operand last, so the next block goes in
+//! with the last round key and the first one of the next encryption, all in one instruction. The rounds of one block
+//! are all that the next waits for.
+
+use crate::{Backend, backend::portable::aes::RoundKeys, buffers::Buffers};
+use core::arch::x86_64::*;
+use zeroize::Zeroize;
+
+/// A key for AES with `R` rounds.
+#[repr(C, align(64))]
+pub struct Key<const R: usize> {
+    round_keys: [[u8; 16]; 15],
+    wide: bool,
+}
+
+impl<const R: usize> Drop for Key<R> {
+    fn drop(&mut self) {
+        self.round_keys.zeroize();
+    }
+}
+
+/// The blocks that a packet's nonce and sizes give.
+pub(crate) struct Header {
+    pub(crate) b0: [u8; 16],
+    /// Counter block 0.
+    pub(crate) a0: [u8; 16],
+    /// What precedes the associated data, and its length: 0 if there is none.
+    pub(crate) prefix: u128,
+    pub(crate) prefix_len: usize,
+}
+
+/// Where the cipherstream comes from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// It is made on the way, from counter 1 on.
+    Cipher,
+    /// It is prepared, and covers the payload by whole blocks.
+    Kept(*const u8),
+    /// As `Kept`, and what was used is overwritten with zeros.
+    Wiped(*mut u8),
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn from(bytes: &[u8; 16]) -> __m128i {
+    // SAFETY: a block has 16 bytes.
+    unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn into(x: __m128i) -> [u8; 16] {
+    let mut out = [0; 16];
+    // SAFETY: a block has 16 bytes.
+    unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), x) };
+    out
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn number(x: u128) -> __m128i {
+    _mm_set_epi64x((x >> 64) as i64, x as i64)
+}
+
+/// Less than 16 bytes, and zeros behind them, by two overlapping loads.
+///
+/// # Safety
+/// `at` is good for `len` bytes, and `len` is less than 16.
+#[inline]
+unsafe fn load(at: *const u8, len: usize) -> u128 {
+    // SAFETY: each load lies within the `len` bytes.
+    unsafe {
+        if len >= 8 {
+            let low = at.cast::<u64>().read_unaligned();
+            let high = at.add(len - 8).cast::<u64>().read_unaligned();
+            u128::from(low) | u128::from(high) << (8 * (len - 8))
+        } else if len >= 4 {
+            let low = at.cast::<u32>().read_unaligned();
+            let high = at.add(len - 4).cast::<u32>().read_unaligned();
+            u128::from(u64::from(low) | u64::from(high) << (8 * (len - 4)))
+        } else if len > 0 {
+            let (first, middle, last) = (at.read(), at.add(len / 2).read(), at.add(len - 1).read());
+            let number =
+                u32::from(first) | u32::from(middle) << (8 * (len / 2)) | u32::from(last) << (8 * (len - 1));
+            u128::from(number)
+        } else {
+            0
+        }
+    }
+}
+
+/// The first `len` bytes of a number, by two overlapping stores.
+///
+/// # Safety
+/// `at` is good for `len` bytes, and `len` is less than 16.
+#[inline]
+unsafe fn store(at: *mut u8, len: usize, x: u128) {
+    // SAFETY: each store lies within the `len` bytes.
+    unsafe {
+        if len >= 8 {
+            at.cast::<u64>().write_unaligned(x as u64);
+            at.add(len - 8).cast::<u64>().write_unaligned((x >> (8 * (len - 8))) as u64);
+        } else if len >= 4 {
+            at.cast::<u32>().write_unaligned(x as u32);
+            at.add(len - 4).cast::<u32>().write_unaligned((x >> (8 * (len - 4))) as u32);
+        } else if len > 0 {
+            at.write(x as u8);
+            at.add(len / 2).write((x >> (8 * (len / 2))) as u8);
+            at.add(len - 1).write((x >> (8 * (len - 1))) as u8);
+        }
+    }
+}
+
+/// The first `len` bytes of a block, and zeros for the others.
+#[inline]
+fn first(x: u128, len: usize) -> u128 {
+    x & !(u128::MAX << (8 * len))
+}
+
+/// A CBC-MAC before the last round of its last block.
+#[derive(Clone, Copy)]
+struct Mac<const R: usize> {
+    state: __m128i,
+    /// The last round key and the first, which meet between two blocks.
+    between: __m128i,
+}
+
+impl<const R: usize> Mac<R> {
+    #[inline]
+    #[target_feature(enable = "sse4.1,aes")]
+    fn rounds(key: &Key<R>, mut x: __m128i) -> __m128i {
+        for round in &key.round_keys[1..R] {
+            x = _mm_aesenc_si128(x, from(round));
+        }
+        x
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse4.1,aes")]
+    fn between(key: &Key<R>) -> __m128i {
+        _mm_xor_si128(from(&key.round_keys[R]), from(&key.round_keys[0]))
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse4.1,aes")]
+    fn new(key: &Key<R>, b0: &[u8; 16]) -> Self {
+        let x = _mm_xor_si128(from(b0), from(&key.round_keys[0]));
+        Self { state: Self::rounds(key, x), between: Self::between(key) }
+    }
+
+    /// Goes on from a chain with the first round key, and its next block in it.
+    #[inline]
+    #[target_feature(enable = "sse4.1,aes")]
+    fn resume(key: &Key<R>, folded: __m128i) -> Self {
+        Self { state: Self::rounds(key, folded), between: Self::between(key) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse4.1,aes")]
+    fn add(&mut self, key: &Key<R>, block: __m128i) {
+        let x = _mm_aesenclast_si128(self.state, _mm_xor_si128(self.between, block));
+        self.state = Self::rounds(key, x);
+    }
+
+    /// The MAC, with something added.
+    #[inline]
+    #[target_feature(enable = "sse4.1,aes")]
+    fn value(&self, key: &Key<R>, mask: __m128i) -> __m128i {
+        _mm_aesenclast_si128(self.state, _mm_xor_si128(from(&key.round_keys[R]), mask))
+    }
+
+    /// Takes bytes in whole blocks, the last one filled up with zeros.
+    ///
+    /// # Safety
+    /// `at` is good for `len` bytes.
+    #[inline]
+    #[target_feature(enable = "sse4.1,aes")]
+    unsafe fn bytes(&mut self, key: &Key<R>, mut at: *const u8, mut len: usize) {
+        // SAFETY: `len` bytes are left from `at` on.
+        unsafe {
+            while len >= 16 {
+                self.add(key, _mm_loadu_si128(at.cast()));
+                at = at.add(16);
+                len -= 16;
+            }
+            if len > 0 {
+                self.add(key, number(load(at, len)));
+            }
+        }
+    }
+
+    /// # Safety
+    /// The CPU has SSE4.1 and AES-NI.
+    #[inline]
+    #[target_feature(enable = "sse4.1,aes")]
+    unsafe fn associated(&mut self, key: &Key<R>, header: &Header, aad: &[u8]) {
+        if header.prefix_len == 0 {
+            return;
+        }
+        let now = aad.len().min(16 - header.prefix_len);
+        // SAFETY: `now` is at most the slice's length, and less than 16.
+        let beginning = unsafe { load(aad.as_ptr(), now) };
+        self.add(key, number(header.prefix | beginning << (8 * header.prefix_len)));
+        let rest = &aad[now..];
+        // SAFETY: the slice's.
+        unsafe { self.bytes(key, rest.as_ptr(), rest.len()) };
+    }
+}
+
+/// Four blocks of cipherstream; counters are in the last word, big-endian.
+#[inline]
+#[target_feature(enable = "sse4.1,aes,ssse3")]
+fn four<const R: usize>(key: &Key<R>, a0: __m128i, counter: u32) -> [__m128i; 4] {
+    let base = _mm_extract_epi32::<3>(a0) as u32;
+    let mut x = [a0; 4];
+    for (i, block) in x.iter_mut().enumerate() {
+        let word = base ^ counter.wrapping_add(i as u32).swap_bytes();
+        *block = _mm_xor_si128(_mm_insert_epi32::<3>(a0, word as i32), from(&key.round_keys[0]));
+    }
+    for round in &key.round_keys[1..R] {
+        let k = from(round);
+        for block in &mut x {
+            *block = _mm_aesenc_si128(*block, k);
+        }
+    }
+    x.map(|block| _mm_aesenclast_si128(block, from(&key.round_keys[R])))
+}
+
+/// As [`four`], in one vector.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,vaes")]
+fn wide<const R: usize>(key: &Key<R>, a0: __m128i, counter: u32) -> __m512i {
+    let word = |i: u32| counter.wrapping_add(i).swap_bytes() as i32;
+    let counters = _mm512_set_epi32(word(3), 0, 0, 0, word(2), 0, 0, 0, word(1), 0, 0, 0, word(0), 0, 0, 0);
+    let round_key = |round: usize| _mm512_broadcast_i32x4(from(&key.round_keys[round]));
+    let mut x = _mm512_xor_si512(_mm512_broadcast_i32x4(a0), counters);
+    x = _mm512_xor_si512(x, round_key(0));
+    for round in 1..R {
+        x = _mm512_aesenc_epi128(x, round_key(round));
+    }
+    _mm512_aesenclast_epi128(x, round_key(R))
+}
+
+/// Cipherstream from 64-byte unit `first` on.
+///
+/// # Safety
+/// The CPU has the instructions.
+#[target_feature(enable = "avx512f,avx512bw,vaes")]
+unsafe fn stream_wide<const R: usize>(key: &Key<R>, a0: &[u8; 16], first: usize, out: &mut [[u8; 64]]) {
+    let a0 = from(a0);
+    for (i, unit) in out.iter_mut().enumerate() {
+        let x = wide(key, a0, 1u32.wrapping_add(4 * (first + i) as u32));
+        // SAFETY: a unit has 64 bytes.
+        unsafe { _mm512_storeu_si512(unit.as_mut_ptr().cast(), x) };
+    }
+}
+
+/// As [`stream_wide`].
+///
+/// # Safety
+/// The CPU has the instructions.
+#[target_feature(enable = "sse4.1,aes,ssse3")]
+unsafe fn stream_ni<const R: usize>(key: &Key<R>, a0: &[u8; 16], first: usize, out: &mut [[u8; 64]]) {
+    let a0 = from(a0);
+    for (i, unit) in out.iter_mut().enumerate() {
+        let x = four(key, a0, 1u32.wrapping_add(4 * (first + i) as u32));
+        for (bytes, x) in unit.as_chunks_mut::<16>().0.iter_mut().zip(x) {
+            *bytes = into(x);
+        }
+    }
+}
+
+/// Encrypts blocks, of which eight are under way at once.
+///
+/// # Safety
+/// The CPU has the instructions.
+#[target_feature(enable = "sse4.1,aes")]
+unsafe fn encrypt<const R: usize>(key: &Key<R>, blocks: &mut [[u8; 16]]) {
+    for some in blocks.chunks_mut(8) {
+        let mut x = [_mm_setzero_si128(); 8];
+        for (x, block) in x.iter_mut().zip(some.iter()) {
+            *x = _mm_xor_si128(from(block), from(&key.round_keys[0]));
+        }
+        for round in &key.round_keys[1..R] {
+            for x in &mut x {
+                *x = _mm_aesenc_si128(*x, from(round));
+            }
+        }
+        for (x, block) in x.iter().zip(some) {
+            *block = into(_mm_aesenclast_si128(*x, from(&key.round_keys[R])));
+        }
+    }
+}
+
+/// # Safety
+/// The CPU has the instructions.
+#[target_feature(enable = "sse4.1,aes")]
+unsafe fn encrypt_one<const R: usize>(key: &Key<R>, block: &mut [u8; 16]) {
+    let x = Mac::<R>::rounds(key, _mm_xor_si128(from(block), from(&key.round_keys[0])));
+    *block = into(_mm_aesenclast_si128(x, from(&key.round_keys[R])));
+}
+
+/// The parts of a packet, as pointers: source and destination may be the same.
+struct Payload {
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+}
+
+/// Goes over a payload; the macro is a kernel for each way to make cipherstream.
+macro_rules! kernels {
+    ($features:literal, $packet:ident, $payload:ident, |$key:ident, $a0:ident, $counter:ident| $four:expr) => {
+        /// # Safety
+        /// The CPU has the instructions; the pointers are good for the payload's length, a prepared stream for that
+        /// rounded up to whole blocks.
+        #[inline]
+        #[target_feature(enable = $features)]
+        unsafe fn $payload<const R: usize, const SEAL: bool>(
+            $key: &Key<R>,
+            mac: &mut Mac<R>,
+            $a0: __m128i,
+            payload: &Payload,
+            source: Source,
+        ) {
+            let &Payload { src, dst, len } = payload;
+            let mut done = 0;
+            let mut pads = [_mm_setzero_si128(); 4];
+            while done < len {
+                let unit = (len - done).min(64);
+                // SAFETY: bytes from `done` to `len` are within the payload, and those up to the end of the block
+                // within the stream.
+                unsafe {
+                    match source {
+                        Source::Cipher => {
+                            let $counter = 1u32.wrapping_add((done / 16) as u32);
+                            pads = $four;
+                        }
+                        Source::Kept(at) => {
+                            for i in 0..unit.div_ceil(16) {
+                                pads[i] = _mm_loadu_si128(at.add(done + 16 * i).cast());
+                            }
+                        }
+                        Source::Wiped(at) => {
+                            for i in 0..unit.div_ceil(16) {
+                                let at = at.add(done + 16 * i).cast();
+                                pads[i] = _mm_loadu_si128(at);
+                                _mm_storeu_si128(at, _mm_setzero_si128());
+                            }
+                        }
+                    }
+                    for i in 0..unit / 16 {
+                        let x = _mm_loadu_si128(src.add(done + 16 * i).cast());
+                        let y = _mm_xor_si128(x, pads[i]);
+                        _mm_storeu_si128(dst.add(done + 16 * i).cast(), y);
+                        mac.add($key, if SEAL { x } else { y });
+                    }
+                    let (whole, left) = (unit / 16, unit % 16);
+                    if left > 0 {
+                        let x = load(src.add(done + 16 * whole), left);
+                        let y = first(x ^ u128::from_le_bytes(into(pads[whole])), left);
+                        store(dst.add(done + 16 * whole), left, y);
+                        mac.add($key, number(if SEAL { x } else { y }));
+                    }
+                }
+                done += unit;
+            }
+            if let Source::Wiped(at) = source {
+                // SAFETY: nothing is read; what was stored must stay stored.
+                unsafe { core::arch::asm!("/* {} */", in(reg) at, options(nostack, preserves_flags)) };
+            }
+        }
+
+        /// A whole packet.
+        ///
+        /// # Safety
+        /// As above.
+        #[target_feature(enable = $features)]
+        unsafe fn $packet<const R: usize, const SEAL: bool>(
+            key: &Key<R>,
+            header: &Header,
+            aad: &[u8],
+            payload: &Payload,
+            source: Source,
+            mask: Option<&[u8; 16]>,
+        ) -> [u8; 16] {
+            let a0 = from(&header.a0);
+            let mut mac = Mac::<R>::new(key, &header.b0);
+            let mask = match mask {
+                Some(mask) => from(mask),
+                None => {
+                    let x = Mac::<R>::rounds(key, _mm_xor_si128(a0, from(&key.round_keys[0])));
+                    _mm_aesenclast_si128(x, from(&key.round_keys[R]))
+                }
+            };
+            // SAFETY: the caller's.
+            unsafe {
+                mac.associated(key, header, aad);
+                $payload::<R, SEAL>(key, &mut mac, a0, payload, source);
+            }
+            into(mac.value(key, mask))
+        }
+    };
+}
+
+kernels!("sse4.1,aes,ssse3", packet_ni, payload_ni, |key, a0, counter| four(key, a0, counter));
+kernels!("avx512f,avx512bw,avx512vl,vaes,sse4.1,aes,ssse3", packet_wide, payload_wide, |key, a0, counter| {
+    let x = wide(key, a0, counter);
+    [
+        _mm512_castsi512_si128(x),
+        _mm512_extracti32x4_epi32::<1>(x),
+        _mm512_extracti32x4_epi32::<2>(x),
+        _mm512_extracti32x4_epi32::<3>(x),
+    ]
+});
+
+/// The end of a packet from a chain that has the first round key in it: XORs `rest` into the cipherstream at `out`, in
+/// place, and returns the masked MAC.
+///
+/// # Safety
+/// The CPU has the instructions; `out` is as long as `rest`, which is not empty; `within` is less than 16.
+#[inline]
+#[target_feature(enable = "sse4.1,aes,ssse3")]
+unsafe fn seal_rest<const R: usize>(
+    key: &Key<R>,
+    chain: &[u8; 16],
+    within: usize,
+    rest: &[u8],
+    out: &mut [u8],
+    mask: &[u8; 16],
+) -> [u8; 16] {
+    let (src, dst, len) = (rest.as_ptr(), out.as_mut_ptr(), rest.len());
+    // SAFETY: the loads and stores lie within the slices, which are of one length.
+    unsafe {
+        let now = len.min(16 - within);
+        let block =
+            if now == 16 { _mm_loadu_si128(src.cast()) } else { number(load(src, now) << (8 * within)) };
+        let mut mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), block));
+        mac.bytes(key, src.add(now), len - now);
+        let mut done = 0;
+        while len - done >= 16 {
+            let at = dst.add(done).cast();
+            let x = _mm_xor_si128(_mm_loadu_si128(src.add(done).cast()), _mm_loadu_si128(at));
+            _mm_storeu_si128(at, x);
+            done += 16;
+        }
+        let left = len - done;
+        let x = load(src.add(done), left) ^ load(dst.add(done), left);
+        store(dst.add(done), left, x);
+        into(mac.value(key, from(mask)))
+    }
+}
+
+/// As [`seal_rest`], decrypting `src` into `dst` with the cipherstream at `stream`.
+///
+/// # Safety
+/// As there; all three are of one length.
+#[inline]
+#[target_feature(enable = "sse4.1,aes,ssse3")]
+unsafe fn open_rest<const R: usize>(
+    key: &Key<R>,
+    chain: &[u8; 16],
+    within: usize,
+    stream: &[u8],
+    src: &[u8],
+    dst: &mut [u8],
+    mask: &[u8; 16],
+) -> [u8; 16] {
+    let (src, pad, dst, len) = (src.as_ptr(), stream.as_ptr(), dst.as_mut_ptr(), src.len());
+    // SAFETY: the loads and stores lie within the slices, which are of one length.
+    unsafe {
+        // The MAC's blocks are computed from ciphertext and stream, so that no load waits for a store.
+        let now = len.min(16 - within);
+        let block = if now == 16 {
+            _mm_xor_si128(_mm_loadu_si128(src.cast()), _mm_loadu_si128(pad.cast()))
+        } else {
+            number((load(src, now) ^ load(pad, now)) << (8 * within))
+        };
+        let mut mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), block));
+        let mut at = now;
+        while len - at >= 16 {
+            let x = _mm_loadu_si128(src.add(at).cast());
+            mac.add(key, _mm_xor_si128(x, _mm_loadu_si128(pad.add(at).cast())));
+            at += 16;
+        }
+        if at < len {
+            mac.add(key, number(load(src.add(at), len - at) ^ load(pad.add(at), len - at)));
+        }
+        let mut done = 0;
+        while len - done >= 16 {
+            let x = _mm_loadu_si128(src.add(done).cast());
+            let y = _mm_xor_si128(x, _mm_loadu_si128(pad.add(done).cast()));
+            _mm_storeu_si128(dst.add(done).cast(), y);
+            done += 16;
+        }
+        let left = len - done;
+        store(dst.add(done), left, load(src.add(done), left) ^ load(pad.add(done), left));
+        into(mac.value(key, from(mask)))
+    }
+}
+
+impl<const R: usize> Key<R> {
+    /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.
+    pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
+        let wide = match backend.min(super::detect()) {
+            Backend::Portable => return None,
+            Backend::AesNi => false,
+            Backend::Avx512 => true,
+        };
+        assert_eq!(round_keys.rounds, R);
+        Some(Self { round_keys: round_keys.blocks, wide })
+    }
+
+    #[inline]
+    pub(crate) fn encrypt(&self, block: &mut [u8; 16]) {
+        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1.
+        unsafe { encrypt_one(self, block) }
+    }
+
+    pub(crate) fn encrypt_all(&self, blocks: &mut [[u8; 16]]) {
+        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1.
+        unsafe { encrypt(self, blocks) }
+    }
+
+    /// A chain with the first round key in it.
+    pub(crate) fn fold(&self, chain: &mut [u8; 16]) {
+        crate::backend::portable::blocks::xor_in(chain, &self.round_keys[0]);
+    }
+
+    /// Cipherstream from 64-byte unit `first` on, from counter 1; `out` is a whole number of units.
+    pub(crate) fn stream(&self, a0: &[u8; 16], first: usize, out: &mut [u8]) {
+        let (units, _) = out.as_chunks_mut::<64>();
+        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1, a wide one only with VAES and AVX-512.
+        unsafe {
+            if self.wide { stream_wide(self, a0, first, units) } else { stream_ni(self, a0, first, units) }
+        }
+    }
+
+    /// CBC-MAC over whole blocks: `chain` becomes what follows the last of them.
+    pub(crate) fn chain(&self, chain: &mut [u8; 16], block: &[u8; 16]) {
+        crate::backend::portable::blocks::xor_in(chain, block);
+        self.encrypt(chain);
+    }
+
+    pub(crate) fn one_shot<const SEAL: bool>(
+        &self,
+        header: &Header,
+        aad: &[u8],
+        buffers: Buffers<'_>,
+    ) -> [u8; 16] {
+        self.packet::<SEAL>(header, aad, buffers, Source::Cipher, None)
+    }
+
+    /// `stream` is wiped; it covers the payload and is a whole number of units.
+    #[inline]
+    pub(crate) fn seal_prepared(
+        &self,
+        header: &Header,
+        mask: &[u8; 16],
+        stream: &mut [u8],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+    ) -> [u8; 16] {
+        let used = buffers.len().next_multiple_of(16);
+        assert!(used <= stream.len());
+        let tag = self.packet::<true>(header, aad, buffers, Source::Wiped(stream.as_mut_ptr()), Some(mask));
+        if used < stream.len() {
+            crate::engine::wipe(&mut stream[used..]);
+        }
+        tag
+    }
+
+    /// `stream` stays; it covers the payload and is a whole number of units.
+    #[inline]
+    pub(crate) fn open_prepared(
+        &self,
+        header: &Header,
+        mask: &[u8; 16],
+        stream: &[u8],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+    ) -> [u8; 16] {
+        assert!(buffers.len().next_multiple_of(16) <= stream.len());
+        self.packet::<false>(header, aad, buffers, Source::Kept(stream.as_ptr()), Some(mask))
+    }
+
+    fn packet<const SEAL: bool>(
+        &self,
+        header: &Header,
+        aad: &[u8],
+        buffers: Buffers<'_>,
+        source: Source,
+        mask: Option<&[u8; 16]>,
+    ) -> [u8; 16] {
+        let payload = match buffers {
+            Buffers::Apart(src, dst) => {
+                assert_eq!(src.len(), dst.len());
+                Payload { src: src.as_ptr(), dst: dst.as_mut_ptr(), len: dst.len() }
+            }
+            Buffers::InPlace(buffer) => {
+                let start = buffer.as_mut_ptr();
+                Payload { src: start.cast_const(), dst: start, len: buffer.len() }
+            }
+        };
+        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1, a wide one only with VAES and AVX-512; the
+        // pointers are those of the buffers, and the callers have checked a prepared stream.
+        unsafe {
+            if self.wide && payload.len > 16 && matches!(source, Source::Cipher) {
+                packet_wide::<R, SEAL>(self, header, aad, &payload, source, mask)
+            } else {
+                packet_ni::<R, SEAL>(self, header, aad, &payload, source, mask)
+            }
+        }
+    }
+
+    /// Seals the end of a packet, from a chain with the first round key and `within` bytes of its next block in it.
+    #[inline]
+    pub(crate) fn seal_rest(
+        &self,
+        chain: &[u8; 16],
+        within: usize,
+        rest: &[u8],
+        out: &mut [u8],
+        mask: &[u8; 16],
+    ) -> [u8; 16] {
+        assert!(rest.len() == out.len() && !rest.is_empty() && within < 16);
+        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1; the rest was checked.
+        unsafe { seal_rest(self, chain, within, rest, out, mask) }
+    }
+
+    /// Opens the end of a packet, as [`seal_rest`](Self::seal_rest) seals it.
+    #[inline]
+    pub(crate) fn open_rest(
+        &self,
+        chain: &[u8; 16],
+        within: usize,
+        stream: &[u8],
+        src: &[u8],
+        dst: &mut [u8],
+        mask: &[u8; 16],
+    ) -> [u8; 16] {
+        assert!(src.len() == dst.len() && src.len() == stream.len() && !src.is_empty() && within < 16);
+        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1; the rest was checked.
+        unsafe { open_rest(self, chain, within, stream, src, dst, mask) }
+    }
+}
