@@ -23,11 +23,12 @@ mod test;
 const USAGE: &str = "\
 cargo xtask COMMAND
 
-  setup [--for demo|test|peers|bench]   install what the command needs (Debian packages; told before it is done)
+  setup [--for PURPOSE]                 install Debian packages, told before: demo, test, peers, bench, ciphers
   demo [ARGS...]                        set-up, release build, `antedate demo ARGS...`
   test [--only STEP]...                 set-up, and everything that CI runs; `--list` names the steps
   peers [NAME]...                       the independent implementations alone; `--list` names them
   bench gateway [--quick] [--only PART] the gateway beside bridges and OpenVPN, in one run
+  bench aead [--quick] [--only CIPHER]  the engine beside other implementations, in one run
   ci                                    `test`, and a skipped step is a failure
 
 Exit status: 0 all passed, 1 something failed, 2 a usage error or a machine that lacks what is needed.";

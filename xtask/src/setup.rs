@@ -12,11 +12,13 @@ pub(crate) enum Purpose {
     Test,
     /// `cargo xtask peers`
     Peers,
-    /// `cargo xtask bench`
+    /// `cargo xtask bench gateway`
     Bench,
+    /// `cargo xtask bench aead`
+    Ciphers,
 }
 
-use Purpose::{Bench, Demo, Peers, Test};
+use Purpose::{Bench, Ciphers, Demo, Peers, Test};
 
 /// How the presence of a package shows.
 enum Sign {
@@ -40,13 +42,13 @@ const NEEDS: &[Need] = &[
         sign: Program("cc"),
         package: "gcc",
         why: "the linker of Rust programs",
-        purposes: &[Demo, Test, Peers, Bench],
+        purposes: &[Demo, Test, Peers, Bench, Ciphers],
     },
     Need {
         sign: File("/usr/include/stdio.h"),
         package: "libc6-dev",
         why: "what that linker links",
-        purposes: &[Demo, Test, Peers, Bench],
+        purposes: &[Demo, Test, Peers, Bench, Ciphers],
     },
     Need {
         sign: Program("ip"),
@@ -132,6 +134,8 @@ const NEEDS: &[Need] = &[
         why: "certificates for that peer",
         purposes: &[Bench],
     },
+    Need { sign: Program("perl"), package: "perl", why: "OpenSSL is built with it", purposes: &[Ciphers] },
+    Need { sign: Program("make"), package: "make", why: "OpenSSL is built with it", purposes: &[Ciphers] },
 ];
 
 impl Need {
@@ -155,9 +159,10 @@ pub(crate) fn main(args: &[String]) -> Result<bool, String> {
             "test" => Test,
             "peers" => Peers,
             "bench" => Bench,
-            other => return Err(format!("setup --for demo|test|peers|bench, not `{other}`")),
+            "ciphers" => Ciphers,
+            other => return Err(format!("setup --for demo|test|peers|bench|ciphers, not `{other}`")),
         }],
-        _ => return Err("setup [--for demo|test|peers|bench]".into()),
+        _ => return Err("setup [--for demo|test|peers|bench|ciphers]".into()),
     };
     for purpose in purposes {
         ensure(purpose)?;

@@ -11,6 +11,7 @@ use crate::shell::{build_release, cache};
 use goals::Goal;
 use serde_json::{Value, json};
 
+mod aead;
 mod cpu;
 mod cycles;
 mod goals;
@@ -62,12 +63,14 @@ const QUICK: Plan = Plan {
 
 const PARTS: [&str; 4] = ["roundtrips", "tcp", "cycles", "cpu"];
 
-/// Parses `gateway [--quick] [--only PART]...` and measures.
+/// Parses `gateway [--quick] [--only PART]...` and measures; `aead` has a file of its own.
 pub(crate) fn main(args: &[String]) -> Result<bool, String> {
-    let usage = || format!("bench gateway [--quick] [--only {}]...", PARTS.join("|"));
+    let usage = || format!("bench gateway [--quick] [--only {}]..., or bench aead", PARTS.join("|"));
     let (what, rest) = args.split_first().ok_or_else(usage)?;
-    if what != "gateway" {
-        return Err(usage());
+    match what.as_str() {
+        "gateway" => {}
+        "aead" => return aead::main(rest),
+        _ => return Err(usage()),
     }
     let (mut plan, mut only) = (FULL, Vec::new());
     let mut words = rest.iter();

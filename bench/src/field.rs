@@ -1,0 +1,183 @@
+//! Who competes in which cipher.
+
+use crate::meter::Contender;
+use crate::ours::{self, AllNew, AllNewOpen, Holes, HolesOpen, Plain, Prepare, PrepareTemplate};
+use crate::packet::{self, Cipher, Sealed, agrees, sealed};
+use crate::peers::{self, rustcrypto};
+use antedate_aead::{Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, Sparse, Suite};
+
+/// What a contender does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// Seals a packet of which nothing is known before.
+    Seal,
+    /// Opens such a packet.
+    Open,
+    /// Seals with a prepared nonce; all bytes are new.
+    SealAllNew,
+    /// Opens with a prepared nonce.
+    OpenAllNew,
+    /// Seals for a template with so many touched blocks, or for a front before the last block.
+    SealDynamic(usize),
+    /// Opens so.
+    OpenDynamic(usize),
+    /// Prepares a nonce.
+    Prepare,
+    /// Prepares for a template or a front.
+    PrepareDynamic,
+}
+
+impl What {
+    /// As the tables have it.
+    pub fn name(self) -> String {
+        match self {
+            Self::Seal => "seal".into(),
+            Self::Open => "open".into(),
+            Self::SealAllNew => "seal, prepared, all new".into(),
+            Self::OpenAllNew => "open, prepared, all new".into(),
+            Self::SealDynamic(blocks) => format!("seal, prepared, {blocks} new"),
+            Self::OpenDynamic(blocks) => format!("open, prepared, {blocks} new"),
+            Self::Prepare => "prepare".into(),
+            Self::PrepareDynamic => "prepare for 1 new".into(),
+        }
+    }
+
+    /// What stands in its place where nothing is prepared.
+    pub fn replaces(self) -> Self {
+        match self {
+            Self::Open | Self::OpenAllNew | Self::OpenDynamic(_) => Self::Open,
+            _ => Self::Seal,
+        }
+    }
+
+    /// Whether it is done before the deadline.
+    pub fn prepares(self) -> bool {
+        matches!(self, Self::Prepare | Self::PrepareDynamic)
+    }
+}
+
+/// A contender with its name and discipline.
+pub struct Entrant {
+    /// Who.
+    pub who: &'static str,
+    /// Does what.
+    pub what: What,
+    /// How.
+    pub contender: Box<dyn Contender>,
+}
+
+/// A cipher, and who competes in it at a length of payload.
+pub struct Discipline {
+    /// The suite's name.
+    pub cipher: &'static str,
+    /// Who competes.
+    pub entrants: fn(usize) -> Result<Vec<Entrant>, String>,
+}
+
+/// All ciphers.
+pub const ALL: &[Discipline] = &[
+    Discipline { cipher: Aes128Gcm::NAME, entrants: aes_128_gcm },
+    Discipline { cipher: Aes256Gcm::NAME, entrants: aes_256_gcm },
+    Discipline { cipher: ChaCha20Poly1305::NAME, entrants: chacha20_poly1305 },
+];
+
+/// The entrants of one cipher at one length, each checked to give the bytes that ours gives.
+struct Field<const N: usize, const T: usize> {
+    len: usize,
+    packets: Vec<Sealed<T>>,
+    entrants: Vec<Entrant>,
+    wrong: Vec<&'static str>,
+}
+
+impl<const N: usize, const T: usize> Field<N, T> {
+    fn new<S>(len: usize) -> Self
+    where
+        S: Suite<NonceBytes = [u8; N], TagBytes = [u8; T]>,
+    {
+        let packets = sealed(&mut Plain::<S>::new(), len);
+        let mut field = Self { len, packets, entrants: Vec::new(), wrong: Vec::new() };
+        field.peer(ours::WHO, Plain::<S>::new);
+        field.add(What::SealAllNew, AllNew::<S>::new(len));
+        field.add(What::OpenAllNew, AllNewOpen::<S, T>::new(field.packets.clone()));
+        field.add(What::Prepare, Prepare::<S>::new(len));
+        field
+    }
+
+    fn add(&mut self, what: What, contender: impl Contender + 'static) {
+        self.entrants.push(Entrant { who: ours::WHO, what, contender: Box::new(contender) });
+    }
+
+    fn peer<C: Cipher<N, T> + 'static>(&mut self, who: &'static str, make: impl Fn() -> C) {
+        if !self.packets.first().is_some_and(|expected| agrees(&mut make(), expected, self.len)) {
+            self.wrong.push(who);
+        }
+        let [seal, open] = packet::contenders(make, self.len);
+        self.entrants.push(Entrant { who, what: What::Seal, contender: seal });
+        self.entrants.push(Entrant { who, what: What::Open, contender: open });
+    }
+
+    fn done(self) -> Result<Vec<Entrant>, String> {
+        if self.wrong.is_empty() {
+            Ok(self.entrants)
+        } else {
+            Err(format!("{} bytes: {} and ours differ", self.len, self.wrong.join(", ")))
+        }
+    }
+}
+
+impl<const N: usize> Field<N, 16> {
+    fn templates<S: Sparse<NonceBytes = [u8; N], TagBytes = [u8; 16]>>(&mut self) {
+        let len = self.len;
+        for touched in [1, 4] {
+            if touched * 16 <= len {
+                self.add(What::SealDynamic(touched), Holes::<S>::new(len, touched));
+                self.add(What::OpenDynamic(touched), HolesOpen::<S>::new(self.packets.clone(), touched));
+            }
+        }
+        self.add(What::PrepareDynamic, PrepareTemplate::<S>::new(len));
+    }
+}
+
+fn aes_128_gcm(len: usize) -> Result<Vec<Entrant>, String> {
+    let mut field = Field::new::<Aes128Gcm>(len);
+    field.templates::<Aes128Gcm>();
+    field.peer("ring", peers::ring::aes_128_gcm);
+    field.peer("aws-lc-rs", peers::aws_lc::aes_128_gcm);
+    field.peer("aes-gcm", rustcrypto::aes_128_gcm);
+    field.peer("openssl", peers::openssl::aes_128_gcm);
+    #[cfg(ipsec_mb)]
+    field.peer(IPSEC_MB, peers::ipsec_mb::aes_128_gcm);
+    field.done()
+}
+
+fn aes_256_gcm(len: usize) -> Result<Vec<Entrant>, String> {
+    let mut field = Field::new::<Aes256Gcm>(len);
+    field.templates::<Aes256Gcm>();
+    field.peer("ring", peers::ring::aes_256_gcm);
+    field.peer("aws-lc-rs", peers::aws_lc::aes_256_gcm);
+    field.peer("aes-gcm", rustcrypto::aes_256_gcm);
+    field.peer("openssl", peers::openssl::aes_256_gcm);
+    #[cfg(ipsec_mb)]
+    field.peer(IPSEC_MB, peers::ipsec_mb::aes_256_gcm);
+    field.done()
+}
+
+fn chacha20_poly1305(len: usize) -> Result<Vec<Entrant>, String> {
+    let mut field = Field::new::<ChaCha20Poly1305>(len);
+    field.templates::<ChaCha20Poly1305>();
+    field.peer("ring", peers::ring::chacha20_poly1305);
+    field.peer("aws-lc-rs", peers::aws_lc::chacha20_poly1305);
+    field.peer("chacha20poly1305", rustcrypto::chacha20_poly1305);
+    field.peer("openssl", peers::openssl::chacha20_poly1305);
+    #[cfg(ipsec_mb)]
+    {
+        field.peer(IPSEC_MB, peers::ipsec_mb::chacha20_poly1305);
+        field.peer(IPSEC_MB_JOB, peers::ipsec_mb::chacha20_poly1305_job);
+    }
+    field.done()
+}
+
+/// Intel's library, by its direct calls. It is no crate, so the fastest crate is not it.
+pub const IPSEC_MB: &str = "ipsec-mb";
+/// Intel's library, by a job that is flushed at once.
+pub const IPSEC_MB_JOB: &str = "ipsec-mb job";

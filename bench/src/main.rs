@@ -1,0 +1,148 @@
+//! The engine beside other implementations, in one run: `cargo xtask bench aead`.
+//!
+//! A figure is the latency of one packet: fences before and after the call, the cost of an empty call subtracted, a
+//! fresh nonce each time, the process on one core. All contenders of a cipher and a length take turns in every round.
+
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!("the fences and the time stamp counter are those of x86-64");
+
+mod clock;
+mod field;
+mod goals;
+mod meter;
+mod ours;
+mod packet;
+mod peers;
+mod results;
+
+use results::{Measured, Results};
+use serde_json::json;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+const USAGE: &str = "antedate-bench [--quick] [--only CIPHER]... [--tail] [--json FILE]";
+
+/// Bytes of payload.
+const FULL: [usize; 8] = [16, 32, 64, 112, 256, 600, 1000, 1500];
+const QUICK: [usize; 4] = [16, 64, 256, 1500];
+
+struct Plan {
+    lens: &'static [usize],
+    rounds: usize,
+    only: Vec<String>,
+    tail: bool,
+    json: Option<String>,
+}
+
+fn plan() -> Result<Plan, String> {
+    let mut plan = Plan { lens: &FULL, rounds: 10_000, only: Vec::new(), tail: false, json: None };
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--quick" => (plan.lens, plan.rounds) = (&QUICK, 3_000),
+            "--tail" => plan.tail = true,
+            "--only" => plan.only.push(words.next().ok_or(USAGE)?),
+            "--json" => plan.json = Some(words.next().ok_or(USAGE)?),
+            _ => return Err(USAGE.into()),
+        }
+    }
+    let known = |name: &String| field::ALL.iter().any(|discipline| discipline.cipher == name);
+    match plan.only.iter().find(|name| !known(name)) {
+        None => Ok(plan),
+        Some(name) => {
+            let names: Vec<&str> = field::ALL.iter().map(|discipline| discipline.cipher).collect();
+            Err(format!("no cipher `{name}`; there are {}", names.join(", ")))
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    match plan().and_then(|plan| run(&plan)) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(message) => {
+            eprintln!("antedate-bench: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(plan: &Plan) -> Result<bool, String> {
+    let cpu = clock::pin()?;
+    let tick = clock::nanoseconds_per_tick();
+    let machine = machine(cpu);
+    println!("{}, core {cpu}, load {}", machine["cpu"], machine["load"]);
+    println!("ipsec-mb: {}", ipsec_mb().unwrap_or("not installed, so not measured".into()));
+    println!(
+        "nanoseconds of a packet, 14 bytes of associated data; x: how many times as long as ours the other takes\n"
+    );
+    let mut results = Results::default();
+    let wanted = |cipher: &str| plan.only.is_empty() || plan.only.iter().any(|name| name == cipher);
+    let disciplines: Vec<_> = field::ALL.iter().filter(|discipline| wanted(discipline.cipher)).collect();
+    for discipline in &disciplines {
+        for &len in plan.lens {
+            progress(&format!("{}, {len} bytes", discipline.cipher));
+            let entrants =
+                (discipline.entrants)(len).map_err(|what| format!("{}: {what}", discipline.cipher))?;
+            let (names, mut contenders): (Vec<_>, Vec<_>) =
+                entrants.into_iter().map(|entrant| ((entrant.who, entrant.what), entrant.contender)).unzip();
+            let latencies = meter::race(&mut contenders, plan.rounds, tick);
+            let series = names.into_iter().zip(latencies);
+            results.0.extend(series.map(|((who, what), latency)| Measured {
+                cipher: discipline.cipher,
+                len,
+                who,
+                what,
+                latency,
+            }));
+        }
+        progress("");
+        println!("median: {}", results.table(discipline.cipher, |latency| latency.median));
+        if plan.tail {
+            println!("99 of 100: {}", results.table(discipline.cipher, |latency| latency.p99));
+        }
+    }
+    let ciphers: Vec<&'static str> = disciplines.iter().map(|discipline| discipline.cipher).collect();
+    let goals = goals::all(&results, &ciphers);
+    print!("{}", goals::table(&goals));
+    if let Some(file) = &plan.json {
+        let result = json!({
+            "experiment": "bench aead", "machine": machine, "antedate": env!("CARGO_PKG_VERSION"),
+            "method": "lfence around each call, cost of an empty call subtracted, contenders take turns in every round",
+            "rounds": plan.rounds, "packets_in_a_turn": meter::TURN, "aad": packet::AAD.len(),
+            "rows": results.0.iter().map(Measured::json).collect::<Vec<_>>(),
+            "goals": goals.iter().map(goals::Goal::json).collect::<Vec<_>>(),
+        });
+        std::fs::write(file, format!("{result:#}\n")).map_err(|error| format!("{file}: {error}"))?;
+    }
+    Ok(!goals.iter().any(goals::Goal::missed))
+}
+
+/// One line on a terminal that the next one replaces; nothing in a pipe.
+fn progress(text: &str) {
+    let mut out = std::io::stderr();
+    if out.is_terminal() {
+        let _ = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());
+    }
+}
+
+#[cfg(ipsec_mb)]
+fn ipsec_mb() -> Option<String> {
+    Some(peers::ipsec_mb::version())
+}
+
+#[cfg(not(ipsec_mb))]
+fn ipsec_mb() -> Option<String> {
+    None
+}
+
+fn machine(cpu: usize) -> serde_json::Value {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    json!({
+        "cpu": model.map_or("unknown", |(_, name)| name), "core": cpu,
+        "kernel": read("/proc/sys/kernel/osrelease"), "load": read("/proc/loadavg"),
+        "ipsec_mb": ipsec_mb(), "openssl": openssl::version::version(),
+    })
+}
