@@ -1,5 +1,8 @@
 //! The channels.
 
+use std::collections::VecDeque;
+
+use antedate_channel::fragment::{Limits, Marks};
 use antedate_channel::macsec::{
     An, CipherSuite, Receive, ReceiveConfig, Sak, Sci, SciMode, Transmit, TransmitConfig,
 };
@@ -94,4 +97,84 @@ pub fn macsec_world(data: &[u8]) {
         world.arrive(20, true).expect("the books balance");
     }
     world.arrive(0, true).expect("the books balance");
+}
+
+/// Frames in fragments, of two senders, over a wire that does what the input says: each pair of octets is something that
+/// happens. What comes out is a frame that was sent, at most once; a peer's frames in order stay so.
+pub fn fragments(data: &[u8]) {
+    let [head, operations @ ..] = data else { return };
+    let marks = if head & 1 == 0 { Marks::More } else { Marks::Both };
+    let suite = CipherSuite::GcmAes128;
+    let window = if head & 2 == 0 { 0 } else { 64 };
+    let mut receive = Receive::new(ReceiveConfig { replay_window: window, ..ReceiveConfig::new(suite) });
+    let limits = Limits { deadline: 64, ..Limits::default() };
+    let mut senders = [SCI, Sci([2, 2, 2, 2, 2, 9, 0, 1])].map(|sci| {
+        receive.add_peer(sci, None).expect("a peer");
+        assert!(receive.set_fragments(sci, Some(marks), limits));
+        let mut transmit = Transmit::new(TransmitConfig::new(suite, sci)).expect("a channel");
+        for (an, octet) in [(An::ALL[0], 1), (An::ALL[1], 2)] {
+            transmit.install(an, &sak(suite, octet), 1, u64::MAX).expect("a key to send with");
+            receive.install(sci, an, &sak(suite, octet), 1).expect("a key to receive with");
+        }
+        transmit
+    });
+    let (mut wire, mut sent, mut came) = (VecDeque::<Vec<u8>>::new(), Vec::<Vec<u8>>::new(), Vec::new());
+    let (mut now, mut out) = (0, vec![0; 4096]);
+    let (operations, _) = operations.as_chunks::<2>();
+    for [what, how] in operations.iter().take(200) {
+        let sender = usize::from(what >> 7);
+        match what & 7 {
+            // Three of eight: something is sent.
+            0..=2 => {
+                let serial = sent.len() as u16;
+                let mut frame = [[3; 6], [2; 6]].concat();
+                frame.extend([0x88, 0x92]);
+                frame.extend(serial.to_be_bytes().iter().cycle().take(2 + 4 * usize::from(*how)));
+                let mut put = |piece: &[u8]| wire.push_back(piece.to_vec());
+                let count = senders[sender].protect_split(&frame, 14 + 150 + 32, marks, &mut out, &mut put);
+                assert!(count.is_ok_and(|count| count <= 8));
+                sent.push(frame);
+            }
+            3 => {
+                let at = usize::from(*how) % wire.len().max(1);
+                wire.remove(at);
+            }
+            4 => {
+                let at = usize::from(*how) % wire.len().max(1);
+                if let Some(frame) = wire.get(at).cloned() {
+                    wire.insert(at / 2, frame);
+                }
+            }
+            5 => {
+                let at = usize::from(*how) % wire.len().max(1);
+                if let Some(octet) = wire.get_mut(at).and_then(|frame| frame.get_mut(15 + at)) {
+                    *octet ^= what | 1;
+                }
+            }
+            6 => {
+                now += u64::from(*how);
+                let an = An::ALL[usize::from(how & 1)];
+                senders[sender].set_encoding_sa(an).expect("there is a key");
+            }
+            _ => {
+                for frame in wire.drain(..usize::from(*how).min(wire.len())) {
+                    now += 1;
+                    if let Ok(Some(len)) = receive.accept(|| now, &frame, &mut out) {
+                        came.push(out[..len].to_vec());
+                    }
+                }
+            }
+        }
+    }
+    for frame in wire {
+        if let Ok(Some(len)) = receive.accept(|| now, &frame, &mut out) {
+            came.push(out[..len].to_vec());
+        }
+    }
+    came.sort();
+    // Frames of one length and serial number are told apart by neither, so each may come as often as it was sent.
+    for frame in &came {
+        let count = |frames: &[Vec<u8>]| frames.iter().filter(|other| *other == frame).count();
+        assert!(count(&came) <= count(&sent), "a frame came out that was not sent, or too often");
+    }
 }

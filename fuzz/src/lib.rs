@@ -22,6 +22,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("config", gateway::config),
     ("dcp", wire::dcp),
     ("ethernet", wire::ethernet),
+    ("fragments", channel::fragments),
     ("gate", gateway::gate),
     ("goose", wire::goose),
     ("ip", wire::ip),

@@ -1,6 +1,7 @@
 //! Secure channels without I/O: the caller brings frames and buffers, and gets frames and reasons back.
 //!
 //! - [`macsec`]: IEEE 802.1AE, protecting frames ([`macsec::Transmit`]) and validating them ([`macsec::Receive`]).
+//! - [`fragment`]: frames longer than the wire carries, in pieces under adjacent packet numbers.
 //! - [`replay`]: the window that refuses what was received before, for every channel with packet numbers.
 //! - `world` (for tests, feature `test-world`): a sender, a receiver and a wire between them that loses,
 //!   duplicates, reorders, corrupts, truncates, replays and injects, the same way in every run.
@@ -14,6 +15,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod fragment;
 pub mod macsec;
 pub mod replay;
 #[cfg(any(test, feature = "test-world"))]

@@ -5,12 +5,16 @@
 //! ```text
 //!   octets  1-2  MACsec EtherType, 88-E5
 //!           3    V ES SC SCB E C AN AN
-//!           4    0 0 SL SL SL SL SL SL
+//!           4    MF CF SL SL SL SL SL SL
 //!           5-8  packet number (of an XPN cipher suite: its lower half)
 //!           9-16 secure channel identifier, if SC is set
 //! ```
 //!
-//! [`Mpdu::parse`] applies the rules of clause 9.12 and names the one that was broken.
+//! MF and CF are two bits that the standard reserves: here *more fragments* and *continued fragment*, of a frame that was
+//! split (ours, off unless configured). A receiver that has not agreed to fragments discards a frame in which
+//! [`SecTag::is_standard`] does not hold, as rule (e) of clause 9.12 wants.
+//!
+//! [`Mpdu::parse`] applies the other rules of clause 9.12 and names the one that was broken.
 
 use core::fmt;
 use core::str::FromStr;
@@ -240,7 +244,7 @@ pub enum Invalid {
     Version,
     /// ES or SCB is set together with SC (rule d)
     SciAndImpliedSci,
-    /// bit 7 or 8 of the short-length octet is set (rule e)
+    /// bit 7 or 8 of the short-length octet is set (rule e), and no fragments were agreed
     ReservedBits,
     /// the short length does not fit the octets that are there, or is 48 or more (rules f to i)
     ShortLength,
@@ -282,6 +286,10 @@ pub struct SecTag {
     pub an: An,
     /// the length of the secure data if that is below 48, otherwise 0
     pub short_length: u8,
+    /// MF: another fragment of the same frame follows under the next packet number
+    pub more_fragments: bool,
+    /// CF: this is not the first fragment of its frame
+    pub continued: bool,
     /// the packet number, or the lower half of an extended one
     pub packet_number: u32,
     /// the identifier of the secure channel, if it is sent
@@ -289,6 +297,23 @@ pub struct SecTag {
 }
 
 impl SecTag {
+    /// Bit 8 of the short-length octet.
+    pub const MORE_FRAGMENTS: u8 = 0x80;
+    /// Bit 7 of the short-length octet.
+    pub const CONTINUED: u8 = 0x40;
+
+    /// Are the reserved bits clear, so that any implementation reads the frame?
+    pub const fn is_standard(&self) -> bool {
+        !(self.more_fragments || self.continued)
+    }
+
+    /// The short-length octet with its two flags.
+    pub const fn short_length_octet(&self) -> u8 {
+        let more = if self.more_fragments { Self::MORE_FRAGMENTS } else { 0 };
+        let continued = if self.continued { Self::CONTINUED } else { 0 };
+        more | continued | (self.short_length & 0x3f)
+    }
+
     /// The short length of `len` octets of secure data (clause 9.7).
     pub const fn short_length_of(len: usize) -> u8 {
         if len < SHORT_LENGTH_LIMIT { len as u8 } else { 0 }
@@ -304,7 +329,7 @@ impl SecTag {
         at_least(buffer, self.buffer_len())?;
         put16(buffer, field::ETHERTYPE, EtherType::Macsec.number());
         buffer[field::TCI_AN] = self.tci.with_explicit_sci(self.sci.is_some()).octet() | self.an.number();
-        buffer[field::SHORT_LENGTH] = self.short_length & 0x3f;
+        buffer[field::SHORT_LENGTH] = self.short_length_octet();
         put32(buffer, field::PACKET_NUMBER, self.packet_number);
         if let Some(sci) = self.sci {
             buffer[field::SCI..TAG_LEN_LONG].copy_from_slice(&sci.0);
@@ -350,10 +375,10 @@ impl<'a> Mpdu<'a> {
         if explicit && (tci.end_station() || tci.single_copy_broadcast()) {
             return Err(Invalid::SciAndImpliedSci);
         }
-        let short_length = pdu[field::SHORT_LENGTH];
-        if short_length & 0xc0 != 0 {
-            return Err(Invalid::ReservedBits);
-        }
+        let octet = pdu[field::SHORT_LENGTH];
+        let (more_fragments, continued) =
+            (octet & SecTag::MORE_FRAGMENTS != 0, octet & SecTag::CONTINUED != 0);
+        let short_length = octet & 0x3f;
         let tag_len = if explicit { TAG_LEN_LONG } else { TAG_LEN_SHORT };
         let there = match pdu.len().checked_sub(tag_len + ICV_LEN) {
             Some(there) if there > 0 => there,
@@ -371,7 +396,8 @@ impl<'a> Mpdu<'a> {
         let (header, rest) = frame.split_at(addresses.len() + tag_len);
         let (secure_data, rest) = rest.split_at(secure_len);
         let icv = rest.first_chunk().ok_or(Invalid::TooShort)?;
-        let tag = SecTag { tci, an: An(tci_an & 3), short_length, packet_number, sci };
+        let an = An(tci_an & 3);
+        let tag = SecTag { tci, an, short_length, more_fragments, continued, packet_number, sci };
         Ok(Self { tag, header, secure_data, icv })
     }
 
@@ -415,6 +441,8 @@ mod tests {
             tci: Tci::NONE.with_explicit_sci(sci.is_some()).with_encryption(true).with_changed_text(true),
             an: An::ALL[2],
             short_length: SecTag::short_length_of(secure_len),
+            more_fragments: false,
+            continued: false,
             packet_number: 0xb2c2_8465,
             sci,
         }
@@ -453,14 +481,27 @@ mod tests {
         assert_eq!(with(14, good[14] | 0x80), Some(Invalid::Version));
         assert_eq!(with(14, good[14] | 0x40), Some(Invalid::SciAndImpliedSci));
         assert_eq!(with(14, good[14] | 0x10), Some(Invalid::SciAndImpliedSci));
-        assert_eq!(with(15, 0x80), Some(Invalid::ReservedBits));
-        assert_eq!(with(15, 0x40), Some(Invalid::ReservedBits));
         assert_eq!(with(15, 47), Some(Invalid::ShortLength));
         assert_eq!(with(15, 48), Some(Invalid::ShortLength));
         assert_eq!(Mpdu::parse(&good[..good.len() - 13]).err(), Some(Invalid::MissingShortLength));
         assert_eq!(Mpdu::parse(&good[..44]).err(), Some(Invalid::TooShort));
         assert_eq!(Mpdu::parse(&good[..12]).err(), Some(Invalid::TooShort));
         assert_eq!(Mpdu::parse(&[0; 20]).err(), Some(Invalid::EtherType));
+    }
+
+    #[test]
+    fn the_reserved_bits_are_flags_that_the_standard_does_not_have() {
+        for (more_fragments, continued) in [(false, false), (true, false), (true, true), (false, true)] {
+            for len in [20, 60] {
+                let flagged = SecTag { more_fragments, continued, ..tag(Some(SCI), len) };
+                let bytes = frame(flagged, len, 0);
+                let (more, short) = (u8::from(more_fragments) << 7, SecTag::short_length_of(len));
+                assert_eq!(bytes[15], more | u8::from(continued) << 6 | short);
+                let mpdu = Mpdu::parse(&bytes).unwrap();
+                assert_eq!((mpdu.tag, mpdu.secure_data.len()), (flagged, len));
+                assert_eq!(mpdu.tag.is_standard(), bytes[15] & 0xc0 == 0);
+            }
+        }
     }
 
     #[test]

@@ -186,6 +186,8 @@ fn lldp_arp_goose_and_the_sectag_are_read_as_what_they_are() {
         tci: macsec::Tci::NONE.with_encryption(true).with_changed_text(true),
         an: macsec::An::ALL[1],
         short_length: 20,
+        more_fragments: false,
+        continued: false,
         packet_number: 77,
         sci: Some(Sci::new(DEVICE, 1)),
     };

@@ -49,6 +49,10 @@ counters! {
         out_discarded_malformed = "OutDiscardedMalformed",
         /// ours: frames of another source than the SCI's, which an end station's SecTAG cannot stand for
         out_discarded_foreign_source = "OutDiscardedForeignSource",
+        /// ours: frames sent in fragments
+        out_frames_fragmented = "OutFramesFragmented",
+        /// ours: the fragments of them
+        out_fragments = "OutFragments",
         /// ours: frames whose packet number was fully prepared before they came
         out_prepared = "OutPrepared",
     }

@@ -1,5 +1,6 @@
 //! Validating frames (IEEE 802.1AE-2018 clause 10.6).
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -13,6 +14,7 @@ use super::pool::{Open, fingerprint};
 use super::sak::{Fingerprint, Sak};
 use super::suite::{CipherSuite, NonceRule};
 use super::{An, Invalid, Sci};
+use crate::fragment::{Assembly, FragmentCounters, Limits, Marks, Refused, Verdict, Verified};
 use crate::replay::{MAX_WINDOW, Refusal, ReplayWindow};
 
 /// Octets of the two addresses in front of the SecTAG.
@@ -130,6 +132,8 @@ pub enum Discard {
     NotValid,
     /// it does not fit the output
     OutputTooSmall,
+    /// it is genuine, and a fragment that no frame can be made of
+    Fragment(Refused),
 }
 
 impl Discard {
@@ -143,6 +147,7 @@ impl Discard {
             Self::Late | Self::Duplicate => "InPktsLate",
             Self::NotValid => "InPktsNotValid",
             Self::OutputTooSmall => "InDiscardedTooLong",
+            Self::Fragment(why) => why.counter(),
         }
     }
 }
@@ -160,6 +165,7 @@ impl fmt::Display for Discard {
             Self::Duplicate => "packet number received before",
             Self::NotValid => "wrong ICV",
             Self::OutputTooSmall => "too long for the output",
+            Self::Fragment(why) => return why.fmt(f),
         })
     }
 }
@@ -202,6 +208,25 @@ struct Peer {
     sci: Sci,
     ssci: u32,
     associations: [Option<ReceiveSa>; An::COUNT],
+    /// Memory for one frame in fragments, if the peer may send them.
+    assembly: Option<Box<Assembly>>,
+}
+
+/// A frame that came out of the cipher, and where it belongs.
+struct Opened {
+    len: usize,
+    peer: usize,
+    an: usize,
+    number: u64,
+    more: bool,
+    continued: bool,
+}
+
+impl Opened {
+    /// A frame that no cipher has seen, of no peer.
+    fn unread(len: usize) -> Self {
+        Self { len, peer: usize::MAX, an: 0, number: 0, more: false, continued: false }
+    }
 }
 
 /// The receive secure channels of all peers.
@@ -212,6 +237,7 @@ pub struct Receive {
     recent: (usize, usize),
     history: History<REMEMBERED>,
     counters: ReceiveCounters,
+    fragments: FragmentCounters,
 }
 
 impl Receive {
@@ -224,6 +250,7 @@ impl Receive {
             recent: (0, 0),
             history: History::new(),
             counters: ReceiveCounters::default(),
+            fragments: FragmentCounters::default(),
         }
     }
 
@@ -244,7 +271,7 @@ impl Receive {
             return Err(PeerError::TooMany);
         }
         let ssci = ssci.unwrap_or_default();
-        self.peers.push(Peer { sci, ssci, associations: [const { None }; An::COUNT] });
+        self.peers.push(Peer { sci, ssci, associations: [const { None }; An::COUNT], assembly: None });
         Ok(())
     }
 
@@ -253,6 +280,32 @@ impl Receive {
         An::ALL.into_iter().for_each(|an| self.remove(sci, an));
         self.peers.retain(|peer| peer.sci != sci);
         self.recent = (0, 0);
+    }
+
+    /// Takes fragments from a peer that marks them so, or from now on none. They are put together by [`accept`](Self::accept);
+    /// until this was called a fragment is a frame with an invalid SecTAG, as it is for any other implementation.
+    ///
+    /// Memory for one frame is set aside for the peer. Gives false if there is no such peer.
+    pub fn set_fragments(&mut self, sci: Sci, marks: Option<Marks>, limits: Limits) -> bool {
+        let Some(peer) = self.peers.iter_mut().find(|peer| peer.sci == sci) else { return false };
+        if peer.assembly.as_ref().map(|assembly| assembly.marks()) == marks {
+            return true;
+        }
+        peer.assembly = marks.map(|marks| {
+            let mut assembly = Box::new(Assembly::new(limits, marks));
+            for (an, sa) in peer.associations.iter().enumerate() {
+                if let Some(sa) = sa {
+                    assembly.install(an, sa.window.next());
+                }
+            }
+            assembly
+        });
+        true
+    }
+
+    /// The peers that fragments are taken from.
+    pub fn fragmenting(&self) -> impl Iterator<Item = (Sci, Marks)> + '_ {
+        self.peers.iter().filter_map(|peer| Some((peer.sci, peer.assembly.as_ref()?.marks())))
     }
 
     /// Installs a peer's key under an association number, in place of what was there, and accepts packet numbers from
@@ -287,6 +340,9 @@ impl Receive {
         if let Some(peer) = self.peers.iter_mut().find(|peer| peer.sci == sci) {
             peer.associations[an.index()] =
                 Some(ReceiveSa { pool, window, key, rule, lengths: Lengths::new() });
+            if let Some(assembly) = &mut peer.assembly {
+                assembly.install(an.index(), lowest);
+            }
         }
         Ok(())
     }
@@ -314,11 +370,12 @@ impl Receive {
 
     /// Validates a frame into `out` and gives the number of octets there: destination, source, EtherType, user data.
     ///
-    /// After a discard `out` holds no user data, and nothing has changed but one counter.
+    /// After a discard `out` holds no user data, and nothing has changed but one counter. Fragments are discarded, whatever
+    /// was agreed.
     #[inline]
     pub fn validate(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, Discard> {
-        match self.try_validate(frame, out) {
-            Ok(len) => Ok(len),
+        match self.try_validate(frame, out, false) {
+            Ok(opened) => Ok(opened.len),
             Err(discard) => {
                 self.count_discarded(discard);
                 Err(discard)
@@ -326,10 +383,60 @@ impl Receive {
         }
     }
 
+    /// As [`validate`](Self::validate), and puts fragments together. Gives nothing for a fragment that is kept until the rest
+    /// of its frame comes, and the whole frame with its last fragment. `now` is the time, in the units of the deadline.
+    ///
+    /// Only what the cipher has found genuine is looked at as a fragment; what cannot be part of a frame is counted in
+    /// [`fragments`](Self::fragments) by its reason.
     #[inline]
-    fn try_validate(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, Discard> {
+    pub fn accept(
+        &mut self,
+        now: impl FnOnce() -> u64,
+        frame: &[u8],
+        out: &mut [u8],
+    ) -> Result<Option<usize>, Discard> {
+        let opened = match self.try_validate(frame, out, true) {
+            Ok(opened) => opened,
+            Err(discard) => {
+                self.count_discarded(discard);
+                return Err(discard);
+            }
+        };
+        let Opened { len, peer, an, number, more, continued } = opened;
+        let Some(assembly) = self.peers.get_mut(peer).and_then(|peer| peer.assembly.as_mut()) else {
+            return Ok(Some(len));
+        };
+        let opened = out.get(..len).unwrap_or_default();
+        let verified = Verified { association: an, number, more, continued, frame: opened };
+        match assembly.take(now, verified, &mut self.fragments) {
+            Verdict::Whole => Ok(Some(len)),
+            Verdict::Held => Ok(None),
+            Verdict::Complete(whole) => {
+                let Some(place) = out.get_mut(..whole.len()) else {
+                    self.counters.in_discarded_too_long += 1;
+                    return Err(Discard::OutputTooSmall);
+                };
+                place.copy_from_slice(whole);
+                Ok(Some(whole.len()))
+            }
+            Verdict::Refused(why) => {
+                out.get_mut(..len).unwrap_or_default().fill(0);
+                Err(Discard::Fragment(why))
+            }
+        }
+    }
+
+    /// Drops frames in the making whose rest has not come in time. The next frame of their peer does so too.
+    pub fn expire(&mut self, now: u64) {
+        for assembly in self.peers.iter_mut().filter_map(|peer| peer.assembly.as_mut()) {
+            assembly.expire(now, &mut self.fragments);
+        }
+    }
+
+    #[inline]
+    fn try_validate(&mut self, frame: &[u8], out: &mut [u8], fragments: bool) -> Result<Opened, Discard> {
         if frame.get(ADDRESSES_LEN..ADDRESSES_LEN + 2) != Some(&ETHERTYPE_MACSEC) {
-            return self.untagged(frame, out);
+            return self.untagged(frame, out).map(Opened::unread);
         }
         let mpdu = Mpdu::parse(frame).map_err(Discard::BadTag)?;
         let tci = mpdu.tag.tci;
@@ -346,12 +453,21 @@ impl Receive {
         // Clause 10.6.1: the channel and the association. What cannot be checked is discarded where validation is
         // strict, and where it would not be readable.
         let must_check = self.config.validate == ValidateFrames::Strict || tci.changed_text();
-        let Some(peer_at) = self.peer_of(&mpdu) else {
+        let peer_at = self.peer_of(&mpdu);
+        // Clause 9.12 (e): reserved bits, where they are not those of agreed fragments.
+        if !mpdu.tag.is_standard() {
+            let agreed = peer_at.and_then(|at| self.peers.get(at)).and_then(|peer| peer.assembly.as_ref());
+            let agreed = agreed.is_some_and(|agreed| agreed.marks() == Marks::Both || !mpdu.tag.continued);
+            if !(fragments && agreed && self.config.validate == ValidateFrames::Strict) {
+                return Err(Discard::BadTag(Invalid::ReservedBits));
+            }
+        }
+        let Some(peer_at) = peer_at else {
             if must_check {
                 return Err(Discard::UnknownSci);
             }
             self.counters.in_pkts_unknown_sci += 1;
-            return Ok(deliver_unread(&mpdu, out));
+            return Ok(Opened::unread(deliver_unread(&mpdu, out)));
         };
         let an = mpdu.tag.an.index();
         let Some(sa) = self.peers.get_mut(peer_at).and_then(|peer| peer.associations[an].as_mut()) else {
@@ -359,7 +475,7 @@ impl Receive {
                 return Err(Discard::NotUsingSa);
             }
             self.counters.in_pkts_unused_sa += 1;
-            return Ok(deliver_unread(&mpdu, out));
+            return Ok(Opened::unread(deliver_unread(&mpdu, out)));
         };
 
         // Clause 10.6.2: the whole packet number, and the check that costs nothing.
@@ -375,7 +491,7 @@ impl Receive {
                 return Err(Discard::NotValid);
             }
             self.counters.in_pkts_unchecked += 1;
-            return Ok(deliver_unread(&mpdu, out));
+            return Ok(Opened::unread(deliver_unread(&mpdu, out)));
         }
 
         // Clause 10.6.3: the cipher. It writes nothing that is not authentic.
@@ -396,7 +512,7 @@ impl Receive {
                 return Err(Discard::NotValid);
             }
             self.counters.in_pkts_invalid += 1;
-            return Ok(deliver_unread(&mpdu, out));
+            return Ok(Opened::unread(deliver_unread(&mpdu, out)));
         }
 
         // Clauses 10.6.4 and 10.6.5: only now is the number taken note of.
@@ -423,7 +539,8 @@ impl Receive {
         } else {
             counters.in_pkts_ok += 1;
         }
-        Ok(len)
+        let (more, continued) = (mpdu.tag.more_fragments, mpdu.tag.continued);
+        Ok(Opened { len, peer: peer_at, an, number, more, continued })
     }
 
     /// A frame without SecTAG.
@@ -481,6 +598,11 @@ impl Receive {
         &self.counters
     }
 
+    /// What was counted of fragments, among the frames that were valid.
+    pub const fn fragments(&self) -> &FragmentCounters {
+        &self.fragments
+    }
+
     #[cold]
     fn count_discarded(&mut self, discard: Discard) {
         let counters = &mut self.counters;
@@ -494,6 +616,8 @@ impl Receive {
             Discard::Late | Discard::Duplicate => &mut counters.in_pkts_late,
             Discard::NotValid => &mut counters.in_pkts_not_valid,
             Discard::OutputTooSmall => &mut counters.in_discarded_too_long,
+            // Counted among the fragments, for the frame was valid.
+            Discard::Fragment(_) => return,
         };
         *counter += 1;
     }

@@ -1,5 +1,6 @@
 //! Protecting frames (IEEE 802.1AE-2018 clause 10.5).
 
+use alloc::boxed::Box;
 use core::fmt;
 
 use antedate_aead::{SealPool, Usual};
@@ -13,6 +14,7 @@ use super::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
 use super::sak::{Fingerprint, Sak};
 use super::suite::{CipherSuite, NonceRule};
 use super::{An, Sci};
+use crate::fragment::{HEADER, MAX_FRAME, Marks, Split};
 
 /// Octets of the two addresses, which stay in front of the SecTAG.
 const ADDRESSES_LEN: usize = 12;
@@ -148,6 +150,8 @@ pub enum ProtectError {
     OutputTooSmall,
     /// the source is not that of the SCI, which an end station's must be
     ForeignSource,
+    /// the frame is longer than a receiver puts together, or its fragments would be too short or too many
+    Unsplittable,
 }
 
 impl fmt::Display for ProtectError {
@@ -159,6 +163,7 @@ impl fmt::Display for ProtectError {
             Self::TooShort => "the frame is too short to have an EtherType",
             Self::OutputTooSmall => "the protected frame does not fit the output",
             Self::ForeignSource => "the frame's source is not the end station that the SCI names",
+            Self::Unsplittable => "the frame cannot be split for what the wire carries",
         })
     }
 }
@@ -210,6 +215,8 @@ pub struct Transmit {
     encoding: Option<An>,
     history: History<REMEMBERED>,
     counters: TransmitCounters,
+    /// EtherType and data of a fragment that is not the first, in one piece.
+    piece: Box<[u8]>,
 }
 
 impl Transmit {
@@ -228,6 +235,7 @@ impl Transmit {
             encoding: None,
             history: History::new(),
             counters: TransmitCounters::default(),
+            piece: Box::default(),
         };
         this.tag_len = this.tag(An::ALL[0]).buffer_len();
         Ok(this)
@@ -329,7 +337,11 @@ impl Transmit {
     /// and no error takes one.
     #[inline]
     pub fn protect(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, ProtectError> {
-        match self.try_protect(frame, out) {
+        let result = match frame.split_first_chunk::<ADDRESSES_LEN>() {
+            Some((addresses, data)) => self.try_protect(addresses, data, 0, out),
+            None => Err(ProtectError::TooShort),
+        };
+        match result {
             Ok(len) => Ok(len),
             Err(error) => {
                 self.count_discarded(error);
@@ -338,11 +350,125 @@ impl Transmit {
         }
     }
 
-    #[inline]
-    fn try_protect(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, ProtectError> {
-        let Some((addresses, data)) = frame.split_first_chunk::<ADDRESSES_LEN>() else {
-            return Err(ProtectError::TooShort);
+    /// Protects a frame as fragments of at most `longest` octets each, under adjacent packet numbers, and gives each of them
+    /// to `each` in its order. `out` holds one at a time. Gives the number of fragments: 1 for a frame that fits, which is
+    /// protected as [`protect`](Self::protect) does.
+    ///
+    /// An error before the first fragment costs no packet number; there is none after it.
+    pub fn protect_split(
+        &mut self,
+        frame: &[u8],
+        longest: usize,
+        marks: Marks,
+        out: &mut [u8],
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<usize, ProtectError> {
+        let split = match self.split(frame, longest, out.len()) {
+            Ok(split) => split,
+            Err(error) => {
+                self.count_discarded(error);
+                return Err(error);
+            }
         };
+        if split.count() == 1 {
+            let len = self.protect(frame, out)?;
+            each(out.get(..len).unwrap_or_default());
+            return Ok(1);
+        }
+        let mut pieces = core::mem::take(&mut self.piece);
+        if pieces.is_empty() {
+            pieces = alloc::vec![0; MAX_FRAME].into_boxed_slice();
+        }
+        let result = self.protect_pieces(frame, &split, marks, (&mut pieces, out), &mut each);
+        self.piece = pieces;
+        match result {
+            Ok(()) => self.counters.out_frames_fragmented += 1,
+            Err(error) => self.count_discarded(error),
+        }
+        result.map(|()| split.count())
+    }
+
+    /// A fragment by itself, as a member that keeps to no rule sends it.
+    #[cfg(test)]
+    pub(super) fn protect_piece_for_tests(
+        &mut self,
+        addresses: &[u8; ADDRESSES_LEN],
+        data: &[u8],
+        flags: u8,
+        out: &mut [u8],
+    ) -> Result<usize, ProtectError> {
+        self.try_protect(addresses, data, flags, out)
+    }
+
+    /// The fragments of a frame, if all of them can be protected.
+    fn split(&self, frame: &[u8], longest: usize, room: usize) -> Result<Split, ProtectError> {
+        if frame.len() < HEADER {
+            return Err(ProtectError::TooShort);
+        }
+        let split = Split::new(frame.len(), self.protected_len(0), longest);
+        let split = split.map_err(|_| ProtectError::Unsplittable)?;
+        if split.count() == 1 {
+            return Ok(split);
+        }
+        if frame.len() > MAX_FRAME {
+            return Err(ProtectError::Unsplittable);
+        }
+        let sa = self.encoding.and_then(|an| self.associations[an.index()].as_ref());
+        let numbers = sa.ok_or(ProtectError::NoSa)?.pool.numbers();
+        let next = sa.map_or(0, |sa| sa.next_pn);
+        let after = next.saturating_add(split.count() as u64);
+        if after > numbers.limit() {
+            return Err(if after > numbers.end() {
+                ProtectError::Exhausted
+            } else {
+                ProtectError::NotReserved
+            });
+        }
+        if longest > room {
+            return Err(ProtectError::OutputTooSmall);
+        }
+        Ok(split)
+    }
+
+    fn protect_pieces(
+        &mut self,
+        frame: &[u8],
+        split: &Split,
+        marks: Marks,
+        (piece, out): (&mut [u8], &mut [u8]),
+        each: &mut impl FnMut(&[u8]),
+    ) -> Result<(), ProtectError> {
+        let addresses = frame.first_chunk::<ADDRESSES_LEN>().ok_or(ProtectError::TooShort)?;
+        let ethertype = frame.get(ADDRESSES_LEN..HEADER).ok_or(ProtectError::TooShort)?;
+        for (index, range) in split.pieces().enumerate() {
+            let more = if index + 1 < split.count() { SecTag::MORE_FRAGMENTS } else { 0 };
+            let continued = if index > 0 && marks == Marks::Both { SecTag::CONTINUED } else { 0 };
+            // EtherType and first piece lie one behind the other; the others get a copy of the EtherType in front.
+            let data = if index == 0 {
+                frame.get(ADDRESSES_LEN..range.end)
+            } else {
+                let (head, rest) = piece.split_at_mut(ethertype.len());
+                head.copy_from_slice(ethertype);
+                let octets = frame.get(range).unwrap_or_default();
+                rest.get_mut(..octets.len()).ok_or(ProtectError::OutputTooSmall)?.copy_from_slice(octets);
+                piece.get(..ethertype.len() + octets.len())
+            };
+            let data = data.ok_or(ProtectError::TooShort)?;
+            let len = self.try_protect(addresses, data, more | continued, out)?;
+            self.counters.out_fragments += 1;
+            each(out.get(..len).unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn try_protect(
+        &mut self,
+        addresses: &[u8; ADDRESSES_LEN],
+        data: &[u8],
+        flags: u8,
+        out: &mut [u8],
+    ) -> Result<usize, ProtectError> {
         if data.len() < MIN_DATA_LEN {
             return Err(ProtectError::TooShort);
         }
@@ -356,7 +482,8 @@ impl Transmit {
         let header_len = ADDRESSES_LEN + self.tag_len;
         let len = header_len + data.len() + ICV_LEN;
         let out = out.get_mut(..len).ok_or(ProtectError::OutputTooSmall)?;
-        let packet = Packet { addresses, template: &sa.template, next_pn: sa.next_pn, data, header_len, out };
+        let packet =
+            Packet { addresses, template: &sa.template, next_pn: sa.next_pn, flags, data, header_len, out };
         let prepared = sa.pool.prepared() > 0;
         let number = match &mut sa.pool {
             Seal::Aes128(pool) => packet.seal(pool, self.config.confidentiality)?,
@@ -434,6 +561,8 @@ impl Transmit {
                 .with_changed_text(confidentiality),
             an,
             short_length: 0,
+            more_fragments: false,
+            continued: false,
             packet_number: 0,
             sci: (sci_mode == SciMode::Explicit).then_some(sci),
         }
@@ -455,6 +584,7 @@ impl Transmit {
             ProtectError::NotReserved => &mut counters.out_discarded_not_reserved,
             ProtectError::TooShort | ProtectError::OutputTooSmall => &mut counters.out_discarded_malformed,
             ProtectError::ForeignSource => &mut counters.out_discarded_foreign_source,
+            ProtectError::Unsplittable => &mut counters.out_pkts_too_long,
         };
         *counter += 1;
     }
@@ -472,6 +602,8 @@ struct Packet<'a> {
     template: &'a [u8; TAG_LEN_LONG],
     /// The packet number that is next if nothing else took one.
     next_pn: u64,
+    /// MF and CF in the short-length octet.
+    flags: u8,
     data: &'a [u8],
     header_len: usize,
     /// As long as the protected frame.
@@ -486,7 +618,7 @@ impl Packet<'_> {
         pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
         confidentiality: bool,
     ) -> Result<u64, Spent> {
-        let Self { addresses, template, next_pn, data, header_len, out } = self;
+        let Self { addresses, template, next_pn, flags, data, header_len, out } = self;
         // The header is written before the packet number is taken, so that its octets have reached the cache when the
         // cipher loads them in one piece: a load over fresh stores waits for them.
         let (head, tag) = out[..header_len].split_at_mut(ADDRESSES_LEN);
@@ -496,7 +628,7 @@ impl Packet<'_> {
             Some(tag) => *tag = *template,
             None => tag[..TAG_LEN_SHORT].copy_from_slice(&template[..TAG_LEN_SHORT]),
         }
-        tag[3] = SecTag::short_length_of(data.len());
+        tag[3] = SecTag::short_length_of(data.len()) | flags;
         tag[4..8].copy_from_slice(&(next_pn as u32).to_be_bytes());
         let prepared = pool.next()?;
         let number = prepared.number();

@@ -141,6 +141,8 @@ pub(super) fn forge(seen: &[u8], frame_id: FrameId, unknown_channel: bool) -> Op
             tci: Tci::NONE.with_encryption(true).with_changed_text(true),
             an: An::default(),
             short_length: 0,
+            more_fragments: false,
+            continued: false,
             packet_number: 1,
             sci: None,
         },

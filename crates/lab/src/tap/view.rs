@@ -188,7 +188,15 @@ mod tests {
     }
 
     fn macsec(tci: Tci, packet_number: u32, sci: Option<Sci>, secure_data: &[u8]) -> Vec<u8> {
-        let tag = SecTag { tci, an: An::new(1).unwrap(), short_length: 0, packet_number, sci };
+        let tag = SecTag {
+            tci,
+            an: An::new(1).unwrap(),
+            short_length: 0,
+            more_fragments: false,
+            continued: false,
+            packet_number,
+            sci,
+        };
         let mut octets = vec![0; tag.buffer_len()];
         tag.emit(&mut octets).unwrap();
         octets.extend_from_slice(secure_data);

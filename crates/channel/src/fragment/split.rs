@@ -1,0 +1,143 @@
+//! Where a frame is cut.
+
+use core::fmt;
+use core::iter::FusedIterator;
+use core::ops::Range;
+
+use super::{HEADER, MAX_PIECES, MIN_PIECE};
+
+/// Why a frame is not split.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsplittable {
+    /// its pieces would be shorter than [`MIN_PIECE`], for the wire carries too little
+    TooShort,
+    /// it would take more than [`MAX_PIECES`] pieces
+    TooMany,
+}
+
+impl fmt::Display for Unsplittable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooShort => "the pieces of the frame would be shorter than Ethernet's minimum",
+            Self::TooMany => "the frame would take too many pieces",
+        })
+    }
+}
+
+impl core::error::Error for Unsplittable {}
+
+/// A frame in as few pieces as possible, as equal as possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Split {
+    pieces: usize,
+    /// The length of the shorter pieces; `longer` of them, the first ones, have an octet more.
+    length: usize,
+    longer: usize,
+}
+
+impl Split {
+    /// Splits a frame of `frame` octets for a wire that carries frames of `longest` octets, of which protecting takes
+    /// `overhead`. A frame that fits gives a single piece.
+    pub const fn new(frame: usize, overhead: usize, longest: usize) -> Result<Self, Unsplittable> {
+        let payload = frame.saturating_sub(HEADER);
+        let most = longest.saturating_sub(HEADER + overhead);
+        if payload <= most {
+            return Ok(Self { pieces: 1, length: payload, longer: 0 });
+        }
+        if most == 0 {
+            return Err(Unsplittable::TooShort);
+        }
+        let pieces = payload.div_ceil(most);
+        let (length, longer) = (payload / pieces, payload % pieces);
+        if length < MIN_PIECE {
+            return Err(Unsplittable::TooShort);
+        }
+        if pieces > MAX_PIECES {
+            return Err(Unsplittable::TooMany);
+        }
+        Ok(Self { pieces, length, longer })
+    }
+
+    /// How many pieces there are.
+    pub const fn count(&self) -> usize {
+        self.pieces
+    }
+
+    /// Where each piece lies in the frame; addresses and EtherType belong to none.
+    pub const fn pieces(&self) -> Pieces {
+        Pieces { split: *self, index: 0, at: HEADER }
+    }
+}
+
+/// The pieces of a frame in their order.
+#[derive(Debug, Clone)]
+pub struct Pieces {
+    split: Split,
+    index: usize,
+    at: usize,
+}
+
+impl Iterator for Pieces {
+    type Item = Range<usize>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Range<usize>> {
+        if self.index == self.split.pieces {
+            return None;
+        }
+        let start = self.at;
+        self.at += self.split.length + usize::from(self.index < self.split.longer);
+        self.index += 1;
+        Some(start..self.at)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.split.pieces - self.index;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Pieces {}
+impl FusedIterator for Pieces {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    const OVERHEAD: usize = 32;
+
+    fn lengths(frame: usize, mtu: usize) -> Vec<usize> {
+        Split::new(frame, OVERHEAD, mtu + HEADER).unwrap().pieces().map(|piece| piece.len()).collect()
+    }
+
+    #[test]
+    fn the_scenarios_of_the_paper_give_equal_pieces() {
+        assert_eq!(lengths(14 + 1468, 1500), [1468]);
+        assert_eq!(lengths(14 + 1500, 1500), [750, 750]);
+        assert_eq!(lengths(14 + 2936, 1500), [1468, 1468]);
+    }
+
+    #[test]
+    fn every_frame_fits_every_wire_in_equal_pieces_none_below_the_minimum() {
+        for mtu in 128..=9000 {
+            for frame in (60..=9018).step_by(37).chain([mtu - 18, mtu - 17, 9018]) {
+                let lengths = lengths(frame, mtu);
+                let (least, most) = (*lengths.iter().min().unwrap(), *lengths.iter().max().unwrap());
+                assert!(most - least <= 1 && most + HEADER + OVERHEAD <= mtu + HEADER, "{frame} over {mtu}");
+                assert!(lengths.len() == 1 || least >= MIN_PIECE, "{frame} over {mtu}: {least}");
+                assert_eq!(lengths.iter().sum::<usize>(), frame - HEADER);
+                let fewest = (frame - HEADER).div_ceil(mtu - OVERHEAD).max(1);
+                assert_eq!(lengths.len(), fewest, "no more pieces than needed");
+            }
+        }
+    }
+
+    #[test]
+    fn a_wire_that_carries_too_little_is_refused() {
+        assert_eq!(Split::new(1514, OVERHEAD, 90), Err(Unsplittable::TooShort));
+        assert_eq!(Split::new(1514, OVERHEAD, HEADER + OVERHEAD), Err(Unsplittable::TooShort));
+        assert_eq!(Split::new(1514, OVERHEAD, 0), Err(Unsplittable::TooShort));
+        assert_eq!(Split::new(60_000, OVERHEAD, 142), Err(Unsplittable::TooMany));
+    }
+}
