@@ -3,6 +3,7 @@
 //!
 //! - [`demo`] puts all of it together and gives a verdict,
 //! - [`experiment`] reproduces the papers, one file an experiment,
+//! - [`msp430`] is an emulated mote,
 //! - [`ns`] builds the plant: network namespaces joined by veth pairs,
 //! - [`station`] is a Profinet controller or IO device that measures what it receives,
 //! - [`emulator`] is the wire between the gateways, with faults,
@@ -14,6 +15,7 @@ pub mod demo;
 pub mod emulator;
 pub mod experiment;
 pub mod histogram;
+pub mod msp430;
 pub mod ns;
 pub mod output;
 pub mod process;

@@ -1,0 +1,80 @@
+//! Programs as the linker leaves them: 32-bit little-endian ELF.
+
+use object::Endianness;
+use object::elf::{EM_ARM, EM_MSP430, FileHeader32, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
+use std::fs;
+use std::path::Path;
+
+/// What is wrong with a program.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// The file can't be read.
+    #[error("{0}")]
+    File(#[from] std::io::Error),
+    /// It is no such ELF.
+    #[error("not a 32-bit little-endian ELF program: {0}")]
+    Elf(String),
+    /// It does not fit the machine.
+    #[error("{len} bytes at {address:#06x} are outside of RAM and flash")]
+    Place {
+        /// Where it begins.
+        address: u32,
+        /// Its bytes.
+        len: usize,
+    },
+}
+
+impl From<object::Error> for ImageError {
+    fn from(error: object::Error) -> Self {
+        Self::Elf(error.to_string())
+    }
+}
+
+/// Bytes that are in memory before the program starts.
+#[derive(Clone, Debug)]
+pub struct Segment {
+    /// Where they are stored.
+    pub address: u32,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// A program.
+#[derive(Clone, Debug)]
+pub struct Image {
+    /// What is loaded.
+    pub segments: Vec<Segment>,
+}
+
+impl Image {
+    /// Reads a program from a file.
+    pub fn read(path: &Path) -> Result<Self, ImageError> {
+        Self::parse(&fs::read(path)?)
+    }
+
+    /// Reads a program.
+    pub fn parse(file: &[u8]) -> Result<Self, ImageError> {
+        let header = FileHeader32::<Endianness>::parse(file)?;
+        let endian = header.endian()?;
+        if endian != Endianness::Little || ![EM_MSP430, EM_ARM].contains(&header.e_machine(endian)) {
+            return Err(ImageError::Elf("for another machine".into()));
+        }
+        let mut segments = Vec::new();
+        for program in header.program_headers(endian, file)? {
+            if program.p_type(endian) != PT_LOAD {
+                continue;
+            }
+            let bytes = program.data(endian, file).map_err(|()| ImageError::Elf("cut off".into()))?;
+            if !bytes.is_empty() {
+                segments.push(Segment { address: program.p_paddr(endian), bytes: bytes.to_vec() });
+            }
+        }
+        Ok(Self { segments })
+    }
+
+    /// The bytes that the program takes in flash: code, tables, and what its variables begin with.
+    pub fn size(&self) -> usize {
+        self.segments.iter().map(|segment| segment.bytes.len()).sum()
+    }
+}
