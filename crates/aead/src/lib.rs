@@ -117,17 +117,21 @@
 //! expanded.
 #![no_std]
 
+mod aegis;
 mod aes;
+mod ascon;
 mod backend;
 mod block_cipher;
 mod buffers;
 mod ccm;
 mod chacha20poly1305;
+mod duplex;
 mod engine;
 mod expected;
 mod front;
 mod gcm;
 mod key;
+mod morus;
 mod nonce;
 mod pool;
 mod prepared;
@@ -138,7 +142,9 @@ mod tag;
 mod template;
 mod templated;
 
+pub use aegis::Aegis128L;
 pub use aes::{Aes128, Aes256};
+pub use ascon::AsconAead128;
 #[doc(hidden)]
 pub use backend::Backend;
 pub use block_cipher::BlockCipher;
@@ -160,3 +166,8 @@ pub use suite::{Fronted, Sparse, Suite, Usual};
 pub use tag::{Tag, Unauthentic};
 pub use template::{Hole, Template, TemplateError};
 pub use templated::{ExpectedTemplate, Misfit, PrepareError, PreparedTemplate, Sealed, TemplateSlot};
+
+/// Ciphers that are here to reproduce papers, and not to protect anything.
+pub mod research {
+    pub use crate::morus::Morus1280;
+}

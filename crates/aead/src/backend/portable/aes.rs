@@ -105,7 +105,7 @@ fn place(j: usize, m: usize) -> (usize, usize) {
     (j & 3, 4 * (2 * (m & 1) + (j >> 2)) + (m >> 1))
 }
 
-fn pack(blocks: &[[u8; 16]; 4]) -> [u64; 8] {
+pub(super) fn pack(blocks: &[[u8; 16]; 4]) -> [u64; 8] {
     let mut x = [0u64; 8];
     for (j, word) in x.iter_mut().enumerate() {
         let mut bytes = [0u8; 8];
@@ -119,7 +119,7 @@ fn pack(blocks: &[[u8; 16]; 4]) -> [u64; 8] {
     x
 }
 
-fn unpack(x: &mut [u64; 8], blocks: &mut [[u8; 16]; 4]) {
+pub(super) fn unpack(x: &mut [u64; 8], blocks: &mut [[u8; 16]; 4]) {
     transpose(x);
     for (j, word) in x.iter().enumerate() {
         for (m, byte) in word.to_le_bytes().into_iter().enumerate() {
@@ -150,7 +150,7 @@ fn add(x: &mut [u64; 8], key: &[u64; 8]) {
     }
 }
 
-fn shift_rows(x: &mut [u64; 8]) {
+pub(super) fn shift_rows(x: &mut [u64; 8]) {
     for plane in x {
         let p = *plane;
         // Row r is a 16-bit lane of four columns; the lane turns right by r columns.
@@ -164,7 +164,7 @@ fn shift_rows(x: &mut [u64; 8]) {
     }
 }
 
-fn mix_columns(x: &mut [u64; 8]) {
+pub(super) fn mix_columns(x: &mut [u64; 8]) {
     let next = x.map(|p| p.rotate_right(16));
     let mut t = [0u64; 8];
     for k in 0..8 {
@@ -177,7 +177,7 @@ fn mix_columns(x: &mut [u64; 8]) {
 }
 
 /// The names are those of the paper's straight-line program; `u0` is the most significant bit.
-fn sub_bytes(x: &mut [u64; 8]) {
+pub(super) fn sub_bytes(x: &mut [u64; 8]) {
     let [u7, u6, u5, u4, u3, u2, u1, u0] = *x;
 
     let y14 = u3 ^ u5;

@@ -35,6 +35,36 @@ pub(crate) fn padded(pieces: &[&[u8]], mut take: impl FnMut(&[u8; 16])) -> usize
     total
 }
 
+/// Reads the pieces as one string, hands it on in parts, all but the last a whole number of blocks of `N` bytes, and
+/// returns the string's length.
+pub(crate) fn staged<const N: usize>(pieces: &[&[u8]], mut take: impl FnMut(&[u8])) -> usize {
+    if let [whole] = pieces {
+        take(whole);
+        return whole.len();
+    }
+    let mut block = [0; N];
+    let mut total = 0;
+    for piece in pieces {
+        let mut rest = *piece;
+        let held = total % N;
+        total += rest.len();
+        if held > 0 {
+            let (now, later) = rest.split_at(rest.len().min(N - held));
+            block[held..][..now.len()].copy_from_slice(now);
+            if held + now.len() < N {
+                continue;
+            }
+            take(&block);
+            rest = later;
+        }
+        let (whole, tail) = rest.split_at(rest.len() - rest.len() % N);
+        take(whole);
+        block[..tail.len()].copy_from_slice(tail);
+    }
+    take(&block[..total % N]);
+    total
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +82,24 @@ mod tests {
                 });
                 assert_eq!((total, at), (70, 80));
                 assert_eq!((&seen[..70], &seen[70..]), (&whole[..], &[0; 10][..]));
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_whole_blocks_but_for_the_last() {
+        let whole: [u8; 70] = core::array::from_fn(|i| i as u8 + 1);
+        for a in 0..=70 {
+            for b in a..=70 {
+                let mut seen = [0; 70];
+                let (mut at, mut ended) = (0, false);
+                let total = staged::<32>(&[&whole[..a], &whole[a..b], &[], &whole[b..]], |part| {
+                    assert!(!ended || part.is_empty());
+                    ended = part.len() % 32 != 0;
+                    seen[at..at + part.len()].copy_from_slice(part);
+                    at += part.len();
+                });
+                assert_eq!((total, at, seen), (70, 70, whole));
             }
         }
     }

@@ -2,11 +2,14 @@
 //! expanded key is the proof that the CPU has it: there is no other way to make one.
 #![allow(unsafe_code)]
 
+pub(crate) mod aegis;
+pub(crate) mod ascon;
 mod avx512;
 pub(crate) mod ccm;
 mod chacha20;
 pub(crate) mod chacha20poly1305;
 pub(crate) mod gcm;
+pub(crate) mod morus;
 mod ni;
 mod poly1305;
 
@@ -46,10 +49,22 @@ fn ask() -> Backend {
         return Backend::AesNi;
     }
     let seven = __cpuid_count(7, 0);
-    // AVX2, BMI2, AVX512F, DQ, IFMA, BW, VL; VAES, VPCLMULQDQ
-    let instructions = all(seven.ebx, &[5, 8, 16, 17, 21, 30, 31]) && all(seven.ecx, &[9, 10]);
+    // BMI1, AVX2, BMI2, AVX512F, DQ, IFMA, BW, VL; VAES, VPCLMULQDQ
+    let instructions = all(seven.ebx, &[3, 5, 8, 16, 17, 21, 30, 31]) && all(seven.ecx, &[9, 10]);
     // SAFETY: OSXSAVE was seen, so XGETBV is enabled.
     let state = unsafe { _xgetbv(0) };
     // XMM, YMM, opmask, upper ZMM, high ZMM
     if instructions && state & 0xe6 == 0xe6 { Backend::Avx512 } else { Backend::AesNi }
+}
+
+/// AVX2 and its registers' state, for what needs no more. It is asked for each time, which is when a key is expanded.
+pub(crate) fn has_avx2() -> bool {
+    // OSXSAVE, AVX
+    if __cpuid(0).eax < 7 || __cpuid(1).ecx >> 27 & 3 != 3 || __cpuid_count(7, 0).ebx >> 5 & 1 == 0 {
+        return false;
+    }
+    // SAFETY: OSXSAVE was seen, so XGETBV is enabled.
+    let state = unsafe { _xgetbv(0) };
+    // XMM, YMM
+    state & 6 == 6
 }

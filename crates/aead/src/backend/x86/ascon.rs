@@ -1,0 +1,75 @@
+//! Ascon-AEAD128 with BMI1 and BMI2: AND-NOT and a rotation that leaves its source are one instruction each. The code is
+//! the portable one, compiled for these instructions.
+
+use crate::{Backend, backend::portable::ascon::State};
+
+/// The proof that the CPU has the instructions: there is no other way to make one.
+#[derive(Clone, Copy)]
+pub(crate) struct Kernels(());
+
+impl Kernels {
+    /// Returns `None` if the backend or the CPU does not have BMI1 and BMI2; all with AVX-512 have.
+    pub(crate) fn new(backend: Backend) -> Option<Self> {
+        (backend.min(super::detect()) == Backend::Avx512).then_some(Self(()))
+    }
+
+    /// The state after key and nonce.
+    pub(crate) fn start(self, state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
+        // SAFETY: `self` is the proof that the CPU has the instructions.
+        unsafe { start(state, key, nonce) }
+    }
+
+    /// See [`State::absorb`].
+    pub(crate) fn absorb(self, state: &mut State, aad: &[&[u8]]) {
+        // SAFETY: `self` is the proof that the CPU has the instructions.
+        unsafe { absorb(state, aad) }
+    }
+
+    /// See [`State::associate`].
+    pub(crate) fn associate(self, state: &mut State, blocks: &[u8]) {
+        // SAFETY: `self` is the proof that the CPU has the instructions.
+        unsafe { associate(state, blocks) }
+    }
+
+    /// See [`State::block`].
+    pub(crate) fn block(self, state: &mut State, data: &mut [u8]) {
+        // SAFETY: `self` is the proof that the CPU has the instructions.
+        unsafe { block(state, data) }
+    }
+
+    /// See [`State::finish`].
+    pub(crate) fn finish<const SEAL: bool>(
+        self,
+        state: &State,
+        aad: Option<&[u8]>,
+        data: &mut [u8],
+    ) -> [u8; 16] {
+        // SAFETY: `self` is the proof that the CPU has the instructions.
+        unsafe { finish::<SEAL>(state, aad, data) }
+    }
+}
+
+#[target_feature(enable = "bmi1,bmi2")]
+unsafe fn start(state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
+    state.start(key, nonce);
+}
+
+#[target_feature(enable = "bmi1,bmi2")]
+unsafe fn absorb(state: &mut State, aad: &[&[u8]]) {
+    state.absorb(aad);
+}
+
+#[target_feature(enable = "bmi1,bmi2")]
+unsafe fn associate(state: &mut State, blocks: &[u8]) {
+    state.associate(blocks);
+}
+
+#[target_feature(enable = "bmi1,bmi2")]
+unsafe fn block(state: &mut State, data: &mut [u8]) {
+    state.block(data);
+}
+
+#[target_feature(enable = "bmi1,bmi2")]
+unsafe fn finish<const SEAL: bool>(state: &State, aad: Option<&[u8]>, data: &mut [u8]) -> [u8; 16] {
+    state.finish::<SEAL>(aad, data)
+}
