@@ -54,8 +54,8 @@ impl RoundKeys {
 
 /// An expanded key in sliced form.
 pub(crate) struct Aes {
-    planes: [[u64; 8]; 15],
-    rounds: usize,
+    pub(super) planes: [[u64; 8]; 15],
+    pub(super) rounds: usize,
 }
 
 impl Drop for Aes {
@@ -144,7 +144,7 @@ fn transpose(x: &mut [u64; 8]) {
     }
 }
 
-fn add(x: &mut [u64; 8], key: &[u64; 8]) {
+pub(super) fn add(x: &mut [u64; 8], key: &[u64; 8]) {
     for (plane, k) in x.iter_mut().zip(key) {
         *plane ^= k;
     }

@@ -11,6 +11,8 @@ pub(crate) mod chacha20poly1305;
 pub(crate) mod gcm;
 pub(crate) mod morus;
 mod ni;
+pub(crate) mod ocb3;
+mod ocb3_wide;
 mod poly1305;
 
 use super::Backend;

@@ -1,0 +1,295 @@
+//! AES-OCB3 on x86-64: the expanded key, and kernels with AES-NI, eight blocks at a time.
+//!
+//! In a group of 8 or 16 blocks that begins at a multiple of that, the offsets are the group's first one and what the
+//! Gray codes of 1, 2, 3, .. give, which is the same in all groups, but for the last of a group: its step is L_ntz.
+
+use super::ocb3_wide as wide;
+use crate::{
+    Backend,
+    backend::portable::{
+        aes::{Aes, RoundKeys},
+        ocb3::{Masks, nonce_block, nonce_offset},
+        pieces,
+    },
+    buffers::Buffers,
+};
+use core::arch::x86_64::*;
+use zeroize::Zeroize;
+
+/// A key for AES-128, both ways, with the masks.
+#[repr(C, align(64))]
+pub struct Key {
+    /// The offsets within a group of 16 but for its last, from the zeros of block 0 on.
+    pub(super) gray: [u128; 16],
+    pub(super) encrypt: [[u8; 16]; 11],
+    pub(super) decrypt: [[u8; 16]; 11],
+    pub(super) masks: Masks,
+    wide: bool,
+}
+
+impl Drop for Key {
+    fn drop(&mut self) {
+        self.gray.zeroize();
+        self.encrypt.zeroize();
+        self.decrypt.zeroize();
+    }
+}
+
+/// What a packet's offsets begin with.
+#[derive(Clone, Copy)]
+pub(super) enum Start<'a> {
+    /// A nonce, whose block is to be encrypted first.
+    Nonce(&'a [u8; 12]),
+    /// The nonce's offset, which was prepared.
+    Offset(u128),
+}
+
+/// A packet. The pointers are to `len` bytes, and may be the same.
+pub(super) struct Packet<'a> {
+    pub(super) start: Start<'a>,
+    pub(super) aad: &'a [u8],
+    pub(super) src: *const u8,
+    pub(super) dst: *mut u8,
+    pub(super) len: usize,
+}
+
+impl Key {
+    /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.
+    pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
+        let backend = backend.min(super::detect());
+        if backend == Backend::Portable {
+            return None;
+        }
+        let mut blocks = [[0; 16]; 4];
+        Aes::new(round_keys).encrypt(&mut blocks);
+        let masks = Masks::new(u128::from_ne_bytes(blocks[0]));
+        blocks.zeroize();
+        let mut key = Self {
+            gray: core::array::from_fn(|i| masks.offset(i)),
+            encrypt: [[0; 16]; 11],
+            decrypt: [[0; 16]; 11],
+            masks,
+            wide: backend == Backend::Avx512,
+        };
+        key.encrypt.copy_from_slice(&round_keys.blocks[..11]);
+        // SAFETY: the backends of this architecture need a CPU with AES-NI.
+        unsafe { invert(&key.encrypt, &mut key.decrypt) };
+        Some(key)
+    }
+
+    /// Encrypts blocks, each by itself.
+    #[inline]
+    pub(crate) fn encrypt(&self, blocks: &mut [u128]) {
+        // SAFETY: such a key needs a CPU with AES-NI.
+        unsafe { each::<true>(self, blocks) }
+    }
+
+    /// The nonce's offset.
+    pub(crate) fn offset(&self, nonce: &[u8; 12]) -> u128 {
+        let (block, bottom) = nonce_block(nonce);
+        let mut blocks = [u128::from_ne_bytes(block)];
+        self.encrypt(&mut blocks);
+        nonce_offset(blocks[0], bottom)
+    }
+
+    /// Goes over a packet and returns the tag it should have.
+    pub(crate) fn one_shot<const SEAL: bool>(
+        &self,
+        nonce: &[u8; 12],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+    ) -> [u8; 16] {
+        self.packet::<SEAL>(Start::Nonce(nonce), aad, buffers)
+    }
+
+    /// As `one_shot`, with the nonce's offset.
+    pub(crate) fn prepared<const SEAL: bool>(
+        &self,
+        offset: u128,
+        aad: &[u8],
+        buffers: Buffers<'_>,
+    ) -> [u8; 16] {
+        self.packet::<SEAL>(Start::Offset(offset), aad, buffers)
+    }
+
+    fn packet<const SEAL: bool>(&self, start: Start<'_>, aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        let (src, dst, len) = match buffers {
+            Buffers::Apart(src, dst) => {
+                assert_eq!(src.len(), dst.len());
+                (src.as_ptr(), dst.as_mut_ptr(), dst.len())
+            }
+            Buffers::InPlace(buffer) => {
+                let dst = buffer.as_mut_ptr();
+                (dst.cast_const(), dst, buffer.len())
+            }
+        };
+        let packet = Packet { start, aad, src, dst, len };
+        // SAFETY: the kind of key is the proof that the CPU has the instructions; the pointers are those of the buffers.
+        unsafe {
+            if self.wide { wide::packet::<SEAL>(self, &packet) } else { self::packet::<SEAL>(self, &packet) }
+        }
+    }
+
+    /// HASH of associated data.
+    pub(super) fn hash(&self, aad: &[&[u8]]) -> u128 {
+        crate::backend::portable::ocb3::hash(&self.masks, aad, |blocks| self.encrypt(blocks))
+    }
+
+    /// The tag of a packet without payload.
+    pub(crate) fn authenticate(&self, offset: u128, aad: &[&[u8]]) -> [u8; 16] {
+        let mut tag = [offset ^ self.masks.dollar];
+        self.encrypt(&mut tag);
+        (tag[0] ^ self.hash(aad)).to_ne_bytes()
+    }
+}
+
+/// The round keys of the equivalent inverse cipher (FIPS 197 section 5.3.5).
+#[target_feature(enable = "aes")]
+fn invert(encrypt: &[[u8; 16]; 11], decrypt: &mut [[u8; 16]; 11]) {
+    for (i, (key, out)) in encrypt.iter().rev().zip(decrypt).enumerate() {
+        let key = from(u128::from_ne_bytes(*key));
+        *out = into(if i == 0 || i == 10 { key } else { _mm_aesimc_si128(key) }).to_ne_bytes();
+    }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(super) fn from(x: u128) -> __m128i {
+    _mm_set_epi64x((x >> 64) as i64, x as i64)
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(super) fn into(x: __m128i) -> u128 {
+    let high = _mm_cvtsi128_si64(_mm_unpackhi_epi64(x, x));
+    u128::from(high as u64) << 64 | u128::from(_mm_cvtsi128_si64(x) as u64)
+}
+
+/// The cipher on `W` blocks at once.
+#[inline]
+#[target_feature(enable = "aes")]
+pub(super) fn cipher<const ENCRYPT: bool, const W: usize>(key: &Key, mut x: [__m128i; W]) -> [__m128i; W] {
+    let keys = if ENCRYPT { &key.encrypt } else { &key.decrypt };
+    let round_key = |round: usize| from(u128::from_ne_bytes(keys[round]));
+    let k = round_key(0);
+    for block in &mut x {
+        *block = _mm_xor_si128(*block, k);
+    }
+    for round in 1..10 {
+        let k = round_key(round);
+        for block in &mut x {
+            *block = if ENCRYPT { _mm_aesenc_si128(*block, k) } else { _mm_aesdec_si128(*block, k) };
+        }
+    }
+    let k = round_key(10);
+    x.map(|block| if ENCRYPT { _mm_aesenclast_si128(block, k) } else { _mm_aesdeclast_si128(block, k) })
+}
+
+/// # Safety
+/// The CPU has AES-NI.
+#[inline]
+#[target_feature(enable = "aes")]
+unsafe fn each<const ENCRYPT: bool>(key: &Key, blocks: &mut [u128]) {
+    let (fours, rest) = blocks.as_chunks_mut::<4>();
+    for four in fours {
+        let done = cipher::<ENCRYPT, 4>(key, core::array::from_fn(|i| from(four[i])));
+        for (block, done) in four.iter_mut().zip(done) {
+            *block = into(done);
+        }
+    }
+    // Two at a time: a block and the tag are what a packet's end mostly has.
+    if let [first, second, ..] = rest {
+        let [a, b] = cipher::<ENCRYPT, 2>(key, [from(*first), from(*second)]);
+        (*first, *second) = (into(a), into(b));
+    }
+    let odd = rest.len() / 2 * 2;
+    for block in rest.iter_mut().skip(odd) {
+        let [done] = cipher::<ENCRYPT, 1>(key, [from(*block)]);
+        *block = into(done);
+    }
+}
+
+/// `W` whole blocks from `done` on.
+///
+/// # Safety
+/// The packet has these blocks.
+#[inline]
+#[target_feature(enable = "aes")]
+unsafe fn blocks<const SEAL: bool, const W: usize>(
+    key: &Key,
+    packet: &Packet<'_>,
+    done: usize,
+    offsets: [__m128i; W],
+    checksum: &mut __m128i,
+) {
+    let mut x = [_mm_setzero_si128(); W];
+    for (i, block) in x.iter_mut().enumerate() {
+        // SAFETY: the caller's.
+        let plain = unsafe { _mm_loadu_si128(packet.src.add(16 * (done + i)).cast()) };
+        if SEAL {
+            *checksum = _mm_xor_si128(*checksum, plain);
+        }
+        *block = _mm_xor_si128(plain, offsets[i]);
+    }
+    for (i, block) in cipher::<SEAL, W>(key, x).into_iter().enumerate() {
+        let out = _mm_xor_si128(block, offsets[i]);
+        if !SEAL {
+            *checksum = _mm_xor_si128(*checksum, out);
+        }
+        // SAFETY: the caller's.
+        unsafe { _mm_storeu_si128(packet.dst.add(16 * (done + i)).cast(), out) };
+    }
+}
+
+/// A whole packet; returns the tag.
+///
+/// # Safety
+/// The CPU has AES-NI; the pointers are good for the packet's length.
+#[target_feature(enable = "sse4.1,aes")]
+unsafe fn packet<const SEAL: bool>(key: &Key, packet: &Packet<'_>) -> [u8; 16] {
+    let mut offset = from(match packet.start {
+        Start::Nonce(nonce) => key.offset(nonce),
+        Start::Offset(offset) => offset,
+    });
+    let mut checksum = _mm_setzero_si128();
+    let whole = packet.len / 16;
+    let mut done = 0;
+    while whole - done >= 8 {
+        let mut offsets: [__m128i; 8] =
+            core::array::from_fn(|i| _mm_xor_si128(offset, from(key.gray[(i + 1) % 8])));
+        let last = _mm_xor_si128(from(key.gray[7]), from(key.masks.step(done + 8)));
+        offset = _mm_xor_si128(offset, last);
+        offsets[7] = offset;
+        // SAFETY: there are as many blocks left.
+        unsafe { blocks::<SEAL, 8>(key, packet, done, offsets, &mut checksum) };
+        done += 8;
+    }
+    let base = offset;
+    for i in 1..=whole - done {
+        offset = _mm_xor_si128(base, from(key.gray[i % 16]));
+        // SAFETY: there are as many blocks left.
+        unsafe { blocks::<SEAL, 1>(key, packet, done + i - 1, [offset], &mut checksum) };
+    }
+    let left = packet.len % 16;
+    if left > 0 {
+        offset = _mm_xor_si128(offset, from(key.masks.star));
+        let [pad] = cipher::<true, 1>(key, [offset]);
+        let mut bytes = [0; 16];
+        // SAFETY: the last bytes of the packet.
+        unsafe { packet.src.add(16 * whole).copy_to_nonoverlapping(bytes.as_mut_ptr(), left) };
+        let mut plain = bytes;
+        pieces::xor(&mut bytes[..left], &into(pad).to_ne_bytes());
+        if !SEAL {
+            plain = bytes;
+        }
+        plain[left] = 0x80;
+        checksum = _mm_xor_si128(checksum, from(u128::from_ne_bytes(plain)));
+        // SAFETY: the last bytes of the packet.
+        unsafe { bytes.as_ptr().copy_to_nonoverlapping(packet.dst.add(16 * whole), left) };
+        crate::engine::wipe(&mut plain);
+        crate::engine::wipe(&mut bytes);
+    }
+    let sum = _mm_xor_si128(_mm_xor_si128(checksum, offset), from(key.masks.dollar));
+    let [tag] = cipher::<true, 1>(key, [sum]);
+    (into(tag) ^ key.hash(&[packet.aad])).to_ne_bytes()
+}
