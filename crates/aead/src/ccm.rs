@@ -453,11 +453,18 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
         key.encrypt(&mut chain.0);
     }
 
-    fn absorb(key: &A, chain: &mut Chain, block: &[u8], _out: &mut [u8]) {
-        for (byte, new) in chain.0.iter_mut().zip(block) {
-            *byte ^= new;
+    fn absorb(key: &A, chain: &mut Chain, blocks: &[u8], _out: &mut [u8]) {
+        let (blocks, _) = blocks.as_chunks::<16>();
+        #[cfg(target_arch = "x86_64")]
+        match key.kernels() {
+            Kernels::None => {}
+            Kernels::Aes128(key) => return key.chain(&mut chain.0, blocks),
+            Kernels::Aes256(key) => return key.chain(&mut chain.0, blocks),
         }
-        key.encrypt(&mut chain.0);
+        for block in blocks {
+            xor_in(&mut chain.0, block);
+            key.encrypt(&mut chain.0);
+        }
     }
 
     fn settle_front(key: &A, chain: &mut Chain, tail: &[u8]) {

@@ -116,6 +116,7 @@
 //! with AES-NI, VAES, VPCLMULQDQ, AVX-512 and IFMA, and all the `unsafe` there is. The backend is chosen when a key is
 //! expanded.
 #![no_std]
+#![cfg_attr(all(feature = "table-aes-2k", target_arch = "msp430"), feature(asm_experimental_arch))]
 
 mod aegis;
 mod aes;
@@ -129,12 +130,14 @@ mod duplex;
 mod engine;
 mod expected;
 mod front;
+mod fronted;
 mod gcm;
 mod key;
 mod morus;
 mod nonce;
 mod ocb3;
 mod pool;
+mod prepare_error;
 mod prepared;
 mod serial;
 mod slot;
@@ -157,17 +160,19 @@ pub use ccm::{
 pub use chacha20poly1305::ChaCha20Poly1305;
 pub use expected::{Expected, Opener, Refused};
 pub use front::{Front, FrontError};
+pub use fronted::{ExpectedFront, FrontSlot, Oversize, PreparedFront, SealedFront};
 pub use gcm::{Aes128Gcm, Aes256Gcm};
 pub use key::{InvalidKeyLength, Key};
 pub use nonce::{Nonce, NonceSequence};
 pub use ocb3::Aes128Ocb3;
 pub use pool::{OpenPool, SealPool};
+pub use prepare_error::PrepareError;
 pub use prepared::{Prepared, Sealer};
 pub use slot::Slot;
 pub use suite::{Fronted, Sparse, Suite, Usual};
 pub use tag::{Tag, Unauthentic};
 pub use template::{Hole, Template, TemplateError};
-pub use templated::{ExpectedTemplate, Misfit, PrepareError, PreparedTemplate, Sealed, TemplateSlot};
+pub use templated::{ExpectedTemplate, Misfit, PreparedTemplate, Sealed, TemplateSlot};
 
 /// Ciphers that are here to reproduce papers, and not to protect anything.
 pub mod research {

@@ -39,9 +39,9 @@ pub trait Serial: Engine {
     /// Takes the next portion of the associated data, after `done` of `aad_len` bytes.
     fn associate(key: &Self::Key, chain: &mut Self::Chain, aad_len: usize, done: usize, portion: &[u8]);
 
-    /// Takes a whole block of the front, `RATE` bytes. A suite without cipherstream writes the ciphertext to `out`; with
-    /// one, the ciphertext is there already.
-    fn absorb(key: &Self::Key, chain: &mut Self::Chain, block: &[u8], out: &mut [u8]);
+    /// Takes whole blocks of the front. A suite without cipherstream writes the ciphertext to `out`, which is as long;
+    /// one with it is given an empty `out`, since the ciphertext is there already.
+    fn absorb(key: &Self::Key, chain: &mut Self::Chain, blocks: &[u8], out: &mut [u8]);
 
     /// Takes what is left of the front, less than a block and perhaps nothing; the chain is ready then. A suite that
     /// can't take a part of a block does nothing here, and is given the tail again with the rest.

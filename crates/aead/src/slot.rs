@@ -160,6 +160,24 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         S::authenticate(&key.inner, &self.nonce, &self.once, aad)
     }
 
+    pub(crate) fn is_begun(&self) -> bool {
+        self.stage == Stage::Begun
+    }
+
+    /// Says that something lies in the first `len` bytes of the stream, so that they are wiped.
+    pub(crate) fn hold(&mut self, len: usize) {
+        self.ready = self.ready.max(len);
+    }
+
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (&S::OneTime, &mut [u8; CAP]) {
+        (&self.once, &mut self.stream)
+    }
+
+    pub(crate) fn nonce_and_stream(&mut self) -> (&S::NonceBytes, &mut [u8; CAP]) {
+        (&self.nonce, &mut self.stream)
+    }
+
     pub(crate) fn nonce(&self) -> &S::NonceBytes {
         &self.nonce
     }

@@ -7,6 +7,7 @@
 use crate::{
     Key, Nonce, NonceSequence, Opener, Prepared, Refused, Sealer, Slot, Sparse, Tag, Template, TemplateError,
     engine::{UNIT, wipe},
+    prepare_error::PrepareError,
     tag,
 };
 use core::{array, fmt};
@@ -182,24 +183,6 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Default for TemplateSlot<
 impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Drop for TemplateSlot<S, CAP, BLOCKS> {
     fn drop(&mut self) {
         self.wipe();
-    }
-}
-
-/// Why a packet can't be prepared for a template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PrepareError<E> {
-    /// The sequence has no next nonce.
-    Sequence(E),
-    /// The template does not fit the slot. No nonce was taken.
-    Template(TemplateError),
-}
-
-impl<E: fmt::Display> fmt::Display for PrepareError<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sequence(error) => error.fmt(f),
-            Self::Template(error) => error.fmt(f),
-        }
     }
 }
 

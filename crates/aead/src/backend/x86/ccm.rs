@@ -302,6 +302,19 @@ unsafe fn encrypt_one<const R: usize>(key: &Key<R>, block: &mut [u8; 16]) {
     *block = into(_mm_aesenclast_si128(x, from(&key.round_keys[R])));
 }
 
+/// # Safety
+/// The CPU has the instructions.
+#[target_feature(enable = "sse4.1,aes")]
+unsafe fn chain_blocks<const R: usize>(key: &Key<R>, chain: &mut [u8; 16], blocks: &[[u8; 16]]) {
+    let [first, rest @ ..] = blocks else { return };
+    let folded = _mm_xor_si128(_mm_xor_si128(from(chain), from(first)), from(&key.round_keys[0]));
+    let mut mac = Mac::<R>::resume(key, folded);
+    for block in rest {
+        mac.add(key, from(block));
+    }
+    *chain = into(mac.value(key, _mm_setzero_si128()));
+}
+
 /// The parts of a packet, as pointers: source and destination may be the same.
 struct Payload {
     src: *const u8,
@@ -538,9 +551,9 @@ impl<const R: usize> Key<R> {
     }
 
     /// CBC-MAC over whole blocks: `chain` becomes what follows the last of them.
-    pub(crate) fn chain(&self, chain: &mut [u8; 16], block: &[u8; 16]) {
-        crate::backend::portable::blocks::xor_in(chain, block);
-        self.encrypt(chain);
+    pub(crate) fn chain(&self, chain: &mut [u8; 16], blocks: &[[u8; 16]]) {
+        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1.
+        unsafe { chain_blocks(self, chain, blocks) }
     }
 
     pub(crate) fn one_shot<const SEAL: bool>(

@@ -1,0 +1,552 @@
+//! Packets that are prepared for a front: all is done but the rest.
+//!
+//! The slot holds the front's ciphertext, the cipherstream of what follows (if the suite has one), and the chain: what
+//! the MAC has made of all that is known. Each block of the rest costs one step of the MAC.
+
+use crate::{
+    Front, FrontError, Fronted, Key, Nonce, NonceSequence, Opener, Refused, Sealer, Slot, Tag,
+    buffers::Buffers,
+    engine::Bytes,
+    key::{assert_sealable, verdict},
+    prepare_error::PrepareError,
+    serial::{PORTION, Sizes},
+};
+use core::{array, fmt};
+use zeroize::Zeroize;
+
+/// Memory for one packet that is prepared for a [`Front`]: up to `CAP` bytes of payload, and `LENGTHS` lengths that the
+/// payload may have. For a suite that does not need to know them, `LENGTHS` is 1.
+pub struct FrontSlot<S: Fronted, const CAP: usize, const LENGTHS: usize> {
+    slot: Slot<S, CAP>,
+    chains: [S::Chain; LENGTHS],
+    /// The chains before this one are ready.
+    current: usize,
+    /// Bytes that the current chain has taken, and whether it was begun.
+    taken: usize,
+    begun: bool,
+    /// Whether all is.
+    ready: bool,
+}
+
+impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGTHS> {
+    /// An empty slot.
+    pub fn new() -> Self {
+        const { assert!(LENGTHS > 0, "a slot takes one length at least") };
+        Self {
+            slot: Slot::new(),
+            chains: array::from_fn(|_| S::Chain::default()),
+            current: 0,
+            taken: 0,
+            begun: false,
+            ready: false,
+        }
+    }
+
+    /// Whether a chain is for packets of one length only.
+    fn by_length(front: &Front<'_>) -> bool {
+        S::LENGTH_FIRST || front.has_length_field()
+    }
+
+    /// Whether a front fits; one that does not costs no nonce.
+    pub(crate) fn check(front: &Front<'_>) -> Result<(), FrontError> {
+        let lengths = front.lengths();
+        if Self::by_length(front) {
+            if lengths.is_empty() {
+                return Err(FrontError::NoLength);
+            }
+            if lengths.len() > LENGTHS {
+                return Err(FrontError::TooManyLengths { given: lengths.len(), capacity: LENGTHS });
+            }
+        }
+        let longest = lengths.iter().copied().max().unwrap_or(front.payload().len());
+        let capacity = CAP.min(S::MAX_PAYLOAD);
+        if longest > capacity {
+            return Err(FrontError::TooLong { len: longest, capacity });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn name(&mut self, number: u64, nonce: Nonce<S::NonceBytes>) {
+        self.wipe();
+        self.slot.name(number, nonce);
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.slot.number()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    /// Prepares on for the lengths of the front.
+    pub(crate) fn step(&mut self, key: &Key<S>, front: &Front<'_>, budget: u32) -> u32 {
+        if self.ready {
+            return 0;
+        }
+        let mut left = budget;
+        left -= self.slot.step_to(key, left.min(1), 0);
+        let longest = front.lengths().iter().copied().max().unwrap_or(0);
+        left -= self.step_stream(key, front, left, longest);
+        let chains = if Self::by_length(front) { front.lengths().len() } else { 1 };
+        while left > 0 && self.current < chains {
+            let len = if Self::by_length(front) { front.lengths()[self.current] } else { 0 };
+            left -= self.step_chain(key, front, front.payload().len(), len, left);
+        }
+        self.ready =
+            self.current == chains && (!S::STREAMS || self.slot.ready() >= longest) && self.slot.is_ready(0);
+        budget - left
+    }
+
+    /// Makes cipherstream for `len` bytes and puts the front into it.
+    fn step_stream(&mut self, key: &Key<S>, front: &Front<'_>, budget: u32, len: usize) -> u32 {
+        let before = self.slot.ready();
+        let done = self.slot.step_to(key, budget, len.next_multiple_of(S::UNIT));
+        if S::STREAMS {
+            let front = front.payload();
+            let (from, to) = (before.min(front.len()), self.slot.ready().min(front.len()));
+            xor(&mut self.slot.stream_mut()[from..to], &front[from..to]);
+        }
+        done
+    }
+
+    /// Takes the current chain on over the associated data and `front_len` bytes of front, and on to the next chain when
+    /// it is ready.
+    fn step_chain(
+        &mut self,
+        key: &Key<S>,
+        front: &Front<'_>,
+        front_len: usize,
+        len: usize,
+        budget: u32,
+    ) -> u32 {
+        let mut left = budget;
+        let aad_len = front.aad().len();
+        // The nonce and the once are there: the first of all steps saw to it.
+        let Self { slot, chains, current, taken, begun, .. } = self;
+        let chain = &mut chains[*current];
+        if left > 0 && !*begun {
+            S::begin(
+                &key.inner,
+                slot.nonce(),
+                slot.once(),
+                aad_len,
+                if S::LENGTH_FIRST { len } else { 0 },
+                chain,
+            );
+            *begun = true;
+            left -= 1;
+        }
+        while left > 0 && *taken < aad_len {
+            let mut buffer = [0; PORTION];
+            let portion = &mut buffer[..S::portion(aad_len, *taken)];
+            front.portion(*taken, portion, len);
+            S::associate(&key.inner, chain, aad_len, *taken, portion);
+            *taken += portion.len();
+            left -= 1;
+        }
+        let whole = front_len - front_len % S::RATE;
+        if left > 0 && *begun && *taken >= aad_len && *taken < aad_len + whole {
+            let at = *taken - aad_len;
+            let now = (left as usize).min((whole - at) / S::RATE) * S::RATE;
+            let out = if S::STREAMS { &mut [][..] } else { &mut slot.stream_mut()[at..at + now] };
+            S::absorb(&key.inner, chain, &front.payload()[at..at + now], out);
+            *taken += now;
+            left -= (now / S::RATE) as u32;
+        }
+        if *begun && *taken == aad_len + whole {
+            S::settle_front(&key.inner, chain, &front.payload()[whole..front_len]);
+            if !S::STREAMS {
+                self.slot.hold(whole);
+            }
+            (*taken, *begun) = (0, false);
+            *current += 1;
+        }
+        budget - left
+    }
+
+    /// The chain for a payload of this length, if all is ready.
+    #[inline]
+    fn chain(&self, front: &Front<'_>, len: usize) -> Option<usize> {
+        if !self.ready || len <= front.payload().len() {
+            return None;
+        }
+        if !Self::by_length(front) {
+            let room = if S::STREAMS { self.slot.ready() } else { CAP };
+            return (len <= room).then_some(0);
+        }
+        // One length is by far the most usual.
+        match front.lengths() {
+            [only] if *only == len => Some(0),
+            lengths => lengths.iter().position(|&one| one == len),
+        }
+    }
+
+    /// Seals what follows the front, from this chain; the ciphertext is in the slot then.
+    #[inline]
+    fn seal_rest(
+        &mut self,
+        key: &Key<S>,
+        front: &Front<'_>,
+        front_len: usize,
+        chain: usize,
+        rest: &[u8],
+    ) -> Tag<S::TagBytes> {
+        let payload = front_len + rest.len();
+        let (chains, (once, stream)) = (&self.chains, self.slot.parts());
+        let (whole, sizes) = (front_len - front_len % S::RATE, Sizes { aad: front.aad().len(), payload });
+        let tail = &front.payload()[whole..front_len];
+        let mut tag = Tag(S::TagBytes::ZERO);
+        S::seal_rest(
+            &key.inner,
+            once,
+            &chains[chain],
+            sizes,
+            tail,
+            rest,
+            &mut stream[whole..payload],
+            &mut tag.0,
+        );
+        tag
+    }
+
+    /// Seals a packet that is not prepared, or is of another length: does what is missing, which is no more than the
+    /// unmodified cipher does.
+    #[cold]
+    fn seal_late(&mut self, key: &Key<S>, front: &Front<'_>, rest: &[u8]) -> Tag<S::TagBytes> {
+        let fixed = front.payload();
+        let len = fixed.len() + rest.len();
+        if !self.slot.is_begun() && !front.has_length_field() {
+            let data = &mut self.slot.stream_mut()[..len];
+            data[..fixed.len()].copy_from_slice(fixed);
+            data[fixed.len()..].copy_from_slice(rest);
+            self.slot.hold(len);
+            let (nonce, data) = self.slot.nonce_and_stream();
+            return Tag(S::seal(&key.inner, nonce, front.aad(), Buffers::InPlace(&mut data[..len])));
+        }
+        self.slot.step_to(key, 1, 0);
+        if len == 0 {
+            let mut aad = [0; 8];
+            let (before, after) = front.around_field();
+            let field = &mut aad[..front.aad().len() - before.len() - after.len()];
+            front.portion(before.len(), field, 0);
+            return Tag(S::authenticate(
+                &key.inner,
+                self.slot.nonce(),
+                self.slot.once(),
+                &[before, field, after],
+            ));
+        }
+        self.step_stream(key, front, u32::MAX, len);
+        // A chain that is prepared or begun for this length is of use; else the first one is begun anew.
+        let mut front_len = fixed.len();
+        let mut rest = rest;
+        let position =
+            if Self::by_length(front) { front.lengths().iter().position(|&one| one == len) } else { Some(0) };
+        let chain = match position.filter(|&chain| chain <= self.current && !rest.is_empty()) {
+            Some(chain) => chain,
+            None => {
+                (self.current, self.taken, self.begun) = (0, 0, false);
+                if rest.is_empty() {
+                    // The front's last byte is what follows then.
+                    let (_, last) = fixed.split_at(fixed.len() - 1);
+                    (front_len, rest) = (fixed.len() - 1, last);
+                    if S::STREAMS {
+                        xor(&mut self.slot.stream_mut()[front_len..len], last);
+                    }
+                }
+                0
+            }
+        };
+        while self.current <= chain {
+            self.step_chain(key, front, front_len, len, u32::MAX);
+        }
+        self.slot.hold(len);
+        self.seal_rest(key, front, front_len, chain, rest)
+    }
+
+    /// Opens a packet from the preparation. `None` if it is not of the front, or not prepared.
+    #[inline]
+    fn open_rest(
+        &self,
+        key: &Key<S>,
+        front: &Front<'_>,
+        aad: &[u8],
+        src: &[u8],
+        dst: &mut [u8],
+    ) -> Option<S::TagBytes> {
+        let chain = self.chain(front, src.len())?;
+        let fixed = front.payload();
+        let whole = fixed.len() - fixed.len() % S::RATE;
+        // Without cipherstream, the tail's ciphertext is not known before the rest is.
+        let covered = if S::STREAMS { fixed.len() } else { whole };
+        let stream = self.slot.stream();
+        let difference = src[..covered].iter().zip(&stream[..covered]).fold(0, |sum, (a, b)| sum | (a ^ b));
+        if !front.fits(aad, src.len()) || core::hint::black_box(difference) != 0 {
+            return None;
+        }
+        let mut expected = S::TagBytes::ZERO;
+        let sizes = Sizes { aad: aad.len(), payload: src.len() };
+        let (dst_front, dst_rest) = dst.split_at_mut(whole);
+        dst_front.copy_from_slice(&fixed[..whole]);
+        let stream = if S::STREAMS { &stream[whole..src.len()] } else { &[] };
+        let (tail, src) = (&fixed[whole..], &src[whole..]);
+        S::open_rest(
+            &key.inner,
+            self.slot.once(),
+            &self.chains[chain],
+            sizes,
+            tail,
+            stream,
+            src,
+            dst_rest,
+            &mut expected,
+        );
+        Some(expected)
+    }
+
+    pub(crate) fn wipe(&mut self) {
+        self.slot.wipe();
+        self.forget_chains();
+    }
+
+    fn forget_chains(&mut self) {
+        if self.current > 0 || self.begun {
+            self.chains.iter_mut().for_each(Zeroize::zeroize);
+        }
+        (self.current, self.taken, self.begun, self.ready) = (0, 0, false, false);
+    }
+}
+
+/// XORs bytes of one length.
+fn xor(data: &mut [u8], with: &[u8]) {
+    for (byte, other) in data.iter_mut().zip(with) {
+        *byte ^= other;
+    }
+}
+
+impl<S: Fronted, const CAP: usize, const LENGTHS: usize> Default for FrontSlot<S, CAP, LENGTHS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Fronted, const CAP: usize, const LENGTHS: usize> Drop for FrontSlot<S, CAP, LENGTHS> {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}
+
+/// A slot in use; it is wiped when whoever holds it is dropped.
+struct Held<'a, S: Fronted, const CAP: usize, const LENGTHS: usize>(&'a mut FrontSlot<S, CAP, LENGTHS>);
+
+impl<S: Fronted, const CAP: usize, const LENGTHS: usize> Drop for Held<'_, S, CAP, LENGTHS> {
+    fn drop(&mut self) {
+        self.0.wipe();
+    }
+}
+
+impl<S: Fronted, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
+    /// Takes the next nonce and begins to prepare its packet for a front, in place of what the slot had. A front that
+    /// does not fit the slot costs no nonce.
+    pub fn prepare_front<'a, const CAP: usize, const LENGTHS: usize>(
+        &'a mut self,
+        front: &Front<'a>,
+        slot: &'a mut FrontSlot<S, CAP, LENGTHS>,
+    ) -> Result<PreparedFront<'a, S, CAP, LENGTHS>, PrepareError<N::Error, FrontError>> {
+        FrontSlot::<S, CAP, LENGTHS>::check(front).map_err(PrepareError::Template)?;
+        let (number, nonce) = self.sequence.next().map_err(PrepareError::Sequence)?;
+        slot.name(number, nonce);
+        Ok(PreparedFront::new(&self.key, *front, slot))
+    }
+}
+
+/// A packet to be, whose beginning is known. As [`Prepared`](crate::Prepared), it owns its nonce.
+///
+/// ```compile_fail
+/// # use antedate_aead::{Aes128Ccm8, PreparedFront};
+/// fn twice(prepared: PreparedFront<'_, Aes128Ccm8, 64, 1>) {
+///     let sealed = prepared.seal(b"on");
+///     let sealed = prepared.seal(b"off"); // one nonce, one packet
+/// }
+/// ```
+///
+/// Suites whose MAC is a polynomial take a [`Template`](crate::Template) instead:
+///
+/// ```compile_fail
+/// # use antedate_aead::{Aes128Gcm, FrontSlot};
+/// let slot = FrontSlot::<Aes128Gcm, 64, 1>::new();
+/// ```
+pub struct PreparedFront<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> {
+    key: &'a Key<S>,
+    front: Front<'a>,
+    slot: Held<'a, S, CAP, LENGTHS>,
+}
+
+/// The payload is longer than the slot. Nothing was spent: the packet is given back, and
+/// [`seal_other`](PreparedFront::seal_other) can seal it elsewhere.
+#[derive(Debug)]
+pub struct Oversize<P> {
+    /// What was to be sealed.
+    pub prepared: P,
+    /// Bytes of payload, front and rest.
+    pub len: usize,
+    /// Bytes that the slot takes.
+    pub capacity: usize,
+}
+
+impl<P> fmt::Display for Oversize<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the payload has {} bytes, but the slot takes {}", self.len, self.capacity)
+    }
+}
+
+impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S, CAP, LENGTHS> {
+    /// A handle on a slot that was named, for a front that was checked.
+    #[inline]
+    pub(crate) fn new(key: &'a Key<S>, front: Front<'a>, slot: &'a mut FrontSlot<S, CAP, LENGTHS>) -> Self {
+        Self { key, front, slot: Held(slot) }
+    }
+
+    /// The packet number that the nonce was given for.
+    pub fn number(&self) -> u64 {
+        self.slot.0.number()
+    }
+
+    /// Prepares on, for at most `budget` units (one block of the MAC, or as much cipherstream as the suite makes at
+    /// once), and returns the units done: 0 when all is ready.
+    pub fn step(&mut self, budget: u32) -> u32 {
+        self.slot.0.step(self.key, &self.front, budget)
+    }
+
+    /// Whether only the rest is left to do.
+    pub fn is_ready(&self) -> bool {
+        self.slot.0.is_ready()
+    }
+
+    /// Seals the packet whose payload is the front and then `rest`. The ciphertext lies in the slot.
+    ///
+    /// A packet of a length that the front does not name, or that is not prepared yet, is sealed with the same nonce;
+    /// what is missing is done first.
+    #[inline]
+    #[allow(clippy::result_large_err)]
+    pub fn seal(self, rest: &[u8]) -> Result<SealedFront<'a, S, CAP, LENGTHS>, Oversize<Self>> {
+        let Self { key, front, slot } = self;
+        let len = front.payload().len() + rest.len();
+        let tag = match slot.0.chain(&front, len) {
+            Some(chain) => slot.0.seal_rest(key, &front, front.payload().len(), chain, rest),
+            None if len > CAP.min(S::MAX_PAYLOAD) => {
+                let capacity = CAP.min(S::MAX_PAYLOAD);
+                return Err(Oversize { prepared: Self { key, front, slot }, len, capacity });
+            }
+            None => slot.0.seal_late(key, &front, rest),
+        };
+        Ok(SealedFront { slot, len, tag })
+    }
+
+    /// Seals another packet with the nonce, the ordinary way.
+    ///
+    /// # Panics
+    /// If `src` and `dst` differ in length, or are longer than the suite allows.
+    pub fn seal_other(self, aad: &[u8], src: &[u8], dst: &mut [u8]) -> Tag<S::TagBytes> {
+        assert_sealable::<S>(src.len());
+        Tag(S::seal(&self.key.inner, self.slot.0.slot.nonce(), aad, Buffers::apart(src, dst)))
+    }
+}
+
+/// A sealed packet that lies in its slot. Dropping it wipes the slot.
+pub struct SealedFront<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> {
+    slot: Held<'a, S, CAP, LENGTHS>,
+    len: usize,
+    tag: Tag<S::TagBytes>,
+}
+
+impl<S: Fronted, const CAP: usize, const LENGTHS: usize> SealedFront<'_, S, CAP, LENGTHS> {
+    /// The ciphertext of the whole payload, front and rest.
+    pub fn ciphertext(&self) -> &[u8] {
+        &self.slot.0.slot.stream()[..self.len]
+    }
+
+    /// The tag.
+    pub fn tag(&self) -> Tag<S::TagBytes> {
+        self.tag
+    }
+
+    /// The packet number.
+    pub fn number(&self) -> u64 {
+        self.slot.0.number()
+    }
+}
+
+impl<S: Fronted, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
+    /// Begins to prepare for packet `number`, which is expected to begin with a front, in place of what the slot had.
+    pub fn expect_front<'a, const CAP: usize, const LENGTHS: usize>(
+        &'a self,
+        number: u64,
+        front: &Front<'a>,
+        slot: &'a mut FrontSlot<S, CAP, LENGTHS>,
+    ) -> Result<ExpectedFront<'a, S, CAP, LENGTHS>, FrontError> {
+        FrontSlot::<S, CAP, LENGTHS>::check(front)?;
+        slot.name(number, Nonce::assume_unique((self.nonce_of)(number)));
+        Ok(ExpectedFront { key: &self.key, front: *front, slot: Held(slot) })
+    }
+}
+
+/// A packet that is expected to begin with a front. As with [`Expected`](crate::Expected), what is refused gives it
+/// back.
+pub struct ExpectedFront<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> {
+    key: &'a Key<S>,
+    front: Front<'a>,
+    slot: Held<'a, S, CAP, LENGTHS>,
+}
+
+impl<S: Fronted, const CAP: usize, const LENGTHS: usize> ExpectedFront<'_, S, CAP, LENGTHS> {
+    /// The number of the packet.
+    pub fn number(&self) -> u64 {
+        self.slot.0.number()
+    }
+
+    /// Prepares on, as [`PreparedFront::step`] does.
+    pub fn step(&mut self, budget: u32) -> u32 {
+        self.slot.0.step(self.key, &self.front, budget)
+    }
+
+    /// Whether only the rest is left to do.
+    pub fn is_ready(&self) -> bool {
+        self.slot.0.is_ready()
+    }
+
+    /// Decrypts `src` into `dst` if the packet is authentic; otherwise `dst` is zeroed. A packet that does not begin
+    /// with the front, is of another length, or comes before the preparation is ready, is opened the ordinary way, so
+    /// the verdict is the same.
+    ///
+    /// # Panics
+    /// If `src` and `dst` differ in length.
+    #[inline]
+    pub fn open(
+        self,
+        aad: &[u8],
+        src: &[u8],
+        dst: &mut [u8],
+        tag: &S::TagBytes,
+    ) -> Result<(), Refused<Self>> {
+        assert_eq!(src.len(), dst.len(), "source and destination must have the same length");
+        let opened = match self.slot.0.open_rest(self.key, &self.front, aad, src, dst) {
+            Some(expected) => verdict(&expected, tag, Buffers::InPlace(dst)),
+            None => self.key.open_buffers(self.slot.0.slot.nonce(), aad, Buffers::apart(src, dst), tag),
+        };
+        if opened.is_ok() { Ok(()) } else { Err(Refused(self)) }
+    }
+}
+
+macro_rules! debug {
+    ($($type:ident $(<$life:lifetime>)?),*) => {$(
+        impl<S: Fronted, const CAP: usize, const LENGTHS: usize> fmt::Debug for $type<$($life,)? S, CAP, LENGTHS> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, concat!(stringify!($type), "({}, ..)"), S::NAME)
+            }
+        }
+    )*};
+}
+
+debug!(FrontSlot, PreparedFront<'_>, ExpectedFront<'_>, SealedFront<'_>);
