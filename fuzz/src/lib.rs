@@ -10,6 +10,7 @@
 //! ```
 
 pub mod channel;
+pub mod dot15d4;
 pub mod gateway;
 pub mod wire;
 
@@ -21,6 +22,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("arp", wire::arp),
     ("config", gateway::config),
     ("dcp", wire::dcp),
+    ("dot15d4_frame", dot15d4::dot15d4_frame),
+    ("dot15d4_unsecure", dot15d4::dot15d4_unsecure),
     ("ethernet", wire::ethernet),
     ("fragments", channel::fragments),
     ("gate", gateway::gate),

@@ -1,0 +1,290 @@
+//! Keys: by what a frame names them, what they are for, and how far their numbers have come (the key table, clause 9.5).
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use antedate_aead::InvalidKeyLength;
+use antedate_wire::dot15d4::{Address, Asn, ExtendedAddress, Header, KeyIdentifier, PanId};
+use zeroize::Zeroize;
+
+use super::cipher::Cipher;
+use super::nonce::NonceKind;
+use super::policy::Usage;
+use super::{Device, Status};
+
+/// Octets of a key.
+pub const KEY_LEN: usize = 16;
+
+/// The octets of a key. They cannot be copied, do not show, and are wiped when dropped.
+///
+/// ```compile_fail
+/// let key = antedate_channel::dot15d4::LinkKey::new([1; 16]);
+/// let copy = key.clone(); // a key is not copied
+/// ```
+pub struct LinkKey(pub(super) [u8; KEY_LEN]);
+
+impl LinkKey {
+    /// A key from its octets.
+    pub const fn new(octets: [u8; KEY_LEN]) -> Self {
+        Self(octets)
+    }
+}
+
+impl Drop for LinkKey {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl fmt::Debug for LinkKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LinkKey(..)")
+    }
+}
+
+/// By what a frame is known to use a key (clause 9.2.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyLookup {
+    /// by key identifier mode 0 and the other device
+    Peer(PanId, Address),
+    /// by what the frame says in modes 1 to 3
+    Identified(KeyIdentifier),
+}
+
+impl KeyLookup {
+    /// How a frame to or from the other device names the key.
+    pub const fn identifier(&self) -> KeyIdentifier {
+        match self {
+            Self::Peer(..) => KeyIdentifier::Implicit,
+            Self::Identified(identifier) => *identifier,
+        }
+    }
+
+    /// The same with another key index. A key without an index stays as it is.
+    #[must_use]
+    pub const fn with_index(self, index: u8) -> Self {
+        match self {
+            Self::Identified(identifier) => Self::Identified(identifier.with_index(index)),
+            peer => peer,
+        }
+    }
+
+    /// Does a frame with this identifier, to or from this device, use it?
+    fn fits(
+        &self,
+        identifier: KeyIdentifier,
+        pan: Option<PanId>,
+        peer: Address,
+        known: Option<&Device>,
+    ) -> bool {
+        match *self {
+            Self::Identified(own) => own == identifier,
+            Self::Peer(of, address) => {
+                let named = address == peer && pan.is_none_or(|pan| pan == of);
+                identifier == KeyIdentifier::Implicit
+                    && (named || known.is_some_and(|d| d.is(Some(of), address)))
+            }
+        }
+    }
+}
+
+/// A key to install.
+#[derive(Debug)]
+pub struct KeyConfig {
+    /// by what frames name it
+    pub lookup: KeyLookup,
+    /// its octets
+    pub key: LinkKey,
+    /// the nonces that it is used with
+    pub nonces: NonceKind,
+    /// the kinds of frames that it is for
+    pub usage: Usage,
+    /// the first number (frame counter or slot) that may be used for sending, from what is durable
+    pub next: u64,
+    /// numbers below this one may be used, from what is durable
+    pub limit: u64,
+    /// for each device, the lowest number that is still to come
+    pub heard: Vec<(ExtendedAddress, u64)>,
+}
+
+impl KeyConfig {
+    /// A key for all kinds of frames that nobody has used yet, with all its numbers.
+    pub const fn fresh(lookup: KeyLookup, key: LinkKey, nonces: NonceKind) -> Self {
+        Self { lookup, key, nonces, usage: Usage::ANY, next: 0, limit: u64::MAX, heard: Vec::new() }
+    }
+}
+
+/// Why a key was not installed. Nothing has changed then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InstallError {
+    /// frames name another key the same way, and mode 0 has no index to tell two apart
+    LookupInUse,
+    /// the same octets are installed under another name: numbers could come twice
+    KeyInUse,
+    /// the same octets were installed before: numbers could come twice, and old frames once more
+    KeyUsedBefore,
+    /// the cipher takes no key of this length
+    Key(InvalidKeyLength),
+}
+
+impl fmt::Display for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key(length) => return length.fmt(f),
+            Self::LookupInUse => {
+                "another key is named the same way: remove it first, or take another key index"
+            }
+            Self::KeyInUse => "the same key is installed under another name",
+            Self::KeyUsedBefore => "the same key was installed before: take a fresh one",
+        })
+    }
+}
+
+impl core::error::Error for InstallError {}
+
+/// Numbers for sending: each once, and none above what is durable.
+#[derive(Debug)]
+pub(super) struct Numbers {
+    next: u64,
+    limit: u64,
+    end: u64,
+}
+
+impl Numbers {
+    fn new(kind: NonceKind, next: u64, limit: u64) -> Self {
+        // The frame counter 0xffffffff says that there are no more; the last slot number is used like the others.
+        let end = match kind {
+            NonceKind::FrameCounter => u64::from(u32::MAX),
+            NonceKind::Asn => Asn::MAX.number() + 1,
+        };
+        Self { next, limit: limit.min(end), end }
+    }
+
+    pub(super) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(super) const fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    pub(super) fn reserve_until(&mut self, limit: u64) {
+        self.limit = self.limit.max(limit.min(self.end));
+    }
+
+    /// May `number` be used? That of a frame counter is the next one.
+    pub(super) fn check(&self, number: u64) -> Result<(), Status> {
+        if number >= self.next && number < self.limit { Ok(()) } else { Err(Status::CounterError) }
+    }
+
+    /// Takes `number`, which was checked: it and all below are spent.
+    pub(super) fn take(&mut self, number: u64) {
+        self.next = self.next.max(number.saturating_add(1));
+    }
+}
+
+/// An installed key.
+pub(super) struct KeyEntry {
+    pub(super) lookup: KeyLookup,
+    pub(super) cipher: Cipher,
+    pub(super) nonces: NonceKind,
+    pub(super) usage: Usage,
+    pub(super) numbers: Numbers,
+    heard: Vec<(ExtendedAddress, u64)>,
+}
+
+impl KeyEntry {
+    /// The lowest number of a device that is still to come.
+    pub(super) fn lowest(&self, device: ExtendedAddress) -> u64 {
+        self.heard.iter().find(|(of, _)| *of == device).map_or(0, |(_, lowest)| *lowest)
+    }
+
+    /// A frame with `number` was accepted.
+    pub(super) fn mark(&mut self, device: ExtendedAddress, number: u64) {
+        let lowest = number.saturating_add(1);
+        match self.heard.iter_mut().find(|(of, _)| *of == device) {
+            Some((_, known)) => *known = lowest.max(*known),
+            None => self.heard.push((device, lowest)),
+        }
+    }
+
+    pub(super) fn heard(&self) -> &[(ExtendedAddress, u64)] {
+        &self.heard
+    }
+}
+
+/// How many removed keys are known again.
+const REMEMBERED: usize = 16;
+
+/// The keys.
+#[derive(Default)]
+pub(super) struct Keys {
+    entries: Vec<KeyEntry>,
+    /// By the mark of the cipher: keys that were removed.
+    removed: Vec<[u8; 16]>,
+}
+
+impl Keys {
+    pub(super) fn install(&mut self, config: KeyConfig) -> Result<(), InstallError> {
+        let KeyConfig { lookup, key, nonces, usage, next, limit, heard } = config;
+        let cipher = Cipher::new(&key).map_err(InstallError::Key)?;
+        let mark = cipher.mark();
+        if self.entries.iter().any(|entry| entry.cipher.mark() == mark) {
+            return Err(InstallError::KeyInUse);
+        }
+        if self.removed.contains(&mark) {
+            return Err(InstallError::KeyUsedBefore);
+        }
+        if self.entries.iter().any(|entry| entry.lookup == lookup) {
+            return Err(InstallError::LookupInUse);
+        }
+        let numbers = Numbers::new(nonces, next, limit);
+        self.entries.push(KeyEntry { lookup, cipher, nonces, usage, numbers, heard });
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, lookup: &KeyLookup) -> bool {
+        let Some(at) = self.entries.iter().position(|entry| entry.lookup == *lookup) else { return false };
+        let entry = self.entries.remove(at);
+        if self.removed.len() == REMEMBERED {
+            self.removed.remove(0);
+        }
+        self.removed.push(entry.cipher.mark());
+        true
+    }
+
+    pub(super) fn get(&self, lookup: &KeyLookup) -> Option<&KeyEntry> {
+        self.entries.iter().find(|entry| entry.lookup == *lookup)
+    }
+
+    pub(super) fn get_mut(&mut self, lookup: &KeyLookup) -> Option<&mut KeyEntry> {
+        self.entries.iter_mut().find(|entry| entry.lookup == *lookup)
+    }
+
+    /// The key of a frame to another device.
+    pub(super) fn outgoing(&self, identifier: KeyIdentifier, header: &Header) -> Option<usize> {
+        let addressing = &header.addressing;
+        self.entries.iter().position(|entry| {
+            entry.lookup.fits(identifier, addressing.destination_pan(), addressing.dst, None)
+        })
+    }
+
+    /// The key of a frame from another device.
+    pub(super) fn incoming(
+        &self,
+        identifier: KeyIdentifier,
+        pan: Option<PanId>,
+        source: Address,
+        device: Option<&Device>,
+    ) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.lookup.fits(identifier, pan, source, device))
+    }
+
+    pub(super) fn at(&mut self, index: usize) -> Option<&mut KeyEntry> {
+        self.entries.get_mut(index)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &KeyEntry> {
+        self.entries.iter()
+    }
+}

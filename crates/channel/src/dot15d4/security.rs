@@ -1,0 +1,364 @@
+//! Securing and unsecuring frames (clauses 9.2.1 and 9.2.3), each procedure from top to bottom.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use antedate_wire::dot15d4::{
+    Address, Asn, ExtendedAddress, FCS_LEN, Frame, Header, KeyIdentifier, MAX_FRAME_LEN, PanId,
+    SecurityHeader, SecurityLevel, ShortAddress,
+};
+
+use super::key::{InstallError, KeyConfig, KeyLookup, Keys};
+use super::nonce::{self, NonceKind, Source};
+use super::{Counters, Device, Policy, Status};
+
+/// A device's own side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// our extended address, which nonces name
+    pub extended: ExtendedAddress,
+    /// our PAN
+    pub pan: PanId,
+    /// our short address, if we have one
+    pub short: Option<ShortAddress>,
+    /// which frames are accepted
+    pub policy: Policy,
+    /// level 4, which anybody can change on its way and which the standard removed in 2015, may be used
+    pub enc_without_mic: bool,
+}
+
+/// How a frame is to be secured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Protection {
+    /// the level; `None` sends it unsecured
+    pub level: SecurityLevel,
+    /// how the frame names its key
+    pub key: KeyIdentifier,
+}
+
+/// A frame that was accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// its header
+    pub header: Header,
+    /// octets of the MAC payload, at the front of the output
+    pub len: usize,
+    /// who sent it, if it is known
+    pub device: Option<ExtendedAddress>,
+}
+
+/// The security of one device: its keys, the devices that it knows, what it accepts.
+pub struct Security {
+    pub(super) config: Config,
+    pub(super) keys: Keys,
+    pub(super) devices: Vec<Device>,
+    pub(super) sent: Counters,
+    pub(super) received: Counters,
+}
+
+impl Security {
+    /// A device without keys that knows nobody.
+    pub fn new(config: Config) -> Self {
+        let (sent, received) = Default::default();
+        Self { config, keys: Keys::default(), devices: Vec::new(), sent, received }
+    }
+
+    /// Our own side.
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Knows a device, in place of what was known of its extended address. What was heard from it stays.
+    pub fn add_device(&mut self, device: Device) {
+        self.devices.retain(|known| known.extended != device.extended);
+        self.devices.push(device);
+    }
+
+    /// Knows a device no more. What was heard from it stays: known again, it does not repeat itself.
+    pub fn remove_device(&mut self, extended: ExtendedAddress) {
+        self.devices.retain(|known| known.extended != extended);
+    }
+
+    /// The devices that are known.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// Installs a key.
+    pub fn install_key(&mut self, config: KeyConfig) -> Result<(), InstallError> {
+        self.keys.install(config)
+    }
+
+    /// Removes a key. It cannot be installed again.
+    pub fn remove_key(&mut self, lookup: &KeyLookup) -> bool {
+        self.keys.remove(lookup)
+    }
+
+    /// How the keys are named.
+    pub fn keys(&self) -> impl Iterator<Item = KeyLookup> + '_ {
+        self.keys.iter().map(|entry| entry.lookup)
+    }
+
+    /// Numbers below `limit` may be used with a key: the caller has made durable that they may have been. A limit below the
+    /// present one changes nothing.
+    pub fn reserve_until(&mut self, lookup: &KeyLookup, limit: u64) {
+        if let Some(entry) = self.keys.get_mut(lookup) {
+            entry.numbers.reserve_until(limit);
+        }
+    }
+
+    /// The next number of a key that may be used, and the one that bounds them.
+    pub fn numbers(&self, lookup: &KeyLookup) -> Option<(u64, u64)> {
+        self.keys.get(lookup).map(|entry| (entry.numbers.next(), entry.numbers.limit()))
+    }
+
+    /// For each device that was heard with a key, the lowest number that is still to come.
+    pub fn heard(&self, lookup: &KeyLookup) -> &[(ExtendedAddress, u64)] {
+        self.keys.get(lookup).map_or(&[], |entry| entry.heard())
+    }
+
+    /// What was counted when sending.
+    pub const fn sent(&self) -> &Counters {
+        &self.sent
+    }
+
+    /// What was counted when receiving.
+    pub const fn received(&self) -> &Counters {
+        &self.received
+    }
+
+    /// Secures a frame into `out` and gives its length, without an FCS. `header` says everything but the auxiliary security
+    /// header; `ies` are its header elements as they are sent, and `payload` is the MAC payload. With nonces by slot, `asn` is
+    /// the slot in which it is sent.
+    ///
+    /// After an error `out` holds nothing that may be sent, and no number was used.
+    pub fn secure(
+        &mut self,
+        header: &Header,
+        ies: &[u8],
+        payload: &[u8],
+        protection: Protection,
+        asn: Option<Asn>,
+        out: &mut [u8],
+    ) -> Result<usize, Status> {
+        let result = self.try_secure(header, ies, payload, protection, asn, out);
+        match result {
+            Ok(_) if protection.level == SecurityLevel::None => self.sent.unsecured += 1,
+            Ok(_) => self.sent.secured += 1,
+            Err(status) => self.sent.refuse(status),
+        }
+        result
+    }
+
+    fn try_secure(
+        &mut self,
+        header: &Header,
+        ies: &[u8],
+        payload: &[u8],
+        protection: Protection,
+        asn: Option<Asn>,
+        out: &mut [u8],
+    ) -> Result<usize, Status> {
+        let plan = self.plan(header, protection, asn)?;
+        let len = lay_out(&plan.header, ies, payload, out)?;
+        let Some(key) = plan.key else { return Ok(len) };
+        // What was laid out says by itself what of it is private.
+        let frame = out.get(..len).ok_or(Status::FrameTooLong)?;
+        let open = Frame::parse(frame)?.open().len();
+        let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
+        entry.numbers.take(plan.number);
+        let frame = out.get_mut(..len).ok_or(Status::FrameTooLong)?;
+        entry.cipher.secure(protection.level, plan.nonce, frame, open);
+        Ok(len)
+    }
+
+    /// The header with its auxiliary security header, and the key, number and nonce of the frame.
+    pub(super) fn plan(
+        &self,
+        header: &Header,
+        protection: Protection,
+        asn: Option<Asn>,
+    ) -> Result<Plan, Status> {
+        let Protection { level, key: identifier } = protection;
+        let mut header = *header;
+        header.security = None;
+        if level == SecurityLevel::None {
+            return Ok(Plan { header, key: None, number: 0, nonce: [0; nonce::NONCE_LEN] });
+        }
+        if level == SecurityLevel::Enc && !self.config.enc_without_mic {
+            return Err(Status::UnsupportedSecurity);
+        }
+        let key = self.keys.outgoing(identifier, &header).ok_or(Status::UnavailableKey)?;
+        let entry = self.keys.iter().nth(key).ok_or(Status::UnavailableKey)?;
+        if !entry.usage.permits(header.frame_type) {
+            return Err(Status::ImproperKeyType);
+        }
+        let (security, number, nonce) = match entry.nonces {
+            NonceKind::FrameCounter => {
+                let number = entry.numbers.next();
+                let counter = u32::try_from(number).map_err(|_| Status::CounterError)?;
+                let nonce = nonce::counted(self.config.extended, counter, level);
+                (SecurityHeader::counted(level, identifier, counter), number, nonce)
+            }
+            NonceKind::Asn => {
+                let asn = asn.ok_or(Status::UnsupportedSecurity)?;
+                let source = match header.addressing.src {
+                    Address::Short(short) => {
+                        Source::Short(header.addressing.source_pan().unwrap_or(self.config.pan), short)
+                    }
+                    _ => Source::Extended(self.config.extended),
+                };
+                (SecurityHeader::tsch(level, identifier), asn.number(), nonce::slotted(source, asn))
+            }
+        };
+        entry.numbers.check(number)?;
+        header.security = Some(security);
+        Ok(Plan { header, key: Some(key), number, nonce })
+    }
+
+    /// Unsecures a frame without FCS into `out`: the MAC payload, decrypted. With nonces by slot, `asn` is the slot in which
+    /// it came. A frame without source address, as an acknowledgment may be, is from `implied`.
+    ///
+    /// After a refusal `out` holds nothing of the frame, and nothing has changed but a counter.
+    pub fn unsecure(
+        &mut self,
+        frame: &[u8],
+        asn: Option<Asn>,
+        implied: Option<ExtendedAddress>,
+        out: &mut [u8],
+    ) -> Result<Received, Status> {
+        let result = self.try_unsecure(frame, asn, implied, out);
+        match &result {
+            Ok(received) if received.header.security.is_none() => self.received.unsecured += 1,
+            Ok(_) => self.received.secured += 1,
+            Err(status) => self.received.refuse(*status),
+        }
+        result
+    }
+
+    fn try_unsecure(
+        &mut self,
+        octets: &[u8],
+        asn: Option<Asn>,
+        implied: Option<ExtendedAddress>,
+        out: &mut [u8],
+    ) -> Result<Received, Status> {
+        let frame = Frame::parse(octets)?;
+        let len = frame.payload().len();
+        let out = out.get_mut(..len).ok_or(Status::FrameTooLong)?;
+        let accepted = self.accept(&frame, asn, implied)?;
+        let received = Received { header: frame.header, len, device: accepted.device };
+        let Some(key) = accepted.key else {
+            out.copy_from_slice(frame.payload());
+            return Ok(received);
+        };
+        let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
+        entry.cipher.unsecure(frame.header.level(), accepted.nonce, &frame, out)?;
+        // Only now is the number taken note of.
+        if let Some(device) = accepted.device {
+            entry.mark(device, accepted.number);
+        }
+        Ok(received)
+    }
+
+    /// All that is checked before the cipher runs.
+    pub(super) fn accept(
+        &self,
+        frame: &Frame<'_>,
+        asn: Option<Asn>,
+        implied: Option<ExtendedAddress>,
+    ) -> Result<Accepted, Status> {
+        let header = &frame.header;
+        let source = match (header.addressing.src, implied) {
+            (Address::Absent, Some(extended)) => Address::Extended(extended),
+            (source, _) => source,
+        };
+        let pan = header.addressing.source_pan();
+        let device = self.devices.iter().find(|device| device.is(pan, source));
+        let Some(security) = header.security else {
+            let exempt = device.is_some_and(|device| device.exempt);
+            self.config.policy.check(header.frame_type, SecurityLevel::None, exempt)?;
+            let device = device.map(|device| device.extended);
+            return Ok(Accepted { key: None, device, number: 0, nonce: [0; nonce::NONCE_LEN] });
+        };
+        let level = security.level;
+        if level == SecurityLevel::None || (level == SecurityLevel::Enc && !self.config.enc_without_mic) {
+            return Err(Status::UnsupportedSecurity);
+        }
+        let key = self.keys.incoming(security.key, pan, source, device).ok_or(Status::UnavailableKey)?;
+        let device = device.ok_or(Status::UnavailableDevice)?;
+        self.config.policy.check(header.frame_type, level, device.exempt)?;
+        let entry = self.keys.iter().nth(key).ok_or(Status::UnavailableKey)?;
+        if !entry.usage.permits(header.frame_type) {
+            return Err(Status::ImproperKeyType);
+        }
+        let (number, nonce) = match (entry.nonces, security.asn_in_nonce, security.frame_counter) {
+            (NonceKind::FrameCounter, false, Some(u32::MAX)) => return Err(Status::CounterError),
+            (NonceKind::FrameCounter, false, Some(counter)) => {
+                (u64::from(counter), nonce::counted(device.extended, counter, level))
+            }
+            (NonceKind::Asn, true, _) => {
+                let asn = asn.ok_or(Status::UnsupportedSecurity)?;
+                let source = match header.addressing.src {
+                    Address::Short(short) => Source::Short(pan.unwrap_or(device.pan), short),
+                    _ => Source::Extended(device.extended),
+                };
+                (asn.number(), nonce::slotted(source, asn))
+            }
+            // Suppressed without a slot number in its place: there is no nonce.
+            (_, false, None) => return Err(Status::UnsupportedSecurity),
+            _ => return Err(Status::ImproperKeyType),
+        };
+        if number < entry.lowest(device.extended) {
+            return Err(Status::CounterError);
+        }
+        Ok(Accepted { key: Some(key), device: Some(device.extended), number, nonce })
+    }
+}
+
+/// What securing a frame takes.
+pub(super) struct Plan {
+    pub(super) header: Header,
+    pub(super) key: Option<usize>,
+    pub(super) number: u64,
+    pub(super) nonce: [u8; nonce::NONCE_LEN],
+}
+
+/// What unsecuring a frame takes.
+pub(super) struct Accepted {
+    pub(super) key: Option<usize>,
+    pub(super) device: Option<ExtendedAddress>,
+    pub(super) number: u64,
+    pub(super) nonce: [u8; nonce::NONCE_LEN],
+}
+
+/// Writes header, elements, payload and a place for the MIC, and gives their length.
+pub(super) fn lay_out(header: &Header, ies: &[u8], payload: &[u8], out: &mut [u8]) -> Result<usize, Status> {
+    if header.ies == ies.is_empty() {
+        return Err(Status::InvalidHeader);
+    }
+    let header_len = header.buffer_len();
+    let mic_at = header_len + ies.len() + payload.len();
+    let len = mic_at + header.level().mic_len();
+    if len + FCS_LEN > MAX_FRAME_LEN {
+        return Err(Status::FrameTooLong);
+    }
+    let out = out.get_mut(..len).ok_or(Status::FrameTooLong)?;
+    header.emit(out).map_err(|_| Status::InvalidHeader)?;
+    let (front, mic) = out.split_at_mut(mic_at);
+    let (_, behind) = front.split_at_mut(header_len);
+    let (elements, content) = behind.split_at_mut(ies.len());
+    elements.copy_from_slice(ies);
+    content.copy_from_slice(payload);
+    mic.fill(0);
+    Ok(len)
+}
+
+impl fmt::Debug for Security {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Security")
+            .field("config", &self.config)
+            .field("devices", &self.devices)
+            .finish_non_exhaustive()
+    }
+}

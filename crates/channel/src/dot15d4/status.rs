@@ -1,0 +1,151 @@
+//! Why a frame was not secured or not accepted, by the standard's names, and how often.
+
+use core::fmt;
+
+use antedate_wire::dot15d4::Invalid;
+
+/// The status of a security procedure (clauses 9.2.1 and 9.2.3). Nothing has changed but a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// COUNTER_ERROR: the frame counter or slot was used before, or there is none left that may be used
+    CounterError,
+    /// IMPROPER_KEY_TYPE: the key is not for this kind of frame, or not for nonces of this kind
+    ImproperKeyType,
+    /// IMPROPER_SECURITY_LEVEL: the policy wants this kind of frame at another level
+    ImproperSecurityLevel,
+    /// SECURITY_ERROR: the MIC is wrong
+    SecurityError,
+    /// UNAVAILABLE_DEVICE: the sender is not known
+    UnavailableDevice,
+    /// UNAVAILABLE_KEY: there is no such key
+    UnavailableKey,
+    /// UNAVAILABLE_SECURITY_LEVEL: the policy says nothing about this kind of frame
+    UnavailableSecurityLevel,
+    /// UNSUPPORTED_LEGACY: secured by the edition of 2003
+    UnsupportedLegacy,
+    /// UNSUPPORTED_SECURITY: a level that is off, or a nonce that cannot be made
+    UnsupportedSecurity,
+    /// FRAME_TOO_LONG: secured it is longer than a frame can be, or than the caller's buffer
+    FrameTooLong,
+    /// INVALID_PARAMETER: it is no frame, and why
+    Malformed(Invalid),
+    /// INVALID_PARAMETER: no frame can have this header
+    InvalidHeader,
+}
+
+impl Status {
+    /// The standard's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CounterError => "COUNTER_ERROR",
+            Self::ImproperKeyType => "IMPROPER_KEY_TYPE",
+            Self::ImproperSecurityLevel => "IMPROPER_SECURITY_LEVEL",
+            Self::SecurityError => "SECURITY_ERROR",
+            Self::UnavailableDevice => "UNAVAILABLE_DEVICE",
+            Self::UnavailableKey => "UNAVAILABLE_KEY",
+            Self::UnavailableSecurityLevel => "UNAVAILABLE_SECURITY_LEVEL",
+            Self::UnsupportedLegacy => "UNSUPPORTED_LEGACY",
+            Self::UnsupportedSecurity => "UNSUPPORTED_SECURITY",
+            Self::FrameTooLong => "FRAME_TOO_LONG",
+            Self::Malformed(_) | Self::InvalidHeader => "INVALID_PARAMETER",
+        }
+    }
+}
+
+impl From<Invalid> for Status {
+    fn from(invalid: Invalid) -> Self {
+        match invalid {
+            Invalid::LegacySecurity => Self::UnsupportedLegacy,
+            invalid => Self::Malformed(invalid),
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(invalid) => write!(f, "{}: {invalid}", self.name()),
+            _ => f.write_str(self.name()),
+        }
+    }
+}
+
+impl core::error::Error for Status {}
+
+/// What one direction counted. Each frame raises one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// frames secured, or accepted with security
+    pub secured: u64,
+    /// frames sent or accepted without security
+    pub unsecured: u64,
+    /// by COUNTER_ERROR
+    pub counter_error: u64,
+    /// by IMPROPER_KEY_TYPE
+    pub improper_key_type: u64,
+    /// by IMPROPER_SECURITY_LEVEL
+    pub improper_security_level: u64,
+    /// by SECURITY_ERROR
+    pub security_error: u64,
+    /// by UNAVAILABLE_DEVICE
+    pub unavailable_device: u64,
+    /// by UNAVAILABLE_KEY
+    pub unavailable_key: u64,
+    /// by UNAVAILABLE_SECURITY_LEVEL
+    pub unavailable_security_level: u64,
+    /// by UNSUPPORTED_LEGACY
+    pub unsupported_legacy: u64,
+    /// by UNSUPPORTED_SECURITY
+    pub unsupported_security: u64,
+    /// by FRAME_TOO_LONG
+    pub frame_too_long: u64,
+    /// by INVALID_PARAMETER
+    pub invalid_parameter: u64,
+}
+
+impl Counters {
+    pub(super) fn refuse(&mut self, status: Status) {
+        let counter = match status {
+            Status::CounterError => &mut self.counter_error,
+            Status::ImproperKeyType => &mut self.improper_key_type,
+            Status::ImproperSecurityLevel => &mut self.improper_security_level,
+            Status::SecurityError => &mut self.security_error,
+            Status::UnavailableDevice => &mut self.unavailable_device,
+            Status::UnavailableKey => &mut self.unavailable_key,
+            Status::UnavailableSecurityLevel => &mut self.unavailable_security_level,
+            Status::UnsupportedLegacy => &mut self.unsupported_legacy,
+            Status::UnsupportedSecurity => &mut self.unsupported_security,
+            Status::FrameTooLong => &mut self.frame_too_long,
+            Status::Malformed(_) | Status::InvalidHeader => &mut self.invalid_parameter,
+        };
+        *counter += 1;
+    }
+
+    /// Each counter of refusals with the standard's name.
+    pub fn refusals(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
+        [
+            ("COUNTER_ERROR", self.counter_error),
+            ("IMPROPER_KEY_TYPE", self.improper_key_type),
+            ("IMPROPER_SECURITY_LEVEL", self.improper_security_level),
+            ("SECURITY_ERROR", self.security_error),
+            ("UNAVAILABLE_DEVICE", self.unavailable_device),
+            ("UNAVAILABLE_KEY", self.unavailable_key),
+            ("UNAVAILABLE_SECURITY_LEVEL", self.unavailable_security_level),
+            ("UNSUPPORTED_LEGACY", self.unsupported_legacy),
+            ("UNSUPPORTED_SECURITY", self.unsupported_security),
+            ("FRAME_TOO_LONG", self.frame_too_long),
+            ("INVALID_PARAMETER", self.invalid_parameter),
+        ]
+        .into_iter()
+    }
+
+    /// All frames refused.
+    pub fn refused(&self) -> u64 {
+        self.refusals().map(|(_, count)| count).sum()
+    }
+
+    /// All frames let through.
+    pub const fn passed(&self) -> u64 {
+        self.secured + self.unsecured
+    }
+}

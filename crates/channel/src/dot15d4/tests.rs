@@ -1,0 +1,5 @@
+//! What the procedures promise.
+
+mod rules;
+mod setup;
+mod vectors;

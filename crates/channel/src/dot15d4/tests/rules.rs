@@ -1,0 +1,295 @@
+//! Each refusal by its name, and what changes with it: nothing but its counter.
+
+use std::vec::Vec;
+
+use antedate_wire::dot15d4::{FrameVersion, Invalid};
+use proptest::prelude::*;
+
+use super::super::*;
+use super::setup::*;
+
+use NonceKind::{Asn as Slots, FrameCounter};
+use SecurityLevel::{EncMic32, EncMic64};
+
+#[test]
+fn frame_counters_go_up_and_nothing_is_accepted_twice() {
+    let (mut a, mut b) = pair(FrameCounter);
+    let frames: Vec<_> =
+        (0..4).map(|i| secure(&mut a, &header(i), &[i; 5], EncMic32, None).unwrap()).collect();
+    assert_eq!(a.numbers(&INDEX_1).unwrap().0, 4);
+    assert_eq!(unsecure(&mut b, &frames[0], None), Ok([0; 5].to_vec()));
+    assert_eq!(unsecure(&mut b, &frames[2], None), Ok([2; 5].to_vec()));
+    // What was overtaken is late: counters only go up (clause 9.2.3).
+    assert_eq!(unsecure(&mut b, &frames[1], None), Err(Status::CounterError));
+    assert_eq!(unsecure(&mut b, &frames[2], None), Err(Status::CounterError));
+    assert_eq!(unsecure(&mut b, &frames[3], None), Ok([3; 5].to_vec()));
+    assert_eq!((b.received().secured, b.received().counter_error), (3, 2));
+    assert_eq!(b.heard(&INDEX_1), [(A, 4)]);
+}
+
+#[test]
+fn numbers_end_at_the_reservation_and_at_the_last_counter() {
+    let mut a = Security::new(config(A, Policy::default()));
+    let last = u64::from(u32::MAX) - 1;
+    let fresh = KeyConfig::fresh(INDEX_1, LinkKey::new(KEY), FrameCounter);
+    a.install_key(KeyConfig { next: last, limit: last, ..fresh }).unwrap();
+    assert_eq!(secure(&mut a, &header(1), b"x", EncMic32, None), Err(Status::CounterError));
+    a.reserve_until(&INDEX_1, u64::MAX);
+    assert!(secure(&mut a, &header(1), b"x", EncMic32, None).is_ok());
+    assert_eq!(secure(&mut a, &header(1), b"x", EncMic32, None), Err(Status::CounterError));
+    assert_eq!(a.numbers(&INDEX_1), Some((u64::from(u32::MAX), u64::from(u32::MAX))));
+}
+
+#[test]
+fn a_slot_is_used_once_for_sending_and_never_an_earlier_one() {
+    let (mut a, _) = pair(Slots);
+    assert!(secure(&mut a, &header(1), b"x", EncMic32, asn(100)).is_ok());
+    assert_eq!(secure(&mut a, &header(2), b"y", EncMic32, asn(100)), Err(Status::CounterError));
+    assert_eq!(secure(&mut a, &header(2), b"y", EncMic32, asn(99)), Err(Status::CounterError));
+    assert_eq!(secure(&mut a, &header(2), b"y", EncMic32, None), Err(Status::UnsupportedSecurity));
+    assert!(secure(&mut a, &header(2), b"y", EncMic32, asn(101)).is_ok());
+    // A device that restarts, and is told an old slot by a replayed beacon.
+    let mut restarted = Security::new(config(A, Policy::default()));
+    let fresh = KeyConfig::fresh(INDEX_1, LinkKey::new(KEY), Slots);
+    restarted.install_key(KeyConfig { next: 1000, limit: 2000, ..fresh }).unwrap();
+    for (slot, expected) in [(101, false), (999, false), (1000, true), (1999, true), (2000, false)] {
+        let result = secure(&mut restarted, &header(3), b"z", EncMic32, asn(slot));
+        assert_eq!(result.is_ok(), expected, "{slot}");
+    }
+}
+
+#[test]
+fn a_frame_of_another_slot_is_refused_and_one_of_the_same_comes_once() {
+    let (mut a, mut b) = pair(Slots);
+    let frame = secure(&mut a, &header(1), b"x", EncMic64, asn(7)).unwrap();
+    assert_eq!(unsecure(&mut b, &frame, asn(8)), Err(Status::SecurityError));
+    assert_eq!(unsecure(&mut b, &frame, None), Err(Status::UnsupportedSecurity));
+    assert_eq!(unsecure(&mut b, &frame, asn(7)), Ok(b"x".to_vec()));
+    assert_eq!(unsecure(&mut b, &frame, asn(7)), Err(Status::CounterError));
+}
+
+#[test]
+fn each_refusal_has_the_standards_name_and_is_counted() {
+    let (mut a, mut b) = pair(FrameCounter);
+    let good = secure(&mut a, &header(1), b"data", EncMic32, None).unwrap();
+    let mut expected = Counters::default();
+    let refused = |b: &mut Security, frame: &[u8]| unsecure(b, frame, None).unwrap_err();
+
+    let mut frame = good.clone();
+    *frame.last_mut().unwrap() ^= 1;
+    assert_eq!(refused(&mut b, &frame), Status::SecurityError);
+    expected.security_error += 1;
+
+    // The key index is the last octet of the header.
+    let key_at = header(1).buffer_len() + 5;
+    frame = good.clone();
+    frame[key_at] = 2;
+    assert_eq!(refused(&mut b, &frame), Status::UnavailableKey);
+    expected.unavailable_key += 1;
+
+    b.remove_device(A);
+    assert_eq!(refused(&mut b, &good), Status::UnavailableDevice);
+    expected.unavailable_device += 1;
+    b.add_device(device(A));
+
+    frame = good.clone();
+    frame[key_at - 5] &= !7;
+    assert_eq!(refused(&mut b, &frame), Status::UnsupportedSecurity);
+    frame[key_at - 5] |= 4;
+    assert_eq!(refused(&mut b, &frame), Status::UnsupportedSecurity);
+    expected.unsupported_security += 2;
+
+    // Secured in the version of 2003.
+    frame = good.clone();
+    frame[1] &= !0x30;
+    assert_eq!(refused(&mut b, &frame), Status::UnsupportedLegacy);
+    expected.unsupported_legacy += 1;
+
+    assert_eq!(refused(&mut b, &good[..key_at + 4]), Status::Malformed(Invalid::TooShort));
+    assert_eq!(refused(&mut b, &[]), Status::Malformed(Invalid::TooShort));
+    expected.invalid_parameter += 2;
+
+    frame = good.clone();
+    frame[key_at - 4..key_at].fill(0xff);
+    assert_eq!(refused(&mut b, &frame), Status::CounterError);
+    expected.counter_error += 1;
+
+    let mut plain = std::vec![0; 40];
+    header(2).emit(&mut plain).unwrap();
+    assert_eq!(refused(&mut b, &plain), Status::ImproperSecurityLevel);
+    expected.improper_security_level += 1;
+
+    assert_eq!(b.unsecure(&good, None, None, &mut [0; 3]), Err(Status::FrameTooLong));
+    expected.frame_too_long += 1;
+
+    assert_eq!(*b.received(), expected);
+    assert_eq!(expected.refused(), 11);
+    assert_eq!(unsecure(&mut b, &good, None), Ok(b"data".to_vec()));
+}
+
+#[test]
+fn policies_of_levels_keys_and_devices_are_kept() {
+    let ack =
+        Header::enhanced_ack(Some(1), Addressing::within(PAN, Address::Extended(B), Address::Extended(A)));
+    let policy = Policy::default()
+        .with(FrameType::Data, Some(LevelRule { allowed: Levels::ENCRYPTED, exempt_devices: true }))
+        .with(FrameType::Ack, Some(LevelRule::only(Levels::of(&[SecurityLevel::None]))));
+    let mut b = Security::new(config(B, policy));
+    b.add_device(device(A));
+    let fresh = KeyConfig::fresh(INDEX_1, LinkKey::new(KEY), FrameCounter);
+    b.install_key(KeyConfig { usage: Usage::of(&[FrameType::Data]), ..fresh }).unwrap();
+    let (mut a, _) = pair(FrameCounter);
+    let below = secure(&mut a, &header(1), b"x", SecurityLevel::Mic128, None).unwrap();
+    assert_eq!(unsecure(&mut b, &below, None), Err(Status::ImproperSecurityLevel));
+    // Unsecured data is accepted from an exempt device alone.
+    let plain = secure(&mut a, &header(2), b"x", SecurityLevel::None, None).unwrap();
+    assert_eq!(unsecure(&mut b, &plain, None), Err(Status::ImproperSecurityLevel));
+    b.add_device(Device { exempt: true, ..device(A) });
+    assert_eq!(unsecure(&mut b, &plain, None), Ok(b"x".to_vec()));
+    // A kind of frame without a rule.
+    let command = Header { frame_type: FrameType::Command, ..header(3) };
+    let plain = secure(&mut a, &command, b"x", SecurityLevel::None, None).unwrap();
+    assert_eq!(unsecure(&mut b, &plain, None), Err(Status::UnavailableSecurityLevel));
+    // A key that is for data alone, on both sides.
+    let mut out = [0; 80];
+    let len = a.secure(&ack, &[0x02, 0x0f, 0, 0], &[], at(EncMic32), None, &mut out).unwrap();
+    assert_eq!(unsecure(&mut b, &out[..len], None), Err(Status::ImproperSecurityLevel));
+    b.config.policy = Policy::uniform(Levels::AUTHENTICATED);
+    assert_eq!(unsecure(&mut b, &out[..len], None), Err(Status::ImproperKeyType));
+    assert_eq!(
+        b.secure(&ack, &[0x02, 0x0f, 0, 0], &[], at(EncMic32), None, &mut out),
+        Err(Status::ImproperKeyType)
+    );
+}
+
+#[test]
+fn nonces_of_two_kinds_do_not_meet_under_one_key() {
+    let (mut counted, _) = pair(FrameCounter);
+    let (_, mut slotted) = pair(Slots);
+    let frame = secure(&mut counted, &header(1), b"x", EncMic32, None).unwrap();
+    assert_eq!(unsecure(&mut slotted, &frame, asn(5)), Err(Status::ImproperKeyType));
+    let (mut slots, mut counters) = (security(A, B, Slots), security(B, A, FrameCounter));
+    let frame = secure(&mut slots, &header(1), b"x", EncMic32, asn(5)).unwrap();
+    assert_eq!(unsecure(&mut counters, &frame, asn(5)), Err(Status::ImproperKeyType));
+}
+
+#[test]
+fn level_4_is_off_unless_configured_and_then_encrypts_alone() {
+    let (mut a, mut b) = pair(FrameCounter);
+    assert_eq!(
+        secure(&mut a, &header(1), b"data", SecurityLevel::Enc, None),
+        Err(Status::UnsupportedSecurity)
+    );
+    a.config.enc_without_mic = true;
+    let frame = secure(&mut a, &header(1), b"data", SecurityLevel::Enc, None).unwrap();
+    assert!(!frame.windows(4).any(|window| window == b"data"));
+    assert_eq!(unsecure(&mut b, &frame, None), Err(Status::UnsupportedSecurity));
+    b.config.enc_without_mic = true;
+    b.config.policy = Policy::uniform(Levels::of(&[SecurityLevel::Enc]));
+    assert_eq!(unsecure(&mut b, &frame, None), Ok(b"data".to_vec()));
+}
+
+#[test]
+fn keys_are_neither_doubled_nor_used_again() {
+    let (mut a, _) = pair(Slots);
+    let other = INDEX_1.with_index(2);
+    let install =
+        |a: &mut Security, lookup, key| a.install_key(KeyConfig::fresh(lookup, LinkKey::new(key), Slots));
+    assert_eq!(install(&mut a, other, KEY), Err(InstallError::KeyInUse));
+    assert_eq!(install(&mut a, INDEX_1, [7; 16]), Err(InstallError::LookupInUse));
+    assert!(a.remove_key(&INDEX_1) && !a.remove_key(&INDEX_1));
+    assert_eq!(install(&mut a, INDEX_1, KEY), Err(InstallError::KeyUsedBefore));
+    assert_eq!(install(&mut a, INDEX_1, [7; 16]), Ok(()));
+    assert_eq!(secure(&mut a, &header(1), b"x", EncMic32, asn(1)).map(|frame| frame.len()), Ok(28));
+}
+
+#[test]
+fn implicit_keys_are_found_by_the_other_device() {
+    let peer = |of: ExtendedAddress| KeyLookup::Peer(PAN, Address::Extended(of));
+    let mut a = Security::new(config(A, Policy::default()));
+    let mut b = Security::new(config(B, Policy::uniform(Levels::ENCRYPTED)));
+    b.add_device(device(A));
+    a.install_key(KeyConfig::fresh(peer(B), LinkKey::new(KEY), FrameCounter)).unwrap();
+    b.install_key(KeyConfig::fresh(peer(A), LinkKey::new(KEY), FrameCounter)).unwrap();
+    let protection = Protection { level: EncMic32, key: KeyIdentifier::Implicit };
+    // By extended addresses, and by a short one that the device table knows.
+    for src in [Address::Extended(A), Address::Short(ShortAddress(0x0a))] {
+        let header = Header::data(1, Addressing::within(PAN, Address::Extended(B), src));
+        let mut out = [0; 100];
+        let len = a.secure(&header, &[], b"hello", protection, None, &mut out).unwrap();
+        assert_eq!(unsecure(&mut b, &out[..len], None), Ok(b"hello".to_vec()));
+    }
+    let mut stranger = header(1);
+    stranger.addressing.dst = Address::Short(ShortAddress(77));
+    assert_eq!(a.secure(&stranger, &[], b"x", protection, None, &mut [0; 90]), Err(Status::UnavailableKey));
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_before_a_number_is_used() {
+    let (mut a, _) = pair(FrameCounter);
+    assert_eq!(secure(&mut a, &header(1), &[0; 110], EncMic32, None), Err(Status::FrameTooLong));
+    assert_eq!(a.secure(&header(1), &[], b"x", at(EncMic32), None, &mut [0; 20]), Err(Status::FrameTooLong));
+    let older = Header { version: FrameVersion::V2003, ..header(1) };
+    assert_eq!(secure(&mut a, &older, b"x", EncMic32, None), Err(Status::InvalidHeader));
+    let without = Header { ies: true, ..header(1) };
+    assert_eq!(secure(&mut a, &without, b"x", EncMic32, None), Err(Status::InvalidHeader));
+    let key = KeyIdentifier::Index(9);
+    let unknown = Protection { level: EncMic32, key };
+    assert_eq!(a.secure(&header(1), &[], b"x", unknown, None, &mut [0; 90]), Err(Status::UnavailableKey));
+    assert_eq!(a.numbers(&INDEX_1), Some((0, u64::from(u32::MAX))));
+    assert_eq!((a.sent().refused(), a.sent().secured), (5, 0));
+}
+
+#[test]
+fn a_key_changes_in_band_with_both_valid_in_between() {
+    let (mut a, mut b) = pair(Slots);
+    let change =
+        KeyChange { index: 2, key: LinkKey::new([7; 16]), from: asn(20).unwrap(), until: asn(30).unwrap() };
+    let message = change.to_octets();
+    let frame = secure(&mut a, &header(1), &message, EncMic32, asn(10)).unwrap();
+    let told = unsecure(&mut b, &frame, asn(10)).unwrap();
+    let heard = KeyChange::parse(&told).unwrap();
+    let at_a = a.begin_change(INDEX_1, change, u64::MAX).unwrap();
+    let at_b = b.begin_change(INDEX_1, heard, u64::MAX).unwrap();
+    assert_eq!((at_a, at_b.new), (at_b, INDEX_1.with_index(2)));
+    for slot in 11..40 {
+        let slot = asn(slot).unwrap();
+        // The sender changes late, as one does that was busy.
+        let key = at_a.sending(Asn::new(slot.number().saturating_sub(5)).unwrap()).identifier();
+        let mut out = [0; 90];
+        let protection = Protection { level: EncMic32, key };
+        let len = a.secure(&header(2), &[], b"data", protection, Some(slot), &mut out).unwrap();
+        assert_eq!(unsecure(&mut b, &out[..len], Some(slot)), Ok(b"data".to_vec()), "{slot}");
+        assert_eq!(b.finish_change(&at_b, slot), slot.number() >= 30);
+    }
+    assert_eq!(b.keys().collect::<Vec<_>>(), [INDEX_1.with_index(2)]);
+    assert!(KeyChange::parse(&message[1..]).is_none() && KeyChange::parse(&[0; KEY_CHANGE_LEN]).is_none());
+}
+
+proptest! {
+    #[test]
+    fn what_is_secured_is_unsecured_to_the_same_at_every_level_and_addressing(
+        payload in prop::collection::vec(any::<u8>(), 0..80),
+        level in 1usize..8, slots: bool, number in 1u32..1_000_000, sequence: u8,
+        short: [bool; 2], one_pan: bool,
+    ) {
+        let level = SecurityLevel::ALL[level];
+        let (mut a, mut b) = pair(if slots { Slots } else { FrameCounter });
+        a.config.enc_without_mic = true;
+        b.config.enc_without_mic = true;
+        b.config.policy = Policy::uniform(Levels::of(&[level]));
+        let address = |of: ExtendedAddress, short| if short {
+            Address::Short(ShortAddress(u16::from(of.0[7])))
+        } else {
+            Address::Extended(of)
+        };
+        let mut header = header(sequence);
+        header.addressing = Addressing::within(PAN, address(B, short[0]), address(A, short[1]));
+        if !one_pan && (short[0] || short[1]) {
+            header.addressing.src_pan = Some(PAN);
+        }
+        let slot = asn(number.into());
+        let frame = secure(&mut a, &header, &payload, level, slot).unwrap();
+        prop_assert_eq!(unsecure(&mut b, &frame, slot), Ok(payload));
+    }
+}

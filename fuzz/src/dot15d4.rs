@@ -1,0 +1,81 @@
+//! IEEE 802.15.4: the parser, and frames that come to a device.
+
+use antedate_channel::dot15d4::{
+    Address, Addressing, Asn, Config, Device, ExtendedAddress, Header, KeyConfig, KeyIdentifier, KeyLookup,
+    Levels, LinkKey, NonceKind, PanId, Policy, Protection, Security, SecurityLevel,
+};
+use antedate_wire::dot15d4::ie::{NestedIes, PayloadIes, TimeCorrection};
+use antedate_wire::dot15d4::{Frame, MAX_HEADER_LEN};
+
+/// A frame: its parts make up the whole, and its header is written back as it was read.
+pub fn dot15d4_frame(data: &[u8]) {
+    let Ok(frame) = Frame::parse(data) else { return };
+    assert_eq!([frame.open(), frame.private(), frame.mic()].concat(), data);
+    assert_eq!([frame.mac_header(), frame.payload(), frame.mic()].concat(), data);
+    let mut out = [0; MAX_HEADER_LEN];
+    let len = frame.header.emit(&mut out).expect("a header fits");
+    assert_eq!(out[..len], data[..len]);
+    if let Some(correction) = frame.header_ies().time_correction() {
+        assert_eq!(TimeCorrection::parse(&correction.to_octets()), Some(correction));
+    }
+    if let Ok((ies, content)) = PayloadIes::split(frame.payload()) {
+        assert!(content.len() <= frame.payload().len());
+        ies.for_each(|ie| assert!(NestedIes::new(ie.content).count() <= ie.content.len()));
+    }
+}
+
+const PAN: PanId = PanId(0xabcd);
+const SENDER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 1]);
+const RECEIVER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 2]);
+
+fn device(own: ExtendedAddress, peer: ExtendedAddress, nonces: NonceKind, octet: u8) -> Security {
+    let policy = Policy::uniform(Levels::AUTHENTICATED);
+    let mut security =
+        Security::new(Config { extended: own, pan: PAN, short: None, policy, enc_without_mic: false });
+    security.add_device(Device { pan: PAN, extended: peer, short: None, exempt: false });
+    let lookup = KeyLookup::Identified(KeyIdentifier::Index(1));
+    let key = KeyConfig::fresh(lookup, LinkKey::new([octet; 16]), nonces);
+    security.install_key(key).expect("a first key");
+    security
+}
+
+/// Frames from outside: the input itself, and a genuine frame changed as the input says. Nothing comes out but the genuine
+/// frame, once.
+pub fn dot15d4_unsecure(data: &[u8]) {
+    let [head, data @ ..] = data else { return };
+    let nonces = if head & 8 == 0 { NonceKind::FrameCounter } else { NonceKind::Asn };
+    let level = [1, 2, 3, 5, 6, 7, 5, 6][usize::from(head & 7)];
+    let asn = Asn::new(u64::from(*head) << 8);
+    let mut out = vec![0; data.len() + 256];
+    // Nothing is ever secured under this receiver's key.
+    let mut foreign = device(RECEIVER, SENDER, nonces, 8);
+    assert!(foreign.unsecure(data, asn, Some(SENDER), &mut out).is_err(), "a forgery came out");
+    assert_eq!(foreign.received().refused(), 1);
+
+    let mut sender = device(SENDER, RECEIVER, nonces, 9);
+    let mut receiver = device(RECEIVER, SENDER, nonces, 9);
+    let addressing = Addressing::within(PAN, Address::Extended(RECEIVER), Address::Extended(SENDER));
+    let payload: Vec<u8> = (0..head >> 3).collect();
+    let protection = Protection { level: SecurityLevel::from_bits(level), key: KeyIdentifier::Index(1) };
+    let mut frame = [0; 127];
+    let len = sender.secure(&Header::data(*head, addressing), &[], &payload, protection, asn, &mut frame);
+    let frame = &frame[..len.expect("a short frame")];
+    // Pairs of place and change, then nothing, or a length.
+    let mut changed = frame.to_vec();
+    let (pairs, length) = data.as_chunks::<2>();
+    for [at, change] in pairs.iter().take(4) {
+        let at = usize::from(*at) % changed.len();
+        changed[at] ^= change;
+    }
+    if let [length] = length {
+        changed.resize(usize::from(*length), 0);
+    }
+    let result = receiver.unsecure(&changed, asn, None, &mut out);
+    assert!(changed == frame || result.is_err(), "a changed frame came out");
+    if result.is_err() {
+        assert!(receiver.unsecure(frame, asn, None, &mut out).is_ok(), "good traffic was disturbed");
+    }
+    assert_eq!(out[..payload.len()], payload);
+    assert!(receiver.unsecure(frame, asn, None, &mut out).is_err(), "a frame came out twice");
+    assert_eq!(receiver.received().passed(), 1);
+}
