@@ -12,7 +12,8 @@ use crate::{
         poly1305::{self, Limbs, Poly1305, Sum},
     },
     buffers::Buffers,
-    engine::{Engine, Linear, wipe},
+    engine::{Engine, wipe},
+    sparse::{self, Filling, Piece, Reading, Shape, SparseEngine, Stretch},
 };
 use zeroize::Zeroize;
 
@@ -223,37 +224,93 @@ impl Engine for ChaCha20Poly1305 {
     }
 }
 
-impl Linear for ChaCha20Poly1305 {
-    type Sum = Limbs;
+/// The polynomial of a prepared packet, and s.
+#[derive(Default)]
+pub struct Prepared {
+    pub(crate) polynomial: Limbs,
+    pub(crate) s: [u8; 16],
+}
+
+impl Zeroize for Prepared {
+    #[inline]
+    fn zeroize(&mut self) {
+        (self.polynomial, self.s) = Default::default();
+        zeroize::optimization_barrier(self);
+    }
+}
+
+impl SparseEngine for ChaCha20Poly1305 {
+    type Sum = Prepared;
     type Weight = Limbs;
-    const SETTLES_BLOCKS: bool = true;
+    const BY_BLOCK: bool = false;
 
-    fn length_block(aad: usize, payload: usize) -> [u8; 16] {
-        lengths(aad, payload)
+    fn absorb(key: &Expanded, once: &OneTime, sum: &mut Prepared, _pieces: &[Piece], stretch: Stretch<'_>) {
+        let Stretch { aad, payload, body, .. } = stretch;
+        let body = &mut body[..payload.len()];
+        pieces::xor(body, payload);
+        let _ = key;
+        let mut running = Poly1305::resume(&once.r, &sum.polynomial);
+        pieces::padded(&[aad], |block| running.block(block));
+        pieces::padded(&[body], |block| running.block(block));
+        sum.polynomial = running.value();
     }
 
-    // A touched block is left out: what XOR does to a number is no difference that could be added.
-    fn absorb(_key: &Expanded, once: &OneTime, sum: &mut Limbs, block: &[u8; 16], touched: bool) {
-        let block = if touched { Limbs::default() } else { Limbs::block(block) };
-        *sum = sum.plus(&block).times(&once.r);
+    fn close(_key: &Expanded, once: &OneTime, sum: &mut Prepared, shape: &Shape) {
+        let mut running = Poly1305::resume(&once.r, &sum.polynomial);
+        running.block(&lengths(shape.aad, shape.payload));
+        *sum = Prepared { polynomial: running.value(), s: once.s };
     }
 
-    fn weigh(_key: &Expanded, once: &OneTime, distance: usize) -> Limbs {
-        once.r.to_the(distance)
-    }
-
-    fn settle(
+    // What XOR does to a number is no difference that could be added: the packet's own bytes are added instead, so none
+    // is there before, not even the cipherstream's.
+    fn weigh(
         _key: &Expanded,
         once: &OneTime,
-        sum: &Limbs,
-        weights: &[Limbs],
-        _deltas: &[[u8; 16]],
-        blocks: &[[u8; 16]],
-    ) -> [u8; 16] {
-        let mut products = Sum::default();
-        for (block, weight) in blocks.iter().zip(weights) {
-            products.add(&Limbs::block(block), weight);
+        sum: &mut Prepared,
+        shape: &Shape,
+        piece: &Piece,
+        had: u128,
+        body: &mut [u8],
+    ) -> Limbs {
+        let weight = once.r.to_the(shape.distance(piece.block(shape)));
+        let mut there = had;
+        if piece.in_payload() {
+            there = sparse::block(body, piece.at()) & piece.bits();
+            sparse::xor_block(body, piece.at(), had);
         }
-        poly1305::finish(&products.value().plus(sum), &once.s)
+        sum.polynomial = sum.polynomial.minus(&Limbs::split(there).times(&weight));
+        weight
+    }
+
+    #[inline]
+    fn fill<const N: usize>(key: &Expanded, filling: Filling<'_, Self, N>) {
+        let _ = key;
+        let (head, values, body) = filling.parts();
+        let mut sum = Sum::from(&head.sum.polynomial);
+        for (piece, weight) in head.weighted() {
+            let mut value = piece.of(values[piece.hole()]);
+            if piece.in_payload() {
+                sparse::xor_block(body, piece.at(), value);
+                value = sparse::block(body, piece.at()) & piece.bits();
+            }
+            sum.add(&Limbs::split(value), weight);
+        }
+        head.tag = sum.tag(&head.sum.s);
+        head.wipe();
+    }
+
+    #[inline]
+    fn check<const N: usize>(key: &Expanded, reading: Reading<'_, Self, N>) -> [u8; 16] {
+        let _ = key;
+        let (head, aad, src, body, dst) = reading.parts();
+        let mut sum = Sum::from(&head.sum.polynomial);
+        for (piece, weight) in head.weighted() {
+            let value = piece.of_part(if piece.in_payload() { src } else { aad });
+            if piece.in_payload() {
+                piece.put(value ^ sparse::block(body, piece.at()), dst);
+            }
+            sum.add(&Limbs::split(value), weight);
+        }
+        sum.tag(&head.sum.s)
     }
 }

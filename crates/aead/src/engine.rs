@@ -1,5 +1,6 @@
 //! What a suite provides to the types of this crate. Each suite implements [`Engine`] in a file of its own, and
-//! [`Linear`] if its MAC is a polynomial; all that guards nonces, slots and templates is written once, above them.
+//! [`SparseEngine`](crate::sparse::SparseEngine) if it takes templates with holes anywhere; all that guards nonces, slots
+//! and templates is written once, above them.
 
 use crate::{backend::Backend, buffers::Buffers};
 use subtle::ConstantTimeEq;
@@ -114,37 +115,6 @@ pub trait Engine: Sized + 'static {
         let _ = key;
         wipe(bytes);
     }
-}
-
-/// A suite whose MAC is a polynomial in the packet's blocks: a block that changes moves the tag by its own term alone.
-pub trait Linear: Engine<TagBytes = [u8; 16]> {
-    /// The MAC so far.
-    type Sum: Default + Zeroize;
-    /// The multiplier that belongs to a block's place in the MAC.
-    type Weight: Default + Copy + Zeroize;
-
-    /// The block that ends the MAC.
-    fn length_block(aad: usize, payload: usize) -> [u8; 16];
-
-    /// Adds a block of a predicted packet to the MAC; a touched one is settled later.
-    fn absorb(key: &Self::Key, once: &Self::OneTime, sum: &mut Self::Sum, block: &[u8; 16], touched: bool);
-
-    /// The multiplier of the block at this distance from the end; the length block has distance 1.
-    fn weigh(key: &Self::Key, once: &Self::OneTime, distance: usize) -> Self::Weight;
-
-    /// Whether `settle` looks at `blocks`, or at `deltas` alone.
-    const SETTLES_BLOCKS: bool;
-
-    /// The tag of a packet whose touched blocks have become `blocks`, by adding `deltas` to the predicted ones. The
-    /// three slices are of equal length.
-    fn settle(
-        key: &Self::Key,
-        once: &Self::OneTime,
-        sum: &Self::Sum,
-        weights: &[Self::Weight],
-        deltas: &[[u8; 16]],
-        blocks: &[[u8; 16]],
-    ) -> [u8; 16];
 }
 
 /// Overwrites bytes with zeros in one pass.

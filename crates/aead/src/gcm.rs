@@ -9,7 +9,8 @@ use crate::{
     Backend, Suite,
     backend::portable::{aes::RoundKeys, gcm as portable, ghash::Power},
     buffers::Buffers,
-    engine::{Engine, Linear},
+    engine::Engine,
+    sparse::{self, Filling, Piece, Reading, Shape, SparseEngine, Stretch},
 };
 use zeroize::Zeroize;
 
@@ -139,34 +140,53 @@ macro_rules! engine {
             }
         }
 
-        impl Linear for $suite {
+        impl SparseEngine for $suite {
             type Sum = u128;
             type Weight = Power;
-            const SETTLES_BLOCKS: bool = false;
+            const BY_BLOCK: bool = false;
 
-            fn length_block(aad: usize, payload: usize) -> [u8; 16] {
-                portable::lengths(aad, payload)
-            }
-
-            // The predicted packet is hashed as it is: XOR is its own difference, so the values can be added alone.
-            fn absorb(key: &Self::Key, _once: &OneTime, sum: &mut u128, block: &[u8; 16], _touched: bool) {
-                *sum = with!(key, key => key.times(*sum ^ u128::from_be_bytes(*block)));
-            }
-
-            fn weigh(key: &Self::Key, _once: &OneTime, distance: usize) -> Power {
-                with!(key, key => key.power(distance))
-            }
-
-            fn settle(
+            fn absorb(
                 key: &Self::Key,
-                once: &OneTime,
-                sum: &u128,
-                weights: &[Power],
-                deltas: &[[u8; 16]],
-                _blocks: &[[u8; 16]],
-            ) -> [u8; 16] {
-                let hash = sum ^ with!(key, key => key.products(deltas, weights));
-                (u128::from_ne_bytes(hash.to_be_bytes()) ^ once.mask).to_ne_bytes()
+                _once: &OneTime,
+                sum: &mut u128,
+                _pieces: &[Piece],
+                stretch: Stretch<'_>,
+            ) {
+                with!(key, key => key.absorb(sum, stretch));
+            }
+
+            fn close(key: &Self::Key, once: &OneTime, sum: &mut u128, shape: &Shape) {
+                let lengths = portable::lengths(shape.aad, shape.payload);
+                let hash = with!(key, key => key.times(*sum ^ u128::from_be_bytes(lengths)));
+                *sum = hash ^ u128::from_be(once.mask);
+            }
+
+            // XOR is its own difference: the tag needs the values alone, and not the cipherstream.
+            fn weigh(
+                key: &Self::Key,
+                _once: &OneTime,
+                sum: &mut u128,
+                shape: &Shape,
+                piece: &Piece,
+                had: u128,
+                body: &mut [u8],
+            ) -> Power {
+                let weight = with!(key, key => key.power(shape.distance(piece.block(shape))));
+                *sum ^= with!(key, key => key.product(had.swap_bytes(), &weight));
+                if piece.in_payload() {
+                    sparse::xor_block(body, piece.at(), had);
+                }
+                weight
+            }
+
+            #[inline]
+            fn fill<const N: usize>(key: &Self::Key, filling: Filling<'_, Self, N>) {
+                with!(key, key => key.fill(filling));
+            }
+
+            #[inline]
+            fn check<const N: usize>(key: &Self::Key, reading: Reading<'_, Self, N>) -> [u8; 16] {
+                with!(key, key => key.check(reading))
             }
         }
     };

@@ -111,10 +111,10 @@
 //!
 //! # The rooms
 //!
-//! A suite is one file (`gcm`, `chacha20poly1305`) that implements the private trait `Engine`, and `Linear` if its MAC
-//! is a polynomial; what guards nonces, slots and templates is written once above them. `backend/portable` runs everywhere; `backend/x86` has the kernels
-//! with AES-NI, VAES, VPCLMULQDQ, AVX-512 and IFMA, and all the `unsafe` there is. The backend is chosen when a key is
-//! expanded.
+//! A suite is one file (`gcm`, `chacha20poly1305`) that implements the private trait `Engine`, and `SparseEngine` if it
+//! takes holes anywhere; what guards nonces, slots and templates is written once above them. `backend/portable` runs
+//! everywhere; `backend/x86` has the kernels with AES-NI, VAES, VPCLMULQDQ, AVX-512 and IFMA, and all the `unsafe`
+//! there is. The backend is chosen when a key is expanded.
 #![no_std]
 #![cfg_attr(all(feature = "table-aes-2k", target_arch = "msp430"), feature(asm_experimental_arch))]
 
@@ -141,9 +141,11 @@ mod prepare_error;
 mod prepared;
 mod serial;
 mod slot;
+mod sparse;
 mod suite;
 mod tag;
 mod template;
+mod template_slot;
 mod templated;
 
 pub use aegis::Aegis128L;
@@ -172,7 +174,8 @@ pub use slot::Slot;
 pub use suite::{Fronted, Sparse, Suite, Usual};
 pub use tag::{Tag, Unauthentic};
 pub use template::{Hole, Template, TemplateError};
-pub use templated::{ExpectedTemplate, Misfit, PreparedTemplate, Sealed, TemplateSlot};
+pub use template_slot::TemplateSlot;
+pub use templated::{ExpectedTemplate, Misfit, PreparedTemplate, Sealed};
 
 /// Ciphers that are here to reproduce papers, and not to protect anything.
 pub mod research {

@@ -194,21 +194,6 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         &mut self.stream
     }
 
-    /// Wipes all but the first `len` bytes of the stream.
-    pub(crate) fn keep_only(&mut self, len: usize) {
-        wipe(&mut self.stream[len..self.ready.max(len)]);
-        self.ready = self.ready.min(len);
-        self.once.zeroize();
-    }
-
-    /// Wipes what was prepared, and keeps the nonce.
-    pub(crate) fn forget_preparation(&mut self) {
-        if self.stage == Stage::Begun {
-            self.wipe();
-            self.stage = Stage::Named;
-        }
-    }
-
     /// Forgets the packet and all that was prepared for it.
     #[inline]
     pub(crate) fn wipe(&mut self) {

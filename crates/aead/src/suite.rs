@@ -1,8 +1,9 @@
 //! The cipher suites as types.
 
 use crate::{
-    engine::{Bytes, Engine, Linear},
+    engine::{Bytes, Engine},
     serial::Serial,
+    sparse::SparseEngine,
 };
 
 /// An AEAD cipher suite. The trait is sealed: the suites of this crate are all there are.
@@ -27,9 +28,9 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Usual for S {}
 
 /// A suite whose packets can be prepared for a [`Template`](crate::Template), with holes anywhere.
 #[allow(private_bounds)]
-pub trait Sparse: Suite + Linear {}
+pub trait Sparse: Suite + SparseEngine {}
 
-impl<S: Suite + Linear> Sparse for S {}
+impl<S: Suite + SparseEngine> Sparse for S {}
 
 /// A suite with a serial MAC, whose packets can be prepared for a [`Front`](crate::Front): what is known beforehand
 /// stands before all that is not.

@@ -1,5 +1,6 @@
 //! Templates: what is known of a packet before its data exists.
 
+use crate::sparse::Piece;
 use core::{fmt, ops::Range};
 
 /// A packet with holes: the bytes that never change, and where the others are.
@@ -64,6 +65,13 @@ pub enum TemplateError {
         /// The index of the other.
         second: usize,
     },
+    /// A hole ends behind byte 4,294,967,280.
+    TooFar {
+        /// The hole's index.
+        hole: usize,
+        /// Where it ends.
+        end: usize,
+    },
     /// The payload is longer than the slot.
     TooLong {
         /// Bytes of payload.
@@ -71,9 +79,9 @@ pub enum TemplateError {
         /// Bytes that the slot takes.
         capacity: usize,
     },
-    /// The holes touch more 16-byte blocks than the slot can defer.
+    /// The holes touch more 16-byte blocks than the slot can defer. A block counts for each hole that touches it.
     TooManyBlocks {
-        /// Blocks that are touched.
+        /// Blocks that are touched, for all holes.
         touched: usize,
         /// Blocks that the slot can defer.
         capacity: usize,
@@ -87,6 +95,7 @@ impl fmt::Display for TemplateError {
             Self::OutOfRange { hole, end, part, len } => {
                 write!(f, "hole {hole} ends at byte {end} of {len} bytes of {part}")
             }
+            Self::TooFar { hole, end } => write!(f, "hole {hole} ends at byte {end}, which is too far"),
             Self::Overlapping { first, second } => write!(f, "the holes {first} and {second} overlap"),
             Self::TooLong { len, capacity } => {
                 write!(f, "the payload has {len} bytes, but the slot takes {capacity}")
@@ -123,6 +132,9 @@ impl<'t> Template<'t> {
             if range.end > len {
                 return Err(TemplateError::OutOfRange { hole: second, end: range.end, part, len });
             }
+            if range.end > u32::MAX as usize - 15 {
+                return Err(TemplateError::TooFar { hole: second, end: range.end });
+            }
             let overlaps = |other: &Hole| {
                 let (part, other) = other.place();
                 part == in_payload && other.start < range.end && range.start < other.end
@@ -149,20 +161,13 @@ impl<'t> Template<'t> {
         self.holes
     }
 
-    /// The bytes of one part from `start` on, with zeros for the holes.
-    pub(crate) fn predicted(&self, in_payload: bool, start: usize) -> [u8; 16] {
-        let part = if in_payload { self.payload } else { self.aad };
-        let bytes = &part[start..part.len().min(start + 16)];
-        let mut block = [0; 16];
-        block[..bytes.len()].copy_from_slice(bytes);
-        for hole in self.holes {
-            let (there, range) = hole.place();
-            if there == in_payload && range.start < start + 16 && range.end > start {
-                let from = range.start.max(start) - start;
-                block[from..range.end.min(start + 16) - start].fill(0);
-            }
-        }
-        block
+    /// The holes cut into pieces, hole by hole.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece> {
+        // `new` let no hole end behind u32::MAX.
+        self.holes.iter().enumerate().flat_map(|(index, hole)| {
+            let (in_payload, range) = hole.place();
+            Piece::cut(index as u32, in_payload, range.start as u32..range.end as u32)
+        })
     }
 }
 

@@ -29,10 +29,11 @@ fn a_template_that_does_not_fit_the_slot_costs_no_nonce() {
     let long = Template::new(&[], &[0; 65], &[]).unwrap();
     let error = sealer.prepare_template(&long, &mut slot).unwrap_err();
     assert_eq!(error, PrepareError::Template(TemplateError::TooLong { len: 65, capacity: 64 }));
+    // A block counts for each hole that touches it.
     let holes = [Hole::Payload(0..1), Hole::Payload(15..33)];
     let wide = Template::new(&[], &[0; 64], &holes).unwrap();
     let error = sealer.prepare_template(&wide, &mut slot).unwrap_err();
-    assert_eq!(error, PrepareError::Template(TemplateError::TooManyBlocks { touched: 3, capacity: 2 }));
+    assert_eq!(error, PrepareError::Template(TemplateError::TooManyBlocks { touched: 4, capacity: 2 }));
     assert_eq!(sealer.sequence().0, 0);
 }
 

@@ -5,8 +5,28 @@ use super::{
     ghash::{self, Ghash, Power, Sum},
     pieces,
 };
-use crate::{buffers::Buffers, engine::wipe};
+use crate::{
+    buffers::Buffers,
+    engine::wipe,
+    sparse::{self, Filling, Piece, Reading, SparseEngine, Stretch},
+};
 use zeroize::Zeroize;
+
+/// What AES-GCM of all key lengths has in common.
+pub(crate) trait Gcm: SparseEngine<Sum = u128, Weight = Power, TagBytes = [u8; 16]> {}
+
+impl<S: SparseEngine<Sum = u128, Weight = Power, TagBytes = [u8; 16]>> Gcm for S {}
+
+/// A piece's plaintext, which is put to its place if it is of the payload.
+#[inline]
+pub(crate) fn value(piece: &Piece, aad: &[u8], src: &[u8], body: &[u8], dst: &mut [u8]) -> u128 {
+    if !piece.in_payload() {
+        return piece.of_part(aad);
+    }
+    let value = piece.of_part(src) ^ (sparse::block(body, piece.at()) & piece.bits());
+    piece.put(value, dst);
+    value
+}
 
 pub struct Key {
     aes: Aes,
@@ -97,13 +117,44 @@ impl Key {
         ghash::power(&self.h, k)
     }
 
-    /// The sum of the blocks' products with the powers.
-    pub(crate) fn products(&self, blocks: &[[u8; 16]], powers: &[Power]) -> u128 {
+    /// The product of a block with a power.
+    pub(crate) fn product(&self, block: u128, power: &Power) -> u128 {
+        power.times(block)
+    }
+
+    /// Encrypts a stretch and adds it to a hash.
+    pub(crate) fn absorb(&self, hash: &mut u128, stretch: Stretch<'_>) {
+        let body = &mut stretch.body[..stretch.payload.len()];
+        pieces::xor(body, stretch.payload);
+        let mut running = Ghash::resume(&self.h, *hash);
+        pieces::padded(&[stretch.aad], |block| running.block(block));
+        pieces::padded(&[body], |block| running.block(block));
+        *hash = running.value();
+    }
+
+    /// Puts values into a prepared packet.
+    pub(crate) fn fill<S: Gcm, const N: usize>(&self, filling: Filling<'_, S, N>) {
+        let (head, values, body) = filling.parts();
         let mut sum = Sum::default();
-        for (block, power) in blocks.iter().zip(powers) {
-            sum.add(u128::from_be_bytes(*block), power);
+        for (piece, power) in head.weighted() {
+            let value = piece.of(values[piece.hole()]);
+            if piece.in_payload() {
+                sparse::xor_block(body, piece.at(), value);
+            }
+            sum.add(value.swap_bytes(), power);
         }
-        sum.value()
+        head.tag = (head.sum ^ sum.value()).to_be_bytes();
+        head.wipe();
+    }
+
+    /// Takes values out of a received packet and returns its tag.
+    pub(crate) fn check<S: Gcm, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
+        let (head, aad, src, body, dst) = reading.parts();
+        let mut sum = Sum::default();
+        for (piece, power) in head.weighted() {
+            sum.add(value(piece, aad, src, body, dst).swap_bytes(), power);
+        }
+        (head.sum ^ sum.value()).to_be_bytes()
     }
 
     pub(crate) fn wipe(&self, bytes: &mut [u8]) {

@@ -118,7 +118,12 @@ impl Drop for Ghash<'_> {
 
 impl<'k> Ghash<'k> {
     pub(crate) fn new(power: &'k Power) -> Self {
-        Self { power, sum: 0 }
+        Self::resume(power, 0)
+    }
+
+    /// Goes on from a value.
+    pub(crate) fn resume(power: &'k Power, sum: u128) -> Self {
+        Self { power, sum }
     }
 
     pub(crate) fn block(&mut self, block: &[u8; 16]) {

@@ -3,6 +3,7 @@
 //! The AEAD pads every part to whole blocks (RFC 8439 section 2.8), so each block carries the bit 2^128. A product
 //! of two reduced numbers leaves limbs of at most 44, 45 and 42 bits, and a sum of 64 products fits 128 bits.
 
+use core::array;
 use zeroize::Zeroize;
 
 const MASK_44: u64 = (1 << 44) - 1;
@@ -25,19 +26,22 @@ impl Limbs {
     }
 
     /// 16 bytes as a number, without the bit 2^128.
+    #[inline]
     pub(crate) fn split(n: u128) -> Self {
         Self([n as u64 & MASK_44, (n >> 44) as u64 & MASK_44, (n >> 88) as u64])
     }
 
     /// A whole block: the number with the bit 2^128.
+    #[inline]
     pub(crate) fn block(bytes: &[u8; 16]) -> Self {
         let mut limbs = Self::split(u128::from_le_bytes(*bytes));
         limbs.0[2] |= 1 << 40;
         limbs
     }
 
+    #[inline]
     pub(crate) fn plus(&self, other: &Self) -> Self {
-        Self(core::array::from_fn(|i| self.0[i] + other.0[i]))
+        Self(array::from_fn(|i| self.0[i] + other.0[i]))
     }
 
     /// The power for an exponent of at least 1, by squaring; the time depends on the exponent alone.
@@ -52,6 +56,13 @@ impl Limbs {
         result
     }
 
+    /// The difference, for an `other` whose limbs are below 2^46: a multiple of the prime keeps all limbs positive.
+    pub(crate) fn minus(&self, other: &Self) -> Self {
+        let primes = [16 * (MASK_44 - 4), 16 * MASK_44, 16 * MASK_42];
+        Sum(array::from_fn(|i| u128::from(self.0[i] + primes[i] - other.0[i]))).value()
+    }
+
+    #[inline]
     pub(crate) fn times(&self, r: &Self) -> Self {
         let mut sum = Sum::default();
         sum.add(self, r);
@@ -65,6 +76,7 @@ pub(crate) struct Sum([u128; 3]);
 
 impl Sum {
     /// Adds `h r`. 2^132 is 20 modulo 2^130 - 5, which folds the upper limbs' products down.
+    #[inline]
     pub(crate) fn add(&mut self, h: &Limbs, r: &Limbs) {
         let times = |a: u64, b: u64| u128::from(a) * u128::from(b);
         let ([h0, h1, h2], [r0, r1, r2]) = (h.0, r.0);
@@ -74,6 +86,7 @@ impl Sum {
         self.0[2] += times(h0, r2) + times(h1, r1) + times(h2, r0);
     }
 
+    #[inline]
     pub(crate) fn value(&self) -> Limbs {
         let [d0, d1, d2] = self.0;
         let d1 = d1 + (d0 >> 44);
@@ -83,29 +96,35 @@ impl Sum {
     }
 }
 
-/// The tag: the sum fully reduced modulo 2^130 - 5, plus s modulo 2^128.
-pub(crate) fn finish(h: &Limbs, s: &[u8; 16]) -> [u8; 16] {
-    let [mut h0, mut h1, mut h2] = h.0;
-    for _ in 0..2 {
-        h1 += h0 >> 44;
-        h0 &= MASK_44;
-        h2 += h1 >> 44;
-        h1 &= MASK_44;
-        h0 += (h2 >> 42) * 5;
-        h2 &= MASK_42;
+impl Sum {
+    /// A sum that begins with a number.
+    #[inline]
+    pub(crate) fn from(limbs: &Limbs) -> Self {
+        Self(limbs.0.map(u128::from))
     }
-    h1 += h0 >> 44;
-    h0 &= MASK_44;
-    // h - p = h + 5 - 2^130; a set sign bit means that h was below p already.
-    let g0 = h0 + 5;
-    let g1 = h1 + (g0 >> 44);
-    let g2 = (h2 + (g1 >> 44)).wrapping_sub(1 << 42);
-    let keep = 0u64.wrapping_sub(g2 >> 63);
-    let pick = |h: u64, g: u64| (h & keep) | (g & !keep);
-    let number = u128::from(pick(h0, g0) & MASK_44)
-        .wrapping_add(u128::from(pick(h1, g1) & MASK_44) << 44)
-        .wrapping_add(u128::from(pick(h2, g2)) << 88);
-    number.wrapping_add(u128::from_le_bytes(*s)).to_le_bytes()
+
+    /// The tag: the sum fully reduced modulo `p = 2^130 - 5`, plus s modulo 2^128.
+    ///
+    /// With limbs below 2^108 the whole is below 2^196. Its upper part q counts 2^130, which is 5; the rest and `5 q` are
+    /// below `2 p`. Then `n - p` is below zero exactly if `n + 5` is below 2^130.
+    #[inline]
+    pub(crate) fn tag(&self, s: &[u8; 16]) -> [u8; 16] {
+        let [d0, d1, d2] = self.0;
+        let (low, carry_1) = d0.overflowing_add(d1 << 44);
+        let (low, carry_2) = low.overflowing_add(d2 << 88);
+        let top = (d1 >> 84) + (d2 >> 40) + u128::from(carry_1) + u128::from(carry_2);
+        let (low, carry) = low.overflowing_add((top >> 2) * 5);
+        let top = (top as u64 & 3) + u64::from(carry);
+        let (_, carry) = low.overflowing_add(5);
+        let once_more = (top + u64::from(carry)) >> 2;
+        low.wrapping_add(u128::from(once_more * 5)).wrapping_add(u128::from_le_bytes(*s)).to_le_bytes()
+    }
+}
+
+/// The tag of a number.
+#[inline]
+pub(crate) fn finish(h: &Limbs, s: &[u8; 16]) -> [u8; 16] {
+    Sum::from(h).tag(s)
 }
 
 /// A running Poly1305 over whole blocks.
@@ -123,7 +142,12 @@ impl Drop for Poly1305 {
 
 impl Poly1305 {
     pub(crate) fn new(r: &Limbs) -> Self {
-        Self { r: *r, sum: Limbs::default() }
+        Self::resume(r, &Limbs::default())
+    }
+
+    /// Goes on from a value.
+    pub(crate) fn resume(r: &Limbs, sum: &Limbs) -> Self {
+        Self { r: *r, sum: *sum }
     }
 
     pub(crate) fn block(&mut self, block: &[u8; 16]) {

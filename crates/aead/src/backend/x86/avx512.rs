@@ -1,6 +1,10 @@
 //! Kernels with VAES, VPCLMULQDQ and AVX-512: four blocks to a vector, tails by masks.
 
 use super::gcm::{Block, Key, POWERS, Segment};
+use crate::{
+    backend::portable::{gcm::Gcm, ghash::Power},
+    sparse::Head,
+};
 use core::arch::x86_64::*;
 
 /// An unreduced sum of products (see the portable `ghash`), spread over four lanes.
@@ -411,4 +415,114 @@ pub(super) unsafe fn wipe(bytes: &mut [u8]) {
     }
     rest.fill(0);
     zeroize::optimization_barrier(bytes);
+}
+
+/// An unreduced sum in one lane.
+struct Lone {
+    at_0: __m128i,
+    at_64: __m128i,
+}
+
+impl Lone {
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn new() -> Self {
+        Self { at_0: _mm_setzero_si128(), at_64: _mm_setzero_si128() }
+    }
+
+    /// Adds the product of a block, its bytes as they lie in memory, with a power.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,pclmulqdq,ssse3")]
+    fn add(&mut self, block: __m128i, power: &Power) {
+        let x = turned(block);
+        let (high, low) = (from(power.high), from(power.low));
+        let xor3 = _mm_ternarylogic_epi64::<0x96>;
+        self.at_0 =
+            xor3(self.at_0, _mm_clmulepi64_si128::<0x01>(x, high), _mm_clmulepi64_si128::<0x00>(x, low));
+        self.at_64 =
+            xor3(self.at_64, _mm_clmulepi64_si128::<0x11>(x, high), _mm_clmulepi64_si128::<0x10>(x, low));
+    }
+
+    /// The tag: the fold, joined to the prepared sum.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,pclmulqdq,ssse3")]
+    fn tag(&self, prepared: u128) -> __m128i {
+        let fold = _mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64);
+        let folded = _mm_clmulepi64_si128::<0x00>(self.at_0, fold);
+        let turned_over = _mm_shuffle_epi32::<0b01_00_11_10>(self.at_0);
+        let upper = _mm_ternarylogic_epi64::<0x96>(self.at_64, from(prepared), turned_over);
+        turned(_mm_xor_si128(upper, folded))
+    }
+}
+
+/// The bytes of a block in reverse.
+#[inline]
+#[target_feature(enable = "ssse3")]
+fn turned(x: __m128i) -> __m128i {
+    _mm_shuffle_epi8(x, _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f))
+}
+
+/// Puts values into a prepared packet.
+///
+/// # Safety
+/// The CPU has the instructions, and the three come from one [`Filling`](crate::sparse::Filling): each piece's value is
+/// as long as its hole, and the body has each payload piece's whole block.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,pclmulqdq,ssse3")]
+pub(super) unsafe fn fill<S: Gcm, const N: usize>(head: &mut Head<S, N>, values: &[&[u8]], body: &mut [u8]) {
+    let mut sum = Lone::new();
+    for (piece, power) in head.weighted() {
+        // SAFETY: the piece's hole has a value (caller).
+        let value = unsafe { values.get_unchecked(piece.hole()) };
+        let start = value.as_ptr().wrapping_add(piece.from()).wrapping_sub(piece.start());
+        // SAFETY: byte `i` of the mask is byte `from + i - start` of the value, which it has; the others are not
+        // touched.
+        let x = unsafe { _mm_maskz_loadu_epi8(piece.mask(), start.cast()) };
+        if piece.in_payload() {
+            // SAFETY: the body has 16 bytes from `at` on (caller).
+            unsafe {
+                let at = body.as_mut_ptr().add(piece.at()).cast();
+                _mm_storeu_si128(at, _mm_xor_si128(_mm_loadu_si128(at), x));
+            }
+        }
+        sum.add(x, power);
+    }
+    // SAFETY: a tag has 16 bytes.
+    unsafe { _mm_storeu_si128(head.tag.as_mut_ptr().cast(), sum.tag(head.sum)) };
+    head.wipe();
+}
+
+/// Takes values out of a received packet and returns its tag.
+///
+/// # Safety
+/// The CPU has the instructions, and the five come from one [`Reading`](crate::sparse::Reading): each piece's bytes are
+/// within their part, and the body has each payload piece's whole block.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,pclmulqdq,ssse3")]
+pub(super) unsafe fn check<S: Gcm, const N: usize>(
+    head: &Head<S, N>,
+    aad: &[u8],
+    src: &[u8],
+    body: &[u8],
+    dst: &mut [u8],
+) -> [u8; 16] {
+    let mut sum = Lone::new();
+    for (piece, power) in head.weighted() {
+        let part = if piece.in_payload() { src } else { aad };
+        // SAFETY: the mask covers the piece's bytes, which are within the part (caller); the others are not touched.
+        let mut x =
+            unsafe { _mm_maskz_loadu_epi8(piece.mask(), part.as_ptr().wrapping_add(piece.at()).cast()) };
+        if piece.in_payload() {
+            // SAFETY: the body has 16 bytes from `at` on (caller); `dst` is as long as `src`, and only the piece's
+            // bytes are written.
+            unsafe {
+                let pad = _mm_maskz_loadu_epi8(piece.mask(), body.as_ptr().add(piece.at()).cast());
+                x = _mm_xor_si128(x, pad);
+                _mm_mask_storeu_epi8(dst.as_mut_ptr().wrapping_add(piece.at()).cast(), piece.mask(), x);
+            }
+        }
+        sum.add(x, power);
+    }
+    let mut tag = [0; 16];
+    // SAFETY: a tag has 16 bytes.
+    unsafe { _mm_storeu_si128(tag.as_mut_ptr().cast(), sum.tag(head.sum)) };
+    tag
 }

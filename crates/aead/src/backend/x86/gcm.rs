@@ -10,10 +10,11 @@ use crate::{
     Backend,
     backend::portable::{
         aes::{Aes, RoundKeys},
-        gcm::hash_key,
+        gcm::{Gcm, hash_key},
         ghash::{self, Power},
     },
     buffers::Buffers,
+    sparse::{Filling, Reading, Stretch},
 };
 use zeroize::Zeroize;
 
@@ -138,10 +139,10 @@ impl<const R: usize> Key<R> {
         unsafe { ni::times(element, &self.power(1)) }
     }
 
-    /// The sum of the blocks' products with the powers.
-    pub(crate) fn products(&self, blocks: &[[u8; 16]], powers: &[Power]) -> u128 {
+    /// The product of a block with a power.
+    pub(crate) fn product(&self, block: u128, power: &Power) -> u128 {
         // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
-        unsafe { ni::products(blocks, powers) }
+        unsafe { ni::times(block, power) }
     }
 
     /// E(J0), which masks the tag.
@@ -229,6 +230,59 @@ impl<const R: usize> Key<R> {
             held += rest.len();
         }
         self.hash(&hash, &staged[..held], Some(mask), total).0
+    }
+
+    /// Encrypts a stretch and adds it to a hash.
+    pub(crate) fn absorb(&self, hash: &mut u128, stretch: Stretch<'_>) {
+        let Stretch { aad, payload, body, .. } = stretch;
+        assert!(payload.len().next_multiple_of(64) <= body.len());
+        let mut so_far = Block(hash.to_le_bytes());
+        let (mut aad, mut done) = (aad, 0);
+        loop {
+            let (now, later) = aad.split_at(aad.len().min(POWERS * 16));
+            aad = later;
+            // Whole vectors beside the associated data.
+            let room = (POWERS - now.len().div_ceil(16)) / 4 * 64;
+            let len = if later.is_empty() { room.min(payload.len() - done) } else { 0 };
+            let (src, at) = (payload.as_ptr().wrapping_add(done), body.as_mut_ptr().wrapping_add(done));
+            let part =
+                Segment { hash: &so_far, aad: now, src, total_aad: 0, dst: at, len, mask: None, total: 0 };
+            // SAFETY: `done + len` is at most the payload's length, `done` is a whole number of units, the body covers
+            // the payload by whole units, and the segment fits. The stream is read before it is overwritten, vector
+            // by vector.
+            so_far = unsafe { self.segment::<true>(&part, Stream::Kept(at)) };
+            done += len;
+            if later.is_empty() && done == payload.len() {
+                break;
+            }
+        }
+        *hash = u128::from_le_bytes(so_far.0);
+    }
+
+    /// Puts values into a prepared packet.
+    #[inline]
+    pub(crate) fn fill<S: Gcm, const N: usize>(&self, filling: Filling<'_, S, N>) {
+        let (head, values, body) = filling.parts();
+        // SAFETY: the kind of key is the proof that the CPU has the instructions; the parts come from a `Filling`.
+        unsafe {
+            match self.kind {
+                Kind::Ni => ni::fill(head, values, body),
+                Kind::Avx512 => avx512::fill(head, values, body),
+            }
+        }
+    }
+
+    /// Takes values out of a received packet and returns its tag.
+    #[inline]
+    pub(crate) fn check<S: Gcm, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
+        let (head, aad, src, body, dst) = reading.parts();
+        // SAFETY: the kind of key is the proof that the CPU has the instructions; the parts come from a `Reading`.
+        unsafe {
+            match self.kind {
+                Kind::Ni => ni::check(head, aad, src, body, dst),
+                Kind::Avx512 => avx512::check(head, aad, src, body, dst),
+            }
+        }
     }
 
     /// Wipes whole units.

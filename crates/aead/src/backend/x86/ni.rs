@@ -1,7 +1,13 @@
 //! Kernels with AES-NI and PCLMULQDQ: one block to a register, four registers at a time.
 
 use super::gcm::{Block, Key, POWERS, Segment, Stream};
-use crate::backend::portable::{gcm::counter_block, ghash::Power};
+use crate::{
+    backend::portable::{
+        gcm::{Gcm, counter_block, value},
+        ghash::Power,
+    },
+    sparse::{self, Head},
+};
 use core::arch::x86_64::*;
 
 #[inline]
@@ -61,17 +67,41 @@ pub(super) unsafe fn times(x: u128, power: &Power) -> u128 {
     sum.value()
 }
 
-/// The sum of the blocks' products with the powers.
+/// Puts values into a prepared packet.
 ///
 /// # Safety
 /// The CPU has SSE4.1, SSSE3 and PCLMULQDQ.
 #[target_feature(enable = "sse4.1,ssse3,pclmulqdq")]
-pub(super) unsafe fn products(blocks: &[[u8; 16]], powers: &[Power]) -> u128 {
+pub(super) unsafe fn fill<S: Gcm, const N: usize>(head: &mut Head<S, N>, values: &[&[u8]], body: &mut [u8]) {
     let mut sum = Sum::new();
-    for (block, power) in blocks.iter().zip(powers) {
-        sum.add(from(u128::from_be_bytes(*block)), power.high, power.low);
+    for (piece, power) in head.weighted() {
+        let value = piece.of(values[piece.hole()]);
+        if piece.in_payload() {
+            sparse::xor_block(body, piece.at(), value);
+        }
+        sum.add(from(value.swap_bytes()), power.high, power.low);
     }
-    sum.value()
+    head.tag = (head.sum ^ sum.value()).to_be_bytes();
+    head.wipe();
+}
+
+/// Takes values out of a received packet and returns its tag.
+///
+/// # Safety
+/// The CPU has SSE4.1, SSSE3 and PCLMULQDQ.
+#[target_feature(enable = "sse4.1,ssse3,pclmulqdq")]
+pub(super) unsafe fn check<S: Gcm, const N: usize>(
+    head: &Head<S, N>,
+    aad: &[u8],
+    src: &[u8],
+    body: &[u8],
+    dst: &mut [u8],
+) -> [u8; 16] {
+    let mut sum = Sum::new();
+    for (piece, power) in head.weighted() {
+        sum.add(from(value(piece, aad, src, body, dst).swap_bytes()), power.high, power.low);
+    }
+    (head.sum ^ sum.value()).to_be_bytes()
 }
 
 /// `W` blocks of cipherstream from a counter on.

@@ -1,0 +1,358 @@
+//! The memory in which a template's packet is prepared.
+
+use crate::{
+    Key, Nonce, Sparse, Template, TemplateError,
+    buffers::Buffers,
+    engine::{Bytes, UNIT, wipe},
+    sparse::{Filling, Head, Piece, Reading, Shape, Stretch},
+};
+use core::{fmt, ops::Range};
+use zeroize::Zeroize;
+
+/// Memory for one packet that is prepared for a template: up to `CAP` bytes of payload, and holes that touch up to
+/// `BLOCKS` of the 16-byte blocks of associated data and payload (a block counts for each hole that touches it).
+///
+/// `CAP` is a multiple of 64.
+#[repr(C, align(64))]
+pub struct TemplateSlot<S: Sparse, const CAP: usize, const BLOCKS: usize> {
+    head: Head<S, BLOCKS>,
+    /// The cipherstream, which becomes the ciphertext.
+    body: [u8; CAP],
+    once: S::OneTime,
+    nonce: S::NonceBytes,
+    number: u64,
+    shape: Shape,
+    /// Units of preparation done.
+    done: usize,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nothing secret is here.
+    Empty,
+    /// A nonce is here, and the work that `done` says.
+    Begun,
+    /// Only the holes are left to do.
+    Ready,
+    /// The packet is sealed.
+    Sealed,
+}
+
+/// What `step` does next.
+enum Work {
+    Once,
+    Stream(Range<usize>),
+    Absorb { aad: Range<usize>, payload: Range<usize> },
+    Close,
+    Weigh(usize),
+    End,
+}
+
+impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOCKS> {
+    /// An empty slot.
+    pub fn new() -> Self {
+        const { assert!(CAP.is_multiple_of(UNIT), "the capacity of a slot is a multiple of 64") };
+        Self {
+            head: Head {
+                sum: S::Sum::default(),
+                tag: S::TagBytes::ZERO,
+                count: 0,
+                holes: 0,
+                weights: [S::Weight::default(); BLOCKS],
+                pieces: [Piece::default(); BLOCKS],
+            },
+            body: [0; CAP],
+            once: S::OneTime::default(),
+            nonce: S::NonceBytes::ZERO,
+            number: 0,
+            shape: Shape::default(),
+            done: 0,
+            stage: Stage::Empty,
+        }
+    }
+
+    /// Wipes the slot and gives it the template's shape, if it is large enough.
+    pub(crate) fn fit(&mut self, template: &Template<'_>) -> Result<(), TemplateError> {
+        let len = template.payload().len();
+        if len > CAP {
+            return Err(TemplateError::TooLong { len, capacity: CAP });
+        }
+        self.wipe();
+        let Head { pieces, count, holes, .. } = &mut self.head;
+        let mut touched = 0;
+        for piece in template.pieces() {
+            if let Some(places) = pieces.get_mut(..=touched) {
+                // Holes may come in any order; most are in that of the packet.
+                let mut place = touched;
+                while place > 0 && places[place - 1].order() > piece.order() {
+                    places[place] = places[place - 1];
+                    place -= 1;
+                }
+                places[place] = piece;
+            }
+            touched += 1;
+        }
+        if touched > BLOCKS {
+            return Err(TemplateError::TooManyBlocks { touched, capacity: BLOCKS });
+        }
+        let mut before = None;
+        for piece in &mut pieces[..touched] {
+            let block = (piece.in_payload(), piece.at());
+            piece.set_lead(before != Some(block));
+            before = Some(block);
+        }
+        (*count, *holes) = (touched, template.holes().len());
+        self.shape = Shape { aad: template.aad().len(), payload: len };
+        Ok(())
+    }
+
+    /// Gives the slot a packet to prepare, after `fit`.
+    pub(crate) fn name(&mut self, number: u64, nonce: Nonce<S::NonceBytes>) {
+        self.number = number;
+        self.nonce = nonce.0;
+        self.stage = Stage::Begun;
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn nonce(&self) -> &S::NonceBytes {
+        &self.nonce
+    }
+
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        self.stage == Stage::Ready
+    }
+
+    /// The sealed packet's ciphertext.
+    pub(crate) fn ciphertext(&self) -> &[u8] {
+        &self.body[..self.shape.payload]
+    }
+
+    /// The sealed packet's tag.
+    pub(crate) fn tag(&self) -> &S::TagBytes {
+        &self.head.tag
+    }
+
+    /// Does up to `budget` units of work for the template that the slot was fitted to, and returns the units done.
+    pub(crate) fn step(&mut self, key: &Key<S>, template: &Template<'_>, budget: u32) -> u32 {
+        let mut left = budget as usize;
+        while left > 0 && self.stage == Stage::Begun {
+            let units = self.work(key, template, left);
+            self.done += units;
+            left -= units;
+        }
+        budget - left as u32
+    }
+
+    /// What comes next, for at most so many units.
+    fn next(&self, most: usize) -> Work {
+        let Some(at) = self.done.checked_sub(1) else { return Work::Once };
+        let [aad, payload] = [self.shape.aad, self.shape.payload].map(|len| len.div_ceil(UNIT));
+        let streams = if S::STREAMS { payload } else { 0 };
+        let Some(at) = at.checked_sub(streams) else { return Work::Stream(at..streams.min(at + most)) };
+        let Some(at) = at.checked_sub(aad + payload) else {
+            let end = (aad + payload).min(at + most);
+            return Work::Absorb {
+                aad: at.min(aad)..end.min(aad),
+                payload: at.saturating_sub(aad)..end.saturating_sub(aad),
+            };
+        };
+        match at.checked_sub(1) {
+            None => Work::Close,
+            Some(piece) if piece < self.head.count => Work::Weigh(piece),
+            Some(_) => Work::End,
+        }
+    }
+
+    /// Does some work and returns the units that it was.
+    fn work(&mut self, key: &Key<S>, template: &Template<'_>, most: usize) -> usize {
+        let key = &key.inner;
+        let next = self.next(most);
+        let Head { sum, count, weights, pieces, .. } = &mut self.head;
+        let (count, shape) = (*count, &self.shape);
+        match next {
+            Work::Once => {
+                S::prepare_once(key, &self.nonce, &mut self.once);
+                1
+            }
+            Work::Stream(units) => {
+                let out = &mut self.body[UNIT * units.start..UNIT * units.end];
+                S::prepare_stream(key, &self.nonce, units.start, out);
+                units.len()
+            }
+            Work::Absorb { aad, payload } => {
+                let units = aad.len() + payload.len();
+                let part = |part: &[u8], units: &Range<usize>| {
+                    part.len().min(UNIT * units.start)..part.len().min(UNIT * units.end)
+                };
+                let stretch = Stretch {
+                    aad: &template.aad()[part(template.aad(), &aad)],
+                    aad_from: UNIT / 16 * aad.start,
+                    payload: &template.payload()[part(template.payload(), &payload)],
+                    payload_from: UNIT / 16 * payload.start,
+                    body: &mut self.body[UNIT * payload.start..UNIT * payload.end],
+                };
+                S::absorb(key, &self.once, sum, &pieces[..count], stretch);
+                units
+            }
+            Work::Close => {
+                S::close(key, &self.once, sum, shape);
+                // What the stream has behind the payload.
+                let end = shape.payload.next_multiple_of(UNIT);
+                self.body[shape.payload..end].fill(0);
+                self.done_if_weighed(0);
+                1
+            }
+            Work::Weigh(index) => {
+                let piece = pieces[index];
+                let part = if piece.in_payload() { template.payload() } else { template.aad() };
+                let had = piece.of_part(part);
+                weights[index] = S::weigh(key, &self.once, sum, shape, &piece, had, &mut self.body);
+                self.done_if_weighed(index + 1);
+                1
+            }
+            Work::End => 0,
+        }
+    }
+
+    /// When all pieces have their weights, the nonce's part has served.
+    fn done_if_weighed(&mut self, weighed: usize) {
+        if weighed == self.head.count {
+            self.once.zeroize();
+            self.stage = Stage::Ready;
+        }
+    }
+
+    /// Seals the prepared packet with these values, if they fit.
+    #[inline]
+    pub(crate) fn fill(&mut self, key: &Key<S>, values: &[&[u8]]) -> bool {
+        let filling = Filling::new(&mut self.head, values, &mut self.body);
+        let fits = filling.is_some();
+        if let Some(filling) = filling {
+            S::fill(&key.inner, filling);
+            self.stage = Stage::Sealed;
+        }
+        fits
+    }
+
+    /// As `fill`, for a packet whose preparation is not ready: by the shorter way of finishing it, and sealing all at once.
+    #[cold]
+    pub(crate) fn fill_early(&mut self, key: &Key<S>, template: &Template<'_>, values: &[&[u8]]) -> bool {
+        let mut copy = [0; 256];
+        let begun = !matches!(self.next(1), Work::Close | Work::Weigh(_) | Work::End);
+        if !begun || self.shape.aad > copy.len() {
+            self.step(key, template, u32::MAX);
+            return self.fill(key, values);
+        }
+        if Filling::new(&mut self.head, values, &mut self.body).is_none() {
+            return false;
+        }
+        let aad = &mut copy[..self.shape.aad];
+        aad.copy_from_slice(template.aad());
+        let payload = &mut self.body[..self.shape.payload];
+        payload.copy_from_slice(template.payload());
+        for piece in self.head.pieces() {
+            let value = piece.of(values[piece.hole()]);
+            piece.put(value, if piece.in_payload() { &mut *payload } else { &mut *aad });
+        }
+        self.head.tag = S::seal(&key.inner, &self.nonce, aad, Buffers::InPlace(payload));
+        self.head.wipe();
+        self.once.zeroize();
+        wipe(&mut self.body[self.shape.payload..self.shape.payload.next_multiple_of(UNIT)]);
+        self.stage = Stage::Sealed;
+        true
+    }
+
+    /// Whether a packet is of the template: the lengths are, and all bytes outside the holes. Takes the same time
+    /// wherever the packet differs.
+    pub(crate) fn fits(&self, template: &Template<'_>, aad: &[u8], src: &[u8]) -> bool {
+        if aad.len() != self.shape.aad || src.len() != self.shape.payload {
+            return false;
+        }
+        let mut difference = 0;
+        for (in_payload, part, predicted) in
+            [(false, aad, template.aad()), (true, src, &self.body[..src.len()])]
+        {
+            let mut at = 0;
+            for piece in self.head.pieces().iter().filter(|piece| piece.in_payload() == in_payload) {
+                let (start, end) = if S::BY_BLOCK {
+                    (piece.at(), part.len().min(piece.at() + 16))
+                } else {
+                    (piece.at() + piece.start(), piece.at() + piece.start() + piece.len())
+                };
+                if start > at {
+                    difference |= differences(&part[at..start], &predicted[at..start]);
+                }
+                at = at.max(end);
+            }
+            difference |= differences(&part[at..], &predicted[at..]);
+        }
+        core::hint::black_box(difference) == 0
+    }
+
+    /// Decrypts a packet that `fits` and returns the tag that it should have.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        key: &Key<S>,
+        template: &Template<'_>,
+        aad: &[u8],
+        src: &[u8],
+        dst: &mut [u8],
+    ) -> Option<S::TagBytes> {
+        dst.copy_from_slice(template.payload());
+        let reading = Reading::new(&self.head, aad, src, &self.body, dst)?;
+        Some(S::check(&key.inner, reading))
+    }
+
+    /// Wipes what was prepared, and takes the nonce to seal another packet with it.
+    pub(crate) fn give_up(&mut self) -> Nonce<S::NonceBytes> {
+        self.wipe();
+        Nonce::assume_unique(self.nonce)
+    }
+
+    /// Forgets the packet and all that was prepared for it.
+    pub(crate) fn wipe(&mut self) {
+        if self.stage == Stage::Empty {
+            return;
+        }
+        if matches!(self.stage, Stage::Begun | Stage::Ready) {
+            self.head.wipe();
+            self.once.zeroize();
+        }
+        wipe(&mut self.body[..self.shape.payload.next_multiple_of(UNIT)]);
+        self.done = 0;
+        self.stage = Stage::Empty;
+    }
+}
+
+/// The bits in which two equally long strings differ, joined.
+fn differences(a: &[u8], b: &[u8]) -> u64 {
+    let (a_words, a_rest) = a.as_chunks::<8>();
+    let (b_words, b_rest) = b.as_chunks::<8>();
+    let words = a_words.iter().zip(b_words);
+    let joined = words.fold(0, |sum, (a, b)| sum | (u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b)));
+    a_rest.iter().zip(b_rest).fold(joined, |sum, (a, b)| sum | u64::from(a ^ b))
+}
+
+impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Default for TemplateSlot<S, CAP, BLOCKS> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Drop for TemplateSlot<S, CAP, BLOCKS> {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}
+
+impl<S: Sparse, const CAP: usize, const BLOCKS: usize> fmt::Debug for TemplateSlot<S, CAP, BLOCKS> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TemplateSlot({}, ..)", S::NAME)
+    }
+}
