@@ -99,5 +99,8 @@ macro_rules! aes {
     };
 }
 
+#[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+pub use crate::backend::table::cipher::Aes128;
+#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
 aes!(Aes128, "128", 16, 10);
 aes!(Aes256, "256", 32, 14);

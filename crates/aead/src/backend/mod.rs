@@ -1,6 +1,8 @@
 //! The primitives per CPU. A key is expanded for one backend and keeps it, so no packet pays for the choice.
 
 pub(crate) mod portable;
+#[cfg(any(test, feature = "table-aes-1k", feature = "table-aes-2k"))]
+pub(crate) mod table;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 

@@ -12,7 +12,20 @@
 //! XORed to the first round key, and the mask of the tag to the last. A tag of 8 bytes is two of the four columns, so
 //! the last round does half of its look-ups.
 
-#[cfg(any(test, all(feature = "table-aes-2k", target_arch = "msp430")))]
+#[cfg(all(feature = "table-aes-1k", not(target_arch = "arm")))]
+compile_error!(
+    "table-aes-1k is for Cortex-M alone: where there is a data cache, the time of a look-up tells the key; \
+     leave the feature out, and AES is constant-time"
+);
+#[cfg(all(feature = "table-aes-2k", not(target_arch = "msp430")))]
+compile_error!(
+    "table-aes-2k is for MSP430 alone: where there is a data cache, the time of a look-up tells the key; \
+     leave the feature out, and AES is constant-time"
+);
+
+#[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+pub(crate) mod cipher;
+#[cfg(any(test, feature = "table-aes-2k"))]
 pub(crate) mod narrow;
 #[cfg(any(test, feature = "table-aes-1k"))]
 pub(crate) mod wide;
