@@ -140,6 +140,6 @@ fn demo(name: &str, args: &[&str]) -> StepResult {
     let result: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?;
     let show = |key: &str| result.get(key).map_or(String::new(), |v| format!("{key} {v}"));
     let facts: Vec<String> =
-        ["bus_errors", "missed", "plaintext_frames_on_wire", "nonce_reuse"].map(show).into();
+        ["bus_errors", "bus_errors_stalled", "missed", "plaintext_frames_on_wire", "nonce_reuse"].map(show).into();
     Ok(facts.into_iter().filter(|f| !f.is_empty()).collect::<Vec<_>>().join(", "))
 }
