@@ -36,7 +36,7 @@ impl Verb {
 pub(crate) struct Macsec {
     /// The cipher suite.
     #[arg(long, value_name = "SUITE", default_value = "gcm-aes-128", value_parser = suite)]
-    #[arg(help = "The cipher suite: gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128 or gcm-aes-xpn-256")]
+    #[arg(help = "The cipher suite: gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128, gcm-aes-xpn-256 or chacha20-poly1305")]
     suite: CipherSuite,
     /// A gateway: its name and its SCI, or the address of its uplink (the SCI's port is then 1). Two or more.
     #[arg(long = "member", value_name = "NAME=SCI|MAC", required = true, value_parser = member)]

@@ -1,12 +1,12 @@
-//! The pools of an association, of one key length or the other. The suite is looked at once a frame, here.
+//! The pools of an association, of one cipher or the other. The suite is looked at once a frame, here.
 
 use alloc::boxed::Box;
 
-use antedate_aead::{Aes128Gcm, Aes256Gcm, Key, OpenPool, SealPool, Unauthentic, Usual};
+use antedate_aead::{Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, Key, OpenPool, SealPool, Unauthentic, Usual};
 
 use super::packet_number::PacketNumbers;
 use super::sak::{Fingerprint, Sak};
-use super::suite::NonceRule;
+use super::suite::{CipherSuite, NonceRule};
 
 /// Packet numbers that can lie prepared for one association. So many fit the nearest cache with all their cipherstream.
 pub const SLOTS: usize = 16;
@@ -24,6 +24,7 @@ type Opening<S> = Box<OpenPool<S, Rule, SLOTS, PREPARED_LEN>>;
 pub(super) enum Seal {
     Aes128(Sealing<Aes128Gcm>),
     Aes256(Sealing<Aes256Gcm>),
+    ChaCha(Sealing<ChaCha20Poly1305>),
 }
 
 /// An opening pool.
@@ -31,6 +32,7 @@ pub(super) enum Seal {
 pub(super) enum Open {
     Aes128(Opening<Aes128Gcm>),
     Aes256(Opening<Aes256Gcm>),
+    ChaCha(Opening<ChaCha20Poly1305>),
 }
 
 /// A key of the suite that the SAK is for. None if the length does not fit, which [`Sak::new`] has ruled out.
@@ -42,11 +44,11 @@ fn key<S: Usual>(sak: &Sak) -> Option<(Key<S>, Fingerprint)> {
 
 /// By which the SAK is known again.
 pub(super) fn fingerprint(sak: &Sak) -> Option<Fingerprint> {
-    if sak.suite().key_len() == 16 {
-        key::<Aes128Gcm>(sak).map(|(_, fingerprint)| fingerprint)
-    } else {
-        key::<Aes256Gcm>(sak).map(|(_, fingerprint)| fingerprint)
-    }
+    Some(match sak.suite() {
+        CipherSuite::GcmAes128 | CipherSuite::GcmAesXpn128 => key::<Aes128Gcm>(sak)?.1,
+        CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => key::<Aes256Gcm>(sak)?.1,
+        CipherSuite::ChaCha20Poly1305 => key::<ChaCha20Poly1305>(sak)?.1,
+    })
 }
 
 macro_rules! with {
@@ -54,16 +56,21 @@ macro_rules! with {
         match $this {
             Self::Aes128($pool) => $body,
             Self::Aes256($pool) => $body,
+            Self::ChaCha($pool) => $body,
         }
     };
 }
 
 impl Seal {
     pub(super) fn new(sak: &Sak, numbers: PacketNumbers) -> Option<Self> {
-        Some(if sak.suite().key_len() == 16 {
-            Self::Aes128(Box::new(SealPool::new(key(sak)?.0, numbers)))
-        } else {
-            Self::Aes256(Box::new(SealPool::new(key(sak)?.0, numbers)))
+        Some(match sak.suite() {
+            CipherSuite::GcmAes128 | CipherSuite::GcmAesXpn128 => {
+                Self::Aes128(Box::new(SealPool::new(key(sak)?.0, numbers)))
+            }
+            CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => {
+                Self::Aes256(Box::new(SealPool::new(key(sak)?.0, numbers)))
+            }
+            CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Box::new(SealPool::new(key(sak)?.0, numbers))),
         })
     }
 
@@ -94,10 +101,14 @@ impl Seal {
 impl Open {
     pub(super) fn new(sak: &Sak, rule: NonceRule, expected: u64) -> Option<Self> {
         let nonce_of: Rule = Box::new(move |number| rule.nonce(number));
-        let mut this = if sak.suite().key_len() == 16 {
-            Self::Aes128(Box::new(OpenPool::new(key(sak)?.0, nonce_of)))
-        } else {
-            Self::Aes256(Box::new(OpenPool::new(key(sak)?.0, nonce_of)))
+        let mut this = match sak.suite() {
+            CipherSuite::GcmAes128 | CipherSuite::GcmAesXpn128 => {
+                Self::Aes128(Box::new(OpenPool::new(key(sak)?.0, nonce_of)))
+            }
+            CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => {
+                Self::Aes256(Box::new(OpenPool::new(key(sak)?.0, nonce_of)))
+            }
+            CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Box::new(OpenPool::new(key(sak)?.0, nonce_of))),
         };
         this.expect_from(expected);
         Some(this)

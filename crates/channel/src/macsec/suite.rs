@@ -1,11 +1,12 @@
-//! The cipher suites of IEEE 802.1AE-2018 clause 14, and how a packet number becomes a nonce.
+//! The cipher suites of IEEE 802.1AE-2018 clause 14, those of our own for CPUs that are slow at AES-GCM (Lackorzynski
+//! et al. 2020, section V), and how a packet number becomes a nonce.
 
 use core::fmt;
 use core::str::FromStr;
 
 use antedate_wire::Sci;
 
-/// A cipher suite. All of them have an ICV of 16 octets.
+/// A cipher suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CipherSuite {
     /// GCM-AES-128, the default one (clause 14.5)
@@ -16,18 +17,31 @@ pub enum CipherSuite {
     GcmAesXpn128,
     /// GCM-AES-XPN-256: packet numbers of 64 bits (clause 14.8)
     GcmAesXpn256,
+    /// ChaCha20-Poly1305 (RFC 8439), with nonces as GCM-AES-256 has them. Not of the standard.
+    ChaCha20Poly1305,
 }
 
 impl CipherSuite {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::GcmAes128, Self::GcmAes256, Self::GcmAesXpn128, Self::GcmAesXpn256];
+    pub const ALL: [Self; 5] =
+        [Self::GcmAes128, Self::GcmAes256, Self::GcmAesXpn128, Self::GcmAesXpn256, Self::ChaCha20Poly1305];
 
     /// Octets of a SAK.
     pub const fn key_len(self) -> usize {
         match self {
             Self::GcmAes128 | Self::GcmAesXpn128 => 16,
-            Self::GcmAes256 | Self::GcmAesXpn256 => 32,
+            Self::GcmAes256 | Self::GcmAesXpn256 | Self::ChaCha20Poly1305 => 32,
         }
+    }
+
+    /// Octets of an ICV.
+    pub const fn icv_len(self) -> usize {
+        antedate_wire::macsec::ICV_LEN
+    }
+
+    /// Is it one of the standard's, which other implementations may know?
+    pub const fn is_standard(self) -> bool {
+        !matches!(self, Self::ChaCha20Poly1305)
     }
 
     /// Does it have packet numbers of 64 bits, a salt and short SCIs?
@@ -42,18 +56,24 @@ impl CipherSuite {
             Self::GcmAes256 => "gcm-aes-256",
             Self::GcmAesXpn128 => "gcm-aes-xpn-128",
             Self::GcmAesXpn256 => "gcm-aes-xpn-256",
+            Self::ChaCha20Poly1305 => "chacha20-poly1305",
         }
     }
 
-    /// The identifier, an EUI-64 (table 14-1).
+    /// The identifier, an EUI-64: of table 14-1, or a locally administered one that nobody else has given.
     pub const fn identifier(self) -> [u8; 8] {
-        let last = match self {
-            Self::GcmAes128 => 1,
-            Self::GcmAes256 => 2,
-            Self::GcmAesXpn128 => 3,
-            Self::GcmAesXpn256 => 4,
-        };
-        [0x00, 0x80, 0xc2, 0x00, 0x01, 0x00, 0x00, last]
+        match self {
+            Self::GcmAes128 => standard(1),
+            Self::GcmAes256 => standard(2),
+            Self::GcmAesXpn128 => standard(3),
+            Self::GcmAesXpn256 => standard(4),
+            Self::ChaCha20Poly1305 => private(1),
+        }
+    }
+
+    /// The suite that an identifier names.
+    pub fn from_identifier(identifier: [u8; 8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|suite| suite.identifier() == identifier)
     }
 
     /// The first packet number that is never used: 2^32-1, or 2^64-1 with XPN.
@@ -62,6 +82,16 @@ impl CipherSuite {
     pub const fn packet_number_end(self) -> u64 {
         if self.is_xpn() { u64::MAX } else { u32::MAX as u64 }
     }
+}
+
+/// An identifier of table 14-1.
+const fn standard(last: u8) -> [u8; 8] {
+    [0x00, 0x80, 0xc2, 0x00, 0x01, 0x00, 0x00, last]
+}
+
+/// An identifier of our own: "ante" behind an octet that says "locally administered".
+const fn private(last: u8) -> [u8; 8] {
+    [0x02, b'a', b'n', b't', b'e', 0x00, 0x00, last]
 }
 
 impl fmt::Display for CipherSuite {
@@ -76,9 +106,13 @@ pub struct UnknownCipherSuite;
 
 impl fmt::Display for UnknownCipherSuite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(
-            "no such cipher suite; there are gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128 and gcm-aes-xpn-256",
-        )
+        f.write_str("no such cipher suite; there are")?;
+        let mut between = " ";
+        for suite in CipherSuite::ALL {
+            write!(f, "{between}{suite}")?;
+            between = ", ";
+        }
+        Ok(())
     }
 }
 
@@ -142,6 +176,9 @@ mod tests {
     fn names_are_read_as_they_are_written() {
         for suite in CipherSuite::ALL {
             assert_eq!(suite.to_string().parse(), Ok(suite));
+            assert_eq!(CipherSuite::from_identifier(suite.identifier()), Some(suite));
+            let standards = suite.identifier().starts_with(&[0x00, 0x80, 0xc2]);
+            assert_eq!(suite.is_standard(), standards, "our own suites carry our own identifiers");
         }
         assert_eq!("gcm-aes-192".parse::<CipherSuite>(), Err(UnknownCipherSuite));
     }

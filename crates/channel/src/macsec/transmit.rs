@@ -488,6 +488,7 @@ impl Transmit {
         let number = match &mut sa.pool {
             Seal::Aes128(pool) => packet.seal(pool, self.config.confidentiality)?,
             Seal::Aes256(pool) => packet.seal(pool, self.config.confidentiality)?,
+            Seal::ChaCha(pool) => packet.seal(pool, self.config.confidentiality)?,
         };
         sa.next_pn = number + 1;
         if let Some(reach) = sa.lengths.saw(data.len()) {
