@@ -122,8 +122,10 @@ mod aegis;
 mod aes;
 mod ascon;
 mod backend;
+mod block;
 mod block_cipher;
 mod buffers;
+mod cbc;
 mod ccm;
 mod chacha20poly1305;
 mod duplex;
@@ -147,6 +149,7 @@ mod tag;
 mod template;
 mod template_slot;
 mod templated;
+mod two_way;
 
 pub use aegis::Aegis128L;
 pub use aes::{Aes128, Aes256};
@@ -179,5 +182,13 @@ pub use templated::{ExpectedTemplate, Misfit, PreparedTemplate, Sealed};
 
 /// Ciphers that are here to reproduce papers, and not to protect anything.
 pub mod research {
-    pub use crate::morus::Morus1280;
+    pub use crate::{
+        block::{SingleBlockAes128, SingleBlockAes256},
+        morus::Morus1280,
+    };
+}
+
+/// Encryption that authenticates nothing: for comparison, and for what is authenticated by other means.
+pub mod unauthenticated {
+    pub use crate::cbc::{Aes128Cbc, Aes256Cbc, CbcError, Iv, Unverified, ciphertext_len};
 }

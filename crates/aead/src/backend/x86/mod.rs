@@ -14,6 +14,7 @@ mod ni;
 pub(crate) mod ocb3;
 mod ocb3_wide;
 mod poly1305;
+pub(crate) mod two_way;
 
 use super::Backend;
 use core::{

