@@ -7,6 +7,7 @@
 //! | [`sched`] | affinity, `SCHED_FIFO`, `mlockall`, timer slack |
 //! | [`process`] | a child in a network namespace that dies with its parent |
 //! | [`signal`] | SIGINT and SIGTERM as a flag that loops look at |
+//! | [`ticks`] | the CPU's own counter, between fences |
 //! | [`namespace`] | entering network namespaces, a user namespace without root |
 #![allow(unsafe_code)]
 
@@ -16,6 +17,7 @@ pub mod packet;
 pub mod process;
 pub mod sched;
 pub mod signal;
+pub mod ticks;
 
 /// Turns a C return value into the `errno` it stands for.
 fn check(result: libc::c_int) -> std::io::Result<libc::c_int> {

@@ -1,0 +1,141 @@
+//! `antedate lab aead`: what antedating saves on this machine, per suite, length and number of new blocks, and beside
+//! hiller2018's figures 5 and 6 where a share of the time can be compared.
+//!
+//! Three things are timed for each packet: the unmodified cipher, the preparation, and what is left for the moment when
+//! the data is there. Calls stand between fences, the cost of an empty call is subtracted, and a figure is the median.
+
+use antedate_aead::{
+    Aes128Ccm8, Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, Fronted, NonceSequence, Sparse, Suite,
+};
+
+use super::{Options, Report, Row};
+use crate::sys::{sched, ticks};
+use packets::{Costs, Counter, Shape};
+
+mod packets;
+
+/// Bytes of payload.
+const LENGTHS: [usize; 7] = [16, 64, 112, 256, 600, 1000, 1500];
+const QUICK: [usize; 3] = [16, 112, 1000];
+
+/// Packets that a figure is the median of.
+const PACKETS: usize = 20_001;
+const QUICK_PACKETS: usize = 2_001;
+
+/// The new blocks of a packet, 0 for all.
+const NEW: [usize; 3] = [1, 4, 0];
+
+struct Bench {
+    report: Report,
+    lengths: &'static [usize],
+    packets: usize,
+    tick: f64,
+}
+
+/// Measures.
+pub(super) fn run(options: &Options) -> Result<Report, String> {
+    if let Some(cpu) = sched::allowed_cpus().last() {
+        // On one core the caches stay warm; where that is not allowed it is measured all the same.
+        let _ = sched::pin(&[*cpu]);
+    }
+    let (lengths, packets) =
+        if options.quick { (&QUICK[..], QUICK_PACKETS) } else { (&LENGTHS[..], PACKETS) };
+    let tick = ticks::nanoseconds_per_tick();
+    let mut bench = Bench { report: Report::new("aead", "hiller2018"), lengths, packets, tick };
+    type Part = fn(&mut Bench);
+    let parts: &[(&str, Part)] = &[
+        (Aes128Gcm::NAME, Bench::sparse::<Aes128Gcm>),
+        (Aes256Gcm::NAME, Bench::sparse::<Aes256Gcm>),
+        (ChaCha20Poly1305::NAME, Bench::sparse::<ChaCha20Poly1305>),
+        (Aes128Ccm8::NAME, Bench::fronted::<Aes128Ccm8>),
+        ("figure 6", Bench::figure_6),
+    ];
+    for (done, (name, part)) in parts.iter().enumerate() {
+        options.progress(done, parts.len(), name);
+        part(&mut bench);
+    }
+    options.progress(parts.len(), parts.len(), "");
+    Ok(bench.report)
+}
+
+impl Bench {
+    /// A suite that takes holes anywhere: whole blocks, spread over the payload.
+    fn sparse<S: Sparse>(&mut self)
+    where
+        Counter: NonceSequence<S::NonceBytes, Error = std::convert::Infallible>,
+    {
+        for &len in self.lengths {
+            for new in NEW.into_iter().filter(|new| new * 16 <= len) {
+                let costs = match new {
+                    0 => packets::all_new::<S>(len, self.packets),
+                    new => packets::template::<S>(&Shape::scattered(len, new), self.packets),
+                };
+                self.rows(S::NAME, len, new, "anywhere", costs);
+            }
+        }
+    }
+
+    /// A suite that wants the static data in front: the new blocks are the last ones.
+    fn fronted<S: Fronted>(&mut self)
+    where
+        Counter: NonceSequence<S::NonceBytes, Error = std::convert::Infallible>,
+    {
+        for &len in self.lengths {
+            for new in NEW.into_iter().filter(|new| new * 16 <= len) {
+                let costs = match new {
+                    0 => packets::all_new::<S>(len, self.packets),
+                    new => packets::front::<S>(len, len - 16 * new, self.packets),
+                };
+                self.rows(S::NAME, len, new, "at the end", costs);
+            }
+        }
+    }
+
+    fn rows(&mut self, suite: &str, len: usize, new: usize, place: &str, costs: Costs) {
+        let blocks = len.div_ceil(16);
+        let case = match new {
+            0 => format!("{suite}, {len} bytes, all {blocks} blocks new"),
+            _ => format!("{suite}, {len} bytes, {new} of {blocks} blocks new, {place}"),
+        };
+        let [unmodified, prepare, online] = costs.map(|ticks| ticks * self.tick);
+        let row = |metric: &str, unit: &str| Row::new(case.as_str(), metric, unit);
+        let rows = [
+            row("latency", "ns").baseline(unmodified).antedated(online),
+            row("work in all", "ns").baseline(unmodified).antedated(prepare + online),
+            row("saved", "%").antedated(saved(unmodified, online)),
+        ];
+        rows.into_iter().for_each(|row| self.report.row(row));
+    }
+
+    /// hiller2018, figure 6: the share of CCM's MAC that a static front saves. The cipherstream is prepared in both
+    /// cases, so that what is compared is the MAC and the XOR.
+    fn figure_6(&mut self) {
+        for (len, front, paper) in [(112, 16, 21.99), (112, 96, 75.85), (64, 48, 64.45), (1000, 48, 5.95)] {
+            let [_, _, without] = packets::all_new::<Aes128Ccm8>(len, self.packets);
+            let [_, _, with] = packets::front::<Aes128Ccm8>(len, front, self.packets);
+            let row = Row::new(format!("figure 6: AES-CCM, {len} bytes, front of {front}"), "saved", "%");
+            let note = "of the MAC; paper: Zolertia Z1 with the CC2420's AES, here: this CPU, XOR included";
+            self.report.row(row.paper(paper).antedated(saved(without, with)).note(note));
+        }
+    }
+}
+
+fn saved(unmodified: f64, online: f64) -> f64 {
+    (1.0 - online / unmodified) * 100.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_case_has_its_three_rows_and_the_paper_stands_beside_figure_6() {
+        let report = run(&Options { quick: true }).expect("runs everywhere");
+        let latencies = report.rows.iter().filter(|row| row.metric == "latency");
+        assert!(latencies.clone().count() >= 4 * (QUICK.len() * 2));
+        assert!(latencies.clone().all(|row| row.baseline > Some(0.0) && row.antedated.is_some()));
+        let figure: Vec<_> = report.rows.iter().filter(|row| row.paper.is_some()).collect();
+        assert_eq!(figure.len(), 4);
+        assert!(figure.iter().all(|row| row.unit == "%" && row.antedated < Some(100.0)));
+    }
+}

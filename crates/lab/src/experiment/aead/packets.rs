@@ -1,0 +1,220 @@
+//! One packet after the other: unmodified, prepared, sealed.
+
+use std::convert::Infallible;
+use std::hint::black_box;
+
+use antedate_aead::{
+    Front, FrontSlot, Fronted, Hole, Key, Nonce, NonceSequence, Sealer, Slot, Sparse, Suite, Template,
+    TemplateSlot,
+};
+
+use crate::sys::ticks::ticks;
+
+/// Bytes of payload that a slot takes.
+const CAP: usize = 1536;
+/// Blocks that a template defers.
+const BLOCKS: usize = 4;
+/// Associated data of every packet, as long as the header that DTLS 1.2 authenticates.
+const AAD: [u8; 13] = *b"13 bytes head";
+
+/// The medians of a packet in ticks: unmodified, preparation, online.
+pub(super) type Costs = [f64; 3];
+
+/// Nonces in order.
+#[derive(Default)]
+pub(super) struct Counter(u64);
+
+impl<const N: usize> NonceSequence<[u8; N]> for Counter {
+    type Error = Infallible;
+
+    #[inline]
+    fn next(&mut self) -> Result<(u64, Nonce<[u8; N]>), Infallible> {
+        self.0 += 1;
+        let mut nonce = [0; N];
+        for (to, from) in nonce.iter_mut().rev().zip(self.0.to_le_bytes()) {
+            *to = from;
+        }
+        Ok((self.0, Nonce::assume_unique(nonce)))
+    }
+}
+
+/// The readings of a series: unmodified, preparation, online, and an empty call.
+#[derive(Default)]
+struct Readings([Vec<u64>; 4]);
+
+impl Readings {
+    #[inline(always)]
+    fn time<R>(&mut self, part: usize, call: impl FnOnce() -> R) -> R {
+        let start = ticks();
+        let result = black_box(call());
+        let end = ticks();
+        self.0[part].push(end - start);
+        result
+    }
+
+    fn medians(mut self) -> Costs {
+        let [unmodified, prepare, online, empty] = &mut self.0;
+        let empty = median(empty);
+        [unmodified, prepare, online].map(|readings| (median(readings) - empty).max(0.0))
+    }
+}
+
+/// The middle, and within the readings that are the same as it the place that it has among them.
+fn median(readings: &mut [u64]) -> f64 {
+    readings.sort_unstable();
+    let middle = readings.len() / 2;
+    let Some(&value) = readings.get(middle) else { return 0.0 };
+    let first = readings.partition_point(|&other| other < value);
+    let behind = readings.partition_point(|&other| other <= value);
+    let step = readings.get(behind).map_or(0, |next| next - value);
+    value as f64 + step as f64 * ((middle - first) as f64 / (behind - first) as f64 - 0.5)
+}
+
+fn key<S: Suite>() -> Box<Key<S>> {
+    Box::new(Key::new(&[0x42; 64][..S::KEY_LEN]).expect("the key has the suite's length"))
+}
+
+fn payload(len: usize) -> Vec<u8> {
+    (0..len).map(|i| i as u8).collect()
+}
+
+/// Nonces for the unmodified cipher, which has a key of its own.
+fn next<S: Suite>(counter: &mut Counter) -> Nonce<S::NonceBytes>
+where
+    Counter: NonceSequence<S::NonceBytes, Error = Infallible>,
+{
+    let Ok((_, nonce)) = counter.next();
+    nonce
+}
+
+/// What surrounds each prepared packet of a series: the unmodified one and an empty call.
+struct Series<S: Suite> {
+    readings: Readings,
+    key: Box<Key<S>>,
+    counter: Counter,
+    plain: Vec<u8>,
+    out: Vec<u8>,
+}
+
+impl<S: Suite> Series<S>
+where
+    Counter: NonceSequence<S::NonceBytes, Error = Infallible>,
+{
+    fn new(plain: Vec<u8>) -> Self {
+        let out = vec![0; plain.len()];
+        Self { readings: Readings::default(), key: key(), counter: Counter::default(), plain, out }
+    }
+
+    fn unmodified(&mut self) {
+        self.readings.time(3, || ());
+        let nonce = next::<S>(&mut self.counter);
+        self.readings.time(0, || self.key.seal(nonce, &AAD, black_box(&self.plain), &mut self.out));
+    }
+}
+
+/// A prepared nonce; all bytes are new.
+pub(super) fn all_new<S: Suite>(len: usize, packets: usize) -> Costs
+where
+    Counter: NonceSequence<S::NonceBytes, Error = Infallible>,
+{
+    let mut series = Series::<S>::new(payload(len));
+    let mut sealer = Sealer::new(*key::<S>(), Counter::default());
+    let mut slot = Box::new(Slot::<S, CAP>::new());
+    for _ in 0..packets {
+        series.unmodified();
+        let mut packet = series.readings.time(1, || {
+            let Ok(mut packet) = sealer.prepare(&mut slot);
+            // No further than the packet is long.
+            while packet.ready() < len && packet.step(1) > 0 {}
+            packet
+        });
+        packet.step(0);
+        let (plain, out) = (&series.plain, &mut series.out);
+        series.readings.time(2, || packet.seal(&AAD, black_box(plain), out));
+    }
+    series.readings.medians()
+}
+
+/// Payload and holes of a template.
+pub(super) struct Shape {
+    payload: Vec<u8>,
+    holes: Vec<Hole>,
+}
+
+impl Shape {
+    /// So many whole blocks, spread over the payload.
+    pub(super) fn scattered(len: usize, blocks: usize) -> Self {
+        let place = |i: usize| 16 * ((2 * i + 1) * (len / 16) / (2 * blocks));
+        let holes = (0..blocks).map(|i| Hole::Payload(place(i)..place(i) + 16)).collect();
+        Self { payload: payload(len), holes }
+    }
+}
+
+/// A template.
+pub(super) fn template<S: Sparse>(shape: &Shape, packets: usize) -> Costs
+where
+    Counter: NonceSequence<S::NonceBytes, Error = Infallible>,
+{
+    let template = Template::new(&AAD, &shape.payload, &shape.holes).expect("the holes are apart");
+    let value: &[u8] = &[0x17; 16];
+    let values = vec![value; shape.holes.len()];
+    let mut series = Series::<S>::new(shape.payload.clone());
+    let mut sealer = Sealer::new(*key::<S>(), Counter::default());
+    let mut slot = Box::new(TemplateSlot::<S, CAP, BLOCKS>::new());
+    for _ in 0..packets {
+        series.unmodified();
+        let packet = series.readings.time(1, || {
+            let mut packet = sealer.prepare_template(&template, &mut slot).expect("the template fits");
+            while packet.step(u32::MAX) > 0 {}
+            packet
+        });
+        let sealed = series.readings.time(2, || packet.seal(black_box(&values)));
+        assert!(sealed.is_ok(), "the values fit their holes");
+    }
+    series.readings.medians()
+}
+
+/// A static front of so many bytes; what follows is new.
+pub(super) fn front<S: Fronted>(len: usize, front: usize, packets: usize) -> Costs
+where
+    Counter: NonceSequence<S::NonceBytes, Error = Infallible>,
+{
+    let payload = payload(len);
+    let lengths = [len];
+    let (known, rest) = payload.split_at(front);
+    let shape = Front::new(&AAD, known, &lengths).expect("something follows the front");
+    let mut series = Series::<S>::new(payload.clone());
+    let mut sealer = Sealer::new(*key::<S>(), Counter::default());
+    let mut slot = Box::new(FrontSlot::<S, CAP, 1>::new());
+    for _ in 0..packets {
+        series.unmodified();
+        let packet = series.readings.time(1, || {
+            let mut packet = sealer.prepare_front(&shape, &mut slot).expect("the front fits");
+            while packet.step(u32::MAX) > 0 {}
+            packet
+        });
+        let sealed = series.readings.time(2, || packet.seal(black_box(rest)));
+        assert!(sealed.is_ok(), "the packet fits its slot");
+    }
+    series.readings.medians()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_lies_inside_the_step_that_holds_it() {
+        assert_eq!(median(&mut []), 0.0);
+        assert_eq!(median(&mut [3, 1, 2]), 1.5);
+        assert_eq!(median(&mut [5; 9]), 5.0);
+    }
+
+    #[test]
+    fn holes_are_whole_blocks_inside_the_payload_and_apart() {
+        for (len, blocks) in [(16, 1), (64, 4), (112, 4), (1500, 4)] {
+            let shape = Shape::scattered(len, blocks);
+            assert!(Template::new(&AAD, &shape.payload, &shape.holes).is_ok(), "{len} {blocks}");
+        }
+    }
+}
