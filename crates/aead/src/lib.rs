@@ -131,6 +131,7 @@ mod chacha20poly1305;
 mod duplex;
 mod engine;
 mod expected;
+mod frame_slot;
 mod front;
 mod fronted;
 mod gcm;
@@ -164,6 +165,7 @@ pub use ccm::{
 };
 pub use chacha20poly1305::ChaCha20Poly1305;
 pub use expected::{Expected, Opener, Refused};
+pub use frame_slot::{FrameError, FrameSlot, Shape};
 pub use front::{Front, FrontError};
 pub use fronted::{ExpectedFront, FrontSlot, Oversize, PreparedFront, SealedFront};
 pub use gcm::{Aes128Gcm, Aes256Gcm};

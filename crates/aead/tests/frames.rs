@@ -1,0 +1,113 @@
+//! Frames that are prepared wherever their new bytes begin are those of AES-CCM, sealed and opened.
+
+#![allow(clippy::unwrap_used)]
+
+use antedate_aead::{CcmStar32, CcmStar64, CcmStar128, FrameError, FrameSlot, Key, Nonce, Shape};
+use proptest::prelude::*;
+
+const NONCE: [u8; 13] = *b"thirteen byte";
+
+fn reference(mic: usize, open: usize, plain: &[u8]) -> Vec<u8> {
+    let (aad, payload) = plain.split_at(open);
+    let mut out = plain.to_vec();
+    let key = [7; 16];
+    macro_rules! seal {
+        ($suite:ty) => {
+            Key::<$suite>::new(&key)
+                .unwrap()
+                .seal(Nonce::assume_unique(NONCE), aad, payload, &mut out[open..])
+                .as_bytes()
+                .to_vec()
+        };
+    }
+    let tag = match mic {
+        4 => seal!(CcmStar32),
+        8 => seal!(CcmStar64),
+        _ => seal!(CcmStar128),
+    };
+    out.extend(tag);
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #[test]
+    fn a_frame_is_that_of_the_standard_cipher_however_much_of_it_was_prepared(
+        plain in prop::collection::vec(any::<u8>(), 1..120),
+        open in any::<prop::sample::Index>(), all_open: bool, known in any::<prop::sample::Index>(),
+        mic in prop::sample::select(&[4usize, 8, 16][..]), steps in 0u32..40,
+        others in prop::collection::vec(0usize..120, 0..3), at in any::<prop::sample::Index>(), late: bool,
+    ) {
+        let key = Key::<CcmStar32>::new(&[7; 16]).unwrap();
+        let len = plain.len();
+        let open = if all_open { None } else { Some(1 + open.index(len)) };
+        let known = known.index(len + 1);
+        let mut lengths: Vec<usize> = others.into_iter().filter(|n| *n >= known.max(open.unwrap_or(1)) && *n != len).collect();
+        lengths.dedup();
+        if !late {
+            lengths.insert(at.index(lengths.len() + 1), len);
+        }
+        let mut slot = FrameSlot::<128, 128, 4>::new();
+        let mut out = [0; 140];
+        let expected = reference(mic, open.unwrap_or(len), &plain);
+        slot.begin(Nonce::assume_unique(NONCE), &Shape { mic, open, known: &plain[..known], lengths: &lengths }).unwrap();
+        prop_assert!(slot.step(&key, steps) <= steps);
+        let written = slot.seal(&key, &plain[known..], &mut out).unwrap();
+        prop_assert_eq!(&out[..written], &expected[..]);
+        prop_assert!(slot.is_empty());
+        prop_assert_eq!(slot.seal(&key, &plain[known..], &mut out), Err(FrameError::Spent));
+
+        // And back, with a prediction of the open part that may be wrong.
+        let known = known.min(open.unwrap_or(len));
+        let mut predicted = plain[..known].to_vec();
+        if late && let Some(byte) = predicted.last_mut() {
+            *byte ^= 1;
+        }
+        slot.begin(Nonce::assume_unique(NONCE), &Shape { mic, open, known: &predicted, lengths: &lengths }).unwrap();
+        slot.step(&key, steps);
+        let (frame, tag) = expected.split_at(len);
+        let mut plain_again = vec![0xaa; len];
+        for place in [0, len / 2, len - 1] {
+            let mut forged = frame.to_vec();
+            forged[place] ^= 4;
+            prop_assert!(slot.open(&key, &forged, tag, &mut plain_again).is_err());
+            prop_assert!(plain_again.iter().all(|byte| *byte == 0));
+        }
+        prop_assert!(slot.open(&key, frame, &tag[..tag.len() - 1], &mut plain_again).is_err());
+        prop_assert!(slot.open(&key, frame, tag, &mut plain_again).is_ok());
+        prop_assert_eq!(plain_again, plain);
+        prop_assert!(slot.is_empty());
+    }
+}
+
+#[test]
+fn shapes_that_no_frame_has_cost_no_nonce() {
+    let mut slot = FrameSlot::<64, 32, 1>::new();
+    let mut begin = |mic, open, known: &[u8], lengths: &[usize]| {
+        slot.begin(Nonce::assume_unique(NONCE), &Shape { mic, open, known, lengths })
+    };
+    assert_eq!(begin(5, None, b"abc", &[10]), Err(FrameError::Shape));
+    assert_eq!(begin(4, Some(0), b"abc", &[10]), Err(FrameError::Shape));
+    assert_eq!(begin(4, None, b"abc", &[2]), Err(FrameError::Shape));
+    assert_eq!(begin(4, Some(8), b"abc", &[7]), Err(FrameError::Shape));
+    assert_eq!(begin(4, None, b"abc", &[10, 11]), Err(FrameError::Shape));
+    assert_eq!(begin(4, None, b"abc", &[65]), Err(FrameError::TooLong));
+    assert_eq!(begin(4, Some(3), b"abc", &[36]), Err(FrameError::TooLong));
+    assert_eq!(begin(4, Some(3), b"abc", &[35]), Ok(()));
+}
+
+#[test]
+fn all_steps_are_as_many_as_the_encryptions_that_can_be_done_before() {
+    let key = Key::<CcmStar32>::new(&[7; 16]).unwrap();
+    let mut slot = FrameSlot::<128, 112, 1>::new();
+    let mut steps = |open, known: &[u8], len| {
+        slot.begin(Nonce::assume_unique(NONCE), &Shape { mic: 4, open, known, lengths: &[len] }).unwrap();
+        (0..).take_while(|_| slot.step(&key, 1) > 0).count()
+    };
+    // A header of 31, then 90 encrypted: S0, B0, three blocks of header less the last one, which waits for what follows, six of stream.
+    assert_eq!(steps(Some(31), &[1; 31], 121), 1 + 1 + 2 + 6);
+    // All is known: the whole chain but its last block.
+    assert_eq!(steps(Some(31), &[1; 121], 121), 1 + 1 + 3 + 5 + 6);
+    // An acknowledgment, all but the time correction.
+    assert_eq!(steps(None, &[1; 22], 24), 1 + 1 + 1);
+}
