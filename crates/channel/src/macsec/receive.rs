@@ -275,6 +275,12 @@ impl Receive {
         Ok(())
     }
 
+    /// A peer's short SCI for keys that are installed from now on. Gives false if there is no such peer.
+    pub fn set_ssci(&mut self, sci: Sci, ssci: Option<u32>) -> bool {
+        let peer = self.peers.iter_mut().find(|peer| peer.sci == sci);
+        peer.map(|peer| peer.ssci = ssci.unwrap_or_default()).is_some()
+    }
+
     /// Removes a peer and its keys.
     pub fn remove_peer(&mut self, sci: Sci) {
         An::ALL.into_iter().for_each(|an| self.remove(sci, an));

@@ -297,6 +297,11 @@ impl Transmit {
         Ok(())
     }
 
+    /// The short SCI for keys that are installed from now on: key agreement gives it anew with each of them.
+    pub const fn set_ssci(&mut self, ssci: Option<u32>) {
+        self.config.ssci = ssci;
+    }
+
     /// Removes a key. If it encoded, no frame can be protected until another one does.
     pub fn remove(&mut self, an: An) {
         self.retire(an);

@@ -69,7 +69,7 @@ impl<'a> Features<'a> {
     }
 
     /// The identifiers of the private cipher suites.
-    pub fn suites(&self) -> impl Iterator<Item = [u8; 8]> + 'a {
+    pub fn suites(&self) -> impl Iterator<Item = [u8; 8]> + use<'a> {
         self.suites.chunks_exact(8).filter_map(|suite| suite.try_into().ok())
     }
 }

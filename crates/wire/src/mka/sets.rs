@@ -63,7 +63,7 @@ impl<'a> PeerList<'a> {
     }
 
     /// Every peer with the number of its last MKPDU.
-    pub fn peers(&self) -> impl Iterator<Item = (MemberIdentifier, u32)> + 'a {
+    pub fn peers(&self) -> impl Iterator<Item = (MemberIdentifier, u32)> + use<'a> {
         self.octets.chunks_exact(PEER_LEN).map(|entry| (MemberIdentifier(array(entry, 0)), be32(entry, 12)))
     }
 

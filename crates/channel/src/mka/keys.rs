@@ -1,0 +1,301 @@
+//! The keys of a connectivity association (IEEE 802.1X-2020 clauses 6.2 and 9.3): what is derived from the CAK.
+
+use core::fmt;
+
+use aes::{Aes128, Aes256};
+use aes_kw::{KwAes128, KwAes256};
+use antedate_wire::mka::{ICV_LEN, KeyIdentifier, MAX_CKN_LEN, MemberIdentifier};
+use cmac::{Cmac, KeyInit, Mac};
+use zeroize::{Zeroize, Zeroizing};
+
+/// Octets of the longest key.
+pub(super) const MAX_KEY_LEN: usize = 32;
+/// Octets that the AES key wrap adds (RFC 3394).
+pub(super) const WRAP_LEN: usize = 8;
+
+/// A secret of 16 or 32 octets, wiped when dropped.
+pub(super) struct Secret {
+    octets: [u8; MAX_KEY_LEN],
+    len: usize,
+}
+
+impl Secret {
+    /// A secret of as many octets as fit; the callers have checked the length.
+    pub(super) fn new(octets: &[u8]) -> Self {
+        let mut secret = Self { octets: [0; MAX_KEY_LEN], len: octets.len().min(MAX_KEY_LEN) };
+        for (to, from) in secret.octets.iter_mut().zip(octets) {
+            *to = *from;
+        }
+        secret
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.octets.get(..self.len).unwrap_or_default()
+    }
+
+    fn cmac(&self, pieces: &[&[u8]]) -> [u8; 16] {
+        fn run<M: Mac + KeyInit>(key: &[u8], pieces: &[&[u8]]) -> [u8; 16] {
+            let mut out = [0; 16];
+            // The length was checked when the secret was made.
+            if let Ok(mut mac) = <M as KeyInit>::new_from_slice(key) {
+                pieces.iter().for_each(|piece| mac.update(piece));
+                for (to, from) in out.iter_mut().zip(mac.finalize().into_bytes()) {
+                    *to = from;
+                }
+            }
+            out
+        }
+        match self.len {
+            16 => run::<Cmac<Aes128>>(self.as_bytes(), pieces),
+            _ => run::<Cmac<Aes256>>(self.as_bytes(), pieces),
+        }
+    }
+
+    /// The key derivation function of clause 6.2.1: AES-CMAC in counter mode.
+    pub(super) fn derive(&self, label: &[u8], context: &[&[u8]], octets: usize) -> Self {
+        let bits = (octets as u16 * 8).to_be_bytes();
+        let mut out = Self { octets: [0; MAX_KEY_LEN], len: octets.min(MAX_KEY_LEN) };
+        for (counter, chunk) in (1u8..).zip(out.octets.chunks_mut(16)) {
+            let mut pieces = alloc::vec::Vec::with_capacity(4 + context.len());
+            let counter = [counter];
+            pieces.extend([&counter[..], label, &[0]]);
+            pieces.extend_from_slice(context);
+            pieces.push(&bits);
+            let mut block = self.cmac(&pieces);
+            chunk.copy_from_slice(&block);
+            block.zeroize();
+        }
+        // A derived key is as long as it was asked for; what was computed beyond must not stay.
+        if let Some(rest) = out.octets.get_mut(out.len..) {
+            rest.zeroize();
+        }
+        out
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.octets.zeroize();
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// Why octets are not a CAK or its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InvalidCak {
+    /// a CAK has 16 or 32 octets
+    KeyLength(usize),
+    /// a CKN has 1 to 32 octets
+    NameLength(usize),
+}
+
+impl fmt::Display for InvalidCak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeyLength(len) => write!(f, "the CAK has {len} octets, it must have 16 or 32"),
+            Self::NameLength(len) => write!(f, "the CKN has {len} octets, it must have 1 to 32"),
+        }
+    }
+}
+
+impl core::error::Error for InvalidCak {}
+
+/// The name of a CAK, which is not secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Ckn {
+    octets: [u8; MAX_CKN_LEN],
+    len: usize,
+}
+
+impl Ckn {
+    /// A name of 1 to 32 octets.
+    pub fn new(octets: &[u8]) -> Result<Self, InvalidCak> {
+        if octets.is_empty() || octets.len() > MAX_CKN_LEN {
+            return Err(InvalidCak::NameLength(octets.len()));
+        }
+        let mut name = Self { octets: [0; MAX_CKN_LEN], len: octets.len() };
+        for (to, from) in name.octets.iter_mut().zip(octets) {
+            *to = *from;
+        }
+        Ok(name)
+    }
+
+    /// The octets.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.octets.get(..self.len).unwrap_or_default()
+    }
+
+    /// What stands for the name in the derivation of KEK and ICK: 16 octets, zeros behind a shorter name.
+    fn key_id(&self) -> &[u8] {
+        self.octets.get(..16).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Ckn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ckn(")?;
+        self.as_bytes().iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
+        f.write_str(")")
+    }
+}
+
+/// A connectivity association key with its name. It cannot be copied, shows nothing of itself and is wiped when
+/// dropped.
+///
+/// ```compile_fail
+/// use antedate_channel::mka::Cak;
+/// let cak = Cak::new(&[1; 16], b"name").unwrap();
+/// let copy = cak.clone(); // a key is not copied
+/// ```
+pub struct Cak {
+    name: Ckn,
+    cak: Secret,
+    kek: Secret,
+    ick: Secret,
+}
+
+impl Cak {
+    /// A CAK of 16 or 32 octets and its name of 1 to 32.
+    pub fn new(cak: &[u8], name: &[u8]) -> Result<Self, InvalidCak> {
+        if !matches!(cak.len(), 16 | 32) {
+            return Err(InvalidCak::KeyLength(cak.len()));
+        }
+        let name = Ckn::new(name)?;
+        let cak = Secret::new(cak);
+        let derive = |label: &[u8]| cak.derive(label, &[name.key_id()], cak.len);
+        Ok(Self { name, kek: derive(b"IEEE8021 KEK"), ick: derive(b"IEEE8021 ICK"), cak })
+    }
+
+    /// Its name.
+    pub const fn name(&self) -> &Ckn {
+        &self.name
+    }
+
+    /// The ICV of an MKPDU (clause 9.4.1).
+    pub fn icv(&self, covered: &[u8]) -> [u8; ICV_LEN] {
+        self.ick.cmac(&[covered])
+    }
+
+    /// Is this the ICV? Takes the same time whatever the answer is.
+    pub(super) fn verify(&self, covered: &[u8], icv: &[u8; ICV_LEN]) -> bool {
+        let right = self.icv(covered);
+        let difference = right.iter().zip(icv).fold(0, |difference, (a, b)| difference | (a ^ b));
+        core::hint::black_box(difference) == 0
+    }
+
+    /// A SAK (clause 9.8.1): of a nonce, the identifiers of all that shall have it, and its number.
+    pub(super) fn sak(&self, nonce: &[u8], members: &[MemberIdentifier], number: u32) -> Secret {
+        let number = number.to_be_bytes();
+        let mut context: alloc::vec::Vec<&[u8]> = alloc::vec![nonce];
+        context.extend(members.iter().map(|member| &member.0[..]));
+        context.push(&number);
+        self.cak.derive(b"IEEE8021 SAK", &context, nonce.len())
+    }
+
+    /// Wraps a SAK (RFC 3394) and gives the octets with their number.
+    pub(super) fn wrap(&self, sak: &Secret) -> ([u8; MAX_KEY_LEN + WRAP_LEN], usize) {
+        let mut out = [0; MAX_KEY_LEN + WRAP_LEN];
+        let kek = self.kek.as_bytes();
+        // Neither can fail: KEK and SAK have one of two lengths, and the room is for the longer one.
+        let len = match self.kek.len {
+            16 => KwAes128::new_from_slice(kek)
+                .ok()
+                .and_then(|kw| kw.wrap_key(sak.as_bytes(), &mut out).ok().map(<[u8]>::len)),
+            _ => KwAes256::new_from_slice(kek)
+                .ok()
+                .and_then(|kw| kw.wrap_key(sak.as_bytes(), &mut out).ok().map(<[u8]>::len)),
+        };
+        (out, len.unwrap_or(0))
+    }
+
+    /// Unwraps a SAK; none if it was not wrapped with this KEK.
+    pub(super) fn unwrap(&self, wrapped: &[u8]) -> Option<Secret> {
+        let mut out = Zeroizing::new([0; MAX_KEY_LEN]);
+        let kek = self.kek.as_bytes();
+        let sak = match self.kek.len {
+            16 => KwAes128::new_from_slice(kek).ok()?.unwrap_key(wrapped, &mut out[..]).ok(),
+            _ => KwAes256::new_from_slice(kek).ok()?.unwrap_key(wrapped, &mut out[..]).ok(),
+        }?;
+        Some(Secret::new(sak))
+    }
+
+    #[cfg(test)]
+    pub(super) fn derived(&self) -> (&[u8], &[u8]) {
+        (self.ick.as_bytes(), self.kek.as_bytes())
+    }
+}
+
+impl fmt::Debug for Cak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cak({:?}, ..)", self.name)
+    }
+}
+
+/// The salt of an XPN cipher suite (clause 9.8.1): the key server's member identifier, its first four octets combined
+/// with the key number.
+pub(super) fn salt(key: KeyIdentifier) -> [u8; 12] {
+    let mut salt = key.server.0;
+    let [a, b, c, d] = key.number.to_be_bytes();
+    // The number's lower half comes first.
+    for (octet, number) in salt.iter_mut().zip([c, d, a, b]) {
+        *octet ^= number;
+    }
+    salt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrapped_sak_comes_back_and_a_changed_one_does_not() {
+        for len in [16, 32] {
+            let cak = Cak::new(&[7; 32][..len], b"name").unwrap();
+            for sak in [16, 32] {
+                let sak = Secret::new(&[9; 32][..sak]);
+                let (mut wrapped, len) = cak.wrap(&sak);
+                assert_eq!(len, sak.len + WRAP_LEN);
+                assert_eq!(cak.unwrap(&wrapped[..len]).unwrap().as_bytes(), sak.as_bytes());
+                wrapped[3] ^= 1;
+                assert!(cak.unwrap(&wrapped[..len]).is_none());
+            }
+            assert!(cak.unwrap(&[0; 20]).is_none() && cak.unwrap(&[]).is_none());
+        }
+    }
+
+    #[test]
+    fn the_wrap_is_that_of_rfc_3394() {
+        // RFC 3394, 4.1: 128 bits of key data with a 128-bit KEK.
+        let cak = Cak {
+            kek: Secret::new(&core::array::from_fn::<u8, 16, _>(|i| i as u8)),
+            ..Cak::new(&[0; 16], b"n").unwrap()
+        };
+        let data: [u8; 16] = core::array::from_fn(|i| (i * 0x11) as u8);
+        let (wrapped, len) = cak.wrap(&Secret::new(&data));
+        assert_eq!(
+            wrapped[..len],
+            [
+                0x1f, 0xa6, 0x8b, 0x0a, 0x81, 0x12, 0xb4, 0x47, 0xae, 0xf3, 0x4b, 0xd8, 0xfb, 0x5a, 0x7b,
+                0x82, 0x9d, 0x3e, 0x86, 0x23, 0x71, 0xd2, 0xcf, 0xe5
+            ]
+        );
+    }
+
+    #[test]
+    fn keys_and_names_of_other_lengths_are_refused() {
+        assert_eq!(Cak::new(&[0; 24], b"n").unwrap_err(), InvalidCak::KeyLength(24));
+        assert_eq!(Cak::new(&[0; 16], b"").unwrap_err(), InvalidCak::NameLength(0));
+        assert_eq!(Cak::new(&[0; 16], &[0; 33]).unwrap_err(), InvalidCak::NameLength(33));
+    }
+
+    #[test]
+    fn the_salt_is_the_identifier_combined_with_the_number() {
+        let key = KeyIdentifier { server: MemberIdentifier([0xff; 12]), number: 0x0102_0304 };
+        assert_eq!(salt(key), [0xfc, 0xfb, 0xfe, 0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+    }
+}

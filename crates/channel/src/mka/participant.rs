@@ -1,0 +1,568 @@
+//! A participant: what it hears, what it believes, when it speaks (IEEE 802.1X-2020 clauses 9.4 to 9.11).
+
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use antedate_wire::macsec::An;
+use antedate_wire::mka::{
+    ALGORITHM_AGILITY, DistributedSak, KeyIdentifier, MemberIdentifier, Parsed, Repr, WrappedSak,
+};
+use antedate_wire::{EthernetAddress, Sci};
+
+use super::held::{Held, Install, short_scis};
+use super::keys::{Cak, Secret};
+use super::peers::{Peer, Peers, names};
+use super::status::{Fault, Refusals, Refused};
+use crate::macsec::CipherSuite;
+
+/// How often a participant speaks that has nothing new to say (MKA Hello Time, clause 9.4).
+pub const HELLO_TIME: Duration = Duration::from_secs(2);
+/// How long a silent one is believed to live (MKA Life Time).
+pub const LIFE_TIME: Duration = Duration::from_secs(6);
+/// The most other members of a connectivity association.
+pub const MAX_PEERS: usize = 63;
+/// How long a key stays that is no longer transmitted with, if the others do not say that they have changed
+/// (SAK Retire Time, clause 9.10).
+pub(super) const RETIRE_TIME: Duration = Duration::from_secs(3);
+/// How long frames may still be on their way when the last participant has changed its key.
+pub(super) const IN_FLIGHT: Duration = Duration::from_millis(500);
+/// The shortest time between two MKPDUs.
+const GAP: Duration = Duration::from_millis(50);
+/// The numbers of key servers' last keys that are remembered.
+const REMEMBERED: usize = 4 * (MAX_PEERS + 1);
+
+/// A participant to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// the secure channel that it transmits on
+    pub sci: Sci,
+    /// the lower, the rather the key server; 255 never
+    pub priority: u8,
+    /// where MKPDUs are sent
+    pub destination: EthernetAddress,
+    /// where they come from
+    pub source: EthernetAddress,
+    /// the cipher suites that it may use, the preferred one first
+    pub suites: Vec<CipherSuite>,
+    /// encrypt, or protect the integrity only
+    pub confidentiality: bool,
+    /// tells the others that it reassembles fragments
+    pub fragments: bool,
+    /// how long a key is used before the key server distributes a fresh one; none: until its packet numbers end
+    pub rekey_after: Option<Duration>,
+    /// how many others there may be, up to [`MAX_PEERS`]
+    pub max_peers: usize,
+}
+
+impl Config {
+    /// A participant with the default cipher suite and priority.
+    pub fn new(sci: Sci) -> Self {
+        Self {
+            sci,
+            priority: 128,
+            destination: EthernetAddress::PAE_GROUP,
+            source: sci.address(),
+            suites: vec![CipherSuite::GcmAes128],
+            confidentiality: true,
+            fragments: false,
+            rekey_after: None,
+            max_peers: MAX_PEERS,
+        }
+    }
+}
+
+/// What the caller is to do.
+#[derive(Debug)]
+pub enum Action {
+    /// send this frame on the uplink
+    Send(Vec<u8>),
+    /// receive with this key from its members, and say so by [`Participant::receives`] when it is done
+    Receive(Install),
+    /// protect with this key from the next frame on, beginning with packet number 1
+    Transmit(Install),
+    /// neither receive nor protect with the key of this association number any more
+    Remove(An),
+    /// the secure channel of this member is no more
+    Forget(Sci),
+}
+
+/// Who distributes keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Server {
+    Nobody,
+    Own,
+    Peer(MemberIdentifier),
+}
+
+/// A member of a connectivity association. Times are measured from any moment that the caller likes, as long as they
+/// never go back.
+#[derive(Debug)]
+pub struct Participant {
+    pub(super) config: Config,
+    pub(super) cak: Cak,
+    pub(super) member: MemberIdentifier,
+    pub(super) message: u32,
+    /// The messages of the last six seconds, by number and time.
+    pub(super) sent_at: VecDeque<(u32, Duration)>,
+    pub(super) last_sent: Option<Duration>,
+    /// There is something new to say.
+    pub(super) soon: bool,
+    pub(super) renew: bool,
+    pub(super) peers: Peers,
+    pub(super) server: Server,
+    /// The number of the last key that this participant made as key server.
+    pub(super) number: u32,
+    /// The numbers of the keys that other key servers have distributed.
+    pub(super) numbers: Vec<(MemberIdentifier, u32)>,
+    pub(super) latest: Option<Held>,
+    pub(super) old: Option<Held>,
+    /// When the first and the last of the present live peers came.
+    pub(super) first_live: Option<Duration>,
+    pub(super) last_live: Duration,
+    pub(super) conflict_until: Option<Duration>,
+    pub(super) fault: Option<Fault>,
+    pub(super) actions: VecDeque<Action>,
+    pub(super) sent: u64,
+    pub(super) received: u64,
+    pub(super) refused: Refusals,
+    pub(super) fresh_keys: u64,
+}
+
+impl Participant {
+    /// A participant that starts, and knows nothing. `random` fills octets that nobody can foretell.
+    pub fn new(cak: Cak, config: Config, random: &mut dyn FnMut(&mut [u8])) -> Self {
+        let config = Config { max_peers: config.max_peers.min(MAX_PEERS), ..config };
+        let mut member = MemberIdentifier::default();
+        random(&mut member.0);
+        Self {
+            config,
+            cak,
+            member,
+            message: 0,
+            sent_at: VecDeque::new(),
+            last_sent: None,
+            soon: false,
+            renew: false,
+            peers: Peers::default(),
+            server: Server::Nobody,
+            number: 0,
+            numbers: Vec::new(),
+            latest: None,
+            old: None,
+            first_live: None,
+            last_live: Duration::ZERO,
+            conflict_until: None,
+            fault: None,
+            actions: VecDeque::new(),
+            sent: 0,
+            received: 0,
+            refused: Refusals::default(),
+            fresh_keys: 0,
+        }
+    }
+
+    /// The next thing to do, until there is none.
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// A key that was to be received with is received with now.
+    pub fn receives(&mut self, key: KeyIdentifier) {
+        for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
+            if held.key == key && !held.receives {
+                held.receives = true;
+                self.soon = true;
+            }
+        }
+    }
+
+    /// The next packet number of the key that frames are protected with.
+    pub fn progress(&mut self, an: An, next_pn: u64) {
+        for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
+            if held.an == an && held.transmits {
+                held.next_pn = held.next_pn.max(next_pn);
+            }
+        }
+    }
+
+    /// Takes a frame with the EtherType of EAPOL. [`tick`](Self::tick) is to be called next.
+    pub fn receive(&mut self, now: Duration, frame: &[u8]) -> Result<(), Refused> {
+        let result = self.hear(now, frame);
+        match result {
+            Ok(()) => self.received += 1,
+            Err(reason) => self.refused.count(reason),
+        }
+        result
+    }
+
+    fn hear(&mut self, now: Duration, frame: &[u8]) -> Result<(), Refused> {
+        let parsed = Repr::parse(frame).map_err(|_| Refused::Malformed)?;
+        let basic = parsed.repr.basic;
+        if basic.ckn != self.cak.name().as_bytes() {
+            return Err(Refused::OtherName);
+        }
+        if basic.algorithm_agility != ALGORITHM_AGILITY {
+            return Err(Refused::OtherAlgorithm);
+        }
+        if !self.cak.verify(parsed.covered, parsed.icv) {
+            return Err(Refused::WrongIcv);
+        }
+        let (answers, lists_us_live) = names(&parsed, self.member, self.recent(now));
+        self.not_our_own(now, &parsed, answers)?;
+        match self.peers.get_mut(basic.member) {
+            Some(peer) if basic.message <= peer.message => return Err(Refused::Replayed),
+            Some(peer) if basic.sci != peer.sci => return Err(Refused::OtherSci),
+            Some(peer) => peer.update(&parsed, now),
+            None => self.meet(now, &parsed, answers)?,
+        }
+        if answers && self.peers.prove(basic.member, now) {
+            self.first_live.get_or_insert(now);
+            self.last_live = now;
+            self.soon = true;
+        }
+        self.elect();
+        if self.server == Server::Peer(basic.member) && basic.key_server {
+            // It may transmit with the key that it gave us last, and give us the next one.
+            self.switch(now);
+            self.obey(now, &parsed, lists_us_live);
+        }
+        Ok(())
+    }
+
+    /// Refuses what carries our names: it was sent back to us, or somebody else uses them.
+    fn not_our_own(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Refused> {
+        let basic = &parsed.repr.basic;
+        if basic.member == self.member {
+            if basic.sci == self.config.sci {
+                return Err(Refused::Own);
+            }
+            self.renew = true;
+            return Err(Refused::OwnMember);
+        }
+        if basic.sci != self.config.sci {
+            return Ok(());
+        }
+        // A recording of what we were, or another: that one shall hear that it was heard, as a potential peer.
+        match self.peers.get_mut(basic.member) {
+            Some(rival) if basic.message > rival.message => rival.update(parsed, now),
+            Some(_) => return Err(Refused::Replayed),
+            None => self.meet(now, parsed, false)?,
+        }
+        // It speaks to us as we are now, so it is no recording: two would use one nonce.
+        if answers {
+            self.fault = Some(Fault::SameSci);
+            self.conflict_until = Some(now + LIFE_TIME);
+        }
+        Err(Refused::OwnSci)
+    }
+
+    /// Takes note of somebody new.
+    fn meet(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Refused> {
+        let places = if answers { self.config.max_peers } else { 2 * self.config.max_peers };
+        let taken = if answers { self.peers.live().count() } else { self.peers.0.len() };
+        // Potential peers may be recordings; they never keep out one that has proven itself.
+        if taken >= places || (answers && self.peers.0.len() >= 2 * places && !self.peers.make_room()) {
+            return Err(Refused::TooMany);
+        }
+        self.peers.0.push(Peer::new(parsed, now));
+        self.soon = true;
+        Ok(())
+    }
+
+    /// The lowest message number that is recent.
+    fn recent(&mut self, now: Duration) -> u32 {
+        while self.sent_at.front().is_some_and(|(_, at)| now >= *at + LIFE_TIME) {
+            self.sent_at.pop_front();
+        }
+        self.sent_at.front().map_or(u32::MAX, |(message, _)| *message)
+    }
+
+    /// The key server: of those who can, the one with the lowest priority value, then with the lowest SCI (clause 9.5).
+    pub(super) fn elect(&mut self) {
+        let own =
+            (self.config.priority < u8::MAX).then_some((self.config.priority, self.config.sci, Server::Own));
+        let able = self.peers.partners().filter(|peer| peer.priority < u8::MAX);
+        let best = able
+            .map(|peer| (peer.priority, peer.sci, Server::Peer(peer.member)))
+            .chain(own)
+            .min_by_key(|(priority, sci, _)| (*priority, *sci));
+        let server = best.map_or(Server::Nobody, |(_, _, server)| server);
+        if self.server != server {
+            self.server = server;
+            self.soon = true;
+            self.fault = None;
+        }
+        if self.conflict_until.is_some() {
+            self.fault = Some(Fault::SameSci);
+        } else if server == Server::Nobody {
+            self.fault = Some(Fault::NoServer);
+        }
+    }
+
+    /// Takes up the key that the key server distributes.
+    fn obey(&mut self, now: Duration, parsed: &Parsed<'_>, lists_us_live: bool) {
+        let Some(distributed) = parsed.repr.distributed_sak else { return };
+        if self.conflict_until.is_some() {
+            return;
+        }
+        // A key that was made before we became a member may be one that we had before we started again.
+        if !lists_us_live {
+            return;
+        }
+        let sak = match distributed {
+            DistributedSak::Plain => {
+                self.fault = Some(Fault::Unprotected);
+                return;
+            }
+            DistributedSak::Sak(sak) => sak,
+        };
+        let key = KeyIdentifier { server: parsed.repr.basic.member, number: sak.number };
+        let known = self.numbers.iter().find(|(server, _)| *server == key.server);
+        if known.is_some_and(|(_, number)| sak.number <= *number) || sak.number == 0 {
+            return;
+        }
+        match self.accept(now, parsed, key, &sak) {
+            Ok(Some(held)) => {
+                self.remember(key);
+                self.fault = None;
+                self.take_up(held);
+            }
+            Ok(None) => {}
+            Err(fault) => self.fault = Some(fault),
+        }
+    }
+
+    /// A distributed key as it would be held. None if it must wait until all members are known.
+    fn accept(
+        &self,
+        now: Duration,
+        parsed: &Parsed<'_>,
+        key: KeyIdentifier,
+        sak: &WrappedSak<'_>,
+    ) -> Result<Option<Held>, Fault> {
+        let identifier = sak.suite.unwrap_or(CipherSuite::GcmAes128.identifier());
+        let suite = self.config.suites.iter().find(|suite| suite.identifier() == identifier);
+        let suite = *suite.ok_or(Fault::OtherSuite(identifier))?;
+        if sak.confidentiality_offset != u8::from(self.config.confidentiality) {
+            return Err(Fault::OtherConfidentiality);
+        }
+        let Some(server) = self.peers.get(key.server) else { return Ok(None) };
+        if server.transmits(key) {
+            return Err(Fault::KeyInUse);
+        }
+        let secret = self.cak.unwrap(sak.wrapped).ok_or(Fault::NotUnwrapped)?;
+        if secret.as_bytes().len() != suite.key_len() {
+            return Err(Fault::OtherSuite(identifier));
+        }
+        let listed = parsed.repr.live.map(|list| list.peers().map(|(member, _)| member));
+        let given: Vec<_> = listed.into_iter().flatten().chain([key.server]).collect();
+        let known = |member: &MemberIdentifier| self.peers.get(*member).map(|peer| peer.sci);
+        let others: Vec<Sci> =
+            given.iter().filter(|member| **member != self.member).filter_map(known).collect();
+        // Short SCIs are places in the list of all.
+        if suite.is_xpn() && others.len() + 1 < given.len() {
+            return Ok(None);
+        }
+        Ok(Some(self.held(now, key, sak.an, suite, secret, given, others)))
+    }
+
+    /// A key with the members that it is received from.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a key, each once")]
+    pub(super) fn held(
+        &self,
+        now: Duration,
+        key: KeyIdentifier,
+        an: An,
+        suite: CipherSuite,
+        secret: Secret,
+        given: Vec<MemberIdentifier>,
+        others: Vec<Sci>,
+    ) -> Held {
+        let own = self.config.sci;
+        let places = short_scis(others.iter().copied().chain([own]).collect());
+        let ssci = |sci: Sci| {
+            let place = places.iter().find(|(other, _)| *other == sci);
+            place.map(|(_, ssci)| *ssci).filter(|_| suite.is_xpn())
+        };
+        let members = others.iter().map(|sci| (*sci, ssci(*sci))).collect();
+        Held {
+            key,
+            an,
+            suite,
+            secret,
+            given,
+            members,
+            ssci: ssci(own),
+            receives: false,
+            transmits: false,
+            since: now,
+            transmits_since: now,
+            settled: None,
+            next_pn: 1,
+        }
+    }
+
+    fn remember(&mut self, key: KeyIdentifier) {
+        self.numbers.retain(|(server, _)| *server != key.server);
+        if self.numbers.len() >= REMEMBERED {
+            self.numbers.remove(0);
+        }
+        self.numbers.push((key.server, key.number));
+    }
+
+    /// Puts a key in the place of the latest one.
+    pub(super) fn take_up(&mut self, held: Held) {
+        let before = self.latest.take();
+        // One that nobody transmitted with yet is of no use to anybody.
+        let (kept, dropped) = match before {
+            Some(latest) if latest.transmits || self.old.is_none() => (Some(latest), self.old.take()),
+            latest => (self.old.take(), latest),
+        };
+        self.drop_key(dropped);
+        // A key server that came anew does not know which number is free.
+        if kept.as_ref().is_some_and(|kept| kept.an == held.an) {
+            self.drop_key(kept);
+        } else {
+            self.old = kept;
+        }
+        self.actions.extend(held.install(held.members.clone()).map(Action::Receive));
+        self.fresh_keys += 1;
+        self.latest = Some(held);
+        self.soon = true;
+    }
+
+    pub(super) fn drop_key(&mut self, held: Option<Held>) {
+        if let Some(held) = held {
+            self.actions.push_back(Action::Remove(held.an));
+            self.soon = true;
+        }
+    }
+
+    /// Does what is due. `random` is as for [`new`](Self::new).
+    pub fn tick(&mut self, now: Duration, random: &mut dyn FnMut(&mut [u8])) {
+        let gone = self.peers.expire(now, LIFE_TIME);
+        if !gone.is_empty() {
+            self.soon = true;
+            self.actions.extend(gone.into_iter().map(Action::Forget));
+        }
+        if self.renew || self.message == u32::MAX {
+            self.renew = false;
+            random(&mut self.member.0);
+            self.message = 0;
+            self.number = 0;
+            self.sent_at.clear();
+        }
+        if self.conflict_until.is_some_and(|until| now >= until) {
+            self.conflict_until = None;
+            self.fault = None;
+        }
+        self.elect();
+        if self.conflict_until.is_some() || self.peers.partners().next().is_none() {
+            self.drop_all();
+            self.first_live = None;
+        } else {
+            self.serve(now, random);
+            self.welcome();
+            self.switch(now);
+            self.retire(now);
+        }
+        let due = self.last_sent.is_none_or(|last| now >= last + if self.soon { GAP } else { HELLO_TIME });
+        if due {
+            self.speak(now);
+        }
+    }
+
+    /// When [`tick`](Self::tick) is to be called at the latest.
+    pub fn wake_at(&self, now: Duration) -> Duration {
+        let busy = self.soon
+            || self.old.is_some()
+            || self.latest.as_ref().is_some_and(|held| !held.transmits)
+            || (self.latest.is_none() && self.first_live.is_some());
+        let hello = self.last_sent.map_or(now, |last| last + HELLO_TIME);
+        let expiry =
+            self.peers.0.iter().map(|peer| peer.proven.unwrap_or(peer.heard).min(peer.heard) + LIFE_TIME);
+        let timer = self.rekey_at();
+        let next = expiry.chain([hello]).chain(timer).chain(self.conflict_until).min().unwrap_or(hello);
+        if busy { next.min(now + GAP) } else { next.max(now) }
+    }
+
+    fn drop_all(&mut self) {
+        for held in [self.latest.take(), self.old.take()] {
+            self.drop_key(held);
+        }
+    }
+
+    /// Receives from members of a key that were heard only after it had come.
+    fn welcome(&mut self) {
+        let mut late = Vec::new();
+        for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
+            for peer in self.peers.partners().filter(|peer| held.given.contains(&peer.member)) {
+                if !held.members.iter().any(|(sci, _)| *sci == peer.sci) {
+                    held.members.push((peer.sci, None));
+                    late.extend(held.install(vec![(peer.sci, None)]).map(Action::Receive));
+                }
+            }
+        }
+        self.actions.extend(late);
+    }
+
+    /// Begins to transmit with a key when its time has come: as key server, when all receive with it, or after the time
+    /// in which who does not would be no member any more; otherwise, when the key server does.
+    fn switch(&mut self, now: Duration) {
+        let ready = |held: &Option<Held>| {
+            held.as_ref().is_some_and(|held| held.receives && !held.transmits && self.is_time(now, held))
+        };
+        let transmits_latest = self.latest.as_ref().is_some_and(|held| held.transmits);
+        let (next, other) = if ready(&self.latest) {
+            (&mut self.latest, &mut self.old)
+        } else if !transmits_latest && ready(&self.old) {
+            (&mut self.old, &mut self.latest)
+        } else {
+            return;
+        };
+        let Some(next) = next else { return };
+        next.transmits = true;
+        next.transmits_since = now;
+        self.actions.extend(next.install(Vec::new()).map(Action::Transmit));
+        if let Some(other) = other {
+            other.transmits = false;
+        }
+        self.soon = true;
+    }
+
+    fn is_time(&self, now: Duration, held: &Held) -> bool {
+        match self.server {
+            Server::Own => {
+                let mut given = self.peers.partners().filter(|peer| held.given.contains(&peer.member));
+                given.all(|peer| peer.receives(held.key)) || now >= held.since + LIFE_TIME
+            }
+            Server::Peer(member) => self.peers.get(member).is_some_and(|peer| peer.transmits(held.key)),
+            Server::Nobody => false,
+        }
+    }
+
+    /// Forgets the old key when nobody transmits with it any more.
+    fn retire(&mut self, now: Duration) {
+        let Some(latest) = self.latest.as_mut().filter(|held| held.transmits) else { return };
+        if self.old.is_none() {
+            return;
+        }
+        let peers = &self.peers;
+        let given = |peer: &&Peer| latest.given.contains(&peer.member);
+        if peers.partners().filter(given).all(|peer| peer.transmits(latest.key)) {
+            latest.settled.get_or_insert(now);
+        }
+        let quiet = latest.settled.is_some_and(|since| now >= since + IN_FLIGHT);
+        if quiet || now >= latest.transmits_since + RETIRE_TIME {
+            let old = self.old.take();
+            self.drop_key(old);
+        }
+    }
+}
+
+/// Is it one of table 14-1 of IEEE 802.1AE?
+pub(super) fn is_standard(suite: CipherSuite) -> bool {
+    suite.identifier().starts_with(&[0x00, 0x80, 0xc2])
+}

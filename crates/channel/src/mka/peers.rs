@@ -1,0 +1,165 @@
+//! The other participants, as far as they were heard (IEEE 802.1X-2020 clause 9.4).
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use antedate_wire::mka::{Capability, KeyIdentifier, KeyUse, MemberIdentifier, Parsed};
+use antedate_wire::{EthernetAddress, Sci};
+
+/// Another participant.
+#[derive(Debug, Clone)]
+pub(super) struct Peer {
+    pub(super) member: MemberIdentifier,
+    pub(super) message: u32,
+    pub(super) sci: Sci,
+    pub(super) address: EthernetAddress,
+    pub(super) priority: u8,
+    pub(super) says_server: bool,
+    pub(super) able: bool,
+    /// When it was heard last.
+    pub(super) heard: Duration,
+    /// When it named our identifier last, with a recent message number.
+    pub(super) proven: Option<Duration>,
+    /// The latest and the old key, as it says.
+    pub(super) keys: [KeyUse; 2],
+    /// It wants the packet numbers of its keys to be changed soon.
+    pub(super) lowest_pn: [u64; 2],
+    pub(super) fragments: bool,
+    pub(super) antedate: bool,
+    /// Private cipher suites that it has.
+    pub(super) suites: Vec<[u8; 8]>,
+}
+
+impl Peer {
+    pub(super) fn new(parsed: &Parsed<'_>, now: Duration) -> Self {
+        let basic = &parsed.repr.basic;
+        let mut peer = Self {
+            member: basic.member,
+            message: basic.message,
+            sci: basic.sci,
+            address: parsed.repr.source,
+            priority: basic.priority,
+            says_server: false,
+            able: false,
+            heard: now,
+            proven: None,
+            keys: [KeyUse::default(); 2],
+            lowest_pn: [0; 2],
+            fragments: false,
+            antedate: false,
+            suites: Vec::new(),
+        };
+        peer.update(parsed, now);
+        peer
+    }
+
+    /// Takes over what an MKPDU says.
+    pub(super) fn update(&mut self, parsed: &Parsed<'_>, now: Duration) {
+        let (repr, basic) = (&parsed.repr, &parsed.repr.basic);
+        self.message = basic.message;
+        self.heard = now;
+        self.address = repr.source;
+        self.priority = basic.priority;
+        self.says_server = basic.key_server;
+        self.able =
+            basic.macsec_desired && !matches!(basic.capability, Capability::None | Capability::Unknown(_));
+        self.keys = repr.sak_use.and_then(|sak| sak.keys).unwrap_or_default();
+        let [latest, old] = &self.keys;
+        let upper = repr.xpn.unwrap_or_default();
+        let whole = |upper: u32, key: &KeyUse| u64::from(upper) << 32 | u64::from(key.lowest_pn);
+        self.lowest_pn = [whole(upper.latest_lowest_pn, latest), whole(upper.old_lowest_pn, old)];
+        let features = repr.announcement.and_then(|announcement| announcement.features());
+        self.antedate = features.is_some();
+        self.fragments = features.is_some_and(|features| features.fragments);
+        self.suites = features.map(|features| features.suites().collect()).unwrap_or_default();
+    }
+
+    pub(super) const fn is_live(&self) -> bool {
+        self.proven.is_some()
+    }
+
+    /// What it says of a key, in either place: some implementations call a key old as soon as all have it.
+    pub(super) fn key_use(&self, key: KeyIdentifier) -> Option<&KeyUse> {
+        self.keys.iter().find(|known| known.is_some() && known.key == key)
+    }
+
+    pub(super) fn receives(&self, key: KeyIdentifier) -> bool {
+        self.key_use(key).is_some_and(|known| known.receives)
+    }
+
+    pub(super) fn transmits(&self, key: KeyIdentifier) -> bool {
+        self.key_use(key).is_some_and(|known| known.transmits)
+    }
+
+    /// The lowest packet number that it says its frames may have with a key.
+    pub(super) fn lowest_pn(&self, key: KeyIdentifier) -> u64 {
+        let place = self.keys.iter().position(|known| known.is_some() && known.key == key);
+        place.and_then(|place| self.lowest_pn.get(place).copied()).unwrap_or(0)
+    }
+}
+
+/// All others, live ones and potential ones.
+#[derive(Debug, Default)]
+pub(super) struct Peers(pub(super) Vec<Peer>);
+
+impl Peers {
+    pub(super) fn get(&self, member: MemberIdentifier) -> Option<&Peer> {
+        self.0.iter().find(|peer| peer.member == member)
+    }
+
+    pub(super) fn get_mut(&mut self, member: MemberIdentifier) -> Option<&mut Peer> {
+        self.0.iter_mut().find(|peer| peer.member == member)
+    }
+
+    pub(super) fn live(&self) -> impl Iterator<Item = &Peer> {
+        self.0.iter().filter(|peer| peer.is_live())
+    }
+
+    /// Those that keys are for: live, and willing to use MACsec.
+    pub(super) fn partners(&self) -> impl Iterator<Item = &Peer> {
+        self.live().filter(|peer| peer.able)
+    }
+
+    pub(super) fn potential(&self) -> impl Iterator<Item = &Peer> {
+        self.0.iter().filter(|peer| !peer.is_live())
+    }
+
+    /// Takes out who was silent, or did not name us, for `life`; gives the channels of those that were live.
+    pub(super) fn expire(&mut self, now: Duration, life: Duration) -> Vec<Sci> {
+        let mut gone = Vec::new();
+        for peer in &mut self.0 {
+            if peer.proven.is_some_and(|proven| now >= proven + life) {
+                peer.proven = None;
+                gone.push(peer.sci);
+            }
+        }
+        self.0.retain(|peer| now < peer.heard + life);
+        gone
+    }
+
+    /// Makes a peer live. One that spoke for the same channel before has restarted and is gone.
+    pub(super) fn prove(&mut self, member: MemberIdentifier, now: Duration) -> bool {
+        let Some(peer) = self.get_mut(member) else { return false };
+        let (new, sci) = (!peer.is_live(), peer.sci);
+        peer.proven = Some(now);
+        self.0.retain(|other| other.sci != sci || other.member == member);
+        new
+    }
+
+    /// Makes room for one that has proven itself: the potential peer that was silent longest goes.
+    pub(super) fn make_room(&mut self) -> bool {
+        let silent = self.0.iter().enumerate().filter(|(_, peer)| !peer.is_live());
+        let Some((place, _)) = silent.min_by_key(|(_, peer)| peer.heard) else { return false };
+        self.0.remove(place);
+        true
+    }
+}
+
+/// Does this MKPDU name `member` with a message number from `recent` on? And does its live peer list?
+pub(super) fn names(parsed: &Parsed<'_>, member: MemberIdentifier, recent: u32) -> (bool, bool) {
+    let named = |list: Option<antedate_wire::mka::PeerList<'_>>| {
+        list.is_some_and(|list| list.peers().any(|(other, message)| other == member && message >= recent))
+    };
+    let live = named(parsed.repr.live);
+    (live || named(parsed.repr.potential), live)
+}

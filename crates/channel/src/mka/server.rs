@@ -1,0 +1,134 @@
+//! The key server's part: when a fresh SAK is due, and making it (IEEE 802.1X-2020 clause 9.8).
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use antedate_wire::Sci;
+use antedate_wire::macsec::An;
+use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
+use zeroize::Zeroizing;
+
+use super::held::Held;
+use super::keys::MAX_KEY_LEN;
+use super::participant::{LIFE_TIME, Participant, Server, is_standard};
+use super::status::Fault;
+use crate::macsec::CipherSuite;
+
+/// How long the first key waits for those that were heard but have not answered, so that it is for all of them: a
+/// little longer than they may take to speak.
+const PATIENCE: Duration = Duration::from_millis(2500);
+/// How long a key waits for more members that come together with the last one.
+const TOGETHER: Duration = Duration::from_millis(50);
+
+impl Participant {
+    /// Makes a fresh key if this participant is the key server and one is due.
+    pub(super) fn serve(&mut self, now: Duration, random: &mut dyn FnMut(&mut [u8])) {
+        if self.server != Server::Own || !self.is_due(now) {
+            return;
+        }
+        // A change of keys comes to its end before the next one begins, or frames would be lost.
+        if self.old.is_some() && self.latest.as_ref().is_some_and(|held| held.transmits) {
+            return;
+        }
+        let awaited = self.latest.is_none() && self.peers.potential().next().is_some();
+        if now < self.last_live + TOGETHER
+            || (awaited && self.first_live.is_some_and(|first| now < first + PATIENCE))
+        {
+            return;
+        }
+        match self.common_suite() {
+            Some(suite) => {
+                self.fault = None;
+                let held = self.make(now, suite, random);
+                self.take_up(held);
+            }
+            None => self.fault = Some(Fault::NoCommonSuite),
+        }
+    }
+
+    fn is_due(&self, now: Duration) -> bool {
+        let Some(latest) = &self.latest else { return true };
+        let mut live = self.peers.partners();
+        let newcomer = live.any(|peer| !latest.given.contains(&peer.member));
+        let present = self.peers.partners().count() + 1;
+        latest.key.server != self.member
+            || newcomer
+            // Short SCIs are places in the list of all, and who hears of the key later must count the same.
+            || (latest.suite.is_xpn() && !latest.transmits && present < latest.given.len())
+            || self.is_used_up(latest)
+            || self.is_unheeded(latest, now)
+            || self.rekey_at().is_some_and(|at| now >= at)
+    }
+
+    /// Somebody's packet numbers come to their end.
+    fn is_used_up(&self, latest: &Held) -> bool {
+        latest.is_near_end(latest.next_pn)
+            || self.peers.partners().any(|peer| latest.is_near_end(peer.lowest_pn(latest.key)))
+    }
+
+    /// A member has not taken up the key, long after the others have: it may have had to refuse it.
+    fn is_unheeded(&self, latest: &Held, now: Duration) -> bool {
+        latest.transmits
+            && now >= latest.transmits_since + LIFE_TIME
+            && self
+                .peers
+                .partners()
+                .any(|peer| !peer.receives(latest.key) && peer.heard > latest.since + LIFE_TIME)
+    }
+
+    /// When the key is due for its age.
+    pub(super) fn rekey_at(&self) -> Option<Duration> {
+        let latest = self.latest.as_ref().filter(|_| self.server == Server::Own)?;
+        Some(latest.since + self.config.rekey_after?)
+    }
+
+    /// The first of our suites that all members have: the standard's are expected of everyone, private ones are
+    /// announced.
+    fn common_suite(&self) -> Option<CipherSuite> {
+        let all_have = |suite: &CipherSuite| {
+            is_standard(*suite) || self.peers.partners().all(|peer| peer.suites.contains(&suite.identifier()))
+        };
+        self.config.suites.iter().copied().find(all_have)
+    }
+
+    fn make(&mut self, now: Duration, suite: CipherSuite, random: &mut dyn FnMut(&mut [u8])) -> Held {
+        self.number += 1;
+        let key = KeyIdentifier { server: self.member, number: self.number };
+        let mut nonce = Zeroizing::new([0; MAX_KEY_LEN]);
+        let nonce = nonce.get_mut(..suite.key_len()).unwrap_or_default();
+        random(nonce);
+        let given: Vec<MemberIdentifier> =
+            [self.member].into_iter().chain(self.peers.partners().map(|peer| peer.member)).collect();
+        let others: Vec<Sci> = self.peers.partners().map(|peer| peer.sci).collect();
+        let secret = self.cak.sak(nonce, &given, self.number);
+        self.held(now, key, self.free_an(), suite, secret, given, others)
+    }
+
+    /// An association number that neither of our keys nor, as far as they say, a key of the others has.
+    fn free_an(&self) -> An {
+        let own = [&self.latest, &self.old].into_iter().flatten().map(|held| held.an);
+        let theirs =
+            self.peers.partners().flat_map(|peer| peer.keys).filter(|key| key.is_some()).map(|key| key.an);
+        let taken: Vec<An> = own.chain(theirs).collect();
+        let last = self.latest.as_ref().map(|held| held.an).or_else(|| taken.last().copied());
+        let mut next = last.map_or(An::ALL[0], An::following);
+        for _ in 0..An::COUNT {
+            if !taken.contains(&next) {
+                return next;
+            }
+            next = next.following();
+        }
+        // All are taken where members disagree. Then what we use ourselves counts.
+        let own = |an: &An| [&self.latest, &self.old].into_iter().flatten().any(|held| held.an == *an);
+        An::ALL.into_iter().find(|an| !own(an)).unwrap_or(next)
+    }
+
+    /// The key that this participant still has to distribute: there is a member that does not receive with it yet, and
+    /// all live peers are meant to have it.
+    pub(super) fn to_distribute(&self) -> Option<&Held> {
+        let latest = self.latest.as_ref().filter(|_| self.server == Server::Own)?;
+        let meant = self.peers.partners().all(|peer| latest.given.contains(&peer.member));
+        let waits = self.peers.partners().any(|peer| !peer.receives(latest.key));
+        (meant && waits && latest.key.server == self.member).then_some(latest)
+    }
+}

@@ -1,0 +1,148 @@
+//! What a participant says: its MKPDUs, and its state (IEEE 802.1X-2020 clause 11.11).
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use antedate_wire::mka::{
+    ALGORITHM_AGILITY, Announcement, Basic, Capability, DistributedSak, Features, KeyUse, PeerList, Repr,
+    SakUse, WrappedSak, Xpn,
+};
+
+use super::held::Held;
+use super::participant::{Action, Participant, Server, is_standard};
+use super::status::{KeyStatus, Member, Status};
+use crate::macsec::CipherSuite;
+
+/// The version of MKA that is spoken: 802.1Xbx, the first with extended packet numbers.
+const VERSION: u8 = 2;
+
+impl Participant {
+    /// Sends an MKPDU.
+    pub(super) fn speak(&mut self, now: Duration) {
+        self.message += 1;
+        let live: Vec<u8> =
+            self.peers.live().flat_map(|peer| PeerList::entry(peer.member, peer.message)).collect();
+        let potential: Vec<u8> = (self.peers.potential().take(self.config.max_peers))
+            .flat_map(|peer| PeerList::entry(peer.member, peer.message))
+            .collect();
+        let list = |octets| PeerList::new(octets).ok().filter(|_| !octets.is_empty());
+        let held = [&self.latest, &self.old].map(Option::as_ref);
+        let in_use = held.iter().any(Option::is_some);
+        let keys = held.map(|held| held.map_or(KeyUse::default(), Held::key_use));
+        let upper = held.map(|held| held.map_or(0, |held| (held.next_pn >> 32) as u32));
+        let is_xpn = held.iter().flatten().any(|held| held.suite.is_xpn());
+        let wrapped = self.to_distribute().map(|held| (held, self.cak.wrap(&held.secret)));
+        let distributed_sak = wrapped.as_ref().and_then(|(held, (octets, len))| {
+            let suite = held.suite.identifier();
+            Some(DistributedSak::Sak(WrappedSak {
+                an: held.an,
+                confidentiality_offset: u8::from(self.config.confidentiality),
+                number: held.key.number,
+                // The default suite is named by its absence.
+                suite: (held.suite != CipherSuite::GcmAes128).then_some(suite),
+                wrapped: octets.get(..*len)?,
+            }))
+        });
+        let private: Vec<u8> = self
+            .config
+            .suites
+            .iter()
+            .filter(|suite| !is_standard(**suite))
+            .flat_map(|suite| suite.identifier())
+            .collect();
+        let mut room = vec![0; 16 + private.len()];
+        let features = Features::new(self.config.fragments, &private);
+        let announcement = features.and_then(|features| Announcement::of_features(&features, &mut room)).ok();
+        let basic = Basic {
+            version: VERSION,
+            priority: self.config.priority,
+            key_server: self.server == Server::Own,
+            // Whoever shares our SCI with us must not be given a key, and neither must we.
+            macsec_desired: self.conflict_until.is_none(),
+            capability: Capability::Confidentiality,
+            sci: self.config.sci,
+            member: self.member,
+            message: self.message,
+            algorithm_agility: ALGORITHM_AGILITY,
+            ckn: self.cak.name().as_bytes(),
+        };
+        let repr = Repr {
+            live: list(&live),
+            potential: list(&potential),
+            sak_use: in_use.then_some(SakUse { keys: Some(keys), ..SakUse::default() }),
+            distributed_sak,
+            xpn: is_xpn.then_some(Xpn {
+                suspension_time: 0,
+                latest_lowest_pn: upper[0],
+                old_lowest_pn: upper[1],
+            }),
+            announcement,
+            ..Repr::new(self.config.destination, self.config.source, basic)
+        };
+        let mut frame = vec![0; repr.buffer_len()];
+        // It cannot fail: there is room for all, and 63 peers of each kind are far below the longest set.
+        if repr.emit(&mut frame, |covered| self.cak.icv(covered)).is_ok() {
+            self.actions.push_back(Action::Send(frame));
+            self.sent += 1;
+        }
+        self.sent_at.push_back((self.message, now));
+        self.last_sent = Some(now);
+        self.soon = false;
+    }
+
+    /// Every live member reassembles fragments, and there is one.
+    pub fn all_reassemble(&self) -> bool {
+        self.config.fragments && self.first_live.is_some() && self.peers.partners().all(|peer| peer.fragments)
+    }
+
+    /// Its state.
+    pub fn status(&self, now: Duration) -> Status {
+        let age = |since: Duration| now.saturating_sub(since);
+        let latest = self.latest.as_ref().map(|held| held.key).unwrap_or_default();
+        let members = self.peers.0.iter().map(|peer| Member {
+            sci: peer.sci,
+            address: peer.address,
+            member: peer.member,
+            message: peer.message,
+            priority: peer.priority,
+            live: peer.is_live(),
+            key_server: self.server == Server::Peer(peer.member),
+            receives: peer.receives(latest),
+            transmits: peer.transmits(latest),
+            antedate: peer.antedate,
+            fragments: peer.fragments,
+            silent: age(peer.heard),
+        });
+        let keys = [&self.latest, &self.old].map(|held| {
+            held.as_ref().map(|held| KeyStatus {
+                key: held.key,
+                an: held.an,
+                suite: held.suite,
+                receives: held.receives,
+                transmits: held.transmits,
+                age: age(held.since),
+            })
+        });
+        Status {
+            member: self.member,
+            message: self.message,
+            sci: self.config.sci,
+            priority: self.config.priority,
+            key_server: match self.server {
+                Server::Nobody => None,
+                Server::Own => Some(self.config.sci),
+                Server::Peer(member) => self.peers.get(member).map(|peer| peer.sci),
+            },
+            is_key_server: self.server == Server::Own,
+            keys,
+            members: members.collect(),
+            all_reassemble: self.all_reassemble(),
+            sent: self.sent,
+            received: self.received,
+            refused: self.refused,
+            fresh_keys: self.fresh_keys,
+            fault: self.fault,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+mod adversary;
+mod rotation;
+mod scenarios;
+mod vectors;
+mod world;

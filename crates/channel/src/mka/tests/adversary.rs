@@ -1,0 +1,194 @@
+//! What others send: recordings, forgeries, wrong keys, two with one name.
+
+use std::vec::Vec;
+
+use antedate_wire::mka::Repr;
+
+use super::super::*;
+use super::world::{CAK, World, sci};
+use crate::macsec::CipherSuite;
+
+fn refused(world: &World, number: usize, reason: Refused) -> u64 {
+    world.stations[number].status(world.now).refused.of(reason)
+}
+
+#[test]
+fn recorded_mkpdus_change_nothing_whenever_they_come() {
+    let mut world = World::new(3, 30);
+    world.start_all();
+    world.until_agreed(5.0);
+    world.run(4.0);
+    let recorded: Vec<_> = world.recording.clone();
+    let key = world.key(0);
+    for frame in &recorded {
+        world.inject(frame);
+    }
+    world.run(3.0);
+    assert_eq!(world.key(0), key);
+    assert!(refused(&world, 0, Refused::Replayed) > 0 && refused(&world, 0, Refused::Own) > 0);
+    // All restart: the same recordings are now of members that nobody knows.
+    (0..3).for_each(|number| world.start(number));
+    for frame in &recorded {
+        world.inject(frame);
+    }
+    world.run(0.5);
+    for frame in &recorded {
+        world.inject(frame);
+    }
+    let took = world.until_agreed(8.0);
+    let live = world.stations[0].status(world.now).members.iter().filter(|member| member.live).count();
+    assert_eq!(live, 2, "no recording is a live member: {took:?}");
+}
+
+#[test]
+fn a_flood_of_recordings_keeps_no_genuine_member_out() {
+    let mut old = World::new(64, 31);
+    old.start_all();
+    old.run(1.0);
+    let mut older = World::new(64, 32);
+    older.start_all();
+    older.run(1.0);
+    let mut world = World::with(2, 33, |number, config| config.sci = sci(100 + number));
+    world.start(0);
+    for _ in 0..20 {
+        let recordings: Vec<_> = old.recording.iter().chain(&older.recording).cloned().collect();
+        recordings.iter().step_by(7).for_each(|frame| world.inject(frame));
+        world.step();
+    }
+    assert!(world.stations[0].status(world.now).members.len() <= 2 * MAX_PEERS);
+    world.start(1);
+    world.until_agreed(6.0);
+}
+
+#[test]
+fn a_member_with_a_wrong_cak_is_nobody() {
+    let mut world = World::new(3, 34);
+    world.set_cak(0, &[1; 32]);
+    world.start_all();
+    world.run(8.0);
+    assert!(refused(&world, 1, Refused::WrongIcv) > 2);
+    assert_eq!(world.stations[0].status(world.now).members, []);
+    assert_eq!(world.key(1), world.key(2));
+    assert!(world.key(1).is_some());
+}
+
+#[test]
+fn truncated_and_changed_mkpdus_are_refused() {
+    let mut world = World::new(2, 35);
+    world.start_all();
+    world.until_agreed(5.0);
+    world.run(2.0);
+    let frame = world.recording.last().cloned().unwrap();
+    let key = world.key(0);
+    for len in 0..frame.len() {
+        world.inject(&frame[..len]);
+    }
+    for at in 0..frame.len() {
+        for bit in 0..8 {
+            let mut changed = frame.clone();
+            changed[at] ^= 1 << bit;
+            world.inject(&changed);
+        }
+    }
+    world.run(0.1);
+    let status = world.stations[1].status(world.now);
+    assert!(status.refused.of(Refused::WrongIcv) > 100 && status.refused.of(Refused::Malformed) > 100);
+    world.run(10.0);
+    assert_eq!((world.key(0), world.key(1)), (key, key));
+}
+
+#[test]
+fn of_two_key_servers_the_better_one_is_obeyed() {
+    // Both serve an association of their own, and then they meet.
+    let mut world = World::new(4, 36);
+    for pair in [(0, 2), (0, 3), (1, 2), (1, 3)] {
+        world.cut.insert(pair);
+    }
+    world.start_all();
+    world.run(4.0);
+    let servers = |world: &World| world.statuses().iter().filter(|status| status.is_key_server).count();
+    assert_eq!(servers(&world), 2);
+    world.cut.clear();
+    world.run(1.0);
+    world.until_agreed(12.0);
+    assert_eq!(servers(&world), 1);
+    assert!(world.stations[0].status(world.now).is_key_server);
+}
+
+#[test]
+fn two_with_one_sci_both_fall_silent_until_one_is_gone() {
+    let mut world = World::with(3, 37, |number, config| config.sci = sci(number % 2));
+    world.start(0);
+    world.start(1);
+    world.until_agreed(5.0);
+    world.start(2);
+    world.run(10.0);
+    let status = world.stations[0].status(world.now);
+    assert_eq!((status.fault, status.keys[0]), (Some(Fault::SameSci), None));
+    world.kill(2);
+    world.run(14.0);
+    world.until_agreed(10.0);
+}
+
+#[test]
+fn two_with_one_member_identifier_choose_anew() {
+    let mut world = World::new(2, 38);
+    world.start_all();
+    // Both get the same random octets.
+    let cak = || Cak::new(&CAK, b"world").unwrap();
+    for number in 0..2 {
+        let config = world.stations[number].config.clone();
+        let same = Participant::new(cak(), config, &mut |octets| octets.fill(9));
+        world.stations[number].participant = Some(same);
+    }
+    world.until_agreed(6.0);
+    assert_ne!(world.stations[0].status(world.now).member, world.stations[1].status(world.now).member);
+}
+
+#[test]
+fn a_key_of_a_suite_that_is_not_configured_is_refused_and_said() {
+    let mut world = World::with(2, 39, |number, config| {
+        config.suites = [[CipherSuite::GcmAes256, CipherSuite::GcmAes128][number]].into();
+    });
+    world.start_all();
+    world.run(5.0);
+    let status = world.stations[1].status(world.now);
+    assert_eq!(status.fault, Some(Fault::OtherSuite(CipherSuite::GcmAes256.identifier())));
+    assert_eq!(status.keys[0], None);
+}
+
+#[test]
+fn integrity_only_is_not_taken_for_encryption() {
+    let mut world = World::with(2, 40, |number, config| config.confidentiality = number == 1);
+    world.start_all();
+    world.run(5.0);
+    assert_eq!(world.stations[1].status(world.now).fault, Some(Fault::OtherConfidentiality));
+}
+
+#[test]
+fn fragments_are_agreed_upon_when_all_announce_them() {
+    for others in [true, false] {
+        let mut world = World::with(3, 41, |number, config| config.fragments = number < 2 || others);
+        world.start_all();
+        world.until_agreed(5.0);
+        assert_eq!(world.stations[0].up().all_reassemble(), others);
+        assert!(!world.stations[2].up().all_reassemble() || others);
+    }
+}
+
+#[test]
+fn an_association_of_another_name_is_not_ours() {
+    let mut world = World::new(2, 42);
+    world.start(0);
+    world.run(3.0);
+    let frame = world.recording.last().cloned().unwrap();
+    let parsed = Repr::parse(&frame).unwrap();
+    let mut repr = parsed.repr;
+    repr.basic.ckn = b"other";
+    let other = Cak::new(&CAK, b"other").unwrap();
+    let mut out = std::vec![0; repr.buffer_len()];
+    repr.emit(&mut out, |covered| other.icv(covered)).unwrap();
+    world.inject(&out);
+    world.run(0.1);
+    assert_eq!(refused(&world, 0, Refused::OtherName), 1);
+}

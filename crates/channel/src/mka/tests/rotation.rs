@@ -1,0 +1,79 @@
+//! One key after the other, under load.
+
+use core::time::Duration;
+
+use super::world::World;
+use crate::macsec::CipherSuite;
+
+#[test]
+fn keys_that_rotate_on_a_timer_lose_no_frame() {
+    for suite in [CipherSuite::GcmAes128, CipherSuite::GcmAesXpn128] {
+        let mut world = World::with(3, 20, |_, config| {
+            config.suites = [suite].into();
+            config.rekey_after = Some(Duration::from_secs(5));
+        });
+        world.start_all();
+        world.until_agreed(5.0);
+        world.run(1.0);
+        let (lost, got) = (world.lost(), world.got());
+        world.run(60.0);
+        let status = world.stations[2].status(world.now);
+        assert!(status.fresh_keys >= 11, "{}", status.fresh_keys);
+        assert_eq!(world.lost(), lost);
+        // Six directions, a hundred frames a second.
+        assert_eq!(world.got() - got, 6 * 6000);
+    }
+}
+
+#[test]
+fn packet_numbers_that_come_to_their_end_bring_a_fresh_key() {
+    for number in 0..2 {
+        let mut world = World::new(2, 21);
+        world.start_all();
+        world.until_agreed(5.0);
+        world.run(1.0);
+        let (key, an, _) = world.key(0).unwrap();
+        let end = CipherSuite::GcmAes128.packet_number_end();
+        world.stations[number].up_mut().progress(an, end - end / 4 - 1);
+        world.run(4.0);
+        assert_eq!(world.key(0).unwrap().0, key, "not yet");
+        let lost = world.lost();
+        world.stations[number].up_mut().progress(an, end - end / 4);
+        world.run(4.0);
+        assert_ne!(world.key(0).unwrap().0, key);
+        assert_eq!((world.lost(), world.key(0)), (lost, world.key(1)));
+    }
+}
+
+#[test]
+fn association_numbers_go_round_and_the_old_key_is_forgotten() {
+    let mut world = World::with(2, 22, |_, config| config.rekey_after = Some(Duration::from_secs(4)));
+    world.start_all();
+    world.until_agreed(5.0);
+    let mut seen = std::vec::Vec::new();
+    for _ in 0..9 {
+        world.run(4.0);
+        seen.extend(world.key(1).map(|(_, an, _)| an.number()));
+    }
+    seen.dedup();
+    assert!(seen.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 4), "{seen:?}");
+    assert!(seen.len() >= 8, "{seen:?}");
+    let mut forgotten = |_| {
+        world.step();
+        world.stations[0].status(world.now).keys[1].is_none()
+    };
+    assert!((0..200).any(&mut forgotten), "within two seconds");
+}
+
+#[test]
+fn slow_installation_never_makes_anybody_transmit_too_early() {
+    let mut world = World::with(4, 23, |_, config| config.rekey_after = Some(Duration::from_secs(6)));
+    world.slowness = 60;
+    world.start_all();
+    world.until_agreed(8.0);
+    world.run(1.0);
+    let lost = world.lost();
+    world.run(60.0);
+    assert_eq!(world.lost(), lost);
+    assert!(world.stations[3].status(world.now).fresh_keys > 5);
+}

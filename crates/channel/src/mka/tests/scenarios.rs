@@ -1,0 +1,189 @@
+//! Members come, go and come back.
+
+use core::time::Duration;
+use std::vec::Vec;
+
+use super::super::*;
+use super::world::{Faults, World, sci};
+use crate::macsec::CipherSuite;
+
+#[test]
+fn two_members_agree_within_a_moment_and_the_better_priority_serves() {
+    let mut world = World::new(2, 1);
+    world.start_all();
+    let took = world.until_agreed(5.0);
+    assert!(took < Duration::from_millis(600), "{took:?}");
+    let [a, b] = [0, 1].map(|number| world.stations[number].status(world.now));
+    assert!(a.is_key_server && !b.is_key_server);
+    assert_eq!((a.key_server, b.key_server), (Some(sci(0)), Some(sci(0))));
+    assert_eq!(a.keys[0].unwrap().key, b.keys[0].unwrap().key);
+    world.run(1.0);
+    let lost = world.lost();
+    world.run(20.0);
+    assert_eq!((world.lost(), world.key(0)), (lost, world.key(1)));
+    assert!(world.got() > 4000, "frames flow: {}", world.got());
+    assert_eq!(world.stations[0].status(world.now).fresh_keys, 1, "one key is enough");
+}
+
+#[test]
+fn of_equal_priorities_the_lower_sci_serves() {
+    let mut world = World::with(3, 2, |_, config| config.priority = 7);
+    world.start_all();
+    world.until_agreed(5.0);
+    assert!(world.stations[0].status(world.now).is_key_server);
+}
+
+#[test]
+fn whoever_has_priority_255_never_serves() {
+    let mut world = World::with(2, 3, |number, config| config.priority = [255, 200][number]);
+    world.start_all();
+    world.until_agreed(5.0);
+    assert!(world.stations[1].status(world.now).is_key_server);
+    let mut nobody = World::with(2, 4, |_, config| config.priority = 255);
+    nobody.start_all();
+    nobody.run(10.0);
+    let status = nobody.stations[0].status(nobody.now);
+    assert_eq!((status.key_server, status.fault, status.keys[0]), (None, Some(Fault::NoServer), None));
+}
+
+#[test]
+fn members_that_start_together_share_one_key() {
+    let mut world = World::new(8, 5);
+    world.start_all();
+    world.until_agreed(5.0);
+    for number in 0..8 {
+        assert_eq!(world.stations[number].status(world.now).fresh_keys, 1, "station {number}");
+    }
+}
+
+#[test]
+fn sixty_four_members_agree() {
+    let mut world = World::new(64, 6);
+    world.start_all();
+    world.until_agreed(10.0);
+    let status = world.stations[63].status(world.now);
+    assert_eq!(status.members.iter().filter(|member| member.live && member.receives).count(), 63);
+}
+
+#[test]
+fn every_suite_is_agreed_upon() {
+    for suite in CipherSuite::ALL.into_iter().filter(|suite| suite.identifier()[0] == 0) {
+        let mut world = World::with(3, 7, |_, config| config.suites = [suite].into());
+        world.start_all();
+        world.until_agreed(5.0);
+        world.run(1.0);
+        let lost = world.lost();
+        world.run(5.0);
+        assert_eq!((world.lost(), world.key(2).unwrap().2), (lost, suite));
+    }
+}
+
+#[test]
+fn a_member_that_comes_later_gets_a_fresh_key_and_costs_no_frame_of_the_others() {
+    for suite in [CipherSuite::GcmAes128, CipherSuite::GcmAesXpn256] {
+        for late in 0..3 {
+            let mut world = World::with(3, 8, |_, config| config.suites = [suite].into());
+            (0..3).filter(|number| *number != late).for_each(|number| world.start(number));
+            world.until_agreed(5.0);
+            world.run(2.0);
+            let others: Vec<usize> = (0..3).filter(|number| *number != late).collect();
+            let before = world.key(others[0]).unwrap().0;
+            let lost = |world: &World| others.iter().map(|number| world.stations[*number].lost).sum::<u64>();
+            let lost_before = lost(&world);
+            world.start(late);
+            world.until_agreed(8.0);
+            world.run(3.0);
+            assert_ne!(world.key(others[0]).unwrap().0, before);
+            assert_eq!(lost(&world), lost_before, "{suite} {late}");
+        }
+    }
+}
+
+#[test]
+fn a_killed_key_server_is_replaced_and_the_others_lose_nothing() {
+    let mut world = World::new(3, 9);
+    world.start_all();
+    world.until_agreed(5.0);
+    world.run(2.0);
+    let lost = world.lost();
+    let before = world.key(1).unwrap().0;
+    world.kill(0);
+    world.run(1.0);
+    let took = world.until_agreed(10.0);
+    assert!(took < LIFE_TIME + Duration::from_millis(500), "{took:?}");
+    world.run(2.0);
+    assert!(world.stations[1].status(world.now).is_key_server);
+    assert_ne!(world.key(1).unwrap().0, before);
+    assert_eq!(world.lost(), lost, "the old key was valid all the time");
+    // The first one comes back, and serves again.
+    world.start(0);
+    world.until_agreed(8.0);
+    assert!(world.stations[0].status(world.now).is_key_server);
+}
+
+#[test]
+fn a_member_that_restarts_at_once_gets_a_fresh_key_at_once() {
+    for number in 0..2 {
+        let mut world = World::new(2, 10 + number as u64);
+        world.start_all();
+        world.until_agreed(5.0);
+        world.run(2.0);
+        let before = world.key(0).unwrap().0;
+        world.kill(number);
+        world.run(0.2);
+        world.start(number);
+        let took = world.until_agreed(8.0);
+        assert!(took < Duration::from_secs(3), "{took:?}");
+        assert_ne!(world.key(0).unwrap().0, before);
+    }
+}
+
+#[test]
+fn who_is_left_alone_uses_no_key_any_more() {
+    let mut world = World::new(2, 12);
+    world.start_all();
+    world.until_agreed(5.0);
+    world.kill(0);
+    world.run(7.0);
+    let status = world.stations[1].status(world.now);
+    assert_eq!((status.keys, status.members.len()), ([None; 2], 0));
+    assert!(status.is_key_server, "it waits for others");
+}
+
+#[test]
+fn a_cable_that_is_cut_and_healed_is_survived() {
+    for seconds in [0.5, 3.0, 5.9, 6.5, 20.0] {
+        let mut world = World::new(2, 13);
+        world.start_all();
+        world.until_agreed(5.0);
+        world.run(2.0);
+        world.cut.insert((0, 1));
+        world.run(seconds);
+        world.cut.clear();
+        world.run(0.5);
+        world.until_agreed(8.0);
+    }
+}
+
+#[test]
+fn a_network_that_loses_doubles_and_delays_is_survived() {
+    for seed in 0..6 {
+        let mut world = World::new(4, 100 + seed);
+        world.faults = Faults { lose: 200, duplicate: 100, delay: 20 };
+        world.start_all();
+        world.run(10.0);
+        for round in 0..4 {
+            let victim = (seed as usize + round) % 4;
+            world.kill(victim);
+            world.run(3.0 * round as f64);
+            world.start(victim);
+            world.run(10.0);
+        }
+        world.faults = Faults::default();
+        world.run(8.0);
+        world.until_agreed(10.0);
+        let lost = world.lost();
+        world.run(5.0);
+        assert_eq!(world.lost(), lost, "seed {seed}");
+    }
+}

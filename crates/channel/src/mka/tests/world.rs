@@ -1,0 +1,315 @@
+//! A world of stations, each with a participant and real MACsec channels, and a network between them that loses,
+//! duplicates, delays and cuts; all of it decided by a seed, in steps of ten milliseconds.
+//!
+//! Each station sends a frame in each step as soon as it can protect one. The world keeps the books: a nonce is used
+//! once, whoever restarts; and every frame that a receiver did not get is counted.
+
+use std::collections::BTreeSet;
+use std::vec;
+use std::vec::Vec;
+
+use core::time::Duration;
+
+use antedate_wire::macsec::{An, Mpdu};
+use antedate_wire::{EthernetAddress, Sci};
+
+use super::super::*;
+use crate::macsec::{CipherSuite, Receive, ReceiveConfig, Transmit, TransmitConfig};
+use crate::world::Rng;
+
+pub(super) const STEP: Duration = Duration::from_millis(10);
+pub(super) const CAK: [u8; 32] = [0x5a; 32];
+
+/// What the network does to MKPDUs, each to so many in a thousand.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Faults {
+    pub(super) lose: u32,
+    pub(super) duplicate: u32,
+    /// Up to so many steps late.
+    pub(super) delay: usize,
+}
+
+pub(super) struct Station {
+    pub(super) participant: Option<Participant>,
+    pub(super) config: Config,
+    cak: Vec<u8>,
+    transmit: Transmit,
+    receive: Receive,
+    /// Keys whose installation takes a step or more.
+    installing: Vec<(u64, Install)>,
+    /// Which key each association number stands for.
+    transmits: Option<KeyIdentifier>,
+    pub(super) peers: BTreeSet<Sci>,
+    /// Frames of others that it could not read although it was up, and those it could.
+    pub(super) lost: u64,
+    pub(super) got: u64,
+}
+
+pub(super) struct World {
+    pub(super) now: Duration,
+    pub(super) stations: Vec<Station>,
+    pub(super) faults: Faults,
+    /// Pairs that do not hear each other.
+    pub(super) cut: BTreeSet<(usize, usize)>,
+    flights: Vec<(Duration, usize, Vec<u8>)>,
+    pub(super) recording: Vec<Vec<u8>>,
+    nonces: BTreeSet<(KeyIdentifier, Sci, u32)>,
+    pub(super) rng: Rng,
+    /// Steps that installing a key takes at most.
+    pub(super) slowness: usize,
+}
+
+pub(super) fn sci(number: usize) -> Sci {
+    Sci::new(EthernetAddress([2, 0, 0, 0, 0, number as u8 + 1]), 1)
+}
+
+impl Station {
+    fn new(config: Config, cak: &[u8]) -> Self {
+        let suite = config.suites[0];
+        let ssci = suite.is_xpn().then_some(0);
+        let transmit = TransmitConfig { ssci, ..TransmitConfig::new(suite, config.sci) };
+        Self {
+            participant: None,
+            cak: cak.to_vec(),
+            transmit: Transmit::new(transmit).unwrap(),
+            receive: Receive::new(ReceiveConfig {
+                max_peers: MAX_PEERS,
+                replay_window: 64,
+                ..ReceiveConfig::new(suite)
+            }),
+            config,
+            installing: Vec::new(),
+            transmits: None,
+            peers: BTreeSet::new(),
+            lost: 0,
+            got: 0,
+        }
+    }
+
+    pub(super) fn up(&self) -> &Participant {
+        self.participant.as_ref().expect("it is up")
+    }
+
+    pub(super) fn up_mut(&mut self) -> &mut Participant {
+        self.participant.as_mut().expect("it is up")
+    }
+
+    pub(super) fn status(&self, now: Duration) -> Status {
+        self.up().status(now)
+    }
+}
+
+impl World {
+    /// Stations of priorities 10, 13, ... that are not up yet.
+    pub(super) fn new(count: usize, seed: u64) -> Self {
+        Self::with(count, seed, |_, _| {})
+    }
+
+    /// As [`new`](Self::new), each with its configuration changed.
+    pub(super) fn with(count: usize, seed: u64, change: impl Fn(usize, &mut Config)) -> Self {
+        let station = |number| {
+            let mut config = Config { priority: 10 + 3 * number as u8, ..Config::new(sci(number)) };
+            change(number, &mut config);
+            Station::new(config, &CAK)
+        };
+        Self {
+            now: Duration::ZERO,
+            stations: (0..count).map(station).collect(),
+            faults: Faults::default(),
+            cut: BTreeSet::new(),
+            flights: Vec::new(),
+            recording: Vec::new(),
+            nonces: BTreeSet::new(),
+            rng: Rng::new(seed),
+            slowness: 2,
+        }
+    }
+
+    pub(super) fn start(&mut self, number: usize) {
+        let rng = &mut self.rng;
+        let station = &mut self.stations[number];
+        let cak = Cak::new(&station.cak, b"world").unwrap();
+        // What a process forgets when it is killed: all but its configuration.
+        *station = Station::new(station.config.clone(), &station.cak.clone());
+        station.participant = Some(Participant::new(cak, station.config.clone(), &mut fill(rng)));
+    }
+
+    pub(super) fn start_all(&mut self) {
+        (0..self.stations.len()).for_each(|number| self.start(number));
+    }
+
+    pub(super) fn kill(&mut self, number: usize) {
+        self.stations[number].participant = None;
+    }
+
+    pub(super) fn set_cak(&mut self, number: usize, cak: &[u8]) {
+        self.stations[number].cak = cak.to_vec();
+    }
+
+    /// Puts a frame on the wire that nobody of the world sent, for everybody.
+    pub(super) fn inject(&mut self, frame: &[u8]) {
+        for to in 0..self.stations.len() {
+            self.flights.push((self.now, to, frame.to_vec()));
+        }
+    }
+
+    pub(super) fn run(&mut self, seconds: f64) {
+        let end = self.now + Duration::from_secs_f64(seconds);
+        while self.now < end {
+            self.step();
+        }
+    }
+
+    /// Runs until all that are up transmit with one key that the same key server made; gives how long it took.
+    pub(super) fn until_agreed(&mut self, seconds: f64) -> Duration {
+        let start = self.now;
+        while !self.agreed() {
+            assert!(
+                self.now < start + Duration::from_secs_f64(seconds),
+                "no agreement: {:#?}",
+                self.statuses()
+            );
+            self.step();
+        }
+        self.now - start
+    }
+
+    pub(super) fn statuses(&self) -> Vec<Status> {
+        self.stations.iter().filter_map(|s| Some(s.participant.as_ref()?.status(self.now))).collect()
+    }
+
+    pub(super) fn agreed(&self) -> bool {
+        let all = self.statuses();
+        let keys: BTreeSet<_> =
+            all.iter().map(|s| s.keys[0].filter(|key| key.transmits).map(|key| key.key)).collect();
+        let live = |s: &Status| s.members.iter().filter(|member| member.live).count();
+        keys.len() == 1 && !keys.contains(&None) && all.iter().all(|s| live(s) + 1 == all.len())
+    }
+
+    pub(super) fn step(&mut self) {
+        self.now += STEP;
+        let now = self.now;
+        let (due, later) = core::mem::take(&mut self.flights).into_iter().partition(|(at, ..)| *at <= now);
+        self.flights = later;
+        for (_, to, frame) in due as Vec<(Duration, usize, Vec<u8>)> {
+            if let Some(participant) = &mut self.stations[to].participant {
+                let _ = participant.receive(now, &frame);
+                participant.tick(now, &mut fill(&mut self.rng));
+            }
+        }
+        for number in 0..self.stations.len() {
+            self.act(number);
+        }
+        self.data();
+    }
+
+    fn act(&mut self, number: usize) {
+        let now = self.now;
+        let station = &mut self.stations[number];
+        let Some(participant) = &mut station.participant else { return };
+        let step = (now.as_millis() / STEP.as_millis()) as u64;
+        let (ready, waiting) =
+            core::mem::take(&mut station.installing).into_iter().partition(|(at, _)| *at <= step);
+        station.installing = waiting;
+        for (_, install) in ready as Vec<(u64, Install)> {
+            for (sci, ssci) in &install.members {
+                if station.peers.insert(*sci) {
+                    station.receive.add_peer(*sci, Some(ssci.unwrap_or(0))).unwrap();
+                }
+                station.receive.set_ssci(*sci, *ssci);
+                station.receive.install(*sci, install.an, &install.sak, 1).unwrap();
+            }
+            participant.receives(install.key);
+        }
+        participant.tick(now, &mut fill(&mut self.rng));
+        if let Some((an, next)) = station.transmit.encoding() {
+            participant.progress(an, next);
+        }
+        let mut frames = Vec::new();
+        while let Some(action) = participant.next_action() {
+            match action {
+                Action::Send(frame) => frames.push(frame),
+                Action::Receive(install) => {
+                    let delay = self.rng.below(self.slowness + 1) as u64;
+                    station.installing.push((step + delay, install));
+                }
+                Action::Transmit(install) => {
+                    station.transmit.set_ssci(install.ssci);
+                    station.transmit.install(install.an, &install.sak, 1, u64::MAX).unwrap();
+                    station.transmit.set_encoding_sa(install.an).unwrap();
+                    station.transmits = Some(install.key);
+                }
+                Action::Remove(an) => {
+                    station.installing.retain(|(_, install)| install.an != an);
+                    station.transmit.remove(an);
+                    station.peers.iter().for_each(|sci| station.receive.remove(*sci, an));
+                }
+                Action::Forget(sci) => {
+                    station.peers.remove(&sci);
+                    station.receive.remove_peer(sci);
+                }
+            }
+        }
+        for frame in frames {
+            self.send(number, &frame);
+        }
+    }
+
+    fn send(&mut self, from: usize, frame: &[u8]) {
+        self.recording.push(frame.to_vec());
+        for to in (0..self.stations.len()).filter(|to| *to != from) {
+            let cut = self.cut.contains(&(from, to)) || self.cut.contains(&(to, from));
+            if cut || self.rng.happens(self.faults.lose) {
+                continue;
+            }
+            let copies = 1 + usize::from(self.rng.happens(self.faults.duplicate));
+            for _ in 0..copies {
+                let delay = 1 + self.rng.below(self.faults.delay + 1) as u32;
+                self.flights.push((self.now + STEP * delay, to, frame.to_vec()));
+            }
+        }
+    }
+
+    /// Everybody sends a frame to everybody.
+    fn data(&mut self) {
+        for from in 0..self.stations.len() {
+            let station = &mut self.stations[from];
+            if station.participant.is_none() {
+                continue;
+            }
+            let frame = [&[0xff; 6][..], &[2; 6], &[0x88, 0x92], &[7; 50]].concat();
+            let mut protected = vec![0; 128];
+            let Ok(len) = station.transmit.protect(&frame, &mut protected) else { continue };
+            let protected = &protected[..len];
+            let (tag, key) = (Mpdu::parse(protected).unwrap().tag, station.transmits.expect("a key"));
+            let nonce = (key, station.config.sci, tag.packet_number);
+            assert!(self.nonces.insert(nonce), "a nonce is used twice: {nonce:?}");
+            for to in (0..self.stations.len()).filter(|to| *to != from) {
+                let station = &mut self.stations[to];
+                if station.participant.is_some() && !self.cut.contains(&(from.min(to), from.max(to))) {
+                    match station.receive.validate(protected, &mut [0; 128]) {
+                        Ok(_) => station.got += 1,
+                        Err(_) => station.lost += 1,
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        self.stations.iter().map(|station| station.lost).sum()
+    }
+
+    pub(super) fn got(&self) -> u64 {
+        self.stations.iter().map(|station| station.got).sum()
+    }
+
+    pub(super) fn key(&self, number: usize) -> Option<(KeyIdentifier, An, CipherSuite)> {
+        self.stations[number].status(self.now).keys[0].map(|key| (key.key, key.an, key.suite))
+    }
+}
+
+/// Random octets of the world's seed.
+pub(super) fn fill(rng: &mut Rng) -> impl FnMut(&mut [u8]) + '_ {
+    |octets| octets.iter_mut().for_each(|octet| *octet = rng.number() as u8)
+}
