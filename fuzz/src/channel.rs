@@ -176,5 +176,55 @@ pub fn fragments(data: &[u8]) {
     for frame in &came {
         let count = |frames: &[Vec<u8>]| frames.iter().filter(|other| *other == frame).count();
         assert!(count(&came) <= count(&sent), "a frame came out that was not sent, or too often");
+/// A participant hears MKPDUs with a right ICV whose every other octet may be anything, in the order of the octets given:
+/// a member that has the key and misbehaves. It uses no key that was not distributed, and its memory stays bounded.
+pub fn mka_participant(data: &[u8]) {
+    use antedate_channel::mka::{Action, Cak, Config, MAX_PEERS, Participant};
+    use antedate_wire::mka::Repr;
+
+    let cak: [u8; 16] = core::array::from_fn(|at| at as u8);
+    let name = b"abcdefghijklmnopqrstuvwxyz012345";
+    let mut octet = 0u8;
+    let mut random = |octets: &mut [u8]| {
+        for place in octets {
+            octet = octet.wrapping_mul(5).wrapping_add(7);
+            *place = octet;
+        }
+    };
+    let config = Config::new(antedate_wire::Sci([2, 0, 0, 0, 0, 9, 0, 1]));
+    let key = || Cak::new(&cak, name).expect("a key of the right length");
+    let mut participant = Participant::new(key(), config, &mut random);
+    let mut now = core::time::Duration::ZERO;
+    let mut keys = 0;
+    let fresh = participant.status(now).member;
+    for round in 0..4u32 {
+        now += core::time::Duration::from_millis(700);
+        let _ = participant.receive(now, data);
+        // The same, protected anew by whoever has the key, as an answer to us.
+        if let Ok(parsed) = Repr::parse(data) {
+            let mut repr = parsed.repr;
+            repr.basic.message = repr.basic.message.wrapping_add(round);
+            let named = antedate_wire::mka::PeerList::entry(fresh, round);
+            repr.live = antedate_wire::mka::PeerList::new(&named).ok();
+            let mut frame = vec![0; repr.buffer_len()];
+            if repr.emit(&mut frame, |covered| key().icv(covered)).is_ok() {
+                let _ = participant.receive(now, &frame);
+            }
+        }
+        participant.tick(now, &mut random);
+        while let Some(action) = participant.next_action() {
+            match action {
+                Action::Receive(install) => {
+                    keys += 1;
+                    participant.receives(install.key);
+                }
+                Action::Transmit(_) => assert!(keys > 0, "a key that nobody receives with"),
+                Action::Send(frame) => assert!(Repr::parse(&frame).is_ok()),
+                Action::Remove(_) | Action::Forget(_) => {}
+            }
+        }
+        let status = participant.status(now);
+        assert!(status.members.len() <= 2 * MAX_PEERS);
+        assert!(participant.wake_at(now) >= now);
     }
 }

@@ -35,6 +35,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("macsec_validate", channel::macsec_validate),
     ("macsec_world", channel::macsec_world),
     ("mka", wire::mka),
+    ("mka_participant", channel::mka_participant),
     ("offload", gateway::offload),
     ("profinet", wire::profinet),
     ("text", wire::text),
