@@ -497,12 +497,10 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
         match key.kernels() {
             Kernels::None => {}
             Kernels::Aes128(key) => {
-                *tag = cut(&key.seal_rest(&chain.0, within, rest, out, &once.mask));
-                return;
+                return key.seal_rest(&chain.0, within, rest, out, &once.mask, tag);
             }
             Kernels::Aes256(key) => {
-                *tag = cut(&key.seal_rest(&chain.0, within, rest, out, &once.mask));
-                return;
+                return key.seal_rest(&chain.0, within, rest, out, &once.mask, tag);
             }
         }
         let mut mac = chain.0;

@@ -26,6 +26,8 @@ pub struct FrontSlot<S: Fronted, const CAP: usize, const LENGTHS: usize> {
     begun: bool,
     /// Whether all is.
     ready: bool,
+    /// Of the packet that was sealed.
+    tag: S::TagBytes,
 }
 
 impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGTHS> {
@@ -39,6 +41,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             taken: 0,
             begun: false,
             ready: false,
+            tag: S::TagBytes::ZERO,
         }
     }
 
@@ -182,38 +185,21 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         }
     }
 
-    /// Seals what follows the front, from this chain; the ciphertext is in the slot then.
+    /// Seals what follows the front, from this chain; ciphertext and tag are in the slot then.
     #[inline]
-    fn seal_rest(
-        &mut self,
-        key: &Key<S>,
-        front: &Front<'_>,
-        front_len: usize,
-        chain: usize,
-        rest: &[u8],
-    ) -> Tag<S::TagBytes> {
+    fn seal_rest(&mut self, key: &Key<S>, front: &Front<'_>, front_len: usize, chain: usize, rest: &[u8]) {
         let payload = front_len + rest.len();
-        let (chains, (once, stream)) = (&self.chains, self.slot.parts());
+        let Self { slot, chains, tag, .. } = self;
+        let (once, stream) = slot.parts();
         let (whole, sizes) = (front_len - front_len % S::RATE, Sizes { aad: front.aad().len(), payload });
         let tail = &front.payload()[whole..front_len];
-        let mut tag = Tag(S::TagBytes::ZERO);
-        S::seal_rest(
-            &key.inner,
-            once,
-            &chains[chain],
-            sizes,
-            tail,
-            rest,
-            &mut stream[whole..payload],
-            &mut tag.0,
-        );
-        tag
+        S::seal_rest(&key.inner, once, &chains[chain], sizes, tail, rest, &mut stream[whole..payload], tag);
     }
 
     /// Seals a packet that is not prepared, or is of another length: does what is missing, which is no more than the
     /// unmodified cipher does.
     #[cold]
-    fn seal_late(&mut self, key: &Key<S>, front: &Front<'_>, rest: &[u8]) -> Tag<S::TagBytes> {
+    fn seal_late(&mut self, key: &Key<S>, front: &Front<'_>, rest: &[u8]) {
         let fixed = front.payload();
         let len = fixed.len() + rest.len();
         if !self.slot.is_begun() && !front.has_length_field() {
@@ -222,7 +208,8 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             data[fixed.len()..].copy_from_slice(rest);
             self.slot.hold(len);
             let (nonce, data) = self.slot.nonce_and_stream();
-            return Tag(S::seal(&key.inner, nonce, front.aad(), Buffers::InPlace(&mut data[..len])));
+            self.tag = S::seal(&key.inner, nonce, front.aad(), Buffers::InPlace(&mut data[..len]));
+            return;
         }
         self.slot.step_to(key, 1, 0);
         if len == 0 {
@@ -230,12 +217,9 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             let (before, after) = front.around_field();
             let field = &mut aad[..front.aad().len() - before.len() - after.len()];
             front.portion(before.len(), field, 0);
-            return Tag(S::authenticate(
-                &key.inner,
-                self.slot.nonce(),
-                self.slot.once(),
-                &[before, field, after],
-            ));
+            self.tag =
+                S::authenticate(&key.inner, self.slot.nonce(), self.slot.once(), &[before, field, after]);
+            return;
         }
         self.step_stream(key, front, u32::MAX, len);
         // A chain that is prepared or begun for this length is of use; else the first one is begun anew.
@@ -262,7 +246,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             self.step_chain(key, front, front_len, len, u32::MAX);
         }
         self.slot.hold(len);
-        self.seal_rest(key, front, front_len, chain, rest)
+        self.seal_rest(key, front, front_len, chain, rest);
     }
 
     /// Opens a packet from the preparation. `None` if it is not of the front, or not prepared.
@@ -351,13 +335,13 @@ impl<S: Fronted, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
     /// does not fit the slot costs no nonce.
     pub fn prepare_front<'a, const CAP: usize, const LENGTHS: usize>(
         &'a mut self,
-        front: &Front<'a>,
+        front: &'a Front<'a>,
         slot: &'a mut FrontSlot<S, CAP, LENGTHS>,
     ) -> Result<PreparedFront<'a, S, CAP, LENGTHS>, PrepareError<N::Error, FrontError>> {
         FrontSlot::<S, CAP, LENGTHS>::check(front).map_err(PrepareError::Template)?;
         let (number, nonce) = self.sequence.next().map_err(PrepareError::Sequence)?;
         slot.name(number, nonce);
-        Ok(PreparedFront::new(&self.key, *front, slot))
+        Ok(PreparedFront::new(&self.key, front, slot))
     }
 }
 
@@ -379,7 +363,7 @@ impl<S: Fronted, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
 /// ```
 pub struct PreparedFront<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> {
     key: &'a Key<S>,
-    front: Front<'a>,
+    front: &'a Front<'a>,
     slot: Held<'a, S, CAP, LENGTHS>,
 }
 
@@ -404,7 +388,11 @@ impl<P> fmt::Display for Oversize<P> {
 impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S, CAP, LENGTHS> {
     /// A handle on a slot that was named, for a front that was checked.
     #[inline]
-    pub(crate) fn new(key: &'a Key<S>, front: Front<'a>, slot: &'a mut FrontSlot<S, CAP, LENGTHS>) -> Self {
+    pub(crate) fn new(
+        key: &'a Key<S>,
+        front: &'a Front<'a>,
+        slot: &'a mut FrontSlot<S, CAP, LENGTHS>,
+    ) -> Self {
         Self { key, front, slot: Held(slot) }
     }
 
@@ -416,7 +404,7 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S
     /// Prepares on, for at most `budget` units (one block of the MAC, or as much cipherstream as the suite makes at
     /// once), and returns the units done: 0 when all is ready.
     pub fn step(&mut self, budget: u32) -> u32 {
-        self.slot.0.step(self.key, &self.front, budget)
+        self.slot.0.step(self.key, self.front, budget)
     }
 
     /// Whether only the rest is left to do.
@@ -433,15 +421,15 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S
     pub fn seal(self, rest: &[u8]) -> Result<SealedFront<'a, S, CAP, LENGTHS>, Oversize<Self>> {
         let Self { key, front, slot } = self;
         let len = front.payload().len() + rest.len();
-        let tag = match slot.0.chain(&front, len) {
-            Some(chain) => slot.0.seal_rest(key, &front, front.payload().len(), chain, rest),
+        match slot.0.chain(front, len) {
+            Some(chain) => slot.0.seal_rest(key, front, front.payload().len(), chain, rest),
             None if len > CAP.min(S::MAX_PAYLOAD) => {
                 let capacity = CAP.min(S::MAX_PAYLOAD);
                 return Err(Oversize { prepared: Self { key, front, slot }, len, capacity });
             }
-            None => slot.0.seal_late(key, &front, rest),
-        };
-        Ok(SealedFront { slot, len, tag })
+            None => slot.0.seal_late(key, front, rest),
+        }
+        Ok(SealedFront { slot, len })
     }
 
     /// Seals another packet with the nonce, the ordinary way.
@@ -458,7 +446,6 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S
 pub struct SealedFront<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> {
     slot: Held<'a, S, CAP, LENGTHS>,
     len: usize,
-    tag: Tag<S::TagBytes>,
 }
 
 impl<S: Fronted, const CAP: usize, const LENGTHS: usize> SealedFront<'_, S, CAP, LENGTHS> {
@@ -469,7 +456,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> SealedFront<'_, S, CAP,
 
     /// The tag.
     pub fn tag(&self) -> Tag<S::TagBytes> {
-        self.tag
+        Tag(self.slot.0.tag)
     }
 
     /// The packet number.
@@ -483,12 +470,12 @@ impl<S: Fronted, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
     pub fn expect_front<'a, const CAP: usize, const LENGTHS: usize>(
         &'a self,
         number: u64,
-        front: &Front<'a>,
+        front: &'a Front<'a>,
         slot: &'a mut FrontSlot<S, CAP, LENGTHS>,
     ) -> Result<ExpectedFront<'a, S, CAP, LENGTHS>, FrontError> {
         FrontSlot::<S, CAP, LENGTHS>::check(front)?;
         slot.name(number, Nonce::assume_unique((self.nonce_of)(number)));
-        Ok(ExpectedFront { key: &self.key, front: *front, slot: Held(slot) })
+        Ok(ExpectedFront { key: &self.key, front, slot: Held(slot) })
     }
 }
 
@@ -496,7 +483,7 @@ impl<S: Fronted, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
 /// back.
 pub struct ExpectedFront<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> {
     key: &'a Key<S>,
-    front: Front<'a>,
+    front: &'a Front<'a>,
     slot: Held<'a, S, CAP, LENGTHS>,
 }
 
@@ -508,7 +495,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> ExpectedFront<'_, S, CA
 
     /// Prepares on, as [`PreparedFront::step`] does.
     pub fn step(&mut self, budget: u32) -> u32 {
-        self.slot.0.step(self.key, &self.front, budget)
+        self.slot.0.step(self.key, self.front, budget)
     }
 
     /// Whether only the rest is left to do.
@@ -531,7 +518,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> ExpectedFront<'_, S, CA
         tag: &S::TagBytes,
     ) -> Result<(), Refused<Self>> {
         assert_eq!(src.len(), dst.len(), "source and destination must have the same length");
-        let opened = match self.slot.0.open_rest(self.key, &self.front, aad, src, dst) {
+        let opened = match self.slot.0.open_rest(self.key, self.front, aad, src, dst) {
             Some(expected) => verdict(&expected, tag, Buffers::InPlace(dst)),
             None => self.key.open_buffers(self.slot.0.slot.nonce(), aad, Buffers::apart(src, dst), tag),
         };

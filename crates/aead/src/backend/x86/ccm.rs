@@ -428,23 +428,26 @@ kernels!("avx512f,avx512bw,avx512vl,vaes,sse4.1,aes,ssse3", packet_wide, payload
     ]
 });
 
-/// The end of a packet from a chain that has the first round key in it: XORs `rest` into the cipherstream at `out`, in
-/// place, and returns the masked MAC.
+/// The end of a packet from a chain that has the first round key in it: XORs what is at `src` into
+/// the cipherstream at `dst`, and gives the tag.
 ///
 /// # Safety
-/// The CPU has the instructions; `out` is as long as `rest`, which is not empty; `within` is less than 16.
+/// The CPU has the instructions; `src` and `dst` are good for `len` bytes, at least one; `within` is less than 16, and
+/// `TAG` at most that.
 #[inline]
+#[allow(clippy::too_many_arguments)]
 #[target_feature(enable = "sse4.1,aes,ssse3")]
-unsafe fn seal_rest<const R: usize>(
+unsafe fn seal_rest<const R: usize, const TAG: usize>(
     key: &Key<R>,
     chain: &[u8; 16],
+    src: *const u8,
+    len: usize,
     within: usize,
-    rest: &[u8],
-    out: &mut [u8],
+    dst: *mut u8,
     mask: &[u8; 16],
-) -> [u8; 16] {
-    let (src, dst, len) = (rest.as_ptr(), out.as_mut_ptr(), rest.len());
-    // SAFETY: the loads and stores lie within the slices, which are of one length.
+    tag: &mut [u8; TAG],
+) {
+    // SAFETY: the loads and stores lie within the buffers, which are of one length.
     unsafe {
         let now = len.min(16 - within);
         let block =
@@ -461,14 +464,42 @@ unsafe fn seal_rest<const R: usize>(
         let left = len - done;
         let x = load(src.add(done), left) ^ load(dst.add(done), left);
         store(dst.add(done), left, x);
-        into(mac.value(key, from(mask)))
+        tag.copy_from_slice(&into(mac.value(key, from(mask)))[..TAG]);
+    }
+}
+
+/// As [`seal_rest`], for one whole block that ends the packet.
+///
+/// # Safety
+/// The CPU has the instructions; `TAG` is at most 16.
+#[inline]
+#[target_feature(enable = "sse4.1,aes,ssse3")]
+unsafe fn seal_block<const R: usize, const TAG: usize>(
+    key: &Key<R>,
+    chain: &[u8; 16],
+    block: &[u8; 16],
+    stream: &mut [u8; 16],
+    mask: &[u8; 16],
+    tag: &mut [u8; TAG],
+) {
+    let plain = from(block);
+    let mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), plain));
+    *stream = into(_mm_xor_si128(plain, from(stream)));
+    let value = mac.value(key, from(mask));
+    // SAFETY: the tag has as many bytes.
+    unsafe {
+        match TAG {
+            8 => _mm_storel_epi64(tag.as_mut_ptr().cast(), value),
+            16 => _mm_storeu_si128(tag.as_mut_ptr().cast(), value),
+            _ => tag.copy_from_slice(&into(value)[..TAG]),
+        }
     }
 }
 
 /// As [`seal_rest`], decrypting `src` into `dst` with the cipherstream at `stream`.
 ///
 /// # Safety
-/// As there; all three are of one length.
+/// The CPU has the instructions; all three slices are of one length, which is not 0; `within` is less than 16.
 #[inline]
 #[target_feature(enable = "sse4.1,aes,ssse3")]
 unsafe fn open_rest<const R: usize>(
@@ -629,17 +660,22 @@ impl<const R: usize> Key<R> {
 
     /// Seals the end of a packet, from a chain with the first round key and `within` bytes of its next block in it.
     #[inline]
-    pub(crate) fn seal_rest(
+    pub(crate) fn seal_rest<const TAG: usize>(
         &self,
         chain: &[u8; 16],
         within: usize,
         rest: &[u8],
         out: &mut [u8],
         mask: &[u8; 16],
-    ) -> [u8; 16] {
+        tag: &mut [u8; TAG],
+    ) {
+        if let (0, Ok(block), Ok(stream)) = (within, rest.try_into(), (&mut *out).try_into()) {
+            // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1; CCM has tags of at most 16 bytes.
+            return unsafe { seal_block(self, chain, block, stream, mask, tag) };
+        }
         assert!(rest.len() == out.len() && !rest.is_empty() && within < 16);
         // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1; the rest was checked.
-        unsafe { seal_rest(self, chain, within, rest, out, mask) }
+        unsafe { seal_rest(self, chain, rest.as_ptr(), rest.len(), within, out.as_mut_ptr(), mask, tag) }
     }
 
     /// Opens the end of a packet, as [`seal_rest`](Self::seal_rest) seals it.
