@@ -176,6 +176,9 @@ pub fn fragments(data: &[u8]) {
     for frame in &came {
         let count = |frames: &[Vec<u8>]| frames.iter().filter(|other| *other == frame).count();
         assert!(count(&came) <= count(&sent), "a frame came out that was not sent, or too often");
+    }
+}
+
 /// A participant hears MKPDUs with a right ICV whose every other octet may be anything, in the order of the octets given:
 /// a member that has the key and misbehaves. It uses no key that was not distributed, and its memory stays bounded.
 pub fn mka_participant(data: &[u8]) {
