@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use antedate_channel::macsec::SLOTS;
 use antedate_wire::macsec::An;
 
-use crate::config::{Checked, Config};
+use crate::config::{Checked, Config, Protection};
 use crate::control::Server;
 use crate::counters::PathCounters;
 use crate::fault::Fault;
@@ -123,7 +123,10 @@ impl Steward {
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
         let outbound = setup::ports(&config.file, &checked.field, &checked.uplink, mtus.0, bypass)?;
         let inbound = setup::ports(&config.file, &checked.uplink, &checked.field, mtus.1, bypass)?;
-        let outbound = Outbound::new(outbound, Arc::clone(&gate), Arc::clone(&out), channels.protector);
+        let mut outbound = Outbound::new(outbound, Arc::clone(&gate), Arc::clone(&out), channels.protector);
+        if let Protection::Macsec(macsec) = &config.protection {
+            outbound.fragments = macsec.fragmentation.agreed();
+        }
         let inbound = Inbound::new(inbound, gate, Arc::clone(&inward), channels.validator);
 
         let cpus = setup::cpus(config.run.threads);

@@ -8,12 +8,14 @@ use std::io;
 use std::mem;
 use std::sync::Arc;
 
-use antedate_channel::macsec::{Receive, Transmit};
+use antedate_channel::fragment::Marks;
+use antedate_channel::macsec::{ProtectError, Receive, Transmit};
 
 use crate::counters::PathCounters;
 use crate::gate::{Gate, Way};
 use crate::offload;
 use crate::sys::packet::{Next, Received, Receiver, Sender};
+use crate::sys::thread;
 
 /// Frames that one direction handles before the other has its turn.
 const TURN: usize = 16;
@@ -59,6 +61,8 @@ pub struct Outbound {
     pub ports: Ports,
     /// Its secure channel.
     pub protector: Protector,
+    /// Whether frames that the uplink does not carry leave in fragments, and how these are marked.
+    pub fragments: Option<Marks>,
     exit: Exit,
 }
 
@@ -116,15 +120,15 @@ impl Outbound {
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
         let exit = Exit { way: Way::Out, gate, counters, built: Built::new(), scratch: buffer() };
-        Self { ports, protector, exit }
+        Self { ports, protector, fragments: None, exit }
     }
 
     /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
     #[inline]
     pub fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
-        let Self { ports, protector, exit } = self;
+        let Self { ports, protector, fragments, exit } = self;
         turn(ports, exit, heard, |exit, received, to, mtu| {
-            exit.finished(received, |exit, frame| exit.outbound(frame, protector, to, mtu))
+            exit.finished(received, |exit, frame| exit.outbound(frame, protector, *fragments, to, mtu))
         })
     }
 
@@ -251,7 +255,14 @@ impl Exit {
     }
 
     #[inline]
-    fn outbound(&mut self, frame: &[u8], protector: &mut Protector, to: &Sender, mtu: usize) {
+    fn outbound(
+        &mut self,
+        frame: &[u8],
+        protector: &mut Protector,
+        fragments: Option<Marks>,
+        to: &Sender,
+        mtu: usize,
+    ) {
         if !self.passes(frame) {
             return;
         }
@@ -261,6 +272,9 @@ impl Exit {
         };
         // Known before a packet number is spent.
         if transmit.protected_len(frame.len()) > mtu + HEADER {
+            if let Some(marks) = fragments {
+                return self.fragmented(frame, transmit, marks, to, mtu + HEADER);
+            }
             self.counters.too_long.count();
             return transmit.count_too_long();
         }
@@ -274,10 +288,28 @@ impl Exit {
         }
     }
 
+    /// Sends a frame in fragments of at most `longest` octets.
+    fn fragmented(
+        &mut self,
+        frame: &[u8],
+        transmit: &mut Transmit,
+        marks: Marks,
+        to: &Sender,
+        longest: usize,
+    ) {
+        let Self { built, counters, .. } = self;
+        let send = |fragment: &[u8]| put(counters, to, fragment);
+        match transmit.protect_split(frame, longest, marks, &mut built.bytes, send) {
+            Ok(_) => {}
+            Err(ProtectError::Unsplittable) => counters.too_long.count(),
+            Err(_) => counters.not_protected.count(),
+        }
+    }
+
     #[inline]
     fn inbound(&mut self, frame: &[u8], receive: &mut Receive, to: &Sender, mtu: usize) {
         // What is refused is counted there, by its reason.
-        let Ok(length) = receive.validate(frame, &mut self.built.bytes) else { return };
+        let Ok(Some(length)) = receive.accept(thread::now, frame, &mut self.built.bytes) else { return };
         let Some(opened) = self.built.bytes.get(..length) else { return };
         if self.passes(opened) {
             self.send(to, mtu, opened);
@@ -296,23 +328,29 @@ impl Exit {
 
     #[inline]
     fn put(&self, to: &Sender, frame: &[u8]) {
-        match to.send(frame) {
-            Ok(()) => {
-                self.counters.sent.count();
-                self.counters.octets_sent.add(frame.len() as u64);
-            }
-            Err(error) => self.not_sent(&error),
-        }
+        put(&self.counters, to, frame);
     }
+}
 
-    #[cold]
-    fn not_sent(&self, error: &io::Error) {
-        let counter = match error.raw_os_error() {
-            Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) => &self.counters.queue_full,
-            Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO | libc::ENETUNREACH) => &self.counters.link_down,
-            Some(libc::EMSGSIZE) => &self.counters.too_long,
-            _ => &self.counters.send_failed,
-        };
-        counter.count();
+/// Gives a frame to the port.
+#[inline]
+fn put(counters: &PathCounters, to: &Sender, frame: &[u8]) {
+    match to.send(frame) {
+        Ok(()) => {
+            counters.sent.count();
+            counters.octets_sent.add(frame.len() as u64);
+        }
+        Err(error) => not_sent(counters, &error),
     }
+}
+
+#[cold]
+fn not_sent(counters: &PathCounters, error: &io::Error) {
+    let counter = match error.raw_os_error() {
+        Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) => &counters.queue_full,
+        Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO | libc::ENETUNREACH) => &counters.link_down,
+        Some(libc::EMSGSIZE) => &counters.too_long,
+        _ => &counters.send_failed,
+    };
+    counter.count();
 }

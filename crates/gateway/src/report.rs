@@ -96,7 +96,8 @@ impl Snapshot {
         self.receive.extend(receive.status());
         let prepared = receive.status().map(|sa| sa.prepared as u64).sum();
         self.opening = Preparation { target: (SLOTS * receive.status().count()) as u64, prepared };
-        self.counters.extend(receive.counters().named().map(|(name, value)| (name.to_owned(), value)));
+        let counters = receive.counters().named().chain(receive.fragments().named());
+        self.counters.extend(counters.map(|(name, value)| (name.to_owned(), value)));
     }
 
     /// Adds what another thread knows.

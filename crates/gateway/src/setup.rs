@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use antedate_channel::fragment::Limits;
 use antedate_channel::macsec::{self, Receive, ReceiveConfig, Sak, Transmit, TransmitConfig};
 use antedate_wire::Sci;
 use antedate_wire::macsec::An;
@@ -82,6 +83,11 @@ impl Channels {
         }
         for peer in keys.peers(own) {
             receive.add_peer(peer.sci, peer.ssci).map_err(|e| refused(&e))?;
+        }
+        if let Some(marks) = settings.fragmentation.agreed() {
+            for peer in keys.peers(own) {
+                receive.set_fragments(peer.sci, Some(marks), Limits::default());
+            }
         }
         for sa in ledger.receive() {
             let sak = sak(keys, sa.an).map_err(|e| refused(&e))?;

@@ -4,7 +4,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Answer;
 
-use antedate_channel::macsec::{An, SwitchError};
+use antedate_channel::fragment::{Limits, Marks};
+use antedate_channel::macsec::{An, Sci, SwitchError};
 
 use crate::counters::Counter;
 use crate::mailbox::Mailbox;
@@ -32,6 +33,10 @@ pub enum Letter {
     Switch(An, Answer<Result<(), SwitchError>>),
     /// Tell the state of all there is.
     Snapshot(Answer<Snapshot>),
+    /// Send frames in fragments from now on, where all receivers take them, or not at all.
+    SendFragments(Option<Marks>),
+    /// Take fragments from a peer that announced them, or not any more.
+    TakeFragments(Sci, Option<Marks>),
     /// Use these ports from now on, for the interface was replaced.
     Outbound(Ports),
     /// As [`Self::Outbound`], for the other direction.
@@ -207,8 +212,21 @@ impl Worker {
                 }
                 self.show();
             }
+            Letter::SendFragments(marks) => {
+                if let Some(outbound) = &mut self.outbound {
+                    outbound.fragments = marks;
+                }
+            }
+            Letter::TakeFragments(sci, marks) => {
+                if let Some(Inbound { validator: Validator::Macsec(receive), .. }) = &mut self.inbound {
+                    receive.set_fragments(sci, marks, Limits::default());
+                }
+            }
             Letter::Snapshot(answer) => {
                 self.census();
+                if let Some(Inbound { validator: Validator::Macsec(receive), .. }) = &mut self.inbound {
+                    receive.expire(thread::now());
+                }
                 let transmit = match &self.outbound {
                     Some(Outbound { protector: Protector::Macsec(transmit), .. }) => Some(&**transmit),
                     _ => None,

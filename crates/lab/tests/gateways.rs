@@ -18,6 +18,8 @@ const TESTS: &[Test] = &[
     ("vlan_tags_survive_both_gateways", vlan_tags_survive_both_gateways),
     ("what_is_not_named_is_refused_and_counted", what_is_not_named_is_refused_and_counted),
     ("a_frame_longer_than_the_uplink_carries_costs_no_packet_number", a_frame_longer_than_the_uplink_carries),
+    ("full_frames_cross_a_wire_of_any_mtu_in_fragments", full_frames_cross_in_fragments),
+    ("a_replayed_fragment_is_refused_and_disturbs_nothing", a_replayed_fragment_is_refused_and_disturbs_nothing),
     ("one_thread_a_direction_forwards_as_one_thread_does", one_thread_a_direction_forwards),
     ("a_switched_association_loses_no_frame", a_switched_association_loses_no_frame),
     ("a_link_that_goes_down_and_up_is_survived", a_link_that_goes_down_and_up_is_survived),
@@ -57,7 +59,7 @@ fn main() -> ExitCode {
 }
 
 fn every_suite_carries_frames_in_both_directions() {
-    for suite in ["gcm-aes-128", "gcm-aes-256", "gcm-aes-xpn-128", "gcm-aes-xpn-256"] {
+    for suite in ["gcm-aes-128", "gcm-aes-256", "gcm-aes-xpn-128", "gcm-aes-xpn-256", "chacha20-poly1305"] {
         for macsec in ["", "confidentiality = false"] {
             let plant = Plant::build(&Settings { suite, macsec, ..Settings::default() });
             for length in [60, 64, 200, 1514] {
@@ -117,6 +119,47 @@ fn a_frame_longer_than_the_uplink_carries() {
     assert_eq!(status.out.refused.get("too-long"), Some(&1), "{:?}", status.out);
     let macsec = status.macsec.expect("MACsec is in use");
     assert_eq!((macsec.counters["OutPktsTooLong"], macsec.transmit[0].next_pn), (1, 2));
+}
+
+fn full_frames_cross_in_fragments() {
+    for (mtu, mode) in [(1500, "true"), (1500, "\"marked\""), (256, "true"), (128, "\"marked\"")] {
+        let macsec = format!("fragmentation = {mode}");
+        let plant = Plant::build(&Settings { wire_mtu: mtu, macsec: &macsec, ..Settings::default() });
+        for length in [60, 200, 1482, 1483, 1514] {
+            let (there, back) = (cyclic(1, length), cyclic(2, length));
+            plant.plc.send(&there);
+            plant.device.expect(&there);
+            plant.device.send(&back);
+            plant.plc.expect(&back);
+        }
+        let tagged = vlan(&cyclic(3, 1510), &[(0x8100, 0xc005)]);
+        plant.plc.send(&tagged);
+        plant.device.expect(&tagged);
+        let [a, b] = [&plant.a, &plant.b].map(|gateway| gateway.status().macsec.expect("MACsec is in use").counters);
+        assert!(a["OutFramesFragmented"] >= 3, "{mtu} {mode}: {a:?}");
+        assert_eq!(b["InFramesReassembled"], a["OutFramesFragmented"], "{mtu} {mode}: {b:?}");
+        assert_eq!(b["InFragments"], a["OutFragments"], "{mtu} {mode}: {b:?}");
+    }
+}
+
+fn a_replayed_fragment_is_refused_and_disturbs_nothing() {
+    let macsec = "fragmentation = \"marked\"";
+    let plant = Plant::build(&Settings { wire_mtu: 1500, macsec, ..Settings::default() });
+    let recorder = plant.record_wire();
+    let whole = cyclic(1, 1514);
+    plant.plc.send(&whole);
+    plant.device.expect(&whole);
+    // The first fragment alone, with a number that was used: refused. What follows crosses.
+    let fragments = recorder.take(2);
+    assert!(fragments.iter().all(|fragment| fragment.len() == 14 + 750 + 32), "equal fragments");
+    assert_eq!((fragments[0][15], fragments[1][15]), (0x80, 0x40));
+    recorder.send(&fragments[0]);
+    plant.device.expect_nothing();
+    for number in 2..6 {
+        let frame = cyclic(number, if number % 2 == 0 { 1514 } else { 64 });
+        plant.plc.send(&frame);
+        plant.device.expect(&frame);
+    }
 }
 
 fn one_thread_a_direction_forwards() {

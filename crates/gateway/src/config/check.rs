@@ -243,7 +243,7 @@ fn short_uplink(checked: &Checked) -> Option<Fault> {
     let overhead = OVERHEAD + if macsec.sci_mode == SciMode::Explicit { SCI } else { 0 };
     let needed = checked.field.mtu + overhead + VLAN_TAG;
     let carried = checked.uplink_mtu();
-    if carried >= needed {
+    if carried >= needed || macsec.fragmentation.agreed().is_some() {
         return None;
     }
     let uplink = &checked.uplink.name;
@@ -256,7 +256,10 @@ fn short_uplink(checked: &Checked) -> Option<Fault> {
             "carries {carried} octets: payloads of the field over {} octets will be refused",
             carried.saturating_sub(overhead + VLAN_TAG)
         ),
-        format!("ip link set dev {uplink} mtu {needed} (and all of the path), or a smaller MTU on the field's side"),
+        format!(
+            "ip link set dev {uplink} mtu {needed} (and all of the path), fragmentation = true in [macsec] of all \
+             gateways, or a smaller MTU on the field's side"
+        ),
     ))
 }
 

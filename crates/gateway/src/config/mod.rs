@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::CipherSuite;
 use antedate_wire::Sci;
 
@@ -119,8 +120,33 @@ pub struct Macsec {
     pub confidentiality: bool,
     /// How the receivers learn the SCI of a frame.
     pub sci_mode: SciMode,
+    /// Whether frames longer than the uplink carries are sent in fragments, and fragments taken.
+    pub fragmentation: Fragmentation,
     /// How many packet numbers may arrive late. 0: only rising numbers. Frames that are not valid are always discarded.
     pub replay_window: u32,
+}
+
+/// Whether frames are sent in fragments, and fragments taken. They are not of the standard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fragmentation {
+    /// No: a fragment is a frame with an invalid SecTAG, as it is for any other implementation.
+    Off,
+    /// To and from those who announce in key agreement that they know them.
+    #[default]
+    Auto,
+    /// Yes: all members of the key file know them.
+    On(Marks),
+}
+
+impl Fragmentation {
+    /// What holds without key agreement.
+    #[must_use]
+    pub fn agreed(self) -> Option<Marks> {
+        match self {
+            Self::On(marks) => Some(marks),
+            Self::Off | Self::Auto => None,
+        }
+    }
 }
 
 /// The secure channel identifier that this gateway sends under.

@@ -11,12 +11,13 @@ use std::io::Read;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::CipherSuite;
 
 use super::policy::Policy;
 use super::{
-    Config, Control, FieldPort, Identity, InterfaceName, Lines, Macsec, Protection, RESERVE, Run, SciMode,
-    State, UplinkPort,
+    Config, Control, FieldPort, Fragmentation, Identity, InterfaceName, Lines, Macsec, Protection, RESERVE,
+    Run, SciMode, State, UplinkPort,
 };
 use crate::document::{Document, Field, Section};
 use crate::fault::Fault;
@@ -150,7 +151,7 @@ fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Uplink
     let mtu = section.get("mtu");
     let mtu = mtu.map(|field| {
         lines.note("uplink.mtu", Some(field.line()));
-        number(&field, 256..=U16_MAX)
+        number(&field, 128..=U16_MAX)
     });
     section.finish();
     Some(UplinkPort { interface: interface?, mtu: all(mtu)? })
@@ -203,11 +204,6 @@ fn protection(root: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Opt
 fn macsec(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Macsec> {
     let remedy = "name the file that `antedate keygen macsec` wrote";
     section.not_yet("cak_file", "key agreement is not part of this version", "use key_file with static keys");
-    section.not_yet(
-        "fragmentation",
-        "fragmentation is not part of this version",
-        "remove the line and raise the uplink's MTU",
-    );
     let cipher = section.get("cipher").map(|field| {
         lines.note("macsec.cipher", Some(field.line()));
         suite(&field)
@@ -243,6 +239,10 @@ fn macsec(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Optio
     let sci_mode = sci_mode(&mut section, lines);
     let replay_window = section.get("replay_window").map(|field| number(&field, 0..=1 << 30));
     let validate = section.get("validate").map(|field| validate(&field));
+    let fragmentation = section.get("fragmentation").map(|field| {
+        lines.note("macsec.fragmentation", Some(field.line()));
+        fragmentation(&field)
+    });
     section.finish();
     all(validate)?;
     Some(Macsec {
@@ -251,6 +251,7 @@ fn macsec(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Optio
         identity: identity?,
         confidentiality: all(confidentiality)?.unwrap_or(true),
         sci_mode: sci_mode?,
+        fragmentation: all(fragmentation)?.unwrap_or_default(),
         replay_window: all(replay_window)?.unwrap_or(0),
     })
 }
@@ -285,6 +286,18 @@ fn sci_mode(section: &mut Section<'_, '_>, lines: &mut Lines) -> Option<SciMode>
         (_, Some(true), _) => Some(SciMode::EndStation),
         (Some(false), _, _) => Some(SciMode::PointToPoint),
         _ => Some(SciMode::Explicit),
+    }
+}
+
+/// `true`, `false`, or in words.
+fn fragmentation(field: &Field<'_, '_>) -> Option<Fragmentation> {
+    const NAMES: [(&str, Fragmentation); 2] =
+        [("auto", Fragmentation::Auto), ("marked", Fragmentation::On(Marks::Both))];
+    match field.as_string() {
+        Some(_) => field.one_of("a way to fragment", &NAMES),
+        None => {
+            field.boolean().map(|on| if on { Fragmentation::On(Marks::More) } else { Fragmentation::Off })
+        }
     }
 }
 

@@ -42,6 +42,7 @@ fn the_smallest_configuration_has_the_documented_defaults() {
             identity: Identity::OfUplink { port: 1 },
             confidentiality: true,
             sci_mode: SciMode::Explicit,
+            fragmentation: Fragmentation::Auto,
             replay_window: 0,
         })
     );
@@ -140,7 +141,7 @@ g.toml:2: field.intreface: unknown key
 g.toml:4: uplink.interface: \"an-interface-name-too-long\" cannot be the name of an interface
     remedy: give a name of at most 15 characters as `ip link` shows it
 g.toml:5: uplink.mtu: 70000 is out of range
-    remedy: give a whole number from 256 to 65535
+    remedy: give a whole number from 128 to 65535
 g.toml:6: macsec.key_file: is missing
     remedy: name the file that `antedate keygen macsec` wrote
 g.toml:7: macsec.cipher: \"gcm-aes-182\" is not a cipher suite
@@ -214,9 +215,10 @@ fn contradictions_within_macsec_are_refused() {
         ("sci = \"0200\"\n", "g.toml:7: macsec.sci: \"0200\" is not an SCI"),
         ("include_sci = true\nend_station = true\n", "g.toml:8: macsec.end_station: contradicts include_sci"),
         ("cak_file = \"x\"\n", "g.toml:7: macsec.cak_file: key agreement is not part of this version"),
+        ("fragmentation = 1\n", "g.toml:7: macsec.fragmentation: must be true or false, not an integer"),
         (
-            "fragmentation = true\n",
-            "g.toml:7: macsec.fragmentation: fragmentation is not part of this version",
+            "fragmentation = \"aut\"\n",
+            "g.toml:7: macsec.fragmentation: \"aut\" is not a way to fragment\n    remedy: did you mean \"auto\"?",
         ),
         (
             "validate = \"strikt\"\n",
