@@ -269,9 +269,10 @@ impl SparseEngine for ChaCha20Poly1305 {
         sum: &mut Prepared,
         shape: &Shape,
         piece: &Piece,
-        had: u128,
+        block: u128,
         body: &mut [u8],
     ) -> Limbs {
+        let had = block & piece.bits();
         let weight = once.r.to_the(shape.distance(piece.block(shape)));
         let mut there = had;
         if piece.in_payload() {

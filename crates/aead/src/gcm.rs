@@ -168,9 +168,10 @@ macro_rules! engine {
                 sum: &mut u128,
                 shape: &Shape,
                 piece: &Piece,
-                had: u128,
+                block: u128,
                 body: &mut [u8],
             ) -> Power {
+                let had = block & piece.bits();
                 let weight = with!(key, key => key.power(shape.distance(piece.block(shape))));
                 *sum ^= with!(key, key => key.product(had.swap_bytes(), &weight));
                 if piece.in_payload() {

@@ -11,6 +11,7 @@ use crate::{
     backend::portable::{aes::RoundKeys, ocb3 as portable},
     buffers::Buffers,
     engine::Engine,
+    sparse::{Filling, Piece, Reading, Shape, SparseEngine, Stretch},
 };
 use zeroize::Zeroize;
 
@@ -133,4 +134,236 @@ impl Engine for Aes128Ocb3 {
             Expanded::X86(key) => key.authenticate(once.offset, aad),
         }
     }
+}
+
+/// What is known of a prepared packet.
+#[derive(Default)]
+pub struct Sum {
+    /// The sum of the plaintext blocks with zeros in the holes, and in the end the offset of the tag: what the tag is
+    /// the encryption of.
+    pub(crate) checksum: u128,
+    /// HASH of the associated data's blocks that no hole touches.
+    pub(crate) hash: u128,
+}
+
+impl Zeroize for Sum {
+    #[inline]
+    fn zeroize(&mut self) {
+        (self.checksum, self.hash) = (0, 0);
+        zeroize::optimization_barrier(self);
+    }
+}
+
+/// What is kept for a piece. All of its block is with the block's first piece.
+#[derive(Clone, Copy, Default)]
+pub struct Weight {
+    /// What goes into the cipher with zeros in the holes. For a payload's last block that is not whole, the plaintext and
+    /// its padding; nothing goes into the cipher at the deadline then. For a piece that is not its block's first, what
+    /// the template had in it.
+    pub(crate) input: u128,
+    /// What is added to what comes out: the block's offset. For a last block that is not whole, what turns `input` into
+    /// the ciphertext and back.
+    pub(crate) offset: u128,
+    /// 1 if the cipher is needed, 0 if not. (As wide as the others: no padding that would keep what it held.)
+    pub(crate) ciphered: u128,
+}
+
+impl Zeroize for Weight {
+    #[inline]
+    fn zeroize(&mut self) {
+        *self = Self::default();
+        zeroize::optimization_barrier(self);
+    }
+}
+
+impl Expanded {
+    fn masks(&self) -> &portable::Masks {
+        with!(self, key => &key.masks)
+    }
+
+    fn encrypt_one(&self, block: u128) -> u128 {
+        let mut blocks = [block];
+        with!(self, key => key.encrypt(&mut blocks));
+        blocks[0]
+    }
+}
+
+/// The bytes of a block that begins at `at` in a part of `len` bytes.
+fn bytes_in_block(at: usize, len: usize) -> usize {
+    (len - at).min(16)
+}
+
+/// The mark behind the last byte of a block that is not whole.
+fn mark(bytes: usize) -> u128 {
+    (0x80u128 << (8 * bytes)).to_le()
+}
+
+impl SparseEngine for Aes128Ocb3 {
+    type Sum = Sum;
+    type Weight = Weight;
+    const BY_BLOCK: bool = true;
+
+    // A payload block that a hole touches is encrypted as the template has it, and is replaced when the values are there.
+    fn absorb(key: &Expanded, once: &OneTime, sum: &mut Sum, pieces: &[Piece], stretch: Stretch<'_>) {
+        let Stretch { aad, aad_from, payload, payload_from, body } = stretch;
+        let masks = key.masks();
+        for (i, bytes) in aad.chunks(16).enumerate() {
+            let index = aad_from + i;
+            if pieces.iter().any(|piece| !piece.in_payload() && piece.at() == 16 * index) {
+                continue;
+            }
+            let input = match <[u8; 16]>::try_from(bytes) {
+                Ok(block) => u128::from_ne_bytes(block) ^ masks.offset(index + 1),
+                Err(_) => portable::padded(bytes) ^ masks.offset(index) ^ masks.star,
+            };
+            sum.hash ^= key.encrypt_one(input);
+        }
+        let whole = payload.len() - payload.len() % 16;
+        let (blocks, rest) = payload.split_at(whole);
+        let first = once.offset ^ masks.offset(payload_from);
+        sum.checksum ^= with!(key, key => key.stretch(first, payload_from, blocks, &mut body[..whole]));
+        if !rest.is_empty() {
+            let pad =
+                key.encrypt_one(first ^ masks.between(payload_from, payload_from + whole / 16) ^ masks.star);
+            sum.checksum ^= portable::padded(rest);
+            for ((byte, plain), pad) in body[whole..].iter_mut().zip(rest).zip(pad.to_ne_bytes()) {
+                *byte = plain ^ pad;
+            }
+        }
+    }
+
+    fn close(key: &Expanded, once: &OneTime, sum: &mut Sum, shape: &Shape) {
+        let masks = key.masks();
+        let last = if shape.payload.is_multiple_of(16) { 0 } else { masks.star };
+        sum.checksum ^= once.offset ^ masks.offset(shape.payload / 16) ^ last ^ masks.dollar;
+    }
+
+    fn weigh(
+        key: &Expanded,
+        once: &OneTime,
+        sum: &mut Sum,
+        shape: &Shape,
+        piece: &Piece,
+        block: u128,
+        _body: &mut [u8],
+    ) -> Weight {
+        let masks = key.masks();
+        let had = (block & piece.bits()).to_le();
+        if piece.in_payload() {
+            sum.checksum ^= had;
+        }
+        if !piece.lead() {
+            return Weight { input: had, ..Weight::default() };
+        }
+        let rest = block.to_le() ^ had;
+        let index = piece.at() / 16;
+        let len = if piece.in_payload() { shape.payload } else { shape.aad };
+        let bytes = bytes_in_block(piece.at(), len);
+        let base = if piece.in_payload() { once.offset } else { 0 };
+        if bytes == 16 {
+            let offset = base ^ masks.offset(index + 1);
+            return Weight { input: rest ^ offset, offset, ciphered: 1 };
+        }
+        let offset = base ^ masks.offset(index) ^ masks.star;
+        let padded = rest ^ mark(bytes);
+        if !piece.in_payload() {
+            return Weight { input: padded ^ offset, offset, ciphered: 1 };
+        }
+        // The cipherstream's bytes, and the mark, which the ciphertext does not have.
+        let pad = key.encrypt_one(offset) & (u128::MAX >> (128 - 8 * bytes)).to_le();
+        Weight { input: padded, offset: pad ^ mark(bytes), ciphered: 0 }
+    }
+
+    #[inline]
+    fn fill<const N: usize>(key: &Expanded, filling: Filling<'_, Self, N>) {
+        with!(key, key => key.fill(filling));
+    }
+
+    #[inline]
+    fn check<const N: usize>(key: &Expanded, reading: Reading<'_, Self, N>) -> [u8; 16] {
+        with!(key, key => key.check(reading))
+    }
+}
+
+/// Puts values into a packet block by block, with any cipher.
+#[inline]
+pub(crate) fn fill<const N: usize>(filling: Filling<'_, Aes128Ocb3, N>, encrypt: impl Fn(&mut [u128])) {
+    let (head, values, body) = filling.parts();
+    // The tag waits for the values alone, so it goes with the first block.
+    let mut checksum = head.sum.checksum;
+    for piece in head.pieces().iter().filter(|piece| piece.in_payload()) {
+        checksum ^= piece.of(values[piece.hole()]).to_le();
+    }
+    let (mut hash, mut tag) = (head.sum.hash, None);
+    let mut pieces = head.weighted().peekable();
+    while let Some((piece, weight)) = pieces.next() {
+        let mut input = weight.input ^ piece.of(values[piece.hole()]).to_le();
+        while let Some((piece, weight)) = pieces.next_if(|(piece, _)| !piece.lead()) {
+            input ^= weight.input ^ piece.of(values[piece.hole()]).to_le();
+        }
+        if weight.ciphered == 1 {
+            if tag.is_none() {
+                let mut both = [input, checksum];
+                encrypt(&mut both);
+                (input, tag) = (both[0], Some(both[1]));
+            } else {
+                let mut one = [input];
+                encrypt(&mut one);
+                input = one[0];
+            }
+        }
+        if piece.in_payload() {
+            body[piece.at()..][..16].copy_from_slice(&(input ^ weight.offset).to_ne_bytes());
+        } else {
+            hash ^= input;
+        }
+    }
+    let tag = tag.unwrap_or_else(|| {
+        let mut one = [checksum];
+        encrypt(&mut one);
+        one[0]
+    });
+    drop(pieces);
+    head.tag = (tag ^ hash).to_ne_bytes();
+    head.wipe();
+}
+
+/// Opens the blocks that holes touch, with any cipher, and returns the packet's tag.
+#[inline]
+pub(crate) fn check<const N: usize>(
+    reading: Reading<'_, Aes128Ocb3, N>,
+    encrypt: impl Fn(&mut [u128]),
+    decrypt: impl Fn(&mut [u128]),
+) -> [u8; 16] {
+    let (head, aad, src, _, dst) = reading.parts();
+    let (mut checksum, mut hash) = (head.sum.checksum, head.sum.hash);
+    let mut pieces = head.weighted().peekable();
+    while let Some((piece, weight)) = pieces.next() {
+        // With what the template had in the other pieces, so that the sum comes to zeros in all.
+        let mut known = weight.input;
+        while let Some((_, weight)) = pieces.next_if(|(piece, _)| !piece.lead()) {
+            known ^= weight.input;
+        }
+        let part = if piece.in_payload() { src } else { aad };
+        let bytes = bytes_in_block(piece.at(), part.len());
+        let block = piece.around(part).to_le();
+        if !piece.in_payload() {
+            let padding = if bytes < 16 { mark(bytes) } else { 0 };
+            let mut one = [block ^ padding ^ weight.offset];
+            encrypt(&mut one);
+            hash ^= one[0];
+            continue;
+        }
+        let mut one = [block ^ weight.offset];
+        let mut mask = 0;
+        if weight.ciphered == 1 {
+            decrypt(&mut one);
+            mask = weight.offset;
+        }
+        checksum ^= one[0] ^ known;
+        dst[piece.at()..][..bytes].copy_from_slice(&(one[0] ^ mask).to_ne_bytes()[..bytes]);
+    }
+    let mut tag = [checksum];
+    encrypt(&mut tag);
+    (tag[0] ^ hash).to_ne_bytes()
 }

@@ -94,7 +94,6 @@ impl Piece {
 
     /// Whether it is the first piece of its block. (Pieces are in the order of the packet.)
     #[inline]
-    #[allow(dead_code)]
     pub(crate) fn lead(&self) -> bool {
         self.lead
     }
@@ -123,6 +122,12 @@ impl Piece {
     #[inline]
     pub(crate) fn of_part(&self, part: &[u8]) -> u128 {
         gather(&part[self.at() + self.start()..][..self.len()]) << (8 * self.start())
+    }
+
+    /// The whole block of a part that the piece is in, zeros behind the part's end.
+    #[inline]
+    pub(crate) fn around(&self, part: &[u8]) -> u128 {
+        gather(&part[self.at()..part.len().min(self.at() + 16)])
     }
 
     /// Puts the piece's bytes of a block to their place in a part of a packet.
@@ -190,7 +195,6 @@ impl Shape {
 
 /// A stretch of a packet: blocks of the associated data, and behind them blocks of the payload. Only the last block of
 /// a part may be short.
-#[allow(dead_code)]
 pub struct Stretch<'a> {
     /// The associated data, and the number of its first block.
     pub(crate) aad: &'a [u8],
@@ -323,15 +327,15 @@ pub trait SparseEngine: Engine {
     /// Ends the MAC, when all blocks are absorbed.
     fn close(key: &Self::Key, once: &Self::OneTime, sum: &mut Self::Sum, shape: &Shape);
 
-    /// The piece's weight, after `close`. Takes out of the sum and the body what the template had in the piece, which
-    /// is given as a little-endian block (see [`Piece::of_part`]), so that the piece holds zeros from now on.
+    /// The piece's weight, after `close`. Takes out of the sum and the body what the template had in the piece, whose
+    /// whole block is given (see [`Piece::around`]), so that the piece holds zeros from now on.
     fn weigh(
         key: &Self::Key,
         once: &Self::OneTime,
         sum: &mut Self::Sum,
         shape: &Shape,
         piece: &Piece,
-        had: u128,
+        block: u128,
         body: &mut [u8],
     ) -> Self::Weight;
 

@@ -210,8 +210,8 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
             Work::Weigh(index) => {
                 let piece = pieces[index];
                 let part = if piece.in_payload() { template.payload() } else { template.aad() };
-                let had = piece.of_part(part);
-                weights[index] = S::weigh(key, &self.once, sum, shape, &piece, had, &mut self.body);
+                let block = piece.around(part);
+                weights[index] = S::weigh(key, &self.once, sum, shape, &piece, block, &mut self.body);
                 self.done_if_weighed(index + 1);
                 1
             }

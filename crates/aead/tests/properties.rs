@@ -4,8 +4,8 @@
 mod common;
 
 use antedate_aead::{
-    Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, OpenPool, Opener, SealPool, Sealer, Sparse,
-    Template, TemplateSlot, Usual,
+    Aes128Gcm, Aes128Ocb3, Aes256Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, OpenPool, Opener, SealPool,
+    Sealer, Sparse, Template, TemplateSlot, Usual,
 };
 use common::{Counter, key, nonce_of};
 use proptest::{collection::vec, prelude::*};
@@ -111,6 +111,7 @@ proptest! {
         pools::<Aes128Gcm>(&aad, &plain, &steps);
         pools::<Aes256Gcm>(&aad, &plain, &steps);
         pools::<ChaCha20Poly1305>(&aad, &plain, &steps);
+        pools::<Aes128Ocb3>(&aad, &plain, &steps);
     }
 
     #[test]
@@ -134,6 +135,7 @@ proptest! {
         templates::<Aes128Gcm>(&aad, &plain, &holes, &steps, noise);
         templates::<Aes256Gcm>(&aad, &plain, &holes, &steps, noise);
         templates::<ChaCha20Poly1305>(&aad, &plain, &holes, &steps, noise);
+        templates::<Aes128Ocb3>(&aad, &plain, &holes, &steps, noise);
     }
 }
 
@@ -173,4 +175,5 @@ fn each_flipped_bit_is_refused_on_every_way_and_leaves_no_plaintext() {
     flips::<Aes128Gcm>();
     flips::<Aes256Gcm>();
     flips::<ChaCha20Poly1305>();
+    flips::<Aes128Ocb3>();
 }

@@ -9,7 +9,11 @@ use super::{
     aes::{Aes, RoundKeys},
     pieces,
 };
-use crate::buffers::Buffers;
+use crate::{
+    buffers::Buffers,
+    ocb3::{self, Aes128Ocb3},
+    sparse::{Filling, Reading},
+};
 use zeroize::Zeroize;
 
 /// L_0 to L_31: packets of up to 2^32 blocks.
@@ -52,6 +56,11 @@ impl Masks {
             gray &= gray - 1;
         }
         sum
+    }
+
+    /// What the offset of block `to` has that the offset of block `from` has not.
+    pub(crate) fn between(&self, from: usize, to: usize) -> u128 {
+        self.offset(from) ^ self.offset(to)
     }
 
     /// L_ntz(i).
@@ -97,7 +106,7 @@ pub(crate) fn padded(bytes: &[u8]) -> u128 {
 
 pub struct Key {
     aes: Aes,
-    masks: Masks,
+    pub(crate) masks: Masks,
 }
 
 impl Key {
@@ -140,6 +149,37 @@ impl Key {
         let mut blocks = [u128::from_ne_bytes(block)];
         self.encrypt(&mut blocks);
         nonce_offset(blocks[0], bottom)
+    }
+
+    /// Encrypts whole blocks, the first of which comes after `before` others and `offset`, and returns their sum.
+    pub(crate) fn stretch(&self, mut offset: u128, before: usize, src: &[u8], dst: &mut [u8]) -> u128 {
+        let (src, dst) = (src.as_chunks::<16>().0, dst.as_chunks_mut::<16>().0);
+        let (mut checksum, mut done) = (0, before);
+        for (src, dst) in src.chunks(4).zip(dst.chunks_mut(4)) {
+            let (mut offsets, mut blocks) = ([0; 4], [0; 4]);
+            for (i, bytes) in src.iter().enumerate() {
+                done += 1;
+                offset ^= self.masks.step(done);
+                let block = u128::from_ne_bytes(*bytes);
+                checksum ^= block;
+                (offsets[i], blocks[i]) = (offset, block ^ offset);
+            }
+            self.encrypt(&mut blocks[..src.len()]);
+            for (i, bytes) in dst.iter_mut().enumerate() {
+                *bytes = (blocks[i] ^ offsets[i]).to_ne_bytes();
+            }
+        }
+        checksum
+    }
+
+    /// Puts values into a prepared packet.
+    pub(crate) fn fill<const N: usize>(&self, filling: Filling<'_, Aes128Ocb3, N>) {
+        ocb3::fill(filling, |blocks| self.encrypt(blocks));
+    }
+
+    /// Takes values out of a received packet and returns its tag.
+    pub(crate) fn check<const N: usize>(&self, reading: Reading<'_, Aes128Ocb3, N>) -> [u8; 16] {
+        ocb3::check(reading, |blocks| self.encrypt(blocks), |blocks| self.decrypt(blocks))
     }
 
     /// Goes over a packet with the nonce's offset, and returns the tag it should have (sections 4.2 and 4.3).

@@ -12,6 +12,8 @@ use crate::{
         pieces,
     },
     buffers::Buffers,
+    ocb3::{self, Aes128Ocb3},
+    sparse::{Filling, Reading},
 };
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
@@ -23,7 +25,7 @@ pub struct Key {
     pub(super) gray: [u128; 16],
     pub(super) encrypt: [[u8; 16]; 11],
     pub(super) decrypt: [[u8; 16]; 11],
-    pub(super) masks: Masks,
+    pub(crate) masks: Masks,
     wide: bool,
 }
 
@@ -82,6 +84,38 @@ impl Key {
     pub(crate) fn encrypt(&self, blocks: &mut [u128]) {
         // SAFETY: such a key needs a CPU with AES-NI.
         unsafe { each::<true>(self, blocks) }
+    }
+
+    /// Decrypts blocks, each by itself.
+    #[inline]
+    pub(crate) fn decrypt(&self, blocks: &mut [u128]) {
+        // SAFETY: such a key needs a CPU with AES-NI.
+        unsafe { each::<false>(self, blocks) }
+    }
+
+    /// Encrypts whole blocks, the first of which comes after `before` others and `offset`, and returns their sum.
+    pub(crate) fn stretch(&self, offset: u128, before: usize, src: &[u8], dst: &mut [u8]) -> u128 {
+        let (src, dst) = (src.as_chunks().0, dst.as_chunks_mut().0);
+        // SAFETY: the kind of key is the proof that the CPU has the instructions.
+        unsafe {
+            if self.wide {
+                wide::stretch(self, offset, before, src, dst)
+            } else {
+                stretch(self, offset, before, src, dst)
+            }
+        }
+    }
+
+    /// Puts values into a prepared packet.
+    #[inline]
+    pub(crate) fn fill<const N: usize>(&self, filling: Filling<'_, Aes128Ocb3, N>) {
+        ocb3::fill(filling, |blocks| self.encrypt(blocks));
+    }
+
+    /// Takes values out of a received packet and returns its tag.
+    #[inline]
+    pub(crate) fn check<const N: usize>(&self, reading: Reading<'_, Aes128Ocb3, N>) -> [u8; 16] {
+        ocb3::check(reading, |blocks| self.encrypt(blocks), |blocks| self.decrypt(blocks))
     }
 
     /// The nonce's offset.
@@ -207,6 +241,32 @@ unsafe fn each<const ENCRYPT: bool>(key: &Key, blocks: &mut [u128]) {
         let [done] = cipher::<ENCRYPT, 1>(key, [from(*block)]);
         *block = into(done);
     }
+}
+
+/// Whole blocks; see [`Key::stretch`].
+///
+/// # Safety
+/// The CPU has AES-NI.
+#[target_feature(enable = "aes")]
+unsafe fn stretch(key: &Key, offset: u128, before: usize, src: &[[u8; 16]], dst: &mut [[u8; 16]]) -> u128 {
+    let (mut offset, mut done) = (from(offset), before);
+    let mut checksum = _mm_setzero_si128();
+    for (src, dst) in src.chunks(8).zip(dst.chunks_mut(8)) {
+        let mut offsets = [_mm_setzero_si128(); 8];
+        let mut x = offsets;
+        for (i, bytes) in src.iter().enumerate() {
+            done += 1;
+            offset = _mm_xor_si128(offset, from(key.masks.step(done)));
+            let block = from(u128::from_ne_bytes(*bytes));
+            checksum = _mm_xor_si128(checksum, block);
+            (offsets[i], x[i]) = (offset, _mm_xor_si128(block, offset));
+        }
+        let y = cipher::<true, 8>(key, x);
+        for (i, bytes) in dst.iter_mut().enumerate() {
+            *bytes = into(_mm_xor_si128(y[i], offsets[i])).to_ne_bytes();
+        }
+    }
+    into(checksum)
 }
 
 /// `W` whole blocks from `done` on.

@@ -126,6 +126,41 @@ fn group_offsets(key: &Key, base: __m512i, end: usize) -> ([__m512i; 4], __m512i
     (offsets, next)
 }
 
+/// Whole blocks; see [`Key::stretch`](super::ocb3::Key::stretch). `before` is a multiple of four.
+///
+/// # Safety
+/// The CPU has the instructions.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,bmi2")]
+pub(super) unsafe fn stretch(
+    key: &Key,
+    offset: u128,
+    before: usize,
+    src: &[[u8; 16]],
+    dst: &mut [[u8; 16]],
+) -> u128 {
+    // The offsets of three blocks after a multiple of four are its own and these; that of the fourth is a step further.
+    // SAFETY: four blocks from here on are in the table.
+    let three = unsafe { _mm512_loadu_si512(key.gray.as_ptr().add(1).cast()) };
+    let mut base = _mm512_broadcast_i32x4(from(offset));
+    let mut checksum = _mm512_setzero_si512();
+    let mut done = before;
+    for (src, dst) in src.chunks(4).zip(dst.chunks_mut(4)) {
+        done += 4;
+        let last = _mm512_broadcast_i32x4(from(key.gray[3] ^ key.masks.step(done)));
+        let offsets = _mm512_xor_si512(base, _mm512_mask_mov_epi64(three, 0xc0, last));
+        base = _mm512_xor_si512(base, last);
+        let some = mask(16 * src.len());
+        // SAFETY: bytes behind the blocks are masked out and not touched.
+        unsafe {
+            let bytes = _mm512_maskz_loadu_epi8(some, src.as_ptr().cast());
+            checksum = _mm512_xor_si512(checksum, bytes);
+            let [blocks] = wide::<true, 1>(key, [_mm512_xor_si512(bytes, offsets)]);
+            _mm512_mask_storeu_epi8(dst.as_mut_ptr().cast(), some, _mm512_xor_si512(blocks, offsets));
+        }
+    }
+    into(join(checksum))
+}
+
 /// A whole packet; returns the tag.
 ///
 /// # Safety
