@@ -116,6 +116,9 @@ impl<'t> Front<'t> {
 
     /// Says that these bytes of the associated data are the payload's length, big-endian, as in DTLS 1.2 (RFC 5246
     /// section 6.2.3.3). They are filled in for each packet; what they hold here counts for nothing.
+    ///
+    /// A suite without a cipherstream (AEGIS-128L, MORUS, Ascon) makes another front of each length then, and prepares the
+    /// first one alone.
     pub fn with_length_field(self, field: Range<usize>) -> Result<Self, FrontError> {
         if field.is_empty() || field.end > self.aad.len() || field.len() > 8 {
             return Err(FrontError::LengthField { start: field.start, end: field.end, len: self.aad.len() });

@@ -50,6 +50,11 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         S::LENGTH_FIRST || front.has_length_field()
     }
 
+    /// The chains that are prepared. Without a cipherstream each has a front of its own, and the slot a place for one.
+    fn chains(front: &Front<'_>) -> usize {
+        if Self::by_length(front) && S::STREAMS { front.lengths().len() } else { 1 }
+    }
+
     /// Whether a front fits; one that does not costs no nonce.
     pub(crate) fn check(front: &Front<'_>) -> Result<(), FrontError> {
         let lengths = front.lengths();
@@ -91,7 +96,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         left -= self.slot.step_to(key, left.min(1), 0);
         let longest = front.lengths().iter().copied().max().unwrap_or(0);
         left -= self.step_stream(key, front, left, longest);
-        let chains = if Self::by_length(front) { front.lengths().len() } else { 1 };
+        let chains = Self::chains(front);
         while left > 0 && self.current < chains {
             let len = if Self::by_length(front) { front.lengths()[self.current] } else { 0 };
             left -= self.step_chain(key, front, front.payload().len(), len, left);
@@ -181,7 +186,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         // One length is by far the most usual.
         match front.lengths() {
             [only] if *only == len => Some(0),
-            lengths => lengths.iter().position(|&one| one == len),
+            lengths => lengths.iter().take(Self::chains(front)).position(|&one| one == len),
         }
     }
 

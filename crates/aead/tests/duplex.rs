@@ -5,8 +5,8 @@
 mod common;
 
 use antedate_aead::{
-    Aegis128L, AsconAead128, Backend, Key, Nonce, Opener, Sealer, Slot, Suite, Unauthentic,
-    research::Morus1280,
+    Aegis128L, AsconAead128, Backend, Front, FrontSlot, Fronted, Key, Nonce, Opener, Sealer, Slot, Suite,
+    Unauthentic, research::Morus1280,
 };
 use common::{bytes, key, key_bytes, nonce_of};
 use proptest::{collection::vec, prelude::*};
@@ -217,6 +217,40 @@ proptest! {
         ways::<Morus1280>(&aad, &plain, &steps);
         ways::<AsconAead128>(&aad, &plain, &steps);
     }
+}
+
+fn front_flips<S: Wide + Fronted>() {
+    let (aad, front, rest) = (bytes(20, 1), bytes(40, 2), bytes(13, 3));
+    let plain = [&front[..], &rest].concat();
+    let declared = Front::new(&aad, &front, &[]).unwrap();
+    for backend in Backend::available() {
+        let (sealed, tag) = one_shot::<S>(backend, &aad, &plain);
+        let packet = [&aad[..], &sealed, &tag].concat();
+        let opener = Opener::<S, _>::new(key(3, backend), wide_nonce);
+        let mut slot = FrontSlot::<S, 64, 1>::new();
+        for bit in 0..=8 * packet.len() {
+            let mut packet = packet.clone();
+            if let Some(byte) = packet.get_mut(bit / 8) {
+                *byte ^= 1 << (bit % 8);
+            }
+            let genuine = bit == 8 * packet.len();
+            let mut expected = opener.expect_front(0, &declared, &mut slot).unwrap();
+            while expected.step(1) > 0 {}
+            assert!(expected.is_ready());
+            let mut out = vec![1; 53];
+            let tag = packet[73..].try_into().unwrap();
+            let verdict = expected.open(&packet[..20], &packet[20..73], &mut out, &tag);
+            assert_eq!(verdict.is_ok(), genuine, "bit {bit}");
+            assert_eq!(out, if genuine { plain.clone() } else { vec![0; 53] });
+        }
+    }
+}
+
+#[test]
+fn each_flipped_bit_of_an_expected_front_is_refused_and_leaves_no_plaintext() {
+    front_flips::<Aegis128L>();
+    front_flips::<Morus1280>();
+    front_flips::<AsconAead128>();
 }
 
 fn flips<S: Wide>() {

@@ -5,8 +5,9 @@ mod common;
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use antedate_aead::{
-    Aes128Ccm, Aes128Ccm8, Aes256Ccm8, AesCcm, Backend, BlockCipher, CcmStar32, Front, FrontError, FrontSlot,
-    Fronted, Key, Nonce, NonceSequence, Opener, PrepareError, Sealer, Suite, Tag,
+    Aegis128L, Aes128Ccm, Aes128Ccm8, Aes256Ccm8, AesCcm, AsconAead128, Backend, BlockCipher, CcmStar32,
+    Front, FrontError, FrontSlot, Fronted, Key, Nonce, NonceSequence, Opener, PrepareError, Sealer, Suite,
+    Tag, research::Morus1280,
 };
 use common::{bytes, key};
 use proptest::{collection::vec, prelude::*};
@@ -190,6 +191,9 @@ proptest! {
         check::<CcmStar32>(&case);
         check::<Aes128Ccm>(&case);
         check::<ChipCcm>(&case);
+        check::<Aegis128L>(&case);
+        check::<Morus1280>(&case);
+        check::<AsconAead128>(&case);
     }
 }
 
@@ -210,6 +214,21 @@ fn every_place_in_a_block_is_right() {
             };
             check::<Aes128Ccm8>(&case);
             check::<ChipCcm>(&case);
+            check::<AsconAead128>(&case);
+        }
+    }
+}
+
+/// The same for suites whose blocks have 32 bytes.
+#[test]
+fn every_place_in_a_longer_block_is_right() {
+    for front in 0..66 {
+        for rest in (1..66).step_by(3) {
+            let (front, rest) = (bytes(front, 7), bytes(rest, 9));
+            let (others, steps) = (vec![], vec![100]);
+            let case = Case { aad: bytes(40, 1), front, rest, others, place: None, steps, field: false };
+            check::<Aegis128L>(&case);
+            check::<Morus1280>(&case);
         }
     }
 }
