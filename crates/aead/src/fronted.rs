@@ -19,6 +19,9 @@ use zeroize::Zeroize;
 pub struct FrontSlot<S: Fronted, const CAP: usize, const LENGTHS: usize> {
     slot: Slot<S, CAP>,
     chains: [S::Chain; LENGTHS],
+    /// The payload's lengths that the chains are for, and how many there are: 1 that says 0, if one is for all.
+    lengths: [usize; LENGTHS],
+    count: usize,
     /// The chains before this one are ready.
     current: usize,
     /// Bytes that the current chain has taken, and whether it was begun.
@@ -37,6 +40,8 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         Self {
             slot: Slot::new(),
             chains: array::from_fn(|_| S::Chain::default()),
+            lengths: [0; LENGTHS],
+            count: 0,
             current: 0,
             taken: 0,
             begun: false,
@@ -66,7 +71,12 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
                 return Err(FrontError::TooManyLengths { given: lengths.len(), capacity: LENGTHS });
             }
         }
-        let longest = lengths.iter().copied().max().unwrap_or(front.payload().len());
+        Self::check_length(front)
+    }
+
+    /// Whether the payloads of a front fit.
+    pub(crate) fn check_length(front: &Front<'_>) -> Result<(), FrontError> {
+        let longest = front.lengths().iter().copied().max().unwrap_or(front.payload().len());
         let capacity = CAP.min(S::MAX_PAYLOAD);
         if longest > capacity {
             return Err(FrontError::TooLong { len: longest, capacity });
@@ -74,9 +84,43 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         Ok(())
     }
 
-    pub(crate) fn name(&mut self, number: u64, nonce: Nonce<S::NonceBytes>) {
+    /// Gives the slot a packet to prepare for payloads of these lengths, in place of what it had. Lengths that do not
+    /// fit are left out.
+    pub(crate) fn name(
+        &mut self,
+        number: u64,
+        nonce: Nonce<S::NonceBytes>,
+        front: &Front<'_>,
+        lengths: &[usize],
+    ) {
         self.wipe();
         self.slot.name(number, nonce);
+        self.aim(front, lengths);
+    }
+
+    fn aim(&mut self, front: &Front<'_>, lengths: &[usize]) {
+        let fits = |len: &&usize| **len > front.payload().len() && **len <= CAP.min(S::MAX_PAYLOAD);
+        (self.lengths, self.count) = ([0; LENGTHS], 0);
+        for (place, len) in self.lengths.iter_mut().zip(lengths.iter().filter(fits)) {
+            *place = *len;
+            self.count += 1;
+        }
+        if !Self::by_length(front) {
+            // One chain is for all, and the cipherstream, if there is any, for the longest.
+            self.lengths[0] = self.longest();
+            self.count = 1;
+        }
+    }
+
+    /// Makes the slot's packet one of another front, or of other lengths, with the nonce that it has.
+    pub(crate) fn aim_anew(&mut self, front: &Front<'_>, lengths: &[usize]) {
+        self.slot.forget_preparation();
+        self.forget_chains();
+        self.aim(front, lengths);
+    }
+
+    fn longest(&self) -> usize {
+        self.lengths[..self.count].iter().copied().max().unwrap_or(0)
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -94,15 +138,17 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         }
         let mut left = budget;
         left -= self.slot.step_to(key, left.min(1), 0);
-        let longest = front.lengths().iter().copied().max().unwrap_or(0);
+        let longest = self.longest();
         left -= self.step_stream(key, front, left, longest);
+        while left > 0 && self.current < self.count {
+            left -= self.step_chain(key, front, front.payload().len(), self.lengths[self.current], left);
         let chains = Self::chains(front);
         while left > 0 && self.current < chains {
             let len = if Self::by_length(front) { front.lengths()[self.current] } else { 0 };
             left -= self.step_chain(key, front, front.payload().len(), len, left);
         }
-        self.ready =
-            self.current == chains && (!S::STREAMS || self.slot.ready() >= longest) && self.slot.is_ready(0);
+        let streams = !S::STREAMS || self.slot.ready() >= longest;
+        self.ready = streams && self.current == self.count && self.slot.is_begun();
         budget - left
     }
 
@@ -183,6 +229,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             let room = if S::STREAMS { self.slot.ready() } else { CAP };
             return (len <= room).then_some(0);
         }
+        self.lengths[..self.count].iter().position(|&one| one == len)
         // One length is by far the most usual.
         match front.lengths() {
             [only] if *only == len => Some(0),
@@ -230,8 +277,9 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         // A chain that is prepared or begun for this length is of use; else the first one is begun anew.
         let mut front_len = fixed.len();
         let mut rest = rest;
+        let lengths = &self.lengths[..self.count];
         let position =
-            if Self::by_length(front) { front.lengths().iter().position(|&one| one == len) } else { Some(0) };
+            if Self::by_length(front) { lengths.iter().position(|&one| one == len) } else { Some(0) };
         let chain = match position.filter(|&chain| chain <= self.current && !rest.is_empty()) {
             Some(chain) => chain,
             None => {
@@ -345,7 +393,7 @@ impl<S: Fronted, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
     ) -> Result<PreparedFront<'a, S, CAP, LENGTHS>, PrepareError<N::Error, FrontError>> {
         FrontSlot::<S, CAP, LENGTHS>::check(front).map_err(PrepareError::Template)?;
         let (number, nonce) = self.sequence.next().map_err(PrepareError::Sequence)?;
-        slot.name(number, nonce);
+        slot.name(number, nonce, front, front.lengths());
         Ok(PreparedFront::new(&self.key, front, slot))
     }
 }
@@ -479,7 +527,7 @@ impl<S: Fronted, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
         slot: &'a mut FrontSlot<S, CAP, LENGTHS>,
     ) -> Result<ExpectedFront<'a, S, CAP, LENGTHS>, FrontError> {
         FrontSlot::<S, CAP, LENGTHS>::check(front)?;
-        slot.name(number, Nonce::assume_unique((self.nonce_of)(number)));
+        slot.name(number, Nonce::assume_unique((self.nonce_of)(number)), front, front.lengths());
         Ok(ExpectedFront { key: &self.key, front, slot: Held(slot) })
     }
 }

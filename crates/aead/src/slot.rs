@@ -16,6 +16,7 @@ use zeroize::Zeroize;
 /// prepares a packet in it, stays where the caller put it, and is wiped when the packet is sealed, opened, replaced
 /// or dropped.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(64)))]
+#[cfg_attr(not(target_arch = "x86_64"), repr(C, align(4)))]
 pub struct Slot<S: Suite, const CAP: usize> {
     stream: [u8; CAP],
     once: S::OneTime,
@@ -192,6 +193,14 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
 
     pub(crate) fn stream_mut(&mut self) -> &mut [u8; CAP] {
         &mut self.stream
+    }
+
+    /// Wipes what was prepared, and keeps the nonce.
+    pub(crate) fn forget_preparation(&mut self) {
+        if self.stage == Stage::Begun {
+            self.wipe();
+            self.stage = Stage::Named;
+        }
     }
 
     /// Forgets the packet and all that was prepared for it.

@@ -61,6 +61,15 @@ impl<P> fmt::Display for Misfit<P> {
 }
 
 impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, S, CAP, BLOCKS> {
+    /// A handle on a slot that was named for a template that fits it.
+    pub(crate) fn new(
+        key: &'a Key<S>,
+        template: Template<'a>,
+        slot: &'a mut TemplateSlot<S, CAP, BLOCKS>,
+    ) -> Self {
+        Self { key, template, slot: Held(slot) }
+    }
+
     /// The packet number that the nonce was given for.
     pub fn number(&self) -> u64 {
         self.slot.0.number()
