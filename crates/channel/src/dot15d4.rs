@@ -22,6 +22,7 @@ mod policy;
 mod rekey;
 mod security;
 mod status;
+pub mod tsch;
 
 #[cfg(test)]
 mod tests;

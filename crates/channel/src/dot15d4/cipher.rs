@@ -40,6 +40,11 @@ impl Cipher {
         Ok(Self { keys, mark })
     }
 
+    /// The key as preparations take it, whatever their level.
+    pub(super) const fn prepared_key(&self) -> &Key<CcmStar128> {
+        &self.keys.mic128
+    }
+
     /// By which the key is known again.
     pub(super) const fn mark(&self) -> [u8; 16] {
         self.mark

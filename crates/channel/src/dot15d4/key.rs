@@ -222,6 +222,8 @@ pub(super) struct Keys {
     entries: Vec<KeyEntry>,
     /// By the mark of the cipher: keys that were removed.
     removed: Vec<[u8; 16]>,
+    /// Counts the changes, so that what was prepared under other keys is known.
+    generation: u32,
 }
 
 impl Keys {
@@ -239,6 +241,7 @@ impl Keys {
             return Err(InstallError::LookupInUse);
         }
         let numbers = Numbers::new(nonces, next, limit);
+        self.generation = self.generation.wrapping_add(1);
         self.entries.push(KeyEntry { lookup, cipher, nonces, usage, numbers, heard });
         Ok(())
     }
@@ -246,11 +249,16 @@ impl Keys {
     pub(super) fn remove(&mut self, lookup: &KeyLookup) -> bool {
         let Some(at) = self.entries.iter().position(|entry| entry.lookup == *lookup) else { return false };
         let entry = self.entries.remove(at);
+        self.generation = self.generation.wrapping_add(1);
         if self.removed.len() == REMEMBERED {
             self.removed.remove(0);
         }
         self.removed.push(entry.cipher.mark());
         true
+    }
+
+    pub(super) const fn generation(&self) -> u32 {
+        self.generation
     }
 
     pub(super) fn get(&self, lookup: &KeyLookup) -> Option<&KeyEntry> {

@@ -3,3 +3,4 @@
 mod rules;
 mod setup;
 mod vectors;
+mod worlds;

@@ -1,0 +1,273 @@
+//! What is prepared: the four frames of a cell each way, in memory that stays.
+
+use antedate_aead::{FrameSlot, Nonce, Shape};
+use antedate_wire::dot15d4::{Frame, SecurityLevel};
+
+use super::super::nonce::NONCE_LEN;
+use super::super::security::lay_out;
+use super::super::{Asn, ExtendedAddress, Header, Protection, Received, Security, Status};
+
+/// Octets of the longest frame without its FCS.
+const FRAME: usize = 125;
+/// Octets that may be encrypted: all but the shortest header, in whole blocks.
+const STREAM: usize = 112;
+/// Octets of the longest acknowledgment without MIC.
+const ACK: usize = 48;
+/// Lengths for which an expected frame is prepared.
+const LENGTHS: usize = 2;
+
+/// A prepared frame.
+#[derive(Debug)]
+pub(super) struct Preparation<const CAP: usize, const STREAM: usize, const LENGTHS: usize> {
+    slot: FrameSlot<CAP, STREAM, LENGTHS>,
+    /// In which slot; none if there is nothing.
+    asn: Option<Asn>,
+    /// Of which state of the keys it is.
+    generation: u32,
+    key: u8,
+}
+
+/// What is sent in a cell, and its acknowledgment.
+#[derive(Debug, Default)]
+pub(super) struct Outbound {
+    pub(super) frame: Preparation<FRAME, STREAM, 1>,
+    pub(super) ack: Preparation<ACK, 0, 1>,
+}
+
+/// What is expected in a cell, and how it is acknowledged.
+#[derive(Debug, Default)]
+pub(super) struct Inbound {
+    pub(super) frame: Preparation<FRAME, STREAM, LENGTHS>,
+    pub(super) ack: Preparation<ACK, 0, 1>,
+}
+
+/// Octets of memory that all preparations of a node take.
+pub const PREPARATION_LEN: usize = size_of::<Outbound>() + size_of::<Inbound>();
+
+impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Default
+    for Preparation<CAP, STREAM, LENGTHS>
+{
+    fn default() -> Self {
+        Self { slot: FrameSlot::new(), asn: None, generation: 0, key: 0 }
+    }
+}
+
+/// A frame as far as it is known.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'t> {
+    pub(super) level: SecurityLevel,
+    /// What it begins with.
+    pub(super) front: &'t [u8],
+    /// Octets that are not encrypted, at a level that encrypts.
+    pub(super) open: usize,
+    /// Octets that it may have, without MIC.
+    pub(super) lengths: &'t [usize],
+}
+
+impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CAP, STREAM, LENGTHS> {
+    /// Is it for this slot?
+    pub(super) fn is_for(&self, asn: Asn) -> bool {
+        self.asn == Some(asn)
+    }
+
+    pub(super) fn is_prepared(&self) -> bool {
+        !self.slot.is_empty()
+    }
+
+    /// Begins to prepare a frame. What cannot be prepared goes the ordinary way, and is noted as looked at.
+    fn begin(
+        &mut self,
+        security: &Security,
+        asn: Asn,
+        key: usize,
+        nonce: [u8; NONCE_LEN],
+        known: &Known<'_>,
+    ) {
+        self.wipe();
+        self.asn = Some(asn);
+        let (Ok(number), false) = (u8::try_from(key), known.level.mic_len() == 0) else { return };
+        self.generation = security.keys.generation();
+        self.key = number;
+        let all_open = !known.level.is_encrypted() || known.lengths.iter().all(|len| *len == known.open);
+        let shape = Shape {
+            mic: known.level.mic_len(),
+            open: if all_open { None } else { Some(known.open) },
+            known: known.front,
+            lengths: known.lengths,
+        };
+        // A shape that does not fit leaves the slot empty.
+        let _ = self.slot.begin(Nonce::assume_unique(nonce), &shape);
+    }
+
+    /// Prepares on, and gives the encryptions done.
+    pub(super) fn step(&mut self, security: &Security, budget: u32) -> u32 {
+        if self.generation != security.keys.generation() {
+            self.wipe();
+        }
+        let entry = security.keys.iter().nth(self.key.into());
+        entry.map_or(0, |entry| self.slot.step(entry.cipher.prepared_key(), budget))
+    }
+
+    pub(super) fn wipe(&mut self) {
+        self.slot.wipe();
+        self.asn = None;
+    }
+
+    /// Of use for a frame of this key and nonce?
+    fn fits(
+        &self,
+        security: &Security,
+        key: usize,
+        nonce: &[u8; NONCE_LEN],
+        mic: usize,
+        open: Option<usize>,
+    ) -> bool {
+        self.generation == security.keys.generation()
+            && usize::from(self.key) == key
+            && self.slot.is_for(nonce, mic, open)
+    }
+}
+
+impl Security {
+    /// Begins to prepare a frame to be sent in a slot, all but the last `late` octets of its payload.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn prepare<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+        &self,
+        header: &Header,
+        ies: &[u8],
+        payload: &[u8],
+        late: usize,
+        protection: Protection,
+        asn: Asn,
+        preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
+    ) {
+        preparation.wipe();
+        preparation.asn = Some(asn);
+        let Ok(plan) = self.plan(header, protection, Some(asn)) else { return };
+        let Some(key) = plan.key else { return };
+        let mut out = [0; FRAME];
+        let Ok(len) = lay_out(&plan.header, ies, payload, &mut out) else { return };
+        let Some(Ok(frame)) = out.get(..len).map(Frame::parse) else { return };
+        let without_mic = frame.before_mic();
+        let front = without_mic.split_at_checked(without_mic.len().saturating_sub(late));
+        let Some((front, _)) = front else { return };
+        let (level, open) = (protection.level, frame.open().len());
+        let known = Known { level, front, open, lengths: &[without_mic.len()] };
+        preparation.begin(self, asn, key, plan.nonce, &known);
+    }
+
+    /// Begins to prepare for a frame from a device in a slot, of which `known` is predicted.
+    pub(super) fn expect<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+        &self,
+        sample: &[u8],
+        implied: Option<ExtendedAddress>,
+        asn: Asn,
+        known: &Known<'_>,
+        preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
+    ) {
+        preparation.wipe();
+        preparation.asn = Some(asn);
+        let Ok(frame) = Frame::parse(sample) else { return };
+        let Ok(accepted) = self.accept(&frame, Some(asn), implied) else { return };
+        let Some(key) = accepted.key else { return };
+        preparation.begin(self, asn, key, accepted.nonce, known);
+    }
+
+    /// As [`secure`](Self::secure), from a preparation as far as that is for the frame.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn secure_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+        &mut self,
+        header: &Header,
+        ies: &[u8],
+        payload: &[u8],
+        protection: Protection,
+        asn: Asn,
+        preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
+        out: &mut [u8],
+    ) -> Result<(usize, bool), Status> {
+        let sealed = self.try_prepared(header, ies, payload, protection, asn, preparation, out);
+        let result = match sealed {
+            Some(len) => {
+                self.sent.secured += 1;
+                Ok((len, true))
+            }
+            None => self.secure(header, ies, payload, protection, Some(asn), out).map(|len| (len, false)),
+        };
+        preparation.wipe();
+        result
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn try_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+        &mut self,
+        header: &Header,
+        ies: &[u8],
+        payload: &[u8],
+        protection: Protection,
+        asn: Asn,
+        preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        // The plan is the same as when the preparation was made, but for what has changed since: key, number, policy.
+        let plan = self.plan(header, protection, Some(asn)).ok()?;
+        let key = plan.key?;
+        let len = lay_out(&plan.header, ies, payload, out).ok()?;
+        let frame = Frame::parse(out.get(..len)?).ok()?;
+        let without_mic = frame.before_mic();
+        let (open, known) = (frame.open().len(), preparation.slot.known().len());
+        let open = (protection.level.is_encrypted() && open < without_mic.len()).then_some(open);
+        let (front, rest) = without_mic.split_at_checked(known)?;
+        if !preparation.fits(self, key, &plan.nonce, protection.level.mic_len(), open)
+            || front != preparation.slot.known()
+        {
+            return None;
+        }
+        let mut late = [0; FRAME];
+        let late = late.get_mut(..rest.len())?;
+        late.copy_from_slice(rest);
+        let entry = self.keys.at(key)?;
+        entry.numbers.take(plan.number);
+        // The number is taken, and the slot has it: what fails now is sent by nobody.
+        preparation.slot.seal(entry.cipher.prepared_key(), late, out).ok()
+    }
+
+    /// As [`unsecure`](Self::unsecure), from a preparation as far as that is for the frame. Says whether it was.
+    pub(super) fn unsecure_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
+        &mut self,
+        octets: &[u8],
+        asn: Asn,
+        implied: Option<ExtendedAddress>,
+        preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
+        out: &mut [u8],
+    ) -> (Result<Received, Status>, bool) {
+        let Some((frame, accepted)) = Frame::parse(octets)
+            .ok()
+            .and_then(|frame| self.accept(&frame, Some(asn), implied).ok().map(|accepted| (frame, accepted)))
+        else {
+            return (self.unsecure(octets, Some(asn), implied, out), false);
+        };
+        let (level, before) = (frame.header.level(), frame.before_mic());
+        let open = (level.is_encrypted() && frame.open().len() < before.len()).then_some(frame.open().len());
+        let prepared = accepted
+            .key
+            .filter(|key| preparation.fits(self, *key, &accepted.nonce, level.mic_len(), open))
+            .and_then(|key| self.keys.at(key));
+        let (Some(entry), Some(device)) = (prepared, accepted.device) else {
+            return (self.unsecure(octets, Some(asn), implied, out), false);
+        };
+        let mut plain = [0; FRAME];
+        let len = frame.payload().len();
+        let (Some(plain), Some(out)) = (plain.get_mut(..before.len()), out.get_mut(..len)) else {
+            return (self.unsecure(octets, Some(asn), implied, out), false);
+        };
+        let verdict = preparation.slot.open(entry.cipher.prepared_key(), before, frame.mic(), plain);
+        if verdict.is_err() {
+            self.received.refuse(Status::SecurityError);
+            return (Err(Status::SecurityError), true);
+        }
+        entry.mark(device, accepted.number);
+        self.received.secured += 1;
+        out.copy_from_slice(plain.get(before.len() - len..).unwrap_or_default());
+        (Ok(Received { header: frame.header, len, device: Some(device) }), true)
+    }
+}
