@@ -6,7 +6,7 @@
 
 use crate::{
     Aes128, Aes256, Backend, BlockCipher, Suite,
-    backend::portable::blocks::xor_in,
+    backend::portable::blocks::{Block, sum, xor_in},
     buffers::Buffers,
     engine::{Engine, wipe},
     serial::{Serial, Sizes},
@@ -90,6 +90,7 @@ const fn name(key: usize, tag: usize) -> &'static str {
 
 /// S0, which masks the tag, in the block cipher's own form.
 #[derive(Default)]
+#[repr(C, align(4))]
 pub struct OneTime {
     mask: [u8; 16],
 }
@@ -103,6 +104,7 @@ impl Zeroize for OneTime {
 
 /// What the packet's beginning has made of the MAC: in the block cipher's own form once the front is settled.
 #[derive(Clone, Default)]
+#[repr(C, align(4))]
 pub struct Chain([u8; 16]);
 
 impl Zeroize for Chain {
@@ -182,8 +184,8 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
     /// The MAC up to the payload: B0 and the associated data, in pieces.
     fn beginning(key: &A, nonce: &[u8; NONCE], aad: &[&[u8]], payload: usize) -> [u8; 16] {
         let total = aad.iter().map(|piece| piece.len()).sum();
-        let mut mac = Self::b0(nonce, total, payload);
-        key.encrypt(&mut mac);
+        let Block(mac) = &mut Block(Self::b0(nonce, total, payload));
+        key.encrypt(mac);
         let (bytes, prefix_len) = prefix(total);
         let mut held = prefix_len;
         for (byte, prefix) in mac.iter_mut().zip(&bytes[..prefix_len]) {
@@ -192,7 +194,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
         for piece in aad {
             for byte in *piece {
                 if held == 16 {
-                    key.encrypt(&mut mac);
+                    key.encrypt(mac);
                     held = 0;
                 }
                 mac[held] ^= byte;
@@ -200,9 +202,9 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
             }
         }
         if held > 0 {
-            key.encrypt(&mut mac);
+            key.encrypt(mac);
         }
-        mac
+        *mac
     }
 
     /// Goes over the payload with the cipherstream that is given, or with one that is made on the way.
@@ -216,7 +218,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
     ) {
         let mut pads = stream.map(|stream| stream.chunks(16));
         for chunk in data.chunks_mut(16) {
-            let mut pad = [0; 16];
+            let Block(pad) = &mut Block([0; 16]);
             match pads.as_mut() {
                 Some(pads) => {
                     if let Some(bytes) = pads.next() {
@@ -225,38 +227,38 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
                 }
                 None => {
                     count(counter);
-                    pad = *counter;
-                    key.encrypt(&mut pad);
+                    *pad = *counter;
+                    key.encrypt(pad);
                 }
             }
             if let Ok(block) = <&mut [u8; 16]>::try_from(&mut *chunk) {
                 if seal {
                     xor_in(mac, block);
-                    xor_in(block, &pad);
+                    xor_in(block, pad);
                 } else {
-                    xor_in(block, &pad);
+                    xor_in(block, pad);
                     xor_in(mac, block);
                 }
             } else {
-                for ((byte, mac), pad) in chunk.iter_mut().zip(mac.iter_mut()).zip(&pad) {
+                for ((byte, mac), pad) in chunk.iter_mut().zip(mac.iter_mut()).zip(pad.iter()) {
                     let (from, to) = (*byte, *byte ^ pad);
                     *byte = to;
                     *mac ^= if seal { from } else { to };
                 }
             }
             key.encrypt(mac);
-            wipe(&mut pad);
+            wipe(pad);
         }
     }
 
     fn one_shot<const SEAL: bool>(key: &A, nonce: &[u8; NONCE], aad: &[u8], data: &mut [u8]) -> [u8; TAG] {
-        let mut mac = Self::beginning(key, nonce, &[aad], data.len());
-        let mut counter = Self::a0(nonce);
-        Self::payload(key, &mut mac, &mut counter, None, data, SEAL);
-        let mut mask = Self::a0(nonce);
-        key.encrypt(&mut mask);
-        xor_in(&mut mac, &mask);
-        cut(&mac)
+        let mut mac = Block(Self::beginning(key, nonce, &[aad], data.len()));
+        let mut counter = Block(Self::a0(nonce));
+        Self::payload(key, &mut mac.0, &mut counter.0, None, data, SEAL);
+        let mut mask = Block(Self::a0(nonce));
+        key.encrypt(&mut mask.0);
+        xor_in(&mut mac.0, &mask.0);
+        cut(&mac.0)
     }
 
     /// The masked tag of a finished MAC, with a mask in the block cipher's own form.
@@ -503,10 +505,18 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
                 return key.seal_rest(&chain.0, within, rest, out, &once.mask, tag);
             }
         }
-        let mut mac = chain.0;
-        Self::rest(key, &mut mac, within, rest);
+        // One block is the usual case, of a size that the compiler knows.
+        if let (0, Ok(block), Ok(out)) =
+            (within, <&[u8; 16]>::try_from(rest), <&mut [u8; 16]>::try_from(&mut *out))
+        {
+            let mac = sum(&chain.0, block);
+            xor_in(out, block);
+            return key.finish(&mac.0, &once.mask, tag);
+        }
+        let mut mac = Block(chain.0);
+        Self::rest(key, &mut mac.0, within, rest);
         xor(out, rest);
-        key.finish(&mac, &once.mask, tag);
+        key.finish(&mac.0, &once.mask, tag);
     }
 
     #[inline]
@@ -538,9 +548,9 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
         }
         dst.copy_from_slice(src);
         xor(dst, stream);
-        let mut mac = chain.0;
-        Self::rest(key, &mut mac, within, dst);
-        key.finish(&mac, &once.mask, tag);
+        let mut mac = Block(chain.0);
+        Self::rest(key, &mut mac.0, within, dst);
+        key.finish(&mac.0, &once.mask, tag);
     }
 }
 
@@ -548,10 +558,6 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
     /// Adds the rest to a settled chain, and leaves its last block to be encrypted.
     #[inline]
     fn rest(key: &A, mac: &mut [u8; 16], within: usize, rest: &[u8]) {
-        // The common case, of a size that the compiler knows.
-        if let (0, Ok(block)) = (within, <&[u8; 16]>::try_from(rest)) {
-            return xor_in(mac, block);
-        }
         let (first, later) = rest.split_at(rest.len().min(16 - within));
         for (byte, new) in mac[within..].iter_mut().zip(first) {
             *byte ^= new;

@@ -128,9 +128,13 @@ impl Aes128 {
 }
 
 #[cfg(target_arch = "msp430")]
+pub(crate) use rounds::{sum, xor_in};
+
+#[cfg(target_arch = "msp430")]
 #[allow(unsafe_code)]
 mod rounds {
     use super::{Aes128, TABLES};
+    use crate::backend::portable::blocks::Block as Sum;
     use core::arch::global_asm;
 
     global_asm!(include_str!("narrow.s"), tables = sym TABLES);
@@ -139,6 +143,33 @@ mod rounds {
         fn antedate_aes_encrypt(key: *const Aes128, block: *mut Block);
         fn antedate_aes_advance(key: *const Aes128, block: *mut Block);
         fn antedate_aes_finish(key: *const Aes128, chain: *const Block, mask: *const Block, tag: *mut Half);
+        fn antedate_xor(block: *mut [u8; 16], with: *const [u8; 16]);
+        fn antedate_sum(to: *mut Sum, a: *const Block, b: *const Block);
+    }
+
+    /// XORs one block into another.
+    #[inline]
+    pub(crate) fn xor_in(block: &mut [u8; 16], with: &[u8; 16]) {
+        // SAFETY: both are valid and 16 bytes long; the function looks at the addresses itself.
+        unsafe { antedate_xor(block, with) }
+    }
+
+    /// The sum of two blocks.
+    #[inline]
+    pub(crate) fn sum(a: &[u8; 16], b: &[u8; 16]) -> Sum {
+        let (a_at, b_at) = (&raw const *a, &raw const *b);
+        let mut to = Sum([0; 16]);
+        if even(a_at) && even(b_at) {
+            let mut to = core::mem::MaybeUninit::<Sum>::uninit();
+            // SAFETY: the pointers are valid and even; the function reads 16 bytes of each and writes all of `to`.
+            unsafe {
+                antedate_sum(to.as_mut_ptr(), a_at.cast(), b_at.cast());
+                return to.assume_init();
+            }
+        }
+        to.0 = *a;
+        xor_in(&mut to.0, b);
+        to
     }
 
     #[repr(C, align(2))]

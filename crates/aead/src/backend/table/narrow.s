@@ -278,3 +278,69 @@ antedate_aes_finish:
     xor @r13+, r10
     mov r10, 2(r15)
     RESTORE
+
+; The assembler does not know `xor @r13+, n(r12)`.
+    .macro XOR_TO offset
+    .short 0xedbc, \offset
+    .endm
+
+    .macro XOR_BYTE_TO offset
+    .short 0xedfc, \offset
+    .endm
+
+; antedate_xor(r12 block, r13 with): by words if both are even.
+    .section .text.antedate_xor, "ax", @progbits
+    .p2align 1
+    .globl antedate_xor
+antedate_xor:
+    mov r12, r14
+    bis r13, r14
+    bit #1, r14
+    jne 1f
+    XOR_TO 0
+    XOR_TO 2
+    XOR_TO 4
+    XOR_TO 6
+    XOR_TO 8
+    XOR_TO 10
+    XOR_TO 12
+    XOR_TO 14
+    ret
+1:  XOR_BYTE_TO 0
+    XOR_BYTE_TO 1
+    XOR_BYTE_TO 2
+    XOR_BYTE_TO 3
+    XOR_BYTE_TO 4
+    XOR_BYTE_TO 5
+    XOR_BYTE_TO 6
+    XOR_BYTE_TO 7
+    XOR_BYTE_TO 8
+    XOR_BYTE_TO 9
+    XOR_BYTE_TO 10
+    XOR_BYTE_TO 11
+    XOR_BYTE_TO 12
+    XOR_BYTE_TO 13
+    XOR_BYTE_TO 14
+    XOR_BYTE_TO 15
+    ret
+
+    .macro SUM_WORD offset
+    mov @r13+, r15
+    xor @r14+, r15
+    mov r15, \offset(r12)
+    .endm
+
+; antedate_sum(r12 to, r13 a, r14 b): all at even addresses.
+    .section .text.antedate_sum, "ax", @progbits
+    .p2align 1
+    .globl antedate_sum
+antedate_sum:
+    SUM_WORD 0
+    SUM_WORD 2
+    SUM_WORD 4
+    SUM_WORD 6
+    SUM_WORD 8
+    SUM_WORD 10
+    SUM_WORD 12
+    SUM_WORD 14
+    ret

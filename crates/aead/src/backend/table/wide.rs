@@ -1,4 +1,7 @@
-//! One table of 1 KB, for Cortex-M.
+//! One table of 1 KB, for Cortex-M3 and later ones without a data cache.
+//!
+//! On the target the rounds are assembly (`wide.s`): the state fits the registers, and a compiler spills it. The same in Rust is
+//! for tests on a host; the assembly is tested in QEMU.
 
 use super::{S_BOX, double};
 use zeroize::Zeroize;
@@ -15,9 +18,9 @@ static TABLE: [u32; 256] = {
     table
 };
 
-/// An expanded key: the round keys as little-endian words.
+/// An expanded key: the round keys as little-endian words, and the sum of the last and the first.
 pub(crate) struct Aes128 {
-    keys: [[u32; 4]; 11],
+    keys: [[u32; 4]; 12],
 }
 
 impl Drop for Aes128 {
@@ -26,69 +29,46 @@ impl Drop for Aes128 {
     }
 }
 
+/// The S-box, from the table.
+fn substitute(byte: u8) -> u8 {
+    (TABLE[usize::from(byte)] >> 8) as u8
+}
+
 fn words(block: &[u8; 16]) -> [u32; 4] {
     let (bytes, _) = block.as_chunks::<4>();
     core::array::from_fn(|i| u32::from_le_bytes(bytes[i]))
 }
 
-fn xor(a: [u32; 4], b: &[u32; 4]) -> [u32; 4] {
-    core::array::from_fn(|i| a[i] ^ b[i])
-}
-
-#[inline(always)]
-fn byte(word: u32, row: usize) -> usize {
-    (word >> (8 * row) & 0xff) as usize
-}
-
-#[inline(always)]
-fn round(x: [u32; 4], key: &[u32; 4]) -> [u32; 4] {
-    let column = |c: usize| {
-        let part = |row: usize| TABLE[byte(x[(c + row) & 3], row)].rotate_left(8 * row as u32);
-        key[c] ^ part(0) ^ part(1) ^ part(2) ^ part(3)
-    };
-    [column(0), column(1), column(2), column(3)]
-}
-
-/// A column of the last round, which has no MixColumns.
-#[inline(always)]
-fn last(x: &[u32; 4], c: usize) -> u32 {
-    let part = |row: usize| (TABLE[byte(x[(c + row) & 3], row)] >> 8 & 0xff) << (8 * row);
-    part(0) | part(1) | part(2) | part(3)
+/// XORs words into bytes.
+fn add(block: &mut [u8; 16], words: &[u32; 4]) {
+    for (bytes, word) in block.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        *bytes = (u32::from_le_bytes(*bytes) ^ word).to_le_bytes();
+    }
 }
 
 impl Aes128 {
     pub(crate) fn new(key: &[u8; 16]) -> Self {
-        let mut keys = [[0; 4]; 11];
+        let mut keys = [[0; 4]; 12];
         keys[0] = words(key);
         let mut rcon = 1u8;
         for i in 1..11 {
             let before = keys[i - 1];
-            let mut word = last(&[before[3].rotate_right(8); 4], 0) ^ u32::from(rcon);
+            let mut word = u32::from_le_bytes(before[3].to_le_bytes().map(substitute)).rotate_right(8);
+            word ^= u32::from(rcon);
             for c in 0..4 {
                 word ^= before[c];
                 keys[i][c] = word;
             }
             rcon = double(rcon);
         }
+        keys[11] = core::array::from_fn(|c| keys[10][c] ^ keys[0][c]);
         Self { keys }
     }
 
-    #[inline(always)]
-    fn middle(&self, mut x: [u32; 4]) -> [u32; 4] {
-        let [_, keys @ .., _] = &self.keys;
-        for key in keys {
-            x = round(x, key);
-        }
-        x
-    }
-
     /// Encrypts a block.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn encrypt(&self, block: &mut [u8; 16]) {
-        let x = self.middle(xor(words(block), &self.keys[0]));
-        for (c, bytes) in block.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-            *bytes = (last(&x, c) ^ self.keys[10][c]).to_le_bytes();
-        }
+        rounds::encrypt(self, block);
     }
 
     /// Adds round key 0 to a chain; this is the form that `advance` and `finish` work with.
@@ -104,28 +84,98 @@ impl Aes128 {
     }
 
     /// Encrypts a folded chain and folds the result.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn advance(&self, chain: &mut [u8; 16]) {
-        let x = self.middle(words(chain));
-        for (c, bytes) in chain.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-            *bytes = (last(&x, c) ^ self.keys[10][c] ^ self.keys[0][c]).to_le_bytes();
-        }
+        rounds::advance(self, chain);
     }
 
     /// The first 8 bytes of a folded chain's encryption, masked with a folded mask.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn finish(&self, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; 8]) {
-        let x = self.middle(words(chain));
-        let mask = words(mask);
-        for (c, bytes) in tag.as_chunks_mut::<4>().0.iter_mut().enumerate() {
-            *bytes = (last(&x, c) ^ mask[c]).to_le_bytes();
-        }
+        rounds::finish(self, chain, mask, tag);
     }
 }
 
-/// XORs words into bytes.
-fn add(block: &mut [u8; 16], words: &[u32; 4]) {
-    for (bytes, word) in block.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-        *bytes = (u32::from_le_bytes(*bytes) ^ word).to_le_bytes();
+#[cfg(target_arch = "arm")]
+#[allow(unsafe_code)]
+mod rounds {
+    use super::{Aes128, TABLE};
+    use core::arch::global_asm;
+
+    global_asm!(include_str!("wide.s"), table = sym TABLE);
+
+    unsafe extern "C" {
+        fn antedate_aes_encrypt(first: *const [u32; 4], block: *mut [u8; 16], last: *const [u32; 4]);
+        fn antedate_aes_advance(second: *const [u32; 4], block: *mut [u8; 16], last: *const [u32; 4]);
+        fn antedate_aes_finish(
+            second: *const [u32; 4],
+            chain: *const [u8; 16],
+            mask: *const [u8; 16],
+            tag: *mut [u8; 8],
+        );
+    }
+
+    #[inline]
+    pub(super) fn encrypt(key: &Aes128, block: &mut [u8; 16]) {
+        let keys = key.keys.as_ptr();
+        // SAFETY: the function reads the first ten round keys from `keys` on and the last one behind them, all within the
+        // array; it reads and writes the 16 bytes of the block, with loads that may be unaligned; it keeps the registers that
+        // the ABI says it must.
+        unsafe { antedate_aes_encrypt(keys, block, keys.add(10)) }
+    }
+
+    #[inline]
+    pub(super) fn advance(key: &Aes128, chain: &mut [u8; 16]) {
+        let keys = key.keys.as_ptr();
+        // SAFETY: as in `encrypt`, from the second round key on; the twelfth is within the array.
+        unsafe { antedate_aes_advance(keys.add(1), chain, keys.add(11)) }
+    }
+
+    #[inline]
+    pub(super) fn finish(key: &Aes128, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; 8]) {
+        // SAFETY: as in `advance`; the function reads the chain and half of the mask, and writes 8 bytes.
+        unsafe { antedate_aes_finish(key.keys.as_ptr().add(1), chain, mask, tag) }
+    }
+}
+
+/// The same in Rust, for tests on a host.
+#[cfg(not(target_arch = "arm"))]
+mod rounds {
+    use super::{Aes128, TABLE, add, substitute, words};
+
+    fn byte(x: &[u32; 4], c: usize, row: usize) -> u8 {
+        x[(c + row) % 4].to_le_bytes()[row]
+    }
+
+    fn middle(key: &Aes128, mut x: [u32; 4]) -> [u32; 4] {
+        for key in &key.keys[1..10] {
+            x = core::array::from_fn(|c| {
+                let part = |row: usize| TABLE[usize::from(byte(&x, c, row))].rotate_left(8 * row as u32);
+                key[c] ^ part(0) ^ part(1) ^ part(2) ^ part(3)
+            });
+        }
+        x
+    }
+
+    fn last(x: &[u32; 4]) -> [u8; 16] {
+        core::array::from_fn(|i| substitute(byte(x, i / 4, i % 4)))
+    }
+
+    pub(super) fn encrypt(key: &Aes128, block: &mut [u8; 16]) {
+        add(block, &key.keys[0]);
+        *block = last(&middle(key, words(block)));
+        add(block, &key.keys[10]);
+    }
+
+    pub(super) fn advance(key: &Aes128, chain: &mut [u8; 16]) {
+        *chain = last(&middle(key, words(chain)));
+        add(chain, &key.keys[11]);
+    }
+
+    pub(super) fn finish(key: &Aes128, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; 8]) {
+        let whole = last(&middle(key, words(chain)));
+        for (byte, (a, b)) in tag.iter_mut().zip(whole.iter().zip(mask)) {
+            *byte = a ^ b;
+        }
     }
 }
