@@ -55,11 +55,6 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         S::LENGTH_FIRST || front.has_length_field()
     }
 
-    /// The chains that are prepared. Without a cipherstream each has a front of its own, and the slot a place for one.
-    fn chains(front: &Front<'_>) -> usize {
-        if Self::by_length(front) && S::STREAMS { front.lengths().len() } else { 1 }
-    }
-
     /// Whether a front fits; one that does not costs no nonce.
     pub(crate) fn check(front: &Front<'_>) -> Result<(), FrontError> {
         let lengths = front.lengths();
@@ -109,6 +104,9 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             // One chain is for all, and the cipherstream, if there is any, for the longest.
             self.lengths[0] = self.longest();
             self.count = 1;
+        } else if !S::STREAMS {
+            // The front's ciphertext depends on the length then, and the slot has a place for one.
+            self.count = self.count.min(1);
         }
     }
 
@@ -142,10 +140,6 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         left -= self.step_stream(key, front, left, longest);
         while left > 0 && self.current < self.count {
             left -= self.step_chain(key, front, front.payload().len(), self.lengths[self.current], left);
-        let chains = Self::chains(front);
-        while left > 0 && self.current < chains {
-            let len = if Self::by_length(front) { front.lengths()[self.current] } else { 0 };
-            left -= self.step_chain(key, front, front.payload().len(), len, left);
         }
         let streams = !S::STREAMS || self.slot.ready() >= longest;
         self.ready = streams && self.current == self.count && self.slot.is_begun();
@@ -230,11 +224,6 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             return (len <= room).then_some(0);
         }
         self.lengths[..self.count].iter().position(|&one| one == len)
-        // One length is by far the most usual.
-        match front.lengths() {
-            [only] if *only == len => Some(0),
-            lengths => lengths.iter().take(Self::chains(front)).position(|&one| one == len),
-        }
     }
 
     /// Seals what follows the front, from this chain; ciphertext and tag are in the slot then.
