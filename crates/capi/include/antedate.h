@@ -1,0 +1,203 @@
+/* Antedate: AEAD ciphers whose work is done before the data exists.
+ *
+ * A sealer prepares a packet in idle time, as soon as its number is known, and seals it when the data is there. An opener
+ * does the same for the packet that comes next. The bytes are those of the standard cipher: the other side needs no
+ * Antedate.
+ *
+ *     antedate_sealer sealer;                                 // static or on the stack, nothing is allocated
+ *     antedate_sealer_init(&sealer, ANTEDATE_AES_128_CCM_8, key, salt);
+ *     for (uint64_t number = 1;; number++) {
+ *         antedate_prepare(&sealer, number);
+ *         while (antedate_step(&sealer, 1) > 0) ...           // idle time, in small steps
+ *         antedate_seal(&sealer, aad, plain, cipher, len, tag);
+ *     }
+ *
+ * What a wrong call does is said by its result and is never undefined, with three exceptions that no library can see:
+ * pointers must point to as much memory as is said; the memory of a context must be a context that was made (or zeros);
+ * and what a template or a front points to must stay, unchanged, until its packet is sealed, opened or dropped.
+ *
+ * A context must not be moved or copied: its own address is part of it, and a copy is refused. Contexts are for one
+ * thread at a time. A context that is thrown away without antedate_*_wipe leaves its key in memory.
+ *
+ * No time depends on a key or on a payload. It depends on lengths, on the shape of template or front, and on how far the
+ * preparation got.
+ */
+#ifndef ANTEDATE_H
+#define ANTEDATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Bytes of payload that a context prepares. A longer packet is sealed and opened the ordinary way. The library is built
+ * with the same number (environment variable ANTEDATE_CAPACITY; a multiple of 64). */
+#ifndef ANTEDATE_CAPACITY
+#define ANTEDATE_CAPACITY 1536
+#endif
+
+/* Bytes of a context with all suites. A library that was built with few suites needs less: antedate_sealer_bytes() and
+ * antedate_opener_bytes() say how much. */
+#ifndef ANTEDATE_CONTEXT_BYTES
+#if defined(__x86_64__) || defined(_M_X64)
+#define ANTEDATE_CONTEXT_BYTES (ANTEDATE_CAPACITY + 5632)
+#else
+#define ANTEDATE_CONTEXT_BYTES (ANTEDATE_CAPACITY + 2304)
+#endif
+#endif
+
+/* 16-byte blocks that the holes of a template may touch (a block counts for each hole that touches it), and holes. */
+#define ANTEDATE_BLOCKS 8
+/* Lengths that a front may name. */
+#define ANTEDATE_LENGTHS 4
+/* The longest payload. */
+#define ANTEDATE_PAYLOAD_MAX 65535
+/* The longest tag, for buffers that fit any suite. */
+#define ANTEDATE_TAG_MAX 16
+
+/* What a call returns. */
+typedef int32_t antedate_result;
+enum {
+    ANTEDATE_OK = 0,
+    ANTEDATE_ARGUMENT = 1,     /* a null pointer, or buffers that overlap */
+    ANTEDATE_SUITE = 2,        /* no such suite, or not in this build */
+    ANTEDATE_KEY_LENGTH = 3,   /* see antedate_key_len() */
+    ANTEDATE_NONCE_LENGTH = 4, /* see antedate_nonce_len() */
+    ANTEDATE_SIZE = 5,         /* the context is too small: header and library are of different builds */
+    ANTEDATE_STATE = 6,        /* nothing is prepared, it was used already, or this is no context (any more) */
+    ANTEDATE_SPENT = 7,        /* this number or a later one was prepared before */
+    ANTEDATE_TEMPLATE = 8,     /* a hole outside, holes that overlap, a length that leaves nothing to follow the front */
+    ANTEDATE_TOO_LONG = 9,     /* more bytes, holes, blocks or lengths than fit */
+    ANTEDATE_MISFIT = 10,      /* the values are not as many or not as long as the holes */
+    ANTEDATE_UNSUPPORTED = 11, /* templates are for GCM and ChaCha20-Poly1305, fronts for CCM */
+    ANTEDATE_UNAUTHENTIC = 12  /* the packet is forged or damaged; it is still expected */
+};
+
+/* The suites: bytes of key, nonce, tag. */
+enum {
+    ANTEDATE_AES_128_CCM_8 = 1,      /* 16, 12,  8   RFC 6655: TLS and DTLS */
+    ANTEDATE_AES_128_CCM = 2,        /* 16, 12, 16   RFC 5116 */
+    ANTEDATE_AES_256_CCM = 3,        /* 32, 12, 16   RFC 5116 */
+    ANTEDATE_CCM_STAR_32 = 4,        /* 16, 13,  4   IEEE 802.15.4, level 5 */
+    ANTEDATE_CCM_STAR_64 = 5,        /* 16, 13,  8   IEEE 802.15.4, level 6 */
+    ANTEDATE_CCM_STAR_128 = 6,       /* 16, 13, 16   IEEE 802.15.4, level 7 */
+    ANTEDATE_AES_128_GCM = 16,       /* 16, 12, 16   NIST SP 800-38D */
+    ANTEDATE_AES_256_GCM = 17,       /* 32, 12, 16 */
+    ANTEDATE_CHACHA20_POLY1305 = 18  /* 32, 12, 16   RFC 8439 */
+};
+
+size_t antedate_key_len(uint32_t suite);
+size_t antedate_nonce_len(uint32_t suite);
+size_t antedate_tag_len(uint32_t suite);
+
+/* Bytes and how many; data may be null if there are none. */
+typedef struct {
+    const uint8_t *data;
+    size_t len;
+} antedate_bytes;
+
+/* Bytes start to end - 1 of associated data (in_payload == 0) or payload, which are known only when the packet is sent. */
+typedef struct {
+    int32_t in_payload;
+    size_t start;
+    size_t end;
+} antedate_hole;
+
+/* What is known of a packet, with holes anywhere. What the bytes are where holes are counts for nothing. */
+typedef struct {
+    antedate_bytes aad;
+    antedate_bytes payload;
+    const antedate_hole *holes;
+    size_t hole_count;
+} antedate_template;
+
+/* What a packet begins with: associated data and the front of its payload. CCM authenticates the payload's length first,
+ * so the lengths that the whole payload may have (front included) are named. If bytes length_start to length_end - 1 of the
+ * associated data are that length, big-endian, they are filled in; both zero if not. */
+typedef struct {
+    antedate_bytes aad;
+    antedate_bytes payload;
+    const size_t *lengths;
+    size_t length_count;
+    size_t length_start;
+    size_t length_end;
+} antedate_front;
+
+/* The memory of a context. */
+typedef struct {
+    uint64_t opaque[(ANTEDATE_CONTEXT_BYTES + 7) / 8];
+} antedate_sealer;
+typedef struct {
+    uint64_t opaque[(ANTEDATE_CONTEXT_BYTES + 7) / 8];
+} antedate_opener;
+
+size_t antedate_sealer_bytes(void);
+size_t antedate_opener_bytes(void);
+
+/* The sending side ------------------------------------------------------------------------------------------------ */
+
+/* Makes a sealer. `initial` has the length of the suite's nonces; the nonce of a packet is `initial` with the packet's
+ * number, 8 bytes big-endian, XORed into its end. So a salt followed by zeros gives salt and number.
+ *
+ * A number is prepared once, and then only higher ones. Across a restart that is the caller's task: a key must not meet
+ * the same number again. Wipe a sealer before it is made anew. */
+antedate_result antedate_sealer_init_sized(antedate_sealer *sealer, size_t bytes, uint32_t suite, antedate_bytes key,
+                                           antedate_bytes initial);
+#define antedate_sealer_init(sealer, suite, key, initial) \
+    antedate_sealer_init_sized((sealer), sizeof *(sealer), (suite), (key), (initial))
+
+/* Names the packet to be prepared next. A packet that was prepared before and not sealed is wiped, its number is burnt. */
+antedate_result antedate_prepare(antedate_sealer *sealer, uint64_t number);
+antedate_result antedate_prepare_template(antedate_sealer *sealer, uint64_t number, const antedate_template *known);
+antedate_result antedate_prepare_front(antedate_sealer *sealer, uint64_t number, const antedate_front *known);
+
+/* Does at most `budget` units of preparation (a block of the cipher or two) and returns how many; 0 when nothing is left. */
+uint32_t antedate_step(antedate_sealer *sealer, uint32_t budget);
+
+/* Seals a packet with the number that was named: `len` bytes from `src` to `dst`, which must not overlap, and the tag. If
+ * the preparation is not done, or was for a template or a front, the cost is that of the ordinary cipher. */
+antedate_result antedate_seal(antedate_sealer *sealer, antedate_bytes aad, const uint8_t *src, uint8_t *dst, size_t len,
+                              uint8_t *tag);
+
+/* Seals the packet of the template: a value for each hole, in the order of the holes. The ciphertext of the whole payload
+ * lies in the sealer until the next packet is named or the sealer is wiped. After ANTEDATE_MISFIT the packet can still be
+ * sealed. */
+antedate_result antedate_seal_template(antedate_sealer *sealer, const antedate_bytes *values, size_t value_count,
+                                       antedate_bytes *ciphertext, uint8_t *tag);
+
+/* Seals the packet of the front: its payload is the front and then `rest`. As above. */
+antedate_result antedate_seal_front(antedate_sealer *sealer, antedate_bytes rest, antedate_bytes *ciphertext, uint8_t *tag);
+
+/* Ends a sealer: it becomes zeros. */
+antedate_result antedate_sealer_wipe(antedate_sealer *sealer);
+
+/* The receiving side ---------------------------------------------------------------------------------------------- */
+
+/* Makes an opener; `initial` is the sealer's. */
+antedate_result antedate_opener_init_sized(antedate_opener *opener, size_t bytes, uint32_t suite, antedate_bytes key,
+                                           antedate_bytes initial);
+#define antedate_opener_init(opener, suite, key, initial) \
+    antedate_opener_init_sized((opener), sizeof *(opener), (suite), (key), (initial))
+
+/* Names the packet to be received next. Numbers may come again or in any order: replays are for the caller to refuse. */
+antedate_result antedate_expect(antedate_opener *opener, uint64_t number);
+antedate_result antedate_expect_template(antedate_opener *opener, uint64_t number, const antedate_template *known);
+antedate_result antedate_expect_front(antedate_opener *opener, uint64_t number, const antedate_front *known);
+
+uint32_t antedate_opener_step(antedate_opener *opener, uint32_t budget);
+
+/* Opens the packet that was named: `len` bytes from `src` to `dst`, which must not overlap. If it is not authentic, `dst` is
+ * zeros and the packet is still expected, prepared as it was. */
+antedate_result antedate_open(antedate_opener *opener, antedate_bytes aad, const uint8_t *src, uint8_t *dst, size_t len,
+                              const uint8_t *tag);
+
+/* Ends an opener: it becomes zeros. */
+antedate_result antedate_opener_wipe(antedate_opener *opener);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,331 @@
+//! The functions of `antedate.h`. Each checks what it is given, finds the line, and turns the outcome into a [`Code`].
+//!
+//! Common to all: pointers are null or point to as much memory as the header says, which nobody else uses during the
+//! call. That is the caller's word, and the only thing here that is not checked.
+#![allow(unsafe_code, clippy::missing_safety_doc)]
+
+use crate::arguments::{packet, slice};
+use crate::context::{Opener, Sealer};
+use crate::line::{Receiving, Sending};
+use crate::suites::with_suite;
+use crate::{BLOCKS, Bytes, Code, Front, PAYLOAD_MAX, Template};
+use antedate_aead::Suite;
+
+fn code(outcome: Result<(), Code>) -> Code {
+    outcome.err().unwrap_or(Code::Ok)
+}
+
+/// Bytes of the tag of a suite; 0 if there is no such suite.
+#[unsafe(no_mangle)]
+pub extern "C" fn antedate_tag_len(suite: u32) -> usize {
+    let len: Result<usize, Code> =
+        with_suite!(suite, Sender, Line => Ok(<<Line as Sending>::Of as Suite>::TAG_LEN));
+    len.unwrap_or(0)
+}
+
+/// Bytes of the nonce of a suite; 0 if there is no such suite.
+#[unsafe(no_mangle)]
+pub extern "C" fn antedate_nonce_len(suite: u32) -> usize {
+    let len: Result<usize, Code> =
+        with_suite!(suite, Sender, Line => Ok(<<Line as Sending>::Of as Suite>::NONCE_LEN));
+    len.unwrap_or(0)
+}
+
+/// Bytes of the key of a suite; 0 if there is no such suite.
+#[unsafe(no_mangle)]
+pub extern "C" fn antedate_key_len(suite: u32) -> usize {
+    let len: Result<usize, Code> =
+        with_suite!(suite, Sender, Line => Ok(<<Line as Sending>::Of as Suite>::KEY_LEN));
+    len.unwrap_or(0)
+}
+
+/// Bytes of memory that a sealer of this build needs.
+#[unsafe(no_mangle)]
+pub extern "C" fn antedate_sealer_bytes() -> usize {
+    crate::SEALER_BYTES
+}
+
+/// Bytes of memory that an opener of this build needs.
+#[unsafe(no_mangle)]
+pub extern "C" fn antedate_opener_bytes() -> usize {
+    crate::OPENER_BYTES
+}
+
+/// Makes a sealer. The header's macro `antedate_sealer_init` gives the size of the caller's memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_sealer_init_sized(
+    sealer: *mut u64,
+    bytes: usize,
+    suite: u32,
+    key: Bytes,
+    initial: Bytes,
+) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (key, initial) = (key.get()?, initial.get()?);
+            with_suite!(suite, Sender, Line => {
+                Sealer::make(sealer, bytes, suite, |place| Line::make(place.cast(), key, initial))
+            })
+        })()
+    })
+}
+
+/// Names the packet to be prepared next.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_prepare(sealer: *mut u64, number: u64) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Sealer::line(sealer)?;
+            with_suite!(suite, Sender, Line => Line::prepare(line.cast(), number))
+        })()
+    })
+}
+
+/// Names the packet to be prepared next, of a template. Template and what it points to stay until it is sealed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_prepare_template(
+    sealer: *mut u64,
+    number: u64,
+    template: *const Template,
+) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Sealer::line(sealer)?;
+            let parts = template.as_ref().ok_or(Code::Argument)?.get()?;
+            with_suite!(suite, Sender, Line => Line::prepare_template(line.cast(), number, parts))
+        })()
+    })
+}
+
+/// Names the packet to be prepared next, with a front. Front and what it points to stay until it is sealed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_prepare_front(sealer: *mut u64, number: u64, front: *const Front) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Sealer::line(sealer)?;
+            let front = front.as_ref().ok_or(Code::Argument)?.get()?;
+            with_suite!(suite, Sender, Line => Line::prepare_front(line.cast(), number, front))
+        })()
+    })
+}
+
+/// Does at most `budget` units of preparation and returns how many; 0 when nothing is left to do or nothing is named.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_step(sealer: *mut u64, budget: u32) -> u32 {
+    // SAFETY: the caller's word.
+    let done = unsafe {
+        Sealer::line(sealer)
+            .and_then(|(suite, line)| with_suite!(suite, Sender, Line => Line::step(line.cast(), budget)))
+    };
+    done.unwrap_or(0)
+}
+
+/// Seals any packet with the number that was named. What was prepared for another shape is not used.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_seal(
+    sealer: *mut u64,
+    aad: Bytes,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+    tag: *mut u8,
+) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Sealer::line(sealer)?;
+            let (aad, (src, dst)) = (aad.get()?, packet(src, dst, len)?);
+            if tag.is_null() {
+                return Err(Code::Argument);
+            }
+            with_suite!(suite, Sender, Line => Line::seal(line.cast(), aad, src, dst, tag))
+        })()
+    })
+}
+
+/// Seals the packet of the template. The ciphertext stays in the sealer until its next packet is named.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_seal_template(
+    sealer: *mut u64,
+    values: *const Bytes,
+    value_count: usize,
+    sealed: *mut Bytes,
+    tag: *mut u8,
+) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Sealer::line(sealer)?;
+            if sealed.is_null() || !sealed.is_aligned() || tag.is_null() {
+                return Err(Code::Argument);
+            }
+            let given = slice(values, value_count)?;
+            let mut values: [&[u8]; BLOCKS] = [&[]; BLOCKS];
+            let values = values.get_mut(..given.len()).ok_or(Code::Misfit)?;
+            for (to, from) in values.iter_mut().zip(given) {
+                *to = from.get()?;
+            }
+            let ciphertext =
+                with_suite!(suite, Sender, Line => Line::seal_template(line.cast(), values, tag))?;
+            sealed.write(Bytes { data: ciphertext.as_ptr(), len: ciphertext.len() });
+            Ok(())
+        })()
+    })
+}
+
+/// Seals the packet of the front with what follows it. The ciphertext of both stays in the sealer until its next packet
+/// is named.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_seal_front(
+    sealer: *mut u64,
+    rest: Bytes,
+    sealed: *mut Bytes,
+    tag: *mut u8,
+) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Sealer::line(sealer)?;
+            let rest = rest.get()?;
+            if sealed.is_null() || !sealed.is_aligned() || tag.is_null() {
+                return Err(Code::Argument);
+            }
+            if rest.len() > PAYLOAD_MAX {
+                return Err(Code::TooLong);
+            }
+            let ciphertext = with_suite!(suite, Sender, Line => Line::seal_front(line.cast(), rest, tag))?;
+            sealed.write(Bytes { data: ciphertext.as_ptr(), len: ciphertext.len() });
+            Ok(())
+        })()
+    })
+}
+
+/// Ends a sealer: key and preparation become zeros.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_sealer_wipe(sealer: *mut u64) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Sealer::line(sealer)?;
+            with_suite!(suite, Sender, Line => {
+                Line::wipe(line.cast());
+                Ok(())
+            })?;
+            Sealer::end(sealer)
+        })()
+    })
+}
+
+/// Makes an opener. The header's macro `antedate_opener_init` gives the size of the caller's memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_opener_init_sized(
+    opener: *mut u64,
+    bytes: usize,
+    suite: u32,
+    key: Bytes,
+    initial: Bytes,
+) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (key, initial) = (key.get()?, initial.get()?);
+            with_suite!(suite, Receiver, Line => {
+                Opener::make(opener, bytes, suite, |place| Line::make(place.cast(), key, initial))
+            })
+        })()
+    })
+}
+
+/// Names the packet to be received next.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_expect(opener: *mut u64, number: u64) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Opener::line(opener)?;
+            with_suite!(suite, Receiver, Line => Line::expect(line.cast(), number))
+        })()
+    })
+}
+
+/// Names the packet to be received next, of a template. Template and what it points to stay until it is opened.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_expect_template(
+    opener: *mut u64,
+    number: u64,
+    template: *const Template,
+) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Opener::line(opener)?;
+            let parts = template.as_ref().ok_or(Code::Argument)?.get()?;
+            with_suite!(suite, Receiver, Line => Line::expect_template(line.cast(), number, parts))
+        })()
+    })
+}
+
+/// Names the packet to be received next, with a front. Front and what it points to stay until it is opened.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_expect_front(opener: *mut u64, number: u64, front: *const Front) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Opener::line(opener)?;
+            let front = front.as_ref().ok_or(Code::Argument)?.get()?;
+            with_suite!(suite, Receiver, Line => Line::expect_front(line.cast(), number, front))
+        })()
+    })
+}
+
+/// As [`antedate_step`], for the receiving side.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_opener_step(opener: *mut u64, budget: u32) -> u32 {
+    // SAFETY: the caller's word.
+    let done = unsafe {
+        Opener::line(opener)
+            .and_then(|(suite, line)| with_suite!(suite, Receiver, Line => Line::step(line.cast(), budget)))
+    };
+    done.unwrap_or(0)
+}
+
+/// Opens the packet that was named, if it is authentic; otherwise `dst` is zeros, and the packet is still expected.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_open(
+    opener: *mut u64,
+    aad: Bytes,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+    tag: *const u8,
+) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Opener::line(opener)?;
+            let (aad, (src, dst)) = (aad.get()?, packet(src, dst, len)?);
+            let tag = slice(tag, antedate_tag_len(suite))?;
+            with_suite!(suite, Receiver, Line => Line::open(line.cast(), aad, src, dst, tag))
+        })()
+    })
+}
+
+/// Ends an opener: key and preparation become zeros.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn antedate_opener_wipe(opener: *mut u64) -> Code {
+    // SAFETY: the caller's word.
+    code(unsafe {
+        (|| {
+            let (suite, line) = Opener::line(opener)?;
+            with_suite!(suite, Receiver, Line => {
+                Line::wipe(line.cast());
+                Ok(())
+            })?;
+            Opener::end(opener)
+        })()
+    })
+}

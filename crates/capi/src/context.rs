@@ -1,0 +1,112 @@
+//! The context inside the caller's words.
+//!
+//! C aligns its words to 8 bytes; the context begins at the first place in them that is aligned as Rust wants it.
+#![allow(unsafe_code)]
+
+use crate::Code;
+use crate::suites::{AnyReceiver, AnySender};
+use core::mem::MaybeUninit;
+use core::ptr::addr_of_mut;
+
+/// A line of any suite, with what tells that it is one.
+#[repr(C)]
+pub(crate) struct Context<L> {
+    /// What a live context has, and nothing else but by chance.
+    mark: u64,
+    /// Where it is; a copy elsewhere is not a context.
+    here: usize,
+    suite: u32,
+    line: MaybeUninit<L>,
+}
+
+pub(crate) type Sealer = Context<AnySender>;
+pub(crate) type Opener = Context<AnyReceiver>;
+
+/// Bytes of memory of a sealer: `ANTEDATE_SEALER_BYTES` of the header is at least this.
+pub const SEALER_BYTES: usize = size_of::<Sealer>() + align_of::<Sealer>() - WORD;
+/// Bytes of memory of an opener.
+pub const OPENER_BYTES: usize = size_of::<Opener>() + align_of::<Opener>() - WORD;
+
+/// What C aligns the memory to.
+const WORD: usize = 8;
+
+/// Which side a line is of.
+pub(crate) trait Side {
+    /// What a live context of this side is marked with.
+    const MARK: u64;
+}
+
+impl Side for AnySender {
+    const MARK: u64 = u64::from_be_bytes(*b"antedate");
+}
+
+impl Side for AnyReceiver {
+    const MARK: u64 = u64::from_be_bytes(*b"expected");
+}
+
+impl<L: Side> Context<L> {
+
+    /// The place of the context in the caller's memory.
+    fn place(words: *mut u64) -> Result<*mut Self, Code> {
+        if words.is_null() || !words.is_aligned() {
+            return Err(Code::Argument);
+        }
+        let over = words.addr() % align_of::<Self>();
+        let skip = if over == 0 { 0 } else { align_of::<Self>() - over };
+        Ok(words.wrapping_byte_add(skip).cast())
+    }
+
+    /// Makes a context in memory that holds none; `make` makes its line.
+    ///
+    /// # Safety
+    /// The memory has `bytes` bytes and is the caller's.
+    pub(crate) unsafe fn make(
+        words: *mut u64,
+        bytes: usize,
+        suite: u32,
+        make: impl FnOnce(*mut L) -> Result<(), Code>,
+    ) -> Result<(), Code> {
+        let context = Self::place(words)?;
+        if bytes < size_of::<Self>() + align_of::<Self>() - WORD {
+            return Err(Code::Size);
+        }
+        // SAFETY: the memory is large enough from this place on. The mark is set when all else is.
+        unsafe {
+            addr_of_mut!((*context).mark).write(0);
+            make(addr_of_mut!((*context).line).cast())?;
+            addr_of_mut!((*context).suite).write(suite);
+            addr_of_mut!((*context).here).write(context.addr());
+            addr_of_mut!((*context).mark).write(L::MARK);
+        }
+        Ok(())
+    }
+
+    /// The suite and the line of a live context.
+    ///
+    /// # Safety
+    /// The memory is that of a context or at least as long, and has been written to.
+    pub(crate) unsafe fn line(words: *mut u64) -> Result<(u32, *mut L), Code> {
+        let context = Self::place(words)?;
+        // SAFETY: the caller's word; any bytes are a number.
+        unsafe {
+            let (mark, here) = (addr_of_mut!((*context).mark).read(), addr_of_mut!((*context).here).read());
+            if mark != L::MARK || here != context.addr() {
+                return Err(Code::State);
+            }
+            Ok((addr_of_mut!((*context).suite).read(), addr_of_mut!((*context).line).cast()))
+        }
+    }
+
+    /// Ends a context: its line was dropped, and all its bytes become zeros.
+    ///
+    /// # Safety
+    /// As for [`line`](Self::line), and nobody uses the line any more.
+    pub(crate) unsafe fn end(words: *mut u64) -> Result<(), Code> {
+        let context = Self::place(words)?;
+        for at in 0..size_of::<Self>() {
+            // SAFETY: inside the context. Volatile, so that it is not left out as useless.
+            unsafe { context.cast::<u8>().wrapping_add(at).write_volatile(0) };
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,491 @@
+//! A line: a key with its slot and the packet that is being prepared in it, for one suite and one side.
+//!
+//! The packet borrows from key and slot, which lie beside it in the same context, so the borrow cannot be written down
+//! as such. What makes it sound: a context does not move (its address is checked at each call), key and slot are only
+//! touched while no packet is held, and each field is reached by a pointer of its own.
+#![allow(unsafe_code)]
+
+use crate::Code;
+use crate::arguments::TemplateParts;
+use antedate_aead::{Front, Suite};
+
+/// What a line of the sending side can do. A line is reached by a pointer: part of it may be borrowed by another part.
+///
+/// # Safety
+/// Of all functions but `make`: `this` was made, and has not moved or been dropped since. All slices given to `prepare_*`
+/// stay as they are for as long as the packet is held.
+pub(crate) trait Sending: Sized {
+    /// The suite.
+    type Of: Suite;
+
+    /// Makes a line in memory that holds none.
+    ///
+    /// # Safety
+    /// A line may be written to `place`.
+    unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code>;
+
+    /// Drops the packet that is held, and begins to prepare another.
+    unsafe fn prepare(this: *mut Self, number: u64) -> Result<(), Code>;
+
+    /// As `prepare`, for a template.
+    unsafe fn prepare_template(
+        this: *mut Self,
+        number: u64,
+        parts: TemplateParts<'static>,
+    ) -> Result<(), Code> {
+        let _ = (this, number, parts);
+        Err(Code::Unsupported)
+    }
+
+    /// As `prepare`, for a front.
+    unsafe fn prepare_front(this: *mut Self, number: u64, front: Front<'static>) -> Result<(), Code> {
+        let _ = (this, number, front);
+        Err(Code::Unsupported)
+    }
+
+    /// Prepares on.
+    unsafe fn step(this: *mut Self, budget: u32) -> Result<u32, Code>;
+
+    /// Seals any packet with the nonce that is held.
+    unsafe fn seal(this: *mut Self, aad: &[u8], src: &[u8], dst: &mut [u8], tag: *mut u8)
+    -> Result<(), Code>;
+
+    /// Seals the template's packet, which stays in the slot.
+    unsafe fn seal_template(this: *mut Self, values: &[&[u8]], tag: *mut u8) -> Result<&'static [u8], Code> {
+        let _ = (this, values, tag);
+        Err(Code::Unsupported)
+    }
+
+    /// Seals the front's packet, which stays in the slot.
+    unsafe fn seal_front(this: *mut Self, rest: &[u8], tag: *mut u8) -> Result<&'static [u8], Code> {
+        let _ = (this, rest, tag);
+        Err(Code::Unsupported)
+    }
+
+    /// Drops all of it.
+    unsafe fn wipe(this: *mut Self);
+}
+
+/// What a line of the receiving side can do.
+///
+/// # Safety
+/// As for [`Sending`].
+pub(crate) trait Receiving: Sized {
+    /// The suite.
+    type Of: Suite;
+
+    /// Makes a line in memory that holds none.
+    ///
+    /// # Safety
+    /// A line may be written to `place`.
+    unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code>;
+
+    /// Forgets what was expected, and begins to prepare for another packet.
+    unsafe fn expect(this: *mut Self, number: u64) -> Result<(), Code>;
+
+    /// As `expect`, for a template.
+    unsafe fn expect_template(
+        this: *mut Self,
+        number: u64,
+        parts: TemplateParts<'static>,
+    ) -> Result<(), Code> {
+        let _ = (this, number, parts);
+        Err(Code::Unsupported)
+    }
+
+    /// As `expect`, for a front.
+    unsafe fn expect_front(this: *mut Self, number: u64, front: Front<'static>) -> Result<(), Code> {
+        let _ = (this, number, front);
+        Err(Code::Unsupported)
+    }
+
+    /// Prepares on.
+    unsafe fn step(this: *mut Self, budget: u32) -> Result<u32, Code>;
+
+    /// Opens what is expected; what is refused stays expected.
+    unsafe fn open(this: *mut Self, aad: &[u8], src: &[u8], dst: &mut [u8], tag: &[u8]) -> Result<(), Code>;
+
+    /// Drops all of it.
+    unsafe fn wipe(this: *mut Self);
+}
+
+/// Writes a tag to where C wants it.
+///
+/// # Safety
+/// As many bytes as the tag has can be written to `to`.
+pub(crate) unsafe fn write_tag(tag: &[u8], to: *mut u8) {
+    // SAFETY: the caller's word; a tag of ours is not where C's is.
+    unsafe { core::ptr::copy_nonoverlapping(tag.as_ptr(), to, tag.len()) }
+}
+
+/// Both sides of a family of suites: `$slot` is what its shaped packets are prepared in, `$extra` what a shape needs
+/// beside it.
+macro_rules! lines {
+    ($bound:ident, $slot:ident[$size:expr], $prepared:ident, $sealed:ident, $expected:ident, $extra:ty = $none:expr) => {
+        use crate::numbers::{Array, Numbers, nonce};
+        use crate::{CAPACITY, Code};
+        use antedate_aead::{Expected, Key, Opener, Prepared, Refused, Sealer, Slot};
+        use core::mem::MaybeUninit;
+        use core::ptr::addr_of_mut;
+
+        // The memory is the caller's, and as large as the largest packet needs it.
+        #[allow(clippy::large_enum_variant)]
+        enum Slots<S: $bound> {
+            Plain(Slot<S, CAPACITY>),
+            Shaped($slot<S, CAPACITY, $size>),
+        }
+
+        impl<S: $bound> Slots<S> {
+            fn plain(&mut self) -> Result<&mut Slot<S, CAPACITY>, Code> {
+                if !matches!(self, Self::Plain(_)) {
+                    *self = Self::Plain(Slot::new());
+                }
+                if let Self::Plain(slot) = self { Ok(slot) } else { Err(Code::State) }
+            }
+
+            fn shaped(&mut self) -> Result<&mut $slot<S, CAPACITY, $size>, Code> {
+                if !matches!(self, Self::Shaped(_)) {
+                    *self = Self::Shaped($slot::new());
+                }
+                if let Self::Shaped(slot) = self { Ok(slot) } else { Err(Code::State) }
+            }
+        }
+
+        enum Held<S: $bound> {
+            Nothing,
+            Plain(Prepared<'static, S, CAPACITY>),
+            Shaped($prepared<'static, S, CAPACITY, $size>),
+            /// C has a pointer to its ciphertext; it is wiped when it goes.
+            Sealed(#[allow(dead_code)] $sealed<'static, S, CAPACITY, $size>),
+        }
+
+        /// The sending side.
+        pub(crate) struct Sender<S: $bound>
+        where
+            S::NonceBytes: Array,
+        {
+            held: Held<S>,
+            slots: Slots<S>,
+            sealer: Sealer<S, Numbers<S::NonceBytes>>,
+            extra: $extra,
+        }
+
+        impl<S: $bound> Sender<S>
+        where
+            S::NonceBytes: Array,
+        {
+            /// Lets go of the packet that is held, and gives the fields that the next one borrows.
+            ///
+            /// # Safety
+            /// As for [`Sending`].
+            #[allow(clippy::type_complexity)]
+            unsafe fn free(
+                this: *mut Self,
+            ) -> (
+                *mut Held<S>,
+                &'static mut Slots<S>,
+                &'static mut Sealer<S, Numbers<S::NonceBytes>>,
+                &'static mut $extra,
+            ) {
+                // SAFETY: `this` points to a line. The packet is dropped before what it borrowed is borrowed again, the
+                // references are to fields apart, and the line stays where it is as long as they live.
+                unsafe {
+                    let held = addr_of_mut!((*this).held);
+                    *held = Held::Nothing;
+                    let (slots, sealer) = (addr_of_mut!((*this).slots), addr_of_mut!((*this).sealer));
+                    (held, &mut *slots, &mut *sealer, &mut *addr_of_mut!((*this).extra))
+                }
+            }
+
+            /// Takes the packet that is held, to use it up.
+            ///
+            /// # Safety
+            /// As for [`Sending`].
+            unsafe fn take(this: *mut Self) -> Held<S> {
+                // SAFETY: `this` points to a line, and this field is borrowed by nobody.
+                unsafe { core::mem::replace(&mut *addr_of_mut!((*this).held), Held::Nothing) }
+            }
+
+            /// # Safety
+            /// As for [`Sending`].
+            unsafe fn hold(this: *mut Self, held: Held<S>) {
+                // SAFETY: as in `take`.
+                unsafe { *addr_of_mut!((*this).held) = held }
+            }
+
+            unsafe fn make_line(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code> {
+                let initial = Array::from_bytes(initial).ok_or(Code::NonceLength)?;
+                let key = Key::new(key).map_err(|_| Code::KeyLength)?;
+                let sealer = Sealer::new(key, Numbers::new(initial));
+                let line =
+                    Self { held: Held::Nothing, slots: Slots::Plain(Slot::new()), sealer, extra: $none };
+                // SAFETY: the caller's word.
+                unsafe { place.write(line) };
+                Ok(())
+            }
+
+            unsafe fn prepare_plain(this: *mut Self, number: u64) -> Result<(), Code> {
+                // SAFETY: the caller's word.
+                let (held, slots, sealer, _) = unsafe { Self::free(this) };
+                sealer.sequence_mut().ask(number).map_err(|_| Code::Spent)?;
+                let prepared = sealer.prepare(slots.plain()?).map_err(|_| Code::Spent)?;
+                // SAFETY: the field is borrowed by nobody.
+                unsafe { *held = Held::Plain(prepared) };
+                Ok(())
+            }
+
+            unsafe fn step_line(this: *mut Self, budget: u32) -> Result<u32, Code> {
+                // SAFETY: this field is borrowed by nobody.
+                match unsafe { &mut *addr_of_mut!((*this).held) } {
+                    Held::Plain(packet) => Ok(packet.step(budget)),
+                    Held::Shaped(packet) => Ok(packet.step(budget)),
+                    Held::Nothing | Held::Sealed(_) => Err(Code::State),
+                }
+            }
+
+            unsafe fn seal_line(
+                this: *mut Self,
+                aad: &[u8],
+                src: &[u8],
+                dst: &mut [u8],
+                tag: *mut u8,
+            ) -> Result<(), Code> {
+                // SAFETY: the caller's word.
+                let made = match unsafe { Self::take(this) } {
+                    Held::Plain(packet) => packet.seal(aad, src, dst),
+                    Held::Shaped(packet) => packet.seal_other(aad, src, dst),
+                    other => {
+                        // SAFETY: the caller's word.
+                        unsafe { Self::hold(this, other) };
+                        return Err(Code::State);
+                    }
+                };
+                // SAFETY: the caller's word.
+                unsafe { crate::line::write_tag(made.as_bytes().as_ref(), tag) };
+                Ok(())
+            }
+
+            unsafe fn wipe_line(this: *mut Self) {
+                // SAFETY: the packet goes before what it borrows; nobody uses the line afterwards.
+                unsafe {
+                    *addr_of_mut!((*this).held) = Held::Nothing;
+                    this.drop_in_place();
+                }
+            }
+        }
+
+        enum Awaited<S: $bound> {
+            Nothing,
+            Plain(Expected<'static, S, CAPACITY>),
+            Shaped($expected<'static, S, CAPACITY, $size>),
+        }
+
+        type Rule<S> = &'static dyn Fn(u64) -> <S as Noncing>::Nonce;
+
+        /// A suite, by what its nonces are.
+        pub(crate) trait Noncing: $bound<NonceBytes = <Self as Noncing>::Nonce> {
+            type Nonce: Array;
+        }
+
+        impl<S: $bound> Noncing for S
+        where
+            S::NonceBytes: Array,
+        {
+            type Nonce = S::NonceBytes;
+        }
+
+        /// The receiving side.
+        pub(crate) struct Receiver<S: $bound>
+        where
+            S::NonceBytes: Array,
+        {
+            awaited: Awaited<S>,
+            slots: Slots<S>,
+            opener: Opener<S, Rule<S>>,
+            /// Where the rule of the opener lies: a closure that holds the initial value.
+            rule: MaybeUninit<S::NonceBytes>,
+            extra: $extra,
+        }
+
+        /// Puts a closure where there is room for it.
+        ///
+        /// # Safety
+        /// `room` stays where it is and is not written to as long as the closure is used.
+        unsafe fn settle<B, F: Fn(u64) -> B + Copy + 'static>(
+            rule: F,
+            room: *mut MaybeUninit<B>,
+        ) -> &'static dyn Fn(u64) -> B {
+            const {
+                assert!(size_of::<F>() <= size_of::<B>() && align_of::<F>() <= align_of::<B>());
+            }
+            let place = room.cast::<F>();
+            // SAFETY: the room is large enough and aligned, and the closure needs no drop.
+            unsafe {
+                place.write(rule);
+                &*place
+            }
+        }
+
+        impl<S: $bound> Receiver<S>
+        where
+            S::NonceBytes: Array,
+            S::TagBytes: Array,
+        {
+            /// As [`Sender::free`].
+            ///
+            /// # Safety
+            /// As for [`Receiving`].
+            #[allow(clippy::type_complexity)]
+            unsafe fn free(
+                this: *mut Self,
+            ) -> (*mut Awaited<S>, &'static mut Slots<S>, &'static Opener<S, Rule<S>>, &'static mut $extra)
+            {
+                // SAFETY: as in the sender.
+                unsafe {
+                    let awaited = addr_of_mut!((*this).awaited);
+                    *awaited = Awaited::Nothing;
+                    let (slots, opener) = (addr_of_mut!((*this).slots), addr_of_mut!((*this).opener));
+                    (awaited, &mut *slots, &*opener, &mut *addr_of_mut!((*this).extra))
+                }
+            }
+
+            unsafe fn make_line(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code> {
+                let initial: S::NonceBytes = Array::from_bytes(initial).ok_or(Code::NonceLength)?;
+                let key = Key::new(key).map_err(|_| Code::KeyLength)?;
+                // SAFETY: a line may be written here, so each of its fields may.
+                unsafe {
+                    let rule = settle(move |number| nonce(&initial, number), addr_of_mut!((*place).rule));
+                    addr_of_mut!((*place).awaited).write(Awaited::Nothing);
+                    addr_of_mut!((*place).slots).write(Slots::Plain(Slot::new()));
+                    addr_of_mut!((*place).opener).write(Opener::new(key, rule));
+                    addr_of_mut!((*place).extra).write($none);
+                }
+                Ok(())
+            }
+
+            unsafe fn expect_plain(this: *mut Self, number: u64) -> Result<(), Code> {
+                // SAFETY: the caller's word.
+                let (awaited, slots, opener, _) = unsafe { Self::free(this) };
+                let expected = opener.expect(number, slots.plain()?);
+                // SAFETY: the field is borrowed by nobody.
+                unsafe { *awaited = Awaited::Plain(expected) };
+                Ok(())
+            }
+
+            unsafe fn step_line(this: *mut Self, budget: u32) -> Result<u32, Code> {
+                // SAFETY: this field is borrowed by nobody.
+                match unsafe { &mut *addr_of_mut!((*this).awaited) } {
+                    Awaited::Plain(packet) => Ok(packet.step(budget)),
+                    Awaited::Shaped(packet) => Ok(packet.step(budget)),
+                    Awaited::Nothing => Err(Code::State),
+                }
+            }
+
+            unsafe fn open_line(
+                this: *mut Self,
+                aad: &[u8],
+                src: &[u8],
+                dst: &mut [u8],
+                tag: &[u8],
+            ) -> Result<(), Code> {
+                let tag: S::TagBytes = Array::from_bytes(tag).ok_or(Code::Argument)?;
+                // SAFETY: this field is borrowed by nobody.
+                let field = unsafe { &mut *addr_of_mut!((*this).awaited) };
+                *field = match core::mem::replace(field, Awaited::Nothing) {
+                    Awaited::Plain(packet) => match packet.open(aad, src, dst, &tag) {
+                        Ok(()) => return Ok(()),
+                        Err(Refused(packet)) => Awaited::Plain(packet),
+                    },
+                    Awaited::Shaped(packet) => match packet.open(aad, src, dst, &tag) {
+                        Ok(()) => return Ok(()),
+                        Err(Refused(packet)) => Awaited::Shaped(packet),
+                    },
+                    Awaited::Nothing => return Err(Code::State),
+                };
+                Err(Code::Unauthentic)
+            }
+
+            unsafe fn wipe_line(this: *mut Self) {
+                // SAFETY: what is awaited goes before what it borrows; nobody uses the line afterwards.
+                unsafe {
+                    *addr_of_mut!((*this).awaited) = Awaited::Nothing;
+                    this.drop_in_place();
+                }
+            }
+        }
+    };
+}
+
+/// The functions of both traits that a family has in common.
+macro_rules! common {
+    (sending) => {
+        type Of = S;
+
+        unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code> {
+            // SAFETY: the caller's word.
+            unsafe { Self::make_line(place, key, initial) }
+        }
+
+        unsafe fn prepare(this: *mut Self, number: u64) -> Result<(), Code> {
+            // SAFETY: the caller's word.
+            unsafe { Self::prepare_plain(this, number) }
+        }
+
+        unsafe fn step(this: *mut Self, budget: u32) -> Result<u32, Code> {
+            // SAFETY: the caller's word.
+            unsafe { Self::step_line(this, budget) }
+        }
+
+        unsafe fn seal(
+            this: *mut Self,
+            aad: &[u8],
+            src: &[u8],
+            dst: &mut [u8],
+            tag: *mut u8,
+        ) -> Result<(), Code> {
+            // SAFETY: the caller's word.
+            unsafe { Self::seal_line(this, aad, src, dst, tag) }
+        }
+
+        unsafe fn wipe(this: *mut Self) {
+            // SAFETY: the caller's word.
+            unsafe { Self::wipe_line(this) }
+        }
+    };
+    (receiving) => {
+        type Of = S;
+
+        unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code> {
+            // SAFETY: the caller's word.
+            unsafe { Self::make_line(place, key, initial) }
+        }
+
+        unsafe fn expect(this: *mut Self, number: u64) -> Result<(), Code> {
+            // SAFETY: the caller's word.
+            unsafe { Self::expect_plain(this, number) }
+        }
+
+        unsafe fn step(this: *mut Self, budget: u32) -> Result<u32, Code> {
+            // SAFETY: the caller's word.
+            unsafe { Self::step_line(this, budget) }
+        }
+
+        unsafe fn open(
+            this: *mut Self,
+            aad: &[u8],
+            src: &[u8],
+            dst: &mut [u8],
+            tag: &[u8],
+        ) -> Result<(), Code> {
+            // SAFETY: the caller's word.
+            unsafe { Self::open_line(this, aad, src, dst, tag) }
+        }
+
+        unsafe fn wipe(this: *mut Self) {
+            // SAFETY: the caller's word.
+            unsafe { Self::wipe_line(this) }
+        }
+    };
+}
+
+pub(crate) use {common, lines};

@@ -1,0 +1,200 @@
+//! The header against the code, and the examples as programs: compiled by the system's C compiler, linked with the
+//! static library, run.
+
+use antedate_capi::{
+    BLOCKS, Bytes, CAPACITY, CONTEXT_BYTES, Code, Front, Hole, LENGTHS, PAYLOAD_MAX, Template,
+};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+const FLAGS: [&str; 6] = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic"];
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{out}{err}", output.status);
+    output
+}
+
+/// The static library, built once as the header says it is.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        // Beside the tests themselves: target/debug/deps/c-0123 gives target/capi-c.
+        let exe = std::env::current_exe().expect("this program has a path");
+        let target = exe.ancestors().nth(3).expect("it lies in a target directory").join("capi-c");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        run(Command::new(cargo)
+            .args(["rustc", "--quiet", "--offline", "--lib", "--crate-type", "staticlib", "--target-dir"])
+            .arg(&target)
+            .current_dir(HERE)
+            .env_remove("ANTEDATE_CAPACITY"));
+        target.join("debug/libantedate_capi.a")
+    })
+}
+
+fn compile(source: &Path, program: &Path) {
+    run(Command::new("cc")
+        .args(FLAGS)
+        .arg("-I")
+        .arg(Path::new(HERE).join("include"))
+        .args([source.as_os_str(), OsStr::new("-o"), program.as_os_str(), library().as_os_str()])
+        .args(["-lpthread", "-ldl", "-lm"]));
+}
+
+fn example(name: &str, into: &Path) -> PathBuf {
+    let program = into.join(name);
+    compile(&Path::new(HERE).join("examples/c").join(name).with_extension("c"), &program);
+    program
+}
+
+#[test]
+fn the_header_says_what_the_code_is() {
+    let mut source = "#include \"antedate.h\"\n".to_owned();
+    let mut asserted = 0;
+    let mut assert = |what: String| {
+        asserted += 1;
+        source.push_str(&format!("typedef char assert_{asserted}[({what}) ? 1 : -1];\n"));
+    };
+    for (name, value) in [
+        ("ANTEDATE_CAPACITY", CAPACITY),
+        ("ANTEDATE_CONTEXT_BYTES", CONTEXT_BYTES),
+        ("sizeof(antedate_sealer)", CONTEXT_BYTES.next_multiple_of(8)),
+        ("sizeof(antedate_opener)", CONTEXT_BYTES.next_multiple_of(8)),
+        ("ANTEDATE_BLOCKS", BLOCKS),
+        ("ANTEDATE_LENGTHS", LENGTHS),
+        ("ANTEDATE_PAYLOAD_MAX", PAYLOAD_MAX),
+        ("sizeof(antedate_result)", size_of::<Code>()),
+        ("sizeof(antedate_bytes)", size_of::<Bytes>()),
+        ("offsetof(antedate_bytes, len)", std::mem::offset_of!(Bytes, len)),
+        ("sizeof(antedate_hole)", size_of::<Hole>()),
+        ("offsetof(antedate_hole, start)", std::mem::offset_of!(Hole, start)),
+        ("offsetof(antedate_hole, end)", std::mem::offset_of!(Hole, end)),
+        ("sizeof(antedate_template)", size_of::<Template>()),
+        ("offsetof(antedate_template, payload)", std::mem::offset_of!(Template, payload)),
+        ("offsetof(antedate_template, holes)", std::mem::offset_of!(Template, holes)),
+        ("offsetof(antedate_template, hole_count)", std::mem::offset_of!(Template, hole_count)),
+        ("sizeof(antedate_front)", size_of::<Front>()),
+        ("offsetof(antedate_front, payload)", std::mem::offset_of!(Front, payload)),
+        ("offsetof(antedate_front, lengths)", std::mem::offset_of!(Front, lengths)),
+        ("offsetof(antedate_front, length_count)", std::mem::offset_of!(Front, length_count)),
+        ("offsetof(antedate_front, length_start)", std::mem::offset_of!(Front, length_start)),
+        ("offsetof(antedate_front, length_end)", std::mem::offset_of!(Front, length_end)),
+    ] {
+        assert(format!("{name} == {value}"));
+    }
+    for (name, code) in [
+        ("OK", Code::Ok),
+        ("ARGUMENT", Code::Argument),
+        ("SUITE", Code::Suite),
+        ("KEY_LENGTH", Code::KeyLength),
+        ("NONCE_LENGTH", Code::NonceLength),
+        ("SIZE", Code::Size),
+        ("STATE", Code::State),
+        ("SPENT", Code::Spent),
+        ("TEMPLATE", Code::Template),
+        ("TOO_LONG", Code::TooLong),
+        ("MISFIT", Code::Misfit),
+        ("UNSUPPORTED", Code::Unsupported),
+        ("UNAUTHENTIC", Code::Unauthentic),
+    ] {
+        assert(format!("ANTEDATE_{name} == {}", code as i32));
+    }
+    // Lengths of key, nonce and tag as the header's comments have them.
+    let header =
+        std::fs::read_to_string(Path::new(HERE).join("include/antedate.h")).expect("the header is there");
+    let mut checks = String::new();
+    let mut suites = 0;
+    for line in
+        header.lines().filter(|line| line.contains(" = ") && line.contains("/* ") && line.contains(','))
+    {
+        let (name, rest) = line.trim().split_once(" = ").expect("filtered");
+        let Some((_, lengths)) = rest.split_once("/* ") else { continue };
+        let lengths: Vec<usize> =
+            lengths.split([',', ' ']).filter_map(|word| word.trim().parse().ok()).take(3).collect();
+        let [key, nonce, tag] = lengths[..] else { continue };
+        suites += 1;
+        checks.push_str(&format!(
+            "if (antedate_key_len({name}) != {key} || antedate_nonce_len({name}) != {nonce} || \
+             antedate_tag_len({name}) != {tag}) return {suites};\n"
+        ));
+    }
+    assert_eq!(suites, 9, "the suites of the header were read");
+    source.push_str(&format!(
+        "int main(void) {{\n{checks}return antedate_key_len(99) != 0 || sizeof(antedate_sealer) < antedate_sealer_bytes() \
+         || sizeof(antedate_opener) < antedate_opener_bytes() ? 100 : 0; }}\n"
+    ));
+    let directory = tempfile::tempdir().expect("a directory");
+    let (file, program) = (directory.path().join("check.c"), directory.path().join("check"));
+    std::fs::write(&file, source).expect("can be written");
+    compile(&file, &program);
+    run(&mut Command::new(program));
+}
+
+#[test]
+fn every_function_of_the_library_is_in_the_header_and_no_other() {
+    let header =
+        std::fs::read_to_string(Path::new(HERE).join("include/antedate.h")).expect("the header is there");
+    let declared: BTreeSet<&str> = header
+        .lines()
+        .filter(|line| ["antedate_result ", "size_t ", "uint32_t "].iter().any(|kind| line.starts_with(kind)))
+        .filter_map(|line| line.split_once('(')?.0.split(' ').next_back())
+        .collect();
+    let symbols = run(Command::new("nm").args(["-g", "--defined-only"]).arg(library()));
+    let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    let defined: BTreeSet<&str> = symbols
+        .lines()
+        .filter_map(|line| line.split_once(" T ").map(|(_, name)| name))
+        .filter(|name| name.starts_with("antedate_"))
+        .collect();
+    assert!(defined.len() > 15, "{defined:?}");
+    assert_eq!(declared, defined);
+}
+
+#[test]
+fn a_sensor_reports_to_a_receiver() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (sensor, receiver) = (example("sensor", directory.path()), example("receiver", directory.path()));
+    let mut sending =
+        Command::new(sensor).arg("40").stdout(Stdio::piped()).spawn().expect("the sensor starts");
+    let pipe = sending.stdout.take().expect("was piped");
+    let received = run(Command::new(receiver).stdin(pipe));
+    assert!(sending.wait().expect("the sensor ends").success());
+    let text = String::from_utf8(received.stdout).expect("is text");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 40);
+    assert_eq!(lines[0], r#"{"sensor": 7, "unit": "K", "temperature": 291.37, "status": "ok"}"#);
+    assert_eq!(lines[39], r#"{"sensor": 7, "unit": "K", "temperature": 290.80, "status": "ok"}"#);
+}
+
+#[test]
+fn the_receiver_prints_nothing_that_was_changed_and_nothing_twice_and_goes_on_after_a_loss() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (sensor, receiver) = (example("sensor", directory.path()), example("receiver", directory.path()));
+    let sent = run(Command::new(sensor).arg("5")).stdout;
+    let frames: Vec<&[u8]> = sent.chunks(sent.len() / 5).collect();
+    let mut forged = frames[1].to_vec();
+    forged[50] ^= 1;
+    // The second is forged first and genuine then, the third is lost, the first comes again.
+    let stream = [frames[0], &forged, frames[1], frames[3], frames[0], frames[4]].concat();
+    let mut receiving = Command::new(receiver)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    receiving.stdin.take().expect("was piped").write_all(&stream).expect("is read");
+    let output = receiving.wait_with_output().expect("ends");
+    assert_eq!(output.status.code(), Some(1));
+    let temperatures: Vec<String> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| line.chars().skip(42).take(6).collect())
+        .collect();
+    assert_eq!(temperatures, ["291.37", "292.74", "294.48", "295.85"]);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "receiver: 4 authentic, 2 refused\n");
+}

@@ -1,0 +1,338 @@
+//! The calls as C makes them: the same bytes as the engine's one-shot, and an error for each misuse.
+#![allow(unsafe_code)]
+
+use antedate_aead::{
+    Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes256Ccm, Aes256Gcm, CcmStar32, CcmStar64, CcmStar128,
+    ChaCha20Poly1305, Key, Nonce, Suite,
+};
+use antedate_capi::*;
+use std::ptr::{null, null_mut};
+
+const AAD: &[u8] = b"thirteen byte";
+const WORDS: usize = CONTEXT_BYTES / 8;
+
+type Memory = Box<[u64; WORDS]>;
+
+fn bytes(data: &[u8]) -> Bytes {
+    Bytes { data: data.as_ptr(), len: data.len() }
+}
+
+fn memory() -> Memory {
+    Box::new([0; WORDS])
+}
+
+/// A sealer or an opener of a suite, with a key of counting bytes and an initial value of `i`s.
+fn sealer(suite: u32) -> Memory {
+    let mut memory = memory();
+    let (key, initial) = (key(suite), vec![b'i'; antedate_nonce_len(suite)]);
+    // SAFETY: all pointers are of slices that live.
+    let code = unsafe {
+        antedate_sealer_init_sized(memory.as_mut_ptr(), CONTEXT_BYTES, suite, bytes(&key), bytes(&initial))
+    };
+    assert_eq!(code, Code::Ok);
+    memory
+}
+
+fn opener(suite: u32) -> Memory {
+    let mut memory = memory();
+    let (key, initial) = (key(suite), vec![b'i'; antedate_nonce_len(suite)]);
+    // SAFETY: as above.
+    let code = unsafe {
+        antedate_opener_init_sized(memory.as_mut_ptr(), CONTEXT_BYTES, suite, bytes(&key), bytes(&initial))
+    };
+    assert_eq!(code, Code::Ok);
+    memory
+}
+
+fn key(suite: u32) -> Vec<u8> {
+    (0..antedate_key_len(suite) as u8).collect()
+}
+
+fn seal(sealer: &mut Memory, plain: &[u8]) -> (Code, Vec<u8>, [u8; 16]) {
+    let (mut out, mut tag) = (vec![0; plain.len()], [0; 16]);
+    let (words, to) = (sealer.as_mut_ptr(), out.as_mut_ptr());
+    // SAFETY: as above.
+    let code = unsafe { antedate_seal(words, bytes(AAD), plain.as_ptr(), to, plain.len(), tag.as_mut_ptr()) };
+    (code, out, tag)
+}
+
+fn open(opener: &mut Memory, cipher: &[u8], tag: &[u8; 16]) -> (Code, Vec<u8>) {
+    let mut out = vec![0xaa; cipher.len()];
+    let (words, to) = (opener.as_mut_ptr(), out.as_mut_ptr());
+    // SAFETY: as above.
+    let code = unsafe { antedate_open(words, bytes(AAD), cipher.as_ptr(), to, cipher.len(), tag.as_ptr()) };
+    (code, out)
+}
+
+/// What the engine gives for packet `number` without this interface.
+fn one_shot<S: Suite<NonceBytes = [u8; N]>, const N: usize>(number: u64, plain: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let key: Vec<u8> = (0..S::KEY_LEN as u8).collect();
+    let mut nonce = [b'i'; N];
+    nonce.iter_mut().rev().zip(number.to_le_bytes()).for_each(|(byte, part)| *byte ^= part);
+    let mut out = vec![0; plain.len()];
+    let key = Key::<S>::new(&key).expect("the suite's length");
+    let tag = key.seal(Nonce::assume_unique(nonce), AAD, plain, &mut out);
+    (out, tag.as_bytes().as_ref().to_vec())
+}
+
+type OneShot = fn(u64, &[u8]) -> (Vec<u8>, Vec<u8>);
+
+const SUITES: [(u32, OneShot); 9] = [
+    (1, one_shot::<Aes128Ccm8, 12>),
+    (2, one_shot::<Aes128Ccm, 12>),
+    (3, one_shot::<Aes256Ccm, 12>),
+    (4, one_shot::<CcmStar32, 13>),
+    (5, one_shot::<CcmStar64, 13>),
+    (6, one_shot::<CcmStar128, 13>),
+    (16, one_shot::<Aes128Gcm, 12>),
+    (17, one_shot::<Aes256Gcm, 12>),
+    (18, one_shot::<ChaCha20Poly1305, 12>),
+];
+
+/// A template with a hole in each part, and the packet that its values make.
+struct Letter {
+    payload: Vec<u8>,
+    holes: [Hole; 2],
+    packet: Vec<u8>,
+}
+
+impl Letter {
+    fn new() -> Self {
+        let payload: Vec<u8> = (0..75).collect();
+        let mut packet = payload.clone();
+        packet[20..40].fill(b'v');
+        packet[74] = b'w';
+        let hole = |start, end| Hole { in_payload: 1, start, end };
+        Self { payload, holes: [hole(20, 40), hole(74, 75)], packet }
+    }
+
+    fn template(&self) -> Template {
+        let (holes, hole_count) = (self.holes.as_ptr(), self.holes.len());
+        Template { aad: bytes(AAD), payload: bytes(&self.payload), holes, hole_count }
+    }
+}
+
+#[test]
+fn every_suite_seals_what_the_engine_does_and_opens_it_at_every_step() {
+    for (suite, one_shot) in SUITES {
+        let (mut sealer, mut opener) = (sealer(suite), opener(suite));
+        for number in 0..60 {
+            let plain: Vec<u8> = (0..(number * 37 % 200) as u8).collect();
+            // SAFETY: these are contexts.
+            unsafe {
+                assert_eq!(antedate_prepare(sealer.as_mut_ptr(), number), Code::Ok);
+                antedate_step(sealer.as_mut_ptr(), number as u32 % 40);
+                assert_eq!(antedate_expect(opener.as_mut_ptr(), number), Code::Ok);
+                antedate_opener_step(opener.as_mut_ptr(), number as u32 % 30);
+            }
+            let (code, cipher, tag) = seal(&mut sealer, &plain);
+            let (expected, expected_tag) = one_shot(number, &plain);
+            assert_eq!((code, &cipher), (Code::Ok, &expected), "suite {suite}, packet {number}");
+            assert_eq!(tag[..expected_tag.len()], expected_tag);
+            assert_eq!(open(&mut opener, &cipher, &tag), (Code::Ok, plain), "suite {suite}, packet {number}");
+        }
+    }
+}
+
+#[test]
+fn templates_and_fronts_give_the_same_bytes_and_are_refused_where_the_suite_has_none() {
+    let letter = Letter::new();
+    let template = letter.template();
+    let lengths = [letter.packet.len(), 70];
+    let front = Front {
+        aad: bytes(AAD),
+        payload: bytes(&letter.packet[..50]),
+        lengths: lengths.as_ptr(),
+        length_count: 2,
+        length_start: 0,
+        length_end: 0,
+    };
+    for (suite, one_shot) in SUITES {
+        let linear = suite >= 16;
+        let (mut sealer, mut opener) = (sealer(suite), opener(suite));
+        let (sealer, opened) = (sealer.as_mut_ptr(), opener.as_mut_ptr());
+        for number in 0..20 {
+            let (mut sealed, mut tag) = (bytes(&[]), [0; 16]);
+            // SAFETY: contexts, and slices that live.
+            let code = unsafe {
+                let as_template = antedate_prepare_template(sealer, number, &template);
+                assert_eq!(as_template, if linear { Code::Ok } else { Code::Unsupported });
+                let as_front =
+                    if linear { Code::Unsupported } else { antedate_prepare_front(sealer, number, &front) };
+                assert_eq!(as_front, if linear { Code::Unsupported } else { Code::Ok });
+                antedate_step(sealer, 3 * number as u32);
+                if linear {
+                    let values = [bytes(&[b'v'; 20]), bytes(b"w")];
+                    antedate_seal_template(sealer, values.as_ptr(), 2, &mut sealed, tag.as_mut_ptr())
+                } else {
+                    antedate_seal_front(sealer, bytes(&letter.packet[50..]), &mut sealed, tag.as_mut_ptr())
+                }
+            };
+            assert_eq!(code, Code::Ok, "suite {suite}");
+            // SAFETY: the ciphertext stays until the next packet is named.
+            let cipher = unsafe { std::slice::from_raw_parts(sealed.data, sealed.len) }.to_vec();
+            let (expected, expected_tag) = one_shot(number, &letter.packet);
+            assert_eq!(
+                (&cipher, &tag[..expected_tag.len()]),
+                (&expected, &expected_tag[..]),
+                "suite {suite}"
+            );
+            // SAFETY: as above.
+            unsafe {
+                let code = match linear {
+                    true => antedate_expect_template(opened, number, &template),
+                    false => antedate_expect_front(opened, number, &front),
+                };
+                assert_eq!(code, Code::Ok);
+                antedate_opener_step(opened, 3 * number as u32);
+            }
+            let mut wrong = cipher.clone();
+            wrong[60] ^= 4;
+            assert_eq!(open(&mut opener, &wrong, &tag), (Code::Unauthentic, vec![0; 75]));
+            assert_eq!(open(&mut opener, &cipher, &tag), (Code::Ok, letter.packet.clone()), "suite {suite}");
+        }
+    }
+}
+
+#[test]
+fn a_packet_is_sealed_once_and_a_number_prepared_once() {
+    let mut context = sealer(16);
+    let words = context.as_mut_ptr();
+    assert_eq!(seal(&mut context, b"nothing is prepared").0, Code::State);
+    // SAFETY: a context.
+    unsafe {
+        assert_eq!(antedate_prepare(words, 7), Code::Ok);
+        assert_eq!(seal(&mut context, b"once").0, Code::Ok);
+        assert_eq!(seal(&mut context, b"twice").0, Code::State);
+        assert_eq!(antedate_step(words, 9), 0);
+        for (number, code) in [(7, Code::Spent), (3, Code::Spent), (8, Code::Ok), (8, Code::Spent)] {
+            assert_eq!(antedate_prepare(words, number), code, "{number}");
+        }
+        assert_eq!(seal(&mut context, b"the refusal dropped what was prepared").0, Code::State);
+        assert_eq!(antedate_prepare(words, u64::MAX), Code::Ok);
+        assert_eq!(antedate_prepare(words, u64::MAX), Code::Spent);
+    }
+}
+
+#[test]
+fn values_that_do_not_fit_leave_the_packet_as_it_was() {
+    let letter = Letter::new();
+    let template = letter.template();
+    let mut context = sealer(18);
+    let words = context.as_mut_ptr();
+    let (mut sealed, mut tag) = (bytes(&[]), [0; 16]);
+    let v = [b'v'; 20];
+    // SAFETY: contexts, and slices that live.
+    unsafe {
+        assert_eq!(antedate_prepare_template(words, 1, &template), Code::Ok);
+        while antedate_step(words, 1) > 0 {}
+        let mut seal = |values: &[Bytes]| {
+            antedate_seal_template(words, values.as_ptr(), values.len(), &mut sealed, tag.as_mut_ptr())
+        };
+        assert_eq!(seal(&[bytes(&v)]), Code::Misfit);
+        assert_eq!(seal(&[bytes(&v), bytes(b"too long")]), Code::Misfit);
+        assert_eq!(seal(&[bytes(&v); 9]), Code::Misfit);
+        assert_eq!(seal(&[bytes(&v), bytes(b"w")]), Code::Ok);
+        assert_eq!(seal(&[bytes(&v), bytes(b"w")]), Code::State);
+        assert_eq!(tag[..], one_shot::<ChaCha20Poly1305, 12>(1, &letter.packet).1[..]);
+        // A packet of another shape takes the number all the same.
+        assert_eq!(antedate_prepare_template(words, 2, &template), Code::Ok);
+    }
+    let (code, cipher, _) = seal(&mut context, b"of another shape");
+    assert_eq!((code, cipher), (Code::Ok, one_shot::<ChaCha20Poly1305, 12>(2, b"of another shape").0));
+}
+
+#[test]
+fn a_template_that_is_none_costs_no_number() {
+    let mut letter = Letter::new();
+    let mut context = sealer(16);
+    let words = context.as_mut_ptr();
+    // SAFETY: contexts, and slices that live.
+    unsafe {
+        for (holes, code) in [
+            ([(20, 40), (39, 41)], Code::Template),
+            ([(20, 40), (74, 76)], Code::Template),
+            ([(20, 40), (50, 50)], Code::Template),
+            ([(30, 20), (50, 51)], Code::Template),
+            ([(0, 75), (0, 75)], Code::Template),
+            ([(0, 70), (70, 75)], Code::Ok),
+        ] {
+            letter.holes = holes.map(|(start, end)| Hole { in_payload: 1, start, end });
+            assert_eq!(antedate_prepare_template(words, 1, &letter.template()), code, "{holes:?}");
+        }
+        let long = vec![0; CAPACITY + 1];
+        let template = Template { payload: bytes(&long), ..letter.template() };
+        assert_eq!(antedate_prepare_template(words, 2, &template), Code::TooLong);
+        let template = Template { hole_count: 9, ..letter.template() };
+        assert_eq!(antedate_prepare_template(words, 2, &template), Code::TooLong);
+        assert_eq!(antedate_prepare(words, 2), Code::Ok);
+    }
+}
+
+#[test]
+fn what_is_no_context_is_refused() {
+    // SAFETY: null, or memory that was written to.
+    unsafe {
+        assert_eq!(antedate_prepare(null_mut(), 1), Code::Argument);
+        assert_eq!(antedate_prepare(memory().as_mut_ptr(), 1), Code::State);
+        assert_eq!(antedate_step(memory().as_mut_ptr(), 1), 0);
+        assert_eq!(antedate_prepare(sealer(1).as_mut_ptr().byte_add(4), 1), Code::Argument);
+        let original = sealer(1);
+        let mut copy = memory();
+        copy.copy_from_slice(&*original);
+        assert_eq!(antedate_prepare(copy.as_mut_ptr(), 1), Code::State, "a copy is not a context");
+        assert_eq!(antedate_expect(sealer(1).as_mut_ptr(), 1), Code::State, "a sealer is no opener");
+    }
+}
+
+#[test]
+fn wrong_arguments_are_named() {
+    let (mut memory, key, initial) = (memory(), key(1), [0; 12]);
+    let words = memory.as_mut_ptr();
+    // SAFETY: null with a length is an error, and nothing else is wrong.
+    unsafe {
+        let init = |size, suite, key, initial| antedate_sealer_init_sized(words, size, suite, key, initial);
+        assert_eq!(init(CONTEXT_BYTES, 99, bytes(&key), bytes(&initial)), Code::Suite);
+        assert_eq!(init(CONTEXT_BYTES, 1, bytes(&key[1..]), bytes(&initial)), Code::KeyLength);
+        assert_eq!(init(CONTEXT_BYTES, 1, bytes(&key), bytes(&initial[1..])), Code::NonceLength);
+        assert_eq!(init(SEALER_BYTES - 1, 1, bytes(&key), bytes(&initial)), Code::Size);
+        assert_eq!(init(CONTEXT_BYTES, 1, Bytes { data: null(), len: 16 }, bytes(&initial)), Code::Argument);
+        assert_eq!(antedate_prepare(words, 1), Code::State, "nothing was made");
+        assert_eq!(init(SEALER_BYTES, 1, bytes(&key), bytes(&initial)), Code::Ok);
+        assert_eq!(antedate_prepare(words, 1), Code::Ok);
+        let (mut buffer, mut tag) = ([0u8; 64], [0; 16]);
+        let (at, tag) = (buffer.as_mut_ptr(), tag.as_mut_ptr());
+        let none = bytes(&[]);
+        assert_eq!(antedate_seal(words, none, at, at.add(15), 16, tag), Code::Argument, "they overlap");
+        assert_eq!(antedate_seal(words, none, null(), at, 16, tag), Code::Argument);
+        assert_eq!(antedate_seal(words, none, at, at.add(32), 16, null_mut()), Code::Argument);
+        assert_eq!(antedate_seal(words, none, at, at, PAYLOAD_MAX + 1, tag), Code::TooLong);
+        assert_eq!(antedate_prepare_template(words, 2, null()), Code::Argument);
+        assert_eq!(antedate_seal(words, none, at, at.add(32), 16, tag), Code::Ok, "all that cost nothing");
+    }
+}
+
+#[test]
+fn a_wiped_context_is_zeros() {
+    for (suite, _) in SUITES {
+        let mut context = sealer(suite);
+        let words = context.as_mut_ptr();
+        // SAFETY: a context.
+        unsafe {
+            assert_eq!(antedate_prepare(words, 1), Code::Ok);
+            while antedate_step(words, 8) > 0 {}
+            assert_eq!(antedate_sealer_wipe(words), Code::Ok);
+            // What aligns the context is before it or behind it, and is zero since the memory was made.
+            assert!(context.iter().all(|word| *word == 0), "suite {suite}");
+            assert_eq!(antedate_sealer_wipe(words), Code::State);
+        }
+        let mut context = opener(suite);
+        // SAFETY: a context.
+        unsafe {
+            assert_eq!(antedate_expect(context.as_mut_ptr(), 1), Code::Ok);
+            antedate_opener_step(context.as_mut_ptr(), 100);
+            assert_eq!(antedate_opener_wipe(context.as_mut_ptr()), Code::Ok);
+        }
+        assert!(context.iter().all(|word| *word == 0), "suite {suite}");
+    }
+}
