@@ -194,7 +194,7 @@ fn bytes_in_block(at: usize, len: usize) -> usize {
 }
 
 /// The mark behind the last byte of a block that is not whole.
-fn mark(bytes: usize) -> u128 {
+pub(crate) fn mark(bytes: usize) -> u128 {
     (0x80u128 << (8 * bytes)).to_le()
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod gcm;
 pub(crate) mod morus;
 mod ni;
 pub(crate) mod ocb3;
+mod ocb3_holes;
 mod ocb3_wide;
 mod poly1305;
 pub(crate) mod two_way;

@@ -3,7 +3,7 @@
 //! In a group of 8 or 16 blocks that begins at a multiple of that, the offsets are the group's first one and what the
 //! Gray codes of 1, 2, 3, .. give, which is the same in all groups, but for the last of a group: its step is L_ntz.
 
-use super::ocb3_wide as wide;
+use super::{ocb3_holes as holes, ocb3_wide as wide};
 use crate::{
     Backend,
     backend::portable::{
@@ -12,7 +12,7 @@ use crate::{
         pieces,
     },
     buffers::Buffers,
-    ocb3::{self, Aes128Ocb3},
+    ocb3::Aes128Ocb3,
     sparse::{Filling, Reading},
 };
 use core::arch::x86_64::*;
@@ -83,14 +83,7 @@ impl Key {
     #[inline]
     pub(crate) fn encrypt(&self, blocks: &mut [u128]) {
         // SAFETY: such a key needs a CPU with AES-NI.
-        unsafe { each::<true>(self, blocks) }
-    }
-
-    /// Decrypts blocks, each by itself.
-    #[inline]
-    pub(crate) fn decrypt(&self, blocks: &mut [u128]) {
-        // SAFETY: such a key needs a CPU with AES-NI.
-        unsafe { each::<false>(self, blocks) }
+        unsafe { each(self, blocks) }
     }
 
     /// Encrypts whole blocks, the first of which comes after `before` others and `offset`, and returns their sum.
@@ -109,13 +102,29 @@ impl Key {
     /// Puts values into a prepared packet.
     #[inline]
     pub(crate) fn fill<const N: usize>(&self, filling: Filling<'_, Aes128Ocb3, N>) {
-        ocb3::fill(filling, |blocks| self.encrypt(blocks));
+        let (head, values, body) = filling.parts();
+        // SAFETY: the kind of key is the proof that the CPU has the instructions; the three come from a filling.
+        unsafe {
+            if self.wide {
+                holes::avx512::fill(self, head, values, body);
+            } else {
+                holes::ni::fill(self, head, values, body);
+            }
+        }
     }
 
     /// Takes values out of a received packet and returns its tag.
     #[inline]
     pub(crate) fn check<const N: usize>(&self, reading: Reading<'_, Aes128Ocb3, N>) -> [u8; 16] {
-        ocb3::check(reading, |blocks| self.encrypt(blocks), |blocks| self.decrypt(blocks))
+        let (head, aad, src, _, dst) = reading.parts();
+        // SAFETY: the kind of key is the proof that the CPU has the instructions; the four come from a reading.
+        unsafe {
+            if self.wide {
+                holes::avx512::check(self, head, aad, src, dst)
+            } else {
+                holes::ni::check(self, head, aad, src, dst)
+            }
+        }
     }
 
     /// The nonce's offset.
@@ -223,22 +232,22 @@ pub(super) fn cipher<const ENCRYPT: bool, const W: usize>(key: &Key, mut x: [__m
 /// The CPU has AES-NI.
 #[inline]
 #[target_feature(enable = "aes")]
-unsafe fn each<const ENCRYPT: bool>(key: &Key, blocks: &mut [u128]) {
+unsafe fn each(key: &Key, blocks: &mut [u128]) {
     let (fours, rest) = blocks.as_chunks_mut::<4>();
     for four in fours {
-        let done = cipher::<ENCRYPT, 4>(key, core::array::from_fn(|i| from(four[i])));
+        let done = cipher::<true, 4>(key, core::array::from_fn(|i| from(four[i])));
         for (block, done) in four.iter_mut().zip(done) {
             *block = into(done);
         }
     }
     // Two at a time: a block and the tag are what a packet's end mostly has.
     if let [first, second, ..] = rest {
-        let [a, b] = cipher::<ENCRYPT, 2>(key, [from(*first), from(*second)]);
+        let [a, b] = cipher::<true, 2>(key, [from(*first), from(*second)]);
         (*first, *second) = (into(a), into(b));
     }
     let odd = rest.len() / 2 * 2;
     for block in rest.iter_mut().skip(odd) {
-        let [done] = cipher::<ENCRYPT, 1>(key, [from(*block)]);
+        let [done] = cipher::<true, 1>(key, [from(*block)]);
         *block = into(done);
     }
 }

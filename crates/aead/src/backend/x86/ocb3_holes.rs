@@ -1,0 +1,181 @@
+//! What is left of AES-OCB3 for the deadline: the blocks that holes touch, and the tag. The encryptions do not wait for
+//! each other when sealing, so the CPU overlaps them; when opening, the tag's waits for the others.
+
+use super::ocb3::{Key, cipher, from};
+use crate::{
+    ocb3::{Aes128Ocb3, mark},
+    sparse::{Head, Piece},
+};
+use core::arch::x86_64::*;
+
+/// The kernels for one set of instructions. `value` puts the piece of a value to its place in a block, `around` is the
+/// block of a part that the piece is in, `put` stores the first bytes of a block.
+macro_rules! kernels {
+    ($features:literal) => {
+        /// # Safety
+        /// The CPU has the instructions, and the last three come from one [`Filling`](crate::sparse::Filling): each
+        /// piece's value is as long as its hole, and the body has each payload piece's whole block.
+        #[target_feature(enable = $features)]
+        pub(in super::super) unsafe fn fill<const N: usize>(
+            key: &Key,
+            head: &mut Head<Aes128Ocb3, N>,
+            values: &[&[u8]],
+            body: &mut [u8],
+        ) {
+            let mut checksum = from(head.sum.checksum);
+            let mut hash = from(head.sum.hash);
+            let mut pieces = head.weighted().peekable();
+            while let Some((piece, weight)) = pieces.next() {
+                // SAFETY: the value is there, and as long as its hole (caller).
+                let mut filled = unsafe { value(piece, values) };
+                let mut input = from(weight.input);
+                while let Some((piece, weight)) = pieces.next_if(|(piece, _)| !piece.lead()) {
+                    input = _mm_xor_si128(input, from(weight.input));
+                    // SAFETY: as above.
+                    filled = _mm_xor_si128(filled, unsafe { value(piece, values) });
+                }
+                input = _mm_xor_si128(input, filled);
+                if weight.ciphered == 1 {
+                    [input] = cipher::<true, 1>(key, [input]);
+                }
+                if piece.in_payload() {
+                    checksum = _mm_xor_si128(checksum, filled);
+                    // SAFETY: the body has 16 bytes from `at` on (caller).
+                    unsafe {
+                        let at = body.as_mut_ptr().add(piece.at()).cast();
+                        _mm_storeu_si128(at, _mm_xor_si128(input, from(weight.offset)));
+                    }
+                } else {
+                    hash = _mm_xor_si128(hash, input);
+                }
+            }
+            drop(pieces);
+            let [tag] = cipher::<true, 1>(key, [checksum]);
+            // SAFETY: a tag has 16 bytes.
+            unsafe { _mm_storeu_si128(head.tag.as_mut_ptr().cast(), _mm_xor_si128(tag, hash)) };
+            head.wipe();
+        }
+
+        /// # Safety
+        /// The CPU has the instructions, and the last four come from one [`Reading`](crate::sparse::Reading): each
+        /// piece's bytes are within their part, and `dst` is as long as `src`.
+        #[target_feature(enable = $features)]
+        pub(in super::super) unsafe fn check<const N: usize>(
+            key: &Key,
+            head: &Head<Aes128Ocb3, N>,
+            aad: &[u8],
+            src: &[u8],
+            dst: &mut [u8],
+        ) -> [u8; 16] {
+            let mut checksum = from(head.sum.checksum);
+            let mut hash = from(head.sum.hash);
+            let mut pieces = head.weighted().peekable();
+            while let Some((piece, weight)) = pieces.next() {
+                // With what the template had in the other pieces, so that the sum comes to zeros in all.
+                let mut known = from(weight.input);
+                while let Some((_, weight)) = pieces.next_if(|(piece, _)| !piece.lead()) {
+                    known = _mm_xor_si128(known, from(weight.input));
+                }
+                let part = if piece.in_payload() { src } else { aad };
+                let bytes = (part.len() - piece.at()).min(16);
+                // SAFETY: the part has these bytes from `at` on.
+                let block = unsafe { around(piece, part, bytes) };
+                let x = _mm_xor_si128(block, from(weight.offset));
+                if !piece.in_payload() {
+                    let padding = if bytes < 16 { mark(bytes) } else { 0 };
+                    let [x] = cipher::<true, 1>(key, [_mm_xor_si128(x, from(padding))]);
+                    hash = _mm_xor_si128(hash, x);
+                    continue;
+                }
+                let (mut plain, mut sum) = (x, x);
+                if weight.ciphered == 1 {
+                    [sum] = cipher::<false, 1>(key, [x]);
+                    plain = _mm_xor_si128(sum, from(weight.offset));
+                }
+                checksum = _mm_xor_si128(checksum, _mm_xor_si128(sum, known));
+                // SAFETY: `dst` is as long as `src`, which has these bytes from `at` on.
+                unsafe { put(dst.as_mut_ptr().add(piece.at()), bytes, plain) };
+            }
+            let [tag] = cipher::<true, 1>(key, [checksum]);
+            let mut out = [0; 16];
+            // SAFETY: a tag has 16 bytes.
+            unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_xor_si128(tag, hash)) };
+            out
+        }
+    };
+}
+
+pub(super) mod ni {
+    use super::*;
+
+    kernels!("sse4.1,aes");
+
+    /// # Safety
+    /// The piece's hole has a value of its length.
+    #[inline]
+    #[target_feature(enable = "sse4.1")]
+    unsafe fn value(piece: &Piece, values: &[&[u8]]) -> __m128i {
+        from(piece.of(values[piece.hole()]))
+    }
+
+    /// # Safety
+    /// The part has `bytes` bytes, at most 16, from the piece's block on.
+    #[inline]
+    #[target_feature(enable = "sse4.1")]
+    unsafe fn around(piece: &Piece, part: &[u8], _bytes: usize) -> __m128i {
+        from(piece.around(part))
+    }
+
+    /// # Safety
+    /// `at` is good for `bytes` bytes, at most 16.
+    #[inline]
+    #[target_feature(enable = "sse4.1")]
+    unsafe fn put(at: *mut u8, bytes: usize, block: __m128i) {
+        if bytes == 16 {
+            // SAFETY: the caller's.
+            unsafe { _mm_storeu_si128(at.cast(), block) };
+        } else {
+            let block = super::super::ocb3::into(block).to_ne_bytes();
+            // SAFETY: the caller's.
+            unsafe { block.as_ptr().copy_to_nonoverlapping(at, bytes) };
+        }
+    }
+}
+
+pub(super) mod avx512 {
+    use super::*;
+
+    kernels!("aes,avx512f,avx512bw,avx512vl,bmi2");
+
+    /// # Safety
+    /// The piece's hole has a value of its length.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512vl")]
+    unsafe fn value(piece: &Piece, values: &[&[u8]]) -> __m128i {
+        // SAFETY: the piece's hole has a value (caller).
+        let value = unsafe { values.get_unchecked(piece.hole()) };
+        let start = value.as_ptr().wrapping_add(piece.from()).wrapping_sub(piece.start());
+        // SAFETY: byte `i` of the mask is byte `from + i - start` of the value, which it has; the others are not touched.
+        unsafe { _mm_maskz_loadu_epi8(piece.mask(), start.cast()) }
+    }
+
+    /// # Safety
+    /// The part has `bytes` bytes, at most 16, from the piece's block on.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512vl,bmi2")]
+    unsafe fn around(piece: &Piece, part: &[u8], bytes: usize) -> __m128i {
+        let some = _bzhi_u32(0xffff, bytes as u32) as __mmask16;
+        // SAFETY: bytes that are masked out are not touched.
+        unsafe { _mm_maskz_loadu_epi8(some, part.as_ptr().wrapping_add(piece.at()).cast()) }
+    }
+
+    /// # Safety
+    /// `at` is good for `bytes` bytes, at most 16.
+    #[inline]
+    #[target_feature(enable = "avx512bw,avx512vl,bmi2")]
+    unsafe fn put(at: *mut u8, bytes: usize, block: __m128i) {
+        let some = _bzhi_u32(0xffff, bytes as u32) as __mmask16;
+        // SAFETY: bytes that are masked out are not touched.
+        unsafe { _mm_mask_storeu_epi8(at.cast(), some, block) };
+    }
+}
