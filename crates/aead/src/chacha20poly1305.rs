@@ -14,6 +14,7 @@ use crate::{
     buffers::Buffers,
     engine::{Engine, wipe},
     sparse::{self, Filling, Piece, Reading, Shape, SparseEngine, Stretch},
+    speculation::Polynomial,
 };
 use zeroize::Zeroize;
 
@@ -225,7 +226,7 @@ impl Engine for ChaCha20Poly1305 {
 }
 
 /// The polynomial of a prepared packet, and s.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Prepared {
     pub(crate) polynomial: Limbs,
     pub(crate) s: [u8; 16],
@@ -313,5 +314,25 @@ impl SparseEngine for ChaCha20Poly1305 {
             sum.add(&Limbs::split(value), weight);
         }
         sum.tag(&head.sum.s)
+    }
+}
+
+impl Polynomial for ChaCha20Poly1305 {
+    fn exchange(
+        _key: &Expanded,
+        once: &OneTime,
+        sum: &mut Prepared,
+        distance: usize,
+        before: &[u8; 16],
+        after: &[u8; 16],
+    ) {
+        let [before, after] = [before, after].map(|block| Limbs::split(u128::from_le_bytes(*block)));
+        let difference = after.minus(&before).times(&once.r.to_the(distance));
+        // The difference from nothing is the same number, with its limbs reduced.
+        sum.polynomial = sum.polynomial.plus(&difference).minus(&Limbs::default());
+    }
+
+    fn tag_of(sum: &Prepared) -> [u8; 16] {
+        poly1305::finish(&sum.polynomial, &sum.s)
     }
 }

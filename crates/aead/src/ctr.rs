@@ -151,11 +151,10 @@ impl<C: BlockCipher, const CAP: usize> CtrStream<C, CAP> {
         }
         let begins = self.position();
         for chunk in data.chunks_mut(16) {
-            let mut made = [0; 16];
+            let mut made = self.next.to_be_bytes();
             let block = if self.ready > 0 {
                 &mut self.stream[self.head]
             } else {
-                made = self.next.to_be_bytes();
                 self.cipher.encrypt(&mut made);
                 &mut made
             };

@@ -11,6 +11,7 @@ use crate::{
     buffers::Buffers,
     engine::Engine,
     sparse::{self, Filling, Piece, Reading, Shape, SparseEngine, Stretch},
+    speculation::Polynomial,
 };
 use zeroize::Zeroize;
 
@@ -188,6 +189,24 @@ macro_rules! engine {
             #[inline]
             fn check<const N: usize>(key: &Self::Key, reading: Reading<'_, Self, N>) -> [u8; 16] {
                 with!(key, key => key.check(reading))
+            }
+        }
+
+        impl Polynomial for $suite {
+            fn exchange(
+                key: &Self::Key,
+                _once: &OneTime,
+                sum: &mut u128,
+                distance: usize,
+                before: &[u8; 16],
+                after: &[u8; 16],
+            ) {
+                let difference = u128::from_be_bytes(*before) ^ u128::from_be_bytes(*after);
+                *sum ^= with!(key, key => key.product(difference, &key.power(distance)));
+            }
+
+            fn tag_of(sum: &u128) -> [u8; 16] {
+                sum.to_be_bytes()
             }
         }
     };
