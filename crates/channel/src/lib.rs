@@ -4,6 +4,7 @@
 //! - [`fragment`]: frames longer than the wire carries, in pieces under adjacent packet numbers.
 //! - [`dot15d4`]: link-layer security of IEEE 802.15.4, with frame counters and in the slots of TSCH.
 //! - [`mka`]: who shares keys, and which: IEEE 802.1X key agreement with a pre-shared key.
+//! - `wireguard`: handshakes, sessions and cookies of WireGuard tunnels.
 //! - [`replay`]: the window that refuses what was received before, for every channel with packet numbers.
 //! - `world` (for tests, feature `test-world`): a sender, a receiver and a wire between them that loses,
 //!   duplicates, reorders, corrupts, truncates, replays and injects, the same way in every run.
@@ -23,5 +24,7 @@ pub mod macsec;
 #[cfg(feature = "mka")]
 pub mod mka;
 pub mod replay;
+#[cfg(feature = "wireguard")]
+pub mod wireguard;
 #[cfg(any(test, feature = "test-world"))]
 pub mod world;

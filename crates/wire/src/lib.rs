@@ -13,6 +13,7 @@
 //! - [`mka`]: the messages of MACsec Key Agreement (IEEE 802.1X),
 //! - what machines say to each other: [`profinet`] (cyclic data of RT class 1), [`dcp`] (its names and
 //!   addresses), [`goose`], [`lldp`], [`arp`],
+//! - [`tlv`]: messages of type, length and value, sorted so that what is known stands in front,
 //! - what sensors say by radio: [`dot15d4`], the MAC frames of IEEE 802.15.4,
 //! - what a port of a host must understand to complete a checksum or cut a super-frame that a network card
 //!   would have completed or cut: [`ipv4`], [`ipv6`], [`tcp`], [`udp`], [`checksum`].
@@ -42,8 +43,10 @@ pub mod macsec;
 pub mod mka;
 pub mod profinet;
 pub mod tcp;
+pub mod tlv;
 pub mod udp;
 pub mod vlan;
+pub mod wireguard;
 
 pub use error::{Error, Result};
 pub use ethernet::{Address as EthernetAddress, EtherType, Frame as EthernetFrame, Repr as EthernetRepr};

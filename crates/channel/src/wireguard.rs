@@ -1,0 +1,726 @@
+//! WireGuard without I/O: the caller brings datagrams, a clock and random numbers, and gets datagrams, packets and reasons
+//! back.
+//!
+//! A [`Device`] has one static key pair and any number of peers. Its packets are those of the WireGuard paper (J.
+//! Donenfeld, NDSS 2017), so any other implementation may be the other end. What is prepared beforehand is the transport
+//! data: the counters of a session are its nonces, so the cipherstream and the one-time keys of the next packets lie ready in
+//! both directions before there is a packet.
+//!
+//! Times are nanoseconds of a monotonic clock.
+//!
+//! - `noise`: the handshake,
+//! - `cookie`: MACs and cookies, which bound what strangers cost,
+//! - `session`: transport data,
+//! - `peer`: sessions, handshakes and timers of one peer,
+//! - this file: who a datagram is for.
+
+mod cookie;
+mod noise;
+mod peer;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::SocketAddr;
+use core::ops::Range;
+
+use antedate_wire::wireguard::{
+    COOKIE_REPLY_LEN, CookieReply, INITIATION_LEN, Initiation, Message, Response, TAG_LEN,
+    TRANSPORT_HEADER_LEN,
+};
+use zeroize::Zeroizing;
+
+use cookie::Checker;
+pub use noise::Timestamp;
+use noise::{Begun, Heard, Identity};
+use peer::{Peer, SECOND, Stale};
+use session::{Bad, Session};
+pub use session::{PREPARED_LEN, SLOTS};
+
+/// Octets in front of a packet that is to be sealed: where the transport header goes.
+pub const HEADROOM: usize = Peer::HEADROOM;
+/// Octets of the longest message that is not transport data.
+pub const LONGEST_HANDSHAKE: usize = INITIATION_LEN;
+
+/// Handshakes that are answered in a second without a cookie: more is a load that strangers could make.
+const CALM: u32 = 50;
+/// Handshakes that are answered in a second at all.
+const MOST: u32 = 500;
+
+/// What a device needs of the world.
+pub trait Environment {
+    /// Nanoseconds of a monotonic clock.
+    fn now(&self) -> u64;
+    /// The time of day as TAI64N. A clock that goes back is made up for.
+    fn timestamp(&self) -> Timestamp;
+    /// Fills `out` with unpredictable octets.
+    fn random(&mut self, out: &mut [u8]);
+}
+
+/// A peer to be.
+#[derive(Clone)]
+pub struct Settings {
+    /// its public key
+    pub public: [u8; 32],
+    /// the preshared key, zeros for none
+    pub preshared: [u8; 32],
+    /// where it is, if that is known; otherwise it has to begin
+    pub endpoint: Option<SocketAddr>,
+    /// a keepalive every so many seconds, 0 for none
+    pub keepalive_seconds: u16,
+    /// octets of packets that are prepared, [`PREPARED_LEN`] at most
+    pub reach: usize,
+}
+
+impl Settings {
+    /// A peer without preshared key that has to begin.
+    pub const fn new(public: [u8; 32]) -> Self {
+        Self { public, preshared: [0; 32], endpoint: None, keepalive_seconds: 0, reach: PREPARED_LEN }
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+/// Which peer: its place in the order in which they were added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PeerId(pub usize);
+
+/// Why a peer cannot be added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeerError {
+    /// there is one with this public key
+    Known,
+    /// the key is our own
+    Ourselves,
+    /// the key is a point of low order, with which everybody agrees on the same secret
+    LowOrder,
+}
+
+impl fmt::Display for PeerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Known => "there is a peer with this public key",
+            Self::Ourselves => "the public key is our own",
+            Self::LowOrder => "the public key is not one that a key generator makes",
+        })
+    }
+}
+
+impl core::error::Error for PeerError {}
+
+/// Why a packet was not sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendError {
+    /// there is no such peer
+    NoPeer,
+    /// there is no session yet; a handshake is due
+    NoSession,
+    /// it is not known where the peer is
+    NoEndpoint,
+    /// the buffer has no room for padding and tag
+    NoRoom,
+}
+
+impl fmt::Display for SendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoPeer => "no such peer",
+            Self::NoSession => "no session yet",
+            Self::NoEndpoint => "the peer's address is not known",
+            Self::NoRoom => "no room for padding and tag",
+        })
+    }
+}
+
+impl core::error::Error for SendError {}
+
+/// What a datagram was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Received {
+    /// A packet, which lies there in the datagram now, with up to 15 octets of padding.
+    Packet {
+        /// who sent it
+        peer: PeerId,
+        /// where it lies
+        range: Range<usize>,
+        /// whether the peer sends from another address than before
+        roamed: bool,
+    },
+    /// A sign of life.
+    Keepalive {
+        /// who sent it
+        peer: PeerId,
+    },
+    /// The first message of a handshake: so many octets of answer are to be sent back.
+    Answer {
+        /// the octets in the answer's buffer
+        len: usize,
+    },
+    /// The second message of a handshake: there is a session.
+    Session {
+        /// with whom
+        peer: PeerId,
+    },
+    /// A cookie, for the next try.
+    Cookie {
+        /// who gave it
+        peer: PeerId,
+    },
+}
+
+macro_rules! refusals {
+    ($( $(#[$meta:meta])* $name:ident, $field:ident, $text:literal; )*) => {
+        /// Why a datagram was refused.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Refusal { $( $(#[$meta])* $name, )* }
+
+        /// Datagrams that were refused, by reason.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct Refusals { $( $(#[$meta])* pub $field: u64, )* }
+
+        impl Refusals {
+            fn count(&mut self, refusal: Refusal) {
+                match refusal { $( Refusal::$name => self.$field += 1, )* }
+            }
+
+            /// The counters with their names.
+            pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$( (stringify!($field), self.$field), )*].into_iter()
+            }
+        }
+
+        impl fmt::Display for Refusal {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $( Self::$name => $text, )* })
+            }
+        }
+    };
+}
+
+refusals! {
+    /// it is no message of WireGuard
+    Malformed, malformed, "no message of WireGuard";
+    /// its sender does not know our public key
+    Mac1, wrong_mac1, "wrong MAC1";
+    /// there is much to do, and its sender has to show a cookie; one is in the answer
+    CookieWanted, cookie_wanted, "a cookie is wanted";
+    /// there is too much to do
+    Overload, overload, "too many handshakes";
+    /// it is no handshake message that was sealed for us
+    ForgedHandshake, forged_handshake, "forged handshake";
+    /// no peer has this public key
+    UnknownPeer, unknown_peer, "unknown public key";
+    /// an initiation that is not newer than the last one
+    OldTimestamp, old_timestamp, "old timestamp";
+    /// the peer begins handshakes too often
+    Flood, flood, "initiations too close together";
+    /// nobody here has this index
+    UnknownIndex, unknown_index, "unknown index";
+    /// the session is over
+    Expired, expired, "expired session";
+    /// it came before, or is too old
+    Replayed, replayed, "counter received before, or too old";
+    /// its counter is beyond the end
+    CounterEnd, counter_end, "counter beyond the end";
+    /// its tag is wrong
+    ForgedData, forged_data, "wrong tag";
+    /// a cookie that answers nothing
+    StrayCookie, stray_cookie, "cookie that was not asked for";
+}
+
+/// What happened with a peer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PeerCounters {
+    /// packets sealed
+    pub sent: u64,
+    /// octets of their messages
+    pub octets_sent: u64,
+    /// packets opened
+    pub received: u64,
+    /// octets of their messages
+    pub octets_received: u64,
+    /// keepalives sent
+    pub keepalives_sent: u64,
+    /// keepalives received
+    pub keepalives_received: u64,
+    /// initiations sent
+    pub initiations_sent: u64,
+    /// handshakes that ended well
+    pub handshakes: u64,
+    /// handshakes that nobody answered
+    pub handshakes_given_up: u64,
+    /// times that the peer moved to another address
+    pub roamed: u64,
+    /// when the last handshake ended well
+    pub last_handshake: u64,
+    /// when the last genuine message came
+    pub last_received: u64,
+}
+
+/// What `tshark` needs to read a session.
+pub struct KeyLogEntry {
+    /// our static private key
+    pub local_static: Zeroizing<[u8; 32]>,
+    /// our ephemeral private key
+    pub local_ephemeral: Zeroizing<[u8; 32]>,
+    /// the peer's public key
+    pub remote_static: [u8; 32],
+    /// the preshared key
+    pub preshared: Zeroizing<[u8; 32]>,
+}
+
+/// A message to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outgoing {
+    /// to which peer
+    pub peer: PeerId,
+    /// at which address
+    pub to: SocketAddr,
+    /// octets in the buffer
+    pub len: usize,
+}
+
+/// One end of tunnels.
+pub struct Device {
+    identity: Identity,
+    checker: Checker,
+    peers: Vec<Peer>,
+    /// Which peer an index of ours belongs to.
+    indices: BTreeMap<u32, usize>,
+    /// The index of the last transport message and its peer: the next one most likely is theirs too.
+    recent: (u32, usize),
+    /// Handshakes in the second that began then.
+    load: (u64, u32),
+    refusals: Refusals,
+    key_log: Option<Vec<KeyLogEntry>>,
+}
+
+impl Device {
+    /// A device with this private key and no peers.
+    pub fn new(private: &[u8; 32]) -> Self {
+        let identity = Identity::new(private);
+        let checker = Checker::new(&identity.public);
+        Self {
+            identity,
+            checker,
+            peers: Vec::new(),
+            indices: BTreeMap::new(),
+            recent: (0, usize::MAX),
+            load: (0, 0),
+            refusals: Refusals::default(),
+            key_log: None,
+        }
+    }
+
+    /// Our public key.
+    pub const fn public(&self) -> &[u8; 32] {
+        &self.identity.public
+    }
+
+    /// The public key that belongs to a private one.
+    pub fn public_of(private: &[u8; 32]) -> [u8; 32] {
+        Identity::new(private).public
+    }
+
+    /// Adds a peer.
+    pub fn add_peer(&mut self, settings: &Settings) -> Result<PeerId, PeerError> {
+        if settings.public == self.identity.public {
+            return Err(PeerError::Ourselves);
+        }
+        if self.peers.iter().any(|peer| peer.public == settings.public) {
+            return Err(PeerError::Known);
+        }
+        let shared = self.identity.agree(&settings.public).map_err(|_| PeerError::LowOrder)?;
+        self.peers.push(Peer::new(settings, shared));
+        Ok(PeerId(self.peers.len() - 1))
+    }
+
+    /// The peer with that public key.
+    pub fn peer(&self, public: &[u8; 32]) -> Option<PeerId> {
+        self.peers.iter().position(|peer| peer.public == *public).map(PeerId)
+    }
+
+    /// How many peers there are.
+    pub const fn peers(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// From now on remembers the keys of each handshake until they are [taken](Self::take_key_log). With them anybody can
+    /// read everything; it is meant for tests.
+    pub fn log_keys(&mut self) {
+        self.key_log.get_or_insert_default();
+    }
+
+    /// The keys of the handshakes since the last call.
+    pub fn take_key_log(&mut self) -> Vec<KeyLogEntry> {
+        self.key_log.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// Seals the packet of `len` octets that lies in `datagram` from [`HEADROOM`] on. Gives where to send how many octets of
+    /// it. Without a session the packet is refused, and a handshake is due at once: see [`poll`](Self::poll).
+    #[inline]
+    pub fn seal(
+        &mut self,
+        now: u64,
+        peer: PeerId,
+        datagram: &mut [u8],
+        len: usize,
+    ) -> Result<(SocketAddr, usize), SendError> {
+        let peer = self.peers.get_mut(peer.0).ok_or(SendError::NoPeer)?;
+        let to = peer.endpoint.ok_or(SendError::NoEndpoint)?;
+        if datagram.len() < antedate_wire::wireguard::transport_len(len) {
+            return Err(SendError::NoRoom);
+        }
+        let sealed = peer.seal(now, datagram, len).ok_or(SendError::NoSession)?;
+        Ok((to, sealed))
+    }
+
+    /// Takes a datagram that came from an address. A packet is opened where it lies; an answer goes to `answer`, which has
+    /// [`LONGEST_HANDSHAKE`] octets, and is to be sent to that address. After a refusal the datagram holds no packet, and
+    /// `answer` holds a cookie if [`Refusal::CookieWanted`] was the reason ([`COOKIE_LEN`] octets).
+    #[inline]
+    pub fn receive(
+        &mut self,
+        world: &mut impl Environment,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        answer: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Received, Refusal> {
+        let result = match Message::parse(datagram) {
+            Err(_) => Err(Refusal::Malformed),
+            Ok(Message::Transport(transport)) => {
+                let (index, counter, len) = (transport.receiver, transport.counter, transport.packet.len());
+                let tag = *transport.tag;
+                self.transport(world.now(), from, datagram, index, counter, len, &tag)
+            }
+            Ok(Message::Initiation(message)) => self
+                .admit(world, from, datagram, message.sender, answer)
+                .and_then(|()| self.initiation(world, from, &message, answer)),
+            Ok(Message::Response(message)) => self
+                .admit(world, from, datagram, message.sender, answer)
+                .and_then(|()| self.response(world, from, &message)),
+            Ok(Message::CookieReply(message)) => self.cookie_reply(world.now(), &message),
+        };
+        result.inspect_err(|refusal| self.refusals.count(*refusal))
+    }
+
+    #[inline]
+    #[allow(clippy::too_many_arguments)]
+    fn transport(
+        &mut self,
+        now: u64,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        index: u32,
+        counter: u64,
+        len: usize,
+        tag: &[u8; TAG_LEN],
+    ) -> Result<Received, Refusal> {
+        let at = if self.recent == (index, self.recent.1) && self.recent.1 < self.peers.len() {
+            self.recent.1
+        } else {
+            *self.indices.get(&index).ok_or(Refusal::UnknownIndex)?
+        };
+        let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownIndex)?;
+        let (age, session) = peer.receiving(index, now).ok_or(Refusal::Expired)?;
+        let range = TRANSPORT_HEADER_LEN..TRANSPORT_HEADER_LEN + len;
+        let packet = datagram.get_mut(range.clone()).ok_or(Refusal::Malformed)?;
+        session.open(counter, packet, tag).map_err(|bad| match bad {
+            Bad::Replayed => Refusal::Replayed,
+            Bad::Counter => Refusal::CounterEnd,
+            Bad::Forged => Refusal::ForgedData,
+        })?;
+        self.recent = (index, at);
+        let roamed = peer.endpoint != Some(from);
+        if roamed {
+            peer.endpoint = Some(from);
+            peer.counters.roamed += 1;
+        }
+        let gone = peer.received(age, now, len);
+        self.release(gone);
+        let peer = PeerId(at);
+        Ok(if len == 0 { Received::Keepalive { peer } } else { Received::Packet { peer, range, roamed } })
+    }
+
+    /// Who sends a handshake message has to know our public key and, when there is much to do, to show a cookie.
+    fn admit(
+        &mut self,
+        world: &mut impl Environment,
+        from: SocketAddr,
+        datagram: &[u8],
+        sender: u32,
+        answer: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<(), Refusal> {
+        if !self.checker.knows_us(datagram) {
+            return Err(Refusal::Mac1);
+        }
+        let now = world.now();
+        if now.saturating_sub(self.load.0) >= SECOND {
+            self.load = (now, 0);
+        }
+        self.load.1 = self.load.1.saturating_add(1);
+        if self.load.1 <= CALM {
+            return Ok(());
+        }
+        if !self.checker.shows_cookie(datagram, from, now) {
+            let reply = self.checker.reply(datagram, sender, from, now, |out| world.random(out));
+            if let Some(reply) = reply {
+                answer[..COOKIE_REPLY_LEN].copy_from_slice(&reply.emit());
+            }
+            return Err(Refusal::CookieWanted);
+        }
+        if self.load.1 <= MOST { Ok(()) } else { Err(Refusal::Overload) }
+    }
+
+    fn initiation(
+        &mut self,
+        world: &mut impl Environment,
+        from: SocketAddr,
+        message: &Initiation,
+        answer: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Received, Refusal> {
+        let now = world.now();
+        let heard = Heard::new(&self.identity, message).map_err(|_| Refusal::ForgedHandshake)?;
+        let PeerId(at) = self.peer(&heard.initiator).ok_or(Refusal::UnknownPeer)?;
+        let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownPeer)?;
+        let (proven, timestamp) = heard.timestamp(&peer.shared).map_err(|_| Refusal::ForgedHandshake)?;
+        peer.is_fresh(timestamp, now).map_err(|stale| match stale {
+            Stale::Replayed => Refusal::OldTimestamp,
+            Stale::Flood => Refusal::Flood,
+        })?;
+        let index = free_index(&self.indices, world);
+        let mut ephemeral = Zeroizing::new([0; 32]);
+        world.random(&mut ephemeral[..]);
+        let remote = proven.index();
+        let (response, keys) =
+            proven.respond(&peer.preshared, &ephemeral, index).map_err(|_| Refusal::ForgedHandshake)?;
+        let session = Session::new(keys, index, remote, false, now).ok_or(Refusal::ForgedHandshake)?;
+        self.indices.insert(index, at);
+        if let Some(log) = &mut self.key_log {
+            log.push(KeyLogEntry {
+                local_static: self.identity.secret(),
+                local_ephemeral: ephemeral,
+                remote_static: peer.public,
+                preshared: peer.preshared.clone(),
+            });
+        }
+        if peer.endpoint != Some(from) {
+            peer.counters.roamed += u64::from(peer.endpoint.is_some());
+            peer.endpoint = Some(from);
+        }
+        let gone = peer.answered(session, now);
+        let mut octets = response.emit();
+        peer.marker.mark(&mut octets, now);
+        answer[..octets.len()].copy_from_slice(&octets);
+        self.release(gone);
+        Ok(Received::Answer { len: octets.len() })
+    }
+
+    fn response(
+        &mut self,
+        world: &mut impl Environment,
+        from: SocketAddr,
+        message: &Response,
+    ) -> Result<Received, Refusal> {
+        let now = world.now();
+        let at = *self.indices.get(&message.receiver).ok_or(Refusal::UnknownIndex)?;
+        let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownIndex)?;
+        let begun = peer.begun.as_ref().filter(|begun| begun.index == message.receiver);
+        let begun = begun.ok_or(Refusal::UnknownIndex)?;
+        let keys =
+            begun.finish(&self.identity, &peer.preshared, message).map_err(|_| Refusal::ForgedHandshake)?;
+        let session = Session::new(keys, message.receiver, message.sender, true, now);
+        let session = session.ok_or(Refusal::ForgedHandshake)?;
+        if peer.endpoint != Some(from) {
+            peer.endpoint = Some(from);
+            peer.counters.roamed += 1;
+        }
+        for gone in peer.finished(session, now) {
+            self.release(gone);
+        }
+        Ok(Received::Session { peer: PeerId(at) })
+    }
+
+    fn cookie_reply(&mut self, now: u64, message: &CookieReply) -> Result<Received, Refusal> {
+        let at = *self.indices.get(&message.receiver).ok_or(Refusal::StrayCookie)?;
+        let peer = self.peers.get_mut(at).ok_or(Refusal::StrayCookie)?;
+        if peer.marker.take(message, now) {
+            Ok(Received::Cookie { peer: PeerId(at) })
+        } else {
+            Err(Refusal::StrayCookie)
+        }
+    }
+
+    /// The next message that is due: an initiation, or a keepalive. To be called until it gives nothing: after a packet was
+    /// refused for want of a session, after a session came to be, and when [`due`](Self::due) says so.
+    pub fn poll(
+        &mut self,
+        world: &mut impl Environment,
+        out: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Option<Outgoing> {
+        let now = world.now();
+        for at in 0..self.peers.len() {
+            let peer = &mut self.peers[at];
+            for gone in peer.expire(now) {
+                self.release(gone);
+            }
+            let peer = &mut self.peers[at];
+            let Some(to) = peer.endpoint else { continue };
+            peer.hears_silence(now);
+            if peer.takes_initiation(now)
+                && let Some(len) = self.initiate(world, at, out)
+            {
+                return Some(Outgoing { peer: PeerId(at), to, len });
+            }
+            let peer = &mut self.peers[at];
+            if peer.takes_keepalive(now)
+                && let Some(len) = peer.seal(now, out, 0)
+            {
+                return Some(Outgoing { peer: PeerId(at), to, len });
+            }
+        }
+        None
+    }
+
+    fn initiate(
+        &mut self,
+        world: &mut impl Environment,
+        at: usize,
+        out: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Option<usize> {
+        let now = world.now();
+        let index = free_index(&self.indices, world);
+        let mut random = Zeroizing::new([0; 40]);
+        world.random(&mut random[..]);
+        let (ephemeral, jitter) = random.split_first_chunk::<32>()?;
+        let jitter = u64::from_le_bytes(jitter.try_into().ok()?);
+        let peer = self.peers.get_mut(at)?;
+        let timestamp = world.timestamp().max(after(peer.said));
+        let begun = Begun::new(&self.identity, &peer.public, &peer.shared, ephemeral, &timestamp, index).ok();
+        let (begun, message) = begun?;
+        peer.said = timestamp;
+        if let Some(log) = &mut self.key_log {
+            log.push(KeyLogEntry {
+                local_static: self.identity.secret(),
+                local_ephemeral: begun.ephemeral(),
+                remote_static: peer.public,
+                preshared: peer.preshared.clone(),
+            });
+        }
+        let given_up = peer.begun.replace(begun).map(|begun| begun.index);
+        peer.initiated(now, jitter);
+        let octets = {
+            let mut octets = message.emit();
+            peer.marker.mark(&mut octets, now);
+            octets
+        };
+        *out = octets;
+        self.release(given_up);
+        self.indices.insert(index, at);
+        Some(octets.len())
+    }
+
+    /// When [`poll`](Self::poll) has something to do next.
+    pub fn due(&self) -> Option<u64> {
+        self.peers.iter().filter_map(Peer::due).min()
+    }
+
+    /// Asks for a handshake with a peer now, whether there is a session or not.
+    pub fn want_handshake(&mut self, now: u64, peer: PeerId) {
+        if let Some(peer) = self.peers.get_mut(peer.0) {
+            peer.want_handshake(now);
+        }
+    }
+
+    /// Prepares, at most `budget` steps of about 64 octets, first for the peer that was heard last; gives how many were done.
+    #[inline]
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        if let Some(peer) = self.peers.get_mut(self.recent.1) {
+            let done = peer.idle(budget);
+            if done > 0 {
+                return done;
+            }
+        }
+        self.peers.iter_mut().map(|peer| peer.idle(budget)).find(|done| *done > 0).unwrap_or(0)
+    }
+
+    /// Whether data for a peer can be sent at once.
+    pub fn is_ready(&self, now: u64, peer: PeerId) -> bool {
+        self.peers.get(peer.0).is_some_and(|peer| peer.is_ready(now))
+    }
+
+    /// Where a peer was heard last.
+    pub fn endpoint(&self, peer: PeerId) -> Option<SocketAddr> {
+        self.peers.get(peer.0)?.endpoint
+    }
+
+    /// A peer's public key.
+    pub fn key_of(&self, peer: PeerId) -> Option<&[u8; 32]> {
+        self.peers.get(peer.0).map(|peer| &peer.public)
+    }
+
+    /// What happened with a peer.
+    pub fn counters(&self, peer: PeerId) -> Option<&PeerCounters> {
+        self.peers.get(peer.0).map(|peer| &peer.counters)
+    }
+
+    /// Packets that are prepared for sending to a peer.
+    pub fn prepared(&self, peer: PeerId) -> usize {
+        let current = self.peers.get(peer.0).and_then(|peer| peer.current.as_ref());
+        current.map_or(0, Session::prepared)
+    }
+
+    /// What was refused.
+    pub const fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    fn release(&mut self, index: Option<u32>) {
+        if let Some(index) = index {
+            self.indices.remove(&index);
+        }
+    }
+}
+
+/// Octets of the answer that comes with [`Refusal::CookieWanted`].
+pub const COOKIE_LEN: usize = COOKIE_REPLY_LEN;
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device")
+            .field("peers", &self.peers.len())
+            .field("refusals", &self.refusals)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An index that nobody has.
+fn free_index(indices: &BTreeMap<u32, usize>, world: &mut impl Environment) -> u32 {
+    loop {
+        let mut octets = [0; 4];
+        world.random(&mut octets);
+        let index = u32::from_le_bytes(octets);
+        if !indices.contains_key(&index) {
+            return index;
+        }
+    }
+}
+
+/// The timestamp that follows: TAI64N is a big-endian number as far as its order goes.
+fn after(timestamp: Timestamp) -> Timestamp {
+    let mut next = timestamp;
+    for octet in next.iter_mut().rev() {
+        *octet = octet.wrapping_add(1);
+        if *octet != 0 {
+            break;
+        }
+    }
+    next
+}

@@ -1,0 +1,316 @@
+//! The handshake: Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s (The Noise Protocol Framework, revision 34) in the form of the
+//! WireGuard paper, sections 5.4.2 to 5.4.5.
+//!
+//! From the primitives (`x25519-dalek`, `blake2`, `hmac`, and the AEAD of this project's engine), not by a Noise library: two
+//! messages of one pattern are a page, a responder has to look at the decrypted static key before it knows the preshared
+//! one, and the key log of a test needs the ephemeral key, which a library rightly keeps to itself.
+
+use antedate_aead::{ChaCha20Poly1305, Key, Nonce};
+use blake2::{Blake2s256, Digest};
+use hmac::{KeyInit, Mac, SimpleHmac};
+use x25519_dalek::{PublicKey, StaticSecret};
+use zeroize::Zeroizing;
+
+use antedate_wire::wireguard::{Initiation, Response};
+
+const CONSTRUCTION: &[u8] = b"Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s";
+const IDENTIFIER: &[u8] = b"WireGuard v1 zx2c4 Jason@zx2c4.com";
+
+/// A key of 32 octets that is wiped when dropped.
+pub(super) type Secret = Zeroizing<[u8; 32]>;
+
+/// A TAI64N timestamp.
+pub type Timestamp = [u8; 12];
+
+/// The message does not come from who it says, or was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Forged;
+
+/// A static key pair.
+pub(super) struct Identity {
+    secret: StaticSecret,
+    pub(super) public: [u8; 32],
+}
+
+impl Identity {
+    pub(super) fn new(secret: &[u8; 32]) -> Self {
+        let secret = StaticSecret::from(*secret);
+        let public = PublicKey::from(&secret).to_bytes();
+        Self { secret, public }
+    }
+
+    pub(super) fn agree(&self, public: &[u8; 32]) -> Result<Secret, Forged> {
+        agree(&self.secret, public)
+    }
+
+    pub(super) fn secret(&self) -> Secret {
+        Zeroizing::new(self.secret.to_bytes())
+    }
+}
+
+/// Curve25519. A public key of low order gives a secret that everybody knows.
+fn agree(secret: &StaticSecret, public: &[u8; 32]) -> Result<Secret, Forged> {
+    let shared = secret.diffie_hellman(&PublicKey::from(*public));
+    if shared.was_contributory() { Ok(Zeroizing::new(shared.to_bytes())) } else { Err(Forged) }
+}
+
+pub(super) fn hash(parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = Blake2s256::new();
+    parts.iter().for_each(|part| hash.update(part));
+    hash.finalize().into()
+}
+
+fn hmac(key: &[u8; 32], parts: &[&[u8]]) -> Secret {
+    // HMAC takes a key of any length, so this one is never refused.
+    let Ok(mut mac) = <SimpleHmac<Blake2s256> as KeyInit>::new_from_slice(key) else {
+        return Secret::default();
+    };
+    parts.iter().for_each(|part| mac.update(part));
+    Zeroizing::new(mac.finalize().into_bytes().into())
+}
+
+/// HKDF: `N` keys from a chaining key and an input.
+fn kdf<const N: usize>(chaining: &[u8; 32], input: &[u8]) -> [Secret; N] {
+    let first = hmac(chaining, &[input]);
+    let mut out: [Secret; N] = core::array::from_fn(|_| Secret::default());
+    for i in 0..N {
+        let (done, rest) = out.split_at_mut(i);
+        let previous: &[u8] = done.last().map_or(&[], |last| &last[..]);
+        rest[0] = hmac(&first, &[previous, &[i as u8 + 1]]);
+    }
+    out
+}
+
+/// A key that seals one thing only, under nonce 0.
+fn single(key: &Secret) -> Result<Key<ChaCha20Poly1305>, Forged> {
+    Key::new(&key[..]).map_err(|_| Forged)
+}
+
+/// The state that both sides run through.
+struct Symmetric {
+    chaining: Secret,
+    hash: [u8; 32],
+}
+
+impl Symmetric {
+    /// The start, known to all, and the responder's public key.
+    fn new(responder: &[u8; 32]) -> Self {
+        let chaining = hash(&[CONSTRUCTION]);
+        let start = hash(&[&chaining, IDENTIFIER]);
+        Self { hash: hash(&[&start, responder]), chaining: Zeroizing::new(chaining) }
+    }
+
+    fn mix_hash(&mut self, data: &[u8]) {
+        self.hash = hash(&[&self.hash, data]);
+    }
+
+    fn mix_key(&mut self, input: &[u8]) {
+        let [chaining] = kdf(&self.chaining, input);
+        self.chaining = chaining;
+    }
+
+    fn mix_key_and_take(&mut self, input: &[u8]) -> Secret {
+        let [chaining, key] = kdf(&self.chaining, input);
+        self.chaining = chaining;
+        key
+    }
+
+    /// The preshared key.
+    fn mix_preshared(&mut self, preshared: &Secret) -> Secret {
+        let [chaining, tau, key] = kdf(&self.chaining, &preshared[..]);
+        self.chaining = chaining;
+        self.mix_hash(&tau[..]);
+        key
+    }
+
+    /// Seals `plain` into `out`, which has 16 octets more.
+    fn seal(&mut self, key: &Secret, plain: &[u8], out: &mut [u8]) -> Result<(), Forged> {
+        let (text, tag) = out.split_at_mut(plain.len());
+        let sealed = single(key)?.seal(Nonce::assume_unique([0; 12]), &self.hash, plain, text);
+        tag.copy_from_slice(sealed.as_bytes());
+        self.mix_hash(out);
+        Ok(())
+    }
+
+    fn open(&mut self, key: &Secret, sealed: &[u8], out: &mut [u8]) -> Result<(), Forged> {
+        let (text, tag) = sealed.split_last_chunk::<16>().ok_or(Forged)?;
+        single(key)?.open([0; 12], &self.hash, text, out, tag).map_err(|_| Forged)?;
+        self.mix_hash(sealed);
+        Ok(())
+    }
+
+    /// The keys of the session: the initiator's for sending, and for receiving.
+    fn split(self) -> [Secret; 2] {
+        kdf(&self.chaining, &[])
+    }
+}
+
+/// A handshake that was begun and not answered yet.
+pub(super) struct Begun {
+    state: Symmetric,
+    ephemeral: StaticSecret,
+    pub(super) index: u32,
+}
+
+impl Begun {
+    /// Sections 5.4.2: the initiation to a peer whose static key, and the secret shared with it, are known.
+    pub(super) fn new(
+        identity: &Identity,
+        responder: &[u8; 32],
+        shared: &Secret,
+        ephemeral: &[u8; 32],
+        timestamp: &Timestamp,
+        index: u32,
+    ) -> Result<(Self, Initiation), Forged> {
+        let ephemeral = StaticSecret::from(*ephemeral);
+        let public = PublicKey::from(&ephemeral).to_bytes();
+        let mut state = Symmetric::new(responder);
+        state.mix_key(&public);
+        state.mix_hash(&public);
+        let mut message =
+            Initiation { sender: index, ephemeral: public, static_key: [0; 48], timestamp: [0; 28] };
+        let key = state.mix_key_and_take(&agree(&ephemeral, responder)?[..]);
+        state.seal(&key, &identity.public, &mut message.static_key)?;
+        let key = state.mix_key_and_take(&shared[..]);
+        state.seal(&key, timestamp, &mut message.timestamp)?;
+        Ok((Self { state, ephemeral, index }, message))
+    }
+
+    /// Sections 5.4.3 and 5.4.5: the peer's response gives the keys for sending and for receiving. A response that is
+    /// not the peer's leaves the handshake as it was.
+    pub(super) fn finish(
+        &self,
+        identity: &Identity,
+        preshared: &Secret,
+        response: &Response,
+    ) -> Result<[Secret; 2], Forged> {
+        let mut state = Symmetric { chaining: self.state.chaining.clone(), hash: self.state.hash };
+        state.mix_key(&response.ephemeral);
+        state.mix_hash(&response.ephemeral);
+        state.mix_key(&agree(&self.ephemeral, &response.ephemeral)?[..]);
+        state.mix_key(&identity.agree(&response.ephemeral)?[..]);
+        let key = state.mix_preshared(preshared);
+        state.open(&key, &response.empty, &mut [])?;
+        Ok(state.split())
+    }
+
+    pub(super) fn ephemeral(&self) -> Secret {
+        Zeroizing::new(self.ephemeral.to_bytes())
+    }
+}
+
+/// An initiation of somebody, decrypted as far as his static key.
+pub(super) struct Heard {
+    state: Symmetric,
+    initiation: Initiation,
+    /// Who says that he sends it. Proven by [`Heard::timestamp`] only.
+    pub(super) initiator: [u8; 32],
+}
+
+impl Heard {
+    pub(super) fn new(identity: &Identity, initiation: &Initiation) -> Result<Self, Forged> {
+        let mut state = Symmetric::new(&identity.public);
+        state.mix_key(&initiation.ephemeral);
+        state.mix_hash(&initiation.ephemeral);
+        let key = state.mix_key_and_take(&identity.agree(&initiation.ephemeral)?[..]);
+        let mut initiator = [0; 32];
+        state.open(&key, &initiation.static_key, &mut initiator)?;
+        Ok(Self { state, initiation: *initiation, initiator })
+    }
+
+    /// The timestamp, which only the owner of the static key can have sealed.
+    pub(super) fn timestamp(mut self, shared: &Secret) -> Result<(Proven, Timestamp), Forged> {
+        let key = self.state.mix_key_and_take(&shared[..]);
+        let mut timestamp = [0; 12];
+        self.state.open(&key, &self.initiation.timestamp, &mut timestamp)?;
+        let Self { state, initiation, initiator } = self;
+        Ok((Proven { state, initiation, initiator }, timestamp))
+    }
+}
+
+/// An initiation that comes from its sender.
+pub(super) struct Proven {
+    state: Symmetric,
+    initiation: Initiation,
+    initiator: [u8; 32],
+}
+
+impl Proven {
+    /// Sections 5.4.3 and 5.4.5: the response, and the keys for sending and for receiving.
+    pub(super) fn respond(
+        self,
+        preshared: &Secret,
+        ephemeral: &[u8; 32],
+        index: u32,
+    ) -> Result<(Response, [Secret; 2]), Forged> {
+        let Self { mut state, initiation, initiator } = self;
+        let ephemeral = StaticSecret::from(*ephemeral);
+        let public = PublicKey::from(&ephemeral).to_bytes();
+        state.mix_key(&public);
+        state.mix_hash(&public);
+        state.mix_key(&agree(&ephemeral, &initiation.ephemeral)?[..]);
+        state.mix_key(&agree(&ephemeral, &initiator)?[..]);
+        let key = state.mix_preshared(preshared);
+        let mut empty = [0; 16];
+        state.seal(&key, &[], &mut empty)?;
+        let [receive, send] = state.split();
+        let response = Response { sender: index, receiver: initiation.sender, ephemeral: public, empty };
+        Ok((response, [send, receive]))
+    }
+
+    /// The index that the initiator wants to be addressed by.
+    pub(super) fn index(&self) -> u32 {
+        self.initiation.sender
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (Identity, Identity, Secret) {
+        let (a, b) = (Identity::new(&[1; 32]), Identity::new(&[2; 32]));
+        let shared = a.agree(&b.public).unwrap();
+        assert_eq!(shared, b.agree(&a.public).unwrap());
+        (a, b, shared)
+    }
+
+    #[test]
+    fn both_sides_end_with_the_same_keys() {
+        let (a, b, shared) = pair();
+        let psk = Zeroizing::new([9; 32]);
+        let (begun, initiation) = Begun::new(&a, &b.public, &shared, &[3; 32], &[7; 12], 11).unwrap();
+        let heard = Heard::new(&b, &initiation).unwrap();
+        assert_eq!(heard.initiator, a.public);
+        let (proven, timestamp) = heard.timestamp(&shared).unwrap();
+        assert_eq!((proven.index(), timestamp), (11, [7; 12]));
+        let (response, [send, receive]) = proven.respond(&psk, &[4; 32], 12).unwrap();
+        let [a_send, a_receive] = begun.finish(&a, &psk, &response).unwrap();
+        assert_eq!((a_send, a_receive), (receive, send));
+    }
+
+    #[test]
+    fn a_changed_message_or_another_preshared_key_is_noticed() {
+        let (a, b, shared) = pair();
+        let psk = Zeroizing::new([9; 32]);
+        let (begun, initiation) = Begun::new(&a, &b.public, &shared, &[3; 32], &[7; 12], 11).unwrap();
+        let mut changed = initiation;
+        changed.static_key[0] ^= 1;
+        assert!(Heard::new(&b, &changed).is_err());
+        let mut changed = initiation;
+        changed.timestamp[5] ^= 1;
+        assert!(Heard::new(&b, &changed).unwrap().timestamp(&shared).is_err());
+        let (proven, _) = Heard::new(&b, &initiation).unwrap().timestamp(&shared).unwrap();
+        let (response, _) = proven.respond(&psk, &[4; 32], 12).unwrap();
+        assert!(begun.finish(&a, &Zeroizing::new([8; 32]), &response).is_err());
+        let mut changed = response;
+        changed.empty[0] ^= 1;
+        assert!(begun.finish(&a, &psk, &changed).is_err());
+        assert!(begun.finish(&a, &psk, &response).is_ok(), "a forged response changes nothing");
+    }
+
+    #[test]
+    fn public_keys_of_low_order_are_refused() {
+        assert!(Identity::new(&[1; 32]).agree(&[0; 32]).is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! A session: the two keys of one handshake, and the packets sealed and opened with them (WireGuard paper, section 5.4.6).
+
+use alloc::boxed::Box;
+
+use antedate_aead::{ChaCha20Poly1305, Key, Nonce, NonceSequence, OpenPool, SealPool};
+use antedate_wire::wireguard::{PADDING, TAG_LEN, TRANSPORT_HEADER_LEN, padded_len, transport_header};
+
+use super::noise::Secret;
+use crate::replay::{MAX_WINDOW, ReplayWindow};
+
+/// Packets that lie prepared in each direction of a session.
+pub const SLOTS: usize = 16;
+/// Octets of each packet that are prepared: a full frame of the field with its tunnel headers.
+pub const PREPARED_LEN: usize = 1664;
+
+/// A session is renewed after so many messages.
+const REKEY_AFTER_MESSAGES: u64 = 1 << 60;
+/// A session is not used beyond so many messages.
+const REJECT_AFTER_MESSAGES: u64 = u64::MAX - (1 << 13);
+
+/// The nonce of a counter: four zeros and the counter, little-endian.
+fn nonce(counter: u64) -> [u8; 12] {
+    let mut nonce = [0; 12];
+    nonce[4..].copy_from_slice(&counter.to_le_bytes());
+    nonce
+}
+
+/// The counters of a session's sending side.
+struct Counters {
+    next: u64,
+    end: u64,
+}
+
+/// All counters of the session are used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WornOut;
+
+impl NonceSequence for Counters {
+    type Error = WornOut;
+
+    fn next(&mut self) -> Result<(u64, Nonce), WornOut> {
+        let number = self.next;
+        if number >= self.end {
+            return Err(WornOut);
+        }
+        self.next = number + 1;
+        Ok((number, Nonce::assume_unique(nonce(number))))
+    }
+}
+
+type Rule = fn(u64) -> [u8; 12];
+
+/// Why a transport message is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bad {
+    /// Its counter came before, or is too old.
+    Replayed,
+    /// Its counter is beyond the end.
+    Counter,
+    /// Its tag is wrong.
+    Forged,
+}
+
+/// The keys of one handshake.
+pub(super) struct Session {
+    /// The index by which the peer addresses it.
+    pub(super) local: u32,
+    /// The index by which we address it at the peer.
+    pub(super) remote: u32,
+    /// When its handshake ended.
+    pub(super) born: u64,
+    /// Whether the handshake was begun here. The side that began renews.
+    pub(super) initiator: bool,
+    seal: Box<SealPool<ChaCha20Poly1305, Counters, SLOTS, PREPARED_LEN>>,
+    open: Box<OpenPool<ChaCha20Poly1305, Rule, SLOTS, PREPARED_LEN>>,
+    window: ReplayWindow,
+    /// Messages sent.
+    sent: u64,
+}
+
+impl Session {
+    pub(super) fn new(
+        [send, receive]: [Secret; 2],
+        local: u32,
+        remote: u32,
+        initiator: bool,
+        now: u64,
+    ) -> Option<Self> {
+        let key = |secret: &Secret| Key::<ChaCha20Poly1305>::new(&secret[..]).ok();
+        let counters = Counters { next: 0, end: REJECT_AFTER_MESSAGES };
+        Some(Self {
+            local,
+            remote,
+            born: now,
+            initiator,
+            seal: Box::new(SealPool::new(key(&send)?, counters)),
+            open: Box::new(OpenPool::new(key(&receive)?, nonce as Rule)),
+            window: ReplayWindow::new(0, MAX_WINDOW),
+            sent: 0,
+        })
+    }
+
+    /// Seals the packet that lies in `datagram` behind a transport header's room, `len` octets long, and gives the length of
+    /// the message. None if there is no room, or if the session is worn out.
+    #[inline]
+    pub(super) fn seal(&mut self, datagram: &mut [u8], len: usize) -> Option<usize> {
+        let padded = padded_len(len);
+        let end = TRANSPORT_HEADER_LEN + padded;
+        let message = datagram.get_mut(..end + TAG_LEN)?;
+        let prepared = self.seal.next().ok()?;
+        let header = transport_header(self.remote, prepared.number());
+        message[..TRANSPORT_HEADER_LEN].copy_from_slice(&header);
+        message[TRANSPORT_HEADER_LEN + len..end].fill(0);
+        let (text, tag) = message[TRANSPORT_HEADER_LEN..].split_at_mut(padded);
+        tag.copy_from_slice(prepared.seal_in_place(&[], text).as_bytes());
+        self.sent += 1;
+        Some(end + TAG_LEN)
+    }
+
+    /// Opens a transport message in place; its packet, with padding, is what lies between header and tag then.
+    #[inline]
+    pub(super) fn open(&mut self, counter: u64, packet: &mut [u8], tag: &[u8; TAG_LEN]) -> Result<(), Bad> {
+        if counter >= REJECT_AFTER_MESSAGES {
+            return Err(Bad::Counter);
+        }
+        self.window.check(counter).map_err(|_| Bad::Replayed)?;
+        self.open.open_in_place(counter, &[], packet, tag).map_err(|_| Bad::Forged)?;
+        let ahead = counter >= self.window.next();
+        self.window.mark(counter);
+        if ahead {
+            self.open.expect_from(self.window.next());
+        }
+        Ok(())
+    }
+
+    /// Whether so many messages were sent that the session should be renewed.
+    pub(super) const fn is_worn(&self) -> bool {
+        self.sent >= REKEY_AFTER_MESSAGES
+    }
+
+    /// Prepares, at most `budget` steps; gives how many were done.
+    #[inline]
+    pub(super) fn idle(&mut self, budget: u32) -> u32 {
+        match self.seal.idle(budget) {
+            0 => self.open.idle(budget),
+            done => done,
+        }
+    }
+
+    /// Prepares packets of up to so many octets from now on.
+    pub(super) fn set_reach(&mut self, octets: usize) {
+        self.seal.set_reach(octets);
+        self.open.set_reach(octets);
+    }
+
+    /// Packets that are prepared for sending.
+    pub(super) const fn prepared(&self) -> usize {
+        self.seal.prepared()
+    }
+}
+
+const _: () = assert!(PREPARED_LEN.is_multiple_of(PADDING));

@@ -1,0 +1,447 @@
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A clock that stands still until it is moved, and random numbers that anybody can foretell.
+struct World {
+    now: u64,
+    /// What the time of day is ahead of the clock.
+    wall: i64,
+    random: u64,
+}
+
+impl Environment for World {
+    fn now(&self) -> u64 {
+        self.now
+    }
+
+    fn timestamp(&self) -> Timestamp {
+        let wall = (self.now as i64 + self.wall) as u64;
+        let mut out = [0; 12];
+        out[..8].copy_from_slice(&((1 << 62) + wall / SECOND).to_be_bytes());
+        out[8..].copy_from_slice(&((wall % SECOND) as u32).to_be_bytes());
+        out
+    }
+
+    fn random(&mut self, out: &mut [u8]) {
+        for octet in out {
+            self.random =
+                self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *octet = (self.random >> 56) as u8;
+        }
+    }
+}
+
+fn address(last: u8) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, last], 51820))
+}
+
+/// Two devices that know each other; A knows where B is.
+struct Pair {
+    world: World,
+    devices: [Device; 2],
+    /// Where each is.
+    at: [SocketAddr; 2],
+    /// Packets that came out, at each device.
+    came: [Vec<Vec<u8>>; 2],
+}
+
+const PEER: PeerId = PeerId(0);
+
+impl Pair {
+    fn new(change: impl Fn(usize, &mut Settings)) -> Self {
+        let keys = [[0x11; 32], [0x22; 32]];
+        let mut devices = keys.map(|key| Device::new(&key));
+        for at in 0..2 {
+            let mut settings = Settings::new(Device::public_of(&keys[1 - at]));
+            settings.preshared = [9; 32];
+            settings.endpoint = (at == 0).then(|| address(2));
+            change(at, &mut settings);
+            devices[at].add_peer(&settings).unwrap();
+        }
+        let world = World { now: 1_000 * SECOND, wall: 0, random: 7 };
+        Self { world, devices, at: [address(1), address(2)], came: [vec![], vec![]] }
+    }
+
+    /// What a device wants to send.
+    fn due(&mut self, at: usize) -> Vec<Vec<u8>> {
+        let mut out = [0; LONGEST_HANDSHAKE];
+        let mut all = vec![];
+        while let Some(outgoing) = self.devices[at].poll(&mut self.world, &mut out) {
+            all.push(out[..outgoing.len].to_vec());
+        }
+        all
+    }
+
+    fn sealed(&mut self, at: usize, packet: &[u8]) -> Result<Vec<u8>, SendError> {
+        let mut datagram = vec![0; packet.len() + 64];
+        datagram[HEADROOM..HEADROOM + packet.len()].copy_from_slice(packet);
+        let (_, len) = self.devices[at].seal(self.world.now, PEER, &mut datagram, packet.len())?;
+        datagram.truncate(len);
+        Ok(datagram)
+    }
+
+    /// Brings a datagram to a device; gives its answer.
+    fn bring(&mut self, to: usize, from: SocketAddr, datagram: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
+        let (mut datagram, mut answer) = (datagram.to_vec(), [0; LONGEST_HANDSHAKE]);
+        match self.devices[to].receive(&mut self.world, from, &mut datagram, &mut answer)? {
+            Received::Packet { range, .. } => self.came[to].push(datagram[range].to_vec()),
+            Received::Answer { len } => return Ok(Some(answer[..len].to_vec())),
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// Everything that is due goes over, until nothing more is.
+    fn settle(&mut self) {
+        for _ in 0..10 {
+            let mut quiet = true;
+            for at in 0..2 {
+                for datagram in self.due(at) {
+                    quiet = false;
+                    let answer = self.bring(1 - at, self.at[at], &datagram).unwrap();
+                    if let Some(answer) = answer {
+                        self.bring(at, self.at[1 - at], &answer).unwrap();
+                    }
+                }
+            }
+            if quiet {
+                return;
+            }
+        }
+        panic!("they never come to rest");
+    }
+
+    fn connected() -> Self {
+        let mut pair = Self::new(|_, _| ());
+        let now = pair.world.now;
+        pair.devices[0].want_handshake(now, PEER);
+        pair.settle();
+        pair
+    }
+
+    fn pass(&mut self, from: usize, packet: &[u8]) -> Result<(), Refusal> {
+        let datagram = self.sealed(from, packet).unwrap();
+        self.bring(1 - from, self.at[from], &datagram).map(drop)
+    }
+}
+
+#[test]
+fn the_first_packet_asks_for_a_handshake_and_then_both_ways_are_open() {
+    let mut pair = Pair::new(|_, _| ());
+    assert_eq!(pair.sealed(0, b"early"), Err(SendError::NoSession));
+    assert_eq!(pair.sealed(1, b"where to"), Err(SendError::NoEndpoint));
+    pair.settle();
+    assert!(pair.devices.iter().all(|device| device.is_ready(pair.world.now, PEER)));
+    pair.pass(0, b"sixteen octets..").unwrap();
+    pair.pass(1, b"short").unwrap();
+    assert_eq!(pair.came[1], [b"sixteen octets.."]);
+    assert_eq!(pair.came[0], [b"short\0\0\0\0\0\0\0\0\0\0\0"], "padded with zeros");
+}
+
+#[test]
+fn prepared_and_unprepared_messages_are_the_same_octets() {
+    let mut sealed = vec![];
+    for budget in [0, 3, 10_000] {
+        let mut pair = Pair::connected();
+        let mut all = vec![];
+        for round in 0..40usize {
+            while budget > 0 && pair.devices[0].idle(budget) > 0 {}
+            pair.devices[1].idle(budget);
+            let packet = vec![round as u8; round * 37];
+            if round > 0 {
+                let datagram = pair.sealed(0, &packet).unwrap();
+                pair.bring(1, pair.at[0], &datagram).unwrap();
+                assert_eq!(&pair.came[1].last().unwrap()[..packet.len()], packet);
+                all.push(datagram);
+            }
+        }
+        sealed.push(all);
+    }
+    assert!(sealed.windows(2).all(|two| two[0] == two[1]));
+}
+
+#[test]
+fn a_lost_initiation_is_repeated_after_five_seconds_and_given_up_after_ninety() {
+    let mut pair = Pair::new(|_, _| ());
+    let _ = pair.sealed(0, b"x");
+    let mut times = vec![];
+    for _ in 0..1_000 {
+        if !pair.due(0).is_empty() {
+            times.push(pair.world.now);
+        }
+        pair.world.now += SECOND / 10;
+    }
+    assert!((17..=19).contains(&times.len()), "{}", times.len());
+    assert!(times.windows(2).all(|two| (5 * SECOND..6 * SECOND).contains(&(two[1] - two[0]))));
+    assert_eq!(pair.devices[0].counters(PEER).unwrap().handshakes_given_up, 1);
+    assert_eq!(pair.devices[0].due(), None);
+    // What is sent then begins anew.
+    let _ = pair.sealed(0, b"x");
+    pair.settle();
+    pair.pass(0, b"x").unwrap();
+}
+
+#[test]
+fn a_session_is_renewed_by_its_initiator_without_a_packet_lost() {
+    let mut pair = Pair::connected();
+    let handshakes = |pair: &Pair| pair.devices[0].counters(PEER).unwrap().handshakes;
+    for step in 0..6_000u32 {
+        pair.world.now += SECOND / 10;
+        for from in 0..2 {
+            pair.pass(from, &step.to_be_bytes()).unwrap();
+        }
+        pair.settle();
+    }
+    assert_eq!(handshakes(&pair), 1 + 600 / 120);
+    assert_eq!((pair.came[0].len(), pair.came[1].len()), (6_000, 6_000));
+}
+
+#[test]
+fn a_session_ends_after_three_minutes_if_nobody_renews_it() {
+    let mut pair = Pair::connected();
+    let datagram = pair.sealed(0, b"late").unwrap();
+    pair.world.now += 180 * SECOND;
+    assert_eq!(pair.bring(1, pair.at[0], &datagram), Err(Refusal::Expired));
+    assert_eq!(pair.sealed(0, b"late"), Err(SendError::NoSession));
+    pair.settle();
+    pair.pass(0, b"in time").unwrap();
+}
+
+#[test]
+fn what_came_before_is_refused_and_what_was_changed_too() {
+    let mut pair = Pair::connected();
+    let all: Vec<_> = (0..5).map(|i| pair.sealed(0, &[i; 20]).unwrap()).collect();
+    for i in [3, 0, 4, 1, 2] {
+        pair.bring(1, pair.at[0], &all[i]).unwrap();
+    }
+    for datagram in &all {
+        assert_eq!(pair.bring(1, pair.at[0], datagram), Err(Refusal::Replayed));
+    }
+    let good = pair.sealed(0, &[9; 20]).unwrap();
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 0x10;
+        assert!(pair.bring(1, pair.at[0], &bad).is_err(), "octet {at}");
+    }
+    pair.bring(1, pair.at[0], &good).unwrap();
+    assert_eq!(pair.came[1].len(), 6);
+}
+
+#[test]
+fn a_peer_that_moves_is_followed_and_a_forger_is_not() {
+    let mut pair = Pair::connected();
+    let mut forged = pair.sealed(0, b"from elsewhere").unwrap();
+    let last = forged.len() - 1;
+    forged[last] ^= 1;
+    assert_eq!(pair.bring(1, address(66), &forged), Err(Refusal::ForgedData));
+    assert_eq!(pair.devices[1].endpoint(PEER), Some(address(1)));
+    let datagram = pair.sealed(0, b"from elsewhere").unwrap();
+    pair.bring(1, address(77), &datagram).unwrap();
+    assert_eq!(pair.devices[1].endpoint(PEER), Some(address(77)));
+    assert_eq!(pair.devices[1].counters(PEER).unwrap().roamed, 1);
+}
+
+#[test]
+fn an_initiation_counts_once_and_a_clock_that_went_back_does_not_matter() {
+    let mut pair = Pair::new(|_, _| ());
+    let _ = pair.sealed(0, b"x");
+    let first = pair.due(0).remove(0);
+    assert!(pair.bring(1, pair.at[0], &first).unwrap().is_some());
+    assert_eq!(pair.bring(1, pair.at[0], &first), Err(Refusal::OldTimestamp));
+    pair.world.now += 6 * SECOND;
+    pair.world.wall -= 3_600 * SECOND as i64;
+    let second = pair.due(0).remove(0);
+    let answer = pair.bring(1, pair.at[0], &second).unwrap().unwrap();
+    assert_eq!(pair.bring(1, pair.at[0], &first), Err(Refusal::OldTimestamp));
+    pair.bring(0, pair.at[1], &answer).unwrap();
+    assert_eq!(pair.bring(0, pair.at[1], &answer), Err(Refusal::UnknownIndex), "an answer counts once too");
+    pair.pass(0, b"x").unwrap();
+}
+
+#[test]
+fn strangers_are_refused_before_anything_is_computed() {
+    let mut pair = Pair::new(|_, _| ());
+    let mut stranger = Device::new(&[0x33; 32]);
+    let mut settings = Settings::new(*pair.devices[1].public());
+    settings.endpoint = Some(address(2));
+    stranger.add_peer(&settings).unwrap();
+    let now = pair.world.now;
+    stranger.want_handshake(now, PEER);
+    let mut out = [0; LONGEST_HANDSHAKE];
+    stranger.poll(&mut pair.world, &mut out).unwrap();
+    assert_eq!(pair.bring(1, address(3), &out), Err(Refusal::UnknownPeer));
+    out[120] ^= 1;
+    assert_eq!(pair.bring(1, address(3), &out), Err(Refusal::Mac1));
+    for len in [0, 1, 3, 4, 31, 32, 92, 147, 149, 1500] {
+        assert!(pair.bring(1, address(3), &vec![0xa5; len]).is_err());
+        let mut typed = vec![0; len];
+        if let Some(first) = typed.first_mut() {
+            *first = 4;
+        }
+        assert!(pair.bring(1, address(3), &typed).is_err());
+    }
+    assert_eq!(pair.devices[1].counters(PEER).unwrap().handshakes, 0);
+}
+
+#[test]
+fn under_load_a_cookie_is_wanted_and_the_peer_that_shows_it_comes_through() {
+    let mut pair = Pair::new(|_, _| ());
+    let _ = pair.sealed(0, b"x");
+    let initiation = pair.due(0).remove(0);
+    // A flood from somebody who knows the public key.
+    for _ in 0..CALM {
+        let _ = pair.bring(1, address(66), &initiation);
+    }
+    let (mut copy, mut answer) = (initiation.clone(), [0; LONGEST_HANDSHAKE]);
+    let at = pair.at[0];
+    let refused = pair.devices[1].receive(&mut pair.world, at, &mut copy, &mut answer);
+    assert_eq!(refused, Err(Refusal::CookieWanted));
+    pair.bring(0, pair.at[1], &answer[..COOKIE_LEN]).unwrap();
+    assert_eq!(pair.bring(0, pair.at[1], &answer[..COOKIE_LEN]), Err(Refusal::StrayCookie));
+    pair.world.now += 6 * SECOND;
+    for _ in 0..CALM {
+        let _ = pair.bring(1, address(66), &initiation);
+    }
+    let second = pair.due(0).remove(0);
+    assert!(matches!(pair.bring(1, address(66), &second), Err(Refusal::CookieWanted)), "another address");
+    let answer = pair.bring(1, pair.at[0], &second).unwrap().unwrap();
+    pair.bring(0, pair.at[1], &answer).unwrap();
+    pair.pass(0, b"x").unwrap();
+    // Without an end even a cookie does not help: the CPU is bounded.
+    let mut overloads = 0;
+    for _ in 0..2 * MOST {
+        overloads += u32::from(pair.bring(1, pair.at[0], &second) == Err(Refusal::Overload));
+    }
+    assert!(overloads >= MOST);
+}
+
+#[test]
+fn a_restarted_peer_is_noticed_and_greeted_anew() {
+    let mut pair = Pair::connected();
+    pair.pass(0, b"before").unwrap();
+    let mut fresh = Pair::new(|_, _| ());
+    core::mem::swap(&mut pair.devices[1], &mut fresh.devices[1]);
+    let datagram = pair.sealed(0, b"lost").unwrap();
+    assert_eq!(pair.bring(1, pair.at[0], &datagram), Err(Refusal::UnknownIndex));
+    pair.world.now += 15 * SECOND;
+    pair.settle();
+    pair.pass(0, b"after").unwrap();
+    assert_eq!(pair.came[1].last().unwrap()[..5], *b"after");
+}
+
+#[test]
+fn who_only_receives_says_after_ten_seconds_that_it_is_alive() {
+    let mut pair = Pair::connected();
+    pair.pass(0, b"data").unwrap();
+    assert!(pair.due(1).is_empty());
+    pair.world.now += 10 * SECOND;
+    let datagrams = pair.due(1);
+    assert_eq!(datagrams.iter().map(Vec::len).collect::<Vec<_>>(), [32]);
+    pair.bring(0, pair.at[1], &datagrams[0]).unwrap();
+    assert!(pair.came[0].is_empty());
+    assert_eq!(pair.devices[0].counters(PEER).unwrap().keepalives_received, 1);
+}
+
+#[test]
+fn a_persistent_keepalive_begins_by_itself_and_goes_on() {
+    let mut pair = Pair::new(|at, settings| settings.keepalive_seconds = if at == 0 { 25 } else { 0 });
+    pair.settle();
+    let mut sent = 0;
+    for _ in 0..100 {
+        pair.world.now += SECOND;
+        for datagram in pair.due(0) {
+            sent += u32::from(datagram.len() == 32);
+            pair.bring(1, pair.at[0], &datagram).unwrap();
+        }
+        let _ = pair.due(1);
+    }
+    assert_eq!(sent, 4);
+}
+
+#[test]
+fn both_may_begin_at_the_same_moment() {
+    let mut pair = Pair::new(|at, settings| settings.endpoint = Some(address(2 - at as u8)));
+    let _ = (pair.sealed(0, b"x"), pair.sealed(1, b"x"));
+    let (a, b) = (pair.due(0).remove(0), pair.due(1).remove(0));
+    let to_a = pair.bring(1, pair.at[0], &a).unwrap().unwrap();
+    let to_b = pair.bring(0, pair.at[1], &b).unwrap().unwrap();
+    pair.bring(0, pair.at[1], &to_a).unwrap();
+    pair.bring(1, pair.at[0], &to_b).unwrap();
+    pair.settle();
+    for _ in 0..3 {
+        pair.pass(0, b"there").unwrap();
+        pair.pass(1, b"back").unwrap();
+    }
+}
+
+#[test]
+fn another_preshared_key_is_another_peer() {
+    let mut pair = Pair::new(|at, settings| settings.preshared = [at as u8; 32]);
+    let _ = pair.sealed(0, b"x");
+    let initiation = pair.due(0).remove(0);
+    let answer = pair.bring(1, pair.at[0], &initiation).unwrap().unwrap();
+    assert_eq!(pair.bring(0, pair.at[1], &answer), Err(Refusal::ForgedHandshake));
+}
+
+#[test]
+fn peers_are_told_apart_and_bad_ones_refused_at_once() {
+    let mut device = Device::new(&[1; 32]);
+    let own = *device.public();
+    assert_eq!(device.add_peer(&Settings::new(own)), Err(PeerError::Ourselves));
+    assert_eq!(device.add_peer(&Settings::new([0; 32])), Err(PeerError::LowOrder));
+    let other = Device::public_of(&[2; 32]);
+    assert_eq!(device.add_peer(&Settings::new(other)), Ok(PeerId(0)));
+    assert_eq!(device.add_peer(&Settings::new(other)), Err(PeerError::Known));
+    assert_eq!(device.peer(&other), Some(PeerId(0)));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever the wire does with what is sent, what comes out was sent, at most once, and in the end traffic goes on.
+    #[test]
+    fn nothing_comes_out_twice_or_changed(faults in proptest::collection::vec((0..6u8, any::<u16>()), 1..200)) {
+        let mut pair = Pair::connected();
+        let mut kept: Vec<Vec<u8>> = vec![];
+        for (number, (fault, place)) in faults.into_iter().enumerate() {
+            pair.world.now += SECOND / 3;
+            let Ok(datagram) = pair.sealed(0, &(number as u32).to_be_bytes()) else {
+                pair.settle();
+                continue;
+            };
+            kept.push(datagram.clone());
+            let from = pair.at[0];
+            match fault {
+                0 => continue,
+                1 => {
+                    let mut bad = datagram.clone();
+                    let at = usize::from(place) % bad.len();
+                    bad[at] ^= 1 << (place % 8);
+                    prop_assert!(pair.bring(1, from, &bad).is_err());
+                }
+                2 => {
+                    let old = kept[usize::from(place) % kept.len()].clone();
+                    let _ = pair.bring(1, from, &old);
+                }
+                3 => {
+                    let cut = usize::from(place) % datagram.len();
+                    prop_assert!(pair.bring(1, from, &datagram[..cut]).is_err());
+                }
+                _ => {
+                    let _ = pair.bring(1, from, &datagram);
+                }
+            }
+            pair.settle();
+        }
+        let mut numbers: Vec<_> = pair.came[1].iter().map(|packet| packet[..4].to_vec()).collect();
+        let count = numbers.len();
+        numbers.sort();
+        numbers.dedup();
+        prop_assert_eq!(numbers.len(), count);
+        pair.pass(0, b"the end").or_else(|_| { pair.settle(); pair.pass(0, b"the end") }).unwrap();
+    }
+}
