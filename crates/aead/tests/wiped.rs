@@ -4,8 +4,10 @@
 mod common;
 
 use antedate_aead::{
-    Aegis128L, Aes128Gcm, Aes128Ocb3, Aes256Gcm, AsconAead128, Backend, ChaCha20Poly1305, Hole, Key, Nonce,
-    NonceSequence, Opener, Sealer, Slot, Sparse, Suite, Template, TemplateSlot, Usual, research::Morus1280,
+    Aegis128L, Aes128, Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes128Ocb3, Aes256Ccm, Aes256Gcm, AsconAead128,
+    Backend, CcmStar128, ChaCha20Poly1305, CounterBlock, CtrStream, Front, FrontSlot, Fronted, Hole, Key,
+    Nonce, NonceSequence, Opener, Sealer, Slot, Sparse, SpeculationSlot, Suite, Template, TemplateSlot,
+    Usual, research::Morus1280,
 };
 use common::{Counter, bytes, key, key_bytes, nonce_of};
 use std::mem::ManuallyDrop;
@@ -85,6 +87,8 @@ fn nothing_of_a_preparation_is_left_in_its_slot() {
     slots::<Aes128Gcm>();
     slots::<Aes256Gcm>();
     slots::<ChaCha20Poly1305>();
+    slots::<Aes128Ccm>();
+    slots::<Aes256Ccm>();
 }
 
 /// Nonces of any length.
@@ -179,6 +183,104 @@ fn nothing_of_a_template_is_left_in_its_slot() {
     template_slots::<Aes128Ocb3>();
 }
 
+fn front_slots<S: Fronted<NonceBytes = [u8; N]>, const N: usize>(at_least: usize) {
+    let (aad, payload) = (bytes(30, 1), bytes(280, 2));
+    let front = Front::new(&aad, &payload, &[300, 310]).unwrap();
+    for backend in Backend::available() {
+        let leave = |seed: u8, slot: &mut FrontSlot<S, 512, 2>| {
+            let mut sealer = Sealer::<S, _>::new(key(seed, backend), Any(0));
+            let mut prepared = sealer.prepare_front(&front, slot).unwrap();
+            prepared.step(100);
+            std::mem::forget(prepared);
+        };
+        let mut slot = ManuallyDrop::new(FrontSlot::<S, 512, 2>::new());
+        let mut other = ManuallyDrop::new(FrontSlot::<S, 512, 2>::new());
+        let before = memory(&slot);
+        leave(1, &mut slot);
+        leave(2, &mut other);
+        let mut secret = secret(&slot, &other);
+        // Paddings hold anything, and keep it.
+        let prepared = memory(&slot);
+        secret.retain(|&i| prepared[i] != before[i]);
+        assert!(secret.len() > at_least, "{} of {at_least} bytes differ", secret.len());
+
+        let mut sealer = Sealer::<S, _>::new(key(1, backend), Any(0));
+        let opener = Opener::<S, _>::new(key(1, backend), |_| [1; N]);
+        drop(sealer.prepare_front(&front, &mut slot).unwrap());
+        assert_wiped(&slot, &secret, "a replaced packet");
+        // Of a length that was prepared, of another, and before anything was.
+        for (rest, steps) in [(20, 100), (30, 100), (25, 100), (25, 7), (20, 0)] {
+            let mut prepared = sealer.prepare_front(&front, &mut slot).unwrap();
+            prepared.step(steps);
+            drop(prepared.seal(&bytes(rest, 3)).unwrap());
+            assert_wiped(&slot, &secret, "a sealed packet that was dropped");
+        }
+        let mut expected = opener.expect_front(1, &front, &mut slot).unwrap();
+        expected.step(100);
+        let tag = Sealer::<S, _>::new(key(9, backend), Any(0));
+        let mut tag = tag_of(tag);
+        tag.as_mut()[0] ^= 1;
+        drop(expected.open(&aad, &[7; 300], &mut [0; 300], &tag).unwrap_err());
+        assert_wiped(&slot, &secret, "a refused packet that is given up");
+        leave(1, &mut slot);
+        // SAFETY: the slot is not used as one any more.
+        unsafe { ManuallyDrop::drop(&mut slot) };
+        assert_wiped(&slot, &secret, "a dropped slot");
+    }
+}
+
+fn tag_of<S: Suite<NonceBytes = [u8; N]>, const N: usize>(mut sealer: Sealer<S, Any>) -> S::TagBytes {
+    let mut slot = Slot::<S, 64>::new();
+    *sealer.prepare(&mut slot).unwrap().seal(&[], &[], &mut []).as_bytes()
+}
+
+#[test]
+fn nothing_of_a_front_is_left_in_its_slot() {
+    front_slots::<Aes128Ccm8, 12>(330);
+    front_slots::<CcmStar128, 13>(330);
+    front_slots::<Aegis128L, 16>(330);
+    front_slots::<AsconAead128, 16>(290);
+}
+
+#[test]
+fn nothing_of_a_guess_is_left_in_its_slot() {
+    let (aad, payload) = (bytes(30, 1), bytes(300, 2));
+    for backend in Backend::available() {
+        let mut slot = SpeculationSlot::<Aes128Gcm, 512>::new();
+        let mut other = SpeculationSlot::<Aes128Gcm, 512>::new();
+        for (seed, slot) in [(1, &mut slot), (2, &mut other)] {
+            let opener = Opener::<Aes128Gcm, _>::new(key(seed, backend), nonce_of);
+            let mut guess = opener.speculate(1, &aad, &payload, slot).unwrap();
+            guess.step(100);
+            std::mem::forget(guess);
+        }
+        let secret = secret(&slot, &other);
+        assert!(secret.len() > 300);
+        let opener = Opener::<Aes128Gcm, _>::new(key(1, backend), nonce_of);
+        opener.speculate(2, &aad, &payload, &mut slot).unwrap().step(100);
+        assert_wiped(&slot, &secret, "a dropped guess");
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_cipherstream_that_was_used() {
+    let new = |seed| {
+        let mut stream = CtrStream::<Aes128, 8>::new(&[seed; 16], CounterBlock([3; 16]), 100).unwrap();
+        stream.idle(100);
+        ManuallyDrop::new(stream)
+    };
+    let (mut stream, other) = (new(1), new(2));
+    let ready = secret(&stream, &other);
+    stream.encrypt(&mut [0; 128]).unwrap();
+    // What differs still is the key.
+    let key = secret(&stream, &other).len();
+    let left = ready.iter().filter(|&&i| memory(&stream)[i] != 0).count();
+    assert!(left <= 240 && key >= 100, "{left} of {} bytes are left", ready.len());
+    // SAFETY: the stream is not used as one any more.
+    unsafe { ManuallyDrop::drop(&mut stream) };
+    assert_wiped(&stream, &ready, "a dropped stream");
+}
+
 fn keys<S: Suite>() {
     for backend in Backend::available() {
         let new = |seed| Key::<S>::with_backend(&key_bytes::<S>(seed), backend).unwrap();
@@ -200,6 +302,8 @@ fn nothing_of_a_key_is_left_where_it_was() {
     keys::<Aegis128L>();
     keys::<AsconAead128>();
     keys::<Morus1280>();
+    keys::<Aes128Ccm8>();
+    keys::<Aes256Ccm>();
 }
 
 #[test]
