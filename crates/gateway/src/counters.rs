@@ -49,6 +49,10 @@ pub struct PathCounters {
     pub too_long: Counter,
     /// Frames refused by the secure channel.
     pub not_protected: Counter,
+    /// Frames sent in the express channel.
+    pub express: Counter,
+    /// Frames refused because too many wait for the uplink's rate.
+    pub bulk_full: Counter,
     /// Frames whose checksum was finished here.
     pub checksums_completed: Counter,
     /// Super-frames cut into segments.
@@ -84,6 +88,8 @@ impl PathCounters {
             octets_sent: Counter::default(),
             too_long: Counter::default(),
             not_protected: Counter::default(),
+            express: Counter::default(),
+            bulk_full: Counter::default(),
             checksums_completed: Counter::default(),
             super_frames: Counter::default(),
             unsupported_offload: Counter::default(),

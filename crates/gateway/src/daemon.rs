@@ -15,11 +15,12 @@ use antedate_wire::macsec::An;
 use crate::config::{Checked, Config, Protection};
 use crate::control::Server;
 use crate::counters::PathCounters;
+use crate::express::Express;
 use crate::fault::Fault;
 use crate::gate::Gate;
 use crate::ledger::Ledger;
 use crate::mailbox::Mailbox;
-use crate::path::{Inbound, Outbound, Protector, Validator};
+use crate::path::{Inbound, Outbound, Validator};
 use crate::report::{About, Desk, Place, Snapshot};
 use crate::setup::{self, Channels, Granted};
 use crate::sys;
@@ -126,6 +127,10 @@ impl Steward {
         let mut outbound = Outbound::new(outbound, Arc::clone(&gate), Arc::clone(&out), channels.protector);
         if let Protection::Macsec(macsec) = &config.protection {
             outbound.fragments = macsec.fragmentation.agreed();
+        }
+        if let (Some(settings), Some(transmit)) = (&config.express, channels.express) {
+            let mbit = setup::rate(checked, settings.rate)?;
+            outbound.express = Some(Box::new(Express::new(transmit, settings.clone(), mbit)));
         }
         let inbound = Inbound::new(inbound, gate, Arc::clone(&inward), channels.validator);
 
@@ -352,7 +357,8 @@ impl Steward {
         for thread in self.threads.drain(..) {
             // A thread that panicked has wiped its channels while unwinding, and its numbers stay reserved.
             let Ok(worker) = thread.join() else { continue };
-            if let Some(Outbound { protector: Protector::Macsec(transmit), .. }) = &worker.outbound {
+            let mut worker = worker;
+            for transmit in worker.outbound.iter_mut().flat_map(Outbound::channels) {
                 last.transmitted(transmit);
             }
             if let Some(Inbound { validator: Validator::Macsec(receive), .. }) = &worker.inbound {

@@ -7,6 +7,7 @@
 //! - [`path`]: what happens to a frame between its two ports
 //! - [`offload`]: finishing what the sender's stack left to the hardware
 //! - [`gate`]: the policy: what passes
+//! - [`express`]: frames that do not wait behind others
 //! - [`poll`]: when to poll and when to sleep
 //! - [`counters`], [`mailbox`]: how the other threads see and reach the forwarding thread without stopping it
 //!
@@ -25,6 +26,7 @@ pub mod control;
 pub mod counters;
 pub mod daemon;
 mod document;
+pub mod express;
 pub mod fault;
 pub mod gate;
 pub mod keys;

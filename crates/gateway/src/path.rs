@@ -9,10 +9,11 @@ use std::mem;
 use std::sync::Arc;
 
 use antedate_channel::fragment::Marks;
-use antedate_channel::macsec::{ProtectError, Receive, Transmit};
+use antedate_channel::macsec::{An, ProtectError, Receive, Transmit};
 
 use crate::counters::PathCounters;
-use crate::gate::{Gate, Way};
+use crate::express::{Bulk, Express};
+use crate::gate::{Class, Gate, Way};
 use crate::offload;
 use crate::sys::packet::{Next, Received, Receiver, Sender};
 use crate::sys::thread;
@@ -63,6 +64,8 @@ pub struct Outbound {
     pub protector: Protector,
     /// Whether frames that the uplink does not carry leave in fragments, and how these are marked.
     pub fragments: Option<Marks>,
+    /// The express channel and the bulk that waits behind it, where there is one.
+    pub express: Option<Box<Express>>,
     exit: Exit,
 }
 
@@ -120,20 +123,80 @@ impl Outbound {
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
         let exit = Exit { way: Way::Out, gate, counters, built: Built::new(), scratch: buffer() };
-        Self { ports, protector, fragments: None, exit }
+        Self { ports, protector, fragments: None, express: None, exit }
     }
 
     /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
     #[inline]
     pub fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
-        let Self { ports, protector, fragments, exit } = self;
+        if self.express.is_some() {
+            return self.turn_in_two_channels(heard);
+        }
+        let Self { ports, protector, fragments, exit, .. } = self;
         turn(ports, exit, heard, |exit, received, to, mtu| {
             exit.finished(received, |exit, frame| exit.outbound(frame, protector, *fragments, to, mtu))
         })
     }
 
+    /// As [`Self::turn`], express frames at once, and then the next fragment of bulk if the wire is idle.
+    fn turn_in_two_channels(&mut self, heard: impl FnMut(u32)) -> usize {
+        let Self { ports, protector, fragments, express, exit } = self;
+        let (Some(express), Protector::Macsec(transmit)) = (express, protector) else { return 0 };
+        let longest = ports.mtu + HEADER;
+        let done = turn(ports, exit, heard, |exit, received, to, _| {
+            exit.finished(received, |exit, frame| exit.sorted(frame, express, to, longest))
+        });
+        let now = thread::now();
+        let Exit { built, counters, .. } = exit;
+        let bulk = Bulk { transmit, fragments: *fragments, longest, scratch: &mut built.bytes };
+        match express.pump(now, bulk, |fragment| put(counters, &ports.to, fragment)) {
+            Ok(sent) => done + usize::from(sent),
+            Err(ProtectError::Unsplittable) => {
+                counters.too_long.count();
+                done + 1
+            }
+            Err(_) => {
+                counters.not_protected.count();
+                done + 1
+            }
+        }
+    }
+
+    /// When the next fragment of bulk may be sent, if one waits.
+    #[inline]
+    #[must_use]
+    pub fn due(&self) -> Option<u64> {
+        self.express.as_ref().and_then(|express| express.due())
+    }
+
+    /// The secure channels: the one that all use, and the express one.
+    pub fn channels(&mut self) -> impl Iterator<Item = &mut Transmit> {
+        let Self { protector, express, .. } = self;
+        let usual = match protector {
+            Protector::Macsec(transmit) => Some(&mut **transmit),
+            Protector::Plain => None,
+        };
+        usual.into_iter().chain(express.as_mut().map(|express| &mut *express.transmit))
+    }
+
+    /// The association that protects, and the highest next packet number of its channels.
+    #[inline]
+    #[must_use]
+    pub fn encoding(&self) -> Option<(An, u64)> {
+        let Protector::Macsec(transmit) = &self.protector else { return None };
+        let (an, next) = transmit.encoding()?;
+        let express = self.express.as_ref().and_then(|express| express.transmit.encoding());
+        Some((an, express.map_or(next, |(_, other)| next.max(other))))
+    }
+
     /// Prepares for the next frames, at most `budget` steps. Returns how many were done; none when all is prepared.
     pub fn idle(&mut self, budget: u32) -> u32 {
+        if let Some(express) = &mut self.express {
+            let done = express.transmit.idle(budget);
+            if done > 0 {
+                return done;
+            }
+        }
         match &mut self.protector {
             Protector::Macsec(transmit) => transmit.idle(budget),
             Protector::Plain => 0,
@@ -244,6 +307,12 @@ impl Exit {
 
     #[inline]
     fn passes(&self, frame: &[u8]) -> bool {
+        self.passes_as(frame).is_some()
+    }
+
+    /// What kind of frame it is, if it passes.
+    #[inline]
+    fn passes_as(&self, frame: &[u8]) -> Option<Class> {
         let verdict = self.gate.decide(self.way, frame);
         let place = verdict.class.index();
         if let Some(rule) = verdict.rule.and_then(|rule| self.counters.rules.get(rule)) {
@@ -251,7 +320,28 @@ impl Exit {
         }
         let counters = if verdict.passes { &self.counters.passed } else { &self.counters.refused };
         counters[place].count();
-        verdict.passes
+        verdict.passes.then_some(verdict.class)
+    }
+
+    /// Sends an express frame at once, and queues any other.
+    fn sorted(&mut self, frame: &[u8], express: &mut Express, to: &Sender, longest: usize) {
+        let Some(class) = self.passes_as(frame) else { return };
+        if !express.picks(class, frame, longest) {
+            if !express.enqueue(frame) {
+                self.counters.bulk_full.count();
+            }
+            return;
+        }
+        match express.transmit.protect(frame, &mut self.built.bytes) {
+            Ok(length) => {
+                if let Some(sealed) = self.built.bytes.get(..length) {
+                    self.put(to, sealed);
+                    self.counters.express.count();
+                    express.sent(thread::now(), length);
+                }
+            }
+            Err(_) => self.counters.not_protected.count(),
+        }
     }
 
     #[inline]

@@ -305,6 +305,7 @@ fn forwarding(counters: &PathCounters) -> Forwarding {
     let reasons = [
         ("too-long", &counters.too_long),
         ("not-protected", &counters.not_protected),
+        ("bulk-queue-full", &counters.bulk_full),
         ("unsupported-offload", &counters.unsupported_offload),
         ("truncated", &counters.truncated),
         ("queue-full", &counters.queue_full),
@@ -320,6 +321,7 @@ fn forwarding(counters: &PathCounters) -> Forwarding {
         forwarded_octets: counters.octets_sent.get(),
         refused: policy.chain(rest).filter(|(_, count)| *count > 0).collect(),
         rules: counters.rules.iter().map(Counter::get).collect(),
+        express_frames: counters.express.get(),
         segmented: counters.super_frames.get(),
         checksums_completed: counters.checksums_completed.get(),
     }

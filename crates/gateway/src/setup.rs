@@ -9,14 +9,16 @@ use antedate_channel::macsec::{self, Receive, ReceiveConfig, Sak, Transmit, Tran
 use antedate_wire::Sci;
 use antedate_wire::macsec::An;
 
-use crate::config::{Checked, Config, Keyed, Macsec, Poll, SciMode, Threads};
+use crate::config::check::is_express_channel;
+use crate::config::{Checked, Config, Keyed, Macsec, Poll, Rate, SciMode, Threads};
+use crate::express::{express_sci, express_ssci};
 use crate::fault::Fault;
 use crate::keys::KeyFile;
 use crate::ledger::Ledger;
 use crate::path::{Ports, Protector, Validator};
 use crate::poll::Mode;
 use crate::state::StateFile;
-use crate::sys::interface::Interface;
+use crate::sys::interface::{self, Interface};
 use crate::sys::packet::{Receiver, Sender};
 use crate::sys::thread;
 
@@ -25,6 +27,8 @@ use crate::sys::thread;
 pub struct Channels {
     /// Of frames on their way out.
     pub protector: Protector,
+    /// Of express frames on their way out, where there are such.
+    pub express: Option<Box<Transmit>>,
     /// Of frames on their way in.
     pub validator: Validator,
     /// Of the packet numbers. `None` without protection.
@@ -39,7 +43,8 @@ impl Channels {
     pub fn new(checked: &Checked) -> Result<Self, Fault> {
         match &checked.protection {
             Keyed::Plain => {
-                Ok(Self { protector: Protector::Plain, validator: Validator::Plain, ledger: None })
+                let (protector, validator) = (Protector::Plain, Validator::Plain);
+                Ok(Self { protector, express: None, validator, ledger: None })
             }
             Keyed::Macsec { macsec, keys, own } => Self::macsec(&checked.config, macsec, keys, *own),
         }
@@ -67,25 +72,40 @@ impl Channels {
             prepare: config.run.prepare,
             ..TransmitConfig::new(keys.suite, own)
         };
+        let mut express = match &config.express {
+            Some(_) => {
+                let ssci = transmit.ssci.map(express_ssci);
+                let other = TransmitConfig { sci: express_sci(own), ssci, ..transmit };
+                Some(Box::new(Transmit::new(other).map_err(|e| refused(&e))?))
+            }
+            None => None,
+        };
         let mut transmit = Box::new(Transmit::new(transmit).map_err(|e| refused(&e))?);
         let mut receive = Box::new(Receive::new(ReceiveConfig {
             replay_window: settings.replay_window,
+            max_peers: keys.members.len(),
             ..ReceiveConfig::new(keys.suite)
         }));
         for sa in ledger.transmit() {
             if !sa.is_exhausted() {
                 let sak = sak(keys, sa.an).map_err(|e| refused(&e))?;
-                transmit.install(sa.an, &sak, sa.next, sa.limit).map_err(|e| refused(&e))?;
+                // Both channels use the numbers of one reservation: their SCIs keep the nonces apart.
+                for transmit in [Some(&mut transmit), express.as_mut()].into_iter().flatten() {
+                    transmit.install(sa.an, &sak, sa.next, sa.limit).map_err(|e| refused(&e))?;
+                }
             }
         }
         if let Some(an) = ledger.encoding() {
-            transmit.set_encoding_sa(an).map_err(|e| refused(&e))?;
+            for transmit in [Some(&mut transmit), express.as_mut()].into_iter().flatten() {
+                transmit.set_encoding_sa(an).map_err(|e| refused(&e))?;
+            }
         }
         for peer in keys.peers(own) {
             receive.add_peer(peer.sci, peer.ssci).map_err(|e| refused(&e))?;
         }
         if let Some(marks) = settings.fragmentation.agreed() {
-            for peer in keys.peers(own) {
+            // Express channels carry whole frames alone.
+            for peer in keys.peers(own).filter(|peer| !is_express_channel(keys, peer)) {
                 receive.set_fragments(peer.sci, Some(marks), Limits::default());
             }
         }
@@ -95,6 +115,7 @@ impl Channels {
         }
         Ok(Self {
             protector: Protector::Macsec(transmit),
+            express,
             validator: Validator::Macsec(receive),
             ledger: Some(ledger),
         })
@@ -129,6 +150,22 @@ pub fn ports(
         };
         let what = format!("cannot open a packet socket from {} to {}: {error}", from.name, to.name);
         Fault::of_file(config, what, remedy)
+    })
+}
+
+/// The rate of the uplink in Mbit/s.
+///
+/// # Errors
+/// When the interface does not say.
+pub fn rate(checked: &Checked, rate: Rate) -> Result<u64, Fault> {
+    if let Rate::Mbit(mbit) = rate {
+        return Ok(mbit.into());
+    }
+    let name = &checked.uplink.name;
+    interface::speed(name).ok_or_else(|| {
+        let file = &checked.config.file;
+        let what = format!("{name} does not say at which rate it runs");
+        Fault::of_file(file, what, "write rate_mbit in [express] as a number, e.g. rate_mbit = 100")
     })
 }
 

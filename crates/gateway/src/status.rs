@@ -71,6 +71,9 @@ pub struct Forwarding {
     pub refused: BTreeMap<String, u64>,
     /// Frames that each rule of the policy decided, in the order of the file.
     pub rules: Vec<u64>,
+    /// Frames that passed in the express channel.
+    #[serde(default)]
+    pub express_frames: u64,
     /// Super-frames of segmentation offload that were cut.
     pub segmented: u64,
     /// Checksums that the sender had left to its network card.

@@ -16,6 +16,8 @@ use crate::sys::thread;
 
 /// Nanoseconds of preparation between two looks at the ports: so long a frame may wait for it at most.
 const LONGEST_PREPARATION: u64 = 200;
+/// Nanoseconds that a sleeping thread may take to wake.
+const WAKE_UP: u64 = 100_000;
 /// Steps of preparation that are taken at once where a step is cheapest.
 const MOST_STEPS: u32 = 64;
 
@@ -109,6 +111,10 @@ impl Worker {
                 thread::yield_now();
                 continue;
             }
+            if let Some(due) = self.outbound.as_ref().and_then(Outbound::due) {
+                self.await_the_wire(due, steps);
+                continue;
+            }
             if self.prepare(steps) > 0 {
                 thread::yield_now();
                 continue;
@@ -124,6 +130,16 @@ impl Worker {
                     }
                 }
             }
+        }
+    }
+
+    /// Waits until the next fragment of bulk may be sent, or a frame comes: too short a time to sleep, most often.
+    fn await_the_wire(&mut self, due: u64, steps: u32) {
+        let left = due.saturating_sub(thread::now());
+        if left > WAKE_UP {
+            self.sleep(std::time::Duration::from_nanos(left - WAKE_UP));
+        } else if self.prepare(steps) == 0 {
+            thread::yield_now();
         }
     }
 
@@ -181,18 +197,9 @@ impl Worker {
 
     #[inline]
     fn show(&self) {
-        if let Some(Outbound { protector: Protector::Macsec(transmit), .. }) = &self.outbound
-            && let Some((an, next_pn)) = transmit.encoding()
-        {
+        if let Some((an, next_pn)) = self.outbound.as_ref().and_then(Outbound::encoding) {
             self.shown.next_pn.set(next_pn);
             self.shown.encoding.set(u64::from(an.number()) + 1);
-        }
-    }
-
-    fn transmit(&mut self) -> Option<&mut antedate_channel::macsec::Transmit> {
-        match &mut self.outbound {
-            Some(Outbound { protector: Protector::Macsec(transmit), .. }) => Some(transmit),
-            _ => None,
         }
     }
 
@@ -201,14 +208,17 @@ impl Worker {
     fn read(&mut self, letter: Letter, governor: &Governor) -> bool {
         match letter {
             Letter::Reserve { an, limit } => {
-                if let Some(transmit) = self.transmit() {
+                for transmit in self.outbound.iter_mut().flat_map(Outbound::channels) {
                     transmit.reserve_until(an, limit);
                 }
             }
             Letter::Switch(an, answer) => {
-                if let Some(transmit) = self.transmit() {
+                let channels = self.outbound.iter_mut().flat_map(Outbound::channels);
+                if let Some(result) =
+                    channels.map(|transmit| transmit.set_encoding_sa(an)).reduce(Result::and)
+                {
                     // Whoever asked may have gone; nothing depends on it.
-                    let _ = answer.send(transmit.set_encoding_sa(an));
+                    let _ = answer.send(result);
                 }
                 self.show();
             }

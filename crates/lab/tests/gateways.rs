@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use antedate_lab::ns;
-use plant::{CYCLIC, Plant, Settings, arp, cyclic, dcp_set, vlan};
+use plant::{CYCLIC, PATIENCE, Plant, Settings, arp, cyclic, dcp_set, vlan};
 
 type Test = (&'static str, fn());
 
@@ -20,6 +20,7 @@ const TESTS: &[Test] = &[
     ("a_frame_longer_than_the_uplink_carries_costs_no_packet_number", a_frame_longer_than_the_uplink_carries),
     ("full_frames_cross_a_wire_of_any_mtu_in_fragments", full_frames_cross_in_fragments),
     ("a_replayed_fragment_is_refused_and_disturbs_nothing", a_replayed_fragment_is_refused_and_disturbs_nothing),
+    ("express_frames_overtake_bulk_that_stays_in_order", express_frames_overtake_bulk),
     ("one_thread_a_direction_forwards_as_one_thread_does", one_thread_a_direction_forwards),
     ("a_switched_association_loses_no_frame", a_switched_association_loses_no_frame),
     ("a_link_that_goes_down_and_up_is_survived", a_link_that_goes_down_and_up_is_survived),
@@ -159,6 +160,44 @@ fn a_replayed_fragment_is_refused_and_disturbs_nothing() {
         let frame = cyclic(number, if number % 2 == 0 { 1514 } else { 64 });
         plant.plc.send(&frame);
         plant.device.expect(&frame);
+    }
+}
+
+fn express_frames_overtake_bulk() {
+    let bulk = |number| {
+        let mut frame = cyclic(number, 1514);
+        frame[12..14].copy_from_slice(&[0x08, 0x00]);
+        frame
+    };
+    for (suite, run) in [("gcm-aes-128", "poll = \"block\""), ("gcm-aes-xpn-256", "threads = 2")] {
+        let mut plant = Plant::build(&Settings {
+            suite,
+            run,
+            macsec: "fragmentation = \"marked\"\n[express]\ntraffic = [\"profinet-rt\"]\nrate_mbit = 100",
+            policy: "allow = [\"profinet-rt\", \"ipv4\"]",
+            wire_mtu: 1500,
+        });
+        for round in 0..2 {
+            for number in 0..60 {
+                plant.plc.send(&bulk(number));
+            }
+            let express = cyclic(200, 64);
+            plant.plc.send(&express);
+            let came: Vec<_> = (0..61).map(|_| plant.device.next(PATIENCE).expect("a frame arrives")).collect();
+            let place = came.iter().position(|frame| *frame == express).expect("the express frame arrives");
+            assert!(place < 55, "it came as number {place} of 61");
+            assert!(came.iter().filter(|frame| **frame != express).cloned().eq((0..60).map(bulk)), "in order");
+            let status = plant.a.status();
+            assert_eq!((status.out.express_frames, status.out.refused.len()), (1, 0), "{:?}", status.out);
+            let back = cyclic(1, 64);
+            plant.device.send(&back);
+            plant.plc.expect(&back);
+            if round == 0 {
+                plant.restart_both();
+            }
+        }
+        let channels = plant.b.status().macsec.expect("MACsec is in use").receive;
+        assert!(channels.iter().any(|sa| sa.member == "a.express" && sa.lowest_pn > 1), "{channels:?}");
     }
 }
 

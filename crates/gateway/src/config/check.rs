@@ -9,6 +9,7 @@ use antedate_wire::{EthernetAddress, Sci};
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft};
 use super::{Config, Identity, InterfaceName, Macsec, Protection, SciMode, Threads};
+use crate::express::{express_sci, express_ssci};
 use crate::fault::{Fault, Faults, explain, suggest};
 use crate::keys::{KeyFile, Member};
 use crate::state;
@@ -209,6 +210,22 @@ fn keyed(
             "remove the line, or use the SCI of port 1".to_owned(),
         );
     }
+    let express = draft.express.as_ref().is_some_and(Option::is_some);
+    if express && macsec.sci_mode != SciMode::Explicit {
+        fault(
+            "express",
+            "needs the SCI in each frame, for it is a secure channel of its own".to_owned(),
+            "remove [express], or include_sci and end_station from [macsec]".to_owned(),
+        );
+    }
+    if express && let Some(member) = keys.members.iter().find(|m| keys.member(express_sci(m.sci)).is_some()) {
+        fault(
+            "express",
+            format!("the express channel of {} would have the SCI of another member", describe(member)),
+            "give the members of the key file SCIs that differ in more than the highest bit of the port"
+                .to_owned(),
+        );
+    }
     if keys.member(own).is_none() {
         let members: Vec<String> = keys.members.iter().map(describe).collect();
         fault(
@@ -218,7 +235,26 @@ fn keyed(
         );
         return None;
     }
+    let mut keys = keys;
+    if express {
+        let channels: Vec<Member> = keys.peers(own).map(express_channel).collect();
+        keys.members.extend(channels);
+    }
     Some(Keyed::Macsec { macsec: macsec.clone(), keys, own })
+}
+
+/// The second channel of a gateway that has one.
+fn express_channel(member: &Member) -> Member {
+    Member {
+        name: format!("{}.express", member.name),
+        sci: express_sci(member.sci),
+        ssci: member.ssci.map(express_ssci),
+    }
+}
+
+/// Was the member made by [`express_channel`]?
+pub(crate) fn is_express_channel(keys: &KeyFile, member: &Member) -> bool {
+    keys.member(express_sci(member.sci)).is_some_and(|of| express_channel(of).name == member.name)
 }
 
 fn describe(member: &Member) -> String {

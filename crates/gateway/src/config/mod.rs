@@ -15,14 +15,16 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::CipherSuite;
-use antedate_wire::Sci;
+use antedate_wire::{EtherType, Sci};
 
 pub use check::{Checked, Keyed, check};
 pub use policy::Policy;
+use policy::Traffic;
 pub(crate) use read::suite;
 
 use crate::fault::{Fault, Faults};
@@ -45,6 +47,8 @@ pub struct Config {
     pub uplink: UplinkPort,
     /// How frames are protected on the untrusted side.
     pub protection: Protection,
+    /// Which frames do not wait behind others, if any.
+    pub express: Option<Express>,
     /// What may pass.
     pub policy: Policy,
     /// Threads, CPUs and polling.
@@ -147,6 +151,32 @@ impl Fragmentation {
             Self::Off | Self::Auto => None,
         }
     }
+}
+
+/// `[express]`: frames that are sent before the next fragment of others, in a secure channel of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Express {
+    /// Kinds of traffic that are express.
+    pub traffic: Vec<Traffic>,
+    /// Frames with a VLAN tag of this priority or a higher one are.
+    pub vlan_priority: Option<u8>,
+    /// Frames of these EtherTypes are.
+    pub ethertypes: Vec<EtherType>,
+    /// Profinet frames with these frame IDs are.
+    pub frame_ids: Option<RangeInclusive<u16>>,
+    /// Octets of the longest fragment of any other frame.
+    pub fragment: usize,
+    /// The rate of the uplink, at which others are sent.
+    pub rate: Rate,
+}
+
+/// The rate of a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rate {
+    /// What the interface has agreed with its partner.
+    OfLink,
+    /// So many Mbit/s.
+    Mbit(u32),
 }
 
 /// The secure channel identifier that this gateway sends under.

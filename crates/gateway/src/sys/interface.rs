@@ -72,6 +72,43 @@ pub fn mtu(name: &str) -> Option<usize> {
     Request::new(name).ok()?.mtu().ok()
 }
 
+/// The rate in Mbit/s that an interface runs at (`ETHTOOL_GSET`). `None` when it does not say, as many virtual ones do not.
+#[must_use]
+pub fn speed(name: &str) -> Option<u64> {
+    /// `struct ethtool_cmd` as far as it is read, at its full size of 44 bytes.
+    #[repr(C)]
+    struct Settings {
+        command: u32,
+        supported: u32,
+        advertising: u32,
+        speed: u16,
+        between: [u8; 14],
+        speed_high: u16,
+        rest: [u8; 14],
+    }
+    const ETHTOOL_GSET: u32 = 1;
+    let request = Request::new(name).ok()?;
+    let mut settings = Settings {
+        command: ETHTOOL_GSET,
+        supported: 0,
+        advertising: 0,
+        speed: 0,
+        between: [0; 14],
+        speed_high: 0,
+        rest: [0; 14],
+    };
+    // SAFETY: ifreq is plain data for which all zeroes is valid.
+    let mut ifreq: libc::ifreq = unsafe { mem::zeroed() };
+    ifreq.ifr_name = request.name;
+    ifreq.ifr_ifru.ifru_data = std::ptr::from_mut(&mut settings).cast();
+    // SAFETY: this request reads and writes one ethtool_cmd, to which `ifru_data` leads and whose size `Settings` has.
+    check(unsafe { libc::ioctl(request.socket.as_raw_fd(), libc::SIOCETHTOOL as libc::Ioctl, &mut ifreq) })
+        .ok()?;
+    let mbit = u64::from(settings.speed_high) << 16 | u64::from(settings.speed);
+    // Both all ones: unknown.
+    (mbit != 0 && mbit != u64::from(u16::MAX) && mbit != u64::from(u32::MAX)).then_some(mbit)
+}
+
 /// A question about one interface.
 struct Request {
     socket: OwnedFd,

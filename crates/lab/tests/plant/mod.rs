@@ -22,7 +22,7 @@ use antedate_wire::Sci;
 /// The head of a cyclic frame: addresses, EtherType, frame ID.
 pub(crate) const CYCLIC: [u8; 16] = [2, 0, 0x5e, 0, 0, 2, 2, 0, 0x5e, 0, 0, 1, 0x88, 0x92, 0x80, 0x01];
 /// How long a frame may take that is expected, and how long one is waited for that is not.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_millis(150);
 
 /// A cyclic frame, told from others by its number.

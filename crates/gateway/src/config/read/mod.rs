@@ -3,6 +3,7 @@
 //! Each section is read on its own into an `Option`, so that a fault in one does not hide those of the others, and so
 //! that what could be read can still be held against the machine.
 
+mod express;
 mod policy;
 mod run;
 
@@ -16,8 +17,8 @@ use antedate_channel::macsec::CipherSuite;
 
 use super::policy::Policy;
 use super::{
-    Config, Control, FieldPort, Fragmentation, Identity, InterfaceName, Lines, Macsec, Protection, RESERVE,
-    Run, SciMode, State, UplinkPort,
+    Config, Control, Express, FieldPort, Fragmentation, Identity, InterfaceName, Lines, Macsec, Protection,
+    RESERVE, Run, SciMode, State, UplinkPort,
 };
 use crate::document::{Document, Field, Section};
 use crate::fault::Fault;
@@ -51,6 +52,7 @@ pub(super) struct Draft {
     pub(super) field: Option<FieldPort>,
     pub(super) uplink: Option<UplinkPort>,
     pub(super) protection: Option<Protection>,
+    pub(super) express: Option<Option<Express>>,
     pub(super) policy: Policy,
     pub(super) run: Option<Run>,
     pub(super) state: Option<State>,
@@ -66,6 +68,7 @@ impl Draft {
             field: self.field?,
             uplink: self.uplink?,
             protection: self.protection?,
+            express: self.express?,
             policy: self.policy,
             run: self.run?,
             state: self.state?,
@@ -120,6 +123,7 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         field,
         uplink,
         protection,
+        express: express::express(root.section("express"), &mut lines),
         policy: policy::policy(root.section("policy"), &mut lines),
         run: run::run(root.section("run"), &mut lines),
         state: state(root.section("state"), base, &mut lines),

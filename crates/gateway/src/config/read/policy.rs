@@ -48,10 +48,7 @@ fn rule(field: &Field<'_, '_>) -> Option<Rule> {
     let directions = [("in", Direction::In), ("out", Direction::Out), ("both", Direction::Both)];
     let direction = section.get("direction").map(|field| field.one_of("a direction", &directions));
     let kind = section.get("ethertype");
-    let ethertype = kind.as_ref().map(|field| match field.as_string() {
-        Some(_) => field.one_of("the name of an EtherType", &ETHERTYPES),
-        None => number(field, 0x0600..=U16_MAX),
-    });
+    let ethertype = kind.as_ref().map(number_of);
     let source = section.get("source").map(|field| address_match(&field));
     let destination = section.get("destination").map(|field| address_match(&field));
     let vlan = section.get("vlan").map(|field| match field.as_string() {
@@ -79,6 +76,18 @@ fn rule(field: &Field<'_, '_>) -> Option<Rule> {
     })
 }
 
+/// An EtherType by its name or number.
+pub(super) fn ethertype(field: &Field<'_, '_>) -> Option<EtherType> {
+    number_of(field).map(EtherType::from)
+}
+
+fn number_of(field: &Field<'_, '_>) -> Option<u16> {
+    match field.as_string() {
+        Some(_) => field.one_of("the name of an EtherType", &ETHERTYPES),
+        None => number(field, 0x0600..=U16_MAX),
+    }
+}
+
 fn address_match(field: &Field<'_, '_>) -> Option<AddressMatch> {
     let text = field.string()?;
     let (address, prefix) = match text.split_once('/') {
@@ -96,7 +105,8 @@ fn address_match(field: &Field<'_, '_>) -> Option<AddressMatch> {
     found
 }
 
-fn range(field: &Field<'_, '_>) -> Option<RangeInclusive<u16>> {
+/// A frame ID, or the first and the last of several.
+pub(super) fn range(field: &Field<'_, '_>) -> Option<RangeInclusive<u16>> {
     if !field.is_array() {
         return number(field, 0..=U16_MAX).map(|id| id..=id);
     }
