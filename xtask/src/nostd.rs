@@ -15,6 +15,9 @@ pub(crate) fn check() -> StepResult {
     let own = has_core() || fetch_core();
     for name in CRATES {
         let mut command = if own { cargo() } else { debian_cargo()? };
+        if !own {
+            command.arg("-Zbuild-std=core,alloc");
+        }
         command
             .args(["build", "--package", name, "--target", TARGET, "--target-dir"])
             .arg(target().join("nostd"));
@@ -35,7 +38,7 @@ fn fetch_core() -> bool {
 }
 
 /// Debian's `rustc-web` is current enough, and its packaged sources are what `-Zbuild-std` needs.
-fn debian_cargo() -> Result<Command, String> {
+pub(crate) fn debian_cargo() -> Result<Command, String> {
     if !Path::new("/usr/bin/cargo").exists() || debian_sources().is_none() {
         let why = "compiles `core` for a microcontroller";
         setup::packages(&[("rustc-web", why), ("cargo-web", why), ("rust-web-src", why)]).map_err(|e| {
@@ -43,7 +46,7 @@ fn debian_cargo() -> Result<Command, String> {
         })?;
     }
     let mut command = program("/usr/bin/cargo");
-    command.env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1").arg("-Zbuild-std=core,alloc");
+    command.env("RUSTC", "/usr/bin/rustc").env("RUSTC_BOOTSTRAP", "1");
     // What the running cargo set for its own children would lead Debian's to another toolchain.
     for name in ["CARGO", "RUSTUP_TOOLCHAIN", "RUSTUP_HOME", "RUSTDOC"] {
         command.env_remove(name);
