@@ -10,6 +10,7 @@ mod bench;
 mod ci;
 mod daemon;
 mod demo;
+mod firmware;
 mod licences;
 mod net;
 mod nostd;
@@ -29,6 +30,7 @@ cargo xtask COMMAND
   peers [NAME]...                       the independent implementations alone; `--list` names them
   bench gateway [--quick] [--only PART] the gateway beside bridges and OpenVPN, in one run
   bench aead [--quick] [--only CIPHER]  the engine beside other implementations, in one run
+  firmware                              the programs of the motes: built, run, measured
   ci                                    `test`, and a skipped step is a failure
 
 Exit status: 0 all passed, 1 something failed, 2 a usage error or a machine that lacks what is needed.";
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         "test" => test::main(rest),
         "peers" => peers::main(rest),
         "bench" => bench::main(rest),
+        "firmware" => firmware::main(rest),
         "ci" => ci::main(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

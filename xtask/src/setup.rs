@@ -16,9 +16,11 @@ pub(crate) enum Purpose {
     Bench,
     /// `cargo xtask bench aead`
     Ciphers,
+    /// `cargo xtask firmware`
+    Firmware,
 }
 
-use Purpose::{Bench, Ciphers, Demo, Peers, Test};
+use Purpose::{Bench, Ciphers, Demo, Firmware, Peers, Test};
 
 /// How the presence of a package shows.
 enum Sign {
@@ -42,13 +44,13 @@ const NEEDS: &[Need] = &[
         sign: Program("cc"),
         package: "gcc",
         why: "the linker of Rust programs",
-        purposes: &[Demo, Test, Peers, Bench, Ciphers],
+        purposes: &[Demo, Test, Peers, Bench, Ciphers, Firmware],
     },
     Need {
         sign: File("/usr/include/stdio.h"),
         package: "libc6-dev",
         why: "what that linker links",
-        purposes: &[Demo, Test, Peers, Bench, Ciphers],
+        purposes: &[Demo, Test, Peers, Bench, Ciphers, Firmware],
     },
     Need {
         sign: Program("ip"),
@@ -134,6 +136,30 @@ const NEEDS: &[Need] = &[
         why: "certificates for that peer",
         purposes: &[Bench],
     },
+    Need {
+        sign: Program("qemu-system-arm"),
+        package: "qemu-system-arm",
+        why: "an emulated Cortex-M3",
+        purposes: &[Test, Firmware],
+    },
+    Need {
+        sign: Program("ld.lld-16"),
+        package: "lld-16",
+        why: "links for motes",
+        purposes: &[Test, Firmware],
+    },
+    Need {
+        sign: File("/usr/bin/cargo"),
+        package: "cargo-web",
+        why: "compiles for motes",
+        purposes: &[Test, Firmware],
+    },
+    Need {
+        sign: File("/usr/bin/rustc"),
+        package: "rustc-web",
+        why: "compiles for motes",
+        purposes: &[Test, Firmware],
+    },
     Need { sign: Program("perl"), package: "perl", why: "OpenSSL is built with it", purposes: &[Ciphers] },
     Need { sign: Program("make"), package: "make", why: "OpenSSL is built with it", purposes: &[Ciphers] },
 ];
@@ -160,9 +186,12 @@ pub(crate) fn main(args: &[String]) -> Result<bool, String> {
             "peers" => Peers,
             "bench" => Bench,
             "ciphers" => Ciphers,
-            other => return Err(format!("setup --for demo|test|peers|bench|ciphers, not `{other}`")),
+            "firmware" => Firmware,
+            other => {
+                return Err(format!("setup --for demo|test|peers|bench|ciphers|firmware, not `{other}`"));
+            }
         }],
-        _ => return Err("setup [--for demo|test|peers|bench|ciphers]".into()),
+        _ => return Err("setup [--for demo|test|peers|bench|ciphers|firmware]".into()),
     };
     for purpose in purposes {
         ensure(purpose)?;

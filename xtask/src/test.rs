@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that CI runs.
 
+use crate::firmware;
 use crate::licences;
 use crate::nostd;
 use crate::peers::{self, PEERS};
@@ -95,6 +96,7 @@ fn steps() -> Vec<Step> {
             Ok(String::new())
         }),
     );
+    add("firmware", Box::new(firmware::check));
     add("demo macsec", Box::new(|| demo("macsec", &["--secure", "macsec"])));
     add("demo none", Box::new(|| demo("none", &["--secure", "none"])));
     add("demo faults", Box::new(|| demo("faults", &["--secure", "macsec", "--faults", "all"])));
@@ -140,6 +142,8 @@ fn demo(name: &str, args: &[&str]) -> StepResult {
     let result: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?;
     let show = |key: &str| result.get(key).map_or(String::new(), |v| format!("{key} {v}"));
     let facts: Vec<String> =
-        ["bus_errors", "bus_errors_stalled", "missed", "plaintext_frames_on_wire", "nonce_reuse"].map(show).into();
+        ["bus_errors", "bus_errors_stalled", "missed", "plaintext_frames_on_wire", "nonce_reuse"]
+            .map(show)
+            .into();
     Ok(facts.into_iter().filter(|f| !f.is_empty()).collect::<Vec<_>>().join(", "))
 }

@@ -5,6 +5,7 @@
 use std::io::{IsTerminal, Write};
 
 mod aead;
+mod motes;
 mod report;
 
 pub use report::{Check, Machine, Report, Row};
@@ -30,12 +31,20 @@ pub struct Options {
 }
 
 /// Every experiment.
-pub const ALL: &[Experiment] = &[Experiment {
-    name: "aead",
-    paper: "hiller2018",
-    shows: "what antedating saves on this machine, per suite, length and new blocks",
-    run: aead::run,
-}];
+pub const ALL: &[Experiment] = &[
+    Experiment {
+        name: "aead",
+        paper: "hiller2018",
+        shows: "what antedating saves on this machine, per suite, length and new blocks",
+        run: aead::run,
+    },
+    Experiment {
+        name: "motes",
+        paper: "hiller2018",
+        shows: "what antedating saves on emulated motes, beside the paper's figures, and what our code needs there",
+        run: motes::run,
+    },
+];
 
 impl Options {
     /// Says on a terminal how far it is, in one line that the next one replaces; says nothing in a pipe.

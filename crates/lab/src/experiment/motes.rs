@@ -1,0 +1,59 @@
+//! The motes: hiller2018's figures on an emulated MSP430 at 16 MHz and on a Cortex-M3, from the programs of `firmware/`.
+//!
+//! The MSP430 is this crate's simulator ([`crate::msp430`]), which counts cycles; the Cortex-M3 is QEMU's, which counts
+//! instructions. The programs check known answers before they measure. The paper measured a Zolertia Z1, whose AES was the
+//! engine of its radio chip; so each figure is there twice, with this crate's AES in software and with a model of such an
+//! engine.
+
+mod figures;
+mod goals;
+mod run;
+
+use super::{Options, Report};
+use crate::msp430::Devices;
+use run::{Numbers, Programs};
+
+/// Cycles of a block in the modelled AES engine: 0.24 ms at 16 MHz, as hiller2018 gives it in section VI-B.
+const ENGINE_CYCLES: u64 = 3840;
+
+/// What was counted.
+struct Counted {
+    cortex_m3: Numbers,
+    msp430: Numbers,
+    /// An MSP430 with an AES engine.
+    engine: Numbers,
+    /// Bytes of code of the CCM path, Cortex-M3 and MSP430.
+    code: [usize; 2],
+}
+
+/// Runs all programs and puts the paper beside what they count.
+pub(super) fn run(options: &Options) -> Result<Report, String> {
+    let programs = Programs::find()?;
+    let steps = 7;
+    let mut done = 0;
+    let mut step = |what: &str| {
+        options.progress(done, steps, what);
+        done += 1;
+    };
+    step("CCM on a Cortex-M3");
+    let mut cortex_m3 = programs.cortex_m3("ccm")?;
+    step("ChaCha20-Poly1305 on a Cortex-M3");
+    cortex_m3.extend(programs.cortex_m3("chacha")?);
+    step("CCM on an MSP430");
+    let mut msp430 = programs.msp430("ccm", Devices::default())?;
+    step("CCM on an MSP430 with an AES engine");
+    let with_engine = Devices { aes_cycles: Some(ENGINE_CYCLES), ..Devices::default() };
+    let engine = programs.msp430("engine", with_engine)?;
+    step("ChaCha20-Poly1305 on an MSP430");
+    msp430.extend(programs.msp430("chacha", Devices::default())?);
+    step("code sizes");
+    programs.runs()?;
+    let code = programs.code_sizes()?;
+    options.progress(steps, steps, "");
+
+    let counted = Counted { cortex_m3, msp430, engine, code };
+    let mut report = Report::new("motes", "hiller2018");
+    figures::add(&mut report, &counted)?;
+    goals::add(&mut report, &counted)?;
+    Ok(report)
+}

@@ -1,0 +1,92 @@
+//! A Cortex-M3 as QEMU's mps2-an385 has it: start-up, semihosting, and SysTick as the counter of instructions.
+//!
+//! Under `-icount shift=0` each instruction takes a nanosecond of the emulated time, and SysTick counts that at 25 MHz: a tick
+//! is 40 instructions. To count single ones, the counter is read 40 times, seven instructions apart. Seven and 40 have no common
+//! divisor, so the readings fall on each phase of a tick once, and their sum is the time in instructions but for a
+//! constant, which the difference of two sums does not have.
+#![no_std]
+
+use antedate_mote_programs::Mote;
+use core::arch::{asm, global_asm};
+use core::cell::UnsafeCell;
+
+global_asm!(include_str!("reset.s"));
+
+/// The mote in QEMU; it counts instructions.
+pub struct CortexM3;
+
+/// The reading at the beginning of a measurement.
+struct Since(UnsafeCell<u32>);
+
+// SAFETY: there is one thread of execution, and no interrupt is enabled.
+unsafe impl Sync for Since {}
+
+static SINCE: Since = Since(UnsafeCell::new(0));
+
+/// The time in instructions, from an unknown beginning on. SysTick has 24 bits and counts down.
+#[inline(always)]
+fn now() -> u32 {
+    let mut sum: u32 = 0;
+    // SAFETY: reads SysTick's current value (0xe000e018), which has no effect on anything else. The block may access memory as
+    // far as the compiler knows, so what comes before and after in the program stays there.
+    unsafe {
+        asm!(
+            "2: ldr {value}, [{counter}]",
+            "sub {sum}, {sum}, {value}",
+            "nop",
+            "nop",
+            "nop",
+            "subs {left}, {left}, #1",
+            "bne 2b",
+            counter = in(reg) 0xe000_e018u32,
+            left = inout(reg) 40u32 => _,
+            value = out(reg) _,
+            sum = inout(reg) sum,
+        );
+    }
+    sum
+}
+
+/// Instructions between two readings with nothing between them.
+const EMPTY: u32 = 0;
+
+impl Mote for CortexM3 {
+    fn print(text: &str) {
+        for byte in text.bytes() {
+            // SYS_WRITEC.
+            semihosting(0x03, (&raw const byte).addr());
+        }
+    }
+
+    #[inline(always)]
+    fn begin() {
+        // SAFETY: one thread of execution, see `Since`.
+        unsafe { SINCE.0.get().write_volatile(now()) }
+    }
+
+    #[inline(always)]
+    fn end() -> u32 {
+        let now = now();
+        // SAFETY: as in `begin`.
+        now.wrapping_sub(unsafe { SINCE.0.get().read_volatile() }).wrapping_sub(EMPTY)
+    }
+}
+
+/// Asks the emulator for something.
+fn semihosting(operation: usize, parameter: usize) {
+    // SAFETY: a breakpoint with this number is a call of the emulator, which reads what `parameter` points at.
+    unsafe { asm!("bkpt 0xab", inout("r0") operation => _, in("r1") parameter) }
+}
+
+/// Ends the program: SYS_EXIT_EXTENDED with the reason ADP_Stopped_ApplicationExit.
+pub fn exit(code: u16) -> ! {
+    let block = [0x20026usize, code.into()];
+    loop {
+        semihosting(0x20, block.as_ptr().addr());
+    }
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    exit(3)
+}

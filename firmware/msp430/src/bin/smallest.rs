@@ -1,0 +1,10 @@
+//! Prepares and seals, and nothing else.
+#![no_std]
+#![no_main]
+
+use antedate_mote_msp430::exit;
+
+#[unsafe(no_mangle)]
+extern "C" fn program() -> ! {
+    exit(u16::from(!antedate_mote_programs::smallest::run()))
+}

@@ -1,0 +1,96 @@
+//! An MSP430: start-up, the ports of the simulator, and the routines that compiled code calls.
+#![no_std]
+#![feature(asm_experimental_arch)]
+
+use antedate_aead::BlockCipher;
+use antedate_mote_programs::Mote;
+use core::arch::global_asm;
+use core::ptr;
+
+pub mod libcalls;
+
+global_asm!(include_str!("reset.s"));
+
+const EXIT: *mut u16 = 0x01c0 as *mut u16;
+const PRINT: *mut u8 = 0x01c2 as *mut u8;
+const MEASURED_LOW: *const u16 = 0x01c6 as *const u16;
+const MEASURED_HIGH: *const u16 = 0x01c8 as *const u16;
+
+/// The mote in the simulator; it counts cycles.
+pub struct Msp430;
+
+impl Mote for Msp430 {
+    fn print(text: &str) {
+        for byte in text.bytes() {
+            // SAFETY: the port of the simulator that prints.
+            unsafe { ptr::write_volatile(PRINT, byte) }
+        }
+    }
+
+    #[inline(always)]
+    fn begin() {
+        // SAFETY: the port of the simulator that begins a measurement, by one instruction. What comes before and after in the
+        // program stays there, because the block may access memory.
+        unsafe { core::arch::asm!("mov #1, &0x01c4") }
+    }
+
+    #[inline(always)]
+    fn end() -> u32 {
+        // SAFETY: as in `begin`; and the ports with the result.
+        unsafe {
+            core::arch::asm!("mov #0, &0x01c4");
+            u32::from(ptr::read_volatile(MEASURED_HIGH)) << 16 | u32::from(ptr::read_volatile(MEASURED_LOW))
+        }
+    }
+}
+
+/// The AES engine of a radio chip: the key is loaded once, then each block goes in and comes out.
+pub struct ChipAes;
+
+const ENGINE_KEY: *mut u16 = 0x0160 as *mut u16;
+const ENGINE_BLOCK: *mut u16 = 0x0170 as *mut u16;
+const ENGINE_CONTROL: *mut u16 = 0x0180 as *mut u16;
+
+/// Writes 16 bytes to the eight words from `port` on.
+#[inline(always)]
+fn hand_over(port: *mut u16, bytes: &[u8]) {
+    let (words, _) = bytes.as_chunks::<2>();
+    for (i, word) in words.iter().take(8).enumerate() {
+        // SAFETY: the engine has eight words at each of the two addresses that this is called with.
+        unsafe { ptr::write_volatile(port.add(i), u16::from_le_bytes(*word)) }
+    }
+}
+
+impl BlockCipher for ChipAes {
+    const KEY_LEN: usize = 16;
+
+    fn new(key: &[u8]) -> Self {
+        hand_over(ENGINE_KEY, key);
+        Self
+    }
+
+    fn encrypt(&self, block: &mut [u8; 16]) {
+        hand_over(ENGINE_BLOCK, block);
+        // SAFETY: the ports of the engine; the block is read when it is done.
+        unsafe {
+            ptr::write_volatile(ENGINE_CONTROL, 1);
+            while ptr::read_volatile(ENGINE_CONTROL) != 0 {}
+            for (i, word) in block.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+                *word = ptr::read_volatile(ENGINE_BLOCK.add(i)).to_le_bytes();
+            }
+        }
+    }
+}
+
+/// Ends the program.
+pub fn exit(code: u16) -> ! {
+    loop {
+        // SAFETY: the port of the simulator that ends the program.
+        unsafe { ptr::write_volatile(EXIT, code) }
+    }
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    exit(3)
+}

@@ -1,0 +1,59 @@
+//! Known answers: what is measured must be right first.
+
+use crate::{Wrong, right};
+use antedate_aead::{AesCcm, BlockCipher, ChaCha20Poly1305, Key, Nonce};
+use core::array::from_fn;
+
+/// What comes of all zeros after a hundred times ten encryptions, by OpenSSL.
+const CHAINED: [u8; 16] = 0xc48f_f47b_32df_eb07_fa15_a718_b2b9_f90d_u128.to_be_bytes();
+
+pub(crate) fn aes_and_ccm<A: BlockCipher>() -> Result<(), Wrong> {
+    // FIPS 197 appendix C.1.
+    let key: [u8; 16] = from_fn(|i| i as u8);
+    let mut block: [u8; 16] = from_fn(|i| 0x11 * i as u8);
+    A::new(&key).encrypt(&mut block);
+    right(block == 0x69c4_e0d8_6a7b_0430_d8cd_b780_70b4_c55a_u128.to_be_bytes())?;
+
+    // Many blocks, each under the one before as its key.
+    let mut key = [0; 16];
+    for _ in 0..100 {
+        let mut block = key;
+        for _ in 0..10 {
+            A::new(&key).encrypt(&mut block);
+        }
+        key = block;
+    }
+    right(key == CHAINED)?;
+
+    // RFC 3610 section 8, packet vector 1.
+    let key: [u8; 16] = from_fn(|i| 0xc0 + i as u8);
+    let nonce = [0, 0, 0, 3, 2, 1, 0, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5];
+    let aad: [u8; 8] = from_fn(|i| i as u8);
+    let mut packet: [u8; 23] = from_fn(|i| 8 + i as u8);
+    let key = Key::<AesCcm<A, 13, 8>>::new(&key).map_err(|_| Wrong::Fit)?;
+    let tag = key.seal_in_place(Nonce::assume_unique(nonce), &aad, &mut packet);
+    right(
+        packet
+            == [
+                0x58, 0x8c, 0x97, 0x9a, 0x61, 0xc6, 0x63, 0xd2, 0xf0, 0x66, 0xd0, 0xc2, 0xc0, 0xf9, 0x89,
+                0x80, 0x6d, 0x5f, 0x6b, 0x61, 0xda, 0xc3, 0x84,
+            ]
+            && tag.as_bytes() == &[0x17, 0xe8, 0xd1, 0x2c, 0xfd, 0xf9, 0x26, 0xe0],
+    )
+}
+
+pub(crate) fn chacha() -> Result<(), Wrong> {
+    // RFC 8439 section 2.8.2.
+    let key: [u8; 32] = from_fn(|i| 0x80 + i as u8);
+    let nonce = [7, 0, 0, 0, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46, 0x47];
+    let aad = [0x50, 0x51, 0x52, 0x53, 0xc0, 0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7];
+    let mut packet =
+        *b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, \
+        sunscreen would be it.";
+    let key = Key::<ChaCha20Poly1305>::new(&key).map_err(|_| Wrong::Fit)?;
+    let tag = key.seal_in_place(Nonce::assume_unique(nonce), &aad, &mut packet);
+    right(
+        packet[..8] == [0xd3, 0x1a, 0x8d, 0x34, 0x64, 0x8e, 0x60, 0xdb]
+            && tag.as_bytes() == &0x1ae1_0b59_4f09_e26a_7e90_2ecb_d060_0691_u128.to_be_bytes(),
+    )
+}

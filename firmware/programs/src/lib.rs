@@ -1,0 +1,144 @@
+//! What the motes do and measure, whatever their CPU.
+//!
+//! [`measure_ccm`] and [`measure_chacha`] check known answers and then print a line for each thing it measures: a name and a number, in the unit in which
+//! the mote counts. [`smallest`] is a sensor that seals packets and nothing else; the size of its image is the size of the code.
+#![no_std]
+
+mod answers;
+mod ccm;
+mod chacha;
+mod ctr;
+pub mod smallest;
+
+use antedate_aead::{BlockCipher, Nonce, NonceSequence};
+use core::convert::Infallible;
+
+/// A mote, as far as a program needs it.
+pub trait Mote {
+    /// Prints.
+    fn print(text: &str);
+    /// Begins a measurement.
+    fn begin();
+    /// Ends it: instructions or cycles, as the mote counts.
+    fn end() -> u32;
+}
+
+/// What went wrong; the number is the program's exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// A known answer did not come out.
+    Answer = 1,
+    /// What must fit did not.
+    Fit = 4,
+}
+
+/// Prints a line: what, of how many bytes, with how many of them known before, which part; and the number.
+pub fn report<M: Mote>(what: &str, sizes: &[usize], part: &str, number: u32) {
+    M::print(what);
+    for &size in sizes {
+        M::print("-");
+        decimal::<M>(size as u32);
+    }
+    if !part.is_empty() {
+        M::print("-");
+        M::print(part);
+    }
+    M::print(" ");
+    decimal::<M>(number);
+    M::print("\n");
+}
+
+/// Without `core::fmt`, which would be half of a mote's flash.
+fn decimal<M: Mote>(number: u32) {
+    let mut digits = [b'0'; 10];
+    let (mut at, mut rest) = (digits.len(), number);
+    while at > 0 {
+        at -= 1;
+        if let Some(digit) = digits.get_mut(at) {
+            *digit += (rest % 10) as u8;
+        }
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    M::print(core::str::from_utf8(digits.get(at..).unwrap_or_default()).unwrap_or_default());
+}
+
+/// The cost of an expression, with its value.
+macro_rules! cost {
+    ($mote:ty, $what:expr) => {{
+        <$mote>::begin();
+        let value = core::hint::black_box($what);
+        (<$mote>::end(), value)
+    }};
+}
+use cost;
+
+/// Packet numbers from 1 on, and nonces with the number at their end.
+struct Counter(u64);
+
+fn nonce_of(number: u64) -> [u8; 12] {
+    let mut nonce = *b"mote\0\0\0\0\0\0\0\0";
+    nonce[4..].copy_from_slice(&number.to_be_bytes());
+    nonce
+}
+
+impl NonceSequence for Counter {
+    type Error = Infallible;
+
+    fn next(&mut self) -> Result<(u64, Nonce), Infallible> {
+        self.0 += 1;
+        Ok((self.0, Nonce::assume_unique(nonce_of(self.0))))
+    }
+}
+
+/// The longest payload that is measured, in whole blocks.
+const LONGEST: usize = 1008;
+
+/// The associated data of a DTLS 1.2 record (RFC 5246 section 6.2.3.3): number, type, version, length.
+const AAD: [u8; 13] = [0, 1, 0, 0, 0, 0, 0, 5, 23, 254, 253, 0, 16];
+
+/// Payload that is like no other. Memory is short, so there is one copy at a time.
+fn payload(data: &mut [u8; LONGEST]) {
+    for (i, byte) in data.iter_mut().enumerate() {
+        *byte = expected(i);
+    }
+}
+
+fn expected(i: usize) -> u8 {
+    (i as u8).wrapping_mul(7) ^ (i >> 8) as u8
+}
+
+/// Whether these bytes are the beginning of the payload.
+fn is_payload(data: &[u8]) -> bool {
+    data.iter().enumerate().all(|(i, byte)| *byte == expected(i))
+}
+
+/// Starts the counter, and prints what it counts when there is nothing.
+fn nothing<M: Mote>() {
+    // A counter that has just started may not count the first time.
+    cost!(M, ());
+    let (cost, ()) = cost!(M, ());
+    report::<M>("nothing", &[], "", cost);
+}
+
+/// Checks this AES and CCM over it, measures and prints.
+pub fn measure_ccm<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
+    nothing::<M>();
+    answers::aes_and_ccm::<A>()?;
+    ccm::block::<M, A>()?;
+    ctr::all::<M, A>()?;
+    ccm::all::<M, A>()
+}
+
+/// Checks ChaCha20-Poly1305, measures and prints.
+pub fn measure_chacha<M: Mote>() -> Result<(), Wrong> {
+    nothing::<M>();
+    answers::chacha()?;
+    chacha::all::<M>()
+}
+
+fn right(holds: bool) -> Result<(), Wrong> {
+    if holds { Ok(()) } else { Err(Wrong::Answer) }
+}

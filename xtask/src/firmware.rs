@@ -1,0 +1,65 @@
+//! `cargo xtask firmware`: builds the programs of the motes and measures them.
+
+use crate::nostd;
+use crate::report::StepResult;
+use crate::setup::{self, Purpose};
+use crate::shell::{Run, antedate, build_release, cache, line, program, root};
+use serde_json::Value;
+use std::path::Path;
+
+/// The package of each CPU with its target.
+const MOTES: [(&str, &str); 2] =
+    [("antedate-mote-cortex-m3", "thumbv7m-none-eabi"), ("antedate-mote-msp430", "msp430-none-elf")];
+
+/// Builds, runs and measures; false if a goal was missed.
+pub(crate) fn main(args: &[String]) -> Result<bool, String> {
+    if !args.is_empty() {
+        return Err("firmware takes no arguments".into());
+    }
+    setup::ensure(Purpose::Firmware)?;
+    build()?;
+    build_release()?;
+    let json = cache("firmware")?.join("motes.json");
+    let met = measure(&json)?;
+    println!("the result: {}", json.display());
+    Ok(met)
+}
+
+/// As a step of `cargo xtask test`, after the release build: all is built, and every program's known answers come out.
+pub(crate) fn check() -> StepResult {
+    setup::ensure(Purpose::Firmware)?;
+    build()?;
+    let json = cache("firmware")?.join("motes.json");
+    measure(&json)?;
+    let text = std::fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
+    let result: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?;
+    let goals = result["checks"].as_array().ok_or("antedate lab motes: no goals in its result")?;
+    let met = goals.iter().filter(|goal| goal["met"] == true).count();
+    Ok(format!("{met} of {} goals met", goals.len()))
+}
+
+/// Runs the programs; whether all goals were met. That is status 0 or 1; anything else means that there is no result.
+fn measure(json: &Path) -> Result<bool, String> {
+    let mut command = program(antedate());
+    command.args(["lab", "motes", "--json"]).arg(json);
+    println!("$ {}", line(&command));
+    let status = command.status().map_err(|e| format!("{}: {e}", line(&command)))?;
+    match status.code() {
+        Some(0) => Ok(true),
+        Some(1) => Ok(false),
+        _ => Err(format!("{}: {status}", line(&command))),
+    }
+}
+
+/// Builds all programs of both CPUs with Debian's compiler, `core` included.
+fn build() -> Result<(), String> {
+    let target = cache("firmware")?;
+    for (package, triple) in MOTES {
+        let mut command = nostd::debian_cargo()?;
+        // `.cargo/config.toml` of the workspace says how its targets are compiled and linked.
+        command.current_dir(root().join("firmware")).env("CARGO_TARGET_DIR", &target).env_remove("RUSTFLAGS");
+        command.args(["build", "--release", "--locked", "--package", package, "--target", triple]);
+        command.echoed(600)?;
+    }
+    Ok(())
+}
