@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 /// `BLOCKS` of the 16-byte blocks of associated data and payload (a block counts for each hole that touches it).
 ///
 /// `CAP` is a multiple of 64.
-#[repr(C, align(64))]
+#[cfg_attr(target_arch = "x86_64", repr(C, align(64)))]
 pub struct TemplateSlot<S: Sparse, const CAP: usize, const BLOCKS: usize> {
     head: Head<S, BLOCKS>,
     /// The cipherstream, which becomes the ciphertext.

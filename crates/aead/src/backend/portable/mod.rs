@@ -11,4 +11,9 @@ pub(crate) mod ghash;
 pub(crate) mod morus;
 pub(crate) mod ocb3;
 pub(crate) mod pieces;
+#[cfg(target_pointer_width = "64")]
 pub(crate) mod poly1305;
+#[cfg(any(test, not(target_pointer_width = "64")))]
+pub(crate) mod poly1305_26;
+#[cfg(not(target_pointer_width = "64"))]
+pub(crate) use poly1305_26 as poly1305;

@@ -1,0 +1,237 @@
+//! Poly1305 (RFC 8439 section 2.5) with five limbs of 26 bits, for CPUs whose widest product has 64 bits.
+//!
+//! As in `poly1305`, each block carries the bit 2^128, because the AEAD pads every part to whole blocks. A product of two reduced
+//! numbers has limbs below 2^57, and a sum of 64 products fits 64 bits.
+
+use core::array;
+use zeroize::Zeroize;
+
+const MASK: u32 = (1 << 26) - 1;
+
+/// A number below 2^131 or so, not fully reduced.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limbs(pub(crate) [u32; 5]);
+
+impl Zeroize for Limbs {
+    fn zeroize(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+fn words(bytes: &[u8; 16]) -> [u32; 4] {
+    let (words, _) = bytes.as_chunks::<4>();
+    array::from_fn(|i| u32::from_le_bytes(words[i]))
+}
+
+/// Adds two words and a carry.
+fn add(a: u32, b: u32, carry: u32) -> (u32, u32) {
+    let sum = u64::from(a) + u64::from(b) + u64::from(carry);
+    (sum as u32, (sum >> 32) as u32)
+}
+
+impl Limbs {
+    /// The multiplier r, clamped (RFC 8439 section 2.5.1).
+    pub(crate) fn clamped(bytes: &[u8; 16]) -> Self {
+        Self::split(u128::from_le_bytes(*bytes) & 0x0fff_fffc_0fff_fffc_0fff_fffc_0fff_ffff)
+    }
+
+    /// 16 bytes as a number, without the bit 2^128.
+    #[inline]
+    pub(crate) fn split(n: u128) -> Self {
+        let [a, b, c, d] = words(&n.to_le_bytes());
+        Self([
+            a & MASK,
+            (a >> 26 | b << 6) & MASK,
+            (b >> 20 | c << 12) & MASK,
+            (c >> 14 | d << 18) & MASK,
+            d >> 8,
+        ])
+    }
+
+    /// A whole block: the number with the bit 2^128.
+    #[inline]
+    pub(crate) fn block(bytes: &[u8; 16]) -> Self {
+        let mut limbs = Self::split(u128::from_le_bytes(*bytes));
+        limbs.0[4] |= 1 << 24;
+        limbs
+    }
+
+    #[inline]
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        Self(array::from_fn(|i| self.0[i] + other.0[i]))
+    }
+
+    /// The power for an exponent of at least 1, by squaring; the time depends on the exponent alone.
+    pub(crate) fn to_the(self, exponent: usize) -> Self {
+        let mut result = self;
+        for bit in (0..exponent.ilog2()).rev() {
+            result = result.times(&result);
+            if exponent >> bit & 1 == 1 {
+                result = result.times(&self);
+            }
+        }
+        result
+    }
+
+    /// The difference, for an `other` whose limbs are below 2^28: a multiple of the prime keeps all limbs positive.
+    pub(crate) fn minus(&self, other: &Self) -> Self {
+        let primes = [16 * (MASK - 4), 16 * MASK, 16 * MASK, 16 * MASK, 16 * MASK];
+        Sum(array::from_fn(|i| u64::from(self.0[i] + primes[i] - other.0[i]))).value()
+    }
+
+    #[inline(never)]
+    pub(crate) fn times(&self, r: &Self) -> Self {
+        let mut sum = Sum::default();
+        sum.add(self, r);
+        sum.value()
+    }
+}
+
+/// An unreduced sum of products.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sum([u64; 5]);
+
+impl Sum {
+    /// A sum that begins with a number.
+    #[inline]
+    pub(crate) fn from(limbs: &Limbs) -> Self {
+        Self(limbs.0.map(u64::from))
+    }
+
+    /// Adds `h r`. 2^130 is 5 modulo 2^130 - 5, which folds the upper limbs' products down.
+    #[inline(always)]
+    pub(crate) fn add(&mut self, h: &Limbs, r: &Limbs) {
+        let times = |a: u32, b: u32| u64::from(a) * u64::from(b);
+        let ([h0, h1, h2, h3, h4], [r0, r1, r2, r3, r4]) = (h.0, r.0);
+        let (s1, s2, s3, s4) = (5 * r1, 5 * r2, 5 * r3, 5 * r4);
+        self.0[0] += times(h0, r0) + times(h1, s4) + times(h2, s3) + times(h3, s2) + times(h4, s1);
+        self.0[1] += times(h0, r1) + times(h1, r0) + times(h2, s4) + times(h3, s3) + times(h4, s2);
+        self.0[2] += times(h0, r2) + times(h1, r1) + times(h2, r0) + times(h3, s4) + times(h4, s3);
+        self.0[3] += times(h0, r3) + times(h1, r2) + times(h2, r1) + times(h3, r0) + times(h4, s4);
+        self.0[4] += times(h0, r4) + times(h1, r3) + times(h2, r2) + times(h3, r1) + times(h4, r0);
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> Limbs {
+        let [d0, d1, d2, d3, d4] = self.0;
+        let low = |d: u64| d as u32 & MASK;
+        let d1 = d1 + (d0 >> 26);
+        let d2 = d2 + (d1 >> 26);
+        let d3 = d3 + (d2 >> 26);
+        let d4 = d4 + (d3 >> 26);
+        let h0 = u64::from(low(d0)) + (d4 >> 26) * 5;
+        Limbs([low(h0), low(d1) + (h0 >> 26) as u32, low(d2), low(d3), low(d4)])
+    }
+
+    /// The tag: the sum fully reduced modulo `p = 2^130 - 5`, plus s modulo 2^128.
+    #[inline]
+    pub(crate) fn tag(&self, s: &[u8; 16]) -> [u8; 16] {
+        // All limbs but the second are below 2^26 now, and that one is little above.
+        let Limbs([h0, h1, h2, h3, h4]) = self.value();
+        let h2 = h2 + (h1 >> 26);
+        let h3 = h3 + (h2 >> 26);
+        let h4 = h4 + (h3 >> 26);
+        let h0 = h0 + 5 * (h4 >> 26);
+        let [h1, h2, h3, h4] = [h1, h2, h3, h4].map(|limb| limb & MASK);
+        // The number is below p + 5 or so. It is p or above exactly if adding 5 carries out of the top.
+        let carry = (h0 + 5) >> 26;
+        let carry = (h1 + carry) >> 26;
+        let carry = (h2 + carry) >> 26;
+        let carry = (h3 + carry) >> 26;
+        let above = (h4 + carry) >> 26;
+        let h0 = h0 + 5 * above;
+        let h1 = h1 + (h0 >> 26);
+        let h2 = h2 + (h1 >> 26);
+        let h3 = h3 + (h2 >> 26);
+        let h4 = h4 + (h3 >> 26);
+        let [h0, h1, h2, h3] = [h0, h1, h2, h3].map(|limb| limb & MASK);
+        let [s0, s1, s2, s3] = words(s);
+        let (w0, carry) = add(h0 | h1 << 26, s0, 0);
+        let (w1, carry) = add(h1 >> 6 | h2 << 20, s1, carry);
+        let (w2, carry) = add(h2 >> 12 | h3 << 14, s2, carry);
+        let (w3, _) = add(h3 >> 18 | h4 << 8, s3, carry);
+        let mut tag = [0; 16];
+        tag[..4].copy_from_slice(&w0.to_le_bytes());
+        tag[4..8].copy_from_slice(&w1.to_le_bytes());
+        tag[8..12].copy_from_slice(&w2.to_le_bytes());
+        tag[12..].copy_from_slice(&w3.to_le_bytes());
+        tag
+    }
+}
+
+/// A running Poly1305 over whole blocks.
+pub(crate) struct Poly1305 {
+    r: Limbs,
+    sum: Limbs,
+}
+
+impl Drop for Poly1305 {
+    fn drop(&mut self) {
+        self.r.zeroize();
+        self.sum.zeroize();
+    }
+}
+
+impl Poly1305 {
+    pub(crate) fn new(r: &Limbs) -> Self {
+        Self::resume(r, &Limbs::default())
+    }
+
+    /// Goes on from a value.
+    pub(crate) fn resume(r: &Limbs, sum: &Limbs) -> Self {
+        Self { r: *r, sum: *sum }
+    }
+
+    pub(crate) fn block(&mut self, block: &[u8; 16]) {
+        self.sum = self.sum.plus(&Limbs::block(block)).times(&self.r);
+    }
+
+    pub(crate) fn value(&self) -> Limbs {
+        self.sum
+    }
+}
+
+/// The tag of a number.
+#[inline]
+pub(crate) fn finish(h: &Limbs, s: &[u8; 16]) -> [u8; 16] {
+    Sum::from(h).tag(s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn numbers_around_the_prime_are_reduced_fully() {
+        let p = [MASK - 4, MASK, MASK, MASK, MASK];
+        for (above, expected) in [(-1, u128::MAX - 5), (0, 0), (4, 4)] {
+            let mut limbs = p;
+            limbs[0] = limbs[0].wrapping_add_signed(above);
+            assert_eq!(u128::from_le_bytes(finish(&Limbs(limbs), &[0; 16])), expected, "{above}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn tags_are_those_of_the_wide_limbs(
+            r: [u8; 16], s: [u8; 16], first: [u8; 16], blocks in prop::collection::vec(any::<[u8; 16]>(), 0..9),
+        ) {
+            use crate::backend::portable::poly1305 as wide;
+            let (small_r, wide_r) = (Limbs::clamped(&r), wide::Limbs::clamped(&r));
+            let (mut small, mut oracle) = (Poly1305::new(&small_r), wide::Poly1305::new(&wide_r));
+            for block in [&first].into_iter().chain(&blocks) {
+                small.block(block);
+                oracle.block(block);
+            }
+            prop_assert_eq!(finish(&small.value(), &s), wide::finish(&oracle.value(), &s));
+
+            // What a template does: powers, a difference, and a sum of products.
+            let n = blocks.len() + 1;
+            let before = Limbs::block(&first).times(&small_r.to_the(n));
+            let mut sum = Sum::from(&small.value().minus(&before));
+            sum.add(&Limbs::block(&first), &small_r.to_the(n));
+            prop_assert_eq!(sum.tag(&s), wide::finish(&oracle.value(), &s));
+        }
+    }
+}
