@@ -7,7 +7,7 @@ use crate::{Backend, backend::portable::blocks::xor_in};
 /// A cipher with blocks of 16 bytes and an expanded key, such as the AES engine of a chip.
 ///
 /// [`Aes128`](crate::Aes128) and [`Aes256`](crate::Aes256) are those of this crate. A chip's AES engine takes their
-/// place in [`AesCcm`](crate::AesCcm) and [`CtrStream`](crate::CtrStream) by three lines:
+/// place in [`AesCcm`](crate::AesCcm) and [`CtrStream`](crate::unauthenticated::CtrStream) by three lines:
 ///
 /// ```
 /// use antedate_aead::{AesCcm, BlockCipher, Key, Nonce};

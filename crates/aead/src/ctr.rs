@@ -45,7 +45,7 @@ impl core::error::Error for StreamEnded {}
 /// no way back, and a stream can't be cloned.
 ///
 /// ```
-/// use antedate_aead::{Aes128, CounterBlock, CtrStream};
+/// use antedate_aead::{Aes128, unauthenticated::{CounterBlock, CtrStream}};
 ///
 /// let first = CounterBlock([0; 16]);
 /// let mut sending = CtrStream::<Aes128, 16>::new(b"sixteen byte key", first, 1 << 32)?;
@@ -61,7 +61,7 @@ impl core::error::Error for StreamEnded {}
 /// ```
 ///
 /// ```compile_fail
-/// # use antedate_aead::{Aes128, CtrStream};
+/// # use antedate_aead::{Aes128, unauthenticated::CtrStream};
 /// fn double(stream: CtrStream<Aes128, 64>) {
 ///     let again = stream.clone(); // the same cipherstream twice
 /// }

@@ -99,20 +99,66 @@
 //! # }
 //! ```
 //!
+//! # Fronts
+//!
+//! The MAC of CCM, AEGIS, MORUS and Ascon is serial: each block depends on the one before, so what is known beforehand
+//! must stand in front. A [`Front`] is associated data and the static beginning of a payload. CCM authenticates the
+//! payload's length first, so the lengths that a packet may have are named, and it is prepared for each of them:
+//!
+//! ```
+//! use antedate_aead::{Aes128Ccm8, Front, FrontSlot, Key, Sealer};
+//! # use antedate_aead::{Nonce, NonceSequence};
+//! # struct Counter(u8);
+//! # impl NonceSequence for Counter {
+//! #     type Error = &'static str;
+//! #     fn next(&mut self) -> Result<(u64, Nonce), Self::Error> {
+//! #         self.0 += 1;
+//! #         Ok((self.0.into(), Nonce::assume_unique([self.0; 12])))
+//! #     }
+//! # }
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let front = Front::new(b"sensor 7", b"temperature=", &[16, 17])?;
+//!
+//! let mut sealer = Sealer::new(Key::<Aes128Ccm8>::new(&[7; 16])?, Counter(0));
+//! let mut slot = FrontSlot::<_, 64, 2>::new();
+//! let mut prepared = sealer.prepare_front(&front, &mut slot).map_err(|error| error.to_string())?;
+//! while prepared.step(1) > 0 {}
+//!
+//! // One AES block is left to do, and an XOR.
+//! let sealed = prepared.seal(b"21.5").map_err(|oversize| oversize.to_string())?;
+//! let (ciphertext, tag) = (sealed.ciphertext(), sealed.tag());
+//! # let mut plain = [0; 16];
+//! # Key::<Aes128Ccm8>::new(&[7; 16])?.open([1; 12], b"sensor 7", ciphertext, &mut plain, tag.as_bytes())?;
+//! # assert_eq!(&plain, b"temperature=21.5");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A packet of a length that was not named, or that comes early, is sealed with the same nonce: what is missing is done
+//! first, which is no more than the plain cipher does. A [`Predictor`] learns from past packets which lengths to name.
+//! [`FrontPool`] and [`TemplatePool`] are rings of such packets. A chip's AES engine takes the place of the software's
+//! as a [`BlockCipher`].
+//!
+//! # Guesses
+//!
+//! A receiver that can guess a packet, but not where it will differ, can [`speculate`](Opener::speculate). The time to open
+//! tells how much differed, so that is a choice of its own.
+//!
 //! # What holds always
 //!
 //! - A nonce is spent once: [`Nonce`] is neither `Clone` nor `Copy`, a sealer is not `Clone`, sealing consumes the
 //!   packet, and dropping one burns its nonce.
 //! - No time depends on a secret. AES is bit-sliced where the CPU has no instructions for it, GHASH has no tables, and
-//!   tags are compared in constant time. Time depends on lengths, on the shape of a template, and on whether a packet
-//!   was prepared.
+//!   tags are compared in constant time. Time depends on lengths, on the shape of a template or a front, on whether a
+//!   packet was prepared and is of what was expected. (Two choices depart from this, and say so: the AES tables for
+//!   CPUs without a data cache, and guesses.)
 //! - What is prepared is wiped when it is used, replaced or dropped; keys are wiped when dropped.
 //! - Nothing unauthenticated comes out: a packet that is refused leaves zeros in the destination.
 //!
 //! # The rooms
 //!
-//! A suite is one file (`gcm`, `chacha20poly1305`) that implements the private trait `Engine`, and `SparseEngine` if it
-//! takes holes anywhere; what guards nonces, slots and templates is written once above them. `backend/portable` runs
+//! A suite is one file (`gcm`, `chacha20poly1305`) that implements the private trait `Engine`, `SparseEngine` if it
+//! takes holes anywhere, and `Serial` if its MAC is serial; what guards nonces, slots and templates is written once above them. `backend/portable` runs
 //! everywhere; `backend/x86` has the kernels with AES-NI, VAES, VPCLMULQDQ, AVX-512 and IFMA, and all the `unsafe`
 //! there is. The backend is chosen when a key is expanded.
 #![no_std]
@@ -169,7 +215,6 @@ pub use ccm::{
     CoseCcm64_128_128, CoseCcm64_128_256,
 };
 pub use chacha20poly1305::ChaCha20Poly1305;
-pub use ctr::{CounterBlock, CtrStream, OutOfStream, StreamEnded};
 pub use expected::{Expected, Opener, Refused};
 pub use frame_slot::{FrameError, FrameSlot, Shape};
 pub use front::{Front, FrontError};
@@ -201,5 +246,8 @@ pub mod research {
 
 /// Encryption that authenticates nothing: for comparison, and for what is authenticated by other means.
 pub mod unauthenticated {
-    pub use crate::cbc::{Aes128Cbc, Aes256Cbc, CbcError, Iv, Unverified, ciphertext_len};
+    pub use crate::{
+        cbc::{Aes128Cbc, Aes256Cbc, CbcError, Iv, Unverified, ciphertext_len},
+        ctr::{CounterBlock, CtrStream, OutOfStream, StreamEnded},
+    };
 }

@@ -5,7 +5,8 @@ mod common;
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use antedate_aead::{
-    Aes128, Aes256, Backend, BlockCipher, CounterBlock, CtrStream, OutOfStream, StreamEnded,
+    Aes128, Aes256, Backend, BlockCipher,
+    unauthenticated::{CounterBlock, CtrStream, OutOfStream, StreamEnded},
 };
 use common::bytes;
 use proptest::{collection::vec, prelude::*};

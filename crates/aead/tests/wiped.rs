@@ -5,9 +5,10 @@ mod common;
 
 use antedate_aead::{
     Aegis128L, Aes128, Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes128Ocb3, Aes256Ccm, Aes256Gcm, AsconAead128,
-    Backend, CcmStar128, ChaCha20Poly1305, CounterBlock, CtrStream, Front, FrontSlot, Fronted, Hole, Key,
-    Nonce, NonceSequence, Opener, Sealer, Slot, Sparse, SpeculationSlot, Suite, Template, TemplateSlot,
-    Usual, research::Morus1280,
+    Backend, CcmStar128, ChaCha20Poly1305, Front, FrontSlot, Fronted, Hole, Key, Nonce, NonceSequence,
+    Opener, Sealer, Slot, Sparse, SpeculationSlot, Suite, Template, TemplateSlot, Usual,
+    research::Morus1280,
+    unauthenticated::{CounterBlock, CtrStream},
 };
 use common::{Counter, bytes, key, key_bytes, nonce_of};
 use std::mem::ManuallyDrop;
