@@ -157,3 +157,24 @@ pub fn text(data: &[u8]) {
         assert_eq!(sci.to_string(), text.to_lowercase());
     }
 }
+
+/// Messages of type, length and value: sorted and restored they are what they were, both ways.
+pub fn tlv(data: &[u8]) {
+    use antedate_wire::tlv::{Layout, Lengths};
+    let Some((&choice, message)) = data.split_first() else { return };
+    let lengths = [Lengths::One, Lengths::Two, Lengths::Ber][usize::from(choice % 3)];
+    let layout = Layout { types: usize::from(choice / 3 % 3), lengths };
+    let (mut there, mut back) = (vec![0; message.len()], vec![0; message.len()]);
+    if let Ok(front) = layout.sort(message, &mut there) {
+        let values: usize = layout.elements(message).map(|e| e.expect("was read").value.len()).sum();
+        assert_eq!(front + values, message.len());
+        layout.restore(&there, &mut back).expect("was sorted");
+        assert_eq!(back, message);
+    } else {
+        assert!(layout.elements(message).any(|element| element.is_err()));
+    }
+    if layout.restore(message, &mut there).is_ok() {
+        layout.sort(&there, &mut back).expect("was restored");
+        assert_eq!(back, message);
+    }
+}
