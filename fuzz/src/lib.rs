@@ -12,6 +12,7 @@
 pub mod channel;
 pub mod dot15d4;
 pub mod gateway;
+pub mod suites;
 pub mod wire;
 
 /// A body.
@@ -19,7 +20,15 @@ pub type Body = fn(&[u8]);
 
 /// Every target: its name, which its seeds have too, and its body.
 pub const TARGETS: &[(&str, Body)] = &[
+    ("aead_aegis", suites::aead_aegis),
+    ("aead_ascon", suites::aead_ascon),
+    ("aead_ccm", suites::aead_ccm),
+    ("aead_chacha20poly1305", suites::aead_chacha20poly1305),
+    ("aead_gcm", suites::aead_gcm),
+    ("aead_morus", suites::aead_morus),
+    ("aead_ocb3", suites::aead_ocb3),
     ("arp", wire::arp),
+    ("cbc_pkcs7", suites::cbc_pkcs7),
     ("config", gateway::config),
     ("dcp", wire::dcp),
     ("dot15d4_frame", dot15d4::dot15d4_frame),
