@@ -11,13 +11,18 @@
 //! - `noise`: the handshake,
 //! - `cookie`: MACs and cookies, which bound what strangers cost,
 //! - `session`: transport data,
+//! - `counters`: what was refused, and what happened with a peer,
+//! - `settings` and `outcome`: what the caller says and is told,
 //! - `peer`: sessions, handshakes and timers of one peer,
 //! - this file: who a datagram is for.
 
 mod cookie;
+mod counters;
 mod noise;
+mod outcome;
 mod peer;
 mod session;
+mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +30,6 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::SocketAddr;
-use core::ops::Range;
 
 use antedate_wire::wireguard::{
     COOKIE_REPLY_LEN, CookieReply, INITIATION_LEN, Initiation, Message, Response, TAG_LEN,
@@ -34,11 +38,14 @@ use antedate_wire::wireguard::{
 use zeroize::Zeroizing;
 
 use cookie::Checker;
+pub use counters::{PeerCounters, Refusal, Refusals};
 pub use noise::Timestamp;
 use noise::{Begun, Heard, Identity};
+pub use outcome::{KeyLogEntry, Outgoing, Received, SendError};
 use peer::{Peer, SECOND, Stale};
 use session::{Bad, Session};
 pub use session::{PREPARED_LEN, SLOTS};
+pub use settings::{PeerError, PeerId, Settings};
 
 /// Octets in front of a packet that is to be sealed: where the transport header goes.
 pub const HEADROOM: usize = Peer::HEADROOM;
@@ -58,233 +65,6 @@ pub trait Environment {
     fn timestamp(&self) -> Timestamp;
     /// Fills `out` with unpredictable octets.
     fn random(&mut self, out: &mut [u8]);
-}
-
-/// A peer to be.
-#[derive(Clone)]
-pub struct Settings {
-    /// its public key
-    pub public: [u8; 32],
-    /// the preshared key, zeros for none
-    pub preshared: [u8; 32],
-    /// where it is, if that is known; otherwise it has to begin
-    pub endpoint: Option<SocketAddr>,
-    /// a keepalive every so many seconds, 0 for none
-    pub keepalive_seconds: u16,
-    /// octets of packets that are prepared, [`PREPARED_LEN`] at most
-    pub reach: usize,
-}
-
-impl Settings {
-    /// A peer without preshared key that has to begin.
-    pub const fn new(public: [u8; 32]) -> Self {
-        Self { public, preshared: [0; 32], endpoint: None, keepalive_seconds: 0, reach: PREPARED_LEN }
-    }
-}
-
-impl fmt::Debug for Settings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("endpoint", &self.endpoint).finish_non_exhaustive()
-    }
-}
-
-/// Which peer: its place in the order in which they were added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PeerId(pub usize);
-
-/// Why a peer cannot be added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PeerError {
-    /// there is one with this public key
-    Known,
-    /// the key is our own
-    Ourselves,
-    /// the key is a point of low order, with which everybody agrees on the same secret
-    LowOrder,
-}
-
-impl fmt::Display for PeerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Known => "there is a peer with this public key",
-            Self::Ourselves => "the public key is our own",
-            Self::LowOrder => "the public key is not one that a key generator makes",
-        })
-    }
-}
-
-impl core::error::Error for PeerError {}
-
-/// Why a packet was not sealed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SendError {
-    /// there is no such peer
-    NoPeer,
-    /// there is no session yet; a handshake is due
-    NoSession,
-    /// it is not known where the peer is
-    NoEndpoint,
-    /// the buffer has no room for padding and tag
-    NoRoom,
-}
-
-impl fmt::Display for SendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoPeer => "no such peer",
-            Self::NoSession => "no session yet",
-            Self::NoEndpoint => "the peer's address is not known",
-            Self::NoRoom => "no room for padding and tag",
-        })
-    }
-}
-
-impl core::error::Error for SendError {}
-
-/// What a datagram was.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Received {
-    /// A packet, which lies there in the datagram now, with up to 15 octets of padding.
-    Packet {
-        /// who sent it
-        peer: PeerId,
-        /// where it lies
-        range: Range<usize>,
-        /// whether the peer sends from another address than before
-        roamed: bool,
-    },
-    /// A sign of life.
-    Keepalive {
-        /// who sent it
-        peer: PeerId,
-    },
-    /// The first message of a handshake: so many octets of answer are to be sent back.
-    Answer {
-        /// the octets in the answer's buffer
-        len: usize,
-    },
-    /// The second message of a handshake: there is a session.
-    Session {
-        /// with whom
-        peer: PeerId,
-    },
-    /// A cookie, for the next try.
-    Cookie {
-        /// who gave it
-        peer: PeerId,
-    },
-}
-
-macro_rules! refusals {
-    ($( $(#[$meta:meta])* $name:ident, $field:ident, $text:literal; )*) => {
-        /// Why a datagram was refused.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Refusal { $( $(#[$meta])* $name, )* }
-
-        /// Datagrams that were refused, by reason.
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-        pub struct Refusals { $( $(#[$meta])* pub $field: u64, )* }
-
-        impl Refusals {
-            fn count(&mut self, refusal: Refusal) {
-                match refusal { $( Refusal::$name => self.$field += 1, )* }
-            }
-
-            /// The counters with their names.
-            pub fn each(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                [$( (stringify!($field), self.$field), )*].into_iter()
-            }
-        }
-
-        impl fmt::Display for Refusal {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self { $( Self::$name => $text, )* })
-            }
-        }
-    };
-}
-
-refusals! {
-    /// it is no message of WireGuard
-    Malformed, malformed, "no message of WireGuard";
-    /// its sender does not know our public key
-    Mac1, wrong_mac1, "wrong MAC1";
-    /// there is much to do, and its sender has to show a cookie; one is in the answer
-    CookieWanted, cookie_wanted, "a cookie is wanted";
-    /// there is too much to do
-    Overload, overload, "too many handshakes";
-    /// it is no handshake message that was sealed for us
-    ForgedHandshake, forged_handshake, "forged handshake";
-    /// no peer has this public key
-    UnknownPeer, unknown_peer, "unknown public key";
-    /// an initiation that is not newer than the last one
-    OldTimestamp, old_timestamp, "old timestamp";
-    /// the peer begins handshakes too often
-    Flood, flood, "initiations too close together";
-    /// nobody here has this index
-    UnknownIndex, unknown_index, "unknown index";
-    /// the session is over
-    Expired, expired, "expired session";
-    /// it came before, or is too old
-    Replayed, replayed, "counter received before, or too old";
-    /// its counter is beyond the end
-    CounterEnd, counter_end, "counter beyond the end";
-    /// its tag is wrong
-    ForgedData, forged_data, "wrong tag";
-    /// a cookie that answers nothing
-    StrayCookie, stray_cookie, "cookie that was not asked for";
-}
-
-/// What happened with a peer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct PeerCounters {
-    /// packets sealed
-    pub sent: u64,
-    /// octets of their messages
-    pub octets_sent: u64,
-    /// packets opened
-    pub received: u64,
-    /// octets of their messages
-    pub octets_received: u64,
-    /// keepalives sent
-    pub keepalives_sent: u64,
-    /// keepalives received
-    pub keepalives_received: u64,
-    /// initiations sent
-    pub initiations_sent: u64,
-    /// handshakes that ended well
-    pub handshakes: u64,
-    /// handshakes that nobody answered
-    pub handshakes_given_up: u64,
-    /// times that the peer moved to another address
-    pub roamed: u64,
-    /// when the last handshake ended well
-    pub last_handshake: u64,
-    /// when the last genuine message came
-    pub last_received: u64,
-}
-
-/// What `tshark` needs to read a session.
-pub struct KeyLogEntry {
-    /// our static private key
-    pub local_static: Zeroizing<[u8; 32]>,
-    /// our ephemeral private key
-    pub local_ephemeral: Zeroizing<[u8; 32]>,
-    /// the peer's public key
-    pub remote_static: [u8; 32],
-    /// the preshared key
-    pub preshared: Zeroizing<[u8; 32]>,
-}
-
-/// A message to send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outgoing {
-    /// to which peer
-    pub peer: PeerId,
-    /// at which address
-    pub to: SocketAddr,
-    /// octets in the buffer
-    pub len: usize,
 }
 
 /// One end of tunnels.
