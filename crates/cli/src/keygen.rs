@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use antedate_channel::macsec::CipherSuite;
+use antedate_gateway::agreement::cak::CakFile;
 use antedate_gateway::keys::{KeyFile, MEMBERS_MAX, is_member_name};
 use antedate_gateway::names::parse_sci;
 use antedate_wire::{EthernetAddress, Sci};
@@ -14,12 +15,12 @@ use crate::output;
 /// What the keys are for.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
-    /// Static MACsec keys for two or more gateways: one file that all of them share.
+    /// Keys for MACsec: static ones that all gateways share, or with --cak a pre-shared key for key agreement.
     ///
     /// Makes two associations with new random keys; gateways send under the first and accept both. The forms are those of
     /// `ip macsec`. Copy the file to each member over a safe way, with mode 0600.
     #[command(
-        after_help = "Example:\n  antedate keygen macsec --member press=02:00:5e:10:00:01 --member hall=02:00:5e:10:00:02 --out keys.toml"
+        after_help = "Example:\n  antedate keygen macsec --member press=02:00:5e:10:00:01 --member hall=02:00:5e:10:00:02 --out keys.toml\n  antedate keygen macsec --cak --out cak"
     )]
     Macsec(Macsec),
 }
@@ -36,10 +37,18 @@ impl Verb {
 pub(crate) struct Macsec {
     /// The cipher suite.
     #[arg(long, value_name = "SUITE", default_value = "gcm-aes-128", value_parser = suite)]
-    #[arg(help = "The cipher suite: gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128, gcm-aes-xpn-256 or chacha20-poly1305")]
+    #[arg(
+        help = "The cipher suite: gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128, gcm-aes-xpn-256 or chacha20-poly1305"
+    )]
     suite: CipherSuite,
+    /// A pre-shared key for key agreement (MKA) instead: a random CAK and its name, in wpa_supplicant's form.
+    #[arg(long, conflicts_with_all = ["members", "suite"])]
+    cak: bool,
+    /// The length of the CAK: 128 or 256.
+    #[arg(long, value_name = "BITS", default_value = "128", value_parser = ["128", "256"], requires = "cak")]
+    bits: String,
     /// A gateway: its name and its SCI, or the address of its uplink (the SCI's port is then 1). Two or more.
-    #[arg(long = "member", value_name = "NAME=SCI|MAC", required = true, value_parser = member)]
+    #[arg(long = "member", value_name = "NAME=SCI|MAC", required_unless_present = "cak", value_parser = member)]
     members: Vec<(String, Sci)>,
     /// The file to make, readable by its owner only. An existing one is not overwritten. Without it, standard output.
     #[arg(long, value_name = "FILE")]
@@ -48,13 +57,11 @@ pub(crate) struct Macsec {
 
 impl Macsec {
     fn run(self) -> Done {
+        if self.cak {
+            return self.cak();
+        }
         check(&self.members)?;
-        let keys = KeyFile::generate(self.suite, self.members, getrandom::fill).map_err(|error| {
-            Failure::usage(
-                format!("the system gives no random numbers: {error}"),
-                "no keys can be made on this system",
-            )
-        })?;
+        let keys = KeyFile::generate(self.suite, self.members, getrandom::fill).map_err(no_random)?;
         match self.out {
             Some(file) => {
                 keys.write_new(&file)?;
@@ -63,6 +70,26 @@ impl Macsec {
             None => output::print(&keys.to_text()),
         }
     }
+
+    /// A pre-shared key.
+    fn cak(self) -> Done {
+        let bits = if self.bits == "256" { 256 } else { 128 };
+        let key = CakFile::generate(bits, getrandom::fill).map_err(no_random)?;
+        match self.out {
+            Some(file) => {
+                key.write_new(&file)?;
+                output::print(&format!("{}: a {bits}-bit CAK named {}\n", file.display(), key.name()))
+            }
+            None => output::print(&key.to_text()),
+        }
+    }
+}
+
+fn no_random(error: getrandom::Error) -> Failure {
+    Failure::usage(
+        format!("the system gives no random numbers: {error}"),
+        "no keys can be made on this system",
+    )
 }
 
 /// What a key file would refuse, said before it is written.

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use antedate_channel::macsec::SLOTS;
 use antedate_wire::macsec::An;
 
-use crate::config::{Checked, Config, Protection};
+use crate::agreement::{self, Agreement};
+use crate::config::{Checked, Config, Keyed, Protection};
 use crate::control::Server;
 use crate::counters::PathCounters;
 use crate::express::Express;
@@ -42,9 +43,7 @@ pub enum Ended {
     #[error("{0}")]
     NotStarted(Fault),
     /// A forwarding thread ended by itself, which is a mistake of this program.
-    #[error(
-        "a forwarding thread ended by itself; start the gateway again, and report what was logged before"
-    )]
+    #[error("a thread ended by itself; start the gateway again, and report what was logged before")]
     Forwarding,
     /// It stopped, but how far it came could not be written. Packet numbers are lost then, none is used twice.
     #[error("{0}")]
@@ -76,7 +75,8 @@ pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Ended> {
         if round.is_multiple_of(ROUNDS_PER_SUMMARY) {
             steward.summary();
         }
-        if steward.threads.iter().any(JoinHandle::is_finished) {
+        let silent = steward.agreement.as_ref().is_some_and(Agreement::is_finished);
+        if silent || steward.threads.iter().any(JoinHandle::is_finished) {
             fallen = true;
             break;
         }
@@ -91,6 +91,7 @@ struct Steward {
     threads: Vec<JoinHandle<Worker>>,
     shown: Arc<Shown>,
     ledger: Option<Ledger>,
+    agreement: Option<Agreement>,
     desk: Arc<Desk>,
     field: Watched,
     uplink: Watched,
@@ -174,11 +175,30 @@ impl Steward {
             out: Arc::clone(&out),
             inward: Arc::clone(&inward),
             places,
+            agreement: Mutex::default(),
             limits: Mutex::default(),
             mtus: Mutex::new([checked.field.mtu, checked.uplink_mtu()]),
             links: Mutex::new([&checked.field, &checked.uplink].map(|port| (is_up(port), 0))),
             last: Mutex::default(),
         });
+        let agreement = match &checked.protection {
+            Keyed::Agreed { macsec, settings, cak, own } => {
+                let suites = checked.protection.suite().into_iter().collect();
+                let participant = agreement::participant(settings, macsec, *own, &checked.uplink, suites);
+                let shown = Arc::clone(&shown);
+                let agreement = Agreement::start(
+                    participant,
+                    macsec.fragmentation,
+                    cak,
+                    &checked.uplink,
+                    mailboxes.clone(),
+                    shown,
+                )?;
+                *lock(&desk.agreement) = Some(agreement.view());
+                Some(agreement)
+            }
+            _ => None,
+        };
         let server = Server::start(&config.control.socket, desk.clone())?;
         let watched = |interface: &Interface| Watched { interface: interface.clone(), up: is_up(interface) };
         let steward = Self {
@@ -186,6 +206,7 @@ impl Steward {
             threads,
             shown,
             ledger: channels.ledger,
+            agreement,
             desk,
             field: watched(&checked.field),
             uplink: watched(&checked.uplink),
@@ -352,6 +373,8 @@ impl Steward {
     }
 
     fn stop(mut self) -> Result<(), Fault> {
+        // It may be waiting for an answer of the forwarding threads, which still give it.
+        drop(self.agreement.take());
         self.post(|| Letter::Stop);
         let mut last = Snapshot::default();
         for thread in self.threads.drain(..) {

@@ -15,12 +15,14 @@
 //!
 //! - [`daemon`]: the steward, who starts, looks after and stops the rest; [`setup`]: from a configuration to the parts
 //! - [`ledger`], [`state`]: packet numbers, reserved on disk ahead of use
+//! - [`agreement`]: MACsec Key Agreement with the other gateways
 //! - [`control`], [`report`], [`status`]: what `antedate gateway status` asks and gets
 //!
 //! And before all of that:
 //!
 //! - [`config`], [`keys`]: the files, with all their faults at once ([`fault`]); [`names`]: how addresses and keys are written
 
+pub mod agreement;
 pub mod config;
 pub mod control;
 pub mod counters;

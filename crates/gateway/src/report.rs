@@ -10,6 +10,7 @@ use antedate_wire::EthernetAddress;
 use antedate_wire::Sci;
 use antedate_wire::macsec::An;
 
+use crate::agreement;
 use crate::config::{Checked, Keyed, Poll};
 use crate::control::{Command, Refusal, StatusSource};
 use crate::counters::{Counter, PathCounters};
@@ -144,6 +145,10 @@ impl About {
                 let members = keys.members.iter().map(|member| (member.sci, member.name.clone()));
                 Some((keys.suite.name().to_owned(), *own, members.collect()))
             }
+            Keyed::Agreed { own, .. } => {
+                let suite = checked.protection.suite().map(|suite| suite.name().to_owned());
+                Some((suite.unwrap_or_default(), *own, BTreeMap::new()))
+            }
         };
         Self {
             started: Instant::now(),
@@ -179,6 +184,8 @@ pub struct Desk {
     pub inward: Arc<PathCounters>,
     /// Where the threads run.
     pub places: Vec<Arc<Mutex<Place>>>,
+    /// What key agreement tells of itself.
+    pub agreement: Mutex<Option<agreement::View>>,
     /// Packet numbers below these are reserved.
     pub limits: Mutex<Vec<(An, u64)>>,
     /// What the ports carry: field, uplink.
@@ -275,12 +282,16 @@ impl Desk {
     fn macsec(&self, snapshot: &Snapshot) -> Option<Macsec> {
         let (suite, own, members) = self.about.macsec.as_ref()?;
         let limits = lock(&self.limits);
+        let view = lock(&self.agreement).clone();
+        let agreement = view.and_then(|view| lock(&view).as_ref().map(agreement::report::document));
         let limit = |an: An| limits.iter().find(|(known, _)| *known == an).map_or(0, |(_, limit)| *limit);
         let transmit = snapshot.transmit.iter().map(|sa| TransmitSa {
             an: sa.an.number(),
             next_pn: sa.next_pn,
-            reserved_until: limit(sa.an),
+            // A key that was agreed upon needs no reservation.
+            reserved_until: if agreement.is_some() { sa.limit } else { limit(sa.an) },
         });
+        let transmit: Vec<_> = transmit.collect();
         let receive = snapshot.receive.iter().map(|sa| ReceiveSa {
             sci: sa.sci.to_string(),
             member: members.get(&sa.sci).cloned().unwrap_or_default(),
@@ -291,8 +302,9 @@ impl Desk {
             suite: suite.clone(),
             sci: own.to_string(),
             encoding_sa: snapshot.encoding.map_or(0, An::number),
-            transmit: transmit.collect(),
+            transmit,
             receive: receive.collect(),
+            agreement,
             sealing: snapshot.sealing.clone(),
             opening: snapshot.opening.clone(),
             counters: snapshot.counters.clone(),
@@ -374,6 +386,12 @@ impl StatusSource for Desk {
         let Command::SwitchSa { an } = command;
         let refusal =
             |what: String| Refusal { what, remedy: "name an association of the key file: 0 to 3".into() };
+        if lock(&self.agreement).is_some() {
+            return Err(Refusal {
+                what: "keys are agreed upon with the other members, who would not hear of it".into(),
+                remedy: "the key server changes them: see mka_rekey_seconds".into(),
+            });
+        }
         let an = An::new(an).ok_or_else(|| refusal(format!("{an} is no association number")))?;
         self.switch(an).map_err(refusal)?;
         Ok(format!("frames are protected with association {an} from now on"))

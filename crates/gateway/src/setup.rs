@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 
 use antedate_channel::fragment::Limits;
-use antedate_channel::macsec::{self, Receive, ReceiveConfig, Sak, Transmit, TransmitConfig};
+use antedate_channel::macsec::{self, CipherSuite, Receive, ReceiveConfig, Sak, Transmit, TransmitConfig};
+use antedate_channel::mka;
 use antedate_wire::Sci;
 use antedate_wire::macsec::An;
 
@@ -47,7 +48,36 @@ impl Channels {
                 Ok(Self { protector, express: None, validator, ledger: None })
             }
             Keyed::Macsec { macsec, keys, own } => Self::macsec(&checked.config, macsec, keys, *own),
+            Keyed::Agreed { macsec, own, .. } => {
+                let suite = checked.protection.suite().unwrap_or(CipherSuite::GcmAes128);
+                Self::empty(&checked.config, macsec, suite, *own)
+            }
         }
+    }
+
+    /// Channels without keys, which come when they are agreed upon.
+    fn empty(config: &Config, settings: &Macsec, suite: CipherSuite, own: Sci) -> Result<Self, Fault> {
+        // Its place in the list of members, which comes with each key.
+        let ssci = suite.is_xpn().then_some(0);
+        let usual = TransmitConfig { ssci, ..sending(config, settings, suite, own) };
+        let refused = |error: macsec::TransmitConfigError| {
+            Fault::of_file(&config.file, error.to_string(), "see sci, port and end_station in [macsec]")
+        };
+        let transmit = Transmit::new(usual).map_err(refused)?;
+        let express = TransmitConfig { sci: express_sci(own), ..usual };
+        let express = config.express.as_ref().map(|_| Transmit::new(express)).transpose().map_err(refused)?;
+        let receive = Receive::new(ReceiveConfig {
+            replay_window: settings.replay_window,
+            // Each may have an express channel too.
+            max_peers: 2 * mka::MAX_PEERS,
+            ..ReceiveConfig::new(suite)
+        });
+        Ok(Self {
+            protector: Protector::Macsec(Box::new(transmit)),
+            express: express.map(Box::new),
+            validator: Validator::Macsec(Box::new(receive)),
+            ledger: None,
+        })
     }
 
     fn macsec(config: &Config, settings: &Macsec, keys: &KeyFile, own: Sci) -> Result<Self, Fault> {
@@ -59,19 +89,10 @@ impl Channels {
 
         let refused = |why: &dyn fmt::Display| {
             let what = format!("the keys cannot be used so: {why}");
-            Fault::of_file(&settings.key_file, what, "make new ones with `antedate keygen macsec`")
+            Fault::of_file(&config.file, what, "make new ones with `antedate keygen macsec`")
         };
-        let transmit = TransmitConfig {
-            ssci: keys.member(own).and_then(|member| member.ssci),
-            sci_mode: match settings.sci_mode {
-                SciMode::Explicit => macsec::SciMode::Explicit,
-                SciMode::EndStation => macsec::SciMode::EndStation,
-                SciMode::PointToPoint => macsec::SciMode::PointToPoint,
-            },
-            confidentiality: settings.confidentiality,
-            prepare: config.run.prepare,
-            ..TransmitConfig::new(keys.suite, own)
-        };
+        let ssci = keys.member(own).and_then(|member| member.ssci);
+        let transmit = TransmitConfig { ssci, ..sending(config, settings, keys.suite, own) };
         let mut express = match &config.express {
             Some(_) => {
                 let ssci = transmit.ssci.map(express_ssci);
@@ -119,6 +140,20 @@ impl Channels {
             validator: Validator::Macsec(receive),
             ledger: Some(ledger),
         })
+    }
+}
+
+/// The transmit channel of a configuration, without its short SCI.
+fn sending(config: &Config, settings: &Macsec, suite: CipherSuite, own: Sci) -> TransmitConfig {
+    TransmitConfig {
+        sci_mode: match settings.sci_mode {
+            SciMode::Explicit => macsec::SciMode::Explicit,
+            SciMode::EndStation => macsec::SciMode::EndStation,
+            SciMode::PointToPoint => macsec::SciMode::PointToPoint,
+        },
+        confidentiality: settings.confidentiality,
+        prepare: config.run.prepare,
+        ..TransmitConfig::new(suite, own)
     }
 }
 

@@ -122,6 +122,9 @@ pub struct Macsec {
     pub sealing: Preparation,
     /// Packet numbers prepared ahead for receiving.
     pub opening: Preparation,
+    /// Key agreement, where keys are not static.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agreement: Option<Agreement>,
     /// The counters by the standard's names: `OutPktsEncrypted`, `InPktsNotValid`, ...
     pub counters: BTreeMap<String, u64>,
 }
@@ -148,6 +151,79 @@ pub struct ReceiveSa {
     pub an: u8,
     /// The lowest packet number that is still acceptable.
     pub lowest_pn: u64,
+}
+
+/// MACsec Key Agreement.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Agreement {
+    /// This gateway's member identifier.
+    pub member: String,
+    /// Its priority as a key server.
+    pub priority: u8,
+    /// The SCI of the key server; empty where there is none.
+    pub key_server: String,
+    /// Whether that is this gateway.
+    pub is_key_server: bool,
+    /// The latest and the old key, as far as they are there.
+    pub keys: Vec<AgreementKey>,
+    /// The others.
+    pub members: Vec<AgreementMember>,
+    /// Whether all live members reassemble fragments.
+    pub all_reassemble: bool,
+    /// Keys since the start.
+    pub fresh_keys: u64,
+    /// MKPDUs sent.
+    pub sent: u64,
+    /// MKPDUs received.
+    pub received: u64,
+    /// MKPDUs refused, by reason.
+    pub refused: BTreeMap<String, u64>,
+    /// What keeps this gateway from using a key; empty where nothing does.
+    pub fault: String,
+}
+
+/// A key that was agreed upon.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgreementKey {
+    /// Its identifier, as `ip macsec` shows it.
+    pub key: String,
+    /// Its association number.
+    pub an: u8,
+    /// Its cipher suite.
+    pub suite: String,
+    /// Whether frames are received with it.
+    pub receives: bool,
+    /// Whether frames are protected with it.
+    pub transmits: bool,
+    /// Seconds since it came.
+    pub age_seconds: f64,
+}
+
+/// Another member of the association.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgreementMember {
+    /// Its SCI.
+    pub sci: String,
+    /// Where its MKPDUs come from.
+    pub address: String,
+    /// Its member identifier.
+    pub member: String,
+    /// Its priority as a key server.
+    pub priority: u8,
+    /// Whether it is proven to be alive.
+    pub live: bool,
+    /// Whether it is the key server.
+    pub key_server: bool,
+    /// Whether it receives with the latest key.
+    pub receives: bool,
+    /// Whether it protects with the latest key.
+    pub transmits: bool,
+    /// Whether it is a gateway of this project.
+    pub antedate: bool,
+    /// Whether it reassembles fragments.
+    pub fragments: bool,
+    /// Seconds since it was heard.
+    pub silent_seconds: f64,
 }
 
 /// Work done beforehand.

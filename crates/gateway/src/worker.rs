@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender as Answer;
 
 use antedate_channel::fragment::{Limits, Marks};
-use antedate_channel::macsec::{An, Sci, SwitchError};
+use antedate_channel::macsec::{An, Sak, Sci, SwitchError, Transmit};
 
 use crate::counters::Counter;
+use crate::express::express_ssci;
 use crate::mailbox::Mailbox;
 use crate::path::{Inbound, Outbound, Ports, Protector, Validator};
 use crate::poll::{Governor, Mode, Rest};
@@ -39,6 +40,34 @@ pub enum Letter {
     SendFragments(Option<Marks>),
     /// Take fragments from a peer that announced them, or not any more.
     TakeFragments(Sci, Option<Marks>),
+    /// Receive from a member with a key; a member that is new is added.
+    InstallReceive {
+        /// The member's channel.
+        sci: Sci,
+        /// Its short SCI, with an XPN suite.
+        ssci: Option<u32>,
+        /// The association.
+        an: An,
+        /// The key.
+        sak: Arc<Sak>,
+        /// Told when it is done.
+        answer: Answer<Result<(), String>>,
+    },
+    /// Protect with a key from the next frame on.
+    InstallTransmit {
+        /// The own short SCI, with an XPN suite.
+        ssci: Option<u32>,
+        /// The association.
+        an: An,
+        /// The key.
+        sak: Sak,
+        /// Told when it is done.
+        answer: Answer<Result<(), String>>,
+    },
+    /// Neither receive nor protect with the keys of this association any more.
+    RemoveSa(An),
+    /// Receive nothing from this channel any more.
+    ForgetPeer(Sci),
     /// Use these ports from now on, for the interface was replaced.
     Outbound(Ports),
     /// As [`Self::Outbound`], for the other direction.
@@ -80,10 +109,11 @@ impl Worker {
         let mut rested = true;
         let steps = self.steps();
         loop {
-            while let Some(letter) = self.mailbox.take() {
-                if !self.read(letter, &governor) {
-                    return self;
-                }
+            // One at a time: between the keys of many members, frames have their turn.
+            if let Some(letter) = self.mailbox.take()
+                && !self.read(letter, &governor)
+            {
+                return self;
             }
             let mut done = 0;
             if let Some(outbound) = &mut self.outbound {
@@ -203,6 +233,13 @@ impl Worker {
         }
     }
 
+    fn receive(&mut self) -> Option<&mut antedate_channel::macsec::Receive> {
+        match &mut self.inbound {
+            Some(Inbound { validator: Validator::Macsec(receive), .. }) => Some(receive),
+            _ => None,
+        }
+    }
+
     /// Does what a letter asks. Returns whether to go on.
     #[cold]
     fn read(&mut self, letter: Letter, governor: &Governor) -> bool {
@@ -247,6 +284,38 @@ impl Worker {
                 };
                 let _ = answer.send(Snapshot::take(transmit, receive, governor));
             }
+            Letter::InstallReceive { sci, ssci, an, sak, answer } => {
+                if let Some(receive) = self.receive() {
+                    // It may be known already.
+                    let _ = receive.add_peer(sci, ssci);
+                    receive.set_ssci(sci, ssci);
+                    let _ = answer.send(receive.install(sci, an, &sak, 1).map_err(|e| e.to_string()));
+                }
+            }
+            Letter::InstallTransmit { ssci, an, sak, answer } => {
+                if let Some(outbound) = &mut self.outbound {
+                    // The express channel comes second.
+                    let sscis = [ssci, ssci.map(express_ssci)];
+                    let mut channels = outbound.channels().zip(sscis);
+                    let done =
+                        channels.try_for_each(|(transmit, ssci)| protect_with(transmit, ssci, an, &sak));
+                    let _ = answer.send(done);
+                }
+                self.show();
+            }
+            Letter::RemoveSa(an) => {
+                for transmit in self.outbound.iter_mut().flat_map(Outbound::channels) {
+                    transmit.remove(an);
+                }
+                if let Some(receive) = self.receive() {
+                    receive.remove_all(an);
+                }
+            }
+            Letter::ForgetPeer(sci) => {
+                if let Some(receive) = self.receive() {
+                    receive.remove_peer(sci);
+                }
+            }
             Letter::Outbound(ports) => {
                 if let Some(outbound) = &mut self.outbound {
                     outbound.ports = ports;
@@ -261,4 +330,12 @@ impl Worker {
         }
         true
     }
+}
+
+/// Installs a key that is agreed upon, and protects with it from the next frame on. It is agreed upon once, so it begins
+/// at 1, and nothing needs to be durable.
+fn protect_with(transmit: &mut Transmit, ssci: Option<u32>, an: An, sak: &Sak) -> Result<(), String> {
+    transmit.set_ssci(ssci);
+    transmit.install(an, sak, 1, u64::MAX).map_err(|error| error.to_string())?;
+    transmit.set_encoding_sa(an).map_err(|error| error.to_string())
 }

@@ -361,6 +361,15 @@ impl Receive {
         }
     }
 
+    /// Removes the keys of all peers under an association number.
+    pub fn remove_all(&mut self, an: An) {
+        for place in 0..self.peers.len() {
+            if let Some(sci) = self.peers.get(place).map(|peer| peer.sci) {
+                self.remove(sci, an);
+            }
+        }
+    }
+
     /// Accepts nothing below `lowest_pn` any more, as key agreement may tell (clause 10.7.15). A value below the present
     /// one changes nothing. Gives false if there is no such association.
     pub fn set_lowest_acceptable_pn(&mut self, sci: Sci, an: An, lowest_pn: u64) -> bool {

@@ -44,6 +44,13 @@ fn summary(checked: &Checked) -> String {
                 line("with", format!("{} ({})", peer.name, peer.sci));
             }
         }
+        Keyed::Agreed { settings, cak, own, .. } => {
+            let suite = checked.protection.suite().map_or("", |suite| suite.name());
+            line("protected", format!("MACsec, {suite}, keys agreed upon by MKA"));
+            line("as", format!("{own}, key server priority {}", settings.priority));
+            line("with", format!("holders of a {}-bit CAK named {}", cak.bits(), cak.name()));
+            line("speaks to", settings.destination.to_string());
+        }
         Keyed::Plain => line("protected", "no".to_owned()),
     }
     let policy = &checked.config.policy;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use antedate_gateway::config::{Config, Protection};
+use antedate_gateway::config::{Config, Keys, Protection};
 use antedate_gateway::fault::Fault;
 use antedate_gateway::state::StateFile;
 use clap::Args;
@@ -24,6 +24,12 @@ impl Init {
             let fault =
                 Fault::of_file(&self.file, "[plain] has no packet numbers to remember", "nothing to do");
             return Err(fault.into());
+        }
+        if let Protection::Macsec(macsec) = &config.protection
+            && let Keys::Agreed(_) = macsec.keys
+        {
+            let what = "keys are agreed upon anew at each start, so no packet number needs to be remembered";
+            return Err(Fault::of_file(&self.file, what, "nothing to do").into());
         }
         let directory = &config.state.directory;
         StateFile::create(directory).map_err(|error| error.into_fault(Fault::of_file(&self.file, "", "")))?;

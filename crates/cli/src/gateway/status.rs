@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use antedate_gateway::control::{Request, ask};
 use antedate_gateway::fault::Fault;
-use antedate_gateway::status::{Forwarding, Macsec, Port, Preparation, Status as Document, Thread};
+use antedate_gateway::status::{
+    Agreement, Forwarding, Macsec, Port, Preparation, Status as Document, Thread, TransmitSa,
+};
 use clap::Args;
 
 use super::Running;
@@ -129,10 +131,7 @@ impl Page {
         for sa in &macsec.transmit {
             self.line(
                 "",
-                &format!(
-                    "send AN {}: next packet number {}, reserved below {}",
-                    sa.an, sa.next_pn, sa.reserved_until
-                ),
+                &format!("send AN {}: next packet number {}, {}", sa.an, sa.next_pn, reserved(sa, macsec)),
             );
         }
         for sa in &macsec.receive {
@@ -144,6 +143,9 @@ impl Page {
                 ),
             );
         }
+        if let Some(agreement) = &macsec.agreement {
+            self.agreement(agreement);
+        }
         self.preparation("sealing", &macsec.sealing);
         self.preparation("opening", &macsec.opening);
         for (name, count) in &macsec.counters {
@@ -151,9 +153,58 @@ impl Page {
         }
     }
 
+    fn agreement(&mut self, agreement: &Agreement) {
+        let server = match (agreement.is_key_server, agreement.key_server.as_str()) {
+            (true, _) => "this gateway",
+            (false, "") => "nobody",
+            (false, other) => other,
+        };
+        self.line("agreement", &format!("key server {server}, own priority {}", agreement.priority));
+        if !agreement.fault.is_empty() {
+            self.line("", &format!("FAULT: {}", agreement.fault));
+        }
+        for key in &agreement.keys {
+            let usage = match (key.receives, key.transmits) {
+                (_, true) => "in use",
+                (true, false) => "received with",
+                (false, false) => "being installed",
+            };
+            self.line(
+                "",
+                &format!("key {} AN {}: {usage}, {} old", key.key, key.an, duration(key.age_seconds)),
+            );
+        }
+        for member in &agreement.members {
+            let state = match (member.live, member.transmits, member.receives) {
+                (false, ..) => "heard",
+                (true, true, _) => "live, transmits",
+                (true, false, true) => "live, receives",
+                (true, false, false) => "live, has no key yet",
+            };
+            let server = if member.key_server { ", key server" } else { "" };
+            self.line(
+                "",
+                &format!(
+                    "member {} at {}: {state}{server}, priority {}, heard {:.1} s ago",
+                    member.sci, member.address, member.priority, member.silent_seconds
+                ),
+            );
+        }
+        self.line("", &format!("MKPDUs: {} sent, {} received", agreement.sent, agreement.received));
+        for (reason, count) in &agreement.refused {
+            self.count(&format!("MKPDUs refused, {reason}:"), *count);
+        }
+    }
+
     fn preparation(&mut self, name: &str, work: &Preparation) {
         self.line(name, &format!("{} of {} packet numbers are prepared", work.prepared, work.target));
     }
+}
+
+/// How far packet numbers may go: reserved on disk, or to the end of a key that is agreed upon.
+fn reserved(sa: &TransmitSa, macsec: &Macsec) -> String {
+    let what = if macsec.agreement.is_some() { "ends at" } else { "reserved below" };
+    format!("{what} {}", sa.reserved_until)
 }
 
 /// `3 d 04:05:06`.
@@ -166,8 +217,6 @@ fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use antedate_gateway::status::TransmitSa;
-
     use super::*;
 
     #[test]

@@ -8,7 +8,8 @@ use antedate_wire::{EthernetAddress, Sci};
 
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft};
-use super::{Config, Identity, InterfaceName, Macsec, Protection, SciMode, Threads};
+use super::{Config, Identity, InterfaceName, Keys, Macsec, Protection, SciMode, Threads};
+use crate::agreement::{self, cak::CakFile};
 use crate::express::{express_sci, express_ssci};
 use crate::fault::{Fault, Faults, explain, suggest};
 use crate::keys::{KeyFile, Member};
@@ -57,6 +58,17 @@ pub enum Keyed {
         /// This gateway's own SCI, which is among the members.
         own: Sci,
     },
+    /// IEEE 802.1AE with keys that the members agree upon.
+    Agreed {
+        /// What the file says.
+        macsec: Macsec,
+        /// How they agree.
+        settings: agreement::Settings,
+        /// The pre-shared key.
+        cak: CakFile,
+        /// This gateway's own SCI.
+        own: Sci,
+    },
     /// Not at all.
     Plain,
 }
@@ -100,7 +112,8 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         None => None,
     };
     if with_state
-        && let (Some(Protection::Macsec(_)), Some(state)) = (&draft.protection, &draft.state)
+        && let (Some(Protection::Macsec(Macsec { keys: Keys::Static(_), .. })), Some(state)) =
+            (&draft.protection, &draft.state)
         && let Err(error) = state::inspect(&state.directory)
     {
         faults.push(error.into_fault(draft.lines.fault(file, "state.directory", "", "")));
@@ -172,7 +185,11 @@ fn keyed(
     machine: &dyn Machine,
     faults: &mut Vec<Fault>,
 ) -> Option<Keyed> {
-    let keys = match KeyFile::load(&macsec.key_file, machine.user()) {
+    let file = match &macsec.keys {
+        Keys::Static(file) => file,
+        Keys::Agreed(settings) => return agreed(draft, macsec, settings, uplink, machine, faults),
+    };
+    let keys = match KeyFile::load(file, machine.user()) {
         Ok(keys) => keys,
         Err(found) => {
             faults.extend(found);
@@ -182,7 +199,7 @@ fn keyed(
     let mut fault =
         |key, what: String, remedy: String| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
     if let Some(cipher) = macsec.cipher.filter(|cipher| *cipher != keys.suite) {
-        let file = macsec.key_file.display();
+        let file = file.display();
         fault(
             "macsec.cipher",
             format!("\"{}\", but the keys of {file} are for {}", cipher.name(), keys.suite.name()),
@@ -199,10 +216,48 @@ fn keyed(
             "remove the line".to_owned(),
         );
     }
-    let (own, key) = match macsec.identity {
+    let (own, key) = own(macsec, uplink?);
+    let express = forms(draft, macsec, own, &mut fault);
+    if express && let Some(member) = keys.members.iter().find(|m| keys.member(express_sci(m.sci)).is_some()) {
+        fault(
+            "express",
+            format!("the express channel of {} would have the SCI of another member", describe(member)),
+            "give the members of the key file SCIs that differ in more than the highest bit of the port"
+                .to_owned(),
+        );
+    }
+    if keys.member(own).is_none() {
+        let members: Vec<String> = keys.members.iter().map(describe).collect();
+        fault(
+            key,
+            format!("this gateway's SCI {own} is not among the members of {}", file.display()),
+            format!("set sci to the member that this gateway is: {}", members.join(", ")),
+        );
+        return None;
+    }
+    let mut keys = keys;
+    if express {
+        let channels: Vec<Member> = keys.peers(own).map(express_channel).collect();
+        keys.members.extend(channels);
+    }
+    Some(Keyed::Macsec { macsec: macsec.clone(), keys, own })
+}
+
+/// This gateway's SCI, and the key that says it.
+fn own(macsec: &Macsec, uplink: &Interface) -> (Sci, &'static str) {
+    match macsec.identity {
         Identity::Explicit(sci) => (sci, "macsec.sci"),
-        Identity::OfUplink { port } => (Sci::new(EthernetAddress(uplink?.address), port), "macsec.port"),
-    };
+        Identity::OfUplink { port } => (Sci::new(EthernetAddress(uplink.address), port), "macsec.port"),
+    }
+}
+
+/// Whether the forms of the SecTAG fit the SCI and each other. Tells whether there is an express channel.
+fn forms(
+    draft: &Draft,
+    macsec: &Macsec,
+    own: Sci,
+    fault: &mut impl FnMut(&'static str, String, String),
+) -> bool {
     if macsec.sci_mode == SciMode::EndStation && own.port() != Sci::PORT_END_STATION {
         fault(
             "macsec.end_station",
@@ -218,29 +273,31 @@ fn keyed(
             "remove [express], or include_sci and end_station from [macsec]".to_owned(),
         );
     }
-    if express && let Some(member) = keys.members.iter().find(|m| keys.member(express_sci(m.sci)).is_some()) {
+    express
+}
+
+/// With keys that are agreed upon, the members are not known beforehand.
+fn agreed(
+    draft: &Draft,
+    macsec: &Macsec,
+    settings: &agreement::Settings,
+    uplink: Option<&Interface>,
+    machine: &dyn Machine,
+    faults: &mut Vec<Fault>,
+) -> Option<Keyed> {
+    let cak = CakFile::load(&settings.cak_file, machine.user()).map_err(|found| faults.extend(found)).ok();
+    let own = own(macsec, uplink?).0;
+    let mut fault =
+        |key, what: String, remedy: String| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
+    forms(draft, macsec, own, &mut fault);
+    if settings.destination == EthernetAddress(uplink?.address) {
         fault(
-            "express",
-            format!("the express channel of {} would have the SCI of another member", describe(member)),
-            "give the members of the key file SCIs that differ in more than the highest bit of the port"
-                .to_owned(),
+            "macsec.mka_destination",
+            format!("{} is this gateway's own address", settings.destination),
+            "give the address of the other gateway, or a group".to_owned(),
         );
     }
-    if keys.member(own).is_none() {
-        let members: Vec<String> = keys.members.iter().map(describe).collect();
-        fault(
-            key,
-            format!("this gateway's SCI {own} is not among the members of {}", macsec.key_file.display()),
-            format!("set sci to the member that this gateway is: {}", members.join(", ")),
-        );
-        return None;
-    }
-    let mut keys = keys;
-    if express {
-        let channels: Vec<Member> = keys.peers(own).map(express_channel).collect();
-        keys.members.extend(channels);
-    }
-    Some(Keyed::Macsec { macsec: macsec.clone(), keys, own })
+    Some(Keyed::Agreed { macsec: macsec.clone(), settings: settings.clone(), cak: cak?, own })
 }
 
 /// The second channel of a gateway that has one.
@@ -275,7 +332,9 @@ fn permission(file: &Path) -> Fault {
 
 /// Full frames of the field that would not fit the uplink.
 fn short_uplink(checked: &Checked) -> Option<Fault> {
-    let Keyed::Macsec { macsec, .. } = &checked.protection else { return None };
+    let (Keyed::Macsec { macsec, .. } | Keyed::Agreed { macsec, .. }) = &checked.protection else {
+        return None;
+    };
     let overhead = OVERHEAD + if macsec.sci_mode == SciMode::Explicit { SCI } else { 0 };
     let needed = checked.field.mtu + overhead + VLAN_TAG;
     let carried = checked.uplink_mtu();
@@ -305,6 +364,7 @@ impl Keyed {
     pub fn suite(&self) -> Option<CipherSuite> {
         match self {
             Self::Macsec { keys, .. } => Some(keys.suite),
+            Self::Agreed { macsec, .. } => Some(macsec.cipher.unwrap_or(CipherSuite::GcmAes128)),
             Self::Plain => None,
         }
     }

@@ -27,6 +27,7 @@ pub use policy::Policy;
 use policy::Traffic;
 pub(crate) use read::suite;
 
+use crate::agreement;
 use crate::fault::{Fault, Faults};
 
 /// Packet numbers prepared ahead when the file does not say.
@@ -114,10 +115,10 @@ pub enum Protection {
 /// `[macsec]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Macsec {
-    /// The cipher suite. `None`: that of the key file.
+    /// The cipher suite. `None`: that of the key file, or GCM-AES-128 where keys are agreed upon.
     pub cipher: Option<CipherSuite>,
-    /// The static keys and the members.
-    pub key_file: PathBuf,
+    /// Where its keys come from.
+    pub keys: Keys,
     /// Which member this gateway is.
     pub identity: Identity,
     /// Whether frames are encrypted, or authenticated only.
@@ -177,6 +178,15 @@ pub enum Rate {
     OfLink,
     /// So many Mbit/s.
     Mbit(u32),
+}
+
+/// Where MACsec's keys come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Keys {
+    /// `key_file`: static keys and their members.
+    Static(PathBuf),
+    /// `cak_file`: they are agreed upon.
+    Agreed(agreement::Settings),
 }
 
 /// The secure channel identifier that this gateway sends under.

@@ -2,12 +2,14 @@
 //!
 //! - [`packet`]: AF_PACKET sockets, the receive ring and the sender (`packet(7)`, TPACKET_V2)
 //! - [`interface`]: index, address, MTU and link state of an interface (`netdevice(7)`)
+//! - [`listener`]: AF_PACKET for the few frames of one EtherType
 //! - [`thread`]: pinning, priority, timer slack, clocks
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
 #![allow(unsafe_code)]
 
 pub mod event;
 pub mod interface;
+pub mod listener;
 pub mod packet;
 pub mod thread;
 

@@ -30,7 +30,7 @@ const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_COPY_THRESH: libc::c_int = 7;
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
-const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+pub(super) const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
 const STATUS_USER: u32 = 1;
 const STATUS_COPY: u32 = 1 << 1;
@@ -382,7 +382,7 @@ impl Sender {
     }
 }
 
-fn raw_socket() -> io::Result<OwnedFd> {
+pub(super) fn raw_socket() -> io::Result<OwnedFd> {
     // SAFETY: no pointers; a successful call gives a descriptor that nobody else owns.
     unsafe {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -391,7 +391,7 @@ fn raw_socket() -> io::Result<OwnedFd> {
     }
 }
 
-fn bind(socket: &OwnedFd, index: i32, protocol: u16) -> io::Result<()> {
+pub(super) fn bind(socket: &OwnedFd, index: i32, protocol: u16) -> io::Result<()> {
     // SAFETY: sockaddr_ll is plain data for which all zeroes is valid.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;

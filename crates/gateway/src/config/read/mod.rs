@@ -11,15 +11,18 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::CipherSuite;
+use antedate_wire::EthernetAddress;
 
 use super::policy::Policy;
 use super::{
-    Config, Control, Express, FieldPort, Fragmentation, Identity, InterfaceName, Lines, Macsec, Protection,
-    RESERVE, Run, SciMode, State, UplinkPort,
+    Config, Control, Express, FieldPort, Fragmentation, Identity, InterfaceName, Keys, Lines, Macsec,
+    Protection, RESERVE, Run, SciMode, State, UplinkPort,
 };
+use crate::agreement;
 use crate::document::{Document, Field, Section};
 use crate::fault::Fault;
 use crate::names::parse_sci;
@@ -193,7 +196,7 @@ fn protection(root: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Opt
         root.fault(
             "[macsec]",
             "is missing",
-            "add [macsec] with a key_file (`antedate keygen macsec` makes one)",
+            "add [macsec] with a cak_file (`antedate keygen macsec --cak` makes one)",
         );
     }
     plain.finish();
@@ -206,16 +209,11 @@ fn protection(root: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Opt
 }
 
 fn macsec(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Macsec> {
-    let remedy = "name the file that `antedate keygen macsec` wrote";
-    section.not_yet("cak_file", "key agreement is not part of this version", "use key_file with static keys");
     let cipher = section.get("cipher").map(|field| {
         lines.note("macsec.cipher", Some(field.line()));
         suite(&field)
     });
-    let key_file = section.required("key_file", remedy).and_then(|field| {
-        lines.note("macsec.key_file", Some(field.line()));
-        path(&field, base, remedy)
-    });
+    let keys = keys(&mut section, base, lines);
     let port = section.get("port");
     let identity = match section.get("sci") {
         Some(field) => {
@@ -251,13 +249,69 @@ fn macsec(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Optio
     all(validate)?;
     Some(Macsec {
         cipher: all(cipher)?,
-        key_file: key_file?,
+        keys: keys?,
         identity: identity?,
         confidentiality: all(confidentiality)?.unwrap_or(true),
         sci_mode: sci_mode?,
         fragmentation: all(fragmentation)?.unwrap_or_default(),
         replay_window: all(replay_window)?.unwrap_or(0),
     })
+}
+
+/// Either `key_file`, or `cak_file` with what belongs to it.
+fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Keys> {
+    let remedy = "name the file that `antedate keygen macsec` wrote";
+    let cak = section.get("cak_file").map(|field| {
+        lines.note("macsec.cak_file", Some(field.line()));
+        path(&field, base, "name the file that `antedate keygen macsec --cak` wrote")
+    });
+    let [to, priority, rekey] =
+        ["mka_destination", "mka_priority", "mka_rekey_seconds"].map(|key| section.get(key));
+    let Some(cak) = cak else {
+        for field in [to, priority, rekey].into_iter().flatten() {
+            field.fault(
+                "belongs to key agreement, and there is no cak_file",
+                "remove the line, or name a cak_file",
+            );
+        }
+        return section.required("key_file", remedy).and_then(|field| {
+            lines.note("macsec.key_file", Some(field.line()));
+            path(&field, base, remedy).map(Keys::Static)
+        });
+    };
+    lines.note("macsec.mka_destination", to.as_ref().map(Field::line));
+    let to = to.map(|field| destination(&field));
+    let priority = priority.map(|field| number(&field, 0..=0xff));
+    let rekey = rekey.map(|field| number(&field, 10..=0xffff_ffff));
+    if let Some(field) = section.get("key_file") {
+        field.fault(
+            "stands beside cak_file, and keys are either static or agreed upon",
+            "remove one of the two",
+        );
+        return None;
+    }
+    Some(Keys::Agreed(agreement::Settings {
+        cak_file: cak?,
+        destination: all(to)?.unwrap_or(EthernetAddress::PAE_GROUP),
+        priority: all(priority)?.unwrap_or(agreement::PRIORITY),
+        rekey_after: Some(
+            all(rekey)?.map_or(agreement::REKEY, |seconds: u32| Duration::from_secs(seconds.into())),
+        ),
+    }))
+}
+
+/// Where MKPDUs go: a group of IEEE 802.1Q table 8-1 by its name, broadcast, or an address.
+fn destination(field: &Field<'_, '_>) -> Option<EthernetAddress> {
+    let names = [
+        ("nearest-non-tpmr-bridge", EthernetAddress::PAE_GROUP),
+        ("nearest-bridge", EthernetAddress::LLDP_NEAREST_BRIDGE),
+        ("nearest-customer-bridge", EthernetAddress([0x01, 0x80, 0xc2, 0, 0, 0])),
+        ("broadcast", EthernetAddress::BROADCAST),
+    ];
+    match field.as_string().and_then(|text| text.parse().ok()) {
+        Some(address) => Some(address),
+        None => field.one_of("an address, nor the name of one", &names),
+    }
 }
 
 fn explicit_sci(field: &Field<'_, '_>) -> Option<Identity> {

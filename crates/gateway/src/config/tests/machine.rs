@@ -99,6 +99,30 @@ impl Site {
 }
 
 #[test]
+fn key_agreement_needs_no_state_and_a_cak_that_only_its_owner_reads() {
+    let desk = tempfile::tempdir().unwrap();
+    let file = desk.path().join("g.toml");
+    let text = "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n[macsec]\ncak_file = \"cak\"\n\
+                [policy]\nallow = [\"arp\"]\n[state]\ndirectory = \"nowhere\"\n";
+    fs::write(&file, text).unwrap();
+    let bench = Bench { privileged: true, user: fs::metadata(&file).unwrap().uid() };
+    let faults = check(&file, &bench).expect_err("no CAK").to_string();
+    assert!(faults.contains("cak: cannot read the key file"), "{faults}");
+    let cak = desk.path().join("cak");
+    fs::write(&cak, "mka_cak=000102030405060708090a0b0c0d0e0f\nmka_ckn=0102\n").unwrap();
+    fs::set_permissions(&cak, Permissions::from_mode(0o644)).unwrap();
+    let faults = check(&file, &bench).expect_err("others can read it").to_string();
+    assert!(faults.contains("chmod 600"), "{faults}");
+    fs::set_permissions(&cak, Permissions::from_mode(0o600)).unwrap();
+    let checked = check(&file, &bench).unwrap();
+    let Keyed::Agreed { own, cak, .. } = &checked.protection else { panic!("{:?}", checked.protection) };
+    assert_eq!((own.to_string().as_str(), cak.bits()), ("0200000000000001", 128));
+    fs::write(&file, text.replace("[policy]", "mka_destination = \"02:00:00:00:00:00\"\n[policy]")).unwrap();
+    let faults = check(&file, &bench).expect_err("its own address").to_string();
+    assert!(faults.contains("g.toml:7: macsec.mka_destination"), "{faults}");
+}
+
+#[test]
 fn a_configuration_that_fits_the_machine_is_ready_to_run() {
     let site = Site::new("[policy]\nallow = [\"arp\"]\n");
     let checked = site.check().unwrap();

@@ -4,10 +4,12 @@ mod machine;
 mod manual;
 
 use std::path::Path;
+use std::time::Duration;
 
 use antedate_wire::{EtherType, EthernetAddress, Sci};
 
 use super::policy::{Action, Direction, Rule, Traffic, Vlan};
+
 use super::*;
 
 const SMALLEST: &str = "\
@@ -38,7 +40,7 @@ fn the_smallest_configuration_has_the_documented_defaults() {
         config.protection,
         Protection::Macsec(Macsec {
             cipher: None,
-            key_file: "/etc/antedate/keys".into(),
+            keys: Keys::Static("/etc/antedate/keys".into()),
             identity: Identity::OfUplink { port: 1 },
             confidentiality: true,
             sci_mode: SciMode::Explicit,
@@ -173,7 +175,7 @@ g.toml: [field]: is missing
 g.toml: [uplink]: is missing
     remedy: add [uplink] with the interface of the untrusted side
 g.toml: [macsec]: is missing
-    remedy: add [macsec] with a key_file (`antedate keygen macsec` makes one)"
+    remedy: add [macsec] with a cak_file (`antedate keygen macsec --cak` makes one)"
     );
 }
 
@@ -206,6 +208,34 @@ fn plain_is_legal_and_warned_of() {
 }
 
 #[test]
+fn keys_that_are_agreed_upon_need_a_cak_file_alone() {
+    let agreed = |lines: &str| {
+        let text = SMALLEST.replace("key_file = \"keys\"\n", &format!("cak_file = \"cak\"\n{lines}"));
+        parse(&text).map(|config| match config.protection {
+            Protection::Macsec(Macsec { keys: Keys::Agreed(settings), .. }) => settings,
+            other => panic!("{other:?}"),
+        })
+    };
+    let settings = agreed("").unwrap();
+    assert_eq!(settings.cak_file, Path::new("/etc/antedate/cak"));
+    assert_eq!((settings.destination, settings.priority), (EthernetAddress::PAE_GROUP, 128));
+    let all = "mka_destination = \"02:00:00:00:00:05\"\nmka_priority = 0\nmka_rekey_seconds = 60\n";
+    let settings = agreed(all).unwrap();
+    assert_eq!((settings.destination, settings.priority), (EthernetAddress([2, 0, 0, 0, 0, 5]), 0));
+    assert_eq!(settings.rekey_after, Some(Duration::from_secs(60)));
+    let named = agreed("mka_destination = \"nearest-bridge\"\n").unwrap();
+    assert_eq!(named.destination, EthernetAddress::LLDP_NEAREST_BRIDGE);
+    for (lines, expected) in [
+        ("mka_destination = \"nearest-brigde\"\n", "did you mean \"nearest-bridge\"?"),
+        ("mka_priority = 256\n", "g.toml:7: macsec.mka_priority: 256 is out of range"),
+        ("mka_rekey_seconds = 1\n", "g.toml:7: macsec.mka_rekey_seconds: 1 is out of range"),
+    ] {
+        let found = agreed(lines).expect_err("a fault");
+        assert!(found.contains(expected), "{found}");
+    }
+}
+
+#[test]
 fn contradictions_within_macsec_are_refused() {
     for (lines, expected) in [
         (
@@ -214,7 +244,8 @@ fn contradictions_within_macsec_are_refused() {
         ),
         ("sci = \"0200\"\n", "g.toml:7: macsec.sci: \"0200\" is not an SCI"),
         ("include_sci = true\nend_station = true\n", "g.toml:8: macsec.end_station: contradicts include_sci"),
-        ("cak_file = \"x\"\n", "g.toml:7: macsec.cak_file: key agreement is not part of this version"),
+        ("cak_file = \"x\"\n", "g.toml:6: macsec.key_file: stands beside cak_file"),
+        ("mka_priority = 1\n", "g.toml:7: macsec.mka_priority: belongs to key agreement"),
         ("fragmentation = 1\n", "g.toml:7: macsec.fragmentation: must be true or false, not an integer"),
         (
             "fragmentation = \"aut\"\n",

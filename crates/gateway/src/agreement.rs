@@ -1,0 +1,366 @@
+//! Key agreement (IEEE 802.1X-2020 clauses 9 and 11) beside the forwarding threads.
+//!
+//! A thread of its own speaks MKA on a packet socket of the uplink; what a [`Participant`] decides it leaves in the
+//! mailboxes of the forwarding threads, one letter for each key and member, so that a frame waits for one installation
+//! at most. It says that it receives with a key only when all its letters were answered.
+//!
+//! - [`cak`]: the file with the pre-shared key
+//! - [`report`]: what is told of the members and keys
+
+pub mod cak;
+pub mod report;
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use antedate_channel::fragment::Marks;
+use antedate_channel::macsec::CipherSuite;
+use antedate_channel::mka::{Action, Config, Install, Participant, Status};
+use antedate_wire::macsec::An;
+use antedate_wire::{EtherType, EthernetAddress, Sci};
+
+use crate::agreement::cak::CakFile;
+use crate::config::{Fragmentation, Macsec};
+use crate::daemon::lock;
+use crate::express::{express_sci, express_ssci};
+use crate::fault::Fault;
+use crate::mailbox::Mailbox;
+use crate::sys::interface::Interface;
+use crate::sys::listener::Listener;
+use crate::sys::thread::wait;
+use crate::worker::{Letter, Shown};
+
+/// The longest that the thread sleeps, so that it sees when it shall stop.
+const ROUND: Duration = Duration::from_millis(100);
+/// How often it looks whether the uplink was replaced.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long the forwarding threads may take to install a key for all members.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The priority as a key server when the file does not say: better than wpa_supplicant's 255, and room on both sides.
+pub const PRIORITY: u8 = 128;
+/// How long a SAK is used when the file does not say.
+pub const REKEY: Duration = Duration::from_secs(8 * 3600);
+/// The longest MKPDU that is read: 63 live and 63 potential peers, all other sets, and room to spare.
+const LONGEST: usize = 4096;
+
+/// `[macsec]` with a `cak_file`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The file with CAK and CKN.
+    pub cak_file: PathBuf,
+    /// Where MKPDUs are sent.
+    pub destination: EthernetAddress,
+    /// The lower, the rather the key server; 255 never.
+    pub priority: u8,
+    /// How long a SAK is used. `None`: until its packet numbers end.
+    pub rekey_after: Option<Duration>,
+}
+
+/// Key agreement that runs.
+#[derive(Debug)]
+pub struct Agreement {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    view: View,
+}
+
+/// The state that the thread leaves behind for whoever asks.
+pub type View = Arc<Mutex<Option<Status>>>;
+
+impl Agreement {
+    /// Starts to speak on the uplink. `threads` are the forwarding threads' mailboxes: out first, in last.
+    ///
+    /// # Errors
+    /// When there is no socket or no thread to be had.
+    pub fn start(
+        config: Config,
+        fragmentation: Fragmentation,
+        cak: &CakFile,
+        uplink: &Interface,
+        threads: Vec<Arc<Mailbox<Letter>>>,
+        shown: Arc<Shown>,
+    ) -> Result<Self, Fault> {
+        let file = &cak.file;
+        let refused = |what: String| {
+            Fault::of_file(file, what, "see that the uplink exists and is up: ip link; or run as root")
+        };
+        let key = cak.cak().map_err(|error| Fault::of_file(file, error.to_string(), "make a new one"))?;
+        let socket = listen(uplink, &config).map_err(|e| {
+            refused(format!("cannot open a packet socket for key agreement on {}: {e}", uplink.name))
+        })?;
+        let participant = Participant::new(key, config.clone(), &mut random);
+        let (stop, view) = (Arc::new(AtomicBool::new(false)), View::default());
+        let speaker = Speaker {
+            participant,
+            config,
+            uplink: uplink.clone(),
+            socket: Some(socket),
+            threads,
+            shown,
+            start: Instant::now(),
+            looked: Instant::now(),
+            view: Arc::clone(&view),
+            said: report::Said::default(),
+            fragmentation,
+            takes_from: Vec::new(),
+            sends_fragments: false,
+        };
+        let stopped = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("key-agreement".into())
+            .spawn(move || speaker.run(&stopped))
+            .map_err(|e| refused(format!("cannot start a thread: {e}")))?;
+        Ok(Self { stop, thread: Some(thread), view })
+    }
+
+    /// Where its state is seen.
+    #[must_use]
+    pub fn view(&self) -> View {
+        Arc::clone(&self.view)
+    }
+
+    /// Whether it ended by itself, which is a mistake of this program.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Agreement {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has logged that already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(uplink: &Interface, config: &Config) -> io::Result<Listener> {
+    let group = config.destination.is_multicast().then_some(config.destination.0);
+    Listener::open(uplink, EtherType::Eapol.number(), group)
+}
+
+/// Octets of the system's generator. It fails only where a system has none, and then no key is made.
+fn random(octets: &mut [u8]) {
+    while let Err(error) = getrandom::fill(octets) {
+        tracing::error!(%error, "the system gives no random numbers: key agreement waits");
+        thread::sleep(LOOK);
+    }
+}
+
+struct Speaker {
+    participant: Participant,
+    config: Config,
+    uplink: Interface,
+    socket: Option<Listener>,
+    threads: Vec<Arc<Mailbox<Letter>>>,
+    shown: Arc<Shown>,
+    start: Instant,
+    looked: Instant,
+    view: View,
+    said: report::Said,
+    fragmentation: Fragmentation,
+    /// Members whose fragments the forwarding thread takes.
+    takes_from: Vec<Sci>,
+    sends_fragments: bool,
+}
+
+impl Speaker {
+    fn run(mut self, stop: &AtomicBool) {
+        let mut frame = vec![0; LONGEST];
+        while !stop.load(Ordering::Acquire) {
+            self.listen(&mut frame);
+            self.progress();
+            self.participant.tick(self.start.elapsed(), &mut random);
+            self.act();
+            let now = self.start.elapsed();
+            let status = self.participant.status(now);
+            self.said.changes(&status);
+            self.fragments(&status);
+            *lock(&self.view) = Some(status);
+            if self.looked.elapsed() >= LOOK {
+                self.looked = Instant::now();
+                self.follow();
+            }
+            let pause = self.participant.wake_at(now).saturating_sub(now).min(ROUND);
+            match &self.socket {
+                // A pause of nothing would be a busy loop where the clock stands still.
+                Some(socket) => {
+                    if wait([socket.as_raw_fd()], Some(pause.max(Duration::from_millis(1)))) == [true] {
+                        socket.take_error();
+                    }
+                }
+                None => thread::sleep(pause.max(Duration::from_millis(1))),
+            }
+        }
+    }
+
+    /// Hears what has come.
+    fn listen(&mut self, frame: &mut [u8]) {
+        let Some(socket) = &self.socket else { return };
+        while let Some(len) = socket.receive(frame) {
+            let now = self.start.elapsed();
+            let heard = self.participant.receive(now, frame.get(..len).unwrap_or_default());
+            if let Err(reason) = heard {
+                tracing::debug!(%reason, "an MKPDU is refused");
+            }
+            self.participant.tick(now, &mut random);
+        }
+    }
+
+    /// Tells how far the packet numbers have come.
+    fn progress(&mut self) {
+        let encoding = self.shown.encoding.get();
+        if let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) {
+            self.participant.progress(an, self.shown.next_pn.get());
+        }
+    }
+
+    fn act(&mut self) {
+        while let Some(action) = self.participant.next_action() {
+            match action {
+                Action::Send(frame) => {
+                    // A link that is down loses it as any other frame; the next one comes in two seconds.
+                    if let Some(Err(error)) = self.socket.as_ref().map(|socket| socket.send(&frame)) {
+                        tracing::debug!(%error, "an MKPDU is not sent");
+                    }
+                }
+                Action::Receive(install) => self.receive(install),
+                Action::Transmit(install) => self.transmit(install),
+                Action::Remove(an) => self.post(|| Letter::RemoveSa(an)),
+                Action::Forget(sci) => {
+                    self.takes_from.retain(|known| *known != sci);
+                    self.post(|| Letter::ForgetPeer(sci));
+                    self.post(|| Letter::ForgetPeer(express_sci(sci)));
+                }
+            }
+        }
+    }
+
+    /// Has the forwarding thread of the way in receive with a key, and waits until it does.
+    fn receive(&mut self, install: Install) {
+        let Install { key, an, sak, members, .. } = install;
+        let Some(mailbox) = self.threads.last() else { return };
+        let (answer, answers) = mpsc::channel();
+        let mut channels = members;
+        // A gateway of this project may send under a second channel.
+        let status = self.participant.status(self.start.elapsed());
+        let ours = |sci: &Sci| status.members.iter().any(|member| member.sci == *sci && member.antedate);
+        let express: Vec<_> = channels.iter().filter(|(sci, _)| ours(sci)).copied().collect();
+        channels.extend(express.into_iter().map(|(sci, ssci)| (express_sci(sci), ssci.map(express_ssci))));
+        let (sak, count) = (Arc::new(sak), channels.len());
+        for (sci, ssci) in channels {
+            let (sak, answer) = (Arc::clone(&sak), answer.clone());
+            mailbox.post(Letter::InstallReceive { sci, ssci, an, sak, answer });
+        }
+        drop(answer);
+        let end = Instant::now() + PATIENCE;
+        for _ in 0..count {
+            match answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => {
+                    tracing::error!(%error, %an, "a key is not installed for receiving");
+                    return;
+                }
+                Err(_) => {
+                    tracing::error!(%an, "the forwarding thread does not install a key");
+                    return;
+                }
+            }
+        }
+        self.participant.receives(key);
+        self.participant.tick(self.start.elapsed(), &mut random);
+    }
+
+    /// Has the forwarding thread of the way out protect with a key.
+    fn transmit(&mut self, install: Install) {
+        let Install { an, sak, ssci, .. } = install;
+        let Some(mailbox) = self.threads.first() else { return };
+        let (answer, answers) = mpsc::channel();
+        mailbox.post(Letter::InstallTransmit { ssci, an, sak, answer });
+        match answers.recv_timeout(PATIENCE) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, %an, "a key is not installed for sending"),
+            Err(_) => tracing::error!(%an, "the forwarding thread does not install a key"),
+        }
+    }
+
+    /// Has fragments taken from members that announce them, and sent when all of them do.
+    fn fragments(&mut self, status: &Status) {
+        let marks = match self.fragmentation {
+            Fragmentation::Off => return,
+            // Whoever names them has said so for all members.
+            Fragmentation::On(marks) => marks,
+            Fragmentation::Auto => Marks::More,
+        };
+        let always = self.fragmentation != Fragmentation::Auto;
+        // A member is known to the forwarding thread when there is a key for it.
+        if status.keys.iter().flatten().any(|key| key.receives) {
+            for member in status.members.iter().filter(|member| member.live) {
+                let known = self.takes_from.contains(&member.sci);
+                if (always || member.fragments) && !known {
+                    self.takes_from.push(member.sci);
+                    self.post(|| Letter::TakeFragments(member.sci, Some(marks)));
+                }
+            }
+        }
+        if !always && self.sends_fragments != status.all_reassemble {
+            self.sends_fragments = status.all_reassemble;
+            tracing::info!(on = status.all_reassemble, "all members take fragments");
+            let marks = status.all_reassemble.then_some(marks);
+            self.post(|| Letter::SendFragments(marks));
+        }
+    }
+
+    fn post(&self, letter: impl Fn() -> Letter) {
+        for mailbox in &self.threads {
+            mailbox.post(letter());
+        }
+    }
+
+    /// Opens the socket again where the uplink was replaced.
+    fn follow(&mut self) {
+        if self.uplink.still_there() && self.socket.is_some() {
+            return;
+        }
+        let found = Interface::find(&self.uplink.name);
+        self.socket = found
+            .and_then(|uplink| {
+                let socket = listen(&uplink, &self.config)?;
+                self.uplink = uplink;
+                Ok(socket)
+            })
+            .ok();
+        if self.socket.is_some() {
+            tracing::info!(uplink = %self.uplink.name, "key agreement goes on with the new interface");
+        }
+    }
+}
+
+/// The participant of a configuration.
+#[must_use]
+pub fn participant(
+    settings: &Settings,
+    macsec: &Macsec,
+    own: Sci,
+    uplink: &Interface,
+    suites: Vec<CipherSuite>,
+) -> Config {
+    Config {
+        priority: settings.priority,
+        destination: settings.destination,
+        source: EthernetAddress(uplink.address),
+        suites,
+        confidentiality: macsec.confidentiality,
+        fragments: macsec.fragmentation != Fragmentation::Off,
+        rekey_after: settings.rekey_after,
+        ..Config::new(own)
+    }
+}

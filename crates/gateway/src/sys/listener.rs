@@ -1,0 +1,83 @@
+//! A packet socket for frames of one EtherType, a few a second (`packet(7)`).
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+use super::interface::Interface;
+use super::packet::{PACKET_IGNORE_OUTGOING, bind, raw_socket};
+use super::set_option;
+
+/// A socket that hears the frames of an EtherType, and sends.
+#[derive(Debug)]
+pub struct Listener {
+    socket: OwnedFd,
+}
+
+impl Listener {
+    /// Opens it on the interface; `group` is a group address that shall be received too.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_RAW` (`PermissionDenied`), or when the kernel refuses an option.
+    pub fn open(interface: &Interface, ethertype: u16, group: Option<[u8; 6]>) -> io::Result<Self> {
+        let socket = raw_socket()?;
+        set_option(&socket, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
+        if let Some(group) = group {
+            let mut membership = libc::packet_mreq {
+                mr_ifindex: interface.index,
+                mr_type: libc::PACKET_MR_MULTICAST as u16,
+                mr_alen: group.len() as u16,
+                mr_address: [0; 8],
+            };
+            membership.mr_address[..group.len()].copy_from_slice(&group);
+            set_option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+        }
+        bind(&socket, interface.index, ethertype)?;
+        Ok(Self { socket })
+    }
+
+    /// The next frame, cut to the buffer, if one has come.
+    #[must_use]
+    pub fn receive(&self, frame: &mut [u8]) -> Option<usize> {
+        // SAFETY: the pointer and the length describe `frame`, which the kernel fills.
+        let length = unsafe {
+            libc::recv(self.socket.as_raw_fd(), frame.as_mut_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
+        };
+        usize::try_from(length).ok()
+    }
+
+    /// Sends one frame.
+    ///
+    /// # Errors
+    /// What `send(2)` says.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        // SAFETY: the pointer and the length describe `frame`; the kernel only reads it.
+        let sent = unsafe {
+            libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Takes a pending error, such as that of a link that went down, which would end every wait at once.
+    pub fn take_error(&self) {
+        let mut error: libc::c_int = 0;
+        let mut length = mem::size_of_val(&error) as libc::socklen_t;
+        // SAFETY: both pointers are to live values of the lengths that the kernel is told.
+        unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_ERROR,
+                ptr::from_mut(&mut error).cast(),
+                &mut length,
+            )
+        };
+    }
+}
+
+impl AsRawFd for Listener {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
+    }
+}

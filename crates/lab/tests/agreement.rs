@@ -1,0 +1,194 @@
+//! Gateways that agree on their keys, in network namespaces: they find each other, change keys under load, and go on
+//! when one of them falls.
+//!
+//! Not under the usual harness, for without root the process must move into a user namespace before it has threads.
+//! Where the machine forbids namespaces it says so and passes.
+
+mod members;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use antedate_lab::ns;
+use members::{Association, CAK, frame};
+
+type Test = (&'static str, fn());
+
+const TESTS: &[Test] = &[
+    ("two_gateways_agree_and_pass_traffic", two_gateways_agree_and_pass_traffic),
+    ("three_gateways_share_one_key_with_every_suite", three_gateways_share_one_key_with_every_suite),
+    ("keys_that_change_under_load_lose_no_frame", keys_that_change_under_load_lose_no_frame),
+    ("a_fallen_key_server_is_replaced_without_a_lost_frame", a_fallen_key_server_is_replaced),
+    ("a_gateway_that_starts_again_is_back_at_once", a_gateway_that_starts_again_is_back_at_once),
+    ("a_gateway_with_another_cak_is_no_member", a_gateway_with_another_cak_is_no_member),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    if let Err(error) = ns::acquire() {
+        println!("SKIPPED: key agreement in namespaces: {error}");
+        return ExitCode::SUCCESS;
+    }
+    let wanted = |name: &str| {
+        let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
+        filters.peek().is_none() || filters.any(|filter| name.contains(filter.as_str()))
+    };
+    let chosen: Vec<_> = TESTS.iter().filter(|(name, _)| wanted(name)).collect();
+    println!("\nrunning {} tests", chosen.len());
+    let mut failed = 0;
+    for (name, test) in &chosen {
+        let passed = std::panic::catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += usize::from(!passed);
+    }
+    let (verdict, passed) = (if failed == 0 { "ok" } else { "FAILED" }, chosen.len() - failed);
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"
+    );
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn two_gateways_agree_and_pass_traffic() {
+    for destination in ["nearest-non-tpmr-bridge", "broadcast", "02:00:5e:00:03:01"] {
+        // A unicast destination is that of the other one.
+        let other = if destination.starts_with("02") { "02:00:5e:00:03:00" } else { destination };
+        let mut association = Association::build(0, "");
+        association.add(&format!("mka_priority = 1\nmka_destination = \"{destination}\""), CAK);
+        association.add(&format!("mka_priority = 2\nmka_destination = \"{other}\""), CAK);
+        association.start_all();
+        let took = association.until_agreed(&[0, 1]);
+        println!("   {destination}: agreed {took:?} after the start of the second");
+        association.crosses(0, 1, 1);
+        association.crosses(1, 0, 2);
+        let [a, b] = [0, 1].map(|number| association.members[number].gateway.macsec());
+        let (agreement, other) = (a.agreement.expect("agreed"), b.agreement.expect("agreed"));
+        assert!(agreement.is_key_server && !other.is_key_server && other.members[0].key_server);
+        assert_eq!((&agreement.members[0].sci, agreement.members[0].antedate), (&b.sci, true));
+        assert_eq!((agreement.fresh_keys, agreement.fault.as_str()), (1, ""));
+        assert_eq!((a.counters["InPktsOK"], b.counters["InPktsOK"]), (1, 1));
+    }
+}
+
+fn three_gateways_share_one_key_with_every_suite() {
+    for suite in ["gcm-aes-128", "gcm-aes-256", "gcm-aes-xpn-128", "gcm-aes-xpn-256"] {
+        let mut association = Association::build(3, &format!("cipher = \"{suite}\""));
+        association.start_all();
+        association.until_agreed(&[0, 1, 2]);
+        for (mark, (from, to)) in [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2)].into_iter().enumerate() {
+            // The bridge knows no machine yet, so a third one may have got an earlier frame too.
+            (0..3).for_each(|number| while association.next(number, Duration::from_millis(20)).is_some() {});
+            association.crosses(from, to, mark as u8);
+        }
+        assert_eq!(association.members[2].gateway.agreement().keys[0].suite, suite);
+    }
+}
+
+/// Sends a frame every millisecond from one machine to another for so long, with something to do at certain seconds; tells
+/// how many were sent and how many did not come.
+fn load(
+    association: &mut Association,
+    (from, to): (usize, usize),
+    seconds: u64,
+    mut at: impl FnMut(u64, &mut Association),
+) -> (u32, Vec<u32>) {
+    let start = Instant::now();
+    let (mut sent, mut done, mut came) = (0u32, 0, Vec::new());
+    let collect = |association: &Association, came: &mut Vec<u32>, patience| {
+        while let Some(frame) = association.next(to, patience) {
+            if let Some(number) = frame.get(16..20).and_then(<[u8]>::first_chunk) {
+                came.push(u32::from_be_bytes(*number));
+            }
+        }
+    };
+    while start.elapsed() < Duration::from_secs(seconds) {
+        let due = start + Duration::from_millis(sent.into());
+        if let Some(pause) = due.checked_duration_since(Instant::now()) {
+            std::thread::sleep(pause);
+        }
+        association.members[from].machine.send(&frame(from, to, sent)).expect("the frame is sent");
+        sent += 1;
+        collect(association, &mut came, Duration::ZERO);
+        if start.elapsed().as_secs() > done {
+            done += 1;
+            at(done, association);
+        }
+    }
+    collect(association, &mut came, Duration::from_millis(300));
+    came.sort_unstable();
+    came.dedup();
+    (sent, (0..sent).filter(|number| came.binary_search(number).is_err()).collect())
+}
+
+fn keys_that_change_under_load_lose_no_frame() {
+    let mut association = Association::build(3, "mka_rekey_seconds = 10");
+    association.members[0].gateway.start();
+    association.members[1].gateway.start();
+    association.until_agreed(&[0, 1]);
+    association.crosses(0, 1, 0);
+    let (sent, lost) = load(&mut association, (0, 1), 16, |second, association| {
+        // A third one comes, for which there is a fresh key, and goes without a word.
+        match second {
+            2 => association.members[2].gateway.start(),
+            4 => association.members[2].gateway.stop(),
+            _ => {}
+        }
+    });
+    let agreement = association.members[1].gateway.agreement();
+    println!("   {sent} frames, {} keys, lost: {lost:?}", agreement.fresh_keys);
+    assert!(agreement.fresh_keys >= 3, "{agreement:#?}");
+    assert_eq!(lost, [0; 0]);
+}
+
+fn a_fallen_key_server_is_replaced() {
+    let mut association = Association::build(3, "");
+    association.start_all();
+    association.until_agreed(&[0, 1, 2]);
+    let before = association.members[1].gateway.agreement().fresh_keys;
+    let (sent, lost) = load(&mut association, (1, 2), 10, |second, association| {
+        if second == 1 {
+            association.members[0].gateway.stop();
+        }
+    });
+    let agreement = association.members[1].gateway.agreement();
+    println!("   {sent} frames, lost: {lost:?}");
+    assert!(agreement.is_key_server, "{agreement:#?}");
+    assert_eq!((lost, agreement.fresh_keys), (vec![], before + 1));
+}
+
+fn a_gateway_that_starts_again_is_back_at_once() {
+    let mut association = Association::build(2, "");
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    association.crosses(0, 1, 1);
+    for number in [1, 0] {
+        let before = association.members[1 - number].gateway.agreement().keys[0].key.clone();
+        association.members[number].gateway.stop();
+        association.members[number].gateway.start();
+        let took = association.until_agreed(&[0, 1]);
+        println!("   gateway {number}: agreed {took:?} after its start");
+        assert!(took < Duration::from_secs(4), "{took:?}");
+        association.crosses(0, 1, 2);
+        association.crosses(1, 0, 3);
+        let key = association.members[0].gateway.agreement().keys[0].key.clone();
+        assert_ne!(key, before, "no packet number comes twice under one key");
+    }
+}
+
+fn a_gateway_with_another_cak_is_no_member() {
+    let mut association = Association::build(2, "");
+    association.add("mka_priority = 1", "ffffffffffffffffffffffffffffffff");
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    std::thread::sleep(Duration::from_millis(2500));
+    association.crosses(0, 1, 1);
+    let agreement = association.members[0].gateway.agreement();
+    assert!(agreement.refused["wrong-icv"] > 0, "{agreement:#?}");
+    let foreign = association.members[2].gateway.agreement();
+    assert_eq!((foreign.members.len(), foreign.keys.len()), (0, 0));
+    association.members[2].machine.send(&frame(2, 0, 9)).expect("the frame is sent");
+    (0..2).for_each(|number| assert_eq!(association.next(number, Duration::from_millis(200)), None));
+}

@@ -1,0 +1,212 @@
+//! Gateways that agree on keys: each with a machine behind it, all uplinks on one bridge.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use antedate_gateway::config::{check, machine::ThisMachine};
+use antedate_gateway::control::{self, Request};
+use antedate_gateway::daemon;
+use antedate_gateway::status::{Agreement, Macsec};
+use antedate_lab::ns::Namespace;
+use antedate_lab::sys::namespace;
+use antedate_lab::sys::packet::{Options, PacketSocket};
+
+/// How long agreement may take at most, when everybody speaks at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The CAK of all who are given no other.
+pub(crate) const CAK: &str = "000102030405060708090a0b0c0d0e0f";
+
+/// A gateway and the machine behind it.
+pub(crate) struct Member {
+    pub(crate) machine: PacketSocket,
+    pub(crate) gateway: Gateway,
+    _spaces: [Namespace; 1],
+}
+
+/// All of them.
+pub(crate) struct Association {
+    pub(crate) members: Vec<Member>,
+    pub(crate) wire: Namespace,
+    files: PathBuf,
+}
+
+impl Association {
+    /// So many gateways, with more lines for `[macsec]`; the lower its number, the rather one is the key server.
+    pub(crate) fn build(count: usize, macsec: &str) -> Self {
+        let files = std::env::temp_dir().join(format!("antedate-members-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&files);
+        fs::create_dir_all(&files).expect("a directory for the files");
+        fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).expect("its mode");
+        let wire = Namespace::create("wire").expect("a namespace");
+        // Bit 3 lets the group address of MKA pass, as a two-port relay between two buildings would.
+        wire.batch(&[
+            "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0 group_fwd_mask 0x4008"
+                .into(),
+            "link set dev br0 up".into(),
+        ])
+        .expect("a bridge");
+        let mut association = Self { members: Vec::new(), wire, files };
+        for number in 0..count {
+            association.add(&format!("mka_priority = {}\n{macsec}", 10 + number), CAK);
+        }
+        association
+    }
+
+    /// Adds a gateway that does not run yet.
+    pub(crate) fn add(&mut self, macsec: &str, cak: &str) {
+        let number = self.members.len();
+        let gateway = Namespace::create(&format!("g{number}")).expect("a namespace");
+        let machine = Namespace::create(&format!("m{number}")).expect("a namespace");
+        gateway
+            .batch(&[
+                format!(
+                    "link add name field address 02:00:5e:00:01:{number:02x} type veth peer name eth0 address \
+                     02:00:5e:00:02:{number:02x} netns {}",
+                    machine.name()
+                ),
+                format!(
+                    "link add name uplink mtu 1550 address 02:00:5e:00:03:{number:02x} type veth peer name p{number} mtu 1550 netns {}",
+                    self.wire.name()
+                ),
+                "link set dev field up".into(),
+                "link set dev uplink up".into(),
+            ])
+            .expect("links");
+        machine.batch(&["link set dev eth0 up".into()]).expect("a link");
+        self.wire
+            .batch(&[format!("link set dev p{number} master br0"), format!("link set dev p{number} up")])
+            .expect("a port of the bridge");
+        let options = Options { promiscuous: true, ..Options::default() };
+        let socket =
+            machine.run(|| PacketSocket::open("eth0", options)).expect("a thread").expect("a socket");
+        let gateway = Gateway::new(gateway, &self.files, number, macsec, cak);
+        self.members.push(Member { machine: socket, gateway, _spaces: [machine] });
+    }
+
+    pub(crate) fn start_all(&mut self) {
+        self.members.iter_mut().for_each(|member| member.gateway.start());
+    }
+
+    /// Waits until all of these transmit with one key.
+    pub(crate) fn until_agreed(&self, numbers: &[usize]) -> Duration {
+        let start = Instant::now();
+        loop {
+            let all: Vec<_> =
+                numbers.iter().map(|number| self.members[*number].gateway.agreement()).collect();
+            let key = |agreement: &Agreement| {
+                let used = agreement.keys.first().filter(|key| key.transmits);
+                used.map(|key| key.key.clone())
+            };
+            let first = all.first().and_then(key);
+            let live = |agreement: &Agreement| agreement.members.iter().filter(|member| member.live).count();
+            if first.is_some() && all.iter().all(|one| key(one) == first && live(one) + 1 == numbers.len()) {
+                return start.elapsed();
+            }
+            assert!(start.elapsed() < PATIENCE, "no agreement: {all:#?}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Sends a frame from one machine and expects it at another.
+    pub(crate) fn crosses(&self, from: usize, to: usize, mark: u8) {
+        let frame = frame(from, to, u32::from(mark));
+        self.members[from].machine.send(&frame).expect("the frame is sent");
+        let came = self.next(to, Duration::from_secs(3));
+        assert_eq!(came.as_deref(), Some(&frame[..]), "{from} to {to}");
+    }
+
+    /// The next cyclic frame that a machine gets.
+    pub(crate) fn next(&self, number: usize, patience: Duration) -> Option<Vec<u8>> {
+        let mut buffer = vec![0; 2048];
+        let end = Instant::now() + patience;
+        loop {
+            if let Ok(Some(received)) = self.members[number].machine.receive_with_metadata(&mut buffer) {
+                return Some(buffer[..received.len].to_vec());
+            }
+            let left = end.checked_duration_since(Instant::now())?;
+            let _ = self.members[number].machine.wait(left.as_nanos() as u64);
+        }
+    }
+}
+
+impl Drop for Association {
+    fn drop(&mut self) {
+        self.members.iter_mut().for_each(|member| member.gateway.stop());
+        let _ = fs::remove_dir_all(&self.files);
+    }
+}
+
+/// A cyclic frame with a number, from one machine to another.
+pub(crate) fn frame(from: usize, to: usize, number: u32) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0x5e, 0, 2, to as u8, 2, 0, 0x5e, 0, 2, from as u8, 0x88, 0x92, 0x80, 0x01];
+    frame.extend(number.to_be_bytes());
+    frame.resize(64, 0);
+    frame
+}
+
+/// A gateway that runs in a namespace.
+pub(crate) struct Gateway {
+    space: Namespace,
+    file: PathBuf,
+    socket: PathBuf,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Gateway {
+    fn new(space: Namespace, files: &std::path::Path, number: usize, macsec: &str, cak: &str) -> Self {
+        let key = files.join(format!("cak-{number}"));
+        fs::write(&key, format!("mka_cak={cak}\nmka_ckn=616263\n")).expect("the CAK is written");
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("its mode");
+        let (file, socket) = (files.join(format!("{number}.toml")), files.join(format!("{number}.sock")));
+        let text = format!(
+            "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
+             [macsec]\ncak_file = \"cak-{number}\"\n{macsec}\n[policy]\nallow = [\"profinet-rt\"]\n\
+             [run]\npoll = \"block\"\n[control]\nsocket = \"{}\"\n",
+            socket.display()
+        );
+        fs::write(&file, text).expect("the configuration is written");
+        Self { space, file, socket, stop: Arc::default(), thread: None }
+    }
+
+    /// Starts it; nothing of an earlier run is left but the configuration and the CAK.
+    pub(crate) fn start(&mut self) {
+        let inside = self.space.file().try_clone().expect("the namespace's handle");
+        let (file, stop) = (self.file.clone(), Arc::new(AtomicBool::new(false)));
+        self.stop = Arc::clone(&stop);
+        self.thread = Some(thread::spawn(move || {
+            namespace::enter(&inside).expect("the thread enters the namespace");
+            let checked = check(&file, &ThisMachine).unwrap_or_else(|faults| panic!("{faults}"));
+            daemon::run(&checked, &stop).unwrap_or_else(|fault| panic!("{fault}"));
+        }));
+        let end = Instant::now() + Duration::from_secs(5);
+        while control::ask(&self.socket, Request::Status {}).is_err() {
+            assert!(Instant::now() < end, "the gateway does not start");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Ends it without a word to the others: MKA has no farewell.
+    pub(crate) fn stop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let stopped = thread.join();
+            assert!(stopped.is_ok() || thread::panicking(), "the gateway does not stop cleanly");
+        }
+    }
+
+    pub(crate) fn macsec(&self) -> Macsec {
+        let reply = control::ask(&self.socket, Request::Status {}).unwrap_or_else(|fault| panic!("{fault}"));
+        reply.status.and_then(|status| status.macsec).expect("MACsec is in use")
+    }
+
+    pub(crate) fn agreement(&self) -> Agreement {
+        self.macsec().agreement.unwrap_or_default()
+    }
+}
