@@ -20,15 +20,6 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// The source.
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn source(&self) -> &[u8] {
-        match self {
-            Self::Apart(src, _) => src,
-            Self::InPlace(buffer) => buffer,
-        }
-    }
-
     pub(crate) fn reborrow(&mut self) -> Buffers<'_> {
         match self {
             Self::Apart(src, dst) => Buffers::Apart(src, dst),

@@ -4,7 +4,7 @@
 //! XOR and a polynomial in r.
 
 #[cfg(target_arch = "x86_64")]
-use crate::backend::x86::chacha20poly1305::{Avx512, Powers};
+use crate::backend::x86::{Avx512, chacha20poly1305::Powers};
 use crate::{
     Backend, Suite,
     backend::portable::{
@@ -13,7 +13,7 @@ use crate::{
     },
     buffers::Buffers,
     engine::{Engine, wipe},
-    sparse::{self, Filling, Piece, Reading, Shape, SparseEngine, Stretch},
+    sparse::{self, Filling, Head, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
     speculation::Polynomial,
 };
 use zeroize::Zeroize;
@@ -65,28 +65,16 @@ impl Drop for OneTime {
 }
 
 impl Expanded {
-    /// Takes the one-time key from the first block, for a packet of so many blocks.
-    fn once(&self, first: &mut [u8; 32], blocks: usize, once: &mut OneTime) {
+    /// Takes the one-time key from the first block.
+    fn once(&self, first: &mut [u8; 32], once: &mut OneTime) {
         let ([r, s], _) = first.as_chunks::<16>() else { return };
         once.r = Limbs::clamped(r);
         once.s = *s;
         wipe(first);
-        #[cfg(target_arch = "x86_64")]
-        if let Some(avx512) = self.avx512 {
-            avx512.powers(&once.r, &mut once.powers, blocks);
-        }
-        let _ = blocks;
     }
 
-    /// XORs the payload, and takes block 0 on the way if it is asked for.
-    fn xor(&self, nonce: &[u8; 12], data: &mut [u8], first: Option<&mut [u8; 32]>) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(avx512) = self.avx512 {
-            return avx512.one_shot(&self.words, nonce, data, first);
-        }
-        if let Some(first) = first {
-            chacha20::block(&self.words, 0, nonce, first);
-        }
+    /// XORs the payload.
+    fn xor(&self, nonce: &[u8; 12], data: &mut [u8]) {
         let mut block = [0; 64];
         for (i, chunk) in data.chunks_mut(64).enumerate() {
             chacha20::block(&self.words, 1 + i as u32, nonce, &mut block);
@@ -95,12 +83,21 @@ impl Expanded {
         block.zeroize();
     }
 
-    fn tag(&self, once: &OneTime, aad: &[u8], ciphertext: &[u8]) -> [u8; 16] {
+    /// r^k.
+    fn power(&self, once: &OneTime, k: usize) -> Limbs {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = self.avx512 {
-            return avx512.tag(&once.powers, &once.s, aad, ciphertext);
+            return avx512.power(&once.powers, k);
         }
-        once.tag(&[aad], ciphertext)
+        once.r.to_the(k)
+    }
+
+    /// The one-time key of a packet that is not prepared.
+    fn lone(&self, nonce: &[u8; 12]) -> OneTime {
+        let (mut first, mut once) = ([0; 32], OneTime::default());
+        chacha20::block(&self.words, 0, nonce, &mut first);
+        self.once(&mut first, &mut once);
+        once
     }
 }
 
@@ -117,11 +114,6 @@ impl OneTime {
 /// The last block of the MAC: both lengths in bytes.
 fn lengths(aad: usize, payload: usize) -> [u8; 16] {
     ((aad as u128) | (payload as u128) << 64).to_le_bytes()
-}
-
-/// The blocks of the MAC.
-fn blocks(aad: &[u8], payload: &[u8]) -> usize {
-    aad.len().div_ceil(16) + payload.len().div_ceil(16) + 1
 }
 
 impl Engine for ChaCha20Poly1305 {
@@ -145,9 +137,20 @@ impl Engine for ChaCha20Poly1305 {
     }
 
     fn prepare_once(key: &Expanded, nonce: &[u8; 12], once: &mut OneTime) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = key.avx512 {
+            let mut first = [0; 64];
+            avx512.stream(&key.words, 0, nonce, &mut first);
+            let (begin, rest) = first.split_at_mut(32);
+            if let Some(begin) = begin.first_chunk_mut() {
+                key.once(begin, once);
+            }
+            wipe(rest);
+            return avx512.powers(&once.r, &mut once.powers);
+        }
         let mut first = [0; 32];
-        key.xor(nonce, &mut [], Some(&mut first));
-        key.once(&mut first, usize::MAX, once);
+        chacha20::block(&key.words, 0, nonce, &mut first);
+        key.once(&mut first, once);
     }
 
     fn prepare_stream(key: &Expanded, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
@@ -159,20 +162,23 @@ impl Engine for ChaCha20Poly1305 {
     }
 
     fn seal(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = key.avx512 {
+            return avx512.seal(&key.words, nonce, aad, buffers);
+        }
         let data = buffers.into_in_place();
-        let (mut first, mut once) = ([0; 32], OneTime::default());
-        key.xor(nonce, data, Some(&mut first));
-        key.once(&mut first, blocks(aad, data), &mut once);
-        key.tag(&once, aad, data)
+        key.xor(nonce, data);
+        key.lone(nonce).tag(&[aad], data)
     }
 
     fn open(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = key.avx512 {
+            return avx512.open(&key.words, nonce, aad, buffers);
+        }
         let data = buffers.into_in_place();
-        let (mut first, mut once) = ([0; 32], OneTime::default());
-        key.xor(nonce, &mut [], Some(&mut first));
-        key.once(&mut first, blocks(aad, data), &mut once);
-        let tag = key.tag(&once, aad, data);
-        key.xor(nonce, data, None);
+        let tag = key.lone(nonce).tag(&[aad], data);
+        key.xor(nonce, data);
         tag
     }
 
@@ -187,14 +193,13 @@ impl Engine for ChaCha20Poly1305 {
     ) {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = key.avx512 {
-            let data = avx512.xor_wiped(stream, buffers);
-            *tag = avx512.tag(&once.powers, &once.s, aad, data);
+            *tag = avx512.seal_prepared(&once.powers, &once.s, stream, aad, buffers);
             return;
         }
         let data = buffers.into_in_place();
         pieces::xor(data, stream);
         wipe(stream);
-        *tag = key.tag(once, aad, data);
+        *tag = once.tag(&[aad], data);
     }
 
     fn open_prepared(
@@ -208,20 +213,21 @@ impl Engine for ChaCha20Poly1305 {
     ) {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = key.avx512 {
-            *tag = avx512.tag(&once.powers, &once.s, aad, buffers.source());
-            avx512.xor(stream, buffers);
+            *tag = avx512.open_prepared(&once.powers, &once.s, stream, aad, buffers);
             return;
         }
         let data = buffers.into_in_place();
-        *tag = key.tag(once, aad, data);
+        *tag = once.tag(&[aad], data);
         pieces::xor(data, stream);
     }
 
     fn authenticate(key: &Expanded, _nonce: &[u8; 12], once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
-        match aad {
-            [whole] => key.tag(once, whole, &[]),
-            pieces => once.tag(pieces, &[]),
+        #[cfg(target_arch = "x86_64")]
+        if let (Some(avx512), [whole]) = (key.avx512, aad) {
+            return avx512.tag(&once.powers, &once.s, whole, &[]);
         }
+        let _ = key;
+        once.tag(aad, &[])
     }
 }
 
@@ -230,6 +236,8 @@ impl Engine for ChaCha20Poly1305 {
 pub struct Prepared {
     pub(crate) polynomial: Limbs,
     pub(crate) s: [u8; 16],
+    #[cfg(target_arch = "x86_64")]
+    avx512: Option<Avx512>,
 }
 
 impl Zeroize for Prepared {
@@ -245,27 +253,43 @@ impl SparseEngine for ChaCha20Poly1305 {
     type Weight = Limbs;
     const BY_BLOCK: bool = false;
 
-    fn absorb(key: &Expanded, once: &OneTime, sum: &mut Prepared, _pieces: &[Piece], stretch: Stretch<'_>) {
+    fn absorb(
+        key: &Expanded,
+        once: &OneTime,
+        sum: &mut Prepared,
+        _spots: &[Spot<Self::Weight>],
+        stretch: Stretch<'_>,
+    ) {
         let Stretch { aad, payload, body, .. } = stretch;
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = key.avx512 {
+            return avx512.absorb(&once.powers, &mut sum.polynomial, aad, payload, body);
+        }
+        let _ = key;
         let body = &mut body[..payload.len()];
         pieces::xor(body, payload);
-        let _ = key;
         let mut running = Poly1305::resume(&once.r, &sum.polynomial);
         pieces::padded(&[aad], |block| running.block(block));
         pieces::padded(&[body], |block| running.block(block));
         sum.polynomial = running.value();
     }
 
-    fn close(_key: &Expanded, once: &OneTime, sum: &mut Prepared, shape: &Shape) {
+    fn close(key: &Expanded, once: &OneTime, sum: &mut Prepared, shape: &Shape) {
         let mut running = Poly1305::resume(&once.r, &sum.polynomial);
         running.block(&lengths(shape.aad, shape.payload));
-        *sum = Prepared { polynomial: running.value(), s: once.s };
+        sum.polynomial = running.value();
+        sum.s = once.s;
+        let _ = key;
+        #[cfg(target_arch = "x86_64")]
+        {
+            sum.avx512 = key.avx512;
+        }
     }
 
     // What XOR does to a number is no difference that could be added: the packet's own bytes are added instead, so none
     // is there before, not even the cipherstream's.
     fn weigh(
-        _key: &Expanded,
+        key: &Expanded,
         once: &OneTime,
         sum: &mut Prepared,
         shape: &Shape,
@@ -274,7 +298,7 @@ impl SparseEngine for ChaCha20Poly1305 {
         body: &mut [u8],
     ) -> Limbs {
         let had = block & piece.bits();
-        let weight = once.r.to_the(shape.distance(piece.block(shape)));
+        let weight = key.power(once, shape.distance(piece.block(shape)));
         let mut there = had;
         if piece.in_payload() {
             there = sparse::block(body, piece.at()) & piece.bits();
@@ -284,42 +308,32 @@ impl SparseEngine for ChaCha20Poly1305 {
         weight
     }
 
-    #[inline]
-    fn fill<const N: usize>(key: &Expanded, filling: Filling<'_, Self, N>) {
+    #[inline(always)]
+    fn fill<V: Values, const N: usize>(key: &Expanded, filling: Filling<'_, Self, V, N>) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = filling.sum().avx512 {
+            return avx512.fill_poly1305(filling);
+        }
         let _ = key;
         let (head, values, body) = filling.parts();
-        let mut sum = Sum::from(&head.sum.polynomial);
-        for (piece, weight) in head.weighted() {
-            let mut value = piece.of(values[piece.hole()]);
-            if piece.in_payload() {
-                sparse::xor_block(body, piece.at(), value);
-                value = sparse::block(body, piece.at()) & piece.bits();
-            }
-            sum.add(&Limbs::split(value), weight);
-        }
-        head.tag = sum.tag(&head.sum.s);
-        head.wipe();
+        fill(head, values, body);
     }
 
-    #[inline]
+    #[inline(always)]
     fn check<const N: usize>(key: &Expanded, reading: Reading<'_, Self, N>) -> [u8; 16] {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = reading.sum().avx512 {
+            return avx512.check_poly1305(reading);
+        }
         let _ = key;
         let (head, aad, src, body, dst) = reading.parts();
-        let mut sum = Sum::from(&head.sum.polynomial);
-        for (piece, weight) in head.weighted() {
-            let value = piece.of_part(if piece.in_payload() { src } else { aad });
-            if piece.in_payload() {
-                piece.put(value ^ sparse::block(body, piece.at()), dst);
-            }
-            sum.add(&Limbs::split(value), weight);
-        }
-        sum.tag(&head.sum.s)
+        check(head, aad, src, body, dst)
     }
 }
 
 impl Polynomial for ChaCha20Poly1305 {
     fn exchange(
-        _key: &Expanded,
+        key: &Expanded,
         once: &OneTime,
         sum: &mut Prepared,
         distance: usize,
@@ -327,7 +341,7 @@ impl Polynomial for ChaCha20Poly1305 {
         after: &[u8; 16],
     ) {
         let [before, after] = [before, after].map(|block| Limbs::split(u128::from_le_bytes(*block)));
-        let difference = after.minus(&before).times(&once.r.to_the(distance));
+        let difference = after.minus(&before).times(&key.power(once, distance));
         // The difference from nothing is the same number, with its limbs reduced.
         sum.polynomial = sum.polynomial.plus(&difference).minus(&Limbs::default());
     }
@@ -335,4 +349,40 @@ impl Polynomial for ChaCha20Poly1305 {
     fn tag_of(sum: &Prepared) -> [u8; 16] {
         poly1305::finish(&sum.polynomial, &sum.s)
     }
+}
+
+/// `SparseEngine::fill` on any CPU.
+#[inline(never)]
+fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
+    let mut sum = Sum::from(&head.sum.polynomial);
+    for Spot { piece, weight } in head.spots() {
+        let mut value = piece.block_of(values.bytes(piece));
+        if piece.in_payload() {
+            sparse::xor_block(body, piece.at(), value);
+            value = sparse::block(body, piece.at()) & piece.bits();
+        }
+        sum.add(&Limbs::split(value), weight);
+    }
+    head.tag = sum.tag(&head.sum.s);
+    head.wipe();
+}
+
+/// `SparseEngine::check` on any CPU.
+#[inline(never)]
+fn check<const N: usize>(
+    head: &Head<ChaCha20Poly1305, N>,
+    aad: &[u8],
+    src: &[u8],
+    body: &[u8],
+    dst: &mut [u8],
+) -> [u8; 16] {
+    let mut sum = Sum::from(&head.sum.polynomial);
+    for Spot { piece, weight } in head.spots() {
+        let value = piece.of_part(if piece.in_payload() { src } else { aad });
+        if piece.in_payload() {
+            piece.put(value ^ sparse::block(body, piece.at()), dst);
+        }
+        sum.add(&Limbs::split(value), weight);
+    }
+    sum.tag(&head.sum.s)
 }

@@ -7,10 +7,14 @@
 use crate::backend::x86::gcm as x86;
 use crate::{
     Backend, Suite,
-    backend::portable::{aes::RoundKeys, gcm as portable, ghash::Power},
+    backend::portable::{
+        aes::RoundKeys,
+        gcm::{self as portable, Gcm, Predicted},
+        ghash::Power,
+    },
     buffers::Buffers,
     engine::Engine,
-    sparse::{self, Filling, Piece, Reading, Shape, SparseEngine, Stretch},
+    sparse::{self, Filling, Head, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
     speculation::Polynomial,
 };
 use zeroize::Zeroize;
@@ -62,6 +66,19 @@ impl Zeroize for OneTime {
     #[inline]
     fn zeroize(&mut self) {
         self.mask.zeroize();
+    }
+}
+
+/// A function of its own with all it needs in registers, so that the other way has nothing to lay out in memory.
+#[inline(never)]
+fn fill_by_key<S: Gcm, V: Values, const R: usize, const N: usize>(
+    key: &Expanded<R>,
+    head: &mut Head<S, N>,
+    values: V,
+    body: &mut [u8],
+) {
+    if let Some(filling) = Filling::new(head, values, body) {
+        with!(key, key => key.fill(filling));
     }
 }
 
@@ -142,31 +159,35 @@ macro_rules! engine {
         }
 
         impl SparseEngine for $suite {
-            type Sum = u128;
+            type Sum = Predicted;
             type Weight = Power;
             const BY_BLOCK: bool = false;
 
             fn absorb(
                 key: &Self::Key,
                 _once: &OneTime,
-                sum: &mut u128,
-                _pieces: &[Piece],
+                sum: &mut Predicted,
+                _spots: &[Spot<Power>],
                 stretch: Stretch<'_>,
             ) {
-                with!(key, key => key.absorb(sum, stretch));
+                with!(key, key => key.absorb(&mut sum.hash, stretch));
             }
 
-            fn close(key: &Self::Key, once: &OneTime, sum: &mut u128, shape: &Shape) {
+            fn close(key: &Self::Key, once: &OneTime, sum: &mut Predicted, shape: &Shape) {
                 let lengths = portable::lengths(shape.aad, shape.payload);
-                let hash = with!(key, key => key.times(*sum ^ u128::from_be_bytes(lengths)));
-                *sum = hash ^ u128::from_be(once.mask);
+                let hash = with!(key, key => key.times(sum.hash ^ u128::from_be_bytes(lengths)));
+                sum.hash = hash ^ u128::from_be(once.mask);
+                #[cfg(target_arch = "x86_64")]
+                if let Expanded::X86(key) = key {
+                    sum.avx512 = key.avx512();
+                }
             }
 
             // XOR is its own difference: the tag needs the values alone, and not the cipherstream.
             fn weigh(
                 key: &Self::Key,
                 _once: &OneTime,
-                sum: &mut u128,
+                sum: &mut Predicted,
                 shape: &Shape,
                 piece: &Piece,
                 block: u128,
@@ -174,20 +195,29 @@ macro_rules! engine {
             ) -> Power {
                 let had = block & piece.bits();
                 let weight = with!(key, key => key.power(shape.distance(piece.block(shape))));
-                *sum ^= with!(key, key => key.product(had.swap_bytes(), &weight));
+                sum.hash ^= with!(key, key => key.product(had.swap_bytes(), &weight));
                 if piece.in_payload() {
                     sparse::xor_block(body, piece.at(), had);
                 }
                 weight
             }
 
-            #[inline]
-            fn fill<const N: usize>(key: &Self::Key, filling: Filling<'_, Self, N>) {
-                with!(key, key => key.fill(filling));
+            #[inline(always)]
+            fn fill<V: Values, const N: usize>(key: &Self::Key, filling: Filling<'_, Self, V, N>) {
+                #[cfg(target_arch = "x86_64")]
+                if let Some(avx512) = filling.sum().avx512 {
+                    return avx512.fill(filling);
+                }
+                let (head, values, body) = filling.parts();
+                fill_by_key(key, head, values, body);
             }
 
-            #[inline]
+            #[inline(always)]
             fn check<const N: usize>(key: &Self::Key, reading: Reading<'_, Self, N>) -> [u8; 16] {
+                #[cfg(target_arch = "x86_64")]
+                if let Some(avx512) = reading.sum().avx512 {
+                    return avx512.check(reading);
+                }
                 with!(key, key => key.check(reading))
             }
         }
@@ -196,17 +226,17 @@ macro_rules! engine {
             fn exchange(
                 key: &Self::Key,
                 _once: &OneTime,
-                sum: &mut u128,
+                sum: &mut Predicted,
                 distance: usize,
                 before: &[u8; 16],
                 after: &[u8; 16],
             ) {
                 let difference = u128::from_be_bytes(*before) ^ u128::from_be_bytes(*after);
-                *sum ^= with!(key, key => key.product(difference, &key.power(distance)));
+                sum.hash ^= with!(key, key => key.product(difference, &key.power(distance)));
             }
 
-            fn tag_of(sum: &u128) -> [u8; 16] {
-                sum.to_be_bytes()
+            fn tag_of(sum: &Predicted) -> [u8; 16] {
+                sum.hash.to_be_bytes()
             }
         }
     };

@@ -11,7 +11,7 @@ use crate::{
     backend::portable::{aes::RoundKeys, ocb3 as portable},
     buffers::Buffers,
     engine::Engine,
-    sparse::{Filling, Piece, Reading, Shape, SparseEngine, Stretch},
+    sparse::{Filling, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
 };
 use zeroize::Zeroize;
 
@@ -204,12 +204,12 @@ impl SparseEngine for Aes128Ocb3 {
     const BY_BLOCK: bool = true;
 
     // A payload block that a hole touches is encrypted as the template has it, and is replaced when the values are there.
-    fn absorb(key: &Expanded, once: &OneTime, sum: &mut Sum, pieces: &[Piece], stretch: Stretch<'_>) {
+    fn absorb(key: &Expanded, once: &OneTime, sum: &mut Sum, spots: &[Spot<Weight>], stretch: Stretch<'_>) {
         let Stretch { aad, aad_from, payload, payload_from, body } = stretch;
         let masks = key.masks();
         for (i, bytes) in aad.chunks(16).enumerate() {
             let index = aad_from + i;
-            if pieces.iter().any(|piece| !piece.in_payload() && piece.at() == 16 * index) {
+            if spots.iter().any(|spot| !spot.piece.in_payload() && spot.piece.at() == 16 * index) {
                 continue;
             }
             let input = match <[u8; 16]>::try_from(bytes) {
@@ -275,7 +275,7 @@ impl SparseEngine for Aes128Ocb3 {
     }
 
     #[inline]
-    fn fill<const N: usize>(key: &Expanded, filling: Filling<'_, Self, N>) {
+    fn fill<V: Values, const N: usize>(key: &Expanded, filling: Filling<'_, Self, V, N>) {
         with!(key, key => key.fill(filling));
     }
 
@@ -287,19 +287,22 @@ impl SparseEngine for Aes128Ocb3 {
 
 /// Puts values into a packet block by block, with any cipher.
 #[inline]
-pub(crate) fn fill<const N: usize>(filling: Filling<'_, Aes128Ocb3, N>, encrypt: impl Fn(&mut [u128])) {
+pub(crate) fn fill<V: Values, const N: usize>(
+    filling: Filling<'_, Aes128Ocb3, V, N>,
+    encrypt: impl Fn(&mut [u128]),
+) {
     let (head, values, body) = filling.parts();
     // The tag waits for the values alone, so it goes with the first block.
     let mut checksum = head.sum.checksum;
-    for piece in head.pieces().iter().filter(|piece| piece.in_payload()) {
-        checksum ^= piece.of(values[piece.hole()]).to_le();
+    for piece in head.pieces().filter(|piece| piece.in_payload()) {
+        checksum ^= piece.block_of(values.bytes(piece)).to_le();
     }
     let (mut hash, mut tag) = (head.sum.hash, None);
     let mut pieces = head.weighted().peekable();
     while let Some((piece, weight)) = pieces.next() {
-        let mut input = weight.input ^ piece.of(values[piece.hole()]).to_le();
+        let mut input = weight.input ^ piece.block_of(values.bytes(piece)).to_le();
         while let Some((piece, weight)) = pieces.next_if(|(piece, _)| !piece.lead()) {
-            input ^= weight.input ^ piece.of(values[piece.hole()]).to_le();
+            input ^= weight.input ^ piece.block_of(values.bytes(piece)).to_le();
         }
         if weight.ciphered == 1 {
             if tag.is_none() {

@@ -4,18 +4,23 @@
 //! the piece's bytes must be multiplied with in a polynomial MAC, or the block they are in for a block cipher. At the
 //! deadline it goes over the pieces alone, so the time depends on where the holes are, and on nothing else.
 
-use crate::engine::Engine;
+use crate::{
+    Template,
+    engine::{Bytes, Engine},
+};
 use zeroize::Zeroize;
 
 /// What of a hole lies in one block.
 ///
 /// Its fields hold together: the bytes `from..from + len` of a value of `value_len` bytes go to `start..start + len`
-/// of a block, which `mask` has a bit each for. Only [`Piece::cut`] makes one.
+/// of a block, which `mask` has a bit each for. Where all values are given as one string, the piece's bytes begin at
+/// `joined`. Only [`Piece::cut`] makes one.
 #[derive(Clone, Copy, Default)]
 pub struct Piece {
     hole: u32,
     value_len: u32,
     from: u32,
+    joined: u32,
     at: u32,
     mask: u32,
     start: u8,
@@ -25,11 +30,12 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Cuts a hole into pieces.
+    /// Cuts a hole into pieces; the holes before it have so many bytes.
     pub(crate) fn cut(
         hole: u32,
         in_payload: bool,
         range: core::ops::Range<u32>,
+        before: u32,
     ) -> impl Iterator<Item = Self> {
         let value_len = range.end - range.start;
         (range.start / 16..range.end.div_ceil(16)).map(move |block| {
@@ -38,8 +44,8 @@ impl Piece {
             let len = end - start;
             let mask = (0xffff >> (16 - len)) << start;
             let from = at + start - range.start;
-            let (start, len) = (start as u8, len as u8);
-            Self { hole, value_len, from, at, mask, start, len, in_payload, lead: true }
+            let (start, len, joined) = (start as u8, len as u8, before + from);
+            Self { hole, value_len, from, joined, at, mask, start, len, in_payload, lead: true }
         })
     }
 
@@ -98,12 +104,8 @@ impl Piece {
         self.lead
     }
 
-    pub(crate) fn set_lead(&mut self, lead: bool) {
-        self.lead = lead;
-    }
-
     /// By part and place.
-    pub(crate) fn order(&self) -> (bool, u32, u8) {
+    fn order(&self) -> (bool, u32, u8) {
         (self.in_payload, self.at, self.start)
     }
 
@@ -112,14 +114,14 @@ impl Piece {
         self.at() / 16 + if self.in_payload { shape.aad_blocks() } else { 0 }
     }
 
-    /// The piece's bytes of its value at their places in a block, zeros around them.
+    /// The piece's bytes at their places in a block, zeros around them.
     #[inline]
-    pub(crate) fn of(&self, value: &[u8]) -> u128 {
+    pub(crate) fn block_of(&self, bytes: &[u8]) -> u128 {
         // A whole block is the usual case, and 128 bits are much to move on a small CPU.
-        if let (16, Some(all)) = (self.len, value.get(self.from()..).and_then(<[u8]>::first_chunk)) {
-            return u128::from_le_bytes(*all);
+        if let Ok(all) = bytes.try_into() {
+            return u128::from_le_bytes(all);
         }
-        gather(&value[self.from()..][..self.len()]) << (8 * self.start())
+        gather(bytes) << (8 * self.start())
     }
 
     /// The piece's bytes of its part of a packet at their places in a block, zeros around them.
@@ -213,64 +215,228 @@ pub struct Stretch<'a> {
     pub(crate) body: &'a mut [u8],
 }
 
-/// What a slot has of a template's packet besides its ciphertext.
+/// A piece and its weight. They are used together, so they share a line of the cache.
+#[derive(Clone, Copy, Default)]
 #[cfg_attr(target_arch = "x86_64", repr(C, align(64)))]
-pub(crate) struct Head<S: SparseEngine, const N: usize> {
+pub struct Spot<W> {
+    pub(crate) weight: W,
+    pub(crate) piece: Piece,
+}
+
+/// How far a packet is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Nothing secret is here.
+    Empty,
+    /// A nonce is here, and some work is done for it.
+    Begun,
+    /// Only the holes are left to do.
+    Ready,
+    /// The packet is sealed.
+    Sealed,
+}
+
+/// What a slot has of a template's packet besides its ciphertext: at the deadline nothing else is read.
+#[cfg_attr(target_arch = "x86_64", repr(C, align(64)))]
+pub struct Head<S: SparseEngine, const N: usize> {
     /// The MAC of the packet with zeros in its holes.
     pub(crate) sum: S::Sum,
     /// The tag of the packet that was sealed.
     pub(crate) tag: S::TagBytes,
     /// The pieces in use, and the holes they come from.
-    pub(crate) count: usize,
-    pub(crate) holes: usize,
-    pub(crate) weights: [S::Weight; N],
-    pub(crate) pieces: [Piece; N],
+    pub(crate) count: u32,
+    pub(crate) holes: u32,
+    /// The bytes of all holes.
+    pub(crate) joined: u32,
+    /// What the body must have, for the payload's pieces to be whole blocks of it.
+    pub(crate) reach: u32,
+    /// Whether the first piece is that of the first value's first byte.
+    pub(crate) in_turn: bool,
+    pub(crate) stage: Stage,
+    pub(crate) spots: [Spot<S::Weight>; N],
 }
 
 impl<S: SparseEngine, const N: usize> Head<S, N> {
-    /// The pieces, in the order of the packet.
-    #[inline]
-    pub(crate) fn pieces(&self) -> &[Piece] {
-        &self.pieces[..self.count.min(N)]
+    /// A head without a packet.
+    pub(crate) fn new() -> Self {
+        Self {
+            sum: S::Sum::default(),
+            tag: S::TagBytes::ZERO,
+            count: 0,
+            holes: 0,
+            joined: 0,
+            reach: 0,
+            in_turn: false,
+            stage: Stage::Empty,
+            spots: [Spot::default(); N],
+        }
     }
 
-    /// The pieces with their weights.
+    /// Takes a template's holes; returns the pieces they are cut into if those are too many.
+    pub(crate) fn fit(&mut self, template: &Template<'_>) -> Result<(), usize> {
+        let mut count = 0;
+        for piece in template.pieces() {
+            if let Some(places) = self.spots.get_mut(..=count) {
+                // Holes may come in any order; most are in that of the packet.
+                let mut place = count;
+                while place > 0 && places[place - 1].piece.order() > piece.order() {
+                    places[place].piece = places[place - 1].piece;
+                    place -= 1;
+                }
+                places[place].piece = piece;
+            }
+            count += 1;
+        }
+        let spots = self.spots.get_mut(..count).ok_or(count)?;
+        let mut before = None;
+        (self.joined, self.reach) = (0, 0);
+        for Spot { piece, .. } in spots.iter_mut() {
+            let block = (piece.in_payload, piece.at);
+            piece.lead = before != Some(block);
+            before = Some(block);
+            self.joined += u32::from(piece.len);
+            if piece.in_payload {
+                self.reach = piece.at + 16;
+            }
+        }
+        self.in_turn = spots.first().is_some_and(|spot| spot.piece.joined == 0);
+        (self.count, self.holes) = (count as u32, template.holes().len() as u32);
+        Ok(())
+    }
+
+    /// The pieces and their weights, in the order of the packet.
+    #[inline]
+    pub(crate) fn spots(&self) -> &[Spot<S::Weight>] {
+        &self.spots[..N.min(self.count as usize)]
+    }
+
+    /// The pieces with their weights, in the order of the packet.
     #[inline]
     pub(crate) fn weighted(&self) -> impl Iterator<Item = (&Piece, &S::Weight)> {
-        self.pieces().iter().zip(&self.weights)
+        self.spots().iter().map(|spot| (&spot.piece, &spot.weight))
+    }
+
+    /// The pieces, in the order of the packet.
+    #[inline]
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.spots().iter().map(|spot| &spot.piece)
     }
 
     /// Wipes the sum and the weights.
     #[inline]
     pub(crate) fn wipe(&mut self) {
         self.sum.zeroize();
-        let count = self.count.min(N);
-        self.weights[..count].iter_mut().for_each(Zeroize::zeroize);
+        let count = N.min(self.count as usize);
+        self.spots[..count].iter_mut().for_each(|spot| spot.weight.zeroize());
     }
 }
 
-/// Values for the holes of a packet, checked to fit: each piece has its value, and each of the payload its block.
-pub struct Filling<'a, S: SparseEngine, const N: usize> {
+/// Values for the holes.
+pub trait Values: Copy {
+    /// Whether each hole has a value of its length.
+    fn fit<S: SparseEngine, const N: usize>(self, head: &Head<S, N>) -> bool;
+
+    /// The piece's bytes.
+    fn bytes(&self, piece: &Piece) -> &[u8];
+
+    /// The first byte of the first value.
+    #[cfg(target_arch = "x86_64")]
+    fn first(&self) -> *const u8;
+
+    /// Where the piece's bytes begin.
+    ///
+    /// # Safety
+    /// The values fit the head that the piece is of.
+    #[cfg(target_arch = "x86_64")]
+    #[allow(unsafe_code)]
+    unsafe fn at(&self, piece: &Piece) -> *const u8;
+}
+
+/// A value for each hole.
+#[derive(Clone, Copy)]
+pub(crate) struct Apart<'a>(pub(crate) &'a [&'a [u8]]);
+
+impl Values for Apart<'_> {
+    #[inline(always)]
+    fn fit<S: SparseEngine, const N: usize>(self, head: &Head<S, N>) -> bool {
+        let fits = |piece: &Piece| self.0.get(piece.hole()).is_some_and(|v| v.len() == piece.value_len());
+        self.0.len() == head.holes as usize && head.pieces().all(fits)
+    }
+
+    #[inline]
+    fn bytes(&self, piece: &Piece) -> &[u8] {
+        &self.0[piece.hole()][piece.from()..][..piece.len()]
+    }
+
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    fn first(&self) -> *const u8 {
+        self.0.first().map_or(core::ptr::null(), |value| value.as_ptr())
+    }
+
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    #[allow(unsafe_code)]
+    unsafe fn at(&self, piece: &Piece) -> *const u8 {
+        // SAFETY: the values fit (caller), so the piece's hole has one.
+        unsafe { self.0.get_unchecked(piece.hole()) }.as_ptr().wrapping_add(piece.from())
+    }
+}
+
+/// The values of all holes, one behind the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Joined<'a>(pub(crate) &'a [u8]);
+
+impl Values for Joined<'_> {
+    #[inline(always)]
+    fn fit<S: SparseEngine, const N: usize>(self, head: &Head<S, N>) -> bool {
+        self.0.len() == head.joined as usize
+    }
+
+    #[inline]
+    fn bytes(&self, piece: &Piece) -> &[u8] {
+        &self.0[piece.joined as usize..][..piece.len()]
+    }
+
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    fn first(&self) -> *const u8 {
+        self.0.as_ptr()
+    }
+
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    #[allow(unsafe_code)]
+    unsafe fn at(&self, piece: &Piece) -> *const u8 {
+        self.0.as_ptr().wrapping_add(piece.joined as usize)
+    }
+}
+
+/// Values for the holes of a packet, checked to fit: each piece has its bytes, and each of the payload its block.
+pub struct Filling<'a, S: SparseEngine, V: Values, const N: usize> {
     head: &'a mut Head<S, N>,
-    values: &'a [&'a [u8]],
+    values: V,
     body: &'a mut [u8],
 }
 
-impl<'a, S: SparseEngine, const N: usize> Filling<'a, S, N> {
+impl<'a, S: SparseEngine, V: Values, const N: usize> Filling<'a, S, V, N> {
     /// Returns `None` if a value is missing, too much, or of another length than its hole.
-    #[inline]
-    pub(crate) fn new(head: &'a mut Head<S, N>, values: &'a [&'a [u8]], body: &'a mut [u8]) -> Option<Self> {
-        let mut fits = values.len() == head.holes;
-        for piece in head.pieces() {
-            let there = values.get(piece.hole()).is_some_and(|value| value.len() == piece.value_len());
-            fits &= there & (piece.at() + 16 <= body.len() || !piece.in_payload());
-        }
+    #[inline(always)]
+    pub(crate) fn new(head: &'a mut Head<S, N>, values: V, body: &'a mut [u8]) -> Option<Self> {
+        let fits = values.fit(head) && head.reach as usize <= body.len();
         fits.then_some(Self { head, values, body })
     }
 
+    /// The packet's MAC.
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn sum(&self) -> &S::Sum {
+        &self.head.sum
+    }
+
     /// The head, the values and the body.
-    #[inline]
-    pub(crate) fn parts(self) -> (&'a mut Head<S, N>, &'a [&'a [u8]], &'a mut [u8]) {
+    #[inline(always)]
+    pub(crate) fn parts(self) -> (&'a mut Head<S, N>, V, &'a mut [u8]) {
         (self.head, self.values, self.body)
     }
 }
@@ -303,6 +469,13 @@ impl<'a, S: SparseEngine, const N: usize> Reading<'a, S, N> {
         fits.then_some(Self { head, aad, src, body, dst })
     }
 
+    /// The packet's MAC.
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn sum(&self) -> &S::Sum {
+        &self.head.sum
+    }
+
     /// The head, the associated data, the ciphertext, the body, and where the plaintext goes.
     #[inline]
     #[allow(clippy::type_complexity)]
@@ -327,7 +500,7 @@ pub trait SparseEngine: Engine {
         key: &Self::Key,
         once: &Self::OneTime,
         sum: &mut Self::Sum,
-        pieces: &[Piece],
+        spots: &[Spot<Self::Weight>],
         stretch: Stretch<'_>,
     );
 
@@ -347,7 +520,7 @@ pub trait SparseEngine: Engine {
     ) -> Self::Weight;
 
     /// Puts values into the packet and writes its tag; wipes the sum and the weights.
-    fn fill<const N: usize>(key: &Self::Key, filling: Filling<'_, Self, N>);
+    fn fill<V: Values, const N: usize>(key: &Self::Key, filling: Filling<'_, Self, V, N>);
 
     /// Decrypts what lies in pieces (with [`BY_BLOCK`](Self::BY_BLOCK) all of their blocks) and returns the tag that
     /// the packet should have. All else was found to be as prepared.

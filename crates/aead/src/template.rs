@@ -65,7 +65,7 @@ pub enum TemplateError {
         /// The index of the other.
         second: usize,
     },
-    /// A hole ends behind byte 4,294,967,280.
+    /// A hole ends behind byte 2,147,483,632.
     TooFar {
         /// The hole's index.
         hole: usize,
@@ -119,6 +119,9 @@ impl Hole {
     }
 }
 
+/// Where a hole may end: the bytes of the holes of both parts are counted in 32 bits.
+const FARTHEST: usize = (u32::MAX / 2) as usize - 15;
+
 impl<'t> Template<'t> {
     /// Checks the holes and takes all three.
     pub fn new(aad: &'t [u8], payload: &'t [u8], holes: &'t [Hole]) -> Result<Self, TemplateError> {
@@ -132,7 +135,7 @@ impl<'t> Template<'t> {
             if range.end > len {
                 return Err(TemplateError::OutOfRange { hole: second, end: range.end, part, len });
             }
-            if range.end > u32::MAX as usize - 15 {
+            if range.end > FARTHEST {
                 return Err(TemplateError::TooFar { hole: second, end: range.end });
             }
             let overlaps = |other: &Hole| {
@@ -163,10 +166,15 @@ impl<'t> Template<'t> {
 
     /// The holes cut into pieces, hole by hole.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece> {
-        // `new` let no hole end behind u32::MAX.
-        self.holes.iter().enumerate().flat_map(|(index, hole)| {
+        // `new` let no hole end behind u32::MAX, and they do not overlap within a part.
+        let mut before = 0;
+        self.holes.iter().enumerate().flat_map(move |(index, hole)| {
             let (in_payload, range) = hole.place();
-            Piece::cut(index as u32, in_payload, range.start as u32..range.end as u32)
+            let range = range.start as u32..range.end as u32;
+            let len = range.end - range.start;
+            let pieces = Piece::cut(index as u32, in_payload, range, before);
+            before += len;
+            pieces
         })
     }
 }

@@ -4,7 +4,7 @@ use crate::{
     Key, Nonce, Sparse, Template, TemplateError,
     buffers::Buffers,
     engine::{Bytes, UNIT, wipe},
-    sparse::{Filling, Head, Piece, Reading, Shape, Stretch},
+    sparse::{Filling, Head, Reading, Shape, Spot, Stage, Stretch, Values},
 };
 use core::{fmt, ops::Range};
 use zeroize::Zeroize;
@@ -24,19 +24,6 @@ pub struct TemplateSlot<S: Sparse, const CAP: usize, const BLOCKS: usize> {
     shape: Shape,
     /// Units of preparation done.
     done: usize,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Nothing secret is here.
-    Empty,
-    /// A nonce is here, and the work that `done` says.
-    Begun,
-    /// Only the holes are left to do.
-    Ready,
-    /// The packet is sealed.
-    Sealed,
 }
 
 /// What `step` does next.
@@ -54,21 +41,13 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
     pub fn new() -> Self {
         const { assert!(CAP.is_multiple_of(UNIT), "the capacity of a slot is a multiple of 64") };
         Self {
-            head: Head {
-                sum: S::Sum::default(),
-                tag: S::TagBytes::ZERO,
-                count: 0,
-                holes: 0,
-                weights: [S::Weight::default(); BLOCKS],
-                pieces: [Piece::default(); BLOCKS],
-            },
+            head: Head::new(),
             body: [0; CAP],
             once: S::OneTime::default(),
             nonce: S::NonceBytes::ZERO,
             number: 0,
             shape: Shape::default(),
             done: 0,
-            stage: Stage::Empty,
         }
     }
 
@@ -79,30 +58,9 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
             return Err(TemplateError::TooLong { len, capacity: CAP });
         }
         self.wipe();
-        let Head { pieces, count, holes, .. } = &mut self.head;
-        let mut touched = 0;
-        for piece in template.pieces() {
-            if let Some(places) = pieces.get_mut(..=touched) {
-                // Holes may come in any order; most are in that of the packet.
-                let mut place = touched;
-                while place > 0 && places[place - 1].order() > piece.order() {
-                    places[place] = places[place - 1];
-                    place -= 1;
-                }
-                places[place] = piece;
-            }
-            touched += 1;
-        }
-        if touched > BLOCKS {
-            return Err(TemplateError::TooManyBlocks { touched, capacity: BLOCKS });
-        }
-        let mut before = None;
-        for piece in &mut pieces[..touched] {
-            let block = (piece.in_payload(), piece.at());
-            piece.set_lead(before != Some(block));
-            before = Some(block);
-        }
-        (*count, *holes) = (touched, template.holes().len());
+        self.head
+            .fit(template)
+            .map_err(|touched| TemplateError::TooManyBlocks { touched, capacity: BLOCKS })?;
         self.shape = Shape { aad: template.aad().len(), payload: len };
         Ok(())
     }
@@ -111,7 +69,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
     pub(crate) fn name(&mut self, number: u64, nonce: Nonce<S::NonceBytes>) {
         self.number = number;
         self.nonce = nonce.0;
-        self.stage = Stage::Begun;
+        self.head.stage = Stage::Begun;
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -124,7 +82,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
 
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
-        self.stage == Stage::Ready
+        self.head.stage == Stage::Ready
     }
 
     /// The sealed packet's ciphertext.
@@ -140,7 +98,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
     /// Does up to `budget` units of work for the template that the slot was fitted to, and returns the units done.
     pub(crate) fn step(&mut self, key: &Key<S>, template: &Template<'_>, budget: u32) -> u32 {
         let mut left = budget as usize;
-        while left > 0 && self.stage == Stage::Begun {
+        while left > 0 && self.head.stage == Stage::Begun {
             let units = self.work(key, template, left);
             self.done += units;
             left -= units;
@@ -163,7 +121,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         };
         match at.checked_sub(1) {
             None => Work::Close,
-            Some(piece) if piece < self.head.count => Work::Weigh(piece),
+            Some(piece) if piece < self.head.count as usize => Work::Weigh(piece),
             Some(_) => Work::End,
         }
     }
@@ -172,8 +130,8 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
     fn work(&mut self, key: &Key<S>, template: &Template<'_>, most: usize) -> usize {
         let key = &key.inner;
         let next = self.next(most);
-        let Head { sum, count, weights, pieces, .. } = &mut self.head;
-        let (count, shape) = (*count, &self.shape);
+        let Head { sum, count, spots, .. } = &mut self.head;
+        let (spots, shape) = (&mut spots[..BLOCKS.min(*count as usize)], &self.shape);
         match next {
             Work::Once => {
                 S::prepare_once(key, &self.nonce, &mut self.once);
@@ -196,7 +154,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
                     payload_from: UNIT / 16 * payload.start,
                     body: &mut self.body[UNIT * payload.start..UNIT * payload.end],
                 };
-                S::absorb(key, &self.once, sum, &pieces[..count], stretch);
+                S::absorb(key, &self.once, sum, spots, stretch);
                 units
             }
             Work::Close => {
@@ -208,10 +166,10 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
                 1
             }
             Work::Weigh(index) => {
-                let piece = pieces[index];
+                let Spot { piece, weight } = &mut spots[index];
                 let part = if piece.in_payload() { template.payload() } else { template.aad() };
                 let block = piece.around(part);
-                weights[index] = S::weigh(key, &self.once, sum, shape, &piece, block, &mut self.body);
+                *weight = S::weigh(key, &self.once, sum, shape, piece, block, &mut self.body);
                 self.done_if_weighed(index + 1);
                 1
             }
@@ -221,30 +179,30 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
 
     /// When all pieces have their weights, the nonce's part has served.
     fn done_if_weighed(&mut self, weighed: usize) {
-        if weighed == self.head.count {
+        if weighed == self.head.count as usize {
             self.once.zeroize();
-            self.stage = Stage::Ready;
+            self.head.stage = Stage::Ready;
         }
     }
 
     /// Seals the prepared packet with these values, if they fit.
-    #[inline]
-    pub(crate) fn fill(&mut self, key: &Key<S>, values: &[&[u8]]) -> bool {
+    #[inline(always)]
+    pub(crate) fn fill(&mut self, key: &Key<S>, values: impl Values) -> bool {
         let filling = Filling::new(&mut self.head, values, &mut self.body);
         let fits = filling.is_some();
         if let Some(filling) = filling {
             S::fill(&key.inner, filling);
-            self.stage = Stage::Sealed;
+            self.head.stage = Stage::Sealed;
         }
         fits
     }
 
     /// As `fill`, for a packet whose preparation is not ready: by the shorter way of finishing it, and sealing all at once.
     #[cold]
-    pub(crate) fn fill_early(&mut self, key: &Key<S>, template: &Template<'_>, values: &[&[u8]]) -> bool {
+    pub(crate) fn fill_early(&mut self, key: &Key<S>, template: &Template<'_>, values: impl Values) -> bool {
         let mut copy = [0; 256];
         let begun = !matches!(self.next(1), Work::Close | Work::Weigh(_) | Work::End);
-        if !begun || self.shape.aad > copy.len() {
+        if self.head.stage == Stage::Ready || !begun || self.shape.aad > copy.len() {
             self.step(key, template, u32::MAX);
             return self.fill(key, values);
         }
@@ -256,14 +214,14 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         let payload = &mut self.body[..self.shape.payload];
         payload.copy_from_slice(template.payload());
         for piece in self.head.pieces() {
-            let value = piece.of(values[piece.hole()]);
+            let value = piece.block_of(values.bytes(piece));
             piece.put(value, if piece.in_payload() { &mut *payload } else { &mut *aad });
         }
         self.head.tag = S::seal(&key.inner, &self.nonce, aad, Buffers::InPlace(payload));
         self.head.wipe();
         self.once.zeroize();
         wipe(&mut self.body[self.shape.payload..self.shape.payload.next_multiple_of(UNIT)]);
-        self.stage = Stage::Sealed;
+        self.head.stage = Stage::Sealed;
         true
     }
 
@@ -278,7 +236,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
             [(false, aad, template.aad()), (true, src, &self.body[..src.len()])]
         {
             let mut at = 0;
-            for piece in self.head.pieces().iter().filter(|piece| piece.in_payload() == in_payload) {
+            for piece in self.head.pieces().filter(|piece| piece.in_payload() == in_payload) {
                 let (start, end) = if S::BY_BLOCK {
                     (piece.at(), part.len().min(piece.at() + 16))
                 } else {
@@ -317,16 +275,16 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
 
     /// Forgets the packet and all that was prepared for it.
     pub(crate) fn wipe(&mut self) {
-        if self.stage == Stage::Empty {
+        if self.head.stage == Stage::Empty {
             return;
         }
-        if matches!(self.stage, Stage::Begun | Stage::Ready) {
+        if matches!(self.head.stage, Stage::Begun | Stage::Ready) {
             self.head.wipe();
             self.once.zeroize();
         }
         wipe(&mut self.body[..self.shape.payload.next_multiple_of(UNIT)]);
         self.done = 0;
-        self.stage = Stage::Empty;
+        self.head.stage = Stage::Empty;
     }
 }
 

@@ -6,7 +6,11 @@
 
 use crate::{
     Key, Nonce, NonceSequence, Opener, PrepareError, Refused, Sealer, Sparse, Tag, Template, TemplateError,
-    TemplateSlot, buffers::Buffers, engine::wipe, tag,
+    TemplateSlot,
+    buffers::Buffers,
+    engine::wipe,
+    sparse::{Apart, Joined, Values},
+    tag,
 };
 use core::fmt;
 
@@ -46,9 +50,10 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Drop for Held<'_, S, CAP,
 pub struct Misfit<P> {
     /// What was to be sealed.
     pub prepared: P,
-    /// The first hole that has no value or one of another length, or the number of holes if there are more values.
+    /// The first hole that has no value or one of another length, or the number of holes if there are more values or
+    /// they came joined.
     pub hole: usize,
-    /// The bytes of the hole.
+    /// The bytes of the hole, or of all if the values came joined.
     pub expected: usize,
     /// The bytes that were given for it.
     pub given: usize,
@@ -89,16 +94,45 @@ impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, 
     /// data included. The ciphertext lies in the slot, and nothing else of the preparation does any more.
     ///
     /// A packet that is not ready costs what the unprepared cipher would.
-    #[inline]
+    #[inline(always)]
     #[allow(clippy::result_large_err)]
     pub fn seal(self, values: &[&[u8]]) -> Result<Sealed<'a, S, CAP, BLOCKS>, Misfit<Self>> {
+        match self.fill(Apart(values)) {
+            Ok(sealed) => Ok(sealed),
+            Err(prepared) => Err(prepared.misfit(values)),
+        }
+    }
+
+    /// As [`seal`](Self::seal), with the values one behind the other. The fastest way, since all lie in one place.
+    #[inline(always)]
+    #[allow(clippy::result_large_err)]
+    pub fn seal_joined(self, values: &[u8]) -> Result<Sealed<'a, S, CAP, BLOCKS>, Misfit<Self>> {
+        match self.fill(Joined(values)) {
+            Ok(sealed) => Ok(sealed),
+            Err(prepared) => Err(prepared.misjoined(values)),
+        }
+    }
+
+    #[inline(always)]
+    fn fill(self, values: impl Values) -> Result<Sealed<'a, S, CAP, BLOCKS>, Self> {
         let slot = &mut *self.slot.0;
-        let fits = if slot.is_ready() {
-            slot.fill(self.key, values)
-        } else {
-            slot.fill_early(self.key, &self.template, values)
-        };
-        if fits { Ok(Sealed { slot: self.slot }) } else { Err(self.misfit(values)) }
+        if slot.is_ready() && slot.fill(self.key, values) {
+            return Ok(Sealed { slot: self.slot });
+        }
+        self.fill_early(values)
+    }
+
+    #[cold]
+    fn fill_early(self, values: impl Values) -> Result<Sealed<'a, S, CAP, BLOCKS>, Self> {
+        let fits = self.slot.0.fill_early(self.key, &self.template, values);
+        if fits { Ok(Sealed { slot: self.slot }) } else { Err(self) }
+    }
+
+    #[cold]
+    fn misjoined(self, values: &[u8]) -> Misfit<Self> {
+        let holes = self.template.holes();
+        let expected = holes.iter().map(|hole| hole.place().1.len()).sum();
+        Misfit { prepared: self, hole: holes.len(), expected, given: values.len() }
     }
 
     #[cold]

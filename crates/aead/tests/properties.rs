@@ -85,6 +85,13 @@ fn templates<S: Usual + Sparse>(aad: &[u8], plain: &[u8], holes: &[Hole], steps:
         assert_eq!(sealed.ciphertext(), portable.0, "{backend:?}");
         assert_eq!(*sealed.tag().as_bytes(), portable.1, "{backend:?}");
         drop(sealed);
+        let mut sealer = Sealer::<S, _>::new(key(3, backend), Counter(0, 9));
+        let mut prepared = sealer.prepare_template(&template, &mut slot).unwrap();
+        prepared.step(steps.iter().sum::<u32>() + 12);
+        let sealed = prepared.seal_joined(&values.concat()).unwrap();
+        assert_eq!(sealed.ciphertext(), portable.0, "{backend:?}");
+        assert_eq!(*sealed.tag().as_bytes(), portable.1, "{backend:?}");
+        drop(sealed);
 
         let opener = Opener::<S, _>::new(key(3, backend), nonce_of);
         let mut expected = opener.expect_template(0, &template, &mut slot).unwrap();

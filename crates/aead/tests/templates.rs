@@ -90,3 +90,15 @@ fn another_packet_than_that_of_the_template_goes_the_ordinary_way() {
     another_packet::<Aes128Gcm>();
     another_packet::<ChaCha20Poly1305>();
 }
+
+#[test]
+fn joined_values_that_do_not_fit_give_the_packet_back_unspent() {
+    let mut sealer = Sealer::<Aes128Gcm, _>::new(key(0, Backend::detect()), Counter(4, 9));
+    let mut slot = TemplateSlot::<Aes128Gcm, 64, 2>::new();
+    let holes = [Hole::Payload(1..3), Hole::Aad(0..1)];
+    let template = Template::new(b"a", b"value", &holes).unwrap();
+    let prepared = sealer.prepare_template(&template, &mut slot).unwrap();
+    let misfit = prepared.seal_joined(b"12").unwrap_err();
+    assert_eq!((misfit.hole, misfit.expected, misfit.given), (2, 3, 2));
+    assert!(misfit.prepared.seal_joined(b"123").is_ok());
+}

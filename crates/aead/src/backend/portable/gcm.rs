@@ -8,14 +8,29 @@ use super::{
 use crate::{
     buffers::Buffers,
     engine::wipe,
-    sparse::{self, Filling, Piece, Reading, SparseEngine, Stretch},
+    sparse::{self, Filling, Piece, Reading, SparseEngine, Spot, Stretch, Values},
 };
 use zeroize::Zeroize;
 
-/// What AES-GCM of all key lengths has in common.
-pub(crate) trait Gcm: SparseEngine<Sum = u128, Weight = Power, TagBytes = [u8; 16]> {}
+/// The hash of a prepared packet, joined to the tag's mask, and how to go on with it.
+#[derive(Clone, Default)]
+pub struct Predicted {
+    pub(crate) hash: u128,
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) avx512: Option<crate::backend::x86::Avx512>,
+}
 
-impl<S: SparseEngine<Sum = u128, Weight = Power, TagBytes = [u8; 16]>> Gcm for S {}
+impl Zeroize for Predicted {
+    #[inline]
+    fn zeroize(&mut self) {
+        self.hash.zeroize();
+    }
+}
+
+/// What AES-GCM of all key lengths has in common.
+pub(crate) trait Gcm: SparseEngine<Sum = Predicted, Weight = Power, TagBytes = [u8; 16]> {}
+
+impl<S: SparseEngine<Sum = Predicted, Weight = Power, TagBytes = [u8; 16]>> Gcm for S {}
 
 /// A piece's plaintext, which is put to its place if it is of the payload.
 #[inline]
@@ -133,28 +148,30 @@ impl Key {
     }
 
     /// Puts values into a prepared packet.
-    pub(crate) fn fill<S: Gcm, const N: usize>(&self, filling: Filling<'_, S, N>) {
+    #[inline(never)]
+    pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(&self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
         let mut sum = Sum::default();
-        for (piece, power) in head.weighted() {
-            let value = piece.of(values[piece.hole()]);
+        for Spot { piece, weight: power } in head.spots() {
+            let value = piece.block_of(values.bytes(piece));
             if piece.in_payload() {
                 sparse::xor_block(body, piece.at(), value);
             }
             sum.add(value.swap_bytes(), power);
         }
-        head.tag = (head.sum ^ sum.value()).to_be_bytes();
+        head.tag = (head.sum.hash ^ sum.value()).to_be_bytes();
         head.wipe();
     }
 
     /// Takes values out of a received packet and returns its tag.
+    #[inline(never)]
     pub(crate) fn check<S: Gcm, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
         let mut sum = Sum::default();
-        for (piece, power) in head.weighted() {
+        for Spot { piece, weight: power } in head.spots() {
             sum.add(value(piece, aad, src, body, dst).swap_bytes(), power);
         }
-        (head.sum ^ sum.value()).to_be_bytes()
+        (head.sum.hash ^ sum.value()).to_be_bytes()
     }
 
     pub(crate) fn wipe(&self, bytes: &mut [u8]) {

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     buffers::Buffers,
     ocb3::{self, Aes128Ocb3},
-    sparse::{Filling, Reading},
+    sparse::{Filling, Reading, Values},
 };
 use zeroize::Zeroize;
 
@@ -173,7 +173,7 @@ impl Key {
     }
 
     /// Puts values into a prepared packet.
-    pub(crate) fn fill<const N: usize>(&self, filling: Filling<'_, Aes128Ocb3, N>) {
+    pub(crate) fn fill<V: Values, const N: usize>(&self, filling: Filling<'_, Aes128Ocb3, V, N>) {
         ocb3::fill(filling, |blocks| self.encrypt(blocks));
     }
 

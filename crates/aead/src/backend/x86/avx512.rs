@@ -3,7 +3,7 @@
 use super::gcm::{Block, Key, POWERS, Segment};
 use crate::{
     backend::portable::{gcm::Gcm, ghash::Power},
-    sparse::Head,
+    sparse::{Head, Piece, Spot, Values},
 };
 use core::arch::x86_64::*;
 
@@ -374,33 +374,6 @@ pub(super) unsafe fn unprepared<const R: usize, const SEAL: bool>(
     finish::<R, false>(key, segment, sum, joined)
 }
 
-/// XORs a prepared stream to a payload and wipes what it used of it, if asked for.
-///
-/// # Safety
-/// The CPU has the instructions; the pointers are good for `len` bytes, `stream` for whole vectors.
-#[target_feature(enable = "avx512f,avx512bw,bmi2")]
-pub(super) unsafe fn xor<const WIPE: bool>(src: *const u8, dst: *mut u8, len: usize, stream: *mut u8) {
-    let mut done = 0;
-    while done < len {
-        let some = mask((len - done).min(64));
-        // SAFETY: the mask covers bytes from `done` to `len`; the stream is good for whole vectors.
-        unsafe {
-            let at = stream.add(done);
-            let x = _mm512_maskz_loadu_epi8(some, src.add(done).cast());
-            let y = _mm512_xor_si512(x, _mm512_loadu_si512(at.cast()));
-            _mm512_mask_storeu_epi8(dst.add(done).cast(), some, y);
-            if WIPE {
-                _mm512_storeu_si512(at.cast(), _mm512_setzero_si512());
-            }
-        }
-        done += 64;
-    }
-    if WIPE {
-        // SAFETY: the pointer is to the caller's buffer; nothing is read. What was stored above must stay stored.
-        unsafe { core::arch::asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags)) };
-    }
-}
-
 /// Wipes bytes by whole vectors.
 ///
 /// # Safety
@@ -430,11 +403,10 @@ impl Lone {
         Self { at_0: _mm_setzero_si128(), at_64: _mm_setzero_si128() }
     }
 
-    /// Adds the product of a block, its bytes as they lie in memory, with a power.
+    /// Adds the product of a block (byte-reversed) with a power.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,pclmulqdq,ssse3")]
-    fn add(&mut self, block: __m128i, power: &Power) {
-        let x = turned(block);
+    fn add(&mut self, x: __m128i, power: &Power) {
         let (high, low) = (from(power.high), from(power.low));
         let xor3 = _mm_ternarylogic_epi64::<0x96>;
         self.at_0 =
@@ -462,33 +434,113 @@ fn turned(x: __m128i) -> __m128i {
     _mm_shuffle_epi8(x, _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f))
 }
 
+/// Windows of 16 bytes that move bytes of a vector up, and fill the rest with zeros: from 16 on they stay where they are.
+static UP: [u8; 32] = windows::<false>();
+/// As `UP`, with the result in reverse: from 0 on nothing moves up.
+static UP_REVERSED: [u8; 32] = windows::<true>();
+
+const fn windows<const REVERSED: bool>() -> [u8; 32] {
+    let mut bytes = [0x80; 32];
+    let mut i = 0;
+    while i < 16 {
+        let (place, from) = if REVERSED { (i, 15 - i) } else { (16 + i, i) };
+        bytes[place] = from as u8;
+        i += 1;
+    }
+    bytes
+}
+
+/// The piece's bytes, from the vector's first on, with zeros behind. (A load of usual length is there five cycles sooner
+/// than one by a mask.)
+///
+/// # Safety
+/// `at` is good for the piece's bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+pub(super) unsafe fn load(piece: &Piece, at: *const u8) -> __m128i {
+    // SAFETY: so many bytes are there (caller).
+    unsafe {
+        match piece.len() {
+            16 => _mm_loadu_si128(at.cast()),
+            8 => _mm_loadl_epi64(at.cast()),
+            4 => _mm_cvtsi32_si128(at.cast::<i32>().read_unaligned()),
+            len => _mm_maskz_loadu_epi8(_bzhi_u32(u32::MAX, len as u32) as u16, at.cast()),
+        }
+    }
+}
+
+/// Moves a vector's bytes up to a place of at most 15.
+#[inline]
+#[target_feature(enable = "ssse3")]
+pub(super) fn up(x: __m128i, start: usize) -> __m128i {
+    // SAFETY: the window begins at 1 or behind, and ends at 32 or before.
+    let window = unsafe { _mm_loadu_si128(UP.as_ptr().add(16 - (start & 15)).cast()) };
+    _mm_shuffle_epi8(x, window)
+}
+
+/// As `up`, with the result in reverse.
+#[inline]
+#[target_feature(enable = "ssse3")]
+fn up_reversed(x: __m128i, start: usize) -> __m128i {
+    // SAFETY: the window begins at 15 or before, and ends at 31 or before.
+    let window = unsafe { _mm_loadu_si128(UP_REVERSED.as_ptr().add(start & 15).cast()) };
+    _mm_shuffle_epi8(x, window)
+}
+
+/// Puts a piece's value, which begins at `from`, into the packet, and wipes its weight.
+///
+/// # Safety
+/// As for [`fill`]; `from` is good for the piece's bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,pclmulqdq,ssse3,bmi2")]
+unsafe fn fill_piece(sum: &mut Lone, spot: &mut Spot<Power>, from: *const u8, body: &mut [u8]) {
+    let Spot { piece, weight } = spot;
+    // SAFETY: the caller's.
+    let x = unsafe { load(piece, from) };
+    sum.add(up_reversed(x, piece.start()), weight);
+    if piece.in_payload() {
+        // SAFETY: the body has 16 bytes from `at` on (caller).
+        unsafe {
+            let at = body.as_mut_ptr().add(piece.at()).cast();
+            _mm_storeu_si128(at, _mm_xor_si128(_mm_loadu_si128(at), up(x, piece.start())));
+        }
+    }
+    // SAFETY: a power has 32 bytes.
+    unsafe { _mm256_storeu_si256(core::ptr::from_mut(weight).cast(), _mm256_setzero_si256()) };
+}
+
 /// Puts values into a prepared packet.
 ///
 /// # Safety
-/// The CPU has the instructions, and the three come from one [`Filling`](crate::sparse::Filling): each piece's value is
-/// as long as its hole, and the body has each payload piece's whole block.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,pclmulqdq,ssse3")]
-pub(super) unsafe fn fill<S: Gcm, const N: usize>(head: &mut Head<S, N>, values: &[&[u8]], body: &mut [u8]) {
+/// The CPU has the instructions, and the three come from one [`Filling`](crate::sparse::Filling): the values fit the
+/// head, and the body has each payload piece's whole block.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,pclmulqdq,ssse3,bmi2")]
+pub(super) unsafe fn fill<S: Gcm, V: Values, const N: usize>(
+    head: &mut Head<S, N>,
+    values: V,
+    body: &mut [u8],
+) {
     let mut sum = Lone::new();
-    for (piece, power) in head.weighted() {
-        // SAFETY: the piece's hole has a value (caller).
-        let value = unsafe { values.get_unchecked(piece.hole()) };
-        let start = value.as_ptr().wrapping_add(piece.from()).wrapping_sub(piece.start());
-        // SAFETY: byte `i` of the mask is byte `from + i - start` of the value, which it has; the others are not
-        // touched.
-        let x = unsafe { _mm_maskz_loadu_epi8(piece.mask(), start.cast()) };
-        if piece.in_payload() {
-            // SAFETY: the body has 16 bytes from `at` on (caller).
-            unsafe {
-                let at = body.as_mut_ptr().add(piece.at()).cast();
-                _mm_storeu_si128(at, _mm_xor_si128(_mm_loadu_si128(at), x));
-            }
-        }
-        sum.add(x, power);
+    let spots = &mut head.spots[..N.min(head.count as usize)];
+    // Where it can be known without looking, the first value's address is there five cycles sooner.
+    let (first, rest) = spots.split_at_mut(usize::from(head.in_turn).min(spots.len()));
+    if let [first] = first {
+        // SAFETY: the values fit, and the first piece's begins with the first byte.
+        unsafe { fill_piece(&mut sum, first, values.first(), body) };
     }
-    // SAFETY: a tag has 16 bytes.
-    unsafe { _mm_storeu_si128(head.tag.as_mut_ptr().cast(), sum.tag(head.sum)) };
-    head.wipe();
+    for spot in rest {
+        // SAFETY: the values fit.
+        unsafe {
+            let from = values.at(&spot.piece);
+            fill_piece(&mut sum, spot, from, body);
+        }
+    }
+    // SAFETY: a tag and a hash have 16 bytes. What was stored above must stay stored.
+    unsafe {
+        _mm_storeu_si128(head.tag.as_mut_ptr().cast(), sum.tag(head.sum.hash));
+        _mm_storeu_si128(core::ptr::from_mut(&mut head.sum.hash).cast(), _mm_setzero_si128());
+        core::arch::asm!("/* {} */", in(reg) head, options(nostack, preserves_flags));
+    }
 }
 
 /// Takes values out of a received packet and returns its tag.
@@ -505,7 +557,7 @@ pub(super) unsafe fn check<S: Gcm, const N: usize>(
     dst: &mut [u8],
 ) -> [u8; 16] {
     let mut sum = Lone::new();
-    for (piece, power) in head.weighted() {
+    for Spot { piece, weight: power } in head.spots() {
         let part = if piece.in_payload() { src } else { aad };
         // SAFETY: the mask covers the piece's bytes, which are within the part (caller); the others are not touched.
         let mut x =
@@ -519,10 +571,10 @@ pub(super) unsafe fn check<S: Gcm, const N: usize>(
                 _mm_mask_storeu_epi8(dst.as_mut_ptr().wrapping_add(piece.at()).cast(), piece.mask(), x);
             }
         }
-        sum.add(x, power);
+        sum.add(turned(x), power);
     }
     let mut tag = [0; 16];
     // SAFETY: a tag has 16 bytes.
-    unsafe { _mm_storeu_si128(tag.as_mut_ptr().cast(), sum.tag(head.sum)) };
+    unsafe { _mm_storeu_si128(tag.as_mut_ptr().cast(), sum.tag(head.sum.hash)) };
     tag
 }

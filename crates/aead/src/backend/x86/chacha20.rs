@@ -1,6 +1,6 @@
 //! ChaCha20 (RFC 8439 section 2.3) with AVX-512: a vector holds the same row of four blocks' states.
 
-use core::arch::x86_64::*;
+use core::{arch::x86_64::*, mem::MaybeUninit};
 
 /// Four rows of four blocks each.
 type Rows = [__m512i; 4];
@@ -23,7 +23,7 @@ fn quarter_rounds<const W: usize>(sets: &mut [Rows; W]) {
 /// `4 W` blocks from `counter` on.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn blocks<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [[u8; 64]]) {
+fn blocks<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [MaybeUninit<[u8; 64]>]) {
     let row = |w: [u32; 4]| {
         _mm512_broadcast_i32x4(_mm_set_epi32(w[3] as i32, w[2] as i32, w[1] as i32, w[0] as i32))
     };
@@ -76,14 +76,20 @@ fn blocks<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &
 /// Cipherstream from block `counter` on.
 ///
 /// # Safety
-/// The CPU has AVX-512F.
+/// The CPU has AVX-512F. (All of `out` is written.)
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn stream(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [[u8; 64]]) {
+pub(super) unsafe fn stream(
+    key: &[u32; 8],
+    counter: u32,
+    nonce: &[u8; 12],
+    out: &mut [MaybeUninit<[u8; 64]>],
+) {
     let mut counter = counter;
     for part in out.chunks_mut(16) {
         match part.len() {
             0..=4 => blocks::<1>(key, counter, nonce, part),
             5..=8 => blocks::<2>(key, counter, nonce, part),
+            9..=12 => blocks::<3>(key, counter, nonce, part),
             _ => blocks::<4>(key, counter, nonce, part),
         }
         counter = counter.wrapping_add(16);

@@ -1,104 +1,324 @@
 //! ChaCha20-Poly1305 on x86-64 with AVX-512.
 
-use super::{avx512, chacha20, poly1305};
-use crate::{
-    Backend,
-    backend::portable::{pieces, poly1305::Limbs},
-    buffers::Buffers,
+use super::{
+    Avx512,
+    avx512::{self, load, up},
+    chacha20,
+    poly1305::{self, HASH, OPEN, Part, SEAL},
 };
+use crate::{
+    backend::portable::poly1305::{Limbs, Sum, finish},
+    buffers::Buffers,
+    chacha20poly1305::ChaCha20Poly1305,
+    sparse::{Filling, Head, Reading, Spot, Values},
+};
+use core::{arch::x86_64::*, mem::MaybeUninit};
+use zeroize::Zeroize;
 
 pub(crate) use poly1305::Powers;
 
-/// The proof that the CPU has AVX-512 F, BW and IFMA, and BMI2.
-#[derive(Clone, Copy)]
-pub(crate) struct Avx512(());
+/// Units of cipherstream that a packet makes at a time besides the first block, which gives the key of the MAC. They are
+/// whole groups of Poly1305.
+const UNITS: usize = 24;
+
+/// Cipherstream on the stack.
+#[repr(C, align(64))]
+struct Stream([MaybeUninit<[u8; 64]>; 1 + UNITS]);
+
+fn uninit(bytes: &mut [u8]) -> &mut [MaybeUninit<[u8; 64]>] {
+    let units = bytes.as_chunks_mut::<64>().0;
+    // SAFETY: the layouts are the same, and what `chacha20` does with the slice leaves all of it written.
+    unsafe { &mut *(core::ptr::from_mut(units) as *mut [MaybeUninit<[u8; 64]>]) }
+}
 
 impl Avx512 {
-    pub(crate) fn new(backend: Backend) -> Option<Self> {
-        (backend.min(super::detect()) >= Backend::Avx512).then_some(Self(()))
-    }
-
     /// Cipherstream from block `counter` on; `out` is a whole number of blocks.
     pub(crate) fn stream(self, key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
         // SAFETY: `self` is the proof.
-        unsafe { chacha20::stream(key, counter, nonce, out.as_chunks_mut::<64>().0) }
+        unsafe { chacha20::stream(key, counter, nonce, uninit(out)) }
     }
 
-    /// The powers of r for a packet of so many blocks.
-    pub(crate) fn powers(self, r: &Limbs, powers: &mut Powers, blocks: usize) {
+    /// All powers of r that any packet needs.
+    pub(crate) fn powers(self, r: &Limbs, powers: &mut Powers) {
         // SAFETY: `self` is the proof.
-        unsafe { powers.set(r, blocks.div_ceil(8).clamp(1, 4)) }
+        unsafe { powers.set(r, usize::MAX) }
     }
 
+    /// r^k.
+    pub(crate) fn power(self, powers: &Powers, k: usize) -> Limbs {
+        let (r32, one) = (powers.power(32).unwrap_or_default(), Limbs([1, 0, 0]));
+        match (k / 32, k % 32) {
+            (0, rest) => powers.power(rest).unwrap_or(one),
+            (many, 0) => r32.to_the(many),
+            (many, rest) => r32.to_the(many).times(&powers.power(rest).unwrap_or(one)),
+        }
+    }
+
+    /// The tag of what is encrypted already.
     pub(crate) fn tag(self, powers: &Powers, s: &[u8; 16], aad: &[u8], payload: &[u8]) -> [u8; 16] {
-        // SAFETY: `self` is the proof.
-        unsafe { poly1305::tag(powers, s, aad, payload) }
+        let whole = Part {
+            so_far: Limbs::default(),
+            aad,
+            src: payload.as_ptr(),
+            dst: core::ptr::null_mut(),
+            len: payload.len(),
+            stream: core::ptr::null_mut(),
+            lengths: Some((aad.len() as u64, payload.len() as u64)),
+        };
+        // SAFETY: `self` is the proof; the payload is only read.
+        unsafe { finish(&poly1305::part::<HASH, false>(powers, &whole), s) }
     }
 
-    /// XORs the stream, which is wiped; it covers the payload and is a whole number of units.
-    pub(crate) fn xor_wiped<'a>(self, stream: &mut [u8], buffers: Buffers<'a>) -> &'a mut [u8] {
+    /// XORs the stream, which is wiped and is a whole number of units that cover the payload, and returns the tag.
+    pub(crate) fn seal_prepared(
+        self,
+        powers: &Powers,
+        s: &[u8; 16],
+        stream: &mut [u8],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+    ) -> [u8; 16] {
         let used = buffers.len().next_multiple_of(64);
         assert!(used <= stream.len());
-        let (src, dst) = Self::pointers(buffers);
+        let whole = Self::whole(aad, buffers, stream.as_mut_ptr());
         // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them.
         unsafe {
-            avx512::xor::<true>(src, dst.as_mut_ptr(), dst.len(), stream.as_mut_ptr());
+            let sum = poly1305::part::<SEAL, true>(powers, &whole);
             avx512::wipe(&mut stream[used..]);
+            finish(&sum, s)
         }
-        dst
     }
 
-    /// XORs the stream, which stays; it covers the payload and is a whole number of units.
-    pub(crate) fn xor(self, stream: &[u8], buffers: Buffers<'_>) {
-        assert!(buffers.len().next_multiple_of(64) <= stream.len());
-        let (src, dst) = Self::pointers(buffers);
-        // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them.
-        unsafe { avx512::xor::<false>(src, dst.as_mut_ptr(), dst.len(), stream.as_ptr().cast_mut()) }
-    }
-
-    pub(crate) fn wipe(self, bytes: &mut [u8]) {
-        // SAFETY: `self` is the proof.
-        unsafe { avx512::wipe(bytes) }
-    }
-
-    /// XORs the cipherstream to `data`, which begins at block 1. If `first` is given, block 0 is made in the same pass
-    /// and its beginning, r and s, goes there.
-    pub(crate) fn one_shot(
+    /// XORs the stream, which stays and is a whole number of units that cover the payload, and returns the tag.
+    pub(crate) fn open_prepared(
         self,
-        key: &[u32; 8],
-        nonce: &[u8; 12],
-        data: &mut [u8],
-        mut first: Option<&mut [u8; 32]>,
-    ) {
-        let mut stream = [[0u8; 64]; 16];
-        let mut rest = data;
-        let mut counter = u32::from(first.is_none());
-        loop {
-            let skipped = usize::from(first.is_some());
-            let blocks = (rest.len().div_ceil(64) + skipped).min(16);
-            let part = &mut stream[..blocks];
-            self.stream(key, counter, nonce, part.as_flattened_mut());
-            if let Some(first) = first.take() {
-                first.copy_from_slice(&part[0][..32]);
-            }
-            let (now, later) = rest.split_at_mut(rest.len().min(64 * (blocks - skipped)));
-            pieces::xor(now, part[skipped..].as_flattened());
-            rest = later;
-            counter += blocks as u32;
-            if rest.is_empty() {
-                break;
-            }
-        }
-        self.wipe(stream.as_flattened_mut());
+        powers: &Powers,
+        s: &[u8; 16],
+        stream: &[u8],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+    ) -> [u8; 16] {
+        assert!(buffers.len().next_multiple_of(64) <= stream.len());
+        let whole = Self::whole(aad, buffers, stream.as_ptr().cast_mut());
+        // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them; it is not
+        // written.
+        unsafe { finish(&poly1305::part::<OPEN, false>(powers, &whole), s) }
     }
 
-    fn pointers(buffers: Buffers<'_>) -> (*const u8, &mut [u8]) {
+    fn whole<'a>(aad: &'a [u8], buffers: Buffers<'_>, stream: *mut u8) -> Part<'a> {
+        let (src, dst, len) = Self::pointers(buffers);
+        let lengths = Some((aad.len() as u64, len as u64));
+        Part { so_far: Limbs::default(), aad, src, dst, len, stream, lengths }
+    }
+
+    /// Adds a stretch to a MAC, and makes ciphertext of the stream that lies in its body.
+    pub(crate) fn absorb(
+        self,
+        powers: &Powers,
+        so_far: &mut Limbs,
+        aad: &[u8],
+        payload: &[u8],
+        body: &mut [u8],
+    ) {
+        assert!(payload.len().next_multiple_of(64) <= body.len());
+        let (src, dst, len) = (payload.as_ptr(), body.as_mut_ptr(), payload.len());
+        let part = Part { so_far: *so_far, aad, src, dst, len, stream: dst, lengths: None };
+        // SAFETY: `self` is the proof; the body covers the payload by whole units.
+        *so_far = unsafe { poly1305::part::<SEAL, false>(powers, &part) }.times(&Limbs([1, 0, 0]));
+    }
+
+    pub(crate) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        let (src, dst, len) = Self::pointers(buffers);
+        // SAFETY: `self` is the proof, and the pointers are to equally long buffers.
+        unsafe { one_shot::<SEAL>(key, nonce, aad, src, dst, len) }
+    }
+
+    pub(crate) fn open(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        let (src, dst, len) = Self::pointers(buffers);
+        // SAFETY: `self` is the proof, and the pointers are to equally long buffers.
+        unsafe { one_shot::<OPEN>(key, nonce, aad, src, dst, len) }
+    }
+
+    /// Puts values into a prepared packet.
+    #[inline(always)]
+    pub(crate) fn fill_poly1305<V: Values, const N: usize>(
+        self,
+        filling: Filling<'_, ChaCha20Poly1305, V, N>,
+    ) {
+        let (head, values, body) = filling.parts();
+        // SAFETY: `self` is the proof; the parts come from a `Filling`.
+        unsafe { fill(head, values, body) }
+    }
+
+    /// Takes values out of a received packet and returns its tag.
+    #[inline(always)]
+    pub(crate) fn check_poly1305<const N: usize>(
+        self,
+        reading: Reading<'_, ChaCha20Poly1305, N>,
+    ) -> [u8; 16] {
+        let (head, aad, src, body, dst) = reading.parts();
+        // SAFETY: `self` is the proof; the parts come from a `Reading`.
+        unsafe { check(head, aad, src, body, dst) }
+    }
+
+    fn pointers(buffers: Buffers<'_>) -> (*const u8, *mut u8, usize) {
         match buffers {
             Buffers::Apart(src, dst) => {
                 assert_eq!(src.len(), dst.len());
-                (src.as_ptr(), dst)
+                (src.as_ptr(), dst.as_mut_ptr(), dst.len())
             }
-            Buffers::InPlace(buffer) => (buffer.as_ptr(), buffer),
+            Buffers::InPlace(buffer) => {
+                let start = buffer.as_mut_ptr();
+                (start.cast_const(), start, buffer.len())
+            }
         }
     }
+}
+
+/// A packet without a preparation: XOR and MAC in one pass over each piece of cipherstream.
+///
+/// # Safety
+/// The CPU has AVX-512 F, BW, VL and IFMA, and BMI2; the pointers are good for `len` bytes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma,bmi2")]
+unsafe fn one_shot<const WAY: u8>(
+    key: &[u32; 8],
+    nonce: &[u8; 12],
+    aad: &[u8],
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+) -> [u8; 16] {
+    let mut stream = Stream([const { MaybeUninit::uninit() }; 1 + UNITS]);
+    let start: *mut u8 = stream.0.as_mut_ptr().cast();
+    let mut now = len.min(64 * UNITS);
+    let mut powers = Powers::none();
+    // SAFETY: the CPU has the instructions. The first block is written before it is read; so are the units behind it
+    // that cover `now` bytes, and the pointers are good for those.
+    unsafe {
+        chacha20::stream(key, 0, nonce, &mut stream.0[..1 + now.div_ceil(64)]);
+        let mut r = Limbs::clamped(&start.cast::<[u8; 16]>().read());
+        let s = start.add(16).cast::<[u8; 16]>().read();
+        powers.set(&r, poly1305::highest(aad.len(), len));
+        let mut part = Part {
+            so_far: Limbs::default(),
+            aad,
+            src,
+            dst,
+            len: now,
+            stream: start.add(64),
+            lengths: (now == len).then_some((aad.len() as u64, len as u64)),
+        };
+        part.so_far = poly1305::part::<WAY, true>(&powers, &part);
+        let mut done = now;
+        while done < len {
+            now = (len - done).min(64 * UNITS);
+            let units = &mut stream.0[1..1 + now.div_ceil(64)];
+            chacha20::stream(key, 1 + (done / 64) as u32, nonce, units);
+            part = Part {
+                aad: &[],
+                src: src.add(done),
+                dst: dst.add(done),
+                len: now,
+                lengths: (done + now == len).then_some((aad.len() as u64, len as u64)),
+                ..part
+            };
+            part.so_far = poly1305::part::<WAY, true>(&powers, &part);
+            done += now;
+        }
+        let tag = finish(&part.so_far, &s);
+        start.cast::<__m512i>().write(_mm512_setzero_si512());
+        core::arch::asm!("/* {} */", in(reg) start, options(nostack, preserves_flags));
+        powers.zeroize();
+        r.zeroize();
+        tag
+    }
+}
+
+/// A vector's 16 bytes as a number.
+#[inline]
+#[target_feature(enable = "sse4.1")]
+fn number(x: __m128i) -> Limbs {
+    let (low, high) = (_mm_cvtsi128_si64(x) as u64, _mm_extract_epi64::<1>(x) as u64);
+    Limbs::split(u128::from(low) | u128::from(high) << 64)
+}
+
+/// Puts a piece's value, which begins at `from`, into the packet, adds what then goes on the wire, and wipes the weight.
+///
+/// # Safety
+/// As for [`fill`]; `from` is good for the piece's bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2,ssse3,sse4.1")]
+unsafe fn fill_piece(sum: &mut Sum, spot: &mut Spot<Limbs>, from: *const u8, body: &mut [u8]) {
+    let Spot { piece, weight } = spot;
+    // SAFETY: the caller's.
+    let mut x = up(unsafe { load(piece, from) }, piece.start());
+    if piece.in_payload() {
+        // SAFETY: the body has 16 bytes from `at` on (caller).
+        unsafe {
+            let at = body.as_mut_ptr().add(piece.at()).cast();
+            let y = _mm_xor_si128(_mm_loadu_si128(at), x);
+            _mm_storeu_si128(at, y);
+            x = _mm_maskz_mov_epi8(piece.mask(), y);
+        }
+    }
+    sum.add(&number(x), weight);
+    *weight = Limbs::default();
+}
+
+/// Puts values into a prepared packet.
+///
+/// # Safety
+/// The CPU has the instructions, and the three come from one [`Filling`]: the values fit the head, and the body has each
+/// payload piece's whole block.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2,ssse3,sse4.1")]
+unsafe fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
+    let mut sum = Sum::from(&head.sum.polynomial);
+    let spots = &mut head.spots[..N.min(head.count as usize)];
+    let (first, rest) = spots.split_at_mut(usize::from(head.in_turn).min(spots.len()));
+    if let [first] = first {
+        // SAFETY: the values fit, and the first piece's begins with the first byte.
+        unsafe { fill_piece(&mut sum, first, values.first(), body) };
+    }
+    for spot in rest {
+        // SAFETY: the values fit.
+        unsafe {
+            let from = values.at(&spot.piece);
+            fill_piece(&mut sum, spot, from, body);
+        }
+    }
+    head.tag = sum.tag(&head.sum.s);
+    (head.sum.polynomial, head.sum.s) = Default::default();
+    // SAFETY: nothing is read. What was stored above must stay stored.
+    unsafe { core::arch::asm!("/* {} */", in(reg) head, options(nostack, preserves_flags)) };
+}
+
+/// Takes values out of a received packet and returns its tag.
+///
+/// # Safety
+/// The CPU has the instructions, and the five come from one [`Reading`]: each piece's bytes are within their part, and
+/// the body has each payload piece's whole block.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2,ssse3,sse4.1")]
+unsafe fn check<const N: usize>(
+    head: &Head<ChaCha20Poly1305, N>,
+    aad: &[u8],
+    src: &[u8],
+    body: &[u8],
+    dst: &mut [u8],
+) -> [u8; 16] {
+    let mut sum = Sum::from(&head.sum.polynomial);
+    for Spot { piece, weight } in head.spots() {
+        let part = if piece.in_payload() { src } else { aad };
+        // SAFETY: the mask covers the piece's bytes, which are within the part (caller); the others are not touched.
+        let x = unsafe { _mm_maskz_loadu_epi8(piece.mask(), part.as_ptr().wrapping_add(piece.at()).cast()) };
+        if piece.in_payload() {
+            // SAFETY: the body has 16 bytes from `at` on (caller); `dst` is as long as `src`, and only the piece's
+            // bytes are written.
+            unsafe {
+                let y = _mm_xor_si128(x, _mm_loadu_si128(body.as_ptr().add(piece.at()).cast()));
+                _mm_mask_storeu_epi8(dst.as_mut_ptr().wrapping_add(piece.at()).cast(), piece.mask(), y);
+            }
+        }
+        sum.add(&number(x), weight);
+    }
+    sum.tag(&head.sum.s)
 }

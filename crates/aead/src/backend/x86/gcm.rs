@@ -5,7 +5,7 @@
 //! so far joins the first block of the next. Powers are kept in falling order, so that a vector of blocks meets its
 //! powers by one load, and end in zeros, so that the lanes behind the last block count for nothing.
 
-use super::{avx512, ni};
+use super::{Avx512, avx512, ni};
 use crate::{
     Backend,
     backend::portable::{
@@ -14,7 +14,7 @@ use crate::{
         ghash::{self, Power},
     },
     buffers::Buffers,
-    sparse::{Filling, Reading, Stretch},
+    sparse::{Filling, Reading, Stretch, Values},
 };
 use zeroize::Zeroize;
 
@@ -259,30 +259,28 @@ impl<const R: usize> Key<R> {
         *hash = u128::from_le_bytes(so_far.0);
     }
 
-    /// Puts values into a prepared packet.
-    #[inline]
-    pub(crate) fn fill<S: Gcm, const N: usize>(&self, filling: Filling<'_, S, N>) {
-        let (head, values, body) = filling.parts();
-        // SAFETY: the kind of key is the proof that the CPU has the instructions; the parts come from a `Filling`.
-        unsafe {
-            match self.kind {
-                Kind::Ni => ni::fill(head, values, body),
-                Kind::Avx512 => avx512::fill(head, values, body),
-            }
+    /// The proof that the CPU has AVX-512, if the key is for it.
+    pub(crate) fn avx512(&self) -> Option<Avx512> {
+        match self.kind {
+            Kind::Ni => None,
+            Kind::Avx512 => Avx512::new(Backend::Avx512),
         }
     }
 
+    /// Puts values into a prepared packet.
+    #[inline(never)]
+    pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(&self, filling: Filling<'_, S, V, N>) {
+        let (head, values, body) = filling.parts();
+        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        unsafe { ni::fill(head, values, body) }
+    }
+
     /// Takes values out of a received packet and returns its tag.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn check<S: Gcm, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
-        // SAFETY: the kind of key is the proof that the CPU has the instructions; the parts come from a `Reading`.
-        unsafe {
-            match self.kind {
-                Kind::Ni => ni::check(head, aad, src, body, dst),
-                Kind::Avx512 => avx512::check(head, aad, src, body, dst),
-            }
-        }
+        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        unsafe { ni::check(head, aad, src, body, dst) }
     }
 
     /// Wipes whole units.
@@ -407,6 +405,24 @@ impl<const R: usize> Key<R> {
                 }
             }
         }
+    }
+}
+
+impl Avx512 {
+    /// Puts values into a prepared packet.
+    #[inline(always)]
+    pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(self, filling: Filling<'_, S, V, N>) {
+        let (head, values, body) = filling.parts();
+        // SAFETY: `self` is the proof; the parts come from a `Filling`.
+        unsafe { avx512::fill(head, values, body) }
+    }
+
+    /// Takes values out of a received packet and returns its tag.
+    #[inline(always)]
+    pub(crate) fn check<S: Gcm, const N: usize>(self, reading: Reading<'_, S, N>) -> [u8; 16] {
+        let (head, aad, src, body, dst) = reading.parts();
+        // SAFETY: `self` is the proof; the parts come from a `Reading`.
+        unsafe { avx512::check(head, aad, src, body, dst) }
     }
 }
 

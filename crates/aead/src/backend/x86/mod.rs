@@ -39,6 +39,16 @@ pub(crate) fn detect() -> Backend {
     }
 }
 
+/// The proof that the CPU has what [`Backend::Avx512`] stands for.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    pub(crate) fn new(backend: Backend) -> Option<Self> {
+        (backend.min(detect()) >= Backend::Avx512).then_some(Self(()))
+    }
+}
+
 /// Intel SDM volume 1, sections 12.13, 14.3 and 15.2: the instructions by CPUID, the registers' state by XGETBV.
 fn ask() -> Backend {
     let all = |register: u32, bits: &[u32]| bits.iter().all(|bit| register >> bit & 1 == 1);

@@ -6,7 +6,7 @@ use crate::{
         gcm::{Gcm, counter_block, value},
         ghash::Power,
     },
-    sparse::{self, Head},
+    sparse::{self, Head, Spot, Values},
 };
 use core::arch::x86_64::*;
 
@@ -72,16 +72,20 @@ pub(super) unsafe fn times(x: u128, power: &Power) -> u128 {
 /// # Safety
 /// The CPU has SSE4.1, SSSE3 and PCLMULQDQ.
 #[target_feature(enable = "sse4.1,ssse3,pclmulqdq")]
-pub(super) unsafe fn fill<S: Gcm, const N: usize>(head: &mut Head<S, N>, values: &[&[u8]], body: &mut [u8]) {
+pub(super) unsafe fn fill<S: Gcm, V: Values, const N: usize>(
+    head: &mut Head<S, N>,
+    values: V,
+    body: &mut [u8],
+) {
     let mut sum = Sum::new();
-    for (piece, power) in head.weighted() {
-        let value = piece.of(values[piece.hole()]);
+    for Spot { piece, weight: power } in head.spots() {
+        let value = piece.block_of(values.bytes(piece));
         if piece.in_payload() {
             sparse::xor_block(body, piece.at(), value);
         }
         sum.add(from(value.swap_bytes()), power.high, power.low);
     }
-    head.tag = (head.sum ^ sum.value()).to_be_bytes();
+    head.tag = (head.sum.hash ^ sum.value()).to_be_bytes();
     head.wipe();
 }
 
@@ -98,10 +102,10 @@ pub(super) unsafe fn check<S: Gcm, const N: usize>(
     dst: &mut [u8],
 ) -> [u8; 16] {
     let mut sum = Sum::new();
-    for (piece, power) in head.weighted() {
+    for Spot { piece, weight: power } in head.spots() {
         sum.add(from(value(piece, aad, src, body, dst).swap_bytes()), power.high, power.low);
     }
-    (head.sum ^ sum.value()).to_be_bytes()
+    (head.sum.hash ^ sum.value()).to_be_bytes()
 }
 
 /// `W` blocks of cipherstream from a counter on.

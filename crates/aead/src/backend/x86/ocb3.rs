@@ -13,7 +13,7 @@ use crate::{
     },
     buffers::Buffers,
     ocb3::Aes128Ocb3,
-    sparse::{Filling, Reading},
+    sparse::{Filling, Reading, Values},
 };
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
@@ -101,7 +101,7 @@ impl Key {
 
     /// Puts values into a prepared packet.
     #[inline]
-    pub(crate) fn fill<const N: usize>(&self, filling: Filling<'_, Aes128Ocb3, N>) {
+    pub(crate) fn fill<V: Values, const N: usize>(&self, filling: Filling<'_, Aes128Ocb3, V, N>) {
         let (head, values, body) = filling.parts();
         // SAFETY: the kind of key is the proof that the CPU has the instructions; the three come from a filling.
         unsafe {

@@ -4,7 +4,7 @@
 use super::ocb3::{Key, cipher, from};
 use crate::{
     ocb3::{Aes128Ocb3, mark},
-    sparse::{Head, Piece},
+    sparse::{Head, Piece, Values},
 };
 use core::arch::x86_64::*;
 
@@ -14,12 +14,12 @@ macro_rules! kernels {
     ($features:literal) => {
         /// # Safety
         /// The CPU has the instructions, and the last three come from one [`Filling`](crate::sparse::Filling): each
-        /// piece's value is as long as its hole, and the body has each payload piece's whole block.
+        /// piece has its bytes of a value, and the body has each payload piece's whole block.
         #[target_feature(enable = $features)]
-        pub(in super::super) unsafe fn fill<const N: usize>(
+        pub(in super::super) unsafe fn fill<V: Values, const N: usize>(
             key: &Key,
             head: &mut Head<Aes128Ocb3, N>,
-            values: &[&[u8]],
+            values: V,
             body: &mut [u8],
         ) {
             let mut checksum = from(head.sum.checksum);
@@ -111,11 +111,11 @@ pub(super) mod ni {
     kernels!("sse4.1,aes");
 
     /// # Safety
-    /// The piece's hole has a value of its length.
+    /// The values fit the piece's head.
     #[inline]
     #[target_feature(enable = "sse4.1")]
-    unsafe fn value(piece: &Piece, values: &[&[u8]]) -> __m128i {
-        from(piece.of(values[piece.hole()]))
+    unsafe fn value<V: Values>(piece: &Piece, values: V) -> __m128i {
+        from(piece.block_of(values.bytes(piece)))
     }
 
     /// # Safety
@@ -143,20 +143,20 @@ pub(super) mod ni {
 }
 
 pub(super) mod avx512 {
-    use super::*;
+    use super::{
+        super::avx512::{load, up},
+        *,
+    };
 
-    kernels!("aes,avx512f,avx512bw,avx512vl,bmi2");
+    kernels!("aes,avx512f,avx512bw,avx512vl,bmi2,ssse3");
 
     /// # Safety
-    /// The piece's hole has a value of its length.
+    /// The values fit the piece's head.
     #[inline]
-    #[target_feature(enable = "avx512bw,avx512vl")]
-    unsafe fn value(piece: &Piece, values: &[&[u8]]) -> __m128i {
-        // SAFETY: the piece's hole has a value (caller).
-        let value = unsafe { values.get_unchecked(piece.hole()) };
-        let start = value.as_ptr().wrapping_add(piece.from()).wrapping_sub(piece.start());
-        // SAFETY: byte `i` of the mask is byte `from + i - start` of the value, which it has; the others are not touched.
-        unsafe { _mm_maskz_loadu_epi8(piece.mask(), start.cast()) }
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2,ssse3")]
+    unsafe fn value<V: Values>(piece: &Piece, values: V) -> __m128i {
+        // SAFETY: the piece has its bytes (caller).
+        unsafe { up(load(piece, values.at(piece)), piece.start()) }
     }
 
     /// # Safety

@@ -1,31 +1,46 @@
 //! Poly1305 with AVX-512 IFMA: eight blocks at once, in limbs of 44, 44 and 42 bits (see the portable one).
 //!
-//! The blocks are led by as many empty ones as make whole groups of eight. Of a chunk of up to four groups each is
-//! multiplied by its own powers of r and the sum is reduced once; in the last chunk these are the powers of each lane,
-//! before it those of the first, so that the lanes stay apart until the end.
+//! The powers of r lie in falling order and end in zeros, so that eight blocks meet theirs by one load, wherever they
+//! stand before the end. Of what stands before the last 32 blocks, four groups of eight are multiplied by the powers of
+//! their first lanes and reduced once; the lanes stay apart until the end.
 
-use crate::backend::portable::poly1305::{self, Limbs};
+use super::Avx512;
+use crate::{Backend, backend::portable::poly1305::Limbs};
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
 
-/// r^32 to r^1, limb by limb.
-#[derive(Default)]
+/// The highest power that is kept.
+const HIGHEST: usize = 32;
+
+/// r^32 to r^1, limb by limb, then zeros.
 #[repr(C, align(64))]
-pub(crate) struct Powers([[u64; 32]; 3]);
+pub(crate) struct Powers([[u64; HIGHEST + 8]; 3]);
+
+impl Default for Powers {
+    fn default() -> Self {
+        Self([[0; HIGHEST + 8]; 3])
+    }
+}
 
 impl Zeroize for Powers {
     fn zeroize(&mut self) {
-        self.0 = [[0; 32]; 3];
+        if Avx512::new(Backend::Avx512).is_some() {
+            // SAFETY: the CPU has AVX-512.
+            unsafe { self.wipe() };
+        } else {
+            self.0 = [[0; HIGHEST + 8]; 3];
+        }
         zeroize::optimization_barrier(&self.0);
     }
 }
 
 type Vectors = [__m512i; 3];
 
-/// Unreduced sums of the products' lower and upper 52 bits.
+/// Unreduced sums of the products' lower and upper 52 bits. There are two of each, since an addition waits four cycles
+/// for the one before.
 struct Sum {
-    low: Vectors,
-    high: Vectors,
+    low: [Vectors; 2],
+    high: [Vectors; 2],
 }
 
 #[inline]
@@ -34,24 +49,31 @@ fn times_20(x: __m512i) -> __m512i {
     _mm512_add_epi64(_mm512_slli_epi64::<4>(x), _mm512_slli_epi64::<2>(x))
 }
 
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn plus(a: Vectors, b: Vectors) -> Vectors {
+    [_mm512_add_epi64(a[0], b[0]), _mm512_add_epi64(a[1], b[1]), _mm512_add_epi64(a[2], b[2])]
+}
+
 impl Sum {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn new() -> Self {
-        let zero = _mm512_setzero_si512();
-        Self { low: [zero; 3], high: [zero; 3] }
+        let zero = [_mm512_setzero_si512(); 3];
+        Self { low: [zero; 2], high: [zero; 2] }
     }
 
     /// Adds `h r`. All limbs are below 2^47, and 20 times a limb of r below 2^49.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn add(&mut self, h: Vectors, r: Vectors) {
+    fn add(&mut self, which: usize, h: Vectors, r: Vectors) {
         let (s1, s2) = (times_20(r[1]), times_20(r[2]));
         let rows = [[r[0], s2, s1], [r[1], r[0], s2], [r[2], r[1], r[0]]];
+        let (low, high) = (&mut self.low[which], &mut self.high[which]);
         for (k, row) in rows.into_iter().enumerate() {
             for (a, b) in h.into_iter().zip(row) {
-                self.low[k] = _mm512_madd52lo_epu64(self.low[k], a, b);
-                self.high[k] = _mm512_madd52hi_epu64(self.high[k], a, b);
+                low[k] = _mm512_madd52lo_epu64(low[k], a, b);
+                high[k] = _mm512_madd52hi_epu64(high[k], a, b);
             }
         }
     }
@@ -61,10 +83,11 @@ impl Sum {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn value(&self) -> Vectors {
+        let (low, high) = (plus(self.low[0], self.low[1]), plus(self.high[0], self.high[1]));
         let (mask_44, mask_42) = (_mm512_set1_epi64((1 << 44) - 1), _mm512_set1_epi64((1 << 42) - 1));
-        let d0 = _mm512_add_epi64(self.low[0], times_20(_mm512_slli_epi64::<8>(self.high[2])));
-        let d1 = _mm512_add_epi64(self.low[1], _mm512_slli_epi64::<8>(self.high[0]));
-        let d2 = _mm512_add_epi64(self.low[2], _mm512_slli_epi64::<8>(self.high[1]));
+        let d0 = _mm512_add_epi64(low[0], times_20(_mm512_slli_epi64::<8>(high[2])));
+        let d1 = _mm512_add_epi64(low[1], _mm512_slli_epi64::<8>(high[0]));
+        let d2 = _mm512_add_epi64(low[2], _mm512_slli_epi64::<8>(high[1]));
         let d1 = _mm512_add_epi64(d1, _mm512_srli_epi64::<44>(d0));
         let d2 = _mm512_add_epi64(d2, _mm512_srli_epi64::<44>(d1));
         let over = _mm512_srli_epi64::<42>(d2);
@@ -75,45 +98,91 @@ impl Sum {
 }
 
 impl Powers {
-    /// Sets the powers of the last `groups` groups, one to four.
+    /// No powers. (Here the compiler may use the widest stores.)
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(super) fn none() -> Self {
+        Self::default()
+    }
+
+    /// # Safety
+    /// The CPU has AVX-512 F.
+    #[target_feature(enable = "avx512f")]
+    unsafe fn wipe(&mut self) {
+        for words in self.0.as_flattened_mut().as_chunks_mut::<8>().0 {
+            // SAFETY: there are eight words.
+            unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), _mm512_setzero_si512()) };
+        }
+    }
+
+    /// Sets the first powers, `highest` of them at least if the table has so many.
     ///
     /// # Safety
-    /// The CPU has AVX-512 F and IFMA.
+    /// The CPU has AVX-512 F and IFMA, and BMI2.
+    #[target_feature(enable = "avx512f,avx512ifma,bmi2")]
+    pub(super) unsafe fn set(&mut self, r: &Limbs, highest: usize) {
+        // By squares, so that no more than three products wait for each other.
+        let r2 = r.times(r);
+        let (r3, r4) = (r2.times(r), r2.times(&r2));
+        let first = [*r, r2, r3, r4, r4.times(r), r4.times(&r2), r4.times(&r3), r4.times(&r4)];
+        for (limb, words) in self.0.iter_mut().enumerate() {
+            // Built in registers: a vector load of eight fresh words would wait for the last to reach the cache.
+            let [a, b, c, d, e, f, g, h] = first.map(|power| power.0[limb] as i64);
+            let powers = _mm512_set_epi64(a, b, c, d, e, f, g, h);
+            // SAFETY: eight words from here on are in the table.
+            unsafe { _mm512_storeu_si512(words[HIGHEST - 8..HIGHEST].as_mut_ptr().cast(), powers) };
+        }
+        if highest > 8 {
+            let eighth = [0, 1, 2].map(|limb| _mm512_set1_epi64(first[7].0[limb] as i64));
+            self.multiply(8, eighth, 16);
+        }
+        if highest > 16 {
+            self.multiply(8, self.broadcast(16), 24);
+            self.multiply(16, self.broadcast(16), 32);
+        }
+    }
+
+    /// Eight powers from `of` down, times a power, become those from `to` down.
+    #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    pub(super) unsafe fn set(&mut self, r: &Limbs, groups: usize) {
-        let mut power = *r;
-        for i in (24..32).rev() {
-            for (limb, value) in self.0.iter_mut().zip(power.0) {
-                limb[i] = value;
-            }
-            power = power.times(r);
-        }
-        power.zeroize();
-        let eighth = self.broadcast(3);
-        for group in (4 - groups..3).rev() {
-            let mut sum = Sum::new();
-            sum.add(self.lanes(group + 1), eighth);
-            for (limb, value) in self.0.iter_mut().zip(sum.value()) {
-                // SAFETY: a group has eight words.
-                unsafe { _mm512_storeu_si512(limb[8 * group..][..8].as_mut_ptr().cast(), value) };
-            }
+    fn multiply(&mut self, of: usize, with: Vectors, to: usize) {
+        let mut sum = Sum::new();
+        sum.add(0, self.lanes(of), with);
+        for (limb, value) in self.0.iter_mut().zip(sum.value()) {
+            // SAFETY: eight words from here on are in the table.
+            unsafe { _mm512_storeu_si512(limb[HIGHEST - to..][..8].as_mut_ptr().cast(), value) };
         }
     }
 
-    /// The powers of a group's lanes; group 3 is the last.
+    /// Eight powers from `highest` down, zeros behind r^1.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn lanes(&self, group: usize) -> Vectors {
-        // SAFETY: a group has eight words.
-        [0, 1, 2].map(|i| unsafe { _mm512_loadu_si512(self.0[i][8 * group..][..8].as_ptr().cast()) })
+    fn lanes(&self, highest: usize) -> Vectors {
+        let at = HIGHEST - highest.min(HIGHEST);
+        // SAFETY: `at` is at most 32, and eight words from there on are in the table.
+        [0, 1, 2].map(|limb| unsafe { _mm512_loadu_si512(self.0[limb].as_ptr().add(at).cast()) })
     }
 
-    /// The power of a group's first lane, in all lanes.
+    /// One power in all lanes.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn broadcast(&self, group: usize) -> Vectors {
-        [0, 1, 2].map(|i| _mm512_set1_epi64(self.0[i][8 * group] as i64))
+    fn broadcast(&self, power: usize) -> Vectors {
+        [0, 1, 2].map(|limb| _mm512_set1_epi64(self.0[limb][HIGHEST - power] as i64))
     }
+
+    /// r^power as a number of its own, for a power that is kept.
+    pub(super) fn power(&self, power: usize) -> Option<Limbs> {
+        let at = HIGHEST.checked_sub(power)?;
+        let [r0, r1, r2] = &self.0;
+        Some(Limbs([*r0.get(at)?, *r1.get(at)?, *r2.get(at)?]))
+    }
+}
+
+/// The highest power that a packet needs.
+pub(super) fn highest(aad: usize, payload: usize) -> usize {
+    let blocks = payload.div_ceil(16);
+    let groups = aad.div_ceil(128) + blocks / 8;
+    if groups > 3 { HIGHEST } else { 8 * groups + blocks % 8 + 1 }
 }
 
 /// The bytes from `at` on, with zeros where there are none.
@@ -131,60 +200,146 @@ fn window(bytes: &[u8], at: isize) -> __m512i {
     unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().wrapping_offset(at).cast()) }
 }
 
-/// The tag of RFC 8439 section 2.8 with the one-time key (r, s).
-///
-/// # Safety
-/// The CPU has AVX-512 F, BW and IFMA.
-#[target_feature(enable = "avx512f,avx512bw,avx512ifma")]
-pub(super) unsafe fn tag(powers: &Powers, s: &[u8; 16], aad: &[u8], payload: &[u8]) -> [u8; 16] {
-    let aad_end = aad.len().next_multiple_of(16) as isize;
-    let payload_end = aad_end + payload.len().next_multiple_of(16) as isize;
-    let groups = (payload_end as usize / 16 + 1).div_ceil(8);
-    // Bytes of the empty blocks in front.
-    let front = 128 * groups as isize - payload_end - 16;
-    let lengths = _mm_set_epi64x(payload.len() as i64, aad.len() as i64);
+/// Two vectors of four blocks as limbs; those of `present` get the bit 2^128.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn limbs(a: __m512i, b: __m512i, present: __mmask8) -> Vectors {
     let (even, odd) =
         (_mm512_set_epi64(14, 12, 10, 8, 6, 4, 2, 0), _mm512_set_epi64(15, 13, 11, 9, 7, 5, 3, 1));
     let mask_44 = _mm512_set1_epi64((1 << 44) - 1);
+    let (low, high) = (_mm512_permutex2var_epi64(a, even, b), _mm512_permutex2var_epi64(a, odd, b));
+    let middle = _mm512_or_si512(_mm512_srli_epi64::<44>(low), _mm512_slli_epi64::<20>(high));
+    [
+        _mm512_and_si512(low, mask_44),
+        _mm512_and_si512(middle, mask_44),
+        _mm512_or_si512(_mm512_srli_epi64::<24>(high), _mm512_maskz_set1_epi64(present, 1 << 40)),
+    ]
+}
+
+/// What is to be authenticated, and what is done to it on the way. Only the kernels of this module's neighbours make
+/// one: its pointers are good for `len` bytes, the stream for whole units of 64.
+pub(super) struct Part<'a> {
+    /// The value so far.
+    pub(super) so_far: Limbs,
+    pub(super) aad: &'a [u8],
+    pub(super) src: *const u8,
+    pub(super) dst: *mut u8,
+    pub(super) len: usize,
+    /// The cipherstream, if there is something to XOR.
+    pub(super) stream: *mut u8,
+    /// The block of the lengths, if the packet ends here.
+    pub(super) lengths: Option<(u64, u64)>,
+}
+
+impl Part<'_> {
+    /// The vector of payload at `at`, XORed and stored on the way; what is to be hashed is returned.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,bmi2")]
+    fn vector<const WAY: u8, const WIPE: bool>(&self, at: usize) -> __m512i {
+        if at >= self.len {
+            return _mm512_setzero_si512();
+        }
+        let mask = _bzhi_u64(u64::MAX, (self.len - at).min(64) as u32);
+        // SAFETY: the mask covers bytes of the payload only; the stream is good for whole vectors where there is payload,
+        // and it is read before the destination, which may be the same, is written. (Who makes a part answers for it.)
+        unsafe {
+            let x = _mm512_maskz_loadu_epi8(mask, self.src.wrapping_add(at).cast());
+            if WAY == HASH {
+                return x;
+            }
+            let pad = self.stream.add(at);
+            let y = _mm512_xor_si512(x, _mm512_loadu_si512(pad.cast()));
+            _mm512_mask_storeu_epi8(self.dst.wrapping_add(at).cast(), mask, y);
+            if WIPE {
+                _mm512_storeu_si512(pad.cast(), _mm512_setzero_si512());
+            }
+            if WAY == SEAL { _mm512_maskz_mov_epi8(mask, y) } else { x }
+        }
+    }
+}
+
+/// Only hashes the payload.
+pub(super) const HASH: u8 = 0;
+/// XORs the stream, and hashes what comes out.
+pub(super) const SEAL: u8 = 1;
+/// Hashes the payload, and XORs the stream.
+pub(super) const OPEN: u8 = 2;
+
+/// The sum of a part's blocks with the powers of r, with limbs below 2^50.
+///
+/// # Safety
+/// The CPU has AVX-512 F, BW, VL and IFMA, and BMI2; the part's pointers are good for its length, its stream for whole
+/// units of 64, unless it is only hashed.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma,bmi2")]
+pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part: &Part<'_>) -> Limbs {
+    let aad_blocks = part.aad.len().div_ceil(16);
+    let aad_groups = aad_blocks.div_ceil(8);
+    // The associated data's first group is led by empty lanes.
+    let empty = 8 * aad_groups - aad_blocks;
+    let blocks = part.len.div_ceil(16);
+    let full = aad_groups + blocks / 8;
+    let tail_blocks = blocks % 8;
+    let behind = tail_blocks + usize::from(part.lengths.is_some());
 
     let group = |index: usize| -> Vectors {
-        let at = 128 * index as isize - front;
-        let half = |at: isize| {
-            let x = window(aad, at);
-            if at + 64 > aad_end { _mm512_or_si512(x, window(payload, at - aad_end)) } else { x }
-        };
-        let (a, mut b) = (half(at), half(at + 64));
-        if index + 1 == groups {
-            b = _mm512_inserti32x4::<3>(b, lengths);
+        if index < aad_groups {
+            let at = 128 * index as isize - 16 * empty as isize;
+            let present = if index == 0 { 0xff << empty } else { 0xff };
+            limbs(window(part.aad, at), window(part.aad, at + 64), present)
+        } else {
+            let at = 128 * (index - aad_groups);
+            let (a, b) = (part.vector::<WAY, WIPE>(at), part.vector::<WAY, WIPE>(at + 64));
+            limbs(a, b, 0xff)
         }
-        let (low, high) = (_mm512_permutex2var_epi64(a, even, b), _mm512_permutex2var_epi64(a, odd, b));
-        let middle = _mm512_or_si512(_mm512_srli_epi64::<44>(low), _mm512_slli_epi64::<20>(high));
-        let present: __mmask8 = if index == 0 { 0xffu8 << (front / 16) } else { 0xff };
-        [
-            _mm512_and_si512(low, mask_44),
-            _mm512_and_si512(middle, mask_44),
-            _mm512_add_epi64(_mm512_srli_epi64::<24>(high), _mm512_maskz_set1_epi64(present, 1 << 40)),
-        ]
     };
 
-    let mut h = [_mm512_setzero_si512(); 3];
+    // The value so far joins the first block.
+    let lane: __mmask8 = 1 << if aad_groups > 0 { empty } else { 0 };
+    let mut h = part.so_far.0.map(|limb| _mm512_maskz_set1_epi64(lane, limb as i64));
+    let last = full.min(3);
     let mut done = 0;
-    while done < groups {
+    while done < full - last {
         // The first chunk is the odd one.
-        let chunk = (groups - done - 1) % 4 + 1;
-        let last = done + chunk == groups;
+        let chunk = (full - last - done - 1) % 4 + 1;
         let mut sum = Sum::new();
-        for i in 0..chunk {
-            let mut m = group(done + i);
-            if i == 0 {
-                m = [0, 1, 2].map(|k| _mm512_add_epi64(m[k], h[k]));
-            }
-            let place = 4 - chunk + i;
-            sum.add(m, if last { powers.lanes(place) } else { powers.broadcast(place) });
+        // What waits for the chunk before comes last.
+        for i in 1..chunk {
+            sum.add(0, group(done + i), powers.broadcast(8 * (chunk - i)));
         }
+        sum.add(1, plus(group(done), h), powers.broadcast(8 * chunk));
         h = sum.value();
         done += chunk;
     }
-    let limbs = Limbs(h.map(|limb| _mm512_reduce_add_epi64(limb) as u64));
-    poly1305::finish(&limbs, s)
+    let mut sum = Sum::new();
+    if behind > 0 {
+        let at = 16 * (blocks - tail_blocks);
+        let (mut a, mut b) = (part.vector::<WAY, WIPE>(at), part.vector::<WAY, WIPE>(at + 64));
+        if let Some((aad, payload)) = part.lengths {
+            let words = 1u32 << (2 * tail_blocks);
+            let (aad, payload) = (_mm512_set1_epi64(aad as i64), _mm512_set1_epi64(payload as i64));
+            a = _mm512_mask_mov_epi64(a, words as u8, aad);
+            a = _mm512_mask_mov_epi64(a, (words << 1) as u8, payload);
+            b = _mm512_mask_mov_epi64(b, (words >> 8) as u8, aad);
+            b = _mm512_mask_mov_epi64(b, (words >> 7) as u8, payload);
+        }
+        let mut m = limbs(a, b, ((1u32 << behind) - 1) as u8);
+        if last == 0 {
+            m = plus(m, h);
+        }
+        sum.add(0, m, powers.lanes(behind));
+    }
+    for i in 1..last {
+        sum.add(i & 1, group(done + i), powers.lanes(8 * (last - i) + behind));
+    }
+    if last > 0 {
+        sum.add(1, plus(group(done), h), powers.lanes(8 * last + behind));
+    }
+    if WIPE {
+        // SAFETY: the pointer is to the caller's buffer; nothing is read. What was stored above must stay stored.
+        unsafe { core::arch::asm!("/* {} */", in(reg) part.stream, options(nostack, preserves_flags)) };
+    }
+    if behind == 0 && last == 0 {
+        return part.so_far;
+    }
+    Limbs(sum.value().map(|limb| _mm512_reduce_add_epi64(limb) as u64))
 }
