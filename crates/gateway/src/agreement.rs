@@ -298,7 +298,8 @@ impl Speaker {
             Fragmentation::Off => return,
             // Whoever names them has said so for all members.
             Fragmentation::On(marks) => marks,
-            Fragmentation::Auto => Marks::More,
+            // Only ours announce them, and read both flags.
+            Fragmentation::Auto => Marks::Both,
         };
         let always = self.fragmentation != Fragmentation::Auto;
         // A member is known to the forwarding thread when there is a key for it.
