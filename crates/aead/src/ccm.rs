@@ -159,8 +159,9 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
         let mut block = Self::a0(nonce);
         block[0] |= (((TAG - 2) / 2) << 3) as u8 | u8::from(aad > 0) << 6;
         // The payload was checked to be no longer than the field can say.
-        let len = (payload as u64).to_be_bytes();
-        for (byte, len) in block[16 - Self::Q..].iter_mut().zip(&len[8 - Self::Q..]) {
+        let len = payload.to_be_bytes();
+        let places = if Self::Q < len.len() { Self::Q } else { len.len() };
+        for (byte, len) in block[16 - places..].iter_mut().zip(&len[len.len() - places..]) {
             *byte = *len;
         }
         block
@@ -482,7 +483,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
         key.fold(&mut chain.0);
     }
 
-    #[inline]
+    #[inline(always)]
     fn seal_rest(
         key: &A,
         once: &OneTime,
@@ -505,18 +506,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
                 return key.seal_rest(&chain.0, within, rest, out, &once.mask, tag);
             }
         }
-        // One block is the usual case, of a size that the compiler knows.
-        if let (0, Ok(block), Ok(out)) =
-            (within, <&[u8; 16]>::try_from(rest), <&mut [u8; 16]>::try_from(&mut *out))
-        {
-            let mac = sum(&chain.0, block);
-            xor_in(out, block);
-            return key.finish(&mac.0, &once.mask, tag);
-        }
-        let mut mac = Block(chain.0);
-        Self::rest(key, &mut mac.0, within, rest);
-        xor(out, rest);
-        key.finish(&mac.0, &once.mask, tag);
+        Self::seal_rest_anywhere(key, once, chain, within, rest, out, tag);
     }
 
     #[inline]
@@ -555,6 +545,33 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
 }
 
 impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG> {
+    /// As `seal_rest`, for any block cipher. (With the kernels of a CPU it is what is never called, and in their way if
+    /// it is in line.)
+    #[cfg_attr(target_arch = "x86_64", cold, inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline)]
+    fn seal_rest_anywhere(
+        key: &A,
+        once: &OneTime,
+        chain: &Chain,
+        within: usize,
+        rest: &[u8],
+        out: &mut [u8],
+        tag: &mut [u8; TAG],
+    ) {
+        // One block is the usual case, of a size that the compiler knows.
+        if let (0, Ok(block), Ok(out)) =
+            (within, <&[u8; 16]>::try_from(rest), <&mut [u8; 16]>::try_from(&mut *out))
+        {
+            let mac = sum(&chain.0, block);
+            xor_in(out, block);
+            return key.finish(&mac.0, &once.mask, tag);
+        }
+        let mut mac = Block(chain.0);
+        Self::rest(key, &mut mac.0, within, rest);
+        xor(out, rest);
+        key.finish(&mac.0, &once.mask, tag);
+    }
+
     /// Adds the rest to a settled chain, and leaves its last block to be encrypted.
     #[inline]
     fn rest(key: &A, mac: &mut [u8; 16], within: usize, rest: &[u8]) {

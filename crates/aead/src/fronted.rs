@@ -214,7 +214,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
     }
 
     /// The chain for a payload of this length, if all is ready.
-    #[inline]
+    #[inline(always)]
     fn chain(&self, front: &Front<'_>, len: usize) -> Option<usize> {
         if !self.ready || len <= front.payload().len() {
             return None;
@@ -227,7 +227,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
     }
 
     /// Seals what follows the front, from this chain; ciphertext and tag are in the slot then.
-    #[inline]
+    #[inline(always)]
     fn seal_rest(&mut self, key: &Key<S>, front: &Front<'_>, front_len: usize, chain: usize, rest: &[u8]) {
         let payload = front_len + rest.len();
         let Self { slot, chains, tag, .. } = self;

@@ -464,7 +464,7 @@ unsafe fn seal_rest<const R: usize, const TAG: usize>(
         let left = len - done;
         let x = load(src.add(done), left) ^ load(dst.add(done), left);
         store(dst.add(done), left, x);
-        tag.copy_from_slice(&into(mac.value(key, from(mask)))[..TAG]);
+        put_tag(tag, mac.value(key, from(mask)));
     }
 }
 
@@ -485,7 +485,42 @@ unsafe fn seal_block<const R: usize, const TAG: usize>(
     let plain = from(block);
     let mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), plain));
     *stream = into(_mm_xor_si128(plain, from(stream)));
-    let value = mac.value(key, from(mask));
+    put_tag(tag, mac.value(key, from(mask)));
+}
+
+/// As [`seal_rest`], for a part of one block, by masks.
+///
+/// # Safety
+/// As for [`seal_rest`]; `within + len` is at most 16.
+#[inline]
+#[allow(clippy::too_many_arguments)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2,sse4.1,aes")]
+unsafe fn seal_part<const R: usize, const TAG: usize>(
+    key: &Key<R>,
+    chain: &[u8; 16],
+    src: *const u8,
+    len: usize,
+    within: usize,
+    dst: *mut u8,
+    mask: &[u8; 16],
+    tag: &mut [u8; TAG],
+) {
+    let bytes = (_bzhi_u32(0xffff, len as u32) << within) as __mmask16;
+    let (src, dst) = (src.wrapping_sub(within), dst.wrapping_sub(within));
+    // SAFETY: the mask has the bytes from `within` on, `len` of them: those of the buffers. The others are not touched.
+    unsafe {
+        let plain = _mm_maskz_loadu_epi8(bytes, src.cast());
+        let mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), plain));
+        let sealed = _mm_xor_si128(plain, _mm_maskz_loadu_epi8(bytes, dst.cast()));
+        _mm_mask_storeu_epi8(dst.cast(), bytes, sealed);
+        put_tag(tag, mac.value(key, from(mask)));
+    }
+}
+
+/// Writes the first bytes of a block where the tag stays.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn put_tag<const TAG: usize>(tag: &mut [u8; TAG], value: __m128i) {
     // SAFETY: the tag has as many bytes.
     unsafe {
         match TAG {
@@ -659,7 +694,7 @@ impl<const R: usize> Key<R> {
     }
 
     /// Seals the end of a packet, from a chain with the first round key and `within` bytes of its next block in it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn seal_rest<const TAG: usize>(
         &self,
         chain: &[u8; 16],
@@ -674,8 +709,16 @@ impl<const R: usize> Key<R> {
             return unsafe { seal_block(self, chain, block, stream, mask, tag) };
         }
         assert!(rest.len() == out.len() && !rest.is_empty() && within < 16);
-        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1; the rest was checked.
-        unsafe { seal_rest(self, chain, rest.as_ptr(), rest.len(), within, out.as_mut_ptr(), mask, tag) }
+        let (src, len, dst) = (rest.as_ptr(), rest.len(), out.as_mut_ptr());
+        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1, a wide one only with AVX-512; the rest was
+        // checked.
+        unsafe {
+            if self.wide && within + len <= 16 {
+                seal_part(self, chain, src, len, within, dst, mask, tag);
+            } else {
+                seal_rest(self, chain, src, len, within, dst, mask, tag);
+            }
+        }
     }
 
     /// Opens the end of a packet, as [`seal_rest`](Self::seal_rest) seals it.
