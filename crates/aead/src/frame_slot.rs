@@ -142,6 +142,10 @@ pub struct FrameSlot<const CAP: usize, const STREAM: usize, const LENGTHS: usize
     stream_ready: u16,
     masked: bool,
     named: bool,
+    /// All was known: the frame lies sealed in `known`, and its MIC in `mask`.
+    sealed: bool,
+    /// Something is left here that must be wiped.
+    used: bool,
 }
 
 const OPEN: u16 = u16::MAX;
@@ -163,6 +167,8 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
             stream_ready: 0,
             masked: false,
             named: false,
+            sealed: false,
+            used: false,
         }
     }
 
@@ -189,7 +195,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         self.mic = mic as u8;
         self.open = open.map_or(OPEN, |open| open as u16);
         self.known_len = known.len() as u16;
-        self.named = true;
+        (self.named, self.used) = (true, true);
         Ok(())
     }
 
@@ -204,9 +210,21 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         self.named && same && self.nonce == *nonce
     }
 
-    /// What the frame begins with.
-    pub fn known(&self) -> &[u8] {
-        &self.known[..usize::from(self.known_len)]
+    /// Bytes that the frame begins with, as far as they are known.
+    pub const fn known_len(&self) -> usize {
+        self.known_len as usize
+    }
+
+    /// Are these the bytes that are known? Takes the same time wherever they differ.
+    pub fn begins_as(&self, front: &[u8]) -> bool {
+        let open = self.open_len(front.len()).min(front.len());
+        let mut difference = u8::from(front.len() != self.known_len());
+        let stream = core::iter::repeat_n(&0, open).chain(if self.sealed { &self.stream[..] } else { &[] });
+        let stream = stream.chain(core::iter::repeat(&0));
+        for ((known, stream), byte) in self.known.iter().zip(stream).zip(front) {
+            difference |= known ^ stream ^ byte;
+        }
+        core::hint::black_box(difference) == 0
     }
 
     fn open_len(&self, len: usize) -> usize {
@@ -221,7 +239,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
     ) -> u32 {
         let aes = &key.inner;
         let mut left = budget;
-        if !self.named {
+        if !self.named || self.sealed {
             return 0;
         }
         if left > 0 && !self.masked {
@@ -259,6 +277,27 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
             }
         }
         budget - left
+    }
+
+    /// Seals a frame to be sent that is known to its end, so that nothing is left for later. Gives the encryptions done: 0 where
+    /// something is not known or not prepared.
+    pub fn complete<A: BlockCipher, const TAG: usize>(&mut self, key: &Key<AesCcm<A, NONCE, TAG>>) -> u32 {
+        let len = usize::from(self.known_len);
+        let open = self.open_len(len).min(len);
+        let only =
+            self.lengths.iter().filter(|of| **of > 0).count() == 1 && usize::from(self.lengths[0]) == len;
+        let chain = self.chains[0];
+        let ready =
+            self.masked && usize::from(chain.taken) == len && usize::from(self.stream_ready) >= len - open;
+        if !self.named || self.sealed || !only || !ready {
+            return 0;
+        }
+        let mut mic = [0; 16];
+        self.finish(&key.inner, &chain, &mut mic[..usize::from(self.mic)]);
+        xor(&mut self.known[open..len], &self.stream);
+        self.mask = mic;
+        self.sealed = true;
+        1
     }
 
     fn make_mask<A: BlockCipher>(&mut self, aes: &A) {
@@ -301,7 +340,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
     }
 
     /// Seals the frame that begins as is known and goes on with `rest`: writes it with its MIC into `out` and gives the
-    /// length. What was not prepared is done now. The slot is empty then.
+    /// length. What was not prepared is done now. The nonce is spent then, and what is left is to be [wiped](Self::wipe).
     pub fn seal<A: BlockCipher, const TAG: usize>(
         &mut self,
         key: &Key<AesCcm<A, NONCE, TAG>>,
@@ -321,6 +360,19 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         if open > len || open == 0 {
             return Err(FrameError::Shape);
         }
+        if self.sealed && !rest.is_empty() {
+            // It goes on, against what was said: nothing has left the slot, so the seal is taken off again.
+            let known_open = open.min(known);
+            xor(&mut self.known[known_open..known], &self.stream);
+            (self.sealed, self.masked) = (false, false);
+        }
+        if self.sealed {
+            let (frame, place) = out.split_at_mut(len);
+            frame.copy_from_slice(&self.known[..len]);
+            place[..mic].copy_from_slice(&self.mask[..mic]);
+            self.named = false;
+            return Ok(len + mic);
+        }
         let mut chain = self.chain(aes, len);
         chain.absorb_all(aes, rest, open);
         while self.open != OPEN && usize::from(self.stream_ready) < len - open {
@@ -334,12 +386,12 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         out[known..len].copy_from_slice(rest);
         xor(&mut out[open..len], &self.stream);
         self.finish(aes, &chain, &mut out[len..]);
-        self.wipe();
+        self.named = false;
         Ok(len + mic)
     }
 
-    /// Opens a received frame (without its MIC) into `out`, which has its length, from the preparation as far as that is for it. The
-    /// slot is empty then; a forgery leaves it as it is, and zeros in `out`.
+    /// Opens a received frame (without its MIC) into `out`, which has its length, from the preparation as far as that is for it. What
+    /// is left then is to be [wiped](Self::wipe); a forgery leaves all as it is, and zeros in `out`.
     pub fn open<A: BlockCipher, const TAG: usize>(
         &mut self,
         key: &Key<AesCcm<A, NONCE, TAG>>,
@@ -351,7 +403,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         let open = self.open_len(frame.len());
         let private = frame.len().checked_sub(open).ok_or(Unauthentic)?;
         let fits = self.named && mic.len() == usize::from(self.mic) && out.len() == frame.len();
-        if !fits || open == 0 || frame.len() > CAP || private > STREAM {
+        if !fits || self.sealed || open == 0 || frame.len() > CAP || private > STREAM {
             return Err(Unauthentic);
         }
         if !self.masked {
@@ -381,13 +433,14 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
             wipe(out);
             return Err(Unauthentic);
         }
-        self.wipe();
+        self.named = false;
         Ok(())
     }
 
-    /// Forgets the frame and all that was prepared for it. Its nonce is burnt.
+    /// Forgets the frame and all that was prepared for it. Its nonce is burnt. To be called after a frame was sealed or opened, when
+    /// that is on its way; the next frame and dropping do it at the latest.
     pub fn wipe(&mut self) {
-        if self.named {
+        if self.used {
             wipe(&mut self.known);
             wipe(&mut self.stream);
             wipe(&mut self.mask);
@@ -396,7 +449,8 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
                 *chain = Chain::NEW;
             }
             self.lengths = [0; LENGTHS];
-            (self.known_len, self.stream_ready, self.masked, self.named) = (0, 0, false, false);
+            (self.known_len, self.stream_ready, self.masked) = (0, 0, false);
+            (self.named, self.sealed, self.used) = (false, false, false);
         }
     }
 }
@@ -410,7 +464,12 @@ fn counter(nonce: &[u8; NONCE], number: u16) -> [u8; 16] {
 }
 
 fn xor(data: &mut [u8], with: &[u8]) {
-    for (byte, other) in data.iter_mut().zip(with) {
+    let (blocks, rest) = data.as_chunks_mut::<16>();
+    let (others, last) = with.split_at(with.len().min(16 * blocks.len()));
+    for (block, other) in blocks.iter_mut().zip(others.as_chunks::<16>().0) {
+        xor_in(block, other);
+    }
+    for (byte, other) in rest.iter_mut().zip(last) {
         *byte ^= other;
     }
 }

@@ -36,7 +36,7 @@ proptest! {
         plain in prop::collection::vec(any::<u8>(), 1..120),
         open in any::<prop::sample::Index>(), all_open: bool, known in any::<prop::sample::Index>(),
         mic in prop::sample::select(&[4usize, 8, 16][..]), steps in 0u32..40,
-        others in prop::collection::vec(0usize..120, 0..3), at in any::<prop::sample::Index>(), late: bool,
+        others in prop::collection::vec(0usize..120, 0..3), at in any::<prop::sample::Index>(), late: bool, complete: bool,
     ) {
         let key = Key::<CcmStar32>::new(&[7; 16]).unwrap();
         let len = plain.len();
@@ -52,6 +52,9 @@ proptest! {
         let expected = reference(mic, open.unwrap_or(len), &plain);
         slot.begin(Nonce::assume_unique(NONCE), &Shape { mic, open, known: &plain[..known], lengths: &lengths }).unwrap();
         prop_assert!(slot.step(&key, steps) <= steps);
+        if complete {
+            slot.complete(&key);
+        }
         let written = slot.seal(&key, &plain[known..], &mut out).unwrap();
         prop_assert_eq!(&out[..written], &expected[..]);
         prop_assert!(slot.is_empty());
@@ -106,7 +109,7 @@ fn all_steps_are_as_many_as_the_encryptions_that_can_be_done_before() {
     };
     // A header of 31, then 90 encrypted: S0, B0, three blocks of header less the last one, which waits for what follows, six of stream.
     assert_eq!(steps(Some(31), &[1; 31], 121), 1 + 1 + 2 + 6);
-    // All is known: the whole chain but its last block.
+    // All is known: the whole chain but its last block, which `complete` does.
     assert_eq!(steps(Some(31), &[1; 121], 121), 1 + 1 + 3 + 5 + 6);
     // An acknowledgment, all but the time correction.
     assert_eq!(steps(None, &[1; 22], 24), 1 + 1 + 1);

@@ -611,7 +611,7 @@ impl Node {
         let Some(from) = self.asn.after(1) else { return 0 };
         self.aim(from);
         let mut left = budget;
-        left -= self.outbound.frame.step(&self.security, left);
+        left -= self.outbound.frame.step_and_complete(&self.security, left);
         left -= self.inbound.frame.step(&self.security, left);
         left -= self.inbound.ack.step(&self.security, left);
         left -= self.outbound.ack.step(&self.security, left);

@@ -108,6 +108,13 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CA
         entry.map_or(0, |entry| self.slot.step(entry.cipher.prepared_key(), budget))
     }
 
+    /// As `step`, for a frame to be sent: when all is known, it is sealed before its slot.
+    pub(super) fn step_and_complete(&mut self, security: &Security, budget: u32) -> u32 {
+        let done = self.step(security, budget);
+        let entry = security.keys.iter().nth(self.key.into()).filter(|_| done == 0 && budget > 0);
+        entry.map_or(done, |entry| self.slot.complete(entry.cipher.prepared_key()))
+    }
+
     pub(super) fn wipe(&mut self) {
         self.slot.wipe();
         self.asn = None;
@@ -214,11 +221,11 @@ impl Security {
         let len = lay_out(&plan.header, ies, payload, out).ok()?;
         let frame = Frame::parse(out.get(..len)?).ok()?;
         let without_mic = frame.before_mic();
-        let (open, known) = (frame.open().len(), preparation.slot.known().len());
+        let (open, known) = (frame.open().len(), preparation.slot.known_len());
         let open = (protection.level.is_encrypted() && open < without_mic.len()).then_some(open);
         let (front, rest) = without_mic.split_at_checked(known)?;
         if !preparation.fits(self, key, &plan.nonce, protection.level.mic_len(), open)
-            || front != preparation.slot.known()
+            || !preparation.slot.begins_as(front)
         {
             return None;
         }
@@ -265,6 +272,7 @@ impl Security {
             self.received.refuse(Status::SecurityError);
             return (Err(Status::SecurityError), true);
         }
+        preparation.slot.wipe();
         entry.mark(device, accepted.number);
         self.received.secured += 1;
         out.copy_from_slice(plain.get(before.len() - len..).unwrap_or_default());
