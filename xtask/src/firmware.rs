@@ -7,9 +7,13 @@ use crate::shell::{Run, antedate, build_release, cache, line, program, root};
 use serde_json::Value;
 use std::path::Path;
 
-/// The package of each CPU with its target.
-const MOTES: [(&str, &str); 2] =
-    [("antedate-mote-cortex-m3", "thumbv7m-none-eabi"), ("antedate-mote-msp430", "msp430-none-elf")];
+/// What is built: package, target, profile, programs. The profiles are in the workspace's `Cargo.toml`.
+const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
+    ("antedate-mote-cortex-m3", "thumbv7m-none-eabi", "release", &["ccm", "smallest", "nothing"]),
+    ("antedate-mote-cortex-m3", "thumbv7m-none-eabi", "fast", &["chacha"]),
+    ("antedate-mote-msp430", "msp430-none-elf", "small", &["ccm", "engine", "smallest", "nothing"]),
+    ("antedate-mote-msp430", "msp430-none-elf", "release", &["chacha"]),
+];
 
 /// Builds, runs and measures; false if a goal was missed.
 pub(crate) fn main(args: &[String]) -> Result<bool, String> {
@@ -54,11 +58,14 @@ fn measure(json: &Path) -> Result<bool, String> {
 /// Builds all programs of both CPUs with Debian's compiler, `core` included.
 fn build() -> Result<(), String> {
     let target = cache("firmware")?;
-    for (package, triple) in MOTES {
+    for (package, triple, profile, programs) in BUILDS {
         let mut command = nostd::debian_cargo()?;
         // `.cargo/config.toml` of the workspace says how its targets are compiled and linked.
         command.current_dir(root().join("firmware")).env("CARGO_TARGET_DIR", &target).env_remove("RUSTFLAGS");
-        command.args(["build", "--release", "--locked", "--package", package, "--target", triple]);
+        command.args(["build", "--locked", "--profile", profile, "--package", package, "--target", triple]);
+        programs.iter().for_each(|program| {
+            command.args(["--bin", program]);
+        });
         command.echoed(600)?;
     }
     Ok(())

@@ -28,22 +28,22 @@ static TABLES: Tables = {
     Tables(tables)
 };
 
-/// A block as words: of each column rows 0 and 1, then rows 2 and 3.
-type Words = [u16; 8];
-
 /// An expanded key, in the form that the assembly reads from front to back.
-#[repr(C)]
+#[repr(C, align(2))]
 pub(crate) struct Aes128 {
     /// Round key 0.
-    first: Words,
+    first: [u8; 16],
     /// Round keys 1 to 10, and the sum of keys 10 and 0; the columns of each from the last to the first.
-    keys: [Words; 11],
+    keys: [[u8; 16]; 11],
+    /// Round key 10.
+    last: [u8; 16],
 }
 
 impl Drop for Aes128 {
     fn drop(&mut self) {
         self.first.zeroize();
         self.keys.as_flattened_mut().zeroize();
+        self.last.zeroize();
     }
 }
 
@@ -52,29 +52,20 @@ fn substitute(byte: u8) -> u8 {
 }
 
 /// The columns from the last to the first.
-fn turned(x: &Words) -> Words {
-    let [a, b, c, d, e, f, g, h] = *x;
-    [g, h, e, f, c, d, a, b]
-}
-
-fn words(block: &[u8; 16]) -> Words {
-    let (bytes, _) = block.as_chunks::<2>();
-    core::array::from_fn(|i| u16::from_le_bytes(bytes[i]))
-}
-
-/// XORs words into bytes.
-fn add(block: &mut [u8; 16], words: &Words) {
-    for (bytes, word) in block.as_chunks_mut::<2>().0.iter_mut().zip(words) {
-        *bytes = (u16::from_le_bytes(*bytes) ^ word).to_le_bytes();
+fn turned(block: &[u8; 16]) -> [u8; 16] {
+    let mut to = [0; 16];
+    for (to, from) in to.as_chunks_mut::<4>().0.iter_mut().zip(block.as_chunks::<4>().0.iter().rev()) {
+        *to = *from;
     }
+    to
 }
 
 impl Aes128 {
     pub(crate) fn new(key: &[u8; 16]) -> Self {
-        let mut this = Self { first: words(key), keys: [[0; 8]; 11] };
-        let mut block = *key;
+        let mut this = Self { first: *key, keys: [[0; 16]; 11], last: *key };
+        let Self { first, keys, last: block } = &mut this;
         let mut rcon = 1u8;
-        for keys in &mut this.keys[..10] {
+        for key in &mut keys[..10] {
             for at in 0..16 {
                 let add = match at {
                     0..4 => substitute(block[12 + (at + 1) % 4]),
@@ -87,14 +78,11 @@ impl Aes128 {
                 column[0] ^= rcon;
             }
             rcon = double(rcon);
-            *keys = turned(&words(&block));
+            *key = turned(block);
         }
-        let mut both = this.keys[9];
-        for (word, first) in both.iter_mut().zip(turned(&this.first)) {
-            *word ^= first;
-        }
-        this.keys[10] = both;
-        block.zeroize();
+        keys[10] = turned(first);
+        let (ten, both) = keys.split_at_mut(10);
+        xor_in(&mut both[0], &ten[9]);
         this
     }
 
@@ -105,13 +93,15 @@ impl Aes128 {
     }
 
     /// Adds round key 0 to a chain; this is the form that `advance` and `finish` work with.
+    #[inline]
     pub(crate) fn fold(&self, chain: &mut [u8; 16]) {
-        add(chain, &self.first);
+        xor_in(chain, &self.first);
     }
 
     /// Adds the last round key to the mask of a tag.
+    #[inline]
     pub(crate) fn fold_mask(&self, mask: &mut [u8; 16]) {
-        add(mask, &turned(&self.keys[9]));
+        xor_in(mask, &self.last);
     }
 
     /// Encrypts a folded chain and folds the result.
@@ -127,6 +117,8 @@ impl Aes128 {
     }
 }
 
+#[cfg(not(target_arch = "msp430"))]
+use crate::backend::portable::blocks::xor_in;
 #[cfg(target_arch = "msp430")]
 pub(crate) use rounds::{sum, xor_in};
 
@@ -185,31 +177,28 @@ mod rounds {
         bytes.addr() & 1 == 0
     }
 
+    #[inline]
     pub(super) fn encrypt(key: &Aes128, block: &mut [u8; 16]) {
-        in_place(block, |block| {
-            // SAFETY: key and block are valid, the block is even and 16 bytes long; the function reads the key, reads and
-            // writes the block, and keeps the registers that the ABI says it must.
-            unsafe { antedate_aes_encrypt(key, block) }
-        });
-    }
-
-    pub(super) fn advance(key: &Aes128, chain: &mut [u8; 16]) {
-        in_place(chain, |chain| {
-            // SAFETY: as in `encrypt`.
-            unsafe { antedate_aes_advance(key, chain) }
-        });
+        in_place(key, block, antedate_aes_encrypt);
     }
 
     #[inline]
-    fn in_place(block: &mut [u8; 16], work: impl Fn(*mut Block)) {
+    pub(super) fn advance(key: &Aes128, chain: &mut [u8; 16]) {
+        in_place(key, chain, antedate_aes_advance);
+    }
+
+    fn in_place(key: &Aes128, block: &mut [u8; 16], work: unsafe extern "C" fn(*const Aes128, *mut Block)) {
         let place: *mut [u8; 16] = block;
         if even(place) {
-            work(place.cast());
+            // SAFETY: key and block are valid, the block is even and 16 bytes long; both functions read the key, read and write
+            // the block, and keep the registers that the ABI says they must.
+            unsafe { work(key, place.cast()) }
         } else {
             let mut copy = Block(*block);
-            work(&raw mut copy);
+            // SAFETY: as above; the copy is even.
+            unsafe { work(key, &raw mut copy) }
             *block = copy.0;
-            zeroize::Zeroize::zeroize(&mut copy.0);
+            crate::engine::wipe(&mut copy.0);
         }
     }
 
@@ -225,8 +214,8 @@ mod rounds {
             // SAFETY: as above.
             unsafe { antedate_aes_finish(key, &raw const chain, &raw const mask, &raw mut half) }
             *tag = half.0;
-            zeroize::Zeroize::zeroize(&mut chain.0);
-            zeroize::Zeroize::zeroize(&mut mask.0);
+            crate::engine::wipe(&mut chain.0);
+            crate::engine::wipe(&mut mask.0);
         }
     }
 }
@@ -234,45 +223,46 @@ mod rounds {
 /// The same in Rust.
 #[cfg(not(target_arch = "msp430"))]
 mod rounds {
-    use super::{Aes128, TABLES, Words, add, substitute, turned, words};
+    use super::{Aes128, TABLES, substitute, turned, xor_in};
 
     /// The byte of a row of the column that ShiftRows brings to column `c`.
-    fn shifted(x: &Words, c: usize, row: usize) -> u8 {
-        x[(2 * (c + row) + row / 2) % 8].to_le_bytes()[row % 2]
+    fn shifted(x: &[u8; 16], c: usize, row: usize) -> u8 {
+        x[4 * ((c + row) % 4) + row]
     }
 
-    fn middle(key: &Aes128, mut x: Words) -> Words {
+    fn middle(key: &Aes128, mut x: [u8; 16]) -> [u8; 16] {
         for key in &key.keys[..9] {
-            let key = turned(key);
-            x = core::array::from_fn(|i| {
+            let mut next = turned(key);
+            for (i, word) in next.as_chunks_mut::<2>().0.iter_mut().enumerate() {
                 let part = |row: usize, table: usize| TABLES.0[table][usize::from(shifted(&x, i / 2, row))];
-                key[i]
-                    ^ match i % 2 {
-                        0 => part(0, 0) ^ part(1, 2) ^ part(2, 1) ^ part(3, 3),
-                        _ => part(0, 1) ^ part(1, 3) ^ part(2, 0) ^ part(3, 2),
-                    }
-            });
+                let sum = match i % 2 {
+                    0 => part(0, 0) ^ part(1, 2) ^ part(2, 1) ^ part(3, 3),
+                    _ => part(0, 1) ^ part(1, 3) ^ part(2, 0) ^ part(3, 2),
+                };
+                *word = (u16::from_le_bytes(*word) ^ sum).to_le_bytes();
+            }
+            x = next;
         }
         x
     }
 
-    fn last(x: &Words) -> [u8; 16] {
+    fn last(x: &[u8; 16]) -> [u8; 16] {
         core::array::from_fn(|i| substitute(shifted(x, i / 4, i % 4)))
     }
 
     pub(super) fn encrypt(key: &Aes128, block: &mut [u8; 16]) {
-        add(block, &key.first);
-        *block = last(&middle(key, words(block)));
-        add(block, &turned(&key.keys[9]));
+        xor_in(block, &key.first);
+        *block = last(&middle(key, *block));
+        xor_in(block, &turned(&key.keys[9]));
     }
 
     pub(super) fn advance(key: &Aes128, chain: &mut [u8; 16]) {
-        *chain = last(&middle(key, words(chain)));
-        add(chain, &turned(&key.keys[10]));
+        *chain = last(&middle(key, *chain));
+        xor_in(chain, &turned(&key.keys[10]));
     }
 
     pub(super) fn finish(key: &Aes128, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; 8]) {
-        let whole = last(&middle(key, words(chain)));
+        let whole = last(&middle(key, *chain));
         for (byte, (a, b)) in tag.iter_mut().zip(whole.iter().zip(mask)) {
             *byte = a ^ b;
         }

@@ -54,6 +54,15 @@ impl Numbers {
     }
 }
 
+/// How a program is compiled: for space as far as a goal bounds it, and ChaCha20-Poly1305 for speed where there is room.
+fn profile(target: &str, name: &str) -> &'static str {
+    match (target, name) {
+        (CORTEX_M3, "chacha") => "fast",
+        (MSP430, "ccm" | "engine" | "smallest" | "nothing") => "small",
+        _ => "release",
+    }
+}
+
 const BUILD: &str = "cargo xtask firmware";
 
 /// The directory with the programs of both CPUs.
@@ -83,11 +92,13 @@ impl Programs {
     }
 
     fn complete(place: &Path) -> bool {
-        [CORTEX_M3, MSP430].iter().all(|target| place.join(target).join("release/ccm").is_file())
+        [CORTEX_M3, MSP430]
+            .iter()
+            .all(|target| place.join(target).join(profile(target, "ccm")).join("ccm").is_file())
     }
 
     fn path(&self, target: &str, name: &str) -> PathBuf {
-        self.0.join(target).join("release").join(name)
+        self.0.join(target).join(profile(target, name)).join(name)
     }
 
     fn image(&self, target: &str, name: &str) -> Result<Image, String> {
