@@ -1,10 +1,16 @@
 //! Who competes in which cipher.
 
 use crate::meter::Contender;
-use crate::ours::{self, AllNew, AllNewOpen, Holes, HolesOpen, Plain, Prepare, PrepareTemplate};
+use crate::ours::{
+    self, AllNew, AllNewOpen, Ends, EndsOpen, Holes, HolesOpen, Plain, Prepare, PrepareFront, PrepareTemplate,
+};
 use crate::packet::{self, Cipher, Sealed, agrees, sealed};
 use crate::peers::{self, rustcrypto};
-use antedate_aead::{Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, Sparse, Suite};
+use antedate_aead::research::Morus1280;
+use antedate_aead::{
+    Aegis128L, Aes128Ccm8, Aes128Gcm, Aes128Ocb3, Aes256Gcm, AsconAead128, ChaCha20Poly1305, Fronted, Sparse,
+    Suite,
+};
 
 /// What a contender does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +85,11 @@ pub const ALL: &[Discipline] = &[
     Discipline { cipher: Aes128Gcm::NAME, entrants: aes_128_gcm },
     Discipline { cipher: Aes256Gcm::NAME, entrants: aes_256_gcm },
     Discipline { cipher: ChaCha20Poly1305::NAME, entrants: chacha20_poly1305 },
+    Discipline { cipher: Aes128Ccm8::NAME, entrants: aes_128_ccm_8 },
+    Discipline { cipher: Aes128Ocb3::NAME, entrants: aes_128_ocb3 },
+    Discipline { cipher: Aegis128L::NAME, entrants: aegis_128l },
+    Discipline { cipher: AsconAead128::NAME, entrants: ascon_aead128 },
+    Discipline { cipher: Morus1280::NAME, entrants: morus_1280 },
 ];
 
 /// The entrants of one cipher at one length, each checked to give the bytes that ours gives.
@@ -122,6 +133,19 @@ impl<const N: usize, const T: usize> Field<N, T> {
         } else {
             Err(format!("{} bytes: {} and ours differ", self.len, self.wrong.join(", ")))
         }
+    }
+}
+
+impl<const N: usize, const T: usize> Field<N, T> {
+    fn fronts<S: Fronted<NonceBytes = [u8; N], TagBytes = [u8; T]>>(&mut self) {
+        let len = self.len;
+        for blocks in [1, 4] {
+            if blocks * 16 <= len {
+                self.add(What::SealDynamic(blocks), Ends::<S>::new(len, blocks));
+                self.add(What::OpenDynamic(blocks), EndsOpen::<S, T>::new(self.packets.clone(), blocks));
+            }
+        }
+        self.add(What::PrepareDynamic, PrepareFront::<S>::new(len));
     }
 }
 
@@ -174,6 +198,46 @@ fn chacha20_poly1305(len: usize) -> Result<Vec<Entrant>, String> {
         field.peer(IPSEC_MB, peers::ipsec_mb::chacha20_poly1305);
         field.peer(IPSEC_MB_JOB, peers::ipsec_mb::chacha20_poly1305_job);
     }
+    field.done()
+}
+
+fn aes_128_ccm_8(len: usize) -> Result<Vec<Entrant>, String> {
+    let mut field = Field::new::<Aes128Ccm8>(len);
+    field.fronts::<Aes128Ccm8>();
+    field.peer("ccm 0.6", rustcrypto::aes_128_ccm_8);
+    field.peer("ccm 0.5", rustcrypto::aes_128_ccm_8_before);
+    field.peer("openssl", peers::openssl::aes_128_ccm_8);
+    #[cfg(ipsec_mb)]
+    field.peer(IPSEC_MB_JOB, peers::ipsec_mb::aes_128_ccm_8_job);
+    field.done()
+}
+
+fn aes_128_ocb3(len: usize) -> Result<Vec<Entrant>, String> {
+    let mut field = Field::new::<Aes128Ocb3>(len);
+    field.templates::<Aes128Ocb3>();
+    field.peer("ocb3", rustcrypto::aes_128_ocb3);
+    field.peer("openssl", peers::openssl::aes_128_ocb);
+    field.done()
+}
+
+fn aegis_128l(len: usize) -> Result<Vec<Entrant>, String> {
+    let mut field = Field::new::<Aegis128L>(len);
+    field.fronts::<Aegis128L>();
+    field.peer("aegis", || peers::aegis::Peer);
+    field.done()
+}
+
+fn ascon_aead128(len: usize) -> Result<Vec<Entrant>, String> {
+    let mut field = Field::new::<AsconAead128>(len);
+    field.fronts::<AsconAead128>();
+    field.peer("ascon-aead", rustcrypto::ascon_aead128);
+    field.done()
+}
+
+fn morus_1280(len: usize) -> Result<Vec<Entrant>, String> {
+    let mut field = Field::new::<Morus1280>(len);
+    field.fronts::<Morus1280>();
+    field.peer("morus", || peers::morus::Peer);
     field.done()
 }
 

@@ -69,7 +69,9 @@ impl Results {
     pub fn table(&self, cipher: &str, part: fn(&Latency) -> f64) -> String {
         let lens = self.lens(cipher);
         let mut text = format!("{cipher:<42}");
-        lens.iter().for_each(|len| drop(write!(text, "{len:>8}")));
+        for len in &lens {
+            let _ = write!(text, "{len:>8}");
+        }
         text.push('\n');
         let mut rows: Vec<(What, &str)> = Vec::new();
         for m in self.0.iter().filter(|m| m.cipher == cipher) {

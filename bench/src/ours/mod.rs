@@ -6,9 +6,11 @@ use antedate_aead::{Key, Nonce, NonceSequence, Suite};
 use std::convert::Infallible;
 
 mod all_new;
+mod front;
 mod template;
 
 pub use all_new::{AllNew, AllNewOpen, Prepare};
+pub use front::{Ends, EndsOpen, PrepareFront};
 pub use template::{Holes, HolesOpen, PrepareTemplate};
 
 /// Who we are in the tables.
@@ -31,7 +33,7 @@ impl<B: NonceBytes> NonceSequence<B> for Counter {
 }
 
 fn new_key<S: Suite>() -> Key<S> {
-    Key::new(&key::<32>()[..S::KEY_LEN]).expect("the key is of the suite's length")
+    Key::new(&key::<64>()[..S::KEY_LEN]).expect("the key is of the suite's length")
 }
 
 /// The numbers of a turn, for those who open.
