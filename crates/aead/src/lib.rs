@@ -162,30 +162,55 @@
 //! everywhere; `backend/x86` has the kernels with AES-NI, VAES, VPCLMULQDQ, AVX-512 and IFMA, and all the `unsafe`
 //! there is. The backend is chosen when a key is expanded.
 #![no_std]
+// What a suite that is left out would have used.
+#![cfg_attr(
+    not(all(
+        feature = "aegis",
+        feature = "ascon",
+        feature = "cbc",
+        feature = "ccm",
+        feature = "chacha20-poly1305",
+        feature = "gcm",
+        feature = "ocb3",
+        feature = "research"
+    )),
+    allow(dead_code, unused_imports, unreachable_pub)
+)]
 #![cfg_attr(all(feature = "table-aes-2k", target_arch = "msp430"), feature(asm_experimental_arch))]
 
+#[cfg(feature = "aegis")]
 mod aegis;
 mod aes;
+#[cfg(feature = "ascon")]
 mod ascon;
 mod backend;
+#[cfg(feature = "research")]
 mod block;
 mod block_cipher;
 mod buffers;
+#[cfg(feature = "cbc")]
 mod cbc;
+#[cfg(feature = "ccm")]
 mod ccm;
+#[cfg(feature = "chacha20-poly1305")]
 mod chacha20poly1305;
 mod ctr;
+#[cfg(any(feature = "aegis", feature = "ascon", feature = "research"))]
 mod duplex;
 mod engine;
 mod expected;
+#[cfg(feature = "ccm")]
 mod frame_slot;
 mod front;
 mod front_pool;
 mod fronted;
+#[cfg(feature = "gcm")]
 mod gcm;
 mod key;
+#[cfg(feature = "research")]
 mod morus;
 mod nonce;
+#[cfg(feature = "ocb3")]
 mod ocb3;
 mod pool;
 mod predictor;
@@ -201,28 +226,36 @@ mod tag;
 mod template;
 mod template_slot;
 mod templated;
+#[cfg(any(feature = "cbc", feature = "research"))]
 mod two_way;
 
+#[cfg(feature = "aegis")]
 pub use aegis::Aegis128L;
 pub use aes::{Aes128, Aes256};
+#[cfg(feature = "ascon")]
 pub use ascon::AsconAead128;
 #[doc(hidden)]
 pub use backend::Backend;
 pub use block_cipher::BlockCipher;
+#[cfg(feature = "ccm")]
 pub use ccm::{
     Aes128Ccm, Aes128Ccm8, Aes256Ccm, Aes256Ccm8, AesCcm, CcmStar32, CcmStar64, CcmStar128, CoseCcm16_64_128,
     CoseCcm16_64_256, CoseCcm16_128_128, CoseCcm16_128_256, CoseCcm64_64_128, CoseCcm64_64_256,
     CoseCcm64_128_128, CoseCcm64_128_256,
 };
+#[cfg(feature = "chacha20-poly1305")]
 pub use chacha20poly1305::ChaCha20Poly1305;
 pub use expected::{Expected, Opener, Refused};
+#[cfg(feature = "ccm")]
 pub use frame_slot::{FrameError, FrameSlot, Shape};
 pub use front::{Front, FrontError};
 pub use front_pool::{FrontPool, TemplatePool};
 pub use fronted::{ExpectedFront, FrontSlot, Oversize, PreparedFront, SealedFront};
+#[cfg(feature = "gcm")]
 pub use gcm::{Aes128Gcm, Aes256Gcm};
 pub use key::{InvalidKeyLength, Key};
 pub use nonce::{Nonce, NonceSequence};
+#[cfg(feature = "ocb3")]
 pub use ocb3::Aes128Ocb3;
 pub use pool::{OpenPool, SealPool};
 pub use predictor::Predictor;
@@ -237,6 +270,7 @@ pub use template_slot::TemplateSlot;
 pub use templated::{ExpectedTemplate, Misfit, PreparedTemplate, Sealed};
 
 /// Ciphers that are here to reproduce papers, and not to protect anything.
+#[cfg(feature = "research")]
 pub mod research {
     pub use crate::{
         block::{SingleBlockAes128, SingleBlockAes256},
@@ -246,8 +280,7 @@ pub mod research {
 
 /// Encryption that authenticates nothing: for comparison, and for what is authenticated by other means.
 pub mod unauthenticated {
-    pub use crate::{
-        cbc::{Aes128Cbc, Aes256Cbc, CbcError, Iv, Unverified, ciphertext_len},
-        ctr::{CounterBlock, CtrStream, OutOfStream, StreamEnded},
-    };
+    #[cfg(feature = "cbc")]
+    pub use crate::cbc::{Aes128Cbc, Aes256Cbc, CbcError, Iv, Unverified, ciphertext_len};
+    pub use crate::ctr::{CounterBlock, CtrStream, OutOfStream, StreamEnded};
 }

@@ -1,14 +1,18 @@
 //! What runs on every CPU, in constant time: no table, no branch and no address that depends on a secret.
 
+#[cfg(feature = "aegis")]
 pub(crate) mod aegis;
 pub(crate) mod aes;
 mod aes_inverse;
+#[cfg(feature = "ascon")]
 pub(crate) mod ascon;
 pub(crate) mod blocks;
 pub(crate) mod chacha20;
 pub(crate) mod gcm;
 pub(crate) mod ghash;
+#[cfg(feature = "research")]
 pub(crate) mod morus;
+#[cfg(feature = "ocb3")]
 pub(crate) mod ocb3;
 pub(crate) mod pieces;
 #[cfg(target_pointer_width = "64")]

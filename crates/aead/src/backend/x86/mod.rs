@@ -2,17 +2,24 @@
 //! expanded key is the proof that the CPU has it: there is no other way to make one.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "aegis")]
 pub(crate) mod aegis;
+#[cfg(feature = "ascon")]
 pub(crate) mod ascon;
 mod avx512;
 pub(crate) mod ccm;
 mod chacha20;
+#[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod chacha20poly1305;
 pub(crate) mod gcm;
+#[cfg(feature = "research")]
 pub(crate) mod morus;
 mod ni;
+#[cfg(feature = "ocb3")]
 pub(crate) mod ocb3;
+#[cfg(feature = "ocb3")]
 mod ocb3_holes;
+#[cfg(feature = "ocb3")]
 mod ocb3_wide;
 mod poly1305;
 pub(crate) mod two_way;
