@@ -155,10 +155,16 @@ macro_rules! engine {
                 out: &mut [u8],
                 tag: &mut [u8; 16],
             ) {
-                let (first, second) = out.split_at_mut(tail.len());
-                first.copy_from_slice(tail);
-                second.copy_from_slice(rest);
-                *tag = key.finish::<true>(chain, None, Buffers::InPlace(out), (sizes.aad, sizes.payload));
+                let lengths = (sizes.aad, sizes.payload);
+                let buffers = if tail.is_empty() {
+                    Buffers::apart(rest, out)
+                } else {
+                    let (first, second) = out.split_at_mut(tail.len());
+                    first.copy_from_slice(tail);
+                    second.copy_from_slice(rest);
+                    Buffers::InPlace(out)
+                };
+                *tag = key.finish::<true>(chain, None, buffers, lengths);
             }
 
             fn open_rest(

@@ -157,10 +157,12 @@
 //!
 //! # The rooms
 //!
-//! A suite is one file (`gcm`, `chacha20poly1305`) that implements the private trait `Engine`, `SparseEngine` if it
-//! takes holes anywhere, and `Serial` if its MAC is serial; what guards nonces, slots and templates is written once above them. `backend/portable` runs
-//! everywhere; `backend/x86` has the kernels with AES-NI, VAES, VPCLMULQDQ, AVX-512 and IFMA, and all the `unsafe`
-//! there is. The backend is chosen when a key is expanded.
+//! A suite is one file (`gcm`, `chacha20poly1305`, `ccm`, `ocb3`, `aegis`, `ascon`, `morus`) that implements the private
+//! trait `Engine`, `SparseEngine` if it takes holes anywhere, and `Serial` if its MAC is serial; `duplex` is what the
+//! three have in common whose state everything goes through. What guards nonces, slots and templates is written once
+//! above them. `backend/portable` runs everywhere; `backend/x86` has the kernels with AES-NI, VAES, VPCLMULQDQ, AVX-512
+//! and IFMA, and all the `unsafe` there is. The backend is chosen when a key is expanded. What is no AEAD stands apart
+//! and says so: [`unauthenticated`] has AES-CBC, [`research`] what reproduces a paper.
 #![no_std]
 // What a suite that is left out would have used.
 #![cfg_attr(
