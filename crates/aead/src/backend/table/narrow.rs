@@ -54,8 +54,8 @@ fn substitute(byte: u8) -> u8 {
 /// The columns from the last to the first.
 fn turned(block: &[u8; 16]) -> [u8; 16] {
     let mut to = [0; 16];
-    for (to, from) in to.as_chunks_mut::<4>().0.iter_mut().zip(block.as_chunks::<4>().0.iter().rev()) {
-        *to = *from;
+    for (i, byte) in block.iter().enumerate() {
+        to[i ^ 12] = *byte;
     }
     to
 }
@@ -187,6 +187,7 @@ mod rounds {
         in_place(key, chain, antedate_aes_advance);
     }
 
+    #[inline(never)]
     fn in_place(key: &Aes128, block: &mut [u8; 16], work: unsafe extern "C" fn(*const Aes128, *mut Block)) {
         let place: *mut [u8; 16] = block;
         if even(place) {
