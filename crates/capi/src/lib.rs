@@ -63,6 +63,11 @@ pub const LENGTHS: usize = 4;
 /// The longest payload, as the shortest counter of CCM allows it.
 pub const PAYLOAD_MAX: usize = 65_535;
 
+/// The code of the book's chapter for firmware engineers, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/src/firmware-engineers.md")]
+struct Chapter;
+
 const fn number(text: &str) -> usize {
     let (mut value, mut at) = (0, 0);
     while at < text.len() {
