@@ -45,7 +45,6 @@ impl Side for AnyReceiver {
 }
 
 impl<L: Side> Context<L> {
-
     /// The place of the context in the caller's memory.
     fn place(words: *mut u64) -> Result<*mut Self, Code> {
         if words.is_null() || !words.is_aligned() {
