@@ -38,7 +38,7 @@ pub(crate) struct Macsec {
     /// The cipher suite.
     #[arg(long, value_name = "SUITE", default_value = "gcm-aes-128", value_parser = suite)]
     #[arg(
-        help = "The cipher suite: gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128, gcm-aes-xpn-256 or chacha20-poly1305"
+        help = "The cipher suite: gcm-aes-128, gcm-aes-256, gcm-aes-xpn-128, gcm-aes-xpn-256, chacha20-poly1305 or aegis-128l"
     )]
     suite: CipherSuite,
     /// A pre-shared key for key agreement (MKA) instead: a random CAK and its name, in wpa_supplicant's form.

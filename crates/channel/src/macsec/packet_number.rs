@@ -3,7 +3,7 @@
 
 use antedate_aead::{Nonce, NonceSequence};
 
-use super::suite::NonceRule;
+use super::suite::{NonceRule, Width};
 
 /// Why there is no next packet number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,17 +43,17 @@ impl PacketNumbers {
     }
 }
 
-impl NonceSequence for PacketNumbers {
+impl<B: Width> NonceSequence<B> for PacketNumbers {
     type Error = Spent;
 
     #[inline]
-    fn next(&mut self) -> Result<(u64, Nonce), Spent> {
+    fn next(&mut self) -> Result<(u64, Nonce<B>), Spent> {
         let number = self.next;
         if number >= self.limit {
             return Err(if number >= self.end { Spent::Exhausted } else { Spent::NotReserved });
         }
         self.next = number + 1;
-        Ok((number, Nonce::assume_unique(self.rule.nonce(number))))
+        Ok((number, Nonce::assume_unique(B::widen(self.rule.nonce(number)))))
     }
 }
 
@@ -77,28 +77,32 @@ mod tests {
         PacketNumbers::new(NonceRule::from_sci(Sci([0; 8])), next, limit, end)
     }
 
+    fn next(numbers: &mut PacketNumbers) -> Result<u64, Spent> {
+        NonceSequence::<[u8; 12]>::next(numbers).map(|(number, _)| number)
+    }
+
     #[test]
     fn numbers_stop_at_the_reservation_and_go_on_when_it_is_raised() {
         let mut numbers = numbers(1, 3, 100);
-        let mut next = || numbers.next().map(|(number, _)| number);
+        let mut following = || next(&mut numbers);
         assert_eq!(
-            [next(), next(), next(), next()],
+            [following(), following(), following(), following()],
             [Ok(1), Ok(2), Err(Spent::NotReserved), Err(Spent::NotReserved)]
         );
         numbers.reserve_until(2);
-        assert_eq!(numbers.next().map(|(number, _)| number), Err(Spent::NotReserved));
+        assert_eq!(next(&mut numbers), Err(Spent::NotReserved));
         numbers.reserve_until(4);
-        assert_eq!(numbers.next().map(|(number, _)| number), Ok(3));
+        assert_eq!(next(&mut numbers), Ok(3));
     }
 
     #[test]
     fn the_end_is_final_whatever_is_reserved() {
         for end in [u64::from(u32::MAX), u64::MAX] {
             let mut numbers = numbers(end - 1, u64::MAX, end);
-            assert_eq!(numbers.next().map(|(number, _)| number), Ok(end - 1));
+            assert_eq!(next(&mut numbers), Ok(end - 1));
             numbers.reserve_until(u64::MAX);
-            assert_eq!(numbers.next().map(|(number, _)| number), Err(Spent::Exhausted));
-            assert_eq!(numbers.next().map(|(number, _)| number), Err(Spent::Exhausted));
+            assert_eq!(next(&mut numbers), Err(Spent::Exhausted));
+            assert_eq!(next(&mut numbers), Err(Spent::Exhausted));
         }
     }
 

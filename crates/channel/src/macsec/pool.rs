@@ -2,11 +2,14 @@
 
 use alloc::boxed::Box;
 
-use antedate_aead::{Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, Key, OpenPool, SealPool, Unauthentic, Usual};
+use antedate_aead::research::Morus1280;
+use antedate_aead::{
+    Aegis128L, Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, Key, OpenPool, SealPool, Suite, Unauthentic,
+};
 
 use super::packet_number::PacketNumbers;
 use super::sak::{Fingerprint, Sak};
-use super::suite::{CipherSuite, NonceRule};
+use super::suite::{CipherSuite, NonceRule, Width};
 
 /// Packet numbers that can lie prepared for one association. So many fit the nearest cache with all their cipherstream.
 pub const SLOTS: usize = 16;
@@ -15,9 +18,9 @@ pub const PREPARED_LEN: usize = 1600;
 
 // A type that implements `Fn` has no name, so the rule of an opening pool lies behind a pointer. It is called once for
 // each number when that is prepared, not when its frame comes.
-type Rule = Box<dyn Fn(u64) -> [u8; 12] + Send + Sync>;
+type Rule<B> = Box<dyn Fn(u64) -> B + Send + Sync>;
 type Sealing<S> = Box<SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>>;
-type Opening<S> = Box<OpenPool<S, Rule, SLOTS, PREPARED_LEN>>;
+type Opening<S, B = [u8; 12]> = Box<OpenPool<S, Rule<B>, SLOTS, PREPARED_LEN>>;
 
 /// A sealing pool.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub(super) enum Seal {
     Aes128(Sealing<Aes128Gcm>),
     Aes256(Sealing<Aes256Gcm>),
     ChaCha(Sealing<ChaCha20Poly1305>),
+    Aegis(Sealing<Aegis128L>),
+    Morus(Sealing<Morus1280>),
 }
 
 /// An opening pool.
@@ -33,10 +38,15 @@ pub(super) enum Open {
     Aes128(Opening<Aes128Gcm>),
     Aes256(Opening<Aes256Gcm>),
     ChaCha(Opening<ChaCha20Poly1305>),
+    Aegis(Opening<Aegis128L, [u8; 16]>),
+    Morus(Opening<Morus1280, [u8; 16]>),
 }
 
 /// A key of the suite that the SAK is for. None if the length does not fit, which [`Sak::new`] has ruled out.
-fn key<S: Usual>(sak: &Sak) -> Option<(Key<S>, Fingerprint)> {
+fn key<S: Suite<TagBytes = [u8; 16]>>(sak: &Sak) -> Option<(Key<S>, Fingerprint)>
+where
+    S::NonceBytes: Width,
+{
     let key = Key::new(sak.key()).ok()?;
     let fingerprint = Fingerprint::of(&key);
     Some((key, fingerprint))
@@ -48,7 +58,14 @@ pub(super) fn fingerprint(sak: &Sak) -> Option<Fingerprint> {
         CipherSuite::GcmAes128 | CipherSuite::GcmAesXpn128 => key::<Aes128Gcm>(sak)?.1,
         CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => key::<Aes256Gcm>(sak)?.1,
         CipherSuite::ChaCha20Poly1305 => key::<ChaCha20Poly1305>(sak)?.1,
+        CipherSuite::Aegis128L => key::<Aegis128L>(sak)?.1,
+        CipherSuite::Morus1280 => key::<Morus1280>(sak)?.1,
     })
+}
+
+/// The nonces of an association as its opening pool wants them.
+fn by<B: Width + 'static>(rule: NonceRule) -> Rule<B> {
+    Box::new(move |number| B::widen(rule.nonce(number)))
 }
 
 macro_rules! with {
@@ -57,6 +74,8 @@ macro_rules! with {
             Self::Aes128($pool) => $body,
             Self::Aes256($pool) => $body,
             Self::ChaCha($pool) => $body,
+            Self::Aegis($pool) => $body,
+            Self::Morus($pool) => $body,
         }
     };
 }
@@ -71,6 +90,8 @@ impl Seal {
                 Self::Aes256(Box::new(SealPool::new(key(sak)?.0, numbers)))
             }
             CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Box::new(SealPool::new(key(sak)?.0, numbers))),
+            CipherSuite::Aegis128L => Self::Aegis(Box::new(SealPool::new(key(sak)?.0, numbers))),
+            CipherSuite::Morus1280 => Self::Morus(Box::new(SealPool::new(key(sak)?.0, numbers))),
         })
     }
 
@@ -100,15 +121,16 @@ impl Seal {
 
 impl Open {
     pub(super) fn new(sak: &Sak, rule: NonceRule, expected: u64) -> Option<Self> {
-        let nonce_of: Rule = Box::new(move |number| rule.nonce(number));
         let mut this = match sak.suite() {
             CipherSuite::GcmAes128 | CipherSuite::GcmAesXpn128 => {
-                Self::Aes128(Box::new(OpenPool::new(key(sak)?.0, nonce_of)))
+                Self::Aes128(Box::new(OpenPool::new(key(sak)?.0, by(rule))))
             }
             CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => {
-                Self::Aes256(Box::new(OpenPool::new(key(sak)?.0, nonce_of)))
+                Self::Aes256(Box::new(OpenPool::new(key(sak)?.0, by(rule))))
             }
-            CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Box::new(OpenPool::new(key(sak)?.0, nonce_of))),
+            CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Box::new(OpenPool::new(key(sak)?.0, by(rule)))),
+            CipherSuite::Aegis128L => Self::Aegis(Box::new(OpenPool::new(key(sak)?.0, by(rule)))),
+            CipherSuite::Morus1280 => Self::Morus(Box::new(OpenPool::new(key(sak)?.0, by(rule)))),
         };
         this.expect_from(expected);
         Some(this)

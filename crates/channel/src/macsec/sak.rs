@@ -2,10 +2,11 @@
 
 use core::fmt;
 
-use antedate_aead::{Key, Nonce, Usual};
+use antedate_aead::{Key, Nonce, Suite};
 use zeroize::Zeroize;
 
 use super::CipherSuite;
+use super::suite::Width;
 
 const MAX_KEY_LEN: usize = 32;
 
@@ -103,8 +104,12 @@ pub(super) struct Fingerprint([u8; 16]);
 impl Fingerprint {
     /// The tag of an empty message under a nonce of zeros. No frame has that nonce without XPN, since packet number 0
     /// is not used; with XPN it may coincide with a frame's, which does no harm since this tag is shown to nobody.
-    pub(super) fn of<S: Usual>(key: &Key<S>) -> Self {
-        Self(*key.seal(Nonce::assume_unique([0; 12]), &[], &[], &mut []).as_bytes())
+    pub(super) fn of<S: Suite<TagBytes = [u8; 16]>>(key: &Key<S>) -> Self
+    where
+        S::NonceBytes: Width,
+    {
+        let nonce = Nonce::assume_unique(<S::NonceBytes as Width>::ZERO);
+        Self(*key.seal(nonce, &[], &[], &mut []).as_bytes())
     }
 }
 

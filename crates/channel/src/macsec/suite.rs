@@ -19,17 +19,28 @@ pub enum CipherSuite {
     GcmAesXpn256,
     /// ChaCha20-Poly1305 (RFC 8439), with nonces as GCM-AES-256 has them. Not of the standard.
     ChaCha20Poly1305,
+    /// AEGIS-128L (draft-irtf-cfrg-aegis-aead), with nonces of sixteen octets. Not of the standard.
+    Aegis128L,
+    /// MORUS-1280-128, to reproduce the paper and not to protect anything.
+    Morus1280,
 }
 
 impl CipherSuite {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::GcmAes128, Self::GcmAes256, Self::GcmAesXpn128, Self::GcmAesXpn256, Self::ChaCha20Poly1305];
+    pub const ALL: [Self; 7] = [
+        Self::GcmAes128,
+        Self::GcmAes256,
+        Self::GcmAesXpn128,
+        Self::GcmAesXpn256,
+        Self::ChaCha20Poly1305,
+        Self::Aegis128L,
+        Self::Morus1280,
+    ];
 
     /// Octets of a SAK.
     pub const fn key_len(self) -> usize {
         match self {
-            Self::GcmAes128 | Self::GcmAesXpn128 => 16,
+            Self::GcmAes128 | Self::GcmAesXpn128 | Self::Aegis128L | Self::Morus1280 => 16,
             Self::GcmAes256 | Self::GcmAesXpn256 | Self::ChaCha20Poly1305 => 32,
         }
     }
@@ -41,7 +52,12 @@ impl CipherSuite {
 
     /// Is it one of the standard's, which other implementations may know?
     pub const fn is_standard(self) -> bool {
-        !matches!(self, Self::ChaCha20Poly1305)
+        !matches!(self, Self::ChaCha20Poly1305 | Self::Aegis128L | Self::Morus1280)
+    }
+
+    /// Is it here to reproduce a paper, and not to protect anything?
+    pub const fn is_research(self) -> bool {
+        matches!(self, Self::Morus1280)
     }
 
     /// Does it have packet numbers of 64 bits, a salt and short SCIs?
@@ -57,6 +73,8 @@ impl CipherSuite {
             Self::GcmAesXpn128 => "gcm-aes-xpn-128",
             Self::GcmAesXpn256 => "gcm-aes-xpn-256",
             Self::ChaCha20Poly1305 => "chacha20-poly1305",
+            Self::Aegis128L => "aegis-128l",
+            Self::Morus1280 => "morus-1280-128",
         }
     }
 
@@ -68,6 +86,8 @@ impl CipherSuite {
             Self::GcmAesXpn128 => standard(3),
             Self::GcmAesXpn256 => standard(4),
             Self::ChaCha20Poly1305 => private(1),
+            Self::Aegis128L => private(2),
+            Self::Morus1280 => private(3),
         }
     }
 
@@ -123,6 +143,35 @@ impl FromStr for CipherSuite {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL.into_iter().find(|suite| suite.name() == text).ok_or(UnknownCipherSuite)
+    }
+}
+
+/// A nonce of a cipher: the twelve octets of the standard, or these behind four zeros.
+pub(super) trait Width: Sized {
+    /// A nonce that no frame has without XPN.
+    const ZERO: Self;
+
+    /// The nonce of this width.
+    fn widen(nonce: [u8; 12]) -> Self;
+}
+
+impl Width for [u8; 12] {
+    const ZERO: Self = [0; 12];
+
+    #[inline]
+    fn widen(nonce: [u8; 12]) -> Self {
+        nonce
+    }
+}
+
+impl Width for [u8; 16] {
+    const ZERO: Self = [0; 16];
+
+    #[inline]
+    fn widen(nonce: [u8; 12]) -> Self {
+        let mut wide = [0; 16];
+        wide[4..].copy_from_slice(&nonce);
+        wide
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use antedate_aead::{SealPool, Usual};
+use antedate_aead::{SealPool, Suite};
 use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG, TAG_LEN_SHORT, Tci};
 
 use super::counters::TransmitCounters;
@@ -12,7 +12,7 @@ use super::lengths::Lengths;
 use super::packet_number::{PacketNumbers, Spent};
 use super::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
 use super::sak::{Fingerprint, Sak};
-use super::suite::{CipherSuite, NonceRule};
+use super::suite::{CipherSuite, NonceRule, Width};
 use super::{An, Sci};
 use crate::fragment::{HEADER, MAX_FRAME, Marks, Split};
 
@@ -494,6 +494,8 @@ impl Transmit {
             Seal::Aes128(pool) => packet.seal(pool, self.config.confidentiality)?,
             Seal::Aes256(pool) => packet.seal(pool, self.config.confidentiality)?,
             Seal::ChaCha(pool) => packet.seal(pool, self.config.confidentiality)?,
+            Seal::Aegis(pool) => packet.seal(pool, self.config.confidentiality)?,
+            Seal::Morus(pool) => packet.seal(pool, self.config.confidentiality)?,
         };
         sa.next_pn = number + 1;
         if let Some(reach) = sa.lengths.saw(data.len()) {
@@ -619,11 +621,14 @@ struct Packet<'a> {
 impl Packet<'_> {
     /// Clause 10.5: the next packet number, the SecTAG, the cipher, the ICV. Gives the packet number.
     #[inline]
-    fn seal<S: Usual>(
+    fn seal<S: Suite<TagBytes = [u8; 16]>>(
         self,
         pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
         confidentiality: bool,
-    ) -> Result<u64, Spent> {
+    ) -> Result<u64, Spent>
+    where
+        S::NonceBytes: Width,
+    {
         let Self { addresses, template, next_pn, flags, data, header_len, out } = self;
         // The header is written before the packet number is taken, so that its octets have reached the cache when the
         // cipher loads them in one piece: a load over fresh stores waits for them.

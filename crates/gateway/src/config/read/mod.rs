@@ -32,12 +32,14 @@ const LONGEST: u64 = 1 << 20;
 const U16_MAX: u64 = 0xffff;
 /// The longest path of a Unix socket (`unix(7)`), its final zero not counted.
 const SOCKET_PATH: usize = 107;
-const SUITES: [(&str, CipherSuite); 9] = [
+const SUITES: [(&str, CipherSuite); 11] = [
     ("gcm-aes-128", CipherSuite::GcmAes128),
     ("gcm-aes-256", CipherSuite::GcmAes256),
     ("gcm-aes-xpn-128", CipherSuite::GcmAesXpn128),
     ("gcm-aes-xpn-256", CipherSuite::GcmAesXpn256),
     ("chacha20-poly1305", CipherSuite::ChaCha20Poly1305),
+    ("aegis-128l", CipherSuite::Aegis128L),
+    ("morus-1280-128", CipherSuite::Morus1280),
     ("aes-128-gcm", CipherSuite::GcmAes128),
     ("aes-256-gcm", CipherSuite::GcmAes256),
     ("aes-xpn-128-gcm", CipherSuite::GcmAesXpn128),
