@@ -8,7 +8,8 @@ use crate::{Mote, Wrong, cost, nothing, report, right};
 use antedate_aead::{AesCcm, BlockCipher, CounterBlock, CtrStream, FrameSlot, Key, Nonce, Shape};
 use antedate_wire::dot15d4::ie::{Following, HeaderWriter, TimeCorrection};
 use antedate_wire::dot15d4::{
-    Address, Addressing, Asn, ExtendedAddress, Frame, Header, KeyIdentifier, PanId, SecurityHeader, SecurityLevel,
+    Address, Addressing, Asn, ExtendedAddress, Frame, Header, KeyIdentifier, PanId, SecurityHeader,
+    SecurityLevel,
 };
 use core::hint::black_box;
 use core::mem::size_of;
@@ -107,7 +108,8 @@ fn open<A: BlockCipher, const MIC: usize>(
     let frame = Frame::parse(octets).map_err(|_| Wrong::Answer)?;
     let mic = frame.mic().try_into().map_err(|_| Wrong::Answer)?;
     let encrypted = frame.header.level().is_encrypted();
-    let (open, private) = if encrypted { (frame.open(), frame.private()) } else { (frame.before_mic(), &[][..]) };
+    let (open, private) =
+        if encrypted { (frame.open(), frame.private()) } else { (frame.before_mic(), &[][..]) };
     let out = out.get_mut(..private.len()).ok_or(Wrong::Fit)?;
     key.open(nonce, open, private, out, mic).map_err(|_| Wrong::Answer)?;
     Ok(frame.header_ies().time_correction().map_or(0, |correction| correction.microseconds))
@@ -147,10 +149,14 @@ fn prepare<A: BlockCipher, const MIC: usize, const CAP: usize, const STREAM: usi
     open: Option<usize>,
     known: &[u8],
     len: usize,
+    sends: bool,
 ) -> Result<(), Wrong> {
     let shape = Shape { mic: MIC, open, known, lengths: &[len] };
     slot.begin(Nonce::assume_unique(nonce), &shape).map_err(|_| Wrong::Fit)?;
     while slot.step(key, u32::MAX) > 0 {}
+    if sends && known.len() == len {
+        slot.complete(key);
+    }
     Ok(())
 }
 
@@ -159,6 +165,9 @@ pub fn measure_slots<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
     nothing::<M>();
     report::<M>("slot-ram-frame", &[], "", size_of::<FramePreparation>() as u32);
     report::<M>("slot-ram-ack", &[], "", size_of::<AckPreparation>() as u32);
+    let (aes, mut block) = (A::new(&KEY), [5; 16]);
+    let (cost, ()) = cost!(M, aes.advance(black_box(&mut block)));
+    report::<M>("slot-block", &[], "", cost);
     unsecured::<M>()?;
     encrypted_only::<M, A>()?;
     level::<M, A, 4>(SecurityLevel::Mic32)?;
@@ -222,17 +231,16 @@ fn encrypted_only<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
             }
             let (cost, result) = if operation == "sec1" {
                 cost!(M, {
-                    lay_out(&header, payload, &mut frame).and_then(|at| {
-                        stream.encrypt(&mut frame[at..]).map(|_| ()).map_err(|_| Wrong::Fit)
-                    })
+                    lay_out(&header, payload, &mut frame)
+                        .and_then(|at| stream.encrypt(&mut frame[at..]).map(|_| ()).map_err(|_| Wrong::Fit))
                 })
             } else {
                 let at = FRAME - len;
                 let received = frame;
                 cost!(M, {
-                    Frame::parse(black_box(&received)).map_err(|_| Wrong::Answer).and_then(|_| {
-                        stream.encrypt(&mut frame[at..]).map(|_| ()).map_err(|_| Wrong::Fit)
-                    })
+                    Frame::parse(black_box(&received))
+                        .map_err(|_| Wrong::Answer)
+                        .and_then(|_| stream.encrypt(&mut frame[at..]).map(|_| ()).map_err(|_| Wrong::Fit))
                 })
             };
             result?;
@@ -240,7 +248,8 @@ fn encrypted_only<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
             if operation == "sec2" {
                 right(frame.ends_with(payload))?;
                 lay_out(&header, payload, &mut frame)?;
-                let mut again = CtrStream::<A, 6>::new(&KEY, CounterBlock(first), 6).map_err(|_| Wrong::Fit)?;
+                let mut again =
+                    CtrStream::<A, 6>::new(&KEY, CounterBlock(first), 6).map_err(|_| Wrong::Fit)?;
                 again.encrypt(&mut frame[FRAME - len..]).map_err(|_| Wrong::Fit)?;
             }
         }
@@ -277,7 +286,8 @@ fn data<M: Mote, A: BlockCipher, const MIC: usize>(
     let payload = payload.get(..black_box(mic_at - at)).ok_or(Wrong::Fit)?;
     let encrypted = level.is_encrypted();
     let (cost, result) = cost!(M, {
-        lay_out(&header, payload, &mut frame).and_then(|open| seal(key, nonce(SENDER), encrypted, &mut frame, open, mic_at))
+        lay_out(&header, payload, &mut frame)
+            .and_then(|open| seal(key, nonce(SENDER), encrypted, &mut frame, open, mic_at))
     });
     result?;
     say::<M>(level, "sec1", cost);
@@ -295,7 +305,7 @@ fn data<M: Mote, A: BlockCipher, const MIC: usize>(
         [(0, "sec1-prepare", "sec1-antedated"), (LATE, "sec1-prepare-late", "sec1-antedated-late")]
     {
         let (known, rest) = plain.split_at_checked(mic_at - late).ok_or(Wrong::Fit)?;
-        let (cost, result) = cost!(M, prepare(key, &mut slot, nonce(SENDER), open, known, mic_at));
+        let (cost, result) = cost!(M, prepare(key, &mut slot, nonce(SENDER), open, known, mic_at, true));
         result?;
         say::<M>(level, prepare_name, cost);
         let (cost, result) = cost!(M, seal_prepared(key, &mut slot, black_box(rest), &mut out));
@@ -303,12 +313,14 @@ fn data<M: Mote, A: BlockCipher, const MIC: usize>(
         say::<M>(level, name, cost);
     }
     let known = frame.get(..at).ok_or(Wrong::Fit)?;
-    let (cost, result) = cost!(M, prepare(key, &mut slot, nonce(SENDER), open, known, mic_at));
+    let (cost, result) = cost!(M, prepare(key, &mut slot, nonce(SENDER), open, known, mic_at, false));
     result?;
     say::<M>(level, "sec2-prepare", cost);
     let (cost, result) = cost!(M, open_prepared(key, &mut slot, black_box(&frame), &mut out));
     result?;
     say::<M>(level, "sec2-antedated", cost);
+    let (cost, ()) = cost!(M, slot.wipe());
+    say::<M>(level, "frame-wipe", cost);
     right(out.starts_with(plain))
 }
 
@@ -337,17 +349,19 @@ fn acknowledgment<M: Mote, A: BlockCipher, const MIC: usize>(
         .get(..len)
         .and_then(|plain| plain.split_at_checked(len - TimeCorrection::LEN))
         .ok_or(Wrong::Fit)?;
-    let (cost, result) = cost!(M, prepare(key, &mut slot, nonce(RECEIVER), None, known, len));
+    let (cost, result) = cost!(M, prepare(key, &mut slot, nonce(RECEIVER), None, known, len, true));
     result?;
     say::<M>(level, "sec3-prepare", cost);
     let (cost, result) = cost!(M, seal_prepared(key, &mut slot, black_box(correction), &mut out));
     right(result? == ack.len() && out.starts_with(ack))?;
     say::<M>(level, "sec3-antedated", cost);
-    let (cost, result) = cost!(M, prepare(key, &mut slot, nonce(RECEIVER), None, known, len));
+    let (cost, result) = cost!(M, prepare(key, &mut slot, nonce(RECEIVER), None, known, len, false));
     result?;
     say::<M>(level, "sec4-prepare", cost);
     let (cost, result) = cost!(M, open_prepared(key, &mut slot, black_box(ack), &mut out));
     right(result? == -317)?;
     say::<M>(level, "sec4-antedated", cost);
+    let (cost, ()) = cost!(M, slot.wipe());
+    say::<M>(level, "ack-wipe", cost);
     Ok(())
 }
