@@ -9,6 +9,7 @@ mod gateway;
 mod keygen;
 mod lab;
 mod output;
+mod plan;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,8 @@ enum Verb {
     Keygen(keygen::Verb),
     /// Reproduce what a paper measured, and put ours beside it.
     Lab(lab::Lab),
+    /// Plan a TSCH network: the shortest slot on a platform, and what each flow gets.
+    Plan(plan::Plan),
 }
 
 fn main() -> ExitCode {
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Gateway(verb) => verb.run(),
         Verb::Keygen(verb) => verb.run(),
         Verb::Lab(verb) => verb.run(),
+        Verb::Plan(verb) => verb.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

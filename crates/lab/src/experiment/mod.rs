@@ -7,6 +7,7 @@ use std::io::{IsTerminal, Write};
 mod aead;
 mod motes;
 mod report;
+mod timeslot;
 
 pub use report::{Check, Machine, Report, Row};
 
@@ -43,6 +44,12 @@ pub const ALL: &[Experiment] = &[
         paper: "hiller2018",
         shows: "what antedating saves on emulated motes, beside the paper's figures, and what our code needs there",
         run: motes::run,
+    },
+    Experiment {
+        name: "timeslot",
+        paper: "sciancalepore2016",
+        shows: "how short security lets a TSCH timeslot be, on two motes, at all levels, as it is and antedated",
+        run: timeslot::run,
     },
 ];
 

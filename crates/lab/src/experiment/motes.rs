@@ -26,6 +26,16 @@ struct Counted {
     code: [usize; 2],
 }
 
+/// The numbers of a program by their names.
+pub(super) type Count = Box<dyn Fn(&str) -> Result<f64, String>>;
+
+/// What the program `slots` counts, for the experiment on timeslots: Cortex-M3, MSP430.
+pub(super) fn slots() -> Result<[Count; 2], String> {
+    let programs = Programs::find()?;
+    let numbers = [programs.cortex_m3("slots")?, programs.msp430("slots", Devices::default())?];
+    Ok(numbers.map(|numbers| Box::new(move |name: &str| numbers.get(name)) as Count))
+}
+
 /// Runs all programs and puts the paper beside what they count.
 pub(super) fn run(options: &Options) -> Result<Report, String> {
     let programs = Programs::find()?;

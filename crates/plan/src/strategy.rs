@@ -1,0 +1,186 @@
+//! Strategies (table II of sciancalepore2016), each as it is and antedated.
+//!
+//! What software takes was counted: the program `slots` of `firmware/` runs each operation on an emulated mote. The engines are
+//! models: *hybrid* replaces each of the counted operation's AES blocks by one in the AES engine, *hardware* hands the frame to the
+//! CCM* engine. Where a model of an engine comes out slower than our software, that is said as it is.
+
+use serde::Serialize;
+
+use crate::platform::Platform;
+use crate::timeslot::Operations;
+
+/// Who does AES and CCM*.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strategy {
+    /// software does both
+    Software,
+    /// an engine does AES
+    Hybrid,
+    /// an engine does CCM*
+    Hardware,
+}
+
+impl Strategy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Software, Self::Hybrid, Self::Hardware];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Software => "software",
+            Self::Hybrid => "hybrid",
+            Self::Hardware => "hardware",
+        }
+    }
+
+    /// The strategy of this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|strategy| strategy.name() == name)
+    }
+}
+
+/// Names of the security levels.
+pub const LEVELS: [&str; 8] =
+    ["no security", "MIC-32", "MIC-64", "MIC-128", "ENC", "ENC-MIC-32", "ENC-MIC-64", "ENC-MIC-128"];
+
+/// Octets of the MIC.
+pub const MIC: [u32; 8] = [0, 4, 8, 16, 0, 4, 8, 16];
+
+/// What an operation was counted to take on a platform, in its counts (instructions or cycles): sec1 to sec4.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Counted {
+    /// as it is
+    pub plain: [f64; 4],
+    /// antedated, at the deadline
+    pub antedated: [f64; 4],
+    /// what antedating does before
+    pub before: [f64; 4],
+}
+
+/// The counts of a platform.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Costs {
+    /// per security level
+    pub levels: [Counted; 8],
+    /// an AES block
+    pub block: f64,
+}
+
+/// Octets of the frame's header with an auxiliary security header of 14, and of an acknowledgment without MIC.
+const HEADER: u32 = 35;
+const ACK: u32 = 31;
+const FRAME: u32 = 125;
+
+/// AES blocks of an operation (0 for sec1 to 3 for sec4), as it is and antedated at the deadline.
+#[must_use]
+pub fn blocks(level: usize, operation: usize, antedated: bool) -> u32 {
+    let mic = MIC[level % 8];
+    let private = (FRAME - HEADER - mic).div_ceil(16);
+    let acknowledgment = operation >= 2;
+    match (level, acknowledgment, antedated) {
+        (0, ..) | (4, true, _) => 0,
+        // B0, two octets of length and the acknowledgment, S0.
+        (_, true, false) => 1 + (2 + ACK).div_ceil(16) + 1,
+        // The last block and the one before it, which lacks an octet.
+        (_, true, true) => 2,
+        (4, false, false) => private,
+        (4, false, true) => 0,
+        (1..=3, false, false) => 1 + (2 + FRAME - mic).div_ceil(16) + 1,
+        (_, false, false) => 1 + (2 + HEADER).div_ceil(16) + 2 * private + 1,
+        // What is in the queue before its slot is sealed before it.
+        (_, false, true) if operation == 0 => 0,
+        (1..=3, false, true) => (2 + FRAME - mic).div_ceil(16) - (2 + HEADER) / 16,
+        // The header's last block, which waits for what follows, and the payload.
+        (_, false, true) => 1 + private,
+    }
+}
+
+fn octets(operation: usize) -> f64 {
+    f64::from(if operation >= 2 { ACK } else { FRAME })
+}
+
+/// The share of an operation that a frame has without security too: it is in the times that a platform has without security.
+fn security_alone(costs: &Costs, count: f64, operation: usize) -> f64 {
+    (count - costs.levels[0].plain[operation]).max(0.0)
+}
+
+fn milliseconds(platform: &Platform, count: f64) -> f64 {
+    count * platform.cycles_per_count / (platform.mhz * 1000.0)
+}
+
+/// What security adds to the four operations.
+#[must_use]
+pub fn operations(
+    platform: &Platform,
+    costs: &Costs,
+    level: usize,
+    strategy: Strategy,
+    antedated: bool,
+) -> Operations {
+    let one = |operation: usize| {
+        let plain = one_of(platform, costs, level, strategy, false, operation);
+        if !antedated {
+            return plain;
+        }
+        // Late is never worse: where an engine is quicker than what a preparation leaves, it does the operation.
+        one_of(platform, costs, level, strategy, true, operation).min(plain)
+    };
+    if level == 0 {
+        return Operations::default();
+    }
+    Operations { sec1: one(0), sec2: one(1), sec3: one(2), sec4: one(3) }
+}
+
+fn one_of(
+    platform: &Platform,
+    costs: &Costs,
+    level: usize,
+    strategy: Strategy,
+    antedated: bool,
+    operation: usize,
+) -> f64 {
+    let counted = &costs.levels[level % 8];
+    let count = if antedated { counted.antedated[operation] } else { counted.plain[operation] };
+    let software = milliseconds(platform, security_alone(costs, count, operation));
+    let blocks = f64::from(blocks(level, operation, antedated));
+    match strategy {
+        Strategy::Software => software,
+        Strategy::Hybrid => {
+            // Sixteen octets go there and sixteen come back.
+            let block = platform.aes_block + platform.transfer * 32.0 / 127.0;
+            (software - milliseconds(platform, blocks * costs.block)).max(0.0) + blocks * block
+        }
+        // A prepared frame is complete, or its last octets go through software; an engine cannot go on from a preparation.
+        Strategy::Hardware if antedated => software,
+        Strategy::Hardware if level == 4 && operation >= 2 => 0.0,
+        Strategy::Hardware => {
+            let transfer = platform.transfer * octets(operation) / 127.0;
+            platform.ccm_start + platform.ccm_octet * octets(operation) + transfer
+        }
+    }
+}
+
+/// What the CPU does for a slot that is prepared, before it: milliseconds for both ends together.
+#[must_use]
+pub fn before(platform: &Platform, costs: &Costs, level: usize) -> f64 {
+    milliseconds(platform, costs.levels[level % 8].before.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_those_of_ccm_star() {
+        // ENC-MIC-32: B0, three of the header, six of payload, six of cipherstream, S0.
+        assert_eq!(blocks(5, 0, false), 17);
+        assert_eq!((blocks(5, 0, true), blocks(5, 1, true)), (0, 7));
+        // MIC-32: B0, eight, S0.
+        assert_eq!((blocks(1, 1, false), blocks(1, 1, true)), (10, 6));
+        assert_eq!((blocks(4, 0, false), blocks(4, 2, false), blocks(0, 0, false)), (6, 0, 0));
+        assert_eq!((blocks(7, 2, false), blocks(7, 3, true)), (5, 2));
+    }
+}

@@ -1,0 +1,192 @@
+//! A TSCH network to be: which slot it can have, what its flows get, and what stands in the way.
+
+use serde::Serialize;
+
+use crate::energy;
+use crate::platform::Platform;
+use crate::strategy::{Costs, Strategy, before, operations};
+use crate::timeslot::{APPLICATION_BITS, Operations, Slot, largest_rate, shortest};
+
+/// A flow over the network.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Flow {
+    /// its name
+    pub name: String,
+    /// cells of the slotframe on each hop
+    pub cells: u32,
+    /// hops from its source to its sink
+    pub hops: u32,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Scenario {
+    /// security level, 0 to 7
+    pub level: usize,
+    /// who does the work
+    pub strategy: Strategy,
+    /// before the slot
+    pub antedated: bool,
+    /// slots of the slotframe
+    pub slots: u32,
+    /// the flows
+    pub flows: Vec<Flow>,
+}
+
+/// What a flow gets.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FlowAnswer {
+    /// its name
+    pub name: String,
+    /// the largest rate, in bit/s
+    pub rate: f64,
+    /// milliseconds from source to sink if no frame is lost and the cells of the hops are scheduled without care: a wait for the next
+    /// cell and a slot on each hop
+    pub latency_ms: f64,
+    /// joules a day and hop, both ends together
+    pub joules_a_day: f64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// the shortest slot
+    pub slot: Slot,
+    /// what security adds to it
+    pub operations: Operations,
+    /// the part of it that is longest, and what it is
+    pub limit: &'static str,
+    /// the flows
+    pub flows: Vec<FlowAnswer>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// there is no such level
+    Level,
+    /// a slotframe without slots
+    Slots,
+    /// a flow without cells or hops, or with more cells than there are slots
+    Flow(String),
+}
+
+impl core::fmt::Display for Fault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Level => f.write_str("level: there are 0 to 7"),
+            Self::Slots => f.write_str("slots: a slotframe has one at least"),
+            Self::Flow(name) => {
+                write!(f, "flow {name}: needs a hop and a cell, and all hops' cells must fit the slotframe")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Fault {}
+
+/// Answers a scenario for a platform whose costs were counted.
+pub fn answer(platform: &Platform, costs: &Costs, scenario: &Scenario) -> Result<Answer, Fault> {
+    let Scenario { level, strategy, antedated, slots, flows } = scenario;
+    let bits = *APPLICATION_BITS.get(*level).ok_or(Fault::Level)?;
+    if *slots == 0 {
+        return Err(Fault::Slots);
+    }
+    for Flow { name, cells, hops } in flows {
+        if *cells == 0 || *hops == 0 || u64::from(*cells) * u64::from(*hops) > u64::from(*slots) {
+            return Err(Fault::Flow(name.clone()));
+        }
+    }
+    let operations = operations(platform, costs, *level, *strategy, *antedated);
+    let slot = shortest(platform.tx_offset, platform.tx_ack_delay, &operations);
+    let ahead = if *antedated { before(platform, costs, *level) } else { 0.0 };
+    let a_slot = energy::slot(platform, &operations, ahead);
+    let slotframe_ms = f64::from(*slots) * slot.duration;
+    let flows = flows
+        .iter()
+        .map(|flow| {
+            let cells = f64::from(flow.cells);
+            // The worst wait: the cell has just gone by.
+            let hop = slotframe_ms / cells + slot.duration;
+            FlowAnswer {
+                name: flow.name.clone(),
+                rate: largest_rate(flow.cells, *slots, bits, slot.duration),
+                latency_ms: hop * f64::from(flow.hops),
+                joules_a_day: a_slot * 1e-6 * cells * 86_400_000.0 / slotframe_ms,
+            }
+        })
+        .collect();
+    Ok(Answer { slot, operations, limit: limit(platform, &operations), flows })
+}
+
+/// The longest of what is not the frame itself.
+fn limit(platform: &Platform, operations: &Operations) -> &'static str {
+    let parts = [
+        (operations.sec1, "sec1: securing the frame"),
+        (operations.sec2, "sec2: unsecuring the frame"),
+        (operations.sec3, "sec3: securing the acknowledgment"),
+        (operations.sec4, "sec4: unsecuring the acknowledgment"),
+        (platform.tx_offset, "TsTxOffset without security: handing the frame to the radio"),
+        (platform.tx_ack_delay, "TsTxAckDelay without security: turning the radio round"),
+        (crate::timeslot::TS_MAX_TX, "TsMaxTx: the frame on the air"),
+    ];
+    parts.into_iter().max_by(|(a, _), (b, _)| a.total_cmp(b)).map_or("", |(_, what)| what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::platform::{CC2538, TELOSB};
+    use crate::strategy::Counted;
+
+    fn costs() -> Costs {
+        let secured = Counted { plain: [30_000.0; 4], antedated: [3_000.0; 4], before: [28_000.0; 4] };
+        let mut levels = [secured; 8];
+        levels[0] = Counted { plain: [1_000.0; 4], antedated: [1_000.0; 4], before: [0.0; 4] };
+        Costs { levels, block: 1_900.0 }
+    }
+
+    fn scenario(antedated: bool) -> Scenario {
+        let flows = vec![Flow { name: "valve".into(), cells: 2, hops: 3 }];
+        Scenario { level: 5, strategy: Strategy::Software, antedated, slots: 101, flows }
+    }
+
+    #[test]
+    fn antedating_shortens_the_slot_and_so_raises_the_rate_and_lowers_the_latency() {
+        for platform in [CC2538, TELOSB] {
+            let [plain, ahead] = [false, true]
+                .map(|antedated| answer(&platform, &costs(), &scenario(antedated)).expect("an answer"));
+            assert!(ahead.slot.duration < plain.slot.duration);
+            assert!(ahead.flows[0].rate > plain.flows[0].rate);
+            assert!(ahead.flows[0].latency_ms < plain.flows[0].latency_ms);
+            let none = shortest(platform.tx_offset, platform.tx_ack_delay, &Operations::default());
+            assert!(ahead.slot.duration > none.duration);
+        }
+    }
+
+    #[test]
+    fn every_strategy_antedated_is_at_least_as_good_as_it_is() {
+        for platform in [CC2538, TELOSB] {
+            for level in 0..8 {
+                for strategy in Strategy::ALL {
+                    let [plain, ahead] =
+                        [false, true].map(|a| operations(&platform, &costs(), level, strategy, a).sum());
+                    assert!(ahead <= plain, "{} {level} {}", platform.name, strategy.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_name() {
+        let ask = |change: fn(&mut Scenario)| {
+            let mut scenario = scenario(true);
+            change(&mut scenario);
+            answer(&CC2538, &costs(), &scenario)
+        };
+        assert_eq!(ask(|s| s.level = 8), Err(Fault::Level));
+        assert_eq!(ask(|s| s.slots = 0), Err(Fault::Slots));
+        assert_eq!(ask(|s| s.flows[0].cells = 34), Err(Fault::Flow("valve".into())));
+        assert_eq!(ask(|s| s.flows[0].hops = 0), Err(Fault::Flow("valve".into())));
+    }
+}
