@@ -88,6 +88,18 @@ const fn name(key: usize, tag: usize) -> &'static str {
     }
 }
 
+/// Returns what the kernels of this CPU give, if the cipher's key is for them.
+#[cfg(target_arch = "x86_64")]
+macro_rules! with_kernels {
+    ($cipher:expr, $key:ident => $call:expr) => {
+        match $cipher.kernels() {
+            Kernels::None => {}
+            Kernels::Aes128($key) => return $call,
+            Kernels::Aes256($key) => return $call,
+        }
+    };
+}
+
 /// S0, which masks the tag, in the block cipher's own form.
 #[derive(Default)]
 #[repr(C, align(4))]
@@ -217,21 +229,19 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
         data: &mut [u8],
         seal: bool,
     ) {
-        let mut pads = stream.map(|stream| stream.chunks(16));
+        // A stream that is prepared has whole blocks, as many as the payload at least.
+        let mut pads = stream.map(|stream| stream.as_chunks::<16>().0.iter());
+        let Block(made) = &mut Block([0; 16]);
         for chunk in data.chunks_mut(16) {
-            let Block(pad) = &mut Block([0; 16]);
-            match pads.as_mut() {
-                Some(pads) => {
-                    if let Some(bytes) = pads.next() {
-                        pad[..bytes.len()].copy_from_slice(bytes);
-                    }
-                }
+            let pad = match pads.as_mut() {
+                Some(pads) => pads.next().unwrap_or(&[0; 16]),
                 None => {
                     count(counter);
-                    *pad = *counter;
-                    key.encrypt(pad);
+                    *made = *counter;
+                    key.encrypt(made);
+                    &*made
                 }
-            }
+            };
             if let Ok(block) = <&mut [u8; 16]>::try_from(&mut *chunk) {
                 if seal {
                     xor_in(mac, block);
@@ -241,15 +251,15 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
                     xor_in(mac, block);
                 }
             } else {
-                for ((byte, mac), pad) in chunk.iter_mut().zip(mac.iter_mut()).zip(pad.iter()) {
+                for ((byte, mac), pad) in chunk.iter_mut().zip(mac.iter_mut()).zip(pad) {
                     let (from, to) = (*byte, *byte ^ pad);
                     *byte = to;
                     *mac ^= if seal { from } else { to };
                 }
             }
             key.encrypt(mac);
-            wipe(pad);
         }
+        wipe(made);
     }
 
     fn one_shot<const SEAL: bool>(key: &A, nonce: &[u8; NONCE], aad: &[u8], data: &mut [u8]) -> [u8; TAG] {
@@ -277,11 +287,8 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
 /// The first bytes of a block.
 #[inline]
 fn cut<const TAG: usize>(block: &[u8; 16]) -> [u8; TAG] {
-    let mut tag = [0; TAG];
-    for (byte, of) in tag.iter_mut().zip(block) {
-        *byte = *of;
-    }
-    tag
+    // A tag is at most a block, which the compiler does not know.
+    block.first_chunk().copied().unwrap_or([0; TAG])
 }
 
 /// The next counter block. A payload has less than 2^32 blocks, so the last word is all that moves.
@@ -319,11 +326,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
     fn prepare_stream(key: &A, nonce: &[u8; NONCE], first: usize, out: &mut [u8]) {
         let mut counter = Self::a0(nonce);
         #[cfg(target_arch = "x86_64")]
-        match key.kernels() {
-            Kernels::None => {}
-            Kernels::Aes128(key) => return key.stream(&counter, first, out),
-            Kernels::Aes256(key) => return key.stream(&counter, first, out),
-        }
+        with_kernels!(key, key => key.stream(&counter, first, out));
         let [.., a, b, c, d] = &mut counter;
         let before = u32::from_be_bytes([*a, *b, *c, *d]).wrapping_add((first * (A::UNIT / 16)) as u32);
         [*a, *b, *c, *d] = before.to_be_bytes();
@@ -340,11 +343,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
         #[cfg(target_arch = "x86_64")]
         {
             let header = Self::header(nonce, aad.len(), buffers.len());
-            match key.kernels() {
-                Kernels::None => {}
-                Kernels::Aes128(key) => return cut(&key.one_shot::<true>(&header, aad, buffers)),
-                Kernels::Aes256(key) => return cut(&key.one_shot::<true>(&header, aad, buffers)),
-            }
+            with_kernels!(key, key => cut(&key.one_shot::<true>(&header, aad, buffers)));
         }
         Self::one_shot::<true>(key, nonce, aad, buffers.into_in_place())
     }
@@ -354,11 +353,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
         #[cfg(target_arch = "x86_64")]
         {
             let header = Self::header(nonce, aad.len(), buffers.len());
-            match key.kernels() {
-                Kernels::None => {}
-                Kernels::Aes128(key) => return cut(&key.one_shot::<false>(&header, aad, buffers)),
-                Kernels::Aes256(key) => return cut(&key.one_shot::<false>(&header, aad, buffers)),
-            }
+            with_kernels!(key, key => cut(&key.one_shot::<false>(&header, aad, buffers)));
         }
         Self::one_shot::<false>(key, nonce, aad, buffers.into_in_place())
     }
@@ -375,17 +370,9 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
         #[cfg(target_arch = "x86_64")]
         {
             let header = Self::header(nonce, aad.len(), buffers.len());
-            match key.kernels() {
-                Kernels::None => {}
-                Kernels::Aes128(key) => {
-                    *tag = cut(&key.seal_prepared(&header, &once.mask, stream, aad, buffers));
-                    return;
-                }
-                Kernels::Aes256(key) => {
-                    *tag = cut(&key.seal_prepared(&header, &once.mask, stream, aad, buffers));
-                    return;
-                }
-            }
+            with_kernels!(key, key => {
+                *tag = cut(&key.seal_prepared(&header, &once.mask, stream, aad, buffers));
+            });
         }
         let data = buffers.into_in_place();
         let mut mac = Self::beginning(key, nonce, &[aad], data.len());
@@ -406,17 +393,9 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
         #[cfg(target_arch = "x86_64")]
         {
             let header = Self::header(nonce, aad.len(), buffers.len());
-            match key.kernels() {
-                Kernels::None => {}
-                Kernels::Aes128(key) => {
-                    *tag = cut(&key.open_prepared(&header, &once.mask, stream, aad, buffers));
-                    return;
-                }
-                Kernels::Aes256(key) => {
-                    *tag = cut(&key.open_prepared(&header, &once.mask, stream, aad, buffers));
-                    return;
-                }
-            }
+            with_kernels!(key, key => {
+                *tag = cut(&key.open_prepared(&header, &once.mask, stream, aad, buffers));
+            });
         }
         let data = buffers.into_in_place();
         let mut mac = Self::beginning(key, nonce, &[aad], data.len());
@@ -459,11 +438,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
     fn absorb(key: &A, chain: &mut Chain, blocks: &[u8], _out: &mut [u8]) {
         let (blocks, _) = blocks.as_chunks::<16>();
         #[cfg(target_arch = "x86_64")]
-        match key.kernels() {
-            Kernels::None => {}
-            Kernels::Aes128(key) => return key.chain(&mut chain.0, blocks),
-            Kernels::Aes256(key) => return key.chain(&mut chain.0, blocks),
-        }
+        with_kernels!(key, key => key.chain(&mut chain.0, blocks));
         for block in blocks {
             xor_in(&mut chain.0, block);
             key.encrypt(&mut chain.0);
@@ -475,11 +450,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
             *byte ^= new;
         }
         #[cfg(target_arch = "x86_64")]
-        match key.kernels() {
-            Kernels::None => {}
-            Kernels::Aes128(key) => return key.fold(&mut chain.0),
-            Kernels::Aes256(key) => return key.fold(&mut chain.0),
-        }
+        with_kernels!(key, key => key.fold(&mut chain.0));
         key.fold(&mut chain.0);
     }
 
@@ -497,15 +468,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
         let within = tail.len();
         let out = &mut out[within..];
         #[cfg(target_arch = "x86_64")]
-        match key.kernels() {
-            Kernels::None => {}
-            Kernels::Aes128(key) => {
-                return key.seal_rest(&chain.0, within, rest, out, &once.mask, tag);
-            }
-            Kernels::Aes256(key) => {
-                return key.seal_rest(&chain.0, within, rest, out, &once.mask, tag);
-            }
-        }
+        with_kernels!(key, key => key.seal_rest(&chain.0, within, rest, out, &once.mask, tag));
         Self::seal_rest_anywhere(key, once, chain, within, rest, out, tag);
     }
 
@@ -525,17 +488,9 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
         dst_tail.copy_from_slice(tail);
         let (within, src, stream) = (tail.len(), &src[tail.len()..], &stream[tail.len()..]);
         #[cfg(target_arch = "x86_64")]
-        match key.kernels() {
-            Kernels::None => {}
-            Kernels::Aes128(key) => {
-                *tag = cut(&key.open_rest(&chain.0, within, stream, src, dst, &once.mask));
-                return;
-            }
-            Kernels::Aes256(key) => {
-                *tag = cut(&key.open_rest(&chain.0, within, stream, src, dst, &once.mask));
-                return;
-            }
-        }
+        with_kernels!(key, key => {
+            *tag = cut(&key.open_rest(&chain.0, within, stream, src, dst, &once.mask));
+        });
         dst.copy_from_slice(src);
         xor(dst, stream);
         let mut mac = Block(chain.0);

@@ -36,7 +36,7 @@ fn check<S: Usual + Speculative>(
         let mut slot = SpeculationSlot::<S, 1024>::new();
         let mut expected = opener.speculate(4, &guessed_aad, &guessed, &mut slot).unwrap();
         steps.iter().for_each(|&step| assert!(expected.step(step) <= step));
-        if steps.len() % 2 == 0 {
+        if steps.len().is_multiple_of(2) {
             while expected.step(3) > 0 {}
             assert!(expected.is_ready());
         }

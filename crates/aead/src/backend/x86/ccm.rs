@@ -4,6 +4,7 @@
 //! with the last round key and the first one of the next encryption, all in one instruction. The rounds of one block
 //! are all that the next waits for.
 
+use super::ccm_rest::{open_rest, seal_block, seal_part, seal_rest};
 use crate::{Backend, backend::portable::aes::RoundKeys, buffers::Buffers};
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
@@ -44,14 +45,14 @@ enum Source {
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn from(bytes: &[u8; 16]) -> __m128i {
+pub(super) fn from(bytes: &[u8; 16]) -> __m128i {
     // SAFETY: a block has 16 bytes.
     unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn into(x: __m128i) -> [u8; 16] {
+pub(super) fn into(x: __m128i) -> [u8; 16] {
     let mut out = [0; 16];
     // SAFETY: a block has 16 bytes.
     unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), x) };
@@ -60,7 +61,7 @@ fn into(x: __m128i) -> [u8; 16] {
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn number(x: u128) -> __m128i {
+pub(super) fn number(x: u128) -> __m128i {
     _mm_set_epi64x((x >> 64) as i64, x as i64)
 }
 
@@ -69,7 +70,7 @@ fn number(x: u128) -> __m128i {
 /// # Safety
 /// `at` is good for `len` bytes, and `len` is less than 16.
 #[inline]
-unsafe fn load(at: *const u8, len: usize) -> u128 {
+pub(super) unsafe fn load(at: *const u8, len: usize) -> u128 {
     // SAFETY: each load lies within the `len` bytes.
     unsafe {
         if len >= 8 {
@@ -96,7 +97,7 @@ unsafe fn load(at: *const u8, len: usize) -> u128 {
 /// # Safety
 /// `at` is good for `len` bytes, and `len` is less than 16.
 #[inline]
-unsafe fn store(at: *mut u8, len: usize, x: u128) {
+pub(super) unsafe fn store(at: *mut u8, len: usize, x: u128) {
     // SAFETY: each store lies within the `len` bytes.
     unsafe {
         if len >= 8 {
@@ -121,7 +122,7 @@ fn first(x: u128, len: usize) -> u128 {
 
 /// A CBC-MAC before the last round of its last block.
 #[derive(Clone, Copy)]
-struct Mac<const R: usize> {
+pub(super) struct Mac<const R: usize> {
     state: __m128i,
     /// The last round key and the first, which meet between two blocks.
     between: __m128i,
@@ -153,13 +154,13 @@ impl<const R: usize> Mac<R> {
     /// Goes on from a chain with the first round key, and its next block in it.
     #[inline]
     #[target_feature(enable = "sse4.1,aes")]
-    fn resume(key: &Key<R>, folded: __m128i) -> Self {
+    pub(super) fn resume(key: &Key<R>, folded: __m128i) -> Self {
         Self { state: Self::rounds(key, folded), between: Self::between(key) }
     }
 
     #[inline]
     #[target_feature(enable = "sse4.1,aes")]
-    fn add(&mut self, key: &Key<R>, block: __m128i) {
+    pub(super) fn add(&mut self, key: &Key<R>, block: __m128i) {
         let x = _mm_aesenclast_si128(self.state, _mm_xor_si128(self.between, block));
         self.state = Self::rounds(key, x);
     }
@@ -167,7 +168,7 @@ impl<const R: usize> Mac<R> {
     /// The MAC, with something added.
     #[inline]
     #[target_feature(enable = "sse4.1,aes")]
-    fn value(&self, key: &Key<R>, mask: __m128i) -> __m128i {
+    pub(super) fn value(&self, key: &Key<R>, mask: __m128i) -> __m128i {
         _mm_aesenclast_si128(self.state, _mm_xor_si128(from(&key.round_keys[R]), mask))
     }
 
@@ -177,7 +178,7 @@ impl<const R: usize> Mac<R> {
     /// `at` is good for `len` bytes.
     #[inline]
     #[target_feature(enable = "sse4.1,aes")]
-    unsafe fn bytes(&mut self, key: &Key<R>, mut at: *const u8, mut len: usize) {
+    pub(super) unsafe fn bytes(&mut self, key: &Key<R>, mut at: *const u8, mut len: usize) {
         // SAFETY: `len` bytes are left from `at` on.
         unsafe {
             while len >= 16 {
@@ -427,157 +428,6 @@ kernels!("avx512f,avx512bw,avx512vl,vaes,sse4.1,aes,ssse3", packet_wide, payload
         _mm512_extracti32x4_epi32::<3>(x),
     ]
 });
-
-/// The end of a packet from a chain that has the first round key in it: XORs what is at `src` into
-/// the cipherstream at `dst`, and gives the tag.
-///
-/// # Safety
-/// The CPU has the instructions; `src` and `dst` are good for `len` bytes, at least one; `within` is less than 16, and
-/// `TAG` at most that.
-#[inline]
-#[allow(clippy::too_many_arguments)]
-#[target_feature(enable = "sse4.1,aes,ssse3")]
-unsafe fn seal_rest<const R: usize, const TAG: usize>(
-    key: &Key<R>,
-    chain: &[u8; 16],
-    src: *const u8,
-    len: usize,
-    within: usize,
-    dst: *mut u8,
-    mask: &[u8; 16],
-    tag: &mut [u8; TAG],
-) {
-    // SAFETY: the loads and stores lie within the buffers, which are of one length.
-    unsafe {
-        let now = len.min(16 - within);
-        let block =
-            if now == 16 { _mm_loadu_si128(src.cast()) } else { number(load(src, now) << (8 * within)) };
-        let mut mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), block));
-        mac.bytes(key, src.add(now), len - now);
-        let mut done = 0;
-        while len - done >= 16 {
-            let at = dst.add(done).cast();
-            let x = _mm_xor_si128(_mm_loadu_si128(src.add(done).cast()), _mm_loadu_si128(at));
-            _mm_storeu_si128(at, x);
-            done += 16;
-        }
-        let left = len - done;
-        let x = load(src.add(done), left) ^ load(dst.add(done), left);
-        store(dst.add(done), left, x);
-        put_tag(tag, mac.value(key, from(mask)));
-    }
-}
-
-/// As [`seal_rest`], for one whole block that ends the packet.
-///
-/// # Safety
-/// The CPU has the instructions; `TAG` is at most 16.
-#[inline]
-#[target_feature(enable = "sse4.1,aes,ssse3")]
-unsafe fn seal_block<const R: usize, const TAG: usize>(
-    key: &Key<R>,
-    chain: &[u8; 16],
-    block: &[u8; 16],
-    stream: &mut [u8; 16],
-    mask: &[u8; 16],
-    tag: &mut [u8; TAG],
-) {
-    let plain = from(block);
-    let mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), plain));
-    *stream = into(_mm_xor_si128(plain, from(stream)));
-    put_tag(tag, mac.value(key, from(mask)));
-}
-
-/// As [`seal_rest`], for a part of one block, by masks.
-///
-/// # Safety
-/// As for [`seal_rest`]; `within + len` is at most 16.
-#[inline]
-#[allow(clippy::too_many_arguments)]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2,sse4.1,aes")]
-unsafe fn seal_part<const R: usize, const TAG: usize>(
-    key: &Key<R>,
-    chain: &[u8; 16],
-    src: *const u8,
-    len: usize,
-    within: usize,
-    dst: *mut u8,
-    mask: &[u8; 16],
-    tag: &mut [u8; TAG],
-) {
-    let bytes = (_bzhi_u32(0xffff, len as u32) << within) as __mmask16;
-    let (src, dst) = (src.wrapping_sub(within), dst.wrapping_sub(within));
-    // SAFETY: the mask has the bytes from `within` on, `len` of them: those of the buffers. The others are not touched.
-    unsafe {
-        let plain = _mm_maskz_loadu_epi8(bytes, src.cast());
-        let mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), plain));
-        let sealed = _mm_xor_si128(plain, _mm_maskz_loadu_epi8(bytes, dst.cast()));
-        _mm_mask_storeu_epi8(dst.cast(), bytes, sealed);
-        put_tag(tag, mac.value(key, from(mask)));
-    }
-}
-
-/// Writes the first bytes of a block where the tag stays.
-#[inline]
-#[target_feature(enable = "sse2")]
-fn put_tag<const TAG: usize>(tag: &mut [u8; TAG], value: __m128i) {
-    // SAFETY: the tag has as many bytes.
-    unsafe {
-        match TAG {
-            8 => _mm_storel_epi64(tag.as_mut_ptr().cast(), value),
-            16 => _mm_storeu_si128(tag.as_mut_ptr().cast(), value),
-            _ => tag.copy_from_slice(&into(value)[..TAG]),
-        }
-    }
-}
-
-/// As [`seal_rest`], decrypting `src` into `dst` with the cipherstream at `stream`.
-///
-/// # Safety
-/// The CPU has the instructions; all three slices are of one length, which is not 0; `within` is less than 16.
-#[inline]
-#[target_feature(enable = "sse4.1,aes,ssse3")]
-unsafe fn open_rest<const R: usize>(
-    key: &Key<R>,
-    chain: &[u8; 16],
-    within: usize,
-    stream: &[u8],
-    src: &[u8],
-    dst: &mut [u8],
-    mask: &[u8; 16],
-) -> [u8; 16] {
-    let (src, pad, dst, len) = (src.as_ptr(), stream.as_ptr(), dst.as_mut_ptr(), src.len());
-    // SAFETY: the loads and stores lie within the slices, which are of one length.
-    unsafe {
-        // The MAC's blocks are computed from ciphertext and stream, so that no load waits for a store.
-        let now = len.min(16 - within);
-        let block = if now == 16 {
-            _mm_xor_si128(_mm_loadu_si128(src.cast()), _mm_loadu_si128(pad.cast()))
-        } else {
-            number((load(src, now) ^ load(pad, now)) << (8 * within))
-        };
-        let mut mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), block));
-        let mut at = now;
-        while len - at >= 16 {
-            let x = _mm_loadu_si128(src.add(at).cast());
-            mac.add(key, _mm_xor_si128(x, _mm_loadu_si128(pad.add(at).cast())));
-            at += 16;
-        }
-        if at < len {
-            mac.add(key, number(load(src.add(at), len - at) ^ load(pad.add(at), len - at)));
-        }
-        let mut done = 0;
-        while len - done >= 16 {
-            let x = _mm_loadu_si128(src.add(done).cast());
-            let y = _mm_xor_si128(x, _mm_loadu_si128(pad.add(done).cast()));
-            _mm_storeu_si128(dst.add(done).cast(), y);
-            done += 16;
-        }
-        let left = len - done;
-        store(dst.add(done), left, load(src.add(done), left) ^ load(pad.add(done), left));
-        into(mac.value(key, from(mask)))
-    }
-}
 
 impl<const R: usize> Key<R> {
     /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.

@@ -8,6 +8,7 @@ pub(crate) mod aegis;
 pub(crate) mod ascon;
 mod avx512;
 pub(crate) mod ccm;
+mod ccm_rest;
 mod chacha20;
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod chacha20poly1305;
