@@ -5,7 +5,8 @@
 //! `slot-LEVEL-OPERATION-PART`.
 
 use crate::{Mote, Wrong, cost, nothing, report, right};
-use antedate_aead::{AesCcm, BlockCipher, CounterBlock, CtrStream, FrameSlot, Key, Nonce, Shape};
+use antedate_aead::unauthenticated::{CounterBlock, CtrStream};
+use antedate_aead::{AesCcm, BlockCipher, FrameSlot, Key, Nonce, Shape};
 use antedate_wire::dot15d4::ie::{Following, HeaderWriter, TimeCorrection};
 use antedate_wire::dot15d4::{
     Address, Addressing, Asn, ExtendedAddress, Frame, Header, KeyIdentifier, PanId, SecurityHeader,
