@@ -124,7 +124,10 @@ impl Powers {
         // By squares, so that no more than three products wait for each other.
         let r2 = r.times(r);
         let (r3, r4) = (r2.times(r), r2.times(&r2));
-        let first = [*r, r2, r3, r4, r4.times(r), r4.times(&r2), r4.times(&r3), r4.times(&r4)];
+        let (mut first, none) = ([*r, r2, r3, r4, *r, *r, *r, *r], Limbs::default());
+        let upper =
+            if highest > 4 { [r4.times(r), r4.times(&r2), r4.times(&r3), r4.times(&r4)] } else { [none; 4] };
+        first[4..].copy_from_slice(&upper);
         for (limb, words) in self.0.iter_mut().enumerate() {
             // Built in registers: a vector load of eight fresh words would wait for the last to reach the cache.
             let [a, b, c, d, e, f, g, h] = first.map(|power| power.0[limb] as i64);
@@ -178,9 +181,17 @@ impl Powers {
     }
 }
 
+/// Whether a packet is one group, the lengths included, and all of its associated data is in the first vector.
+fn short(aad_blocks: usize, blocks: usize) -> bool {
+    aad_blocks <= 4 && aad_blocks + blocks < 8
+}
+
 /// The highest power that a packet needs.
 pub(super) fn highest(aad: usize, payload: usize) -> usize {
     let blocks = payload.div_ceil(16);
+    if short(aad.div_ceil(16), blocks) {
+        return aad.div_ceil(16) + blocks + 1;
+    }
     let groups = aad.div_ceil(128) + blocks / 8;
     if groups > 3 { HIGHEST } else { 8 * groups + blocks % 8 + 1 }
 }
@@ -232,12 +243,48 @@ pub(super) struct Part<'a> {
 }
 
 impl Part<'_> {
+    /// What was stored to wipe the stream must stay stored.
+    #[inline]
+    fn stay_wiped<const WIPE: bool>(&self) {
+        if WIPE {
+            // SAFETY: the pointer is to the caller's buffer, and nothing is done.
+            unsafe { core::arch::asm!("/* {} */", in(reg) self.stream, options(nostack, preserves_flags)) };
+        }
+    }
+
+    /// As `vector`, for one that is full.
+    ///
+    /// # Safety
+    /// As for [`part`]; 64 bytes from `at` on are in the payload.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn full<const WAY: u8, const WIPE: bool>(&self, at: usize) -> __m512i {
+        // SAFETY: the caller's; the stream is read before the destination, which may be the same, is written.
+        unsafe {
+            let x = _mm512_loadu_si512(self.src.add(at).cast());
+            if WAY == HASH {
+                return x;
+            }
+            let pad = self.stream.add(at);
+            let y = _mm512_xor_si512(x, _mm512_loadu_si512(pad.cast()));
+            _mm512_storeu_si512(self.dst.add(at).cast(), y);
+            if WIPE {
+                _mm512_storeu_si512(pad.cast(), _mm512_setzero_si512());
+            }
+            if WAY == SEAL { y } else { x }
+        }
+    }
+
     /// The vector of payload at `at`, XORed and stored on the way; what is to be hashed is returned.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,bmi2")]
     fn vector<const WAY: u8, const WIPE: bool>(&self, at: usize) -> __m512i {
         if at >= self.len {
             return _mm512_setzero_si512();
+        }
+        if at + 64 <= self.len {
+            // SAFETY: the vector is within the payload.
+            return unsafe { self.full::<WAY, WIPE>(at) };
         }
         let mask = _bzhi_u64(u64::MAX, (self.len - at).min(64) as u32);
         // SAFETY: the mask covers bytes of the payload only; the stream is good for whole vectors where there is payload,
@@ -258,6 +305,66 @@ impl Part<'_> {
     }
 }
 
+/// A group of associated data; the first is led by empty lanes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn aad_group(aad: &[u8], index: usize, empty: usize) -> Vectors {
+    let at = 128 * index as isize - 16 * empty as isize;
+    let present = if index == 0 { 0xff << empty } else { 0xff };
+    limbs(window(aad, at), window(aad, at + 64), present)
+}
+
+/// Eight whole blocks of payload.
+///
+/// # Safety
+/// As for [`part`]; 128 bytes from `at` on are in the payload.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn full_group<const WAY: u8, const WIPE: bool>(part: &Part<'_>, at: usize) -> Vectors {
+    // SAFETY: the caller's.
+    unsafe { limbs(part.full::<WAY, WIPE>(at), part.full::<WAY, WIPE>(at + 64), 0xff) }
+}
+
+/// The lengths as the block with this index.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn with_lengths(a: __m512i, b: __m512i, at: usize, lengths: (u64, u64)) -> (__m512i, __m512i) {
+    let words = 1u32 << (2 * at);
+    let (aad, payload) = (_mm512_set1_epi64(lengths.0 as i64), _mm512_set1_epi64(lengths.1 as i64));
+    let put = |x, words: u32| {
+        _mm512_mask_mov_epi64(_mm512_mask_mov_epi64(x, words as u8, aad), (words << 1) as u8, payload)
+    };
+    (put(a, words & 0xff), put(b, words >> 8))
+}
+
+/// A short packet: associated data, payload and lengths side by side.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma,bmi2")]
+fn one_group<const WAY: u8, const WIPE: bool>(
+    powers: &Powers,
+    part: &Part<'_>,
+    aad_blocks: usize,
+    blocks: usize,
+    lengths: (u64, u64),
+) -> Limbs {
+    let (a, b) = (part.vector::<WAY, WIPE>(0), part.vector::<WAY, WIPE>(64));
+    // The payload's words move up by those of the associated data.
+    let up = _mm512_set1_epi64(2 * aad_blocks as i64);
+    let index = _mm512_sub_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), up);
+    let free = (0xffu32 << (2 * aad_blocks)) as u8;
+    let first = _mm512_maskz_permutex2var_epi64(free, a, index, b);
+    let second = _mm512_permutex2var_epi64(a, _mm512_add_epi64(index, _mm512_set1_epi64(8)), b);
+    let first = _mm512_or_si512(first, window(part.aad, 0));
+    let (first, second) = with_lengths(first, second, aad_blocks + blocks, lengths);
+    let all = aad_blocks + blocks + 1;
+    let mut sum = Sum::new();
+    let m = limbs(first, second, ((1u32 << all) - 1) as u8);
+    let so_far = part.so_far.0.map(|limb| _mm512_maskz_set1_epi64(1, limb as i64));
+    sum.add(0, plus(m, so_far), powers.lanes(all));
+    part.stay_wiped::<WIPE>();
+    Limbs(sum.value().map(|limb| _mm512_reduce_add_epi64(limb) as u64))
+}
+
 /// Only hashes the payload.
 pub(super) const HASH: u8 = 0;
 /// XORs the stream, and hashes what comes out.
@@ -273,29 +380,27 @@ pub(super) const OPEN: u8 = 2;
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma,bmi2")]
 pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part: &Part<'_>) -> Limbs {
     let aad_blocks = part.aad.len().div_ceil(16);
+    let blocks = part.len.div_ceil(16);
+    if let (true, Some(lengths)) = (short(aad_blocks, blocks), part.lengths) {
+        return one_group::<WAY, WIPE>(powers, part, aad_blocks, blocks, lengths);
+    }
     let aad_groups = aad_blocks.div_ceil(8);
     // The associated data's first group is led by empty lanes.
     let empty = 8 * aad_groups - aad_blocks;
-    let blocks = part.len.div_ceil(16);
-    let full = aad_groups + blocks / 8;
     let tail_blocks = blocks % 8;
     let behind = tail_blocks + usize::from(part.lengths.is_some());
-
-    let group = |index: usize| -> Vectors {
-        if index < aad_groups {
-            let at = 128 * index as isize - 16 * empty as isize;
-            let present = if index == 0 { 0xff << empty } else { 0xff };
-            limbs(window(part.aad, at), window(part.aad, at + 64), present)
-        } else {
-            let at = 128 * (index - aad_groups);
-            let (a, b) = (part.vector::<WAY, WIPE>(at), part.vector::<WAY, WIPE>(at + 64));
-            limbs(a, b, 0xff)
-        }
-    };
 
     // The value so far joins the first block.
     let lane: __mmask8 = 1 << if aad_groups > 0 { empty } else { 0 };
     let mut h = part.so_far.0.map(|limb| _mm512_maskz_set1_epi64(lane, limb as i64));
+    // At most one group of associated data comes to the payload's.
+    for index in 1..aad_groups {
+        let mut sum = Sum::new();
+        sum.add(0, plus(aad_group(part.aad, index - 1, empty), h), powers.broadcast(8));
+        h = sum.value();
+    }
+    let aad = aad_groups.min(1);
+    let full = aad + blocks / 8;
     let last = full.min(3);
     let mut done = 0;
     while done < full - last {
@@ -304,9 +409,17 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part
         let mut sum = Sum::new();
         // What waits for the chunk before comes last.
         for i in 1..chunk {
-            sum.add(0, group(done + i), powers.broadcast(8 * (chunk - i)));
+            // SAFETY: behind the associated data, and before the last groups, there are only full ones of the payload.
+            let m = unsafe { full_group::<WAY, WIPE>(part, 128 * (done + i - aad)) };
+            sum.add(i & 1, m, powers.broadcast(8 * (chunk - i)));
         }
-        sum.add(1, plus(group(done), h), powers.broadcast(8 * chunk));
+        let m = if done < aad {
+            aad_group(part.aad, aad_groups - 1, empty)
+        } else {
+            // SAFETY: as above.
+            unsafe { full_group::<WAY, WIPE>(part, 128 * (done - aad)) }
+        };
+        sum.add(1, plus(m, h), powers.broadcast(8 * chunk));
         h = sum.value();
         done += chunk;
     }
@@ -314,13 +427,8 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part
     if behind > 0 {
         let at = 16 * (blocks - tail_blocks);
         let (mut a, mut b) = (part.vector::<WAY, WIPE>(at), part.vector::<WAY, WIPE>(at + 64));
-        if let Some((aad, payload)) = part.lengths {
-            let words = 1u32 << (2 * tail_blocks);
-            let (aad, payload) = (_mm512_set1_epi64(aad as i64), _mm512_set1_epi64(payload as i64));
-            a = _mm512_mask_mov_epi64(a, words as u8, aad);
-            a = _mm512_mask_mov_epi64(a, (words << 1) as u8, payload);
-            b = _mm512_mask_mov_epi64(b, (words >> 8) as u8, aad);
-            b = _mm512_mask_mov_epi64(b, (words >> 7) as u8, payload);
+        if let Some(lengths) = part.lengths {
+            (a, b) = with_lengths(a, b, tail_blocks, lengths);
         }
         let mut m = limbs(a, b, ((1u32 << behind) - 1) as u8);
         if last == 0 {
@@ -328,16 +436,19 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part
         }
         sum.add(0, m, powers.lanes(behind));
     }
-    for i in 1..last {
-        sum.add(i & 1, group(done + i), powers.lanes(8 * (last - i) + behind));
+    for i in (0..last).rev() {
+        let mut m = if done + i < aad {
+            aad_group(part.aad, aad_groups - 1, empty)
+        } else {
+            let at = 128 * (done + i - aad);
+            limbs(part.vector::<WAY, WIPE>(at), part.vector::<WAY, WIPE>(at + 64), 0xff)
+        };
+        if i == 0 {
+            m = plus(m, h);
+        }
+        sum.add(i & 1, m, powers.lanes(8 * (last - i) + behind));
     }
-    if last > 0 {
-        sum.add(1, plus(group(done), h), powers.lanes(8 * last + behind));
-    }
-    if WIPE {
-        // SAFETY: the pointer is to the caller's buffer; nothing is read. What was stored above must stay stored.
-        unsafe { core::arch::asm!("/* {} */", in(reg) part.stream, options(nostack, preserves_flags)) };
-    }
+    part.stay_wiped::<WIPE>();
     if behind == 0 && last == 0 {
         return part.so_far;
     }
