@@ -138,7 +138,7 @@ impl<'a> Session<'a> {
         let name = Scenario::Wire(fault).name();
         let before = self.moment(name)?;
         let delay_us = self.options.cycle_us * 2 / 5;
-        self.plant.command(Command { fault: Some(fault), every: EVERY, delay_us, cut: false })?;
+        self.plant.command(Command { fault: Some(fault), every: EVERY, delay_us, ..Command::default() })?;
         let cycles = Duration::from_micros(self.options.cycle_us.into()) * EVERY * STRIKES;
         self.pause(cycles.max(Duration::from_millis(500)), name)?;
         self.plant.command(Command::default())?;

@@ -10,6 +10,10 @@ use crate::sys::packet::VNET_HEADER_LEN;
 
 /// Frames of the recording that replays are taken from.
 const RECORDING: usize = 1_024;
+/// Octets of preamble, frame check sequence and gap, which take the wire's time too (IEEE 802.3).
+const MEDIUM: u64 = 8 + 4 + 12;
+/// Frames that wait before a wire with a rate; what comes while so many do is lost, as in a switch.
+const BUFFER: usize = 512;
 /// A frame that waits for its successor goes on after this time without one.
 const LONGEST_HOLD_NS: u64 = 50_000_000;
 
@@ -39,11 +43,13 @@ pub struct Setting {
     pub delay_ns: u64,
     /// The cable is cut: nothing passes.
     pub cut: bool,
+    /// The rate in Mbit/s, at which frames pass one after the other; 0: all at once.
+    pub rate_mbit: u32,
 }
 
 impl Default for Setting {
     fn default() -> Self {
-        Self { fault: None, every: 50, delay_ns: 500_000, cut: false }
+        Self { fault: None, every: 50, delay_ns: 500_000, cut: false, rate_mbit: 0 }
     }
 }
 
@@ -57,6 +63,8 @@ pub struct Direction {
     queue: VecDeque<(u64, Frame)>,
     held: Option<(u64, Frame)>,
     recording: VecDeque<Frame>,
+    /// When the wire has passed all that came so far.
+    free_ns: u64,
     counts: Counts,
 }
 
@@ -69,6 +77,8 @@ pub struct Counts {
     pub forwarded: u64,
     /// Frames that the cut cable swallowed.
     pub cut: u64,
+    /// Frames lost because too many waited for a wire with a rate.
+    pub overflowed: u64,
     /// Strikes of each fault.
     pub faults: BTreeMap<Fault, u64>,
 }
@@ -86,6 +96,7 @@ impl Direction {
             queue: VecDeque::new(),
             held: None,
             recording: VecDeque::with_capacity(RECORDING),
+            free_ns: 0,
             counts: Counts::default(),
         }
     }
@@ -185,7 +196,17 @@ impl Direction {
 
     /// Queues a frame; never before one that is queued already.
     fn send(&mut self, due_ns: u64, frame: Frame) {
-        let due_ns = self.queue.back().map_or(due_ns, |(last, _)| due_ns.max(*last));
+        let mut due_ns = self.queue.back().map_or(due_ns, |(last, _)| due_ns.max(*last));
+        if self.setting.rate_mbit > 0 {
+            if self.queue.len() >= BUFFER {
+                self.counts.overflowed += 1;
+                return;
+            }
+            // It has arrived when its last bit has.
+            let bits = (frame.octets.len() as u64 + MEDIUM) * 8;
+            due_ns = self.free_ns.max(due_ns) + bits * 1_000 / u64::from(self.setting.rate_mbit);
+            self.free_ns = due_ns;
+        }
         self.queue.push_back((due_ns, frame));
     }
 
@@ -273,7 +294,13 @@ mod tests {
     #[test]
     fn a_delayed_frame_keeps_the_order() {
         let mut direction = Direction::new(9, OUTPUT_FRAME_ID);
-        direction.set(Setting { fault: Some(Fault::Delay), every: 1, delay_ns: 300, cut: false });
+        direction.set(Setting {
+            fault: Some(Fault::Delay),
+            every: 1,
+            delay_ns: 300,
+            cut: false,
+            rate_mbit: 0,
+        });
         direction.frame(1_000, frame(0));
         assert_eq!(direction.due(1_299), None);
         assert_eq!(direction.next_due_ns(), Some(1_300));
@@ -308,6 +335,27 @@ mod tests {
         direction.frame(0, frame(1));
         assert!(direction.due(0).is_some());
         assert_eq!((direction.counts().cut, direction.counts().forwarded), (1, 1));
+    }
+
+    #[test]
+    fn a_wire_with_a_rate_passes_frames_one_after_the_other() {
+        let mut direction = Direction::new(9, OUTPUT_FRAME_ID);
+        direction.set(Setting { rate_mbit: 100, ..Setting::default() });
+        let full = Frame::from([vec![2; 12], vec![0x88, 0xb5], vec![0; 1500]].concat());
+        let time = (1514 + 24) * 80;
+        assert_eq!(time, 123_040, "a full frame on Fast Ethernet");
+        direction.frame(0, full.clone());
+        direction.frame(10, full.clone());
+        assert_eq!((direction.due(time - 1), direction.next_due_ns()), (None, Some(time)));
+        assert_eq!(direction.due(time), Some(full.clone()));
+        assert_eq!(direction.due(2 * time - 1), None);
+        assert_eq!(direction.due(2 * time), Some(full.clone()));
+        direction.frame(3 * time, full.clone());
+        assert_eq!(direction.next_due_ns(), Some(4 * time), "an idle wire begins at once");
+        for _ in 0..2 * BUFFER {
+            direction.frame(3 * time, full.clone());
+        }
+        assert_eq!(direction.counts().overflowed as usize, BUFFER + 1);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::station::Error;
 use crate::station::cyclic::{INPUT_FRAME_ID, OUTPUT_FRAME_ID};
 use crate::sys::clock::monotonic_ns;
 use crate::sys::packet::{self, PacketSocket, VNET_HEADER_LEN};
-use crate::sys::signal;
+use crate::sys::{sched, signal};
 use direction::{Direction, Frame, Setting};
 use fault::Fault;
 
@@ -40,6 +40,8 @@ pub struct Options {
     pub a: String,
     /// The interface towards gateway B, behind which the device is.
     pub b: String,
+    /// The rate in Mbit/s from the start; 0: no limit.
+    pub rate_mbit: u32,
     /// Decides which frames faults strike.
     pub seed: u64,
     /// Scheduling of the thread from A to B.
@@ -53,6 +55,7 @@ impl Default for Options {
         Self {
             a: "a".into(),
             b: "b".into(),
+            rate_mbit: 0,
             seed: 1,
             a_to_b: Realtime::default(),
             b_to_a: Realtime::default(),
@@ -72,11 +75,13 @@ pub struct Command {
     pub delay_us: u32,
     /// The cable is cut.
     pub cut: bool,
+    /// The rate in Mbit/s: 10, 100 and 1000 are those of Ethernet; 0: no limit.
+    pub rate_mbit: u32,
 }
 
 impl Default for Command {
     fn default() -> Self {
-        Self { fault: None, every: 50, delay_us: 500, cut: false }
+        Self { fault: None, every: 50, delay_us: 500, cut: false, rate_mbit: 0 }
     }
 }
 
@@ -110,6 +115,9 @@ pub struct Counts {
     pub forwarded: u64,
     /// Frames that the cut cable swallowed.
     pub cut: u64,
+    /// Frames lost because too many waited for a wire with a rate.
+    #[serde(default)]
+    pub overflowed: u64,
     /// Frames that the kernel refused to send.
     pub send_errors: u64,
     /// Strikes by the fault's name.
@@ -127,6 +135,9 @@ pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
     let (a, b) = (open(&options.a)?, open(&options.b)?);
     let to_b = Lane::new(&a, &b, options.seed, OUTPUT_FRAME_ID);
     let to_a = Lane::new(&b, &a, options.seed ^ 0x5555, INPUT_FRAME_ID);
+    for lane in [&to_b, &to_a] {
+        lane.lock().direction.set(Setting { rate_mbit: options.rate_mbit, ..Setting::default() });
+    }
     std::thread::scope(|scope| {
         let threads =
             [scope.spawn(|| to_b.forward(&options.a_to_b)), scope.spawn(|| to_a.forward(&options.b_to_a))];
@@ -139,6 +150,7 @@ pub fn run(options: Options, output: &mut Output) -> Result<Line, Error> {
                 every: command.every,
                 delay_ns: u64::from(command.delay_us) * 1_000,
                 cut: command.cut,
+                rate_mbit: command.rate_mbit,
             };
             to_b.lock().direction.set(setting);
             to_a.lock().direction.set(setting);
@@ -172,6 +184,9 @@ fn read_commands() -> Receiver<Command> {
     receiver
 }
 
+/// Before a frame is due its thread does not sleep any more: a core takes so long to wake.
+const SPIN_NS: u64 = 60_000;
+
 /// A direction with its sockets.
 struct Lane<'a> {
     from: &'a PacketSocket,
@@ -202,6 +217,7 @@ impl<'a> Lane<'a> {
             received: counts.received,
             forwarded: counts.forwarded,
             cut: counts.cut,
+            overflowed: counts.overflowed,
             send_errors: state.send_errors,
             faults: counts.faults.iter().map(|(fault, n)| (fault.name().to_owned(), *n)).collect(),
         }
@@ -214,7 +230,11 @@ impl<'a> Lane<'a> {
         while !signal::stopping() {
             let wait = self.lock().direction.next_due_ns();
             let wait = wait.map_or(20_000_000, |due| due.saturating_sub(monotonic_ns()).min(20_000_000));
-            self.from.wait(wait)?;
+            if wait > SPIN_NS {
+                self.from.wait(wait - SPIN_NS)?;
+            } else {
+                sched::yield_now();
+            }
             let received = self.from.receive_with_metadata(&mut buffer)?;
             let now = monotonic_ns();
             let mut state = self.lock();

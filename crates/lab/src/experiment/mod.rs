@@ -5,6 +5,9 @@
 use std::io::{IsTerminal, Write};
 
 mod aead;
+mod ciphers;
+mod fragmentation;
+mod link;
 mod motes;
 mod report;
 mod timeslot;
@@ -50,6 +53,18 @@ pub const ALL: &[Experiment] = &[
         paper: "sciancalepore2016",
         shows: "how short security lets a TSCH timeslot be, on two motes, at all levels, as it is and antedated",
         run: timeslot::run,
+    },
+    Experiment {
+        name: "fragmentation",
+        paper: "lackorzynski2020",
+        shows: "full frames in MACsec fragments: round trips, throughput, cyclic frames behind bulk",
+        run: fragmentation::run,
+    },
+    Experiment {
+        name: "ciphers",
+        paper: "lackorzynski2020",
+        shows: "the ciphers of MACsec on this CPU, and without its AES and vector instructions",
+        run: ciphers::run,
     },
 ];
 

@@ -1,0 +1,164 @@
+//! MACsec fragmentation (Lackorzynski et al. 2020, section IV): the three scenarios of table I, throughput, and what a
+//! cyclic frame waits for behind bulk with and without the express channel.
+//!
+//! The frames go through two gateways in network namespaces; the wire between them is a Linux bridge, or emulated with
+//! the serialisation delay of 100 or 1000 Mbit/s. Round trips of the sizes that are compared are taken in turns, so that
+//! what disturbs the machine disturbs all of them.
+
+use std::time::Duration;
+
+use super::link::{Link, Settings};
+use super::{Options, Report, Row};
+use crate::histogram::Times;
+use crate::ns;
+
+/// Payloads of table I, and their frames.
+const FITS: usize = 1468 + 14;
+const SPLIT: usize = 1500 + 14;
+const DOUBLE: usize = 2936 + 14;
+
+const MARKED: &str = "fragmentation = \"marked\"";
+const OFF: &str = "fragmentation = false";
+
+/// The paper's increases, in percent, and its goal-setting peers (section IV-C).
+const PAPER_SPLIT: f64 = 7.0;
+const PAPER_DOUBLE_OVER_SPLIT: f64 = 3.0;
+
+pub(super) fn run(options: &Options) -> Result<Report, String> {
+    ns::acquire().map_err(|error| error.to_string())?;
+    let mut report = Report::new("fragmentation", "lackorzynski2020");
+    let wires = [(0, "bridge"), (1000, "1000 Mbit/s"), (100, "100 Mbit/s")];
+    for (step, (rate, wire)) in wires.into_iter().enumerate() {
+        options.progress(step, 5, &format!("round trips over {wire}"));
+        round_trips(&mut report, rate, wire, options)?;
+    }
+    options.progress(3, 5, "throughput");
+    throughput(&mut report, options)?;
+    options.progress(4, 5, "cyclic frames behind bulk");
+    express(&mut report, options)?;
+    options.progress(5, 5, "");
+    Ok(report)
+}
+
+/// A link of which only the rate, the MTUs and the fragments differ.
+fn link(rate_mbit: u32, wire_mtu: u32, macsec: &str) -> Result<Link, String> {
+    Link::build(&Settings { suite: "gcm-aes-128", macsec, field_mtu: 3000, wire_mtu, rate_mbit })
+}
+
+fn round_trips(report: &mut Report, rate: u32, wire: &str, options: &Options) -> Result<(), String> {
+    let (rounds, block) = if options.quick { (2, 100) } else { (4, 2_500) };
+    let mut fragmented: [Times; 3] = Default::default();
+    let mut whole: [Times; 3] = Default::default();
+    let mut lost = 0;
+    for _ in 0..rounds {
+        for (mtu, macsec, times) in [(1500, MARKED, &mut fragmented), (4000, OFF, &mut whole)] {
+            let link = link(rate, mtu, macsec)?;
+            link.round_trips(FITS, block / 10, &mut Times::default())?;
+            for _ in 0..10 {
+                for (times, len) in times.iter_mut().zip([FITS, SPLIT, DOUBLE]) {
+                    lost += link.round_trips(len, block / 10, times)?;
+                }
+            }
+            let reassembled =
+                link.status(1).and_then(|s| s.macsec?.counters.get("InFramesReassembled").copied());
+            let expected = mtu == 1500;
+            if (reassembled > Some(0)) != expected {
+                return Err(format!("over an MTU of {mtu} {reassembled:?} frames were put together"));
+            }
+        }
+    }
+    let names = ["1468 B, one frame", "1500 B, two fragments", "2936 B, two fragments"];
+    for ((name, ours), without) in names.into_iter().zip(&fragmented).zip(&whole) {
+        for (metric, percent) in [("round trip p50", 50.0), ("round trip p99.9", 99.9)] {
+            report.row(
+                Row::new(format!("{name}, {wire}"), metric, "µs")
+                    .baseline(without.percentile_us(percent))
+                    .antedated(ours.percentile_us(percent))
+                    .note("baseline: the same payload whole over an MTU of 4000, fragmentation off"),
+            );
+        }
+    }
+    let median = |times: &Times| times.percentile_us(50.0);
+    let percent = |a: f64, b: f64| (a / b - 1.0) * 100.0;
+    let split = percent(median(&fragmented[1]), median(&fragmented[0]));
+    let double = percent(median(&fragmented[2]), median(&whole[2]));
+    let off = percent(median(&fragmented[0]), median(&whole[0]));
+    let case = |what: &str| Row::new(format!("{what}, {wire}"), "median round trip, more by", "%");
+    report.row(case("1500 B in two fragments against 1468 B whole").paper(PAPER_SPLIT).antedated(split));
+    let note = "the paper compares with its own 1500 B in two fragments";
+    let paper = PAPER_DOUBLE_OVER_SPLIT;
+    report
+        .row(case("2936 B in two fragments against 2936 B whole").paper(paper).antedated(double).note(note));
+    report.row(case("1468 B whole, fragmentation on against off").paper(0.0).antedated(off));
+    report.check(format!("{wire}: no round trip was lost ({lost})"), lost == 0);
+    if rate == 1000 {
+        report.check(format!("{wire}: 1500 B in two fragments cost {split:.1} %, goal 5 %"), split <= 5.0);
+        report.check(format!("{wire}: 2936 B in two fragments cost {double:.1} %, goal 6 %"), double <= 6.0);
+    }
+    Ok(())
+}
+
+/// Octets that the medium adds to a frame, and MACsec.
+const MEDIUM: usize = 24;
+const MACSEC: usize = 32;
+
+fn throughput(report: &mut Report, options: &Options) -> Result<(), String> {
+    let time = Duration::from_millis(if options.quick { 500 } else { 4_000 });
+    // What a frame takes on the wire, in nanoseconds of 100 Mbit/s: whole, and in two fragments that repeat the header.
+    let wire = |frames: usize, octets: usize| ((octets + frames * (MEDIUM + MACSEC)) * 80) as f64;
+    let (whole_ns, split_ns) = (wire(1, SPLIT), wire(2, SPLIT + 14));
+    let whole = link(100, 1550, OFF)?.delivered(SPLIT, whole_ns * 1.01, time)? / 1.01;
+    let split = link(100, 1500, MARKED)?.delivered(SPLIT, split_ns * 1.01, time)? / 1.01;
+    let mbit = |share: f64, ns: f64| share * (SPLIT - 14) as f64 * 8_000.0 / ns;
+    let (before, after) = (mbit(whole, whole_ns), mbit(split, split_ns));
+    report.row(
+        Row::new("1500 B payloads, 100 Mbit/s", "throughput", "Mbit/s")
+            .baseline(before)
+            .antedated(after)
+            .note("baseline: whole over an MTU of 1550; the paper lost 50 of about 930 Mbit/s at 1 Gbit/s"),
+    );
+    let ratio = (after / before) / (whole_ns / split_ns);
+    let what = format!("throughput in fragments is {ratio:.3} of what the headers allow, goal 0.97");
+    report.row(
+        Row::new("1500 B payloads, 100 Mbit/s", "throughput, share of what the headers allow", "1")
+            .antedated(ratio),
+    );
+    report.check(what, ratio >= 0.97);
+    Ok(())
+}
+
+fn express(report: &mut Report, options: &Options) -> Result<(), String> {
+    let count = if options.quick { 200 } else { 4_000 };
+    let on = "fragmentation = \"marked\"\n[express]\ntraffic = [\"profinet-rt\"]\nrate_mbit = 100";
+    let added = |macsec: &str| -> Result<([f64; 2], f64), String> {
+        let link = link(100, 1500, macsec)?;
+        link.cyclic(count / 10, false)?;
+        let (idle, _) = link.cyclic(count, false)?;
+        let (busy, octets) = link.cyclic(count, true)?;
+        if busy.count() == 0 || idle.count() == 0 {
+            return Err("no cyclic frame arrived".into());
+        }
+        let more = |percent| busy.percentile_us(percent) - idle.percentile_us(percent);
+        let mbit = octets as f64 * 8.0 / (count as f64 * 1000.0);
+        Ok(([more(50.0), busy.percentile_us(99.9) - idle.percentile_us(50.0)], mbit))
+    };
+    let (without, bulk_without) = added(MARKED)?;
+    let (with, bulk_with) = added(on)?;
+    let note = "against the median without bulk; paper: a full frame takes 123 µs of the wire";
+    for (metric, index) in [("added delay p50", 0), ("added delay p99.9", 1)] {
+        report.row(
+            Row::new("64 B cyclic behind bulk, 100 Mbit/s", metric, "µs")
+                .baseline(without[index])
+                .antedated(with[index])
+                .note(note),
+        );
+    }
+    report.row(
+        Row::new("bulk beside it, 100 Mbit/s", "throughput", "Mbit/s")
+            .baseline(bulk_without)
+            .antedated(bulk_with),
+    );
+    let what = format!("a cyclic frame waits {:.1} µs longer behind bulk at p99.9, goal 51", with[1]);
+    report.check(what, with[1] <= 51.0);
+    Ok(())
+}
