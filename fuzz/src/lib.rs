@@ -48,6 +48,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("offload", gateway::offload),
     ("profinet", wire::profinet),
     ("text", wire::text),
+    ("tlv", wire::tlv),
 ];
 
 /// The seeds of a target: a line each, in hexadecimal digits; what follows a `#` says what it is.
