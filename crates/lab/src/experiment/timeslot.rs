@@ -7,10 +7,10 @@
 
 mod paper;
 
-use antedate_plan::energy;
 use antedate_plan::platform::{self, Platform};
 use antedate_plan::strategy::{Costs, LEVELS, Strategy, before, operations};
 use antedate_plan::timeslot::{APPLICATION_BITS, Operations, largest_rate, least_duration, shortest};
+use antedate_plan::{counts, energy};
 
 use super::motes::{Count, slots};
 use super::{Options, Report, Row};
@@ -180,6 +180,14 @@ fn goals(report: &mut Report, mote: &Mote) {
     report.check(what, share <= 0.5);
     report
         .check(format!("{name}: preparations take {:.0} bytes, at most 1024", mote.ram), mote.ram <= 1024.0);
+    // The planner answers from counts that were kept; they must be those of these programs.
+    let sum = |costs: &Costs| -> f64 {
+        costs.levels[USUAL].antedated.iter().chain(&costs.levels[USUAL].plain).sum()
+    };
+    let (kept, now) = (sum(&counts::of(platform)), sum(&mote.costs));
+    let what =
+        format!("{name}: the planner's counts are {:.1} % off, at most 10", 100.0 * (kept / now - 1.0));
+    report.check(what, (kept / now - 1.0).abs() <= 0.1);
     let mut worse = Vec::new();
     for level in 0..8 {
         for strategy in Strategy::ALL {
