@@ -358,8 +358,7 @@ fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values:
     for Spot { piece, weight } in head.spots() {
         let mut value = piece.block_of(values.bytes(piece));
         if piece.in_payload() {
-            sparse::xor_block(body, piece.at(), value);
-            value = sparse::block(body, piece.at()) & piece.bits();
+            value = sparse::xor_block(body, piece.at(), value) & piece.bits();
         }
         sum.add(&Limbs::split(value), weight);
     }

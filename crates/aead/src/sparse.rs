@@ -176,12 +176,14 @@ pub(crate) fn block(bytes: &[u8], at: usize) -> u128 {
     bytes[at..].first_chunk().map_or(0, |block| u128::from_le_bytes(*block))
 }
 
-/// XORs into the block that begins at `at`.
+/// XORs into the block that begins at `at`, and gives what it is then.
 #[inline]
-pub(crate) fn xor_block(bytes: &mut [u8], at: usize, with: u128) {
-    if let Some(block) = bytes[at..].first_chunk_mut::<16>() {
-        *block = (u128::from_le_bytes(*block) ^ with).to_le_bytes();
-    }
+pub(crate) fn xor_block(bytes: &mut [u8], at: usize, with: u128) -> u128 {
+    bytes[at..].first_chunk_mut::<16>().map_or(0, |block| {
+        let now = u128::from_le_bytes(*block) ^ with;
+        *block = now.to_le_bytes();
+        now
+    })
 }
 
 /// The bytes of the two parts of a packet.

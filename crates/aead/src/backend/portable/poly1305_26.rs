@@ -23,12 +23,6 @@ fn words(bytes: &[u8; 16]) -> [u32; 4] {
     array::from_fn(|i| u32::from_le_bytes(words[i]))
 }
 
-/// Adds two words and a carry.
-fn add(a: u32, b: u32, carry: u32) -> (u32, u32) {
-    let sum = u64::from(a) + u64::from(b) + u64::from(carry);
-    (sum as u32, (sum >> 32) as u32)
-}
-
 impl Limbs {
     /// The multiplier r, clamped (RFC 8439 section 2.5.1).
     pub(crate) fn clamped(bytes: &[u8; 16]) -> Self {
@@ -124,38 +118,25 @@ impl Sum {
     }
 
     /// The tag: the sum fully reduced modulo `p = 2^130 - 5`, plus s modulo 2^128.
+    ///
+    /// What is above 2^130 counts five times each. After that the number is below `2 p`, and `n - p` is not below zero exactly
+    /// if `n + 5` reaches 2^130.
     #[inline]
     pub(crate) fn tag(&self, s: &[u8; 16]) -> [u8; 16] {
-        // All limbs but the second are below 2^26 now, and that one is little above.
-        let Limbs([h0, h1, h2, h3, h4]) = self.value();
-        let h2 = h2 + (h1 >> 26);
-        let h3 = h3 + (h2 >> 26);
-        let h4 = h4 + (h3 >> 26);
-        let h0 = h0 + 5 * (h4 >> 26);
-        let [h1, h2, h3, h4] = [h1, h2, h3, h4].map(|limb| limb & MASK);
-        // The number is below p + 5 or so. It is p or above exactly if adding 5 carries out of the top.
-        let carry = (h0 + 5) >> 26;
-        let carry = (h1 + carry) >> 26;
-        let carry = (h2 + carry) >> 26;
-        let carry = (h3 + carry) >> 26;
-        let above = (h4 + carry) >> 26;
-        let h0 = h0 + 5 * above;
-        let h1 = h1 + (h0 >> 26);
-        let h2 = h2 + (h1 >> 26);
-        let h3 = h3 + (h2 >> 26);
-        let h4 = h4 + (h3 >> 26);
-        let [h0, h1, h2, h3] = [h0, h1, h2, h3].map(|limb| limb & MASK);
-        let [s0, s1, s2, s3] = words(s);
-        let (w0, carry) = add(h0 | h1 << 26, s0, 0);
-        let (w1, carry) = add(h1 >> 6 | h2 << 20, s1, carry);
-        let (w2, carry) = add(h2 >> 12 | h3 << 14, s2, carry);
-        let (w3, _) = add(h3 >> 18 | h4 << 8, s3, carry);
-        let mut tag = [0; 16];
-        tag[..4].copy_from_slice(&w0.to_le_bytes());
-        tag[4..8].copy_from_slice(&w1.to_le_bytes());
-        tag[8..12].copy_from_slice(&w2.to_le_bytes());
-        tag[12..].copy_from_slice(&w3.to_le_bytes());
-        tag
+        let [d0, d1, d2, d3, d4] = self.0;
+        let d1 = d1 + (d0 >> 26);
+        let d2 = d2 + (d1 >> 26);
+        let d3 = d3 + (d2 >> 26);
+        let d4 = d4 + (d3 >> 26);
+        let [h0, h1, h2, h3, h4] = [d0, d1, d2, d3, d4].map(|d| d as u32 & MASK);
+        let pair = |low: u32, high: u32| u128::from(u64::from(low) | u64::from(high) << 32);
+        let low =
+            pair(h0 | h1 << 26, h1 >> 6 | h2 << 20) | pair(h2 >> 12 | h3 << 14, h3 >> 18 | h4 << 8) << 64;
+        let (low, carry) = low.overflowing_add(u128::from((d4 >> 26) * 5));
+        let top = (h4 >> 24) + u32::from(carry);
+        let (_, carry) = low.overflowing_add(5);
+        let once_more = (top + u32::from(carry)) >> 2;
+        low.wrapping_add(u128::from(once_more * 5)).wrapping_add(u128::from_le_bytes(*s)).to_le_bytes()
     }
 }
 
