@@ -10,6 +10,7 @@ const MASK: u32 = (1 << 26) - 1;
 
 /// A number below 2^131 or so, not fully reduced.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(target_pointer_width = "64", allow(unreachable_pub, reason = "for tests alone there"))]
 pub struct Limbs(pub(crate) [u32; 5]);
 
 impl Zeroize for Limbs {
