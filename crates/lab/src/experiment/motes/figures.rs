@@ -4,8 +4,11 @@ use super::run::Numbers;
 use super::{Counted, Report};
 use crate::experiment::Row;
 
+/// What the paper printed, or not.
+type Printed = Option<f64>;
+
 /// Figure 5 (section VI-A): payload, saving in percent and milliseconds, overhead of preparing in percent, as far as printed.
-const FIGURE_5: [(usize, Option<f64>, Option<f64>, Option<f64>); 5] = [
+const FIGURE_5: [(usize, Printed, Printed, Printed); 5] = [
     (16, Some(78.93), Some(0.21), Some(27.59)),
     (48, None, None, Some(11.28)),
     (80, Some(88.13), Some(1.15), Some(8.20)),
@@ -14,7 +17,7 @@ const FIGURE_5: [(usize, Option<f64>, Option<f64>, Option<f64>); 5] = [
 ];
 
 /// Figure 6 (section VI-B): payload, template, saving in percent and milliseconds, as far as printed.
-const FIGURE_6: [(usize, usize, Option<f64>, Option<f64>); 9] = [
+const FIGURE_6: [(usize, usize, Printed, Printed); 9] = [
     (64, 48, Some(64.45), Some(1.0)),
     (112, 16, Some(21.99), Some(0.50)),
     (112, 32, None, None),
