@@ -68,6 +68,8 @@ impl Keys {
 pub(crate) struct Options {
     /// The protection; `None` forwards without.
     pub(crate) keys: Option<Keys>,
+    /// In place of static keys: the pre-shared key that others agree with, the lines of its file.
+    pub(crate) cak: Option<String>,
     /// More lines for `[macsec]`.
     pub(crate) macsec: String,
     /// What may pass.
@@ -94,15 +96,21 @@ impl Gateway {
         let file = dir.join("gateway.toml");
         let socket = dir.join("s");
         let mut config = String::from("[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n");
-        match &options.keys {
-            Some(keys) => {
-                let key_file = dir.join("keys.toml");
-                fs::write(&key_file, keys.text()).map_err(|e| e.to_string())?;
-                fs::set_permissions(&key_file, fs::Permissions::from_mode(0o600))
-                    .map_err(|e| e.to_string())?;
+        let secret = |name: &str, text: &str| {
+            let file = dir.join(name);
+            fs::write(&file, text).map_err(|e| e.to_string())?;
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).map_err(|e| e.to_string())
+        };
+        match (&options.keys, &options.cak) {
+            (Some(keys), _) => {
+                secret("keys.toml", &keys.text())?;
                 config.push_str(&format!("[macsec]\nkey_file = \"keys.toml\"\n{}\n", options.macsec));
             }
-            None => config.push_str("[plain]\n"),
+            (None, Some(cak)) => {
+                secret("cak", cak)?;
+                config.push_str(&format!("[macsec]\ncak_file = \"cak\"\n{}\n", options.macsec));
+            }
+            (None, None) => config.push_str("[plain]\n"),
         }
         let allow: Vec<String> = options.allow.iter().map(|a| format!("\"{a}\"")).collect();
         config.push_str(&format!("[policy]\nallow = [{}]\n[run]\n{}\n", allow.join(", "), options.run));

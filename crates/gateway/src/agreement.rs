@@ -298,7 +298,8 @@ impl Speaker {
             Fragmentation::Off => return,
             // Whoever names them has said so for all members.
             Fragmentation::On(marks) => marks,
-            // Only ours announce them, and read both flags.
+            // Only ours announce them, and read both flags. A switch sends a gateway only what is for it, so packet numbers have
+            // gaps, and a frame behind a gap must not be taken for the last piece of another.
             Fragmentation::Auto => Marks::Both,
         };
         let always = self.fragmentation != Fragmentation::Auto;

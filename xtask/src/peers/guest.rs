@@ -14,17 +14,18 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Packages beside the kernel: the programs of the guest. Their libraries come with their dependencies.
-const PACKAGES: [&str; 4] = ["busybox-static", "dash", "iproute2", "iputils-ping"];
+const PACKAGES: [&str; 5] = ["busybox-static", "dash", "iproute2", "iputils-ping", "wpasupplicant"];
 /// Where each program is taken from, and its name in the guest. Debian's busybox shell would run its own `ip` and
 /// `ping` instead of the real ones, so the shell is dash.
-const PROGRAMS: [(&[&str], &str); 4] = [
+const PROGRAMS: [(&[&str], &str); 5] = [
     (&["bin/busybox", "usr/bin/busybox"], "busybox"),
     (&["bin/dash", "usr/bin/dash"], "sh"),
     (&["bin/ip", "usr/bin/ip", "sbin/ip", "usr/sbin/ip"], "ip"),
     (&["bin/ping", "usr/bin/ping"], "ping"),
+    (&["sbin/wpa_supplicant", "usr/sbin/wpa_supplicant"], "wpa_supplicant"),
 ];
-const APPLETS: [&str; 10] =
-    ["mount", "insmod", "cat", "stty", "poweroff", "sleep", "mkdir", "sed", "echo", "grep"];
+const APPLETS: [&str; 12] =
+    ["mount", "insmod", "cat", "stty", "poweroff", "sleep", "mkdir", "sed", "echo", "grep", "kill", "tail"];
 /// What MACsec needs; `ctr` and `ghash-generic` are asked for by name at run time, which no dependency shows.
 const MODULES: [&str; 8] = [
     "virtio_pci",
@@ -49,7 +50,10 @@ pub(crate) fn build() -> Result<Image, String> {
     let image = Image { kernel: dir.join("vmlinux"), initrd: dir.join("initrd") };
     let init = root().join("peers/kernel-macsec/init");
     // The recipe is part of the cache's key: a changed list or init builds anew.
-    let recipe = format!("{PACKAGES:?}{MODULES:?}{}", fs::read_to_string(&init).map_err(|e| e.to_string())?);
+    let recipe = format!(
+        "{PACKAGES:?}{PROGRAMS:?}{APPLETS:?}{MODULES:?}{}",
+        fs::read_to_string(&init).map_err(|e| e.to_string())?
+    );
     let stamp = dir.join("recipe");
     if image.kernel.exists() && image.initrd.exists() && fs::read_to_string(&stamp).is_ok_and(|s| s == recipe)
     {

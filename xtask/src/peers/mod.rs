@@ -15,6 +15,7 @@ mod kernel_macsec;
 mod python;
 mod scapy;
 mod tshark;
+mod wpa_supplicant;
 
 /// An independent implementation.
 pub(crate) struct Peer {
@@ -30,7 +31,7 @@ pub(crate) struct Peer {
 }
 
 /// All of them, quick ones first.
-pub(crate) const PEERS: [Peer; 5] = [
+pub(crate) const PEERS: [Peer; 6] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -65,6 +66,13 @@ pub(crate) const PEERS: [Peer; 5] = [
         limit: 480,
         prepare: kernel_macsec::prepare,
         run: kernel_macsec::run,
+    },
+    Peer {
+        name: "wpa-supplicant",
+        about: "wpa_supplicant's key agreement over the kernel's MACsec, in the same guest",
+        limit: 480,
+        prepare: wpa_supplicant::prepare,
+        run: wpa_supplicant::run,
     },
 ];
 
