@@ -14,6 +14,7 @@ pub mod dot15d4;
 pub mod gateway;
 pub mod suites;
 pub mod wire;
+pub mod wireguard;
 
 /// A body.
 pub type Body = fn(&[u8]);
@@ -49,6 +50,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("profinet", wire::profinet),
     ("text", wire::text),
     ("tlv", wire::tlv),
+    ("wireguard_message", wireguard::wireguard_message),
+    ("wireguard_receive", wireguard::wireguard_receive),
 ];
 
 /// The seeds of a target: a line each, in hexadecimal digits; what follows a `#` says what it is.
