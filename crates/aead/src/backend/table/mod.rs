@@ -49,7 +49,7 @@ const S_BOX: [u8; 256] = {
 };
 
 const fn double(a: u8) -> u8 {
-    a << 1 ^ (a >> 7) * 0x1b
+    (a << 1) ^ ((a >> 7) * 0x1b)
 }
 
 const fn times(mut a: u8, mut b: u8) -> u8 {
