@@ -19,7 +19,10 @@ const TESTS: &[Test] = &[
     ("what_is_not_named_is_refused_and_counted", what_is_not_named_is_refused_and_counted),
     ("a_frame_longer_than_the_uplink_carries_costs_no_packet_number", a_frame_longer_than_the_uplink_carries),
     ("full_frames_cross_a_wire_of_any_mtu_in_fragments", full_frames_cross_in_fragments),
-    ("a_replayed_fragment_is_refused_and_disturbs_nothing", a_replayed_fragment_is_refused_and_disturbs_nothing),
+    (
+        "a_replayed_fragment_is_refused_and_disturbs_nothing",
+        a_replayed_fragment_is_refused_and_disturbs_nothing,
+    ),
     ("express_frames_overtake_bulk_that_stays_in_order", express_frames_overtake_bulk),
     ("one_thread_a_direction_forwards_as_one_thread_does", one_thread_a_direction_forwards),
     ("a_switched_association_loses_no_frame", a_switched_association_loses_no_frame),
@@ -136,7 +139,8 @@ fn full_frames_cross_in_fragments() {
         let tagged = vlan(&cyclic(3, 1510), &[(0x8100, 0xc005)]);
         plant.plc.send(&tagged);
         plant.device.expect(&tagged);
-        let [a, b] = [&plant.a, &plant.b].map(|gateway| gateway.status().macsec.expect("MACsec is in use").counters);
+        let [a, b] =
+            [&plant.a, &plant.b].map(|gateway| gateway.status().macsec.expect("MACsec is in use").counters);
         assert!(a["OutFramesFragmented"] >= 3, "{mtu} {mode}: {a:?}");
         assert_eq!(b["InFramesReassembled"], a["OutFramesFragmented"], "{mtu} {mode}: {b:?}");
         assert_eq!(b["InFragments"], a["OutFragments"], "{mtu} {mode}: {b:?}");
@@ -183,10 +187,14 @@ fn express_frames_overtake_bulk() {
             }
             let express = cyclic(200, 64);
             plant.plc.send(&express);
-            let came: Vec<_> = (0..61).map(|_| plant.device.next(PATIENCE).expect("a frame arrives")).collect();
+            let came: Vec<_> =
+                (0..61).map(|_| plant.device.next(PATIENCE).expect("a frame arrives")).collect();
             let place = came.iter().position(|frame| *frame == express).expect("the express frame arrives");
             assert!(place < 55, "it came as number {place} of 61");
-            assert!(came.iter().filter(|frame| **frame != express).cloned().eq((0..60).map(bulk)), "in order");
+            assert!(
+                came.iter().filter(|frame| **frame != express).cloned().eq((0..60).map(bulk)),
+                "in order"
+            );
             let status = plant.a.status();
             assert_eq!((status.out.express_frames, status.out.refused.len()), (1, 0), "{:?}", status.out);
             let back = cyclic(1, 64);
