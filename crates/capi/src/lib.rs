@@ -1,6 +1,6 @@
 //! The C interface of the engine: `include/antedate.h` says what C sees and is checked against this code by the tests.
 //!
-//! All memory is the caller's, nothing is allocated. A context is opaque words in C; here it is a [`Context`] inside
+//! All memory is the caller's, nothing is allocated. A context is opaque words in C; here it is a `Context` inside
 //! them: who it is, where it is, and the line of one suite (key, slot, packet in preparation). What C does wrong (a
 //! packet sealed twice, a context that was moved, a header of another build) is found and returned as a [`Code`]; what
 //! cannot be found is said in the header: pointers that point nowhere.

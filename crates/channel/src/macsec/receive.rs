@@ -47,7 +47,7 @@ pub struct ReceiveConfig {
     pub validate: ValidateFrames,
     /// are replayed frames discarded?
     pub replay_protect: bool,
-    /// how many packet numbers a frame may come late, at most [`MAX_WINDOW`](crate::replay::MAX_WINDOW)
+    /// how many packet numbers a frame may come late, at most [`MAX_WINDOW`]
     pub replay_window: u32,
     /// how many peers there may be
     pub max_peers: usize,
@@ -241,7 +241,7 @@ pub struct Receive {
 }
 
 impl Receive {
-    /// Channels without peers. The window is cut to [`MAX_WINDOW`](crate::replay::MAX_WINDOW).
+    /// Channels without peers. The window is cut to [`MAX_WINDOW`].
     pub fn new(config: ReceiveConfig) -> Self {
         let config = ReceiveConfig { replay_window: config.replay_window.min(MAX_WINDOW), ..config };
         Self {

@@ -2,7 +2,7 @@
 //! octets, everything prepared. Medians over bursts of as many frames as lie prepared, so that the clock's own cost does not count.
 //!
 //! ```text
-//! cargo run --release -p antedate-channel --example latency
+//! cargo run --release -p antedate-channel --example macsec
 //! ```
 
 #![allow(clippy::unwrap_used)]
