@@ -3,18 +3,7 @@
 //! Eight blocks of state, of which every 32 bytes of the packet change all. Key and nonce take ten rounds of it, the end
 //! takes seven; so for a short packet the preparation is most of the work.
 
-#[cfg(target_arch = "x86_64")]
-use crate::backend::x86::aegis::Kernels;
-use crate::{
-    Backend, Suite,
-    backend::portable::{
-        aegis::{RATE, State},
-        pieces,
-    },
-    buffers::Buffers,
-    duplex::{self, Duplex},
-};
-use zeroize::Zeroize;
+use crate::{Suite, duplex};
 
 /// AEGIS-128L with a key of 128 bits.
 #[derive(Clone, Copy, Debug)]
@@ -26,73 +15,4 @@ impl Suite for Aegis128L {
 }
 
 duplex::engine!(Aegis128L, Expanded);
-
-/// The key, and the backend that works with it.
-pub struct Expanded {
-    key: [u8; 16],
-    #[cfg(target_arch = "x86_64")]
-    x86: Option<Kernels>,
-}
-
-impl Drop for Expanded {
-    fn drop(&mut self) {
-        self.key.zeroize();
-    }
-}
-
-impl Duplex for Expanded {
-    type State = State;
-    const RATE: usize = RATE;
-
-    fn expand(key: &[u8], backend: Backend) -> Self {
-        let _ = backend;
-        let mut expanded = Self {
-            key: [0; 16],
-            #[cfg(target_arch = "x86_64")]
-            x86: Kernels::new(backend),
-        };
-        expanded.key.copy_from_slice(key);
-        expanded
-    }
-
-    fn start(&self, state: &mut State, nonce: &[u8; 16]) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(kernels) = self.x86 {
-            return kernels.start(state, &self.key, nonce);
-        }
-        state.start(&self.key, nonce);
-    }
-
-    fn absorb(&self, state: &mut State, aad: &[&[u8]]) -> usize {
-        pieces::staged::<RATE>(aad, |part| {
-            #[cfg(target_arch = "x86_64")]
-            if let Some(kernels) = self.x86 {
-                return kernels.absorb(state, part);
-            }
-            state.absorb(part);
-        })
-    }
-
-    fn block(&self, state: &mut State, block: &mut [u8]) {
-        #[cfg(target_arch = "x86_64")]
-        if let Some(kernels) = self.x86 {
-            return kernels.block(state, block);
-        }
-        state.crypt::<true>(block);
-    }
-
-    fn finish<const SEAL: bool>(
-        &self,
-        state: &State,
-        aad: Option<&[u8]>,
-        buffers: Buffers<'_>,
-        lengths: (usize, usize),
-    ) -> [u8; 16] {
-        let aad = aad.unwrap_or_default();
-        #[cfg(target_arch = "x86_64")]
-        if let Some(kernels) = self.x86 {
-            return kernels.finish::<SEAL>(state, aad, buffers, lengths);
-        }
-        state.finish::<SEAL>(aad, buffers.into_in_place(), lengths)
-    }
-}
+duplex::key!(aegis);

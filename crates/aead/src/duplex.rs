@@ -186,3 +186,93 @@ macro_rules! engine {
 }
 
 pub(crate) use engine;
+
+/// Makes the key of a suite whose kernels take 32 bytes at a time, portable and on x86: AEGIS-128L and MORUS-1280.
+macro_rules! key {
+    ($kernels:ident) => {
+        #[cfg(target_arch = "x86_64")]
+        use $crate::backend::x86::$kernels::Kernels;
+        use $crate::{
+            Backend,
+            backend::portable::{
+                pieces,
+                $kernels::{RATE, State},
+            },
+            buffers::Buffers,
+            duplex::Duplex,
+        };
+        use zeroize::Zeroize;
+
+        /// The key, and the backend that works with it.
+        pub struct Expanded {
+            key: [u8; 16],
+            #[cfg(target_arch = "x86_64")]
+            x86: Option<Kernels>,
+        }
+
+        impl Drop for Expanded {
+            fn drop(&mut self) {
+                self.key.zeroize();
+            }
+        }
+
+        impl Duplex for Expanded {
+            type State = State;
+            const RATE: usize = RATE;
+
+            fn expand(key: &[u8], backend: Backend) -> Self {
+                let _ = backend;
+                let mut expanded = Self {
+                    key: [0; 16],
+                    #[cfg(target_arch = "x86_64")]
+                    x86: Kernels::new(backend),
+                };
+                expanded.key.copy_from_slice(key);
+                expanded
+            }
+
+            fn start(&self, state: &mut State, nonce: &[u8; 16]) {
+                #[cfg(target_arch = "x86_64")]
+                if let Some(kernels) = self.x86 {
+                    return kernels.start(state, &self.key, nonce);
+                }
+                state.start(&self.key, nonce);
+            }
+
+            fn absorb(&self, state: &mut State, aad: &[&[u8]]) -> usize {
+                pieces::staged::<RATE>(aad, |part| {
+                    #[cfg(target_arch = "x86_64")]
+                    if let Some(kernels) = self.x86 {
+                        return kernels.absorb(state, part);
+                    }
+                    state.absorb(part);
+                })
+            }
+
+            fn block(&self, state: &mut State, block: &mut [u8]) {
+                #[cfg(target_arch = "x86_64")]
+                if let Some(kernels) = self.x86 {
+                    return kernels.block(state, block);
+                }
+                state.crypt::<true>(block);
+            }
+
+            fn finish<const SEAL: bool>(
+                &self,
+                state: &State,
+                aad: Option<&[u8]>,
+                buffers: Buffers<'_>,
+                lengths: (usize, usize),
+            ) -> [u8; 16] {
+                let aad = aad.unwrap_or_default();
+                #[cfg(target_arch = "x86_64")]
+                if let Some(kernels) = self.x86 {
+                    return kernels.finish::<SEAL>(state, aad, buffers, lengths);
+                }
+                state.finish::<SEAL>(aad, buffers.into_in_place(), lengths)
+            }
+        }
+    };
+}
+
+pub(crate) use key;
