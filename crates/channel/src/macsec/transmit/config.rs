@@ -1,0 +1,179 @@
+//! What a transmit channel is made of, and what its callers are told.
+
+use core::fmt;
+
+use super::super::packet_number::Spent;
+use super::super::pool::SLOTS;
+use super::super::suite::CipherSuite;
+use super::super::{An, Sci};
+
+/// How a receiver learns the SCI of a frame (clause 9.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SciMode {
+    /// It is in every SecTAG (SC set). The one mode in which the frames of many machines can pass one gateway.
+    #[default]
+    Explicit,
+    /// It is the frame's source address and port 1 (ES set).
+    EndStation,
+    /// It is known, for there is one peer only (SC and ES clear).
+    PointToPoint,
+}
+
+/// A transmit secure channel to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransmitConfig {
+    /// the cipher suite
+    pub suite: CipherSuite,
+    /// the identifier of the channel, which nobody else uses with the same keys
+    pub sci: Sci,
+    /// the short identifier of the channel, for an XPN suite
+    pub ssci: Option<u32>,
+    /// how receivers learn the SCI
+    pub sci_mode: SciMode,
+    /// encrypt, or protect the integrity only
+    pub confidentiality: bool,
+    /// how many packet numbers are kept prepared, up to [`SLOTS`]
+    pub prepare: usize,
+}
+
+impl TransmitConfig {
+    /// A channel with explicit SCI and confidentiality.
+    pub const fn new(suite: CipherSuite, sci: Sci) -> Self {
+        Self { suite, sci, ssci: None, sci_mode: SciMode::Explicit, confidentiality: true, prepare: SLOTS }
+    }
+}
+
+/// Why there cannot be such a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransmitConfigError {
+    /// an XPN suite needs a short SCI
+    SsciMissing,
+    /// an end station's SCI has port 1
+    EndStationPort,
+}
+
+impl fmt::Display for TransmitConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SsciMissing => "an XPN cipher suite needs a short SCI",
+            Self::EndStationPort => "the SCI of an end station must have port identifier 1",
+        })
+    }
+}
+
+impl core::error::Error for TransmitConfigError {}
+
+/// Why a key was not installed. Nothing has changed then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransmitInstallError {
+    /// the key is for another cipher suite
+    OtherSuite,
+    /// packet number 0 is not used
+    PacketNumberZero,
+    /// packet numbers from the one given have been used with this key
+    PacketNumberUsed {
+        /// the lowest packet number that has not
+        lowest: u64,
+    },
+    /// the key is installed under another association number
+    KeyInUse(An),
+    /// the key was used with another salt, so that a nonce could come twice
+    OtherSalt,
+}
+
+impl fmt::Display for TransmitInstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherSuite => f.write_str("the key is for another cipher suite"),
+            Self::PacketNumberZero => f.write_str("packet numbers begin at 1"),
+            Self::PacketNumberUsed { lowest } => {
+                write!(f, "packet numbers below {lowest} have been used with this key")
+            }
+            Self::KeyInUse(an) => write!(f, "the key is in use under association number {an}"),
+            Self::OtherSalt => f.write_str("the key has been used with another salt"),
+        }
+    }
+}
+
+impl core::error::Error for TransmitInstallError {}
+
+/// Why an association cannot encode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SwitchError {
+    /// no key is installed under its number
+    NoSa,
+    /// it has no packet number left
+    Exhausted,
+}
+
+impl fmt::Display for SwitchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSa => "no key is installed under this association number",
+            Self::Exhausted => "the association has no packet number left",
+        })
+    }
+}
+
+impl core::error::Error for SwitchError {}
+
+/// Why a frame was not protected. It must not be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProtectError {
+    /// no association encodes
+    NoSa,
+    /// the association has no packet number left: switch to another
+    Exhausted,
+    /// the next packet number is not reserved: make more durable
+    NotReserved,
+    /// the frame has no EtherType
+    TooShort,
+    /// the output is shorter than [`Transmit::protected_len`]
+    OutputTooSmall,
+    /// the source is not that of the SCI, which an end station's must be
+    ForeignSource,
+    /// the frame is longer than a receiver puts together, or its fragments would be too short or too many
+    Unsplittable,
+}
+
+impl fmt::Display for ProtectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoSa => "no secure association encodes",
+            Self::Exhausted => "the packet numbers of the association are used up",
+            Self::NotReserved => "the next packet number is not reserved",
+            Self::TooShort => "the frame is too short to have an EtherType",
+            Self::OutputTooSmall => "the protected frame does not fit the output",
+            Self::ForeignSource => "the frame's source is not the end station that the SCI names",
+            Self::Unsplittable => "the frame cannot be split for what the wire carries",
+        })
+    }
+}
+
+impl core::error::Error for ProtectError {}
+
+impl From<Spent> for ProtectError {
+    fn from(spent: Spent) -> Self {
+        match spent {
+            Spent::Exhausted => Self::Exhausted,
+            Spent::NotReserved => Self::NotReserved,
+        }
+    }
+}
+
+/// The state of a transmit association.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransmitSaStatus {
+    /// its number
+    pub an: An,
+    /// does it encode?
+    pub encoding: bool,
+    /// the packet number of the next frame: all below have been sent, or never will be
+    pub next_pn: u64,
+    /// packet numbers below this one may be used
+    pub limit: u64,
+    /// the first packet number that it can never use
+    pub end: u64,
+    /// packet numbers that lie prepared
+    pub prepared: usize,
+}
