@@ -196,6 +196,7 @@ impl Engine for ChaCha20Poly1305 {
             *tag = avx512.seal_prepared(&once.powers, &once.s, stream, aad, buffers);
             return;
         }
+        let _ = key;
         let data = buffers.into_in_place();
         pieces::xor(data, stream);
         wipe(stream);
@@ -216,6 +217,7 @@ impl Engine for ChaCha20Poly1305 {
             *tag = avx512.open_prepared(&once.powers, &once.s, stream, aad, buffers);
             return;
         }
+        let _ = key;
         let data = buffers.into_in_place();
         *tag = once.tag(&[aad], data);
         pieces::xor(data, stream);

@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 /// What of a hole lies in one block.
 ///
 /// Its fields hold together: the bytes `from..from + len` of a value of `value_len` bytes go to `start..start + len`
-/// of a block, which `mask` has a bit each for. Where all values are given as one string, the piece's bytes begin at
+/// of a block, which `mask` has a bit each for where vectors are filled by masks. Where all values are given as one string, the piece's bytes begin at
 /// `joined`. Only [`Piece::cut`] makes one.
 #[derive(Clone, Copy, Default)]
 pub struct Piece {
@@ -22,6 +22,7 @@ pub struct Piece {
     from: u32,
     joined: u32,
     at: u32,
+    #[cfg(target_arch = "x86_64")]
     mask: u32,
     start: u8,
     len: u8,
@@ -42,10 +43,23 @@ impl Piece {
             let at = 16 * block;
             let (start, end) = (range.start.max(at) - at, (range.end - at).min(16));
             let len = end - start;
+            #[cfg(target_arch = "x86_64")]
             let mask = (0xffff >> (16 - len)) << start;
             let from = at + start - range.start;
             let (start, len, joined) = (start as u8, len as u8, before + from);
-            Self { hole, value_len, from, joined, at, mask, start, len, in_payload, lead: true }
+            Self {
+                hole,
+                value_len,
+                from,
+                joined,
+                at,
+                #[cfg(target_arch = "x86_64")]
+                mask,
+                start,
+                len,
+                in_payload,
+                lead: true,
+            }
         })
     }
 
