@@ -4,7 +4,7 @@
 //! XOR and a polynomial in r.
 
 #[cfg(target_arch = "x86_64")]
-use crate::backend::x86::{Avx512, chacha20poly1305::Powers};
+use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20poly1305::Powers};
 use crate::{
     Backend, Suite,
     backend::portable::{
@@ -12,7 +12,7 @@ use crate::{
         poly1305::{self, Limbs, Poly1305, Sum},
     },
     buffers::Buffers,
-    engine::{Engine, wipe},
+    engine::{Engine, UNIT, wipe},
     sparse::{self, Filling, Head, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
     speculation::Polynomial,
 };
@@ -27,11 +27,18 @@ impl Suite for ChaCha20Poly1305 {
     const KEY_LEN: usize = 32;
 }
 
+/// Bytes of cipherstream that are made at a time where a packet is not prepared: what the widest kernel likes, and little
+/// on a device with a small stack.
+const BATCH: usize = if cfg!(target_arch = "x86_64") { 8 * UNIT } else { UNIT };
+
 /// The key as words, and the backend that works with it.
 pub struct Expanded {
     words: [u32; 8],
     #[cfg(target_arch = "x86_64")]
     avx512: Option<Avx512>,
+    /// For the cipherstream alone, where there is no AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    avx2: Option<Avx2>,
 }
 
 impl Drop for Expanded {
@@ -73,14 +80,26 @@ impl Expanded {
         wipe(first);
     }
 
+    /// Cipherstream from block `counter` on; `out` is a whole number of blocks.
+    fn stream(&self, counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = self.avx2 {
+            return avx2.stream(&self.words, counter, nonce, out);
+        }
+        chacha20::stream(&self.words, counter, nonce, out);
+    }
+
     /// XORs the payload.
     fn xor(&self, nonce: &[u8; 12], data: &mut [u8]) {
-        let mut block = [0; 64];
-        for (i, chunk) in data.chunks_mut(64).enumerate() {
-            chacha20::block(&self.words, 1 + i as u32, nonce, &mut block);
-            pieces::xor(chunk, &block);
+        let mut stream = [0; BATCH];
+        let mut counter = 1;
+        for part in data.chunks_mut(BATCH) {
+            let needed = part.len().next_multiple_of(UNIT);
+            self.stream(counter, nonce, &mut stream[..needed]);
+            pieces::xor(part, &stream);
+            counter += (BATCH / UNIT) as u32;
         }
-        block.zeroize();
+        stream.zeroize();
     }
 
     /// r^k.
@@ -133,6 +152,8 @@ impl Engine for ChaCha20Poly1305 {
             words,
             #[cfg(target_arch = "x86_64")]
             avx512: Avx512::new(backend),
+            #[cfg(target_arch = "x86_64")]
+            avx2: Avx2::new(backend),
         }
     }
 
@@ -158,7 +179,7 @@ impl Engine for ChaCha20Poly1305 {
         if let Some(avx512) = key.avx512 {
             return avx512.stream(&key.words, 1 + first as u32, nonce, out);
         }
-        chacha20::stream(&key.words, 1 + first as u32, nonce, out);
+        key.stream(1 + first as u32, nonce, out);
     }
 
     fn seal(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {

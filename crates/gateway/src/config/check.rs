@@ -8,7 +8,7 @@ use antedate_wire::{EthernetAddress, Sci};
 
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft};
-use super::{Config, Identity, InterfaceName, Keys, Macsec, Protection, SciMode, Threads};
+use super::{Config, Fragmentation, Identity, InterfaceName, Keys, Macsec, Protection, SciMode, Threads};
 use crate::agreement::{self, cak::CakFile};
 use crate::express::{express_sci, express_ssci};
 use crate::fault::{Fault, Faults, explain, suggest};
@@ -124,8 +124,8 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     match (draft.finish(), field, uplink, protection) {
         (Some(config), Some(field), Some(uplink), Some(protection)) if faults.is_empty() => {
             let mut checked = Checked { warnings: config.warnings(), config, field, uplink, protection };
-            let short = short_uplink(&checked);
-            checked.warnings.extend(short);
+            let more = [short_uplink(&checked), research(&checked), unbounded_express(&checked)];
+            checked.warnings.extend(more.into_iter().flatten());
             Ok(checked)
         }
         _ => Err(Faults::new(faults)),
@@ -338,7 +338,7 @@ fn short_uplink(checked: &Checked) -> Option<Fault> {
     let overhead = OVERHEAD + if macsec.sci_mode == SciMode::Explicit { SCI } else { 0 };
     let needed = checked.field.mtu + overhead + VLAN_TAG;
     let carried = checked.uplink_mtu();
-    if carried >= needed || macsec.fragmentation.agreed().is_some() {
+    if carried >= needed || may_fragment(checked) {
         return None;
     }
     let uplink = &checked.uplink.name;
@@ -368,4 +368,33 @@ impl Keyed {
             Self::Plain => None,
         }
     }
+}
+
+/// Whether long frames may go in fragments: by configuration, or once key agreement has shown that all know them.
+fn may_fragment(checked: &Checked) -> bool {
+    match &checked.protection {
+        Keyed::Plain => false,
+        Keyed::Macsec { macsec, .. } => macsec.fragmentation.agreed().is_some(),
+        Keyed::Agreed { macsec, .. } => macsec.fragmentation != Fragmentation::Off,
+    }
+}
+
+/// A suite that is here to reproduce a paper.
+fn research(checked: &Checked) -> Option<Fault> {
+    let suite = checked.protection.suite().filter(|suite| suite.is_research())?;
+    let config = &checked.config;
+    let what = format!("{} is for research only: it does not protect anything that matters", suite.name());
+    let remedy = "make keys for a standard suite: antedate keygen macsec --suite gcm-aes-128";
+    Some(config.lines.fault(&config.file, "macsec", what, remedy))
+}
+
+/// Express frames that may have to wait for more than a fragment.
+fn unbounded_express(checked: &Checked) -> Option<Fault> {
+    let config = &checked.config;
+    if config.express.is_none() || may_fragment(checked) {
+        return None;
+    }
+    let what = "without fragments an express frame waits for the whole frame before it";
+    let remedy = "fragmentation = true in [macsec] of all gateways";
+    Some(config.lines.fault(&config.file, "express", what, remedy))
 }

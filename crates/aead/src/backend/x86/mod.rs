@@ -11,6 +11,8 @@ pub(crate) mod ccm;
 mod ccm_rest;
 mod chacha20;
 #[cfg(feature = "chacha20-poly1305")]
+pub(crate) mod chacha20_avx2;
+#[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod chacha20poly1305;
 pub(crate) mod gcm;
 #[cfg(feature = "research")]

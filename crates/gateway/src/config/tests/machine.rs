@@ -142,6 +142,24 @@ fn a_configuration_that_fits_the_machine_is_ready_to_run() {
 }
 
 #[test]
+fn what_is_legal_and_unwise_is_said() {
+    let said = |lines: &str, keys: &str| {
+        let site = Site::new(lines);
+        site.keys(keys);
+        let warnings = site.check().unwrap().warnings;
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let policy = "[policy]\nallow = [\"arp\"]\n";
+    let morus = KEYS.replace("gcm-aes-128", "morus-1280-128");
+    assert!(said(policy, &morus).contains("for research only"));
+    assert!(!said(policy, KEYS).contains("for research only"));
+    let express = format!("{policy}[express]\ntraffic = [\"profinet-rt\"]\nrate_mbit = 100\n");
+    assert!(said(&express, KEYS).contains("waits for the whole frame"));
+    let fragments = format!("fragmentation = true\n{express}");
+    assert_eq!(said(&fragments, KEYS), "");
+}
+
+#[test]
 fn faults_of_the_machine_are_said_with_those_of_the_text() {
     let mut site = Site::new("[run]\ncpus = [7]\nprioritty = 1\n");
     site.machine.privileged = false;
