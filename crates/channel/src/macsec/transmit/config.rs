@@ -128,7 +128,7 @@ pub enum ProtectError {
     NotReserved,
     /// the frame has no EtherType
     TooShort,
-    /// the output is shorter than [`Transmit::protected_len`]
+    /// the output is shorter than [`Transmit::protected_len`](super::Transmit::protected_len)
     OutputTooSmall,
     /// the source is not that of the SCI, which an end station's must be
     ForeignSource,
