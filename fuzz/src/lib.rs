@@ -50,6 +50,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("profinet", wire::profinet),
     ("text", wire::text),
     ("tlv", wire::tlv),
+    ("vxlan", wire::vxlan),
     ("wireguard_message", wireguard::wireguard_message),
     ("wireguard_receive", wireguard::wireguard_receive),
 ];

@@ -178,3 +178,13 @@ pub fn tlv(data: &[u8]) {
         assert_eq!(back, message);
     }
 }
+
+/// VXLAN.
+pub fn vxlan(data: &[u8]) {
+    use antedate_wire::vxlan;
+    if let Ok((vni, frame)) = vxlan::parse(data) {
+        assert_eq!(frame.len() + vxlan::HEADER_LEN, data.len());
+        let again = [&vxlan::header(vni)[..], frame].concat();
+        assert_eq!(vxlan::parse(&again), Ok((vni, frame)));
+    }
+}

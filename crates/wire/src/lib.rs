@@ -16,7 +16,8 @@
 //! - [`tlv`]: messages of type, length and value, sorted so that what is known stands in front,
 //! - what sensors say by radio: [`dot15d4`], the MAC frames of IEEE 802.15.4,
 //! - what a port of a host must understand to complete a checksum or cut a super-frame that a network card
-//!   would have completed or cut: [`ipv4`], [`ipv6`], [`tcp`], [`udp`], [`checksum`].
+//!   would have completed or cut: [`ipv4`], [`ipv6`], [`tcp`], [`udp`], [`checksum`],
+//! - what carries frames over networks that know IP alone: [`vxlan`], and [`wireguard`] around it.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -46,6 +47,7 @@ pub mod tcp;
 pub mod tlv;
 pub mod udp;
 pub mod vlan;
+pub mod vxlan;
 pub mod wireguard;
 
 pub use error::{Error, Result};
