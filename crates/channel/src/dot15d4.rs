@@ -34,7 +34,7 @@ pub use antedate_wire::dot15d4::{
 pub use device::Device;
 pub use key::{InstallError, KEY_LEN, KeyConfig, KeyLookup, LinkKey};
 pub use nonce::NonceKind;
-pub use policy::{LevelRule, Levels, Policy, Usage};
+pub use policy::{COMMAND_RULES, LevelRule, Levels, Policy, Usage};
 pub use rekey::{Change, KEY_CHANGE_LEN, KeyChange};
 pub use security::{Config, Protection, Received, Security};
 pub use status::{Counters, Status};

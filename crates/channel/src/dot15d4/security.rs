@@ -10,6 +10,7 @@ use antedate_wire::dot15d4::{
 
 use super::key::{InstallError, KeyConfig, KeyLookup, Keys};
 use super::nonce::{self, NonceKind, Source};
+use super::policy::Kind;
 use super::{Counters, Device, Policy, Status};
 
 /// A device's own side.
@@ -162,10 +163,13 @@ impl Security {
         let plan = self.plan(header, protection, asn)?;
         let len = lay_out(&plan.header, ies, payload, out)?;
         let Some(key) = plan.key else { return Ok(len) };
-        // What was laid out says by itself what of it is private.
-        let frame = out.get(..len).ok_or(Status::FrameTooLong)?;
-        let open = Frame::parse(frame)?.open().len();
+        // What was laid out says by itself what of it is private, and what command it is.
+        let frame = Frame::parse(out.get(..len).ok_or(Status::FrameTooLong)?)?;
+        let (open, kind) = (frame.open().len(), Kind::of_plain(&frame, frame.payload())?);
         let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
+        if !entry.usage.permits(kind) {
+            return Err(Status::ImproperKeyType);
+        }
         entry.numbers.take(plan.number);
         let frame = out.get_mut(..len).ok_or(Status::FrameTooLong)?;
         entry.cipher.secure(protection.level, plan.nonce, frame, open);
@@ -190,9 +194,6 @@ impl Security {
         }
         let key = self.keys.outgoing(identifier, &header).ok_or(Status::UnavailableKey)?;
         let entry = self.keys.iter().nth(key).ok_or(Status::UnavailableKey)?;
-        if !entry.usage.permits(header.frame_type) {
-            return Err(Status::ImproperKeyType);
-        }
         let (security, number, nonce) = match entry.nonces {
             NonceKind::FrameCounter => {
                 let number = entry.numbers.next();
@@ -254,11 +255,33 @@ impl Security {
         };
         let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
         entry.cipher.unsecure(frame.header.level(), accepted.nonce, &frame, out)?;
+        if let Err(status) = self.check_content(&frame, &accepted, out) {
+            out.fill(0);
+            return Err(status);
+        }
+        let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
         // Only now is the number taken note of.
         if let Some(device) = accepted.device {
             entry.mark(device, accepted.number);
         }
         Ok(received)
+    }
+
+    /// What can be checked only when the frame is decrypted: whether the command may come so, and with this key.
+    pub(super) fn check_content(
+        &self,
+        frame: &Frame<'_>,
+        accepted: &Accepted,
+        payload: &[u8],
+    ) -> Result<(), Status> {
+        if Kind::of(frame)? != Kind::Encrypted {
+            return Ok(());
+        }
+        let kind = Kind::of_plain(frame, payload)?;
+        let entry = accepted.key.and_then(|key| self.keys.iter().nth(key)).ok_or(Status::UnavailableKey)?;
+        let exempt = self.devices.iter().any(|d| Some(d.extended) == accepted.device && d.exempt);
+        self.config.policy.check(kind, frame.header.level(), exempt)?;
+        if entry.usage.permits(kind) { Ok(()) } else { Err(Status::ImproperKeyType) }
     }
 
     /// All that is checked before the cipher runs.
@@ -268,7 +291,7 @@ impl Security {
         asn: Option<Asn>,
         implied: Option<ExtendedAddress>,
     ) -> Result<Accepted, Status> {
-        let header = &frame.header;
+        let (header, kind) = (&frame.header, Kind::of(frame)?);
         let source = match (header.addressing.src, implied) {
             (Address::Absent, Some(extended)) => Address::Extended(extended),
             (source, _) => source,
@@ -277,7 +300,7 @@ impl Security {
         let device = self.devices.iter().find(|device| device.is(pan, source));
         let Some(security) = header.security else {
             let exempt = device.is_some_and(|device| device.exempt);
-            self.config.policy.check(header.frame_type, SecurityLevel::None, exempt)?;
+            self.config.policy.check(kind, SecurityLevel::None, exempt)?;
             let device = device.map(|device| device.extended);
             return Ok(Accepted { key: None, device, number: 0, nonce: [0; nonce::NONCE_LEN] });
         };
@@ -287,9 +310,9 @@ impl Security {
         }
         let key = self.keys.incoming(security.key, pan, source, device).ok_or(Status::UnavailableKey)?;
         let device = device.ok_or(Status::UnavailableDevice)?;
-        self.config.policy.check(header.frame_type, level, device.exempt)?;
+        self.config.policy.check(kind, level, device.exempt)?;
         let entry = self.keys.iter().nth(key).ok_or(Status::UnavailableKey)?;
-        if !entry.usage.permits(header.frame_type) {
+        if !entry.usage.permits(kind) {
             return Err(Status::ImproperKeyType);
         }
         let (number, nonce) = match (entry.nonces, security.asn_in_nonce, security.frame_counter) {

@@ -1,5 +1,6 @@
 //! What the procedures promise.
 
+mod commands;
 mod rules;
 mod setup;
 mod vectors;

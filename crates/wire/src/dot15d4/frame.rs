@@ -2,7 +2,7 @@
 
 use super::addressing::mode;
 use super::control::FrameControl;
-use super::ie::{Following, HeaderIes};
+use super::ie::{Following, HeaderIes, PayloadIes};
 use super::{Addressing, FrameType, FrameVersion, Invalid, SecurityHeader, SecurityLevel, beacon};
 use crate::{Error, Result};
 
@@ -232,6 +232,24 @@ impl<'a> Frame<'a> {
     /// The MAC payload without the MIC.
     pub fn payload(&self) -> &'a [u8] {
         &self.octets[self.header_end..self.mic]
+    }
+
+    /// Can the command identifier be read before the frame is unsecured? Version 2 encrypts it.
+    pub fn shows_command(&self) -> bool {
+        self.header.version != FrameVersion::V2015 || !self.header.level().is_encrypted()
+    }
+
+    /// The command identifier (table 7-49) in `payload`, which is this frame's MAC payload, decrypted. None in frames of other
+    /// types. In version 2 it stands behind the payload elements.
+    pub fn command(&self, payload: &[u8]) -> core::result::Result<Option<u8>, Invalid> {
+        if self.header.frame_type != FrameType::Command {
+            return Ok(None);
+        }
+        let content = match self.following {
+            Following::PayloadIes => PayloadIes::split(payload)?.1,
+            Following::Nothing | Following::Payload => payload,
+        };
+        content.first().map(|identifier| Some(*identifier)).ok_or(Invalid::Command)
     }
 
     /// What is authenticated and never encrypted: the header and the open payload.

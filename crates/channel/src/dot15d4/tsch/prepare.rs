@@ -2,8 +2,10 @@
 
 use antedate_aead::{FrameSlot, Nonce, Shape};
 use antedate_wire::dot15d4::{Frame, SecurityLevel};
+use zeroize::Zeroize;
 
 use super::super::nonce::NONCE_LEN;
+use super::super::policy::Kind;
 use super::super::security::lay_out;
 use super::super::{Asn, ExtendedAddress, Header, Protection, Received, Security, Status};
 
@@ -232,7 +234,8 @@ impl Security {
         let mut late = [0; FRAME];
         let late = late.get_mut(..rest.len())?;
         late.copy_from_slice(rest);
-        let entry = self.keys.at(key)?;
+        let kind = Kind::of_plain(&frame, frame.payload()).ok()?;
+        let entry = self.keys.at(key).filter(|entry| entry.usage.permits(kind))?;
         entry.numbers.take(plan.number);
         // The number is taken, and the slot has it: what fails now is sent by nobody.
         preparation.slot.seal(entry.cipher.prepared_key(), late, out).ok()
@@ -273,9 +276,17 @@ impl Security {
             return (Err(Status::SecurityError), true);
         }
         preparation.slot.wipe();
-        entry.mark(device, accepted.number);
+        let payload = plain.get(before.len() - len..).unwrap_or_default();
+        if let Err(status) = self.check_content(&frame, &accepted, payload) {
+            plain.zeroize();
+            self.received.refuse(status);
+            return (Err(status), true);
+        }
+        out.copy_from_slice(payload);
+        if let Some(entry) = accepted.key.and_then(|key| self.keys.at(key)) {
+            entry.mark(device, accepted.number);
+        }
         self.received.secured += 1;
-        out.copy_from_slice(plain.get(before.len() - len..).unwrap_or_default());
         (Ok(Received { header: frame.header, len, device: Some(device) }), true)
     }
 }
