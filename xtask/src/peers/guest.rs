@@ -14,15 +14,17 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Packages beside the kernel: the programs of the guest. Their libraries come with their dependencies.
-const PACKAGES: [&str; 5] = ["busybox-static", "dash", "iproute2", "iputils-ping", "wpasupplicant"];
+const PACKAGES: [&str; 6] =
+    ["busybox-static", "dash", "iproute2", "iputils-ping", "wpan-tools", "wpasupplicant"];
 /// Where each program is taken from, and its name in the guest. Debian's busybox shell would run its own `ip` and
 /// `ping` instead of the real ones, so the shell is dash.
-const PROGRAMS: [(&[&str], &str); 5] = [
+const PROGRAMS: [(&[&str], &str); 6] = [
     (&["bin/busybox", "usr/bin/busybox"], "busybox"),
     (&["bin/dash", "usr/bin/dash"], "sh"),
     (&["bin/ip", "usr/bin/ip", "sbin/ip", "usr/sbin/ip"], "ip"),
     (&["bin/ping", "usr/bin/ping"], "ping"),
     (&["sbin/wpa_supplicant", "usr/sbin/wpa_supplicant"], "wpa_supplicant"),
+    (&["usr/bin/iwpan", "usr/sbin/iwpan"], "iwpan"),
 ];
 const APPLETS: [&str; 12] =
     ["mount", "insmod", "cat", "stty", "poweroff", "sleep", "mkdir", "sed", "echo", "grep", "kill", "tail"];
@@ -38,6 +40,11 @@ const MODULES: [&str; 8] = [
     "macsec",
 ];
 
+/// What IEEE 802.15.4 needs, loaded by [`Guest::load_radios`] alone: two simulated radios that hear each other, and sockets.
+const RADIOS: [&str; 5] = ["ctr", "ccm", "cmac", "mac802154_hwsim", "ieee802154_socket"];
+/// Our program of the guest.
+const WPAN: &str = "peers/kernel-wpan/wpan.c";
+
 /// A kernel image and an initial RAM disk.
 pub(crate) struct Image {
     kernel: PathBuf,
@@ -50,9 +57,11 @@ pub(crate) fn build() -> Result<Image, String> {
     let image = Image { kernel: dir.join("vmlinux"), initrd: dir.join("initrd") };
     let init = root().join("peers/kernel-macsec/init");
     // The recipe is part of the cache's key: a changed list or init builds anew.
+    let text = |path: &Path| fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
     let recipe = format!(
-        "{PACKAGES:?}{PROGRAMS:?}{APPLETS:?}{MODULES:?}{}",
-        fs::read_to_string(&init).map_err(|e| e.to_string())?
+        "{PACKAGES:?}{PROGRAMS:?}{APPLETS:?}{MODULES:?}{RADIOS:?}{}{}",
+        text(&init)?,
+        text(&root().join(WPAN))?
     );
     let stamp = dir.join("recipe");
     if image.kernel.exists() && image.initrd.exists() && fs::read_to_string(&stamp).is_ok_and(|s| s == recipe)
@@ -79,17 +88,28 @@ pub(crate) fn build() -> Result<Image, String> {
         let place = if name.starts_with("ld-linux") { "lib64" } else { "lib/x86_64-linux-gnu" };
         archive.file(&format!("{place}/{name}"), &path)?;
     }
-    let mut order = String::new();
-    for (name, bytes) in modules(&tree)? {
-        archive.entry(&format!("mods/{name}"), 0o100644, &bytes);
-        order.push_str(&format!("{name}\n"));
+    archive.file("bin/wpan", &wpan(&dir)?)?;
+    let mut done = BTreeSet::new();
+    for (list, wanted) in [("order", &MODULES[..]), ("radios", &RADIOS[..])] {
+        let mut order = String::new();
+        for (name, bytes) in modules(&tree, wanted, &mut done)? {
+            archive.entry(&format!("mods/{name}"), 0o100644, &bytes);
+            order.push_str(&format!("{name}\n"));
+        }
+        archive.entry(&format!("mods/{list}"), 0o100644, order.as_bytes());
     }
-    archive.entry("mods/order", 0o100644, order.as_bytes());
     archive.entry("init", 0o100755, &fs::read(&init).map_err(|e| e.to_string())?);
     fs::write(&image.initrd, archive.finish()).map_err(|e| e.to_string())?;
     fs::write(&stamp, recipe).map_err(|e| e.to_string())?;
     println!("   guest built from {kernel_package} in {}", dir.display());
     Ok(image)
+}
+
+/// Compiles our program so that it needs no library of the guest.
+fn wpan(dir: &Path) -> Result<PathBuf, String> {
+    let out = dir.join("wpan");
+    program("cc").args(["-O2", "-Wall", "-Wextra", "-static", "-o"]).arg(&out).arg(WPAN).read(60)?;
+    Ok(out)
 }
 
 fn kernel_package() -> Result<String, String> {
@@ -203,9 +223,13 @@ fn libraries(tree: &Path, programs: &[PathBuf]) -> Result<BTreeMap<String, PathB
     Ok(found)
 }
 
-/// The wanted modules with their dependencies first, unpacked. Modules carry their dependencies in their `.modinfo`
+/// The wanted modules with their dependencies first, unpacked, without those that are `done`. Modules carry their dependencies in their `.modinfo`
 /// section, so no `depmod` is needed.
-fn modules(tree: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
+fn modules(
+    tree: &Path,
+    wanted: &[&str],
+    done: &mut BTreeSet<String>,
+) -> Result<Vec<(String, Vec<u8>)>, String> {
     let mut at = BTreeMap::new();
     let mut queue = vec![
         first_dir(tree, &["lib/modules", "usr/lib/modules"]).ok_or("the kernel package has no modules")?,
@@ -220,10 +244,9 @@ fn modules(tree: &Path) -> Result<Vec<(String, Vec<u8>)>, String> {
             }
         }
     }
-    let mut done = BTreeSet::new();
     let mut order = Vec::new();
-    for name in MODULES {
-        load(&name.replace('-', "_"), &at, &mut done, &mut order)?;
+    for name in wanted {
+        load(&name.replace('-', "_"), &at, done, &mut order)?;
     }
     Ok(order)
 }
@@ -322,6 +345,26 @@ impl Guest {
     /// Boots the image with a network card on the TAP device `tap`, by way of `wrap` (a command that runs QEMU in the
     /// right namespace).
     pub(crate) fn boot(image: &Image, mut wrap: Command, tap: &str, mac: &str) -> Result<Guest, String> {
+        wrap.args(["-netdev", &format!("tap,id=net,ifname={tap},script=no,downscript=no,vhost=off")]);
+        // Room for a full field frame and what MACsec adds.
+        wrap.args(["-device", &format!("virtio-net-pci,netdev=net,mac={mac},romfile=,host_mtu=1600")]);
+        Guest::start(image, wrap)
+    }
+
+    /// Boots the image without a network.
+    pub(crate) fn boot_alone(image: &Image) -> Result<Guest, String> {
+        let mut qemu = program("qemu-system-x86_64");
+        qemu.args(["-nic", "none"]);
+        Guest::start(image, qemu)
+    }
+
+    /// Loads the simulated radios.
+    pub(crate) fn load_radios(&mut self) -> Result<(), String> {
+        let said = self.run("while read -r m; do insmod /mods/$m || echo $m failed; done </mods/radios")?;
+        if said.contains("failed") { Err(format!("the guest's radios: {said}")) } else { Ok(()) }
+    }
+
+    fn start(image: &Image, mut wrap: Command) -> Result<Guest, String> {
         let dir = cache("peers/guest")?;
         let socket = dir.join("serial.sock");
         let _ = fs::remove_file(&socket);
@@ -332,9 +375,6 @@ impl Guest {
         wrap.args(["-device", "virtio-rng-pci"]);
         wrap.args(["-chardev", &format!("socket,id=agent,path={},server=on,wait=off", socket.display())]);
         wrap.args(["-device", "isa-serial,chardev=agent"]);
-        wrap.args(["-netdev", &format!("tap,id=net,ifname={tap},script=no,downscript=no,vhost=off")]);
-        // Room for a full field frame and what MACsec adds.
-        wrap.args(["-device", &format!("virtio-net-pci,netdev=net,mac={mac},romfile=,host_mtu=1600")]);
         let start = Instant::now();
         let mut machine = wrap.background(&dir.join("console.log"))?;
         let stream = until("QEMU's serial socket", 10.0, || UnixStream::connect(&socket).ok())?;

@@ -1,4 +1,4 @@
-//! `cargo xtask peers`: independent implementations judge the gateway on real frames.
+//! `cargo xtask peers`: independent implementations judge the gateway and the channels on real frames.
 //!
 //! Each peer is one file here, and a folder in `peers/` with what runs as the partner. All of them run in a sandbox.
 
@@ -7,11 +7,13 @@ use crate::sandbox;
 use crate::setup::{self, Purpose};
 use crate::shell::{Run, build_release, cache, program};
 
+mod dot15d4;
 mod goose;
 mod guest;
 mod iperf3;
 pub(crate) use iperf3::transfer;
 mod kernel_macsec;
+mod kernel_wpan;
 mod python;
 mod scapy;
 mod tshark;
@@ -31,7 +33,7 @@ pub(crate) struct Peer {
 }
 
 /// All of them, quick ones first.
-pub(crate) const PEERS: [Peer; 6] = [
+pub(crate) const PEERS: [Peer; 7] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -66,6 +68,13 @@ pub(crate) const PEERS: [Peer; 6] = [
         limit: 480,
         prepare: kernel_macsec::prepare,
         run: kernel_macsec::run,
+    },
+    Peer {
+        name: "kernel-wpan",
+        about: "the Linux kernel's IEEE 802.15.4 link-layer security, in the same guest",
+        limit: 180,
+        prepare: kernel_wpan::prepare,
+        run: kernel_wpan::run,
     },
     Peer {
         name: "wpa-supplicant",

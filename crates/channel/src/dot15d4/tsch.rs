@@ -14,14 +14,20 @@
 //! The paper holds that sec1 cannot be computed ahead, because the nonce contains the slot number. But the [`Schedule`] says
 //! which cell comes next, and so its number.
 
+mod ahead;
+mod headers;
 mod node;
 mod prepare;
+mod queue;
+mod receive;
+mod report;
 mod schedule;
 mod timing;
+mod transmit;
 
-pub use node::{
-    Action, Delivered, Heard, Node, NodeConfig, NodeCounters, Outcome, QueueError, Reaction, Ticket,
-};
+pub use node::{Node, NodeConfig};
 pub use prepare::PREPARATION_LEN;
+pub use queue::{QueueError, Ticket};
+pub use report::{Action, Delivered, Heard, NodeCounters, Outcome, Reaction};
 pub use schedule::{Cell, CellKind, Schedule, ScheduleError, Slotframe};
 pub use timing::Timeslot;

@@ -1,0 +1,40 @@
+//! The headers of a node's frames and acknowledgments, and the elements of the latter.
+
+use antedate_wire::dot15d4::ie::{Following, HeaderWriter, TimeCorrection};
+
+use super::super::{Address, Addressing, ExtendedAddress, Header, ShortAddress};
+use super::Node;
+
+/// Octets of an acknowledgment's elements: the time correction with its descriptor.
+const ACK_IES: usize = 2 + TimeCorrection::LEN;
+
+impl Node {
+    pub(super) fn header(&self, to: Option<ExtendedAddress>, sequence: u8) -> Header {
+        let config = self.security.config();
+        let dst = to.map_or(Address::Short(ShortAddress::BROADCAST), Address::Extended);
+        let addressing = Addressing::within(config.pan, dst, Address::Extended(config.extended));
+        Header { ack_request: to.is_some(), ..Header::data(sequence, addressing) }
+    }
+
+    pub(super) fn ack_header(&self, to: ExtendedAddress, sequence: Option<u8>) -> Header {
+        let addressing =
+            Addressing::within(self.security.config().pan, Address::Extended(to), Address::Absent);
+        Header::enhanced_ack(sequence, addressing)
+    }
+}
+
+/// The elements of an acknowledgment.
+pub(super) fn ack_ies(correction: TimeCorrection) -> Option<[u8; ACK_IES]> {
+    let mut ies = [0; ACK_IES];
+    let mut writer = HeaderWriter::new(&mut ies);
+    writer.time_correction(correction).ok()?;
+    writer.finish(Following::Nothing).ok()?;
+    Some(ies)
+}
+
+/// Writes an acknowledgment without MIC, and gives its length.
+pub(super) fn sample_ack(header: &Header, out: &mut [u8]) -> Option<usize> {
+    let len = header.emit(out).ok()?;
+    out.get_mut(len..len + ACK_IES)?.copy_from_slice(&ack_ies(TimeCorrection::default())?);
+    Some(len + ACK_IES)
+}

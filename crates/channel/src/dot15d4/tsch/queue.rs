@@ -1,0 +1,101 @@
+//! Frames that wait for their cells.
+
+use alloc::vec::Vec;
+
+use antedate_wire::dot15d4::{FCS_LEN, MAX_FRAME_LEN, SecurityHeader};
+
+use super::super::ExtendedAddress;
+use super::{Cell, CellKind, Node};
+
+/// A frame in the queue, to ask what became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(u64);
+
+/// Why a frame was not queued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueError {
+    /// as many wait as may
+    Full,
+    /// with its header and MIC it is longer than a frame can be
+    TooLong,
+    /// there are more late octets than octets, or another number than was announced
+    Late,
+    /// it was sent, or given up
+    Gone,
+}
+
+/// One of them.
+pub(super) struct Waiting {
+    pub(super) ticket: Ticket,
+    pub(super) to: Option<ExtendedAddress>,
+    pub(super) payload: Vec<u8>,
+    /// Octets at the end that may change until the slot begins.
+    pub(super) late: usize,
+    pub(super) sequence: u8,
+    pub(super) attempts: u8,
+    /// Shared cells to let pass.
+    pub(super) backoff: u32,
+    pub(super) exponent: u8,
+}
+
+impl Node {
+    /// Queues a payload for a neighbour, or for everybody. Its last `late` octets may be given anew until its slot begins.
+    pub fn send(
+        &mut self,
+        to: Option<ExtendedAddress>,
+        payload: &[u8],
+        late: usize,
+    ) -> Result<Ticket, QueueError> {
+        if self.queue.len() >= self.config.queue {
+            return Err(QueueError::Full);
+        }
+        if late > payload.len() {
+            return Err(QueueError::Late);
+        }
+        let header = self.header(to, 0);
+        let security = SecurityHeader::tsch(self.config.protection.level, self.config.protection.key);
+        let len =
+            header.buffer_len() + security.len() + payload.len() + self.config.protection.level.mic_len();
+        if len + FCS_LEN > MAX_FRAME_LEN {
+            return Err(QueueError::TooLong);
+        }
+        let (ticket, sequence) = (Ticket(self.next_ticket), self.sequence);
+        self.next_ticket += 1;
+        self.sequence = sequence.wrapping_add(1);
+        let (exponent, _) = self.config.backoff;
+        let waiting = Waiting {
+            ticket,
+            to,
+            payload: payload.to_vec(),
+            late,
+            sequence,
+            attempts: 0,
+            backoff: 0,
+            exponent,
+        };
+        self.queue.push_back(waiting);
+        Ok(ticket)
+    }
+
+    /// Gives the late octets of a frame that waits.
+    pub fn update(&mut self, ticket: Ticket, late: &[u8]) -> Result<(), QueueError> {
+        let waiting =
+            self.queue.iter_mut().find(|waiting| waiting.ticket == ticket).ok_or(QueueError::Gone)?;
+        if late.len() != waiting.late {
+            return Err(QueueError::Late);
+        }
+        let at = waiting.payload.len() - late.len();
+        if let Some(place) = waiting.payload.get_mut(at..) {
+            place.copy_from_slice(late);
+        }
+        Ok(())
+    }
+
+    /// The frame that a cell would send: the first one for its neighbour.
+    pub(super) fn candidate(&self, cell: &Cell) -> Option<usize> {
+        if cell.kind == CellKind::Receive {
+            return None;
+        }
+        self.queue.iter().position(|waiting| cell.neighbour.is_none() || cell.neighbour == waiting.to)
+    }
+}

@@ -1,0 +1,115 @@
+//! Receiving in a slot: the frame (sec2) and its acknowledgment (sec3).
+
+use antedate_wire::dot15d4::ie::TimeCorrection;
+use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
+
+use super::super::{Address, ExtendedAddress, SecurityLevel, ShortAddress, Status};
+use super::headers::ack_ies;
+use super::{Delivered, Node, Reaction};
+
+/// Octets of a MAC header that are kept to predict the next one.
+const KEPT: usize = 48;
+
+/// What is known of a neighbour's frames, to predict the next one.
+pub(super) struct Habit {
+    pub(super) from: ExtendedAddress,
+    pub(super) header: [u8; KEPT],
+    pub(super) header_len: usize,
+    pub(super) open: usize,
+    pub(super) level: SecurityLevel,
+    /// Without MIC, the latest first.
+    pub(super) lengths: [usize; 2],
+    /// The sequence number delivered last.
+    pub(super) sequence: Option<u8>,
+}
+
+impl Node {
+    /// A frame without FCS came in this slot, so many microseconds after the slot began: sec2, and sec3 if it is to be
+    /// acknowledged. A refusal says why; nothing is sent then.
+    pub fn received(&mut self, frame: &[u8], at: u32) -> Result<Reaction, Status> {
+        let mut out = [0; MAX_FRAME_LEN];
+        let (result, prepared) =
+            self.security.unsecure_prepared(frame, self.asn, None, &mut self.inbound.frame, &mut out);
+        let received = result?;
+        if received.header.security.is_some() {
+            self.count(1, prepared);
+        }
+        let own = self.security.config();
+        let (mine, everybody) = match received.header.addressing.dst {
+            Address::Extended(extended) => (extended == own.extended, false),
+            Address::Short(short) => (Some(short) == own.short, short == ShortAddress::BROADCAST),
+            Address::Absent => (true, false),
+        };
+        if !mine && !everybody {
+            self.counters.not_ours += 1;
+            return Ok(Reaction { delivered: None, ack: false });
+        }
+        let again = received.device.is_some_and(|from| self.learn(from, frame, received.header.sequence));
+        let mut reaction = Reaction { delivered: None, ack: false };
+        if mine
+            && received.header.ack_request
+            && let Some(to) = received.device
+        {
+            reaction.ack = self.acknowledge(to, received.header.sequence, at);
+        }
+        if again {
+            self.counters.duplicates += 1;
+        } else {
+            self.counters.delivered += 1;
+            let payload = out.get(..received.len).unwrap_or_default().to_vec();
+            let frame_type = received.header.frame_type;
+            reaction.delivered = Some(Delivered { from: received.device, frame_type, payload });
+        }
+        Ok(reaction)
+    }
+
+    /// Remembers what a neighbour's frames are like. True if this one came before: it has the same sequence number as the
+    /// last one.
+    fn learn(&mut self, from: ExtendedAddress, octets: &[u8], sequence: Option<u8>) -> bool {
+        let Ok(frame) = Frame::parse(octets) else { return false };
+        let len = frame.before_mic().len();
+        let (header, open, level) = (frame.mac_header(), frame.open().len(), frame.header.level());
+        let mut kept = [0; KEPT];
+        let Some(place) = kept.get_mut(..header.len()) else { return false };
+        place.copy_from_slice(header);
+        let known = self.habits.iter_mut().find(|habit| habit.from == from);
+        let (again, lengths) = match known {
+            Some(habit) => {
+                let [last, before] = habit.lengths;
+                let lengths = if last == len { [last, before] } else { [len, last] };
+                (sequence.is_some() && habit.sequence == sequence, lengths)
+            }
+            None => (false, [len, len]),
+        };
+        let habit = Habit { from, header: kept, header_len: header.len(), open, level, lengths, sequence };
+        self.habits.retain(|other| other.from != from);
+        self.habits.push(habit);
+        again
+    }
+
+    /// sec3.
+    fn acknowledge(&mut self, to: ExtendedAddress, sequence: Option<u8>, at: u32) -> bool {
+        let early = i64::from(self.config.timeslot.tx_offset) - i64::from(at);
+        let microseconds = early.clamp(-2048, 2047) as i16;
+        let Some(ies) = ack_ies(TimeCorrection::new(microseconds, false)) else { return false };
+        let header = self.ack_header(to, sequence);
+        let secured = self.security.secure_prepared(
+            &header,
+            &ies,
+            &[],
+            self.config.protection,
+            self.asn,
+            &mut self.inbound.ack,
+            &mut self.frame,
+        );
+        let Ok((len, prepared)) = secured else { return false };
+        self.count(2, prepared);
+        self.frame_len = len;
+        true
+    }
+
+    /// The acknowledgment that lies ready, without its FCS.
+    pub fn ack(&self) -> &[u8] {
+        self.frame.get(..self.frame_len).unwrap_or_default()
+    }
+}

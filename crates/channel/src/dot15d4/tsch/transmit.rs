@@ -1,0 +1,116 @@
+//! Sending in a slot: the frame (sec1) and its acknowledgment (sec4).
+
+use antedate_wire::dot15d4::ie::TimeCorrection;
+use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
+
+use super::super::{Address, Asn, ExtendedAddress, FrameType, Status};
+use super::queue::Waiting;
+use super::{Action, Cell, Heard, Node, Outcome};
+
+impl Node {
+    /// sec1.
+    pub(super) fn transmit(&mut self, asn: Asn, cell: &Cell, at: usize) -> Action<'_> {
+        let Some(waiting) = self.queue.get(at) else { return Action::Sleep };
+        let (header, ticket, ack) =
+            (self.header(waiting.to, waiting.sequence), waiting.ticket, waiting.to.is_some());
+        let secured = self.security.secure_prepared(
+            &header,
+            &[],
+            &waiting.payload,
+            self.config.protection,
+            asn,
+            &mut self.outbound.frame,
+            &mut self.frame,
+        );
+        let Ok((len, prepared)) = secured else { return Action::Sleep };
+        self.count(0, prepared);
+        self.counters.sent += 1;
+        self.frame_len = len;
+        self.sending = Some(ticket);
+        Action::Transmit {
+            channel: self.schedule.channel(asn, cell.channel_offset),
+            at: self.config.timeslot.tx_offset,
+            frame: self.frame.get(..len).unwrap_or_default(),
+            ack,
+        }
+    }
+
+    /// What came after the frame that was sent: sec4. Says what became of the frame, and why an acknowledgment was refused.
+    pub fn acknowledged(&mut self, heard: Heard<'_>) -> (Outcome, Option<Status>) {
+        let sent = self.sending.take();
+        let Some(at) = sent.and_then(|ticket| self.queue.iter().position(|waiting| waiting.ticket == ticket))
+        else {
+            return (Outcome::Nothing, None);
+        };
+        let Some(&Waiting { ticket, to, sequence, .. }) = self.queue.get(at) else {
+            return (Outcome::Nothing, None);
+        };
+        let Some(to) = to else {
+            self.queue.remove(at);
+            return (Outcome::Sent(ticket), None);
+        };
+        let correction = match heard {
+            Heard::Silence => Ok(None),
+            Heard::Frame(frame) => self.correction(frame, to, sequence),
+        };
+        match correction {
+            Ok(Some(correction)) => {
+                self.queue.remove(at);
+                self.counters.acknowledged += 1;
+                (Outcome::Acknowledged(ticket, correction.microseconds), None)
+            }
+            Ok(None) => (self.failed(at), None),
+            Err(status) => (self.failed(at), Some(status)),
+        }
+    }
+
+    /// The time correction of an acknowledgment that fits; none if it does not, or says no.
+    fn correction(
+        &mut self,
+        frame: &[u8],
+        to: ExtendedAddress,
+        sequence: u8,
+    ) -> Result<Option<TimeCorrection>, Status> {
+        let mut out = [0; MAX_FRAME_LEN];
+        let (result, prepared) =
+            self.security.unsecure_prepared(frame, self.asn, Some(to), &mut self.outbound.ack, &mut out);
+        let received = result?;
+        if received.header.security.is_some() {
+            self.count(3, prepared);
+        }
+        let own = self.security.config();
+        let ours = match received.header.addressing.dst {
+            Address::Absent => true,
+            Address::Short(short) => Some(short) == own.short,
+            Address::Extended(extended) => extended == own.extended,
+        };
+        let fits = received.header.frame_type == FrameType::Ack
+            && received.header.sequence.is_none_or(|of| of == sequence)
+            && received.device == Some(to)
+            && ours;
+        let correction = Frame::parse(frame)?.header_ies().time_correction();
+        match correction {
+            Some(correction) if fits && !correction.nack => Ok(Some(correction)),
+            _ => {
+                self.counters.foreign_acks += 1;
+                Ok(None)
+            }
+        }
+    }
+
+    fn failed(&mut self, at: usize) -> Outcome {
+        let (_, greatest) = self.config.backoff;
+        self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let Some(waiting) = self.queue.get_mut(at) else { return Outcome::Nothing };
+        let ticket = waiting.ticket;
+        waiting.attempts += 1;
+        if waiting.attempts > self.config.max_retries {
+            self.queue.remove(at);
+            self.counters.given_up += 1;
+            return Outcome::GivenUp(ticket);
+        }
+        waiting.backoff = (self.random >> 16) & ((1 << waiting.exponent) - 1);
+        waiting.exponent = (waiting.exponent + 1).min(greatest);
+        Outcome::Again(ticket)
+    }
+}
