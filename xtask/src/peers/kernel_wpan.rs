@@ -68,7 +68,7 @@ impl Case {
     fn run(&self, guest: &mut Guest) -> Result<(), String> {
         let (level, mode) = (self.level.number(), self.mode.mode());
         guest.run(&format!("wpan setup wpan0 {level} {} {KEY} {mode} {PEER}", self.from))?;
-        let outcome = self.from_kernel(guest).and_then(|()| self.to_kernel(guest));
+        let outcome = self.opens_the_kernels(guest).and_then(|()| self.is_delivered(guest));
         guest.run(&format!("wpan clear wpan0 {mode} {PEER}"))?;
         outcome
     }
@@ -78,7 +78,7 @@ impl Case {
     }
 
     /// The kernel secures and we unsecure.
-    fn from_kernel(&self, guest: &mut Guest) -> Result<(), String> {
+    fn opens_the_kernels(&self, guest: &mut Guest) -> Result<(), String> {
         let payloads = [format!("kernel at {}", self.level), "and once more".into()];
         let frames = heard(guest, "secured", &payloads)?;
         let [first, second] = &frames[..] else {
@@ -122,7 +122,7 @@ impl Case {
 
     /// We secure and the kernel delivers, or not. A frame at another level is not among them: Linux takes it although its table
     /// of levels has no such one (6.1, `mac802154_llsec_decrypt` compares the table for level 0 alone).
-    fn to_kernel(&self, guest: &mut Guest) -> Result<(), String> {
+    fn is_delivered(&self, guest: &mut Guest) -> Result<(), String> {
         let header = |sequence| Header { version: FrameVersion::V2006, ..header([OURS, KERNEL], sequence) };
         let mut own = self.own(self.level, key())?;
         let good = [b"ours at first".as_slice(), b"ours at last"];
