@@ -15,6 +15,7 @@
 //!   addresses), [`goose`], [`lldp`], [`arp`],
 //! - [`tlv`]: messages of type, length and value, sorted so that what is known stands in front,
 //! - what sensors say by radio: [`dot15d4`], the MAC frames of IEEE 802.15.4,
+//! - what devices say over UDP: [`dtls`], the records and the handshake messages of DTLS 1.2,
 //! - what a port of a host must understand to complete a checksum or cut a super-frame that a network card
 //!   would have completed or cut: [`ipv4`], [`ipv6`], [`tcp`], [`udp`], [`checksum`],
 //! - what carries frames over networks that know IP alone: [`vxlan`], and [`wireguard`] around it.
@@ -34,6 +35,7 @@ pub mod arp;
 pub mod checksum;
 pub mod dcp;
 pub mod dot15d4;
+pub mod dtls;
 pub mod ethernet;
 pub mod goose;
 pub mod ip;

@@ -1,0 +1,361 @@
+//! DTLS 1.2 records (RFC 6347), with connection IDs (RFC 9146).
+//!
+//! ```text
+//!   content type 1, version 2, epoch 2, sequence number 6, [connection ID n,] length 2, fragment
+//! ```
+//!
+//! A datagram holds one record or more. A record has a connection ID if its content type is [`ContentType::Tls12Cid`]; how
+//! long that is does not stand in the record: whoever reads has given it out itself.
+//!
+//! The additional data of a protected record ([`Aad`]) is here too, since it is a format. What the handshake says is in
+//! [`handshake`].
+
+pub mod handshake;
+
+use core::fmt;
+use core::ops::Range;
+
+use crate::bytes::{array, at_least, be16, put16};
+use crate::{Error, Result};
+
+/// The version on the wire of DTLS 1.2.
+pub const VERSION_1_2: u16 = 0xfefd;
+/// The version on the wire of DTLS 1.0, which the records of a first ClientHello may carry (RFC 6347 section 4.2.1).
+pub const VERSION_1_0: u16 = 0xfeff;
+/// Octets of a record's header without a connection ID.
+pub const HEADER_LEN: usize = 13;
+/// Octets of the longest connection ID that is read and written here. The RFC would allow 255.
+pub const MAX_CID: usize = 32;
+/// Octets of plaintext that a record holds at most (RFC 5246 section 6.2.1).
+pub const MAX_PLAINTEXT: usize = 1 << 14;
+/// Octets that a record's fragment has at most (RFC 5246 section 6.2.3).
+pub const MAX_FRAGMENT: usize = MAX_PLAINTEXT + 2048;
+/// One above the largest sequence number.
+pub const SEQUENCE_END: u64 = 1 << 48;
+
+wire_enum! {
+    /// What a record holds.
+    pub enum ContentType(u8) {
+        /// the records behind it are protected (in DTLS, their epoch says so too)
+        ChangeCipherSpec = 20,
+        /// an alert
+        Alert = 21,
+        /// fragments of handshake messages
+        Handshake = 22,
+        /// what the application says
+        ApplicationData = 23,
+        /// any of them, encrypted, behind a connection ID (RFC 9146)
+        Tls12Cid = 25,
+    }
+}
+
+/// A connection ID.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ConnectionId {
+    octets: [u8; MAX_CID],
+    len: u8,
+}
+
+impl ConnectionId {
+    /// The one without octets, with which records are as if there were none.
+    pub const EMPTY: Self = Self { octets: [0; MAX_CID], len: 0 };
+
+    /// These octets. An error if there are more than [`MAX_CID`].
+    pub fn new(octets: &[u8]) -> Result<Self> {
+        let mut this = Self::EMPTY;
+        this.octets.get_mut(..octets.len()).ok_or(Error::Length)?.copy_from_slice(octets);
+        this.len = octets.len() as u8;
+        Ok(this)
+    }
+
+    /// The octets.
+    pub fn as_slice(&self) -> &[u8] {
+        self.octets.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    /// How many there are.
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Is there none?
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ConnectionId(")?;
+        self.as_slice().iter().try_for_each(|octet| write!(f, "{octet:02x}"))?;
+        f.write_str(")")
+    }
+}
+
+/// A record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// the content type in the header
+    pub content_type: ContentType,
+    /// the version
+    pub version: u16,
+    /// the epoch
+    pub epoch: u16,
+    /// the sequence number, of 48 bits
+    pub sequence: u64,
+    /// the connection ID; empty in a record of another content type than [`ContentType::Tls12Cid`]
+    pub cid: &'a [u8],
+    /// what it holds, as on the wire
+    pub fragment: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// Reads the first record of `bytes` and gives what is behind it. `cid_len` is how many octets the reader's own
+    /// connection ID has.
+    pub fn parse(bytes: &'a [u8], cid_len: usize) -> Result<(Self, &'a [u8])> {
+        at_least(bytes, HEADER_LEN)?;
+        let content_type = ContentType::from(bytes[0]);
+        let version = be16(bytes, 1);
+        if version != VERSION_1_2 && version != VERSION_1_0 {
+            return Err(Error::Value);
+        }
+        let cid_len = if content_type == ContentType::Tls12Cid { cid_len } else { 0 };
+        at_least(bytes, HEADER_LEN + cid_len)?;
+        let len = usize::from(be16(bytes, HEADER_LEN - 2 + cid_len));
+        let (header, rest) = bytes.split_at(HEADER_LEN + cid_len);
+        if len > MAX_FRAGMENT || len > rest.len() {
+            return Err(Error::Length);
+        }
+        let (fragment, rest) = rest.split_at(len);
+        let number = u64::from_be_bytes(array(header, 3));
+        let (epoch, sequence) = ((number >> 48) as u16, number % SEQUENCE_END);
+        let cid = &header[HEADER_LEN - 2..HEADER_LEN - 2 + cid_len];
+        Ok((Self { content_type, version, epoch, sequence, cid, fragment }, rest))
+    }
+
+    /// Epoch and sequence number as one, as they stand on the wire.
+    pub const fn number(&self) -> u64 {
+        (self.epoch as u64) << 48 | self.sequence
+    }
+
+    /// Octets of the whole record.
+    pub const fn len(&self) -> usize {
+        HEADER_LEN + self.cid.len() + self.fragment.len()
+    }
+
+    /// Never: a record has a header at least.
+    pub const fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Writes it and gives the octets written.
+    pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
+        let header = Header { content_type: self.content_type, version: self.version, number: self.number() };
+        let at = header.emit(self.cid, self.fragment.len(), out)?;
+        let end = at + self.fragment.len();
+        out.get_mut(at..end).ok_or(Error::Truncated)?.copy_from_slice(self.fragment);
+        Ok(end)
+    }
+}
+
+/// A record's header but for connection ID and length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// the content type
+    pub content_type: ContentType,
+    /// the version
+    pub version: u16,
+    /// epoch and sequence number
+    pub number: u64,
+}
+
+impl Header {
+    /// Writes the header of a fragment of `len` octets and gives the octets written.
+    #[inline]
+    pub fn emit(&self, cid: &[u8], len: usize, out: &mut [u8]) -> Result<usize> {
+        let end = HEADER_LEN + cid.len();
+        if len > MAX_FRAGMENT {
+            return Err(Error::Length);
+        }
+        let out = out.get_mut(..end).ok_or(Error::Truncated)?;
+        out[0] = self.content_type.number();
+        put16(out, 1, self.version);
+        out[3..11].copy_from_slice(&self.number.to_be_bytes());
+        out[11..11 + cid.len()].copy_from_slice(cid);
+        put16(out, end - 2, len as u16);
+        Ok(end)
+    }
+}
+
+/// The records of a datagram, up to the first that is none.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    rest: &'a [u8],
+    cid_len: usize,
+}
+
+/// The records of a datagram. `cid_len` is how many octets the reader's own connection ID has.
+pub const fn records(datagram: &[u8], cid_len: usize) -> Records<'_> {
+    Records { rest: datagram, cid_len }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let parsed = Record::parse(self.rest, self.cid_len);
+        self.rest = parsed.map_or(&[], |(_, rest)| rest);
+        Some(parsed.map(|(record, _)| record))
+    }
+}
+
+/// The additional data of a protected record.
+///
+/// Without a connection ID it is what RFC 5246 section 6.2.3.3 says, with epoch and sequence number for the sequence
+/// number:
+///
+/// ```text
+///   epoch 2, sequence number 6, content type 1, version 2, plaintext's length 2
+/// ```
+///
+/// With one, RFC 9146 section 5.3:
+///
+/// ```text
+///   ff 8, 25, octets of the connection ID 1, 25, version 2, epoch 2, sequence number 6, connection ID, length 2
+/// ```
+///
+/// Either way the length stands at the end, and all before it is known before the plaintext is.
+#[derive(Debug, Clone, Copy)]
+pub struct Aad {
+    octets: [u8; Self::MAX],
+    len: u8,
+}
+
+impl Aad {
+    /// Octets with the longest connection ID.
+    pub const MAX: usize = 23 + MAX_CID;
+
+    /// The additional data of a record whose plaintext (with a connection ID, the inner one) has `len` octets.
+    #[inline]
+    pub fn new(content_type: ContentType, number: u64, cid: &ConnectionId, len: usize) -> Self {
+        let mut octets = [0; Self::MAX];
+        let end = if cid.is_empty() {
+            octets[..8].copy_from_slice(&number.to_be_bytes());
+            octets[8] = content_type.number();
+            put16(&mut octets, 9, VERSION_1_2);
+            11
+        } else {
+            let tls12_cid = ContentType::Tls12Cid.number();
+            octets[..8].fill(0xff);
+            octets[8..11].copy_from_slice(&[tls12_cid, cid.len, tls12_cid]);
+            put16(&mut octets, 11, VERSION_1_2);
+            octets[13..21].copy_from_slice(&number.to_be_bytes());
+            let end = 21 + cid.len();
+            octets[21..end].copy_from_slice(cid.as_slice());
+            end
+        };
+        put16(&mut octets, end, len as u16);
+        Self { octets, len: (end + 2) as u8 }
+    }
+
+    /// The octets.
+    #[inline]
+    pub fn as_slice(&self) -> &[u8] {
+        self.octets.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    /// Where the plaintext's length stands, big-endian.
+    pub const fn length_field(&self) -> Range<usize> {
+        self.len as usize - 2..self.len as usize
+    }
+}
+
+/// What is inside a record with a connection ID (RFC 9146 section 4): content, its type, zeros. Gives the type and the
+/// octets of content, or nothing if there is no type.
+pub fn inner(plaintext: &[u8]) -> Option<(ContentType, usize)> {
+    let at = plaintext.iter().rposition(|octet| *octet != 0)?;
+    Some((ContentType::from(*plaintext.get(at)?), at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(cid: &'static [u8]) -> Record<'static> {
+        let content_type = if cid.is_empty() { ContentType::ApplicationData } else { ContentType::Tls12Cid };
+        Record {
+            content_type,
+            version: VERSION_1_2,
+            epoch: 1,
+            sequence: 0x0102_0304_0506,
+            cid,
+            fragment: &[9; 20],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for cid in [&[][..], &[7; 8]] {
+            let mut out = [0; 80];
+            let len = record(cid).emit(&mut out).unwrap();
+            assert_eq!(len, record(cid).len());
+            assert_eq!(Record::parse(&out[..len + 2], cid.len()), Ok((record(cid), &[0, 0][..])));
+        }
+        let mut out = [0; 80];
+        record(&[]).emit(&mut out).unwrap();
+        assert_eq!(out[..13], [23, 0xfe, 0xfd, 0, 1, 1, 2, 3, 4, 5, 6, 0, 20]);
+    }
+
+    #[test]
+    fn truncated_records_and_other_versions_are_refused() {
+        let mut out = [0; 80];
+        let len = record(&[7; 8]).emit(&mut out).unwrap();
+        for end in 0..len {
+            assert!(Record::parse(&out[..end], 8).is_err(), "{end}");
+        }
+        out[2] = 0xfc;
+        assert_eq!(Record::parse(&out, 8), Err(Error::Value));
+        out[2] = 0xfd;
+        out[19..21].copy_from_slice(&[0x48, 0x01]);
+        assert_eq!(Record::parse(&out, 8), Err(Error::Length));
+    }
+
+    #[test]
+    fn a_datagram_is_read_record_by_record_up_to_the_first_fault() {
+        let mut datagram = [0; 120];
+        let first = record(&[]).emit(&mut datagram).unwrap();
+        let second = first + record(&[7; 8]).emit(&mut datagram[first..]).unwrap();
+        let whole = records(&datagram[..second], 8);
+        assert!(whole.eq([Ok(record(&[])), Ok(record(&[7; 8]))]));
+        let mut cut = records(&datagram[..second - 1], 8);
+        assert_eq!(cut.next(), Some(Ok(record(&[]))));
+        assert_eq!(cut.next(), Some(Err(Error::Length)));
+        assert_eq!(cut.next(), None);
+    }
+
+    #[test]
+    fn additional_data_is_that_of_the_standards() {
+        let plain = Aad::new(ContentType::ApplicationData, 1 << 48 | 5, &ConnectionId::EMPTY, 0x0102);
+        assert_eq!(plain.as_slice(), [0, 1, 0, 0, 0, 0, 0, 5, 23, 0xfe, 0xfd, 1, 2]);
+        assert_eq!(plain.length_field(), 11..13);
+        let cid = ConnectionId::new(&[0xaa, 0xbb]).unwrap();
+        let aad = Aad::new(ContentType::Tls12Cid, 1 << 48 | 5, &cid, 0x0102);
+        let expected = [
+            0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 25, 2, 25, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 5,
+            0xaa, 0xbb, 1, 2,
+        ];
+        assert_eq!(aad.as_slice(), expected);
+        assert_eq!(aad.length_field(), 23..25);
+    }
+
+    #[test]
+    fn the_inner_type_stands_before_the_padding() {
+        assert_eq!(inner(&[1, 2, 0, 23, 0, 0]), Some((ContentType::ApplicationData, 3)));
+        assert_eq!(inner(&[22]), Some((ContentType::Handshake, 0)));
+        assert_eq!(inner(&[0, 0]), None);
+        assert_eq!(inner(&[]), None);
+    }
+}
