@@ -3,6 +3,7 @@
 //! - [`macsec`]: IEEE 802.1AE, protecting frames ([`macsec::Transmit`]) and validating them ([`macsec::Receive`]).
 //! - [`fragment`]: frames longer than the wire carries, in pieces under adjacent packet numbers.
 //! - [`dot15d4`]: link-layer security of IEEE 802.15.4, with frame counters and in the slots of TSCH.
+//! - [`dtls`]: records of DTLS 1.2, and the handshake with pre-shared keys before them.
 //! - [`mka`]: who shares keys, and which: IEEE 802.1X key agreement with a pre-shared key.
 //! - `wireguard`: handshakes, sessions and cookies of WireGuard tunnels.
 //! - [`replay`]: the window that refuses what was received before, for every channel with packet numbers.
@@ -19,6 +20,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod dot15d4;
+pub mod dtls;
 pub mod fragment;
 pub mod macsec;
 #[cfg(feature = "mka")]

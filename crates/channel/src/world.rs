@@ -78,10 +78,10 @@ pub struct WireCounts {
     pub injected: u64,
 }
 
-struct InFlight {
-    bytes: Vec<u8>,
+pub(crate) struct InFlight {
+    pub(crate) bytes: Vec<u8>,
     /// The serial number of the frame inside, if these octets are as they were sent.
-    genuine: Option<u64>,
+    pub(crate) genuine: Option<u64>,
     /// Comes from the recording, so it may be too late even if its frame was lost the first time.
     replayed: bool,
     /// Frames that overtake it yet.
@@ -93,7 +93,7 @@ const RECORDING: usize = 4096;
 
 /// The wire, with a recording of all that was sent over it.
 pub struct Wire {
-    faults: Faults,
+    pub(crate) faults: Faults,
     rng: Rng,
     queue: VecDeque<InFlight>,
     recording: Vec<(Vec<u8>, u64)>,
@@ -101,11 +101,11 @@ pub struct Wire {
 }
 
 impl Wire {
-    fn new(faults: Faults, rng: Rng) -> Self {
+    pub(crate) fn new(faults: Faults, rng: Rng) -> Self {
         Self { faults, rng, queue: VecDeque::new(), recording: Vec::new(), counts: WireCounts::default() }
     }
 
-    fn put(&mut self, bytes: &[u8], serial: u64) {
+    pub(crate) fn put(&mut self, bytes: &[u8], serial: u64) {
         let faults = self.faults;
         if self.recording.len() < RECORDING {
             self.recording.push((bytes.to_vec(), serial));
@@ -195,7 +195,7 @@ impl Wire {
     }
 
     /// The next frame that arrives.
-    fn take(&mut self) -> Option<InFlight> {
+    pub(crate) fn take(&mut self) -> Option<InFlight> {
         let at = self.queue.iter().position(|flight| flight.behind == 0).unwrap_or(0);
         for overtaken in self.queue.iter_mut().take(at) {
             overtaken.behind = overtaken.behind.saturating_sub(1);

@@ -1,0 +1,168 @@
+//! Handshake messages from their fragments, in the order of their numbers (RFC 6347 section 4.2.3).
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use antedate_wire::dtls::handshake::{Fragment, HandshakeType};
+
+use super::super::Refusal;
+
+/// Octets of the longest message that is taken. With pre-shared keys a hello is the longest.
+const MAX_MESSAGE: usize = 2048;
+/// Messages ahead of the next one that are kept.
+const AHEAD: u16 = 8;
+/// Pieces of a message that lie apart. A sender makes few, and an attacker shall not make many.
+const MAX_GAPS: usize = 16;
+
+struct Partial {
+    kind: HandshakeType,
+    protected: bool,
+    octets: Vec<u8>,
+    /// Where octets are missing, in order, none adjoining.
+    gaps: Vec<(usize, usize)>,
+}
+
+/// A whole message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) kind: HandshakeType,
+    pub(super) number: u16,
+    /// Did all of it come under keys?
+    pub(super) protected: bool,
+    pub(super) body: Vec<u8>,
+}
+
+impl Message {
+    /// The message as if it had come in one fragment, which is what is hashed (RFC 6347 section 4.2.6).
+    pub(super) fn header(&self) -> [u8; 12] {
+        let Self { kind, number, body, .. } = self;
+        Fragment { kind: *kind, length: body.len(), message: *number, offset: 0, octets: body }.header()
+    }
+}
+
+/// The messages of one side.
+#[derive(Default)]
+pub(super) struct Assembly {
+    next: u16,
+    partial: BTreeMap<u16, Partial>,
+}
+
+impl Assembly {
+    /// Waits for this message from now on.
+    pub(super) fn expect(&mut self, number: u16) {
+        self.next = number;
+        self.partial.retain(|of, _| *of >= number);
+    }
+
+    pub(super) const fn next(&self) -> u16 {
+        self.next
+    }
+
+    /// Takes a fragment. One of an older message is passed over.
+    pub(super) fn take(&mut self, fragment: &Fragment<'_>, protected: bool) -> Result<(), Refusal> {
+        if fragment.message < self.next {
+            return Ok(());
+        }
+        if fragment.length > MAX_MESSAGE || fragment.message - self.next > AHEAD {
+            return Err(Refusal::Handshake);
+        }
+        let fresh = || Partial {
+            kind: fragment.kind,
+            protected,
+            octets: vec![0; fragment.length],
+            gaps: if fragment.length == 0 { Vec::new() } else { vec![(0, fragment.length)] },
+        };
+        let partial = self.partial.entry(fragment.message).or_insert_with(fresh);
+        let other = partial.kind != fragment.kind || partial.octets.len() != fragment.length;
+        if other || partial.protected != protected {
+            // What comes under keys wins over what anybody could have sent.
+            if !protected || partial.protected {
+                return Err(Refusal::Handshake);
+            }
+            *partial = fresh();
+        }
+        let (from, to) = (fragment.offset, fragment.offset + fragment.octets.len());
+        let mut gaps = Vec::new();
+        for &(start, end) in &partial.gaps {
+            let rest = [(start, end.min(from)), (start.max(to), end)];
+            gaps.extend(rest.into_iter().filter(|(start, end)| start < end));
+        }
+        if gaps.len() > MAX_GAPS {
+            return Err(Refusal::Handshake);
+        }
+        // An octet that is there stays as it came first.
+        for &(start, end) in &partial.gaps {
+            let (start, end) = (start.max(from), end.min(to));
+            if let (true, Some(place)) = (start < end, partial.octets.get_mut(start..end.max(start))) {
+                place.copy_from_slice(fragment.octets.get(start - from..end - from).unwrap_or_default());
+            }
+        }
+        partial.gaps = gaps;
+        Ok(())
+    }
+
+    /// The next message, if it is whole. It is looked at, and then [passed](Self::expect) or dropped.
+    pub(super) fn whole(&mut self) -> Option<Message> {
+        let whole = self.partial.get(&self.next).is_some_and(|partial| partial.gaps.is_empty());
+        let partial = if whole { self.partial.remove(&self.next) } else { None }?;
+        let Partial { kind, protected, octets, .. } = partial;
+        Some(Message { kind, number: self.next, protected, body: octets })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fragment(message: u16, offset: usize, octets: &'static [u8], length: usize) -> Fragment<'static> {
+        Fragment { kind: HandshakeType::Finished, length, message, offset, octets }
+    }
+
+    #[test]
+    fn fragments_come_in_any_order_and_overlap() {
+        let mut assembly = Assembly::default();
+        for piece in [fragment(0, 6, b"ghij", 10), fragment(0, 0, b"abcd", 10), fragment(0, 2, b"XXefX", 10)]
+        {
+            assert_eq!(assembly.whole(), None);
+            assert_eq!(assembly.take(&piece, false), Ok(()));
+        }
+        assert_eq!(assembly.whole().map(|message| message.body), Some(b"abcdefghij".to_vec()));
+    }
+
+    #[test]
+    fn messages_wait_for_the_one_before() {
+        let mut assembly = Assembly::default();
+        assembly.take(&fragment(1, 0, b"b", 1), false).unwrap();
+        assert_eq!(assembly.whole(), None);
+        assembly.take(&fragment(0, 0, b"a", 1), false).unwrap();
+        assert_eq!(assembly.whole().map(|message| message.body), Some(b"a".to_vec()));
+        assembly.expect(1);
+        assert_eq!(assembly.whole().map(|message| message.body), Some(b"b".to_vec()));
+        assembly.expect(2);
+        assert_eq!(assembly.take(&fragment(1, 0, b"b", 1), false), Ok(()));
+        assert_eq!(assembly.whole(), None);
+    }
+
+    #[test]
+    fn what_is_too_long_too_far_ahead_or_contradicts_itself_is_refused() {
+        let mut assembly = Assembly::default();
+        assert_eq!(assembly.take(&fragment(0, 0, b"", 1 << 20), false), Err(Refusal::Handshake));
+        assert_eq!(assembly.take(&fragment(9, 0, b"a", 1), false), Err(Refusal::Handshake));
+        assembly.take(&fragment(0, 0, b"a", 2), false).unwrap();
+        assert_eq!(assembly.take(&fragment(0, 0, b"a", 3), false), Err(Refusal::Handshake));
+        assert_eq!(assembly.take(&fragment(0, 0, b"xy", 2), true), Ok(()));
+        assert_eq!(
+            assembly.whole().map(|message| (message.protected, message.body)),
+            Some((true, b"xy".to_vec()))
+        );
+    }
+
+    #[test]
+    fn many_small_pieces_far_apart_are_refused() {
+        let mut assembly = Assembly::default();
+        let refused =
+            (0..1000).map(|i| assembly.take(&fragment(0, 2 * i, b"a", 2000), false)).find(Result::is_err);
+        assert_eq!(refused, Some(Err(Refusal::Handshake)));
+    }
+}

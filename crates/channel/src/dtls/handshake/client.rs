@@ -1,0 +1,160 @@
+//! What a client says, and what the server's messages mean to it.
+
+use antedate_wire::dtls::handshake::{
+    ExtensionType, HandshakeType, HelloVerifyRequest, ServerHello, ServerKeyExchange, Writer,
+};
+use antedate_wire::dtls::{ConnectionId, VERSION_1_2};
+use sha2::{Digest, Sha256};
+
+use super::assembly::Message;
+use super::connection::{Connection, Misfit, Step};
+use super::{Client, Settings};
+
+/// The number of Curve25519 among the groups (RFC 8422).
+pub(super) const X25519: u16 = 29;
+/// Says in a list of suites that this is no renegotiation (RFC 5746 section 3.3).
+pub(super) const NO_RENEGOTIATION: u16 = 0x00ff;
+/// ClientHellos that are sent at most: a cookie may have aged on the way, or be another's.
+const MAX_HELLOS: u16 = 4;
+/// Octets of the longest message that is written here.
+pub(super) const ROOM: usize = 1024;
+
+impl Connection {
+    /// Begins a connection as its client. `now` is in milliseconds; `random` fills with octets that nobody can guess.
+    pub fn connect(settings: Settings, client: Client, now: u64, random: &mut dyn FnMut(&mut [u8])) -> Self {
+        let mut this = Self::new(settings, Step::ServerHello, now, random);
+        this.client = Some(client);
+        this.greet(&[], now);
+        this
+    }
+
+    /// Sends a ClientHello. The hash of the handshake begins with it.
+    fn greet(&mut self, cookie: &[u8], now: u64) {
+        let mut suites = [0; 64];
+        let mut list = Writer::new(&mut suites);
+        for suite in &self.settings.suites {
+            list.integer16(suite.number());
+        }
+        list.integer16(NO_RENEGOTIATION);
+        let mut extensions = [0; 128];
+        let mut extra = Writer::new(&mut extensions);
+        extra.extension(ExtensionType::ExtendedMasterSecret, &[]);
+        if self.settings.suites.iter().any(|suite| suite.is_ecdhe()) {
+            let [high, low] = X25519.to_be_bytes();
+            extra.extension(ExtensionType::SupportedGroups, &[0, 2, high, low]);
+            extra.extension(ExtensionType::EcPointFormats, &[1, 0]);
+        }
+        if let Some(cid) = self.settings.cid {
+            let mut says = [0; 40];
+            let mut inner = Writer::new(&mut says);
+            inner.vector8(cid.as_slice());
+            extra.extension(ExtensionType::ConnectionId, inner.finish().unwrap_or_default());
+        }
+        let mut body = [0; ROOM];
+        let mut writer = Writer::new(&mut body);
+        writer.integer16(VERSION_1_2).octets(&self.randoms[0]).vector8(&[]).vector8(cookie);
+        writer.vector16(list.finish().unwrap_or_default()).vector8(&[0]);
+        writer.vector16(extra.finish().unwrap_or_default());
+        // All of it is bounded by the buffers above, and the cookie by 255 octets.
+        let body = writer.finish().unwrap_or_default();
+        self.transcript = Sha256::new();
+        let hello = self.piece(HandshakeType::ClientHello, body, false);
+        self.fly(alloc::vec![hello], now);
+    }
+
+    pub(super) fn client_message(&mut self, message: &Message, now: u64) -> Result<(), Misfit> {
+        match (self.step, message.kind) {
+            (Step::ServerHello, HandshakeType::HelloVerifyRequest) if self.next_message <= MAX_HELLOS => {
+                let unreadable = "a HelloVerifyRequest cannot be read";
+                let request = HelloVerifyRequest::parse(&message.body).map_err(|_| unreadable)?;
+                self.greet(request.cookie, now);
+                Ok(())
+            }
+            (Step::ServerHello, HandshakeType::ServerHello) => self.server_hello(message),
+            (Step::ServerHelloDone, HandshakeType::ServerKeyExchange) => self.server_key_exchange(message),
+            (Step::ServerHelloDone, HandshakeType::ServerHelloDone) => self.answer(message, now),
+            (Step::Finished, HandshakeType::Finished) => {
+                self.check_finished(message)?;
+                self.step = Step::Done;
+                Ok(())
+            }
+            _ => Err("a message came out of turn"),
+        }
+    }
+
+    fn server_hello(&mut self, message: &Message) -> Result<(), Misfit> {
+        let hello = ServerHello::parse(&message.body).map_err(|_| "a ServerHello cannot be read")?;
+        if hello.version != VERSION_1_2 {
+            return Err("the server wants another version than DTLS 1.2");
+        }
+        let suite = self.settings.suites.iter().find(|suite| suite.number() == hello.suite);
+        let suite = *suite.ok_or("the server chose a cipher suite that was not offered")?;
+        if hello.compression != 0 {
+            return Err("the server wants to compress");
+        }
+        let extended = hello.extensions.get(ExtensionType::ExtendedMasterSecret).is_some();
+        if self.settings.require_extended_master_secret && !extended {
+            return Err("the server has no extended master secret");
+        }
+        let cid = hello.extensions.connection_id().map_err(|_| "a connection ID cannot be read")?;
+        let cids = match (cid, self.settings.cid) {
+            (None, _) => [ConnectionId::EMPTY; 2],
+            (Some(_), None) => return Err("the server speaks of connection IDs unasked"),
+            (Some(theirs), Some(ours)) => {
+                let theirs =
+                    ConnectionId::new(theirs).map_err(|_| "the server's connection ID is too long")?;
+                [ours, theirs]
+            }
+        };
+        self.hash_message(message);
+        (self.suite, self.cids, self.extended_master_secret) = (Some(suite), cids, extended);
+        self.randoms[1] = hello.random;
+        self.step = Step::ServerHelloDone;
+        Ok(())
+    }
+
+    fn server_key_exchange(&mut self, message: &Message) -> Result<(), Misfit> {
+        let ecdhe = self.suite.is_some_and(|suite| suite.is_ecdhe());
+        let unreadable = "a ServerKeyExchange cannot be read";
+        let exchange = ServerKeyExchange::parse(&message.body, ecdhe).map_err(|_| unreadable)?;
+        let share = match exchange.share {
+            Some((X25519, public)) => {
+                Some(public.try_into().map_err(|_| "the server's ephemeral key is no key")?)
+            }
+            Some(_) => return Err("the server chose a group that was not offered"),
+            None => None,
+        };
+        self.hash_message(message);
+        // The hint is for those who have several identities.
+        self.peer_share = share;
+        Ok(())
+    }
+
+    /// The server is done: our part of the key exchange, and Finished.
+    fn answer(&mut self, message: &Message, now: u64) -> Result<(), Misfit> {
+        let ecdhe = self.suite.is_some_and(|suite| suite.is_ecdhe());
+        if !message.body.is_empty() || ecdhe != self.peer_share.is_some() {
+            return Err("the server's part of the key exchange is missing");
+        }
+        let client = self.client.clone().ok_or("no client")?;
+        let share = self.share();
+        let mut body = [0; ROOM];
+        let mut writer = Writer::new(&mut body);
+        writer.vector16(&client.identity);
+        if ecdhe {
+            writer.vector8(&share);
+        }
+        let body = writer.finish().map_err(|_| "the identity is too long")?;
+        self.hash_message(message);
+        let next = self.next_message;
+        let exchange = self.piece(HandshakeType::ClientKeyExchange, body, false);
+        if let Err(misfit) = self.make_keys(&client.key) {
+            self.next_message = next;
+            return Err(misfit);
+        }
+        let [change, finished] = self.finished()?;
+        self.step = Step::Finished;
+        self.fly(alloc::vec![exchange, change, finished], now);
+        Ok(())
+    }
+}

@@ -1,0 +1,548 @@
+//! A connection: datagrams and the time go in, and datagrams, data and the time of the next call come out.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt;
+
+use antedate_wire::dtls::handshake::{Alert, AlertDescription, Fragment, HandshakeType};
+use antedate_wire::dtls::{ContentType, Record, VERSION_1_2, records};
+use sha2::{Digest, Sha256};
+use x25519_dalek::{PublicKey, StaticSecret};
+use zeroize::Zeroizing;
+
+use super::super::{CipherSuite, ConnectionId, DirectionKeys, Reader, Refusal, Refusals, Writer};
+use super::assembly::{Assembly, Message};
+use super::flight::{Flight, Piece, record};
+use super::prf::{self, Binding, Master};
+use super::{Client, Event, Failure, Keyring, Phase, SendError, Settings};
+
+/// Records that are kept until there are keys for them, or until their handshake is done.
+const KEPT: usize = 8;
+/// The longest time between two sendings of a flight, in milliseconds (RFC 6347 section 4.2.4.1).
+const LONGEST_INTERVAL_MS: u64 = 60_000;
+/// The epoch of the records with data.
+const EPOCH: u16 = 1;
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// client: a HelloVerifyRequest or a ServerHello
+    ServerHello,
+    /// client: the rest of the server's flight
+    ServerHelloDone,
+    /// server: the client's part of the key exchange
+    ClientKeyExchange,
+    /// the peer's Finished
+    Finished,
+    /// nothing
+    Done,
+}
+
+/// What a message did not fit for. It is counted, and remembered to be told.
+pub(super) type Misfit = &'static str;
+
+/// A client's or a server's side of a connection.
+pub struct Connection {
+    pub(super) settings: Settings,
+    /// Who we are, if we are the client.
+    pub(super) client: Option<Client>,
+    pub(super) step: Step,
+    phase: Phase,
+    pub(super) transcript: Sha256,
+    /// The randoms of client and server.
+    pub(super) randoms: [[u8; 32]; 2],
+    pub(super) ephemeral: Zeroizing<[u8; 32]>,
+    /// The other side's ephemeral key.
+    pub(super) peer_share: Option<[u8; 32]>,
+    pub(super) suite: Option<CipherSuite>,
+    pub(super) extended_master_secret: bool,
+    /// How we are addressed, if that was agreed on, and how we address the peer.
+    pub(super) cids: [ConnectionId; 2],
+    pub(super) master: Option<Master>,
+    /// Who the peer says to be, if it is the client.
+    pub(super) identity: Vec<u8>,
+    pub(super) assembly: Assembly,
+    flight: Flight,
+    pub(super) next_message: u16,
+    pub(super) plain: u64,
+    writer: Option<Writer>,
+    reader: Option<Reader>,
+    /// Records that came before their keys.
+    early: Vec<Vec<u8>>,
+    /// Data that came before the handshake was done.
+    held: Vec<Vec<u8>>,
+    outgoing: VecDeque<Vec<u8>>,
+    began: u64,
+    interval: u64,
+    deadline: Option<u64>,
+    scratch: Vec<u8>,
+    refusals: Refusals,
+    sent: u64,
+    received: u64,
+    retransmitted: u64,
+    alert: Option<Alert>,
+    misfit: Option<Misfit>,
+}
+
+impl Connection {
+    pub(super) fn new(settings: Settings, step: Step, now: u64, random: &mut dyn FnMut(&mut [u8])) -> Self {
+        let mut randoms = [[0; 32]; 2];
+        let mut ephemeral = Zeroizing::new([0; 32]);
+        let ours = usize::from(step == Step::ClientKeyExchange);
+        random(&mut randoms[ours]);
+        random(&mut ephemeral[..]);
+        Self {
+            interval: settings.retransmit_ms,
+            settings,
+            client: None,
+            step,
+            phase: Phase::Handshaking,
+            transcript: Sha256::new(),
+            randoms,
+            ephemeral,
+            peer_share: None,
+            suite: None,
+            extended_master_secret: false,
+            cids: [ConnectionId::EMPTY; 2],
+            master: None,
+            identity: Vec::new(),
+            assembly: Assembly::default(),
+            flight: Flight::default(),
+            next_message: 0,
+            plain: 0,
+            writer: None,
+            reader: None,
+            early: Vec::new(),
+            held: Vec::new(),
+            outgoing: VecDeque::new(),
+            began: now,
+            deadline: None,
+            scratch: Vec::new(),
+            refusals: Refusals::default(),
+            sent: 0,
+            received: 0,
+            retransmitted: 0,
+            alert: None,
+            misfit: None,
+        }
+    }
+
+    /// Takes a datagram and gives what comes of it to `each`. `now` is in milliseconds; `keyring` is a server's.
+    ///
+    /// True says that a record was authentic and newer than all before, so that the sender's address is the peer's.
+    pub fn handle(
+        &mut self,
+        datagram: &[u8],
+        now: u64,
+        keyring: &dyn Keyring,
+        each: &mut dyn FnMut(Event<'_>),
+    ) -> bool {
+        let mut newest = false;
+        let cid_len = self.settings.cid.map_or(0, |cid| cid.len());
+        for record in records(datagram, cid_len) {
+            let done = match record {
+                Ok(record) => self.record(&record, now, keyring, each),
+                Err(_) => Err(Refusal::Malformed),
+            };
+            match done {
+                Ok(new) => newest |= new,
+                Err(refusal) => self.refusals.count(refusal),
+            }
+        }
+        newest
+    }
+
+    fn record(
+        &mut self,
+        record: &Record<'_>,
+        now: u64,
+        keyring: &dyn Keyring,
+        each: &mut dyn FnMut(Event<'_>),
+    ) -> Result<bool, Refusal> {
+        if matches!(self.phase, Phase::Closed | Phase::Failed(_)) {
+            return Err(Refusal::UnknownConnection);
+        }
+        match (record.epoch, record.content_type) {
+            (0, ContentType::Handshake) if self.phase == Phase::Handshaking => {
+                self.fragments(record.fragment, false, now, keyring)?;
+                self.take_early(now, keyring, each);
+                Ok(false)
+            }
+            (0, ContentType::Handshake) => Err(Refusal::Epoch),
+            // The epoch says it all.
+            (0, ContentType::ChangeCipherSpec) => Ok(false),
+            (0, ContentType::Alert) => {
+                self.alert = Alert::parse(record.fragment).ok().or(self.alert);
+                Err(Refusal::Alert)
+            }
+            (0, ContentType::ApplicationData) => Err(Refusal::Unprotected),
+            (0, _) => Err(Refusal::Malformed),
+            (EPOCH, _) => self.protected(record, now, keyring, each),
+            _ => Err(Refusal::Epoch),
+        }
+    }
+
+    fn protected(
+        &mut self,
+        record: &Record<'_>,
+        now: u64,
+        keyring: &dyn Keyring,
+        each: &mut dyn FnMut(Event<'_>),
+    ) -> Result<bool, Refusal> {
+        let Some(reader) = &mut self.reader else {
+            if self.early.len() >= KEPT {
+                return Err(Refusal::Early);
+            }
+            let mut octets = alloc::vec![0; record.len()];
+            record.emit(&mut octets).map_err(|_| Refusal::Malformed)?;
+            self.early.push(octets);
+            return Ok(false);
+        };
+        if self.scratch.len() < record.fragment.len() {
+            self.scratch.resize(record.fragment.len(), 0);
+        }
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let opened = reader.open(record, &mut scratch);
+        let done = opened.and_then(|opened| {
+            let content = scratch.get(..opened.len).unwrap_or_default();
+            self.content(opened.content_type, content, now, keyring, each).map(|()| opened.newest)
+        });
+        self.scratch = scratch;
+        done
+    }
+
+    fn content(
+        &mut self,
+        content_type: ContentType,
+        content: &[u8],
+        now: u64,
+        keyring: &dyn Keyring,
+        each: &mut dyn FnMut(Event<'_>),
+    ) -> Result<(), Refusal> {
+        match content_type {
+            ContentType::ApplicationData if self.phase == Phase::Established => {
+                self.received += 1;
+                each(Event::Data(content));
+                Ok(())
+            }
+            // It overtook the Finished.
+            ContentType::ApplicationData if self.held.len() < KEPT => {
+                self.held.push(content.to_vec());
+                Ok(())
+            }
+            ContentType::ApplicationData => Err(Refusal::Early),
+            ContentType::Handshake => {
+                self.fragments(content, true, now, keyring)?;
+                if self.step == Step::Done && self.phase == Phase::Handshaking {
+                    self.phase = Phase::Established;
+                    self.deadline = None;
+                    each(Event::Established);
+                    for data in core::mem::take(&mut self.held) {
+                        self.received += 1;
+                        each(Event::Data(&data));
+                    }
+                }
+                Ok(())
+            }
+            ContentType::Alert => {
+                let alert = Alert::parse(content).map_err(|_| Refusal::Malformed)?;
+                if alert.description == AlertDescription::CloseNotify {
+                    self.end(Phase::Closed);
+                    each(Event::Closed);
+                } else if alert.fatal {
+                    self.end(Phase::Failed(Failure::Alert(alert)));
+                    each(Event::Closed);
+                }
+                Ok(())
+            }
+            _ => Err(Refusal::Malformed),
+        }
+    }
+
+    /// Records that waited for keys.
+    fn take_early(&mut self, now: u64, keyring: &dyn Keyring, each: &mut dyn FnMut(Event<'_>)) {
+        if self.reader.is_none() {
+            return;
+        }
+        let cid_len = self.settings.cid.map_or(0, |cid| cid.len());
+        for octets in core::mem::take(&mut self.early) {
+            let record = Record::parse(&octets, cid_len).map_err(|_| Refusal::Malformed);
+            let done = record.and_then(|(record, _)| self.protected(&record, now, keyring, each));
+            if let Err(refusal) = done {
+                self.refusals.count(refusal);
+            }
+        }
+    }
+
+    /// The fragments of handshake messages in a record.
+    fn fragments(
+        &mut self,
+        mut octets: &[u8],
+        protected: bool,
+        now: u64,
+        keyring: &dyn Keyring,
+    ) -> Result<(), Refusal> {
+        while !octets.is_empty() {
+            let (fragment, rest) = Fragment::parse(octets).map_err(|_| Refusal::Handshake)?;
+            octets = rest;
+            let again = fragment.message < self.assembly.next();
+            if again && protected && fragment.kind == HandshakeType::Finished && self.client.is_none() {
+                // The client has not got ours.
+                self.retransmitted += 1;
+                self.send_flight();
+                continue;
+            }
+            self.assembly.take(&fragment, protected)?;
+            while let Some(message) = self.assembly.whole() {
+                self.message(&message, now, keyring)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A whole message, in its turn. One that does not fit is as if it had not come: anybody could have sent it, and the right
+    /// one may still come.
+    fn message(&mut self, message: &Message, now: u64, keyring: &dyn Keyring) -> Result<(), Refusal> {
+        let before = self.transcript.clone();
+        let done = if message.protected != (message.kind == HandshakeType::Finished) {
+            Err("a message came in the wrong epoch")
+        } else if self.client.is_some() {
+            self.client_message(message, now)
+        } else {
+            self.server_message(message, now, keyring)
+        };
+        match done {
+            Ok(()) => {
+                self.assembly.expect(message.number + 1);
+                Ok(())
+            }
+            Err(misfit) => {
+                self.transcript = before;
+                self.misfit = Some(misfit);
+                Err(Refusal::Handshake)
+            }
+        }
+    }
+
+    /// Hashes a message that came.
+    pub(super) fn hash_message(&mut self, message: &Message) {
+        self.transcript.update(message.header());
+        self.transcript.update(&message.body);
+    }
+
+    /// The hash of the handshake so far.
+    pub(super) fn hash(&self) -> [u8; 32] {
+        self.transcript.clone().finalize().into()
+    }
+
+    /// The next message of ours; it is hashed.
+    pub(super) fn piece(&mut self, kind: HandshakeType, body: &[u8], protected: bool) -> Piece {
+        let number = self.next_message;
+        self.next_message += 1;
+        let whole = Fragment { kind, length: body.len(), message: number, offset: 0, octets: body };
+        self.transcript.update(whole.header());
+        self.transcript.update(body);
+        Piece::Message { kind, number, body: body.to_vec(), protected }
+    }
+
+    /// Our Finished and the sign before it.
+    pub(super) fn finished(&mut self) -> Result<[Piece; 2], Misfit> {
+        let by_client = self.client.is_some();
+        let body = prf::verify_data(self.master.as_ref().ok_or("no keys")?, by_client, &self.hash());
+        Ok([Piece::ChangeCipherSpec, self.piece(HandshakeType::Finished, &body, true)])
+    }
+
+    /// Is this the peer's Finished? It is hashed then.
+    pub(super) fn check_finished(&mut self, message: &Message) -> Result<(), Misfit> {
+        let by_client = self.client.is_none();
+        let expected = prf::verify_data(self.master.as_ref().ok_or("no keys")?, by_client, &self.hash());
+        let same: bool = subtle::ConstantTimeEq::ct_eq(&expected[..], &message.body[..]).into();
+        if message.kind != HandshakeType::Finished || !same {
+            return Err("the Finished is wrong");
+        }
+        self.hash_message(message);
+        Ok(())
+    }
+
+    /// Our ephemeral public key.
+    pub(super) fn share(&self) -> [u8; 32] {
+        PublicKey::from(&StaticSecret::from(*self.ephemeral)).to_bytes()
+    }
+
+    /// Makes the keys, when all up to the ClientKeyExchange is hashed.
+    pub(super) fn make_keys(&mut self, psk: &[u8]) -> Result<(), Misfit> {
+        let suite = self.suite.ok_or("no cipher suite")?;
+        let shared = match self.peer_share {
+            Some(share) => {
+                let secret = StaticSecret::from(*self.ephemeral).diffie_hellman(&PublicKey::from(share));
+                if !secret.was_contributory() {
+                    return Err("the ephemeral key is of low order");
+                }
+                Some(Zeroizing::new(secret.to_bytes()))
+            }
+            None => None,
+        };
+        let premaster = prf::premaster(psk, shared.as_deref());
+        let [client, server] = self.randoms;
+        let hash = self.hash();
+        let binding = match self.extended_master_secret {
+            true => Binding::Session(&hash),
+            false => Binding::Randoms(&client, &server),
+        };
+        let master = prf::master(&premaster, &binding);
+        let none = "the keys have a wrong length";
+        let [by_client, by_server] = prf::keys(suite.aead(), &master, &client, &server).ok_or(none)?;
+        let (ours, theirs): (DirectionKeys, _) =
+            if self.client.is_some() { (by_client, by_server) } else { (by_server, by_client) };
+        let [local, remote] = self.cids;
+        let mut writer = Writer::new(&ours, EPOCH, 0, remote).ok_or(none)?;
+        let mut reader = Reader::new(&theirs, EPOCH, local).ok_or(none)?;
+        writer.set_reach(self.settings.reach);
+        reader.set_reach(self.settings.reach);
+        (self.writer, self.reader, self.master) = (Some(writer), Some(reader), Some(master));
+        Ok(())
+    }
+
+    /// Sends a flight, in place of the one before.
+    pub(super) fn fly(&mut self, pieces: Vec<Piece>, now: u64) {
+        self.flight = Flight { pieces };
+        self.interval = self.settings.retransmit_ms.max(1);
+        self.deadline = Some(now + self.interval);
+        self.send_flight();
+    }
+
+    fn send_flight(&mut self) {
+        let datagrams = self.flight.datagrams(self.settings.mtu, &mut self.plain, &mut self.writer);
+        // What was not fetched yet is the same, and older.
+        self.outgoing.clear();
+        self.outgoing.extend(datagrams);
+    }
+
+    /// The next datagram to be sent.
+    pub fn transmit(&mut self) -> Option<Vec<u8>> {
+        self.outgoing.pop_front()
+    }
+
+    /// When [`timeout`](Self::timeout) is due, in milliseconds.
+    pub fn deadline(&self) -> Option<u64> {
+        let last = self.began.saturating_add(self.settings.give_up_ms);
+        (self.phase == Phase::Handshaking).then(|| self.deadline.map_or(last, |deadline| deadline.min(last)))
+    }
+
+    /// The time has come: the flight is sent again, or the handshake has failed.
+    pub fn timeout(&mut self, now: u64) {
+        if self.phase != Phase::Handshaking {
+            return;
+        }
+        if now >= self.began.saturating_add(self.settings.give_up_ms) {
+            let failure = Failure::TimedOut { alert: self.alert, reason: self.misfit };
+            self.end(Phase::Failed(failure));
+        } else if self.deadline.is_some_and(|deadline| now >= deadline) {
+            self.retransmitted += 1;
+            self.interval = (2 * self.interval).min(LONGEST_INTERVAL_MS);
+            self.deadline = Some(now + self.interval);
+            self.send_flight();
+        }
+    }
+
+    /// Protects the application's data into `out` and gives the octets of the datagram.
+    #[inline]
+    pub fn seal(&mut self, data: &[u8], out: &mut [u8]) -> Result<usize, SendError> {
+        let writer = match &mut self.writer {
+            Some(writer) if self.phase == Phase::Established => writer,
+            _ => return Err(SendError::NotEstablished),
+        };
+        let len = writer.protect(ContentType::ApplicationData, data, out).map_err(SendError::Protect)?;
+        self.sent += 1;
+        Ok(len)
+    }
+
+    /// Prepares for at most `budget` steps of about 64 octets, first what is sent next, then what is expected next; gives how
+    /// many were done.
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        if self.phase != Phase::Established {
+            return 0;
+        }
+        let done = self.writer.as_mut().map_or(0, |writer| writer.idle(budget));
+        done + self.reader.as_mut().map_or(0, |reader| reader.idle(budget - done))
+    }
+
+    /// Ends the connection. The peer is told, if there are keys to tell it under.
+    pub fn close(&mut self) {
+        let alert = Alert { fatal: false, description: AlertDescription::CloseNotify };
+        if self.phase == Phase::Established {
+            self.say(alert);
+        }
+        self.end(Phase::Closed);
+    }
+
+    /// Sends an alert, under keys if there are any.
+    pub(super) fn say(&mut self, alert: Alert) {
+        let datagram = match &mut self.writer {
+            Some(writer) => {
+                let mut out = alloc::vec![0; 2 + writer.overhead()];
+                writer.protect(ContentType::Alert, &alert.emit(), &mut out).ok().map(|_| out)
+            }
+            None => Some(record(ContentType::Alert, VERSION_1_2, &mut self.plain, &alert.emit())),
+        };
+        self.outgoing.extend(datagram);
+    }
+
+    fn end(&mut self, phase: Phase) {
+        self.phase = phase;
+        (self.writer, self.reader, self.master, self.deadline) = (None, None, None, None);
+        (self.early, self.held) = (Vec::new(), Vec::new());
+    }
+
+    /// Where it stands.
+    pub const fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// The cipher suite, when it is chosen.
+    pub const fn suite(&self) -> Option<CipherSuite> {
+        self.suite
+    }
+
+    /// Who the peer is, for a server: the identity whose key it has shown when the connection is established.
+    pub fn identity(&self) -> &[u8] {
+        &self.identity
+    }
+
+    /// How the peer addresses us, if connection IDs were agreed on; empty if not.
+    pub const fn local_cid(&self) -> ConnectionId {
+        self.cids[0]
+    }
+
+    /// How we address the peer; empty without connection IDs.
+    pub const fn remote_cid(&self) -> ConnectionId {
+        self.cids[1]
+    }
+
+    /// Does the master secret depend on the whole handshake (RFC 7627)?
+    pub const fn has_extended_master_secret(&self) -> bool {
+        self.extended_master_secret
+    }
+
+    /// What was dropped.
+    pub const fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    /// Records of data sent and received, and flights that were sent again.
+    pub const fn counts(&self) -> (u64, u64, u64) {
+        (self.sent, self.received, self.retransmitted)
+    }
+
+    /// Records that lie prepared for sending.
+    pub fn prepared(&self) -> usize {
+        self.writer.as_ref().map_or(0, Writer::prepared)
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let role = if self.client.is_some() { "client" } else { "server" };
+        write!(f, "Connection({role}, {:?}, waits for {:?}, {:?})", self.phase, self.step, self.suite)
+    }
+}

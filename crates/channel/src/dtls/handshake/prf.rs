@@ -1,0 +1,124 @@
+//! From secrets to keys (RFC 5246 sections 5, 6.3 and 8.1, RFC 7627 section 4, RFC 4279 section 2, RFC 5489 section 2).
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use super::super::{Aead, DirectionKeys};
+
+/// The secret that the keys of a connection come from.
+pub(super) type Master = Zeroizing<[u8; 48]>;
+
+/// HMAC-SHA256 over pieces that are read as one.
+pub(super) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    // HMAC takes a key of any length, so there is no other case.
+    let Ok(mut mac) = <Hmac<Sha256> as KeyInit>::new_from_slice(key) else { return [0; 32] };
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
+}
+
+/// P_SHA256 with label and seed.
+pub(super) fn prf(secret: &[u8], label: &[u8], seed: &[&[u8]], out: &mut [u8]) {
+    let mut labelled = vec![label];
+    labelled.extend(seed);
+    let mut a = Zeroizing::new(hmac(secret, &labelled));
+    for place in out.chunks_mut(32) {
+        let mut parts: Vec<&[u8]> = vec![&a[..]];
+        parts.extend(&labelled);
+        let block = Zeroizing::new(hmac(secret, &parts));
+        place.copy_from_slice(block.get(..place.len()).unwrap_or_default());
+        a = Zeroizing::new(hmac(secret, &[&a[..]]));
+    }
+}
+
+/// The premaster secret of a pre-shared key: with the ephemeral secret, or with as many zeros as the key has octets.
+pub(super) fn premaster(psk: &[u8], ephemeral: Option<&[u8; 32]>) -> Zeroizing<Vec<u8>> {
+    let zeros = Zeroizing::new(vec![0; psk.len()]);
+    let other = ephemeral.map_or(&zeros[..], |secret| &secret[..]);
+    // Allocated at once in its full length, so that no part of it is left behind by growing.
+    let mut out = Zeroizing::new(Vec::with_capacity(4 + other.len() + psk.len()));
+    for part in [other, psk] {
+        out.extend((part.len() as u16).to_be_bytes());
+        out.extend(part);
+    }
+    out
+}
+
+/// What the master secret depends on besides the premaster secret.
+pub(super) enum Binding<'a> {
+    /// both randoms
+    Randoms(&'a [u8; 32], &'a [u8; 32]),
+    /// the hash of the handshake up to the ClientKeyExchange (RFC 7627)
+    Session(&'a [u8; 32]),
+}
+
+pub(super) fn master(premaster: &[u8], binding: &Binding<'_>) -> Master {
+    let mut out = Zeroizing::new([0; 48]);
+    match binding {
+        Binding::Randoms(client, server) => {
+            prf(premaster, b"master secret", &[&client[..], &server[..]], &mut out[..]);
+        }
+        Binding::Session(hash) => prf(premaster, b"extended master secret", &[&hash[..]], &mut out[..]),
+    }
+    out
+}
+
+/// The keys that the client and the server write with.
+pub(super) fn keys(
+    aead: Aead,
+    master: &Master,
+    client: &[u8; 32],
+    server: &[u8; 32],
+) -> Option<[DirectionKeys; 2]> {
+    let (key, iv) = (aead.key_len(), aead.iv_len());
+    let mut block = Zeroizing::new([0; 2 * (32 + 12)]);
+    let block = &mut block[..2 * (key + iv)];
+    prf(&master[..], b"key expansion", &[&server[..], &client[..]], block);
+    let (keys, ivs) = block.split_at(2 * key);
+    let ((client_key, server_key), (client_iv, server_iv)) = (keys.split_at(key), ivs.split_at(iv));
+    let both =
+        [DirectionKeys::new(aead, client_key, client_iv)?, DirectionKeys::new(aead, server_key, server_iv)?];
+    Some(both)
+}
+
+/// What a Finished says.
+pub(super) fn verify_data(master: &Master, by_client: bool, hash: &[u8; 32]) -> [u8; 12] {
+    let label: &[u8] = if by_client { b"client finished" } else { b"server finished" };
+    let mut out = [0; 12];
+    prf(&master[..], label, &[&hash[..]], &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The vector that P. Gutmann gave to the TLS working group (mailing list, 2009) for the PRF with SHA-256.
+    #[test]
+    fn the_prf_gives_the_known_answer() {
+        let secret = hex("9bbe436ba940f017b17652849a71db35");
+        let seed = hex("a0ba9f936cda311827a6f796ffd5198c");
+        let mut out = [0; 100];
+        prf(&secret, b"test label", &[&seed], &mut out);
+        let expected = "e3f229ba727be17b8d122620557cd453c2aab21d07c3d495329b52d4e61edb5a6b301791e90d35c9c9a46b4e14baf9af\
+            0fa022f7077def17abfd3797c0564bab4fbc91666e9def9b97fce34f796789baa48082d122ee42c5a72e5a5110fff70187347b66";
+        assert_eq!(out[..], hex(expected));
+    }
+
+    #[test]
+    fn premaster_secrets_are_laid_out_as_the_standards_say() {
+        assert_eq!(premaster(b"key", None)[..], *b"\0\x03\0\0\0\0\x03key");
+        let joined = premaster(b"key", Some(&[7; 32]));
+        assert_eq!(joined[..2], [0, 32]);
+        assert_eq!(joined[2..34], [7; 32]);
+        assert_eq!(joined[34..], *b"\0\x03key");
+    }
+
+    fn hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(16)).collect();
+        digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+    }
+}

@@ -1,0 +1,147 @@
+//! What a server says, and what the client's messages mean to it.
+
+use antedate_wire::dtls::handshake::{
+    Alert, AlertDescription, ClientKeyExchange, ExtensionType, HandshakeType, Writer,
+};
+use antedate_wire::dtls::{ConnectionId, VERSION_1_2};
+
+use super::super::Refusal;
+use super::assembly::Message;
+use super::client::{NO_RENEGOTIATION, ROOM, X25519};
+use super::connection::{Connection, Misfit, Step};
+use super::cookie::client_hello;
+use super::{Keyring, Settings};
+
+impl Connection {
+    /// Begins a connection as its server, with a ClientHello that showed a cookie ([`Cookies`](super::Cookies)). `now` is in
+    /// milliseconds; `random` fills with octets that nobody can guess.
+    ///
+    /// # Errors
+    /// If the hello cannot be read, or nothing that it offers will do. The alert to be sent then is in the second part.
+    pub fn accept(
+        settings: Settings,
+        datagram: &[u8],
+        now: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<Self, (Refusal, Option<alloc::vec::Vec<u8>>)> {
+        let (record, fragment, hello) = client_hello(datagram).map_err(|refusal| (refusal, None))?;
+        let mut this = Self::new(settings, Step::ClientKeyExchange, now, random);
+        this.plain = record.sequence;
+        let refuse = |mut this: Self, description| {
+            this.say(Alert { fatal: true, description });
+            Err((Refusal::Handshake, this.transmit()))
+        };
+        // DTLS counts down: a later version is a smaller number.
+        if hello.version > VERSION_1_2 {
+            return refuse(this, AlertDescription::ProtocolVersion);
+        }
+        let groups = hello.extensions.get(ExtensionType::SupportedGroups);
+        let curve = groups.is_some_and(|groups| {
+            let groups = groups.get(2..).unwrap_or_default();
+            groups.as_chunks().0.iter().any(|group| u16::from_be_bytes(*group) == X25519)
+        });
+        let usable =
+            |number: u16, ecdhe: bool| hello.suites().any(|offered| offered == number) && (!ecdhe || curve);
+        let mut suites = this.settings.suites.iter();
+        let suite = suites.find(|suite| usable(suite.number(), suite.is_ecdhe())).copied();
+        let extended = hello.extensions.get(ExtensionType::ExtendedMasterSecret).is_some();
+        let (Some(suite), false) = (suite, this.settings.require_extended_master_secret && !extended) else {
+            return refuse(this, AlertDescription::HandshakeFailure);
+        };
+        if !hello.compressions.contains(&0) {
+            return refuse(this, AlertDescription::IllegalParameter);
+        }
+        let Ok(cid) = hello.extensions.connection_id() else {
+            return refuse(this, AlertDescription::DecodeError);
+        };
+        this.cids = match (cid.map(ConnectionId::new), this.settings.cid) {
+            (Some(Ok(theirs)), Some(ours)) => [ours, theirs],
+            // One that is too long for us is as if they knew nothing of them.
+            _ => [ConnectionId::EMPTY; 2],
+        };
+        let with_cid = matches!(cid.map(ConnectionId::new), Some(Ok(_))) && this.settings.cid.is_some();
+        let secure = hello.extensions.get(ExtensionType::RenegotiationInfo).is_some()
+            || hello.suites().any(|suite| suite == NO_RENEGOTIATION);
+        this.randoms[0] = hello.random;
+        (this.suite, this.extended_master_secret) = (Some(suite), extended);
+        this.assembly.expect(fragment.message.saturating_add(1));
+        this.next_message = fragment.message;
+        let kind = HandshakeType::ClientHello;
+        let body = fragment.octets.to_vec();
+        this.hash_message(&Message { kind, number: fragment.message, protected: false, body });
+
+        let mut extensions = [0; 128];
+        let mut extra = Writer::new(&mut extensions);
+        if extended {
+            extra.extension(ExtensionType::ExtendedMasterSecret, &[]);
+        }
+        if secure {
+            extra.extension(ExtensionType::RenegotiationInfo, &[0]);
+        }
+        if suite.is_ecdhe() && hello.extensions.get(ExtensionType::EcPointFormats).is_some() {
+            extra.extension(ExtensionType::EcPointFormats, &[1, 0]);
+        }
+        if with_cid {
+            let mut says = [0; 40];
+            let mut inner = Writer::new(&mut says);
+            inner.vector8(this.cids[0].as_slice());
+            extra.extension(ExtensionType::ConnectionId, inner.finish().unwrap_or_default());
+        }
+        let extra = extra.finish().unwrap_or_default();
+        let mut body = [0; ROOM];
+        let mut writer = Writer::new(&mut body);
+        writer.integer16(VERSION_1_2).octets(&this.randoms[1]).vector8(&[]);
+        writer.integer16(suite.number()).octets(&[0]);
+        if !extra.is_empty() {
+            writer.vector16(extra);
+        }
+        let body = writer.finish().unwrap_or_default();
+        let mut pieces = alloc::vec![this.piece(HandshakeType::ServerHello, body, false)];
+        if suite.is_ecdhe() {
+            let share = this.share();
+            let mut body = [0; 64];
+            let mut writer = Writer::new(&mut body);
+            writer.vector16(&[]).server_share(X25519, &share);
+            let body = writer.finish().unwrap_or_default();
+            pieces.push(this.piece(HandshakeType::ServerKeyExchange, body, false));
+        }
+        pieces.push(this.piece(HandshakeType::ServerHelloDone, &[], false));
+        this.fly(pieces, now);
+        Ok(this)
+    }
+
+    pub(super) fn server_message(
+        &mut self,
+        message: &Message,
+        now: u64,
+        keyring: &dyn Keyring,
+    ) -> Result<(), Misfit> {
+        match (self.step, message.kind) {
+            (Step::ClientKeyExchange, HandshakeType::ClientKeyExchange) => {
+                let ecdhe = self.suite.is_some_and(|suite| suite.is_ecdhe());
+                let unreadable = "a ClientKeyExchange cannot be read";
+                let exchange = ClientKeyExchange::parse(&message.body, ecdhe).map_err(|_| unreadable)?;
+                let share = exchange.share.map(<[u8; 32]>::try_from).transpose();
+                self.peer_share = share.map_err(|_| "the client's ephemeral key is no key")?;
+                let Some(key) = keyring.key(exchange.identity) else {
+                    self.identity = exchange.identity.to_vec();
+                    self.say(Alert { fatal: true, description: AlertDescription::UnknownPskIdentity });
+                    return Err("nobody has the client's identity");
+                };
+                self.hash_message(message);
+                self.make_keys(&key)?;
+                self.identity = exchange.identity.to_vec();
+                self.step = Step::Finished;
+                Ok(())
+            }
+            (Step::Finished, HandshakeType::Finished) => {
+                self.check_finished(message)?;
+                let pieces = self.finished()?.into();
+                self.step = Step::Done;
+                self.fly(pieces, now);
+                Ok(())
+            }
+            _ => Err("a message came out of turn"),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Opening records.
+
+use core::fmt;
+
+use antedate_wire::dtls::{Aad, ContentType, MAX_PLAINTEXT, Record, inner};
+
+use super::pool::Open;
+use super::{Aead, ConnectionId, DirectionKeys, Refusal};
+use crate::replay::{self, MAX_WINDOW, ReplayWindow};
+
+/// What was in a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opened {
+    /// what kind of content it is
+    pub content_type: ContentType,
+    /// octets of content
+    pub len: usize,
+    /// Is it newer than all before? Only then may the sender's address be learnt from it (RFC 9146 section 6).
+    pub newest: bool,
+}
+
+/// The receiving side of an epoch.
+pub struct Reader {
+    pool: Open,
+    aead: Aead,
+    epoch: u16,
+    cid: ConnectionId,
+    window: ReplayWindow,
+}
+
+impl Reader {
+    /// Opens records of an epoch. `cid` is what the peer was asked to address us by. None if the keys are not of their cipher,
+    /// which [`DirectionKeys`] rules out.
+    pub fn new(keys: &DirectionKeys, epoch: u16, cid: ConnectionId) -> Option<Self> {
+        let first = u64::from(epoch) << 48;
+        let mut pool = Open::new(keys)?;
+        pool.expect_from(first);
+        Some(Self { pool, aead: keys.aead(), epoch, cid, window: ReplayWindow::new(first, MAX_WINDOW) })
+    }
+
+    /// Opens a record into `out`. What is refused changes nothing here, and leaves zeros in `out`.
+    ///
+    /// Checks go from cheap to dear: connection, epoch, replay window, length, and then the tag. The window is marked after
+    /// that alone.
+    #[inline]
+    pub fn open(&mut self, record: &Record<'_>, out: &mut [u8]) -> Result<Opened, Refusal> {
+        let with_cid = record.content_type == ContentType::Tls12Cid;
+        if with_cid == self.cid.is_empty() || (with_cid && record.cid != self.cid.as_slice()) {
+            return Err(Refusal::UnknownConnection);
+        }
+        if record.epoch != self.epoch {
+            return Err(Refusal::Epoch);
+        }
+        let number = record.number();
+        self.window.check(number).map_err(|refusal| match refusal {
+            replay::Refusal::Late => Refusal::Late,
+            replay::Refusal::Duplicate => Refusal::Replayed,
+        })?;
+        let short = Refusal::Short;
+        let (explicit, body) = record.fragment.split_at_checked(self.aead.explicit_len()).ok_or(short)?;
+        let text_len = body.len().checked_sub(self.aead.tag_len()).ok_or(short)?;
+        let (ciphertext, tag) = body.split_at_checked(text_len).ok_or(short)?;
+        if text_len > MAX_PLAINTEXT + usize::from(with_cid) {
+            return Err(Refusal::Overlong);
+        }
+        // What stands in the record is the nonce, whatever we would have chosen.
+        let spoken = explicit.first_chunk().map_or(number, |octets| u64::from_be_bytes(*octets));
+        let text = out.get_mut(..text_len).ok_or(Refusal::Overlong)?;
+        text.copy_from_slice(ciphertext);
+        let aad = Aad::new(record.content_type, number, &self.cid, text_len);
+        self.pool.open(spoken, aad.as_slice(), text, tag).map_err(|_| Refusal::Forged)?;
+        let newest = number >= self.window.next();
+        self.window.mark(number);
+        if newest {
+            self.pool.expect_from(spoken.wrapping_add(1));
+        }
+        if !with_cid {
+            return Ok(Opened { content_type: record.content_type, len: text_len, newest });
+        }
+        match inner(text) {
+            Some((content_type, len)) => Ok(Opened { content_type, len, newest }),
+            None => Err(Refusal::NoType),
+        }
+    }
+
+    /// Prepares for at most `budget` steps of about 64 octets, and gives how many were done.
+    #[inline]
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        self.pool.idle(budget)
+    }
+
+    /// Prepares for plaintexts of up to so many octets from now on.
+    pub fn set_reach(&mut self, octets: usize) {
+        self.pool.set_reach(octets.saturating_add(1));
+    }
+
+    /// Epoch and sequence number above all that came.
+    pub const fn next(&self) -> u64 {
+        self.window.next()
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reader({:?}, epoch {}, next {:#x})", self.aead, self.epoch, self.next())
+    }
+}

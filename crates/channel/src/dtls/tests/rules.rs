@@ -1,0 +1,229 @@
+//! What is refused, for which reason, and that it changes nothing.
+
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::super::{Aead, ConnectionId, ContentType, ProtectError, Reader, Record, Refusal, Writer};
+use super::{cid, keys, pair};
+use crate::world::{Faults, Rng, Wire};
+
+fn sealed(writer: &mut Writer, data: &[u8]) -> Vec<u8> {
+    let mut out = vec![0; data.len() + writer.overhead()];
+    let len = writer.protect(ContentType::ApplicationData, data, &mut out).unwrap();
+    out.truncate(len);
+    out
+}
+
+fn open(reader: &mut Reader, octets: &[u8], cid_len: usize) -> Result<Vec<u8>, Refusal> {
+    let (record, _) = Record::parse(octets, cid_len).map_err(|_| Refusal::Malformed)?;
+    let mut out = vec![0; record.fragment.len()];
+    let opened = reader.open(&record, &mut out);
+    if opened.is_err() {
+        assert!(out.iter().all(|octet| *octet == 0), "something was left behind");
+    }
+    let opened = opened?;
+    assert_eq!(opened.content_type, ContentType::ApplicationData);
+    out.truncate(opened.len);
+    Ok(out)
+}
+
+#[test]
+fn a_record_is_opened_once() {
+    for aead in Aead::ALL {
+        for (cid, len) in [(ConnectionId::EMPTY, 0), (cid(b"abcd"), 4)] {
+            let (mut writer, mut reader) = pair(aead, cid);
+            for i in 0..40u8 {
+                reader.idle(u32::from(i));
+                let record = sealed(&mut writer, &[i; 20]);
+                assert_eq!(open(&mut reader, &record, len), Ok(vec![i; 20]));
+                assert_eq!(open(&mut reader, &record, len), Err(Refusal::Replayed));
+            }
+        }
+    }
+}
+
+#[test]
+fn records_before_the_window_are_late() {
+    let (mut writer, mut reader) = pair(Aead::Aes128Ccm8, ConnectionId::EMPTY);
+    let first = sealed(&mut writer, b"first");
+    for _ in 0..1100 {
+        let record = sealed(&mut writer, b"later");
+        assert!(open(&mut reader, &record, 0).is_ok());
+    }
+    assert_eq!(open(&mut reader, &first, 0), Err(Refusal::Late));
+}
+
+#[test]
+fn other_epochs_and_other_connections_are_refused() {
+    let aead = Aead::Aes128Ccm8;
+    let mut reader = Reader::new(&keys(aead), 2, ConnectionId::EMPTY).unwrap();
+    let mut past = Writer::new(&keys(aead), 1, 0, ConnectionId::EMPTY).unwrap();
+    let mut future = Writer::new(&keys(aead), 3, 0, ConnectionId::EMPTY).unwrap();
+    assert_eq!(open(&mut reader, &sealed(&mut past, b"x"), 0), Err(Refusal::Epoch));
+    assert_eq!(open(&mut reader, &sealed(&mut future, b"x"), 0), Err(Refusal::Epoch));
+
+    let (mut with, mut with_reader) = pair(aead, cid(b"ours"));
+    let (mut without, mut without_reader) = pair(aead, ConnectionId::EMPTY);
+    let mut other = Writer::new(&keys(aead), 1, 0, cid(b"them")).unwrap();
+    let unknown = Err(Refusal::UnknownConnection);
+    assert_eq!(open(&mut with_reader, &sealed(&mut without, b"x"), 4), unknown);
+    assert_eq!(open(&mut with_reader, &sealed(&mut other, b"x"), 4), unknown);
+    assert_eq!(open(&mut without_reader, &sealed(&mut with, b"x"), 4), unknown);
+}
+
+#[test]
+fn truncated_records_are_refused_and_the_whole_one_still_comes() {
+    for aead in Aead::ALL {
+        let (mut writer, mut reader) = pair(aead, ConnectionId::EMPTY);
+        let record = sealed(&mut writer, b"pressure");
+        for len in 0..record.len() {
+            assert_eq!(open(&mut reader, &record[..len], 0), Err(Refusal::Malformed), "{len}");
+            // The same with a length that fits what is left.
+            if let Some(fragment) = len.checked_sub(13) {
+                let mut cut = record[..len].to_vec();
+                cut[11..13].copy_from_slice(&(fragment as u16).to_be_bytes());
+                let expected = if fragment < aead.explicit_len() + aead.tag_len() {
+                    Refusal::Short
+                } else {
+                    Refusal::Forged
+                };
+                assert_eq!(open(&mut reader, &cut, 0), Err(expected), "{len}");
+            }
+        }
+        assert_eq!(open(&mut reader, &record, 0), Ok(b"pressure".to_vec()));
+    }
+}
+
+#[test]
+fn every_octet_of_a_record_counts() {
+    for aead in Aead::ALL {
+        for (cid, len) in [(ConnectionId::EMPTY, 0), (cid(b"abcd"), 4)] {
+            let (mut writer, mut reader) = pair(aead, cid);
+            reader.idle(1000);
+            let record = sealed(&mut writer, b"pressure");
+            for at in 0..record.len() {
+                let mut changed = record.clone();
+                changed[at] ^= 1;
+                assert!(open(&mut reader, &changed, len).is_err(), "{aead:?}, octet {at}");
+            }
+            assert_eq!(open(&mut reader, &record, len), Ok(b"pressure".to_vec()), "{aead:?}");
+        }
+    }
+}
+
+#[test]
+fn a_nonce_that_was_chosen_otherwise_is_read_all_the_same() {
+    // The same key and implicit nonce, but the number of another epoch stands in the record: what a sender does that chooses
+    // its explicit nonces at random.
+    let aead = Aead::Aes128Gcm;
+    let mut reader = Reader::new(&keys(aead), 1, ConnectionId::EMPTY).unwrap();
+    let cipher = antedate_aead::Key::<antedate_aead::Aes128Gcm>::new(keys(aead).key()).unwrap();
+    for sequence in 0..20u64 {
+        let (number, spoken) = (1 << 48 | sequence, 0xdead_beef_0000_0000 + 7 * sequence);
+        let mut nonce = keys(aead).rule().nonce(0);
+        nonce[4..].copy_from_slice(&spoken.to_be_bytes());
+        let aad =
+            antedate_wire::dtls::Aad::new(ContentType::ApplicationData, number, &ConnectionId::EMPTY, 4);
+        let mut text = *b"text";
+        let nonce = antedate_aead::Nonce::assume_unique(nonce);
+        let tag = cipher.seal_in_place(nonce, aad.as_slice(), &mut text);
+        let fragment = [&spoken.to_be_bytes()[..], &text, tag.as_bytes()].concat();
+        let record = Record {
+            content_type: ContentType::ApplicationData,
+            version: 0xfefd,
+            epoch: 1,
+            sequence,
+            cid: &[],
+            fragment: &fragment,
+        };
+        reader.idle(100);
+        let mut out = [0; 100];
+        assert_eq!(reader.open(&record, &mut out).map(|opened| opened.len), Ok(4));
+        assert_eq!(&out[..4], b"text");
+    }
+}
+
+#[test]
+fn an_authentic_record_without_a_type_is_refused() {
+    let (mut writer, mut reader) = pair(Aead::Aes128Ccm8, cid(b"c"));
+    let mut out = vec![0; 100];
+    let len = writer.protect(ContentType::Unknown(0), &[0; 5], &mut out).unwrap();
+    assert_eq!(open(&mut reader, &out[..len], 1), Err(Refusal::NoType));
+}
+
+#[test]
+fn at_the_end_of_the_numbers_nothing_is_sent() {
+    for (epoch, last) in [(1, (1 << 48) - 1), (u16::MAX, (1 << 48) - 2)] {
+        let mut writer = Writer::new(&keys(Aead::Aes128Ccm8), epoch, last - 1, ConnectionId::EMPTY).unwrap();
+        let mut reader = Reader::new(&keys(Aead::Aes128Ccm8), epoch, ConnectionId::EMPTY).unwrap();
+        writer.idle(1000);
+        for _ in 0..2 {
+            let record = sealed(&mut writer, b"one of the last");
+            assert!(open(&mut reader, &record, 0).is_ok());
+        }
+        let mut out = [0xff; 100];
+        for _ in 0..3 {
+            assert_eq!(
+                writer.protect(ContentType::ApplicationData, b"x", &mut out),
+                Err(ProtectError::Exhausted)
+            );
+        }
+        assert!(!out[..30].contains(&b'x'));
+    }
+}
+
+#[test]
+fn errors_take_no_number() {
+    let (mut writer, _) = pair(Aead::Aes128Ccm8, ConnectionId::EMPTY);
+    let mut out = vec![0; 1 << 15];
+    let next = writer.next();
+    let too_long = vec![0; (1 << 14) + 1];
+    assert_eq!(writer.protect(ContentType::ApplicationData, &too_long, &mut out), Err(ProtectError::TooLong));
+    assert_eq!(
+        writer.protect(ContentType::ApplicationData, b"x", &mut out[..20]),
+        Err(ProtectError::OutputTooSmall)
+    );
+    assert_eq!(writer.next(), next);
+}
+
+proptest! {
+    /// On a wire that does all it can, a record comes out at most once and as it was sent, and what arrives first, undamaged and
+    /// within the window comes out.
+    #[test]
+    fn the_books_balance_on_a_bad_wire(seed: u64, aead in 0usize..7, with_cid: bool) {
+        let aead = Aead::ALL[aead];
+        let (cid, cid_len) = if with_cid { (cid(b"abcdef"), 6) } else { (ConnectionId::EMPTY, 0) };
+        let (mut writer, mut reader) = pair(aead, cid);
+        let mut rng = Rng::new(seed);
+        let faults = Faults {
+            lose: 100, duplicate: 100, reorder: 200, displacement: 20, corrupt: 100, truncate: 50, replay: 100, inject: 100,
+        };
+        let mut wire = Wire::new(faults, Rng::new(rng.number()));
+        let mut delivered = std::collections::BTreeSet::new();
+        for serial in 0..200u64 {
+            writer.idle(rng.below(40) as u32);
+            reader.idle(rng.below(40) as u32);
+            let mut data = serial.to_be_bytes().to_vec();
+            data.resize(8 + rng.below(100), serial as u8);
+            wire.put(&sealed(&mut writer, &data), serial);
+            while let Some(flight) = wire.take() {
+                match open(&mut reader, &flight.bytes, cid_len) {
+                    Ok(data) => {
+                        let serial = u64::from_be_bytes(*data.first_chunk().unwrap());
+                        prop_assert!(data[8..].iter().all(|octet| *octet == serial as u8));
+                        prop_assert!(delivered.insert(serial), "{} came twice", serial);
+                    }
+                    Err(refusal) => if let Some(serial) = flight.genuine {
+                        prop_assert!(delivered.contains(&serial), "{} was lost: {}", serial, refusal);
+                    }
+                }
+                if rng.happens(300) {
+                    break;
+                }
+            }
+        }
+        prop_assert!(delivered.len() > 100);
+    }
+}

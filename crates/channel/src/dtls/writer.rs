@@ -1,0 +1,127 @@
+//! Protecting records.
+
+use core::fmt;
+
+use antedate_wire::dtls::{Aad, ContentType, HEADER_LEN, Header, MAX_PLAINTEXT, SEQUENCE_END, VERSION_1_2};
+
+use super::pool::Seal;
+use super::{Aead, ConnectionId, DirectionKeys};
+
+/// Why a record was not protected. None of these takes a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProtectError {
+    /// the plaintext is longer than a record holds
+    TooLong,
+    /// the record does not fit the output
+    OutputTooSmall,
+    /// all sequence numbers of the epoch are used up: a new handshake is due
+    Exhausted,
+}
+
+impl fmt::Display for ProtectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLong => "the plaintext is longer than a record holds",
+            Self::OutputTooSmall => "the record does not fit the output",
+            Self::Exhausted => "all sequence numbers of the epoch are used up",
+        })
+    }
+}
+
+impl core::error::Error for ProtectError {}
+
+/// The sending side of an epoch.
+pub struct Writer {
+    pool: Seal,
+    aead: Aead,
+    cid: ConnectionId,
+    next: u64,
+}
+
+impl Writer {
+    /// Protects records of an epoch from sequence number `first` on. `cid` is what the peer wants to be addressed by. None if
+    /// the keys are not of their cipher, which [`DirectionKeys`] rules out.
+    ///
+    /// The keys must be fresh: no record was ever protected with them from `first` on.
+    pub fn new(keys: &DirectionKeys, epoch: u16, first: u64, cid: ConnectionId) -> Option<Self> {
+        let pool = Seal::new(keys, epoch, first)?;
+        let next = u64::from(epoch) << 48 | first.min(SEQUENCE_END);
+        Some(Self { pool, aead: keys.aead(), cid, next })
+    }
+
+    /// Octets that a record adds to its plaintext.
+    pub const fn overhead(&self) -> usize {
+        let inner = if self.cid.is_empty() { 0 } else { 1 };
+        HEADER_LEN + self.cid.len() + self.aead.explicit_len() + inner + self.aead.tag_len()
+    }
+
+    /// Protects a record into `out` and gives its octets.
+    #[inline]
+    pub fn protect(
+        &mut self,
+        content_type: ContentType,
+        plaintext: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, ProtectError> {
+        if plaintext.len() > MAX_PLAINTEXT {
+            return Err(ProtectError::TooLong);
+        }
+        let total = plaintext.len() + self.overhead();
+        let out = out.get_mut(..total).ok_or(ProtectError::OutputTooSmall)?;
+        let cid = self.cid;
+        let outer = if cid.is_empty() { content_type } else { ContentType::Tls12Cid };
+        let (header, body) = out.split_at_mut(HEADER_LEN + cid.len());
+        let fragment_len = body.len();
+        let (explicit, body) = body.split_at_mut(self.aead.explicit_len());
+        let (text, tag) = body.split_at_mut(body.len() - self.aead.tag_len());
+        let (content, inner) = text.split_at_mut(plaintext.len());
+        content.copy_from_slice(plaintext);
+        inner.fill(content_type.number());
+        let len = text.len();
+        let sealed = self.pool.seal(text, tag, |number| {
+            let place = Header { content_type: outer, version: VERSION_1_2, number };
+            // The header has its length, and the fragment is not too long: both were seen to above.
+            let _ = place.emit(cid.as_slice(), fragment_len, header);
+            explicit.copy_from_slice(number.to_be_bytes().get(..explicit.len()).unwrap_or_default());
+            Aad::new(outer, number, &cid, len)
+        });
+        match sealed {
+            Ok(number) => {
+                self.next = number.wrapping_add(1);
+                Ok(total)
+            }
+            Err(_) => {
+                // Nothing that was copied stays behind.
+                out.fill(0);
+                Err(ProtectError::Exhausted)
+            }
+        }
+    }
+
+    /// Epoch and sequence number of the next record.
+    pub const fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Prepares for at most `budget` steps of about 64 octets, and gives how many were done.
+    #[inline]
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        self.pool.idle(budget)
+    }
+
+    /// Records that lie prepared.
+    pub fn prepared(&self) -> usize {
+        self.pool.prepared()
+    }
+
+    /// Prepares for plaintexts of up to so many octets from now on.
+    pub fn set_reach(&mut self, octets: usize) {
+        self.pool.set_reach(octets.saturating_add(1));
+    }
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Writer({:?}, next {:#x}, {} prepared)", self.aead, self.next, self.prepared())
+    }
+}
