@@ -223,7 +223,7 @@ pub fn mka_participant(data: &[u8]) {
                 }
                 Action::Transmit(_) => assert!(keys > 0, "a key that nobody receives with"),
                 Action::Send(frame) => assert!(Repr::parse(&frame).is_ok()),
-                Action::Remove(_) | Action::Forget(_) => {}
+                Action::Lowest { .. } | Action::Remove(_) | Action::Forget(_) => {}
             }
         }
         let status = participant.status(now);

@@ -58,6 +58,8 @@ pub struct Settings {
     pub destination: EthernetAddress,
     /// The lower, the rather the key server; 255 never.
     pub priority: u8,
+    /// As key server, has all members discard frames that are late.
+    pub delay_protect: bool,
     /// How long a SAK is used. `None`: until its packet numbers end.
     pub rekey_after: Option<Duration>,
 }
@@ -219,7 +221,8 @@ impl Speaker {
     fn progress(&mut self) {
         let encoding = self.shown.encoding.get();
         if let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) {
-            self.participant.progress(an, self.shown.next_pn.get());
+            let express = Some(self.shown.express_pn.get()).filter(|next| *next > 0);
+            self.participant.progress(an, self.shown.usual_pn.get(), express);
         }
     }
 
@@ -234,6 +237,12 @@ impl Speaker {
                 }
                 Action::Receive(install) => self.receive(install),
                 Action::Transmit(install) => self.transmit(install),
+                Action::Lowest { sci, an, lowest_pn, second_pn } => {
+                    self.tell_receiver(Letter::Lowest(sci, an, lowest_pn));
+                    if let Some(lowest) = second_pn {
+                        self.tell_receiver(Letter::Lowest(express_sci(sci), an, lowest));
+                    }
+                }
                 Action::Remove(an) => self.post(|| Letter::RemoveSa(an)),
                 Action::Forget(sci) => {
                     self.takes_from.retain(|known| *known != sci);
@@ -321,6 +330,13 @@ impl Speaker {
         }
     }
 
+    /// The thread of the way in is the last one.
+    fn tell_receiver(&self, letter: Letter) {
+        if let Some(mailbox) = self.threads.last() {
+            mailbox.post(letter);
+        }
+    }
+
     fn post(&self, letter: impl Fn() -> Letter) {
         for mailbox in &self.threads {
             mailbox.post(letter());
@@ -362,6 +378,7 @@ pub fn participant(
         suites,
         confidentiality: macsec.confidentiality,
         fragments: macsec.fragmentation != Fragmentation::Off,
+        delay_protect: settings.delay_protect,
         rekey_after: settings.rekey_after,
         ..Config::new(own)
     }

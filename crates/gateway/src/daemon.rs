@@ -17,6 +17,7 @@ use crate::config::{Checked, Config, Keyed, Protection};
 use crate::control::Server;
 use crate::counters::PathCounters;
 use crate::express::Express;
+use crate::fastest;
 use crate::fault::Fault;
 use crate::gate::Gate;
 use crate::ledger::Ledger;
@@ -183,7 +184,10 @@ impl Steward {
         });
         let agreement = match &checked.protection {
             Keyed::Agreed { macsec, settings, cak, own } => {
-                let suites = checked.protection.suite().into_iter().collect();
+                let mut suites = checked.protection.suites();
+                if suites.len() > 1 {
+                    fastest::order(&mut suites);
+                }
                 let participant = agreement::participant(settings, macsec, *own, &checked.uplink, suites);
                 let shown = Arc::clone(&shown);
                 let agreement = Agreement::start(
@@ -229,7 +233,7 @@ impl Steward {
     fn reserve(&mut self) {
         let encoding = self.shown.encoding.get();
         let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) else { return };
-        let next = self.shown.next_pn.get();
+        let next = self.shown.next_pn();
         let Some(ledger) = &mut self.ledger else { return };
         match ledger.refill(an, next) {
             Ok(None) => {}

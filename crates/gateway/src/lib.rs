@@ -15,7 +15,7 @@
 //!
 //! - [`daemon`]: the steward, who starts, looks after and stops the rest; [`setup`]: from a configuration to the parts
 //! - [`ledger`], [`state`]: packet numbers, reserved on disk ahead of use
-//! - [`agreement`]: MACsec Key Agreement with the other gateways
+//! - [`agreement`]: MACsec Key Agreement with the other gateways; [`fastest`]: which cipher suite it would rather have
 //! - [`control`], [`report`], [`status`]: what `antedate gateway status` asks and gets
 //!
 //! And before all of that:
@@ -29,6 +29,7 @@ pub mod counters;
 pub mod daemon;
 mod document;
 pub mod express;
+pub mod fastest;
 pub mod fault;
 pub mod gate;
 pub mod keys;

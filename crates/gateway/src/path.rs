@@ -179,14 +179,14 @@ impl Outbound {
         usual.into_iter().chain(express.as_mut().map(|express| &mut *express.transmit))
     }
 
-    /// The association that protects, and the highest next packet number of its channels.
+    /// The association that protects, and the next packet numbers of the channel that all use and of the express one.
     #[inline]
     #[must_use]
-    pub fn encoding(&self) -> Option<(An, u64)> {
+    pub fn encoding(&self) -> Option<(An, u64, Option<u64>)> {
         let Protector::Macsec(transmit) = &self.protector else { return None };
         let (an, next) = transmit.encoding()?;
         let express = self.express.as_ref().and_then(|express| express.transmit.encoding());
-        Some((an, express.map_or(next, |(_, other)| next.max(other))))
+        Some((an, next, express.map(|(_, next)| next)))
     }
 
     /// Prepares for the next frames, at most `budget` steps. Returns how many were done; none when all is prepared.

@@ -146,8 +146,7 @@ impl About {
                 Some((keys.suite.name().to_owned(), *own, members.collect()))
             }
             Keyed::Agreed { own, .. } => {
-                let suite = checked.protection.suite().map(|suite| suite.name().to_owned());
-                Some((suite.unwrap_or_default(), *own, BTreeMap::new()))
+                Some((checked.protection.cipher().to_owned(), *own, BTreeMap::new()))
             }
         };
         Self {
@@ -298,8 +297,9 @@ impl Desk {
             an: sa.an.number(),
             lowest_pn: sa.lowest_pn,
         });
+        let used = agreement.as_ref().and_then(|known| known.keys.iter().find(|key| key.transmits));
         Some(Macsec {
-            suite: suite.clone(),
+            suite: used.map_or(suite, |key| &key.suite).clone(),
             sci: own.to_string(),
             encoding_sa: snapshot.encoding.map_or(0, An::number),
             transmit,

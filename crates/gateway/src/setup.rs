@@ -49,7 +49,8 @@ impl Channels {
             }
             Keyed::Macsec { macsec, keys, own } => Self::macsec(&checked.config, macsec, keys, *own),
             Keyed::Agreed { macsec, own, .. } => {
-                let suite = checked.protection.suite().unwrap_or(CipherSuite::GcmAes128);
+                // Each key brings its own.
+                let suite = checked.protection.suites().first().copied().unwrap_or(CipherSuite::GcmAes128);
                 Self::empty(&checked.config, macsec, suite, *own)
             }
         }

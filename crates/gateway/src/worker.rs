@@ -64,6 +64,8 @@ pub enum Letter {
         /// Told when it is done.
         answer: Answer<Result<(), String>>,
     },
+    /// Receive nothing below this packet number on this channel any more, for it is late.
+    Lowest(Sci, An, u64),
     /// Neither receive nor protect with the keys of this association any more.
     RemoveSa(An),
     /// Receive nothing from this channel any more.
@@ -81,8 +83,18 @@ pub enum Letter {
 pub struct Shown {
     /// The association that protects, plus one; 0 when nothing does.
     pub encoding: Counter,
-    /// Its next packet number.
-    pub next_pn: Counter,
+    /// Its next packet number, in the channel that all use.
+    pub usual_pn: Counter,
+    /// The same in the express channel; 0 when there is none.
+    pub express_pn: Counter,
+}
+
+impl Shown {
+    /// The higher one of the next packet numbers.
+    #[must_use]
+    pub fn next_pn(&self) -> u64 {
+        self.usual_pn.get().max(self.express_pn.get())
+    }
 }
 
 /// One direction or both, and how to wait.
@@ -227,8 +239,10 @@ impl Worker {
 
     #[inline]
     fn show(&self) {
-        if let Some((an, next_pn)) = self.outbound.as_ref().and_then(Outbound::encoding) {
-            self.shown.next_pn.set(next_pn);
+        if let Some((an, next_pn, express)) = self.outbound.as_ref().and_then(Outbound::encoding) {
+            // The association last: whoever reads it first has numbers that are its own, or lower ones.
+            self.shown.usual_pn.set(next_pn);
+            self.shown.express_pn.set(express.unwrap_or(0));
             self.shown.encoding.set(u64::from(an.number()) + 1);
         }
     }
@@ -286,6 +300,7 @@ impl Worker {
             }
             Letter::InstallReceive { sci, ssci, an, sak, answer } => {
                 if let Some(receive) = self.receive() {
+                    receive.set_suite(sak.suite());
                     // It may be known already.
                     let _ = receive.add_peer(sci, ssci);
                     receive.set_ssci(sci, ssci);
@@ -302,6 +317,11 @@ impl Worker {
                     let _ = answer.send(done);
                 }
                 self.show();
+            }
+            Letter::Lowest(sci, an, lowest_pn) => {
+                if let Some(receive) = self.receive() {
+                    receive.set_lowest_acceptable_pn(sci, an, lowest_pn);
+                }
             }
             Letter::RemoveSa(an) => {
                 for transmit in self.outbound.iter_mut().flat_map(Outbound::channels) {
@@ -335,6 +355,7 @@ impl Worker {
 /// Installs a key that is agreed upon, and protects with it from the next frame on. It is agreed upon once, so it begins
 /// at 1, and nothing needs to be durable.
 fn protect_with(transmit: &mut Transmit, ssci: Option<u32>, an: An, sak: &Sak) -> Result<(), String> {
+    transmit.set_suite(sak.suite());
     transmit.set_ssci(ssci);
     transmit.install(an, sak, 1, u64::MAX).map_err(|error| error.to_string())?;
     transmit.set_encoding_sa(an).map_err(|error| error.to_string())

@@ -65,6 +65,8 @@ counters! {
         in_pkts_untagged = "InPktsUntagged",
         /// frames without a SecTAG, discarded
         in_pkts_no_tag = "InPktsNoTag",
+        /// ours: EAPOL PDUs, which carry key agreement and are not for the controlled port
+        in_pkts_uncontrolled = "InPktsUncontrolled",
         /// frames with an invalid SecTAG or a wrong length, discarded
         in_pkts_bad_tag = "InPktsBadTag",
         /// frames of an unknown secure channel, discarded
@@ -121,6 +123,7 @@ impl ReceiveCounters {
     /// All frames discarded.
     pub const fn discarded(&self) -> u64 {
         self.in_pkts_no_tag
+            + self.in_pkts_uncontrolled
             + self.in_pkts_bad_tag
             + self.in_pkts_no_sci
             + self.in_pkts_not_using_sa

@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
+use antedate_wire::EtherType;
 use antedate_wire::macsec::Mpdu;
 
 use super::counters::ReceiveCounters;
@@ -14,7 +15,7 @@ use super::lengths::Lengths;
 use super::packet_number::recover;
 use super::pool::{Open, fingerprint};
 use super::sak::{Fingerprint, Sak};
-use super::suite::NonceRule;
+use super::suite::{CipherSuite, NonceRule};
 use super::{An, Invalid, Sci};
 use crate::fragment::{Assembly, FragmentCounters, Limits, Marks, Verdict, Verified};
 use crate::replay::{MAX_WINDOW, ReplayWindow};
@@ -31,6 +32,8 @@ struct ReceiveSa {
     window: ReplayWindow,
     key: Fingerprint,
     rule: NonceRule,
+    /// Its packet numbers have 64 bits.
+    xpn: bool,
     lengths: Lengths,
 }
 
@@ -111,6 +114,11 @@ impl Receive {
         peer.map(|peer| peer.ssci = ssci.unwrap_or_default()).is_some()
     }
 
+    /// The cipher suite of keys that are installed from now on, as [`Transmit::set_suite`](super::Transmit::set_suite).
+    pub const fn set_suite(&mut self, suite: CipherSuite) {
+        self.config.suite = suite;
+    }
+
     /// Removes a peer and its keys.
     pub fn remove_peer(&mut self, sci: Sci) {
         An::ALL.into_iter().for_each(|an| self.remove(sci, an));
@@ -175,7 +183,7 @@ impl Receive {
         self.remove(sci, an);
         if let Some(peer) = self.peers.iter_mut().find(|peer| peer.sci == sci) {
             peer.associations[an.index()] =
-                Some(ReceiveSa { pool, window, key, rule, lengths: Lengths::new() });
+                Some(ReceiveSa { pool, window, key, rule, xpn: suite.is_xpn(), lengths: Lengths::new() });
             if let Some(assembly) = &mut peer.assembly {
                 assembly.install(an.index(), lowest);
             }
@@ -288,10 +296,6 @@ impl Receive {
         if tci.is_reserved_encoding() {
             return Err(Discard::ReservedEncoding);
         }
-        let xpn = self.config.suite.is_xpn();
-        if !xpn && mpdu.tag.packet_number == 0 {
-            return Err(Discard::ZeroPacketNumber);
-        }
         let len = ADDRESSES_LEN + mpdu.secure_data.len();
         let out = out.get_mut(..len).ok_or(Discard::OutputTooSmall)?;
 
@@ -299,6 +303,13 @@ impl Receive {
         // strict, and where it would not be readable.
         let must_check = self.config.validate == ValidateFrames::Strict || tci.changed_text();
         let peer_at = self.peer_of(&mpdu);
+        let an = mpdu.tag.an.index();
+        // Of an unknown association the suite is that of the next key.
+        let known = peer_at.and_then(|at| self.peers.get(at)).and_then(|peer| peer.associations[an].as_ref());
+        let xpn = known.map_or(self.config.suite.is_xpn(), |sa| sa.xpn);
+        if !xpn && mpdu.tag.packet_number == 0 {
+            return Err(Discard::ZeroPacketNumber);
+        }
         // Clause 9.12 (e): reserved bits, where they are not those of agreed fragments.
         if !mpdu.tag.is_standard() {
             let agreed = peer_at.and_then(|at| self.peers.get(at)).and_then(|peer| peer.assembly.as_ref());
@@ -314,7 +325,6 @@ impl Receive {
             self.counters.in_pkts_unknown_sci += 1;
             return Ok(Opened::unread(deliver_unread(&mpdu, out)));
         };
-        let an = mpdu.tag.an.index();
         let Some(sa) = self.peers.get_mut(peer_at).and_then(|peer| peer.associations[an].as_mut()) else {
             if must_check {
                 return Err(Discard::NotUsingSa);
@@ -391,6 +401,9 @@ impl Receive {
     /// A frame without SecTAG.
     #[cold]
     fn untagged(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, Discard> {
+        if frame.get(ADDRESSES_LEN..ADDRESSES_LEN + 2) == Some(&EtherType::Eapol.number().to_be_bytes()) {
+            return Err(Discard::Uncontrolled);
+        }
         if self.config.validate == ValidateFrames::Strict || frame.len() < ADDRESSES_LEN + 2 {
             return Err(Discard::NoTag);
         }
@@ -453,6 +466,7 @@ impl Receive {
         let counters = &mut self.counters;
         let counter = match discard {
             Discard::NoTag => &mut counters.in_pkts_no_tag,
+            Discard::Uncontrolled => &mut counters.in_pkts_uncontrolled,
             Discard::BadTag(_) | Discard::ReservedEncoding | Discard::ZeroPacketNumber => {
                 &mut counters.in_pkts_bad_tag
             }

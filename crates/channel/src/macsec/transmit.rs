@@ -14,7 +14,7 @@ use super::lengths::Lengths;
 use super::packet_number::{PacketNumbers, Spent};
 use super::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
 use super::sak::{Fingerprint, Sak};
-use super::suite::{NonceRule, Width};
+use super::suite::{CipherSuite, NonceRule, Width};
 use super::{An, Sci};
 use crate::fragment::{HEADER, MAX_FRAME, Marks, Split};
 pub use config::{
@@ -135,6 +135,12 @@ impl Transmit {
     /// The short SCI for keys that are installed from now on: key agreement gives it anew with each of them.
     pub const fn set_ssci(&mut self, ssci: Option<u32>) {
         self.config.ssci = ssci;
+    }
+
+    /// The cipher suite of keys that are installed from now on: key agreement tells it with each of them. Those that are
+    /// installed stay as they are.
+    pub const fn set_suite(&mut self, suite: CipherSuite) {
+        self.config.suite = suite;
     }
 
     /// Removes a key. If it encoded, no frame can be protected until another one does.

@@ -36,6 +36,8 @@ pub(super) struct Held {
     pub(super) given: Vec<MemberIdentifier>,
     /// The secure channels that it is received on.
     pub(super) members: Vec<(Sci, Option<u32>)>,
+    /// Those of them whose channel was forgotten since, for they fell silent.
+    pub(super) away: Vec<Sci>,
     pub(super) ssci: Option<u32>,
     pub(super) receives: bool,
     pub(super) transmits: bool,
@@ -45,8 +47,43 @@ pub(super) struct Held {
     pub(super) transmits_since: Duration,
     /// Since when all others transmit with it too.
     pub(super) settled: Option<Duration>,
-    /// The next packet number, as far as the caller has told.
-    pub(super) next_pn: u64,
+    /// The next packet numbers, as far as the caller has told.
+    pub(super) next_pn: PacketNumbers,
+}
+
+/// How far the packet numbers of a key have come, and which of them no frame on its way is below any more.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PacketNumbers {
+    /// Of the usual channel, and of a second one.
+    next: (u64, Option<u64>),
+    noted: (u64, Option<u64>),
+    noted_at: Duration,
+    /// What the others are told.
+    pub(super) lowest: (u64, Option<u64>),
+}
+
+impl PacketNumbers {
+    pub(super) const fn new(now: Duration) -> Self {
+        Self { next: (1, None), noted: (1, None), noted_at: now, lowest: (1, None) }
+    }
+
+    pub(super) fn progress(&mut self, next: u64, second: Option<u64>) {
+        self.next = (self.next.0.max(next), self.next.1.max(second));
+    }
+
+    /// Tells the others what was reached `under_way` ago.
+    pub(super) fn settle(&mut self, now: Duration, under_way: Duration) {
+        if now >= self.noted_at + under_way {
+            self.lowest = self.noted;
+            self.noted = self.next;
+            self.noted_at = now;
+        }
+    }
+
+    /// The highest of both channels.
+    pub(super) fn highest(&self) -> u64 {
+        self.next.1.map_or(self.next.0, |second| second.max(self.next.0))
+    }
 }
 
 impl Held {
@@ -65,7 +102,7 @@ impl Held {
             an: self.an,
             transmits: self.transmits,
             receives: self.receives,
-            lowest_pn: self.next_pn as u32,
+            lowest_pn: self.next_pn.lowest.0 as u32,
         }
     }
 

@@ -11,7 +11,7 @@ use antedate_wire::mka::{
 };
 use antedate_wire::{EthernetAddress, Sci};
 
-use super::held::{Held, Install, short_scis};
+use super::held::{Held, Install, PacketNumbers, short_scis};
 use super::keys::{Cak, Secret};
 use super::peers::{Peer, Peers, names};
 use super::status::{Fault, Refusals, Refused};
@@ -19,6 +19,12 @@ use crate::macsec::CipherSuite;
 
 /// How often a participant speaks that has nothing new to say (MKA Hello Time, clause 9.4).
 pub const HELLO_TIME: Duration = Duration::from_secs(2);
+/// How often where delay is to be bounded (MKA Bounded Hello Time).
+const BOUNDED_HELLO_TIME: Duration = Duration::from_millis(500);
+/// How often, as long as nobody answers, in the time after the start: what is sent first may be lost, since a port of a switch
+/// or a bridge takes up to two seconds to forward when its link has come up.
+const EAGER_HELLO_TIME: Duration = Duration::from_millis(200);
+const EAGER: Duration = Duration::from_secs(3);
 /// How long a silent one is believed to live (MKA Life Time).
 pub const LIFE_TIME: Duration = Duration::from_secs(6);
 /// The most other members of a connectivity association.
@@ -28,6 +34,9 @@ pub const MAX_PEERS: usize = 63;
 pub(super) const RETIRE_TIME: Duration = Duration::from_secs(3);
 /// How long frames may still be on their way when the last participant has changed its key.
 pub(super) const IN_FLIGHT: Duration = Duration::from_millis(500);
+/// How old a packet number is before the others are told that no frame below it comes any more: so long frames of ours may
+/// be on their way behind an MKPDU that has overtaken them.
+const UNDER_WAY: Duration = Duration::from_millis(100);
 /// The shortest time between two MKPDUs.
 const GAP: Duration = Duration::from_millis(50);
 /// The numbers of key servers' last keys that are remembered.
@@ -44,12 +53,14 @@ pub struct Config {
     pub destination: EthernetAddress,
     /// where they come from
     pub source: EthernetAddress,
-    /// the cipher suites that it may use, the preferred one first
+    /// the cipher suites that it may use, the fastest one first
     pub suites: Vec<CipherSuite>,
     /// encrypt, or protect the integrity only
     pub confidentiality: bool,
     /// tells the others that it reassembles fragments
     pub fragments: bool,
+    /// as key server, has all members discard frames that are late (delay protection, clause 9.10)
+    pub delay_protect: bool,
     /// how long a key is used before the key server distributes a fresh one; none: until its packet numbers end
     pub rekey_after: Option<Duration>,
     /// how many others there may be, up to [`MAX_PEERS`]
@@ -67,6 +78,7 @@ impl Config {
             suites: vec![CipherSuite::GcmAes128],
             confidentiality: true,
             fragments: false,
+            delay_protect: false,
             rekey_after: None,
             max_peers: MAX_PEERS,
         }
@@ -82,6 +94,17 @@ pub enum Action {
     Receive(Install),
     /// protect with this key from the next frame on, beginning with packet number 1
     Transmit(Install),
+    /// receive nothing below these packet numbers any more on this channel, for it is late
+    Lowest {
+        /// the member's secure channel
+        sci: Sci,
+        /// the association number
+        an: An,
+        /// the lowest acceptable packet number
+        lowest_pn: u64,
+        /// that of the member's second channel, if it has one
+        second_pn: Option<u64>,
+    },
     /// neither receive nor protect with the key of this association number any more
     Remove(An),
     /// the secure channel of this member is no more
@@ -107,6 +130,8 @@ pub struct Participant {
     /// The messages of the last six seconds, by number and time.
     pub(super) sent_at: VecDeque<(u32, Duration)>,
     pub(super) last_sent: Option<Duration>,
+    /// When it began to speak.
+    pub(super) began: Option<Duration>,
     /// There is something new to say.
     pub(super) soon: bool,
     pub(super) renew: bool,
@@ -143,6 +168,7 @@ impl Participant {
             message: 0,
             sent_at: VecDeque::new(),
             last_sent: None,
+            began: None,
             soon: false,
             renew: false,
             peers: Peers::default(),
@@ -178,12 +204,46 @@ impl Participant {
         }
     }
 
-    /// The next packet number of the key that frames are protected with.
-    pub fn progress(&mut self, an: An, next_pn: u64) {
+    /// The next packet number of the key that frames are protected with, and that of a second channel with the same key.
+    pub fn progress(&mut self, an: An, next_pn: u64, second_pn: Option<u64>) {
         for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
             if held.an == an && held.transmits {
-                held.next_pn = held.next_pn.max(next_pn);
+                held.next_pn.progress(next_pn, second_pn);
             }
+        }
+    }
+
+    /// Is delay bounded? The key server says it for all.
+    pub(super) fn bounds_delay(&self) -> bool {
+        match self.server {
+            Server::Own => self.config.delay_protect,
+            Server::Peer(member) => self.peers.get(member).is_some_and(|peer| peer.delay_protect),
+            Server::Nobody => false,
+        }
+    }
+
+    fn hello_time(&self, now: Duration) -> Duration {
+        let alone = self.peers.live().next().is_none();
+        if alone && self.began.is_some_and(|began| now < began + EAGER) {
+            EAGER_HELLO_TIME
+        } else if self.bounds_delay() {
+            BOUNDED_HELLO_TIME
+        } else {
+            HELLO_TIME
+        }
+    }
+
+    /// Takes over what a live peer says of its packet numbers: what is below them is late.
+    fn bound_delay(&mut self, member: MemberIdentifier) {
+        if !self.bounds_delay() {
+            return;
+        }
+        let Some(peer) = self.peers.get(member).filter(|peer| peer.is_live() && peer.delay_protect) else {
+            return;
+        };
+        for held in [&self.latest, &self.old].into_iter().flatten().filter(|held| held.receives) {
+            let Some((lowest_pn, second_pn)) = peer.lowest_pns(held.key) else { continue };
+            self.actions.push_back(Action::Lowest { sci: peer.sci, an: held.an, lowest_pn, second_pn });
         }
     }
 
@@ -228,6 +288,7 @@ impl Participant {
             self.switch(now);
             self.obey(now, &parsed, lists_us_live);
         }
+        self.bound_delay(basic.member);
         Ok(())
     }
 
@@ -394,13 +455,14 @@ impl Participant {
             secret,
             given,
             members,
+            away: Vec::new(),
             ssci: ssci(own),
             receives: false,
             transmits: false,
             since: now,
             transmits_since: now,
             settled: None,
-            next_pn: 1,
+            next_pn: PacketNumbers::new(now),
         }
     }
 
@@ -442,9 +504,14 @@ impl Participant {
 
     /// Does what is due. `random` is as for [`new`](Self::new).
     pub fn tick(&mut self, now: Duration, random: &mut dyn FnMut(&mut [u8])) {
+        self.began.get_or_insert(now);
         let gone = self.peers.expire(now, LIFE_TIME);
         if !gone.is_empty() {
             self.soon = true;
+            for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
+                let known = gone.iter().filter(|sci| held.members.iter().any(|(member, _)| member == *sci));
+                held.away.extend(known);
+            }
             self.actions.extend(gone.into_iter().map(Action::Forget));
         }
         if self.renew || self.message == u32::MAX {
@@ -468,7 +535,11 @@ impl Participant {
             self.switch(now);
             self.retire(now);
         }
-        let due = self.last_sent.is_none_or(|last| now >= last + if self.soon { GAP } else { HELLO_TIME });
+        for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
+            held.next_pn.settle(now, UNDER_WAY);
+        }
+        let pause = if self.soon { GAP } else { self.hello_time(now) };
+        let due = self.last_sent.is_none_or(|last| now >= last + pause);
         if due {
             self.speak(now);
         }
@@ -480,7 +551,7 @@ impl Participant {
             || self.old.is_some()
             || self.latest.as_ref().is_some_and(|held| !held.transmits)
             || (self.latest.is_none() && self.first_live.is_some());
-        let hello = self.last_sent.map_or(now, |last| last + HELLO_TIME);
+        let hello = self.last_sent.map_or(now, |last| last + self.hello_time(now));
         let expiry =
             self.peers.0.iter().map(|peer| peer.proven.unwrap_or(peer.heard).min(peer.heard) + LIFE_TIME);
         let timer = self.rekey_at();
@@ -494,14 +565,21 @@ impl Participant {
         }
     }
 
-    /// Receives from members of a key that were heard only after it had come.
+    /// Receives from members of a key that were heard only after it had come, or again after they had fallen silent.
     fn welcome(&mut self) {
         let mut late = Vec::new();
         for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
             for peer in self.peers.partners().filter(|peer| held.given.contains(&peer.member)) {
-                if !held.members.iter().any(|(sci, _)| *sci == peer.sci) {
-                    held.members.push((peer.sci, None));
-                    late.extend(held.install(vec![(peer.sci, None)]).map(Action::Receive));
+                let known = held.members.iter().find(|(sci, _)| *sci == peer.sci).copied();
+                let away = held.away.contains(&peer.sci);
+                if known.is_none() || away {
+                    // The channel remembers what it accepted with this key before.
+                    held.away.retain(|sci| *sci != peer.sci);
+                    let member = known.unwrap_or((peer.sci, None));
+                    if known.is_none() {
+                        held.members.push(member);
+                    }
+                    late.extend(held.install(vec![member]).map(Action::Receive));
                 }
             }
         }
@@ -560,9 +638,4 @@ impl Participant {
             self.drop_key(old);
         }
     }
-}
-
-/// Is it one of table 14-1 of IEEE 802.1AE?
-pub(super) fn is_standard(suite: CipherSuite) -> bool {
-    suite.identifier().starts_with(&[0x00, 0x80, 0xc2])
 }

@@ -24,9 +24,12 @@ pub(super) struct Peer {
     pub(super) keys: [KeyUse; 2],
     /// It wants the packet numbers of its keys to be changed soon.
     pub(super) lowest_pn: [u64; 2],
+    /// The same of its second channel, if it has one.
+    pub(super) second_pn: Option<[u64; 2]>,
+    pub(super) delay_protect: bool,
     pub(super) fragments: bool,
     pub(super) antedate: bool,
-    /// Private cipher suites that it has.
+    /// The cipher suites that it may use, the fastest one first; of a member that is not of this project none.
     pub(super) suites: Vec<[u8; 8]>,
 }
 
@@ -45,6 +48,8 @@ impl Peer {
             proven: None,
             keys: [KeyUse::default(); 2],
             lowest_pn: [0; 2],
+            second_pn: None,
+            delay_protect: false,
             fragments: false,
             antedate: false,
             suites: Vec::new(),
@@ -68,6 +73,8 @@ impl Peer {
         let upper = repr.xpn.unwrap_or_default();
         let whole = |upper: u32, key: &KeyUse| u64::from(upper) << 32 | u64::from(key.lowest_pn);
         self.lowest_pn = [whole(upper.latest_lowest_pn, latest), whole(upper.old_lowest_pn, old)];
+        self.delay_protect = repr.sak_use.is_some_and(|sak| sak.delay_protect);
+        self.second_pn = repr.announcement.and_then(|announcement| announcement.second_channel());
         let features = repr.announcement.and_then(|announcement| announcement.features());
         self.antedate = features.is_some();
         self.fragments = features.is_some_and(|features| features.fragments);
@@ -91,10 +98,16 @@ impl Peer {
         self.key_use(key).is_some_and(|known| known.transmits)
     }
 
-    /// The lowest packet number that it says its frames may have with a key.
-    pub(super) fn lowest_pn(&self, key: KeyIdentifier) -> u64 {
-        let place = self.keys.iter().position(|known| known.is_some() && known.key == key);
-        place.and_then(|place| self.lowest_pn.get(place).copied()).unwrap_or(0)
+    /// The lowest packet numbers that it says its frames may still have with a key: of its channel, and of a second one.
+    pub(super) fn lowest_pns(&self, key: KeyIdentifier) -> Option<(u64, Option<u64>)> {
+        let place = self.keys.iter().position(|known| known.is_some() && known.key == key)?;
+        let second = self.second_pn.and_then(|second| second.get(place).copied());
+        Some((self.lowest_pn.get(place).copied()?, second))
+    }
+
+    /// The higher one of them.
+    pub(super) fn highest_pn(&self, key: KeyIdentifier) -> u64 {
+        self.lowest_pns(key).map_or(0, |(lowest, second)| second.map_or(lowest, |second| second.max(lowest)))
     }
 }
 

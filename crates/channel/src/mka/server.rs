@@ -10,7 +10,8 @@ use zeroize::Zeroizing;
 
 use super::held::Held;
 use super::keys::MAX_KEY_LEN;
-use super::participant::{LIFE_TIME, Participant, Server, is_standard};
+use super::participant::{LIFE_TIME, Participant, Server};
+use super::peers::Peer;
 use super::status::Fault;
 use crate::macsec::CipherSuite;
 
@@ -62,8 +63,8 @@ impl Participant {
 
     /// Somebody's packet numbers come to their end.
     fn is_used_up(&self, latest: &Held) -> bool {
-        latest.is_near_end(latest.next_pn)
-            || self.peers.partners().any(|peer| latest.is_near_end(peer.lowest_pn(latest.key)))
+        latest.is_near_end(latest.next_pn.highest())
+            || self.peers.partners().any(|peer| latest.is_near_end(peer.highest_pn(latest.key)))
     }
 
     /// A member has not taken up the key, long after the others have: it may have had to refuse it.
@@ -82,13 +83,27 @@ impl Participant {
         Some(latest.since + self.config.rekey_after?)
     }
 
-    /// The first of our suites that all members have: the standard's are expected of everyone, private ones are
-    /// announced.
+    /// The suite for the next key: one that all members have, and of several the one that stands highest in the list
+    /// of whoever likes it least, for each lists first what is fastest on its CPU.
     fn common_suite(&self) -> Option<CipherSuite> {
-        let all_have = |suite: &CipherSuite| {
-            is_standard(*suite) || self.peers.partners().all(|peer| peer.suites.contains(&suite.identifier()))
-        };
-        self.config.suites.iter().copied().find(all_have)
+        let own = self.config.suites.iter().copied().enumerate();
+        let ranked = own.filter_map(|(rank, suite)| {
+            let ranks = self.peers.partners().map(|peer| self.rank(peer, suite));
+            let worst = ranks.chain([Some(rank)]).try_fold(0, |worst, rank| Some(worst.max(rank?)))?;
+            Some(((worst, rank), suite))
+        });
+        ranked.min_by_key(|(rank, _)| *rank).map(|(_, suite)| suite)
+    }
+
+    /// Where a suite stands in a member's list. Ours announce theirs; of others the default suite is expected, and any
+    /// of the standard's where the configuration leaves no choice.
+    fn rank(&self, peer: &Peer, suite: CipherSuite) -> Option<usize> {
+        if peer.antedate {
+            return peer.suites.iter().position(|known| *known == suite.identifier());
+        }
+        let expected =
+            suite == CipherSuite::GcmAes128 || (self.config.suites.len() == 1 && suite.is_standard());
+        expected.then_some(0)
     }
 
     fn make(&mut self, now: Duration, suite: CipherSuite, random: &mut dyn FnMut(&mut [u8])) -> Held {

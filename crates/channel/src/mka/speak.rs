@@ -10,7 +10,7 @@ use antedate_wire::mka::{
 };
 
 use super::held::Held;
-use super::participant::{Action, Participant, Server, is_standard};
+use super::participant::{Action, Participant, Server};
 use super::status::{KeyStatus, Member, Status};
 use crate::macsec::CipherSuite;
 
@@ -30,7 +30,7 @@ impl Participant {
         let held = [&self.latest, &self.old].map(Option::as_ref);
         let in_use = held.iter().any(Option::is_some);
         let keys = held.map(|held| held.map_or(KeyUse::default(), Held::key_use));
-        let upper = held.map(|held| held.map_or(0, |held| (held.next_pn >> 32) as u32));
+        let upper = held.map(|held| held.map_or(0, |held| (held.next_pn.lowest.0 >> 32) as u32));
         let is_xpn = held.iter().flatten().any(|held| held.suite.is_xpn());
         let wrapped = self.to_distribute().map(|held| (held, self.cak.wrap(&held.secret)));
         let distributed_sak = wrapped.as_ref().and_then(|(held, (octets, len))| {
@@ -44,16 +44,13 @@ impl Participant {
                 wrapped: octets.get(..*len)?,
             }))
         });
-        let private: Vec<u8> = self
-            .config
-            .suites
-            .iter()
-            .filter(|suite| !is_standard(**suite))
-            .flat_map(|suite| suite.identifier())
-            .collect();
-        let mut room = vec![0; 16 + private.len()];
-        let features = Features::new(self.config.fragments, &private);
-        let announcement = features.and_then(|features| Announcement::of_features(&features, &mut room)).ok();
+        let suites: Vec<u8> = self.config.suites.iter().flat_map(|suite| suite.identifier()).collect();
+        let seconds = held.map(|held| held.and_then(|held| held.next_pn.lowest.1));
+        let seconds = seconds.iter().any(Option::is_some).then(|| seconds.map(|pn| pn.unwrap_or(1)));
+        let mut room = vec![0; 64 + suites.len()];
+        let features = Features::new(self.config.fragments, &suites);
+        let announcement =
+            features.and_then(|features| Announcement::new(&features, seconds, &mut room)).ok();
         let basic = Basic {
             version: VERSION,
             priority: self.config.priority,
@@ -70,7 +67,11 @@ impl Participant {
         let repr = Repr {
             live: list(&live),
             potential: list(&potential),
-            sak_use: in_use.then_some(SakUse { keys: Some(keys), ..SakUse::default() }),
+            sak_use: in_use.then_some(SakUse {
+                keys: Some(keys),
+                delay_protect: self.bounds_delay(),
+                ..SakUse::default()
+            }),
             distributed_sak,
             xpn: is_xpn.then_some(Xpn {
                 suspension_time: 0,

@@ -114,7 +114,7 @@ impl Refusals {
 pub enum Fault {
     /// another member sends under our SCI, so neither may
     SameSci,
-    /// the key server wants a cipher suite that is not configured here
+    /// the key server wants a cipher suite that is not allowed here
     OtherSuite([u8; 8]),
     /// the key server wants frames to be encrypted where we do not, or the other way round
     OtherConfidentiality,
@@ -124,7 +124,7 @@ pub enum Fault {
     NotUnwrapped,
     /// the key server already transmits with the key that it gives us
     KeyInUse,
-    /// a member lacks the cipher suites that are configured here
+    /// there is no cipher suite that all members may use
     NoCommonSuite,
     /// nobody may be the key server
     NoServer,
@@ -135,7 +135,10 @@ impl fmt::Display for Fault {
         match self {
             Self::SameSci => f.write_str("another member sends under this SCI: give each its own"),
             Self::OtherSuite(suite) => {
-                f.write_str("the key server wants a cipher suite that is not configured here: ")?;
+                f.write_str("the key server wants a cipher suite that is not allowed here: ")?;
+                if let Some(known) = CipherSuite::from_identifier(*suite) {
+                    return known.fmt(f);
+                }
                 suite.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
             }
             Self::OtherConfidentiality => {
@@ -144,7 +147,9 @@ impl fmt::Display for Fault {
             Self::Unprotected => f.write_str("the key server wants frames to be unprotected"),
             Self::NotUnwrapped => f.write_str("the key server's key cannot be unwrapped"),
             Self::KeyInUse => f.write_str("the key server offers a key that is in use already"),
-            Self::NoCommonSuite => f.write_str("a member lacks the cipher suite that is configured here"),
+            Self::NoCommonSuite => {
+                f.write_str("there is no cipher suite that all members may use: see cipher in [macsec]")
+            }
             Self::NoServer => f.write_str("every member has priority 255, so nobody distributes keys"),
         }
     }

@@ -45,7 +45,7 @@ fn summary(checked: &Checked) -> String {
             }
         }
         Keyed::Agreed { settings, cak, own, .. } => {
-            let suite = checked.protection.suite().map_or("", |suite| suite.name());
+            let suite = checked.protection.cipher();
             line("protected", format!("MACsec, {suite}, keys agreed upon by MKA"));
             line("as", format!("{own}, key server priority {}", settings.priority));
             line("with", format!("holders of a {}-bit CAK named {}", cak.bits(), cak.name()));

@@ -8,7 +8,9 @@ use antedate_wire::{EthernetAddress, Sci};
 
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft};
-use super::{Config, Fragmentation, Identity, InterfaceName, Keys, Macsec, Protection, SciMode, Threads};
+use super::{
+    Cipher, Config, Fragmentation, Identity, InterfaceName, Keys, Macsec, Protection, SciMode, Threads,
+};
 use crate::agreement::{self, cak::CakFile};
 use crate::express::{express_sci, express_ssci};
 use crate::fault::{Fault, Faults, explain, suggest};
@@ -198,7 +200,9 @@ fn keyed(
     };
     let mut fault =
         |key, what: String, remedy: String| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
-    if let Some(cipher) = macsec.cipher.filter(|cipher| *cipher != keys.suite) {
+    if let Cipher::Named(cipher) = macsec.cipher
+        && cipher != keys.suite
+    {
         let file = file.display();
         fault(
             "macsec.cipher",
@@ -359,13 +363,27 @@ fn short_uplink(checked: &Checked) -> Option<Fault> {
 }
 
 impl Keyed {
-    /// The cipher suite, where there is one.
+    /// The cipher suites that frames may be protected with, in the order of the configuration: one, unless the members
+    /// choose.
     #[must_use]
-    pub fn suite(&self) -> Option<CipherSuite> {
+    pub fn suites(&self) -> Vec<CipherSuite> {
         match self {
-            Self::Macsec { keys, .. } => Some(keys.suite),
-            Self::Agreed { macsec, .. } => Some(macsec.cipher.unwrap_or(CipherSuite::GcmAes128)),
-            Self::Plain => None,
+            Self::Macsec { keys, .. } => vec![keys.suite],
+            Self::Agreed { macsec, .. } => match &macsec.cipher {
+                Cipher::Unsaid => vec![CipherSuite::GcmAes128],
+                Cipher::Named(suite) => vec![*suite],
+                Cipher::Auto(suites) => suites.clone(),
+            },
+            Self::Plain => Vec::new(),
+        }
+    }
+
+    /// The cipher suite by its name, or `auto` before one is chosen.
+    #[must_use]
+    pub fn cipher(&self) -> &'static str {
+        match self {
+            Self::Agreed { macsec: Macsec { cipher: Cipher::Auto(_), .. }, .. } => "auto",
+            _ => self.suites().first().map_or("", |suite| suite.name()),
         }
     }
 }
@@ -381,7 +399,7 @@ fn may_fragment(checked: &Checked) -> bool {
 
 /// A suite that is here to reproduce a paper.
 fn research(checked: &Checked) -> Option<Fault> {
-    let suite = checked.protection.suite().filter(|suite| suite.is_research())?;
+    let suite = checked.protection.suites().into_iter().find(|suite| suite.is_research())?;
     let config = &checked.config;
     let what = format!("{} is for research only: it does not protect anything that matters", suite.name());
     let remedy = "make keys for a standard suite: antedate keygen macsec --suite gcm-aes-128";

@@ -115,8 +115,8 @@ pub enum Protection {
 /// `[macsec]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Macsec {
-    /// The cipher suite. `None`: that of the key file, or GCM-AES-128 where keys are agreed upon.
-    pub cipher: Option<CipherSuite>,
+    /// The cipher suite.
+    pub cipher: Cipher,
     /// Where its keys come from.
     pub keys: Keys,
     /// Which member this gateway is.
@@ -129,6 +129,19 @@ pub struct Macsec {
     pub fragmentation: Fragmentation,
     /// How many packet numbers may arrive late. 0: only rising numbers. Frames that are not valid are always discarded.
     pub replay_window: u32,
+}
+
+/// The cipher suite of MACsec.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Cipher {
+    /// That of the key file, or GCM-AES-128 where keys are agreed upon.
+    #[default]
+    Unsaid,
+    /// This one.
+    Named(CipherSuite),
+    /// One of these, which the key server chooses by how fast the members' CPUs are. With key agreement only: the members
+    /// of a key file have no way to agree.
+    Auto(Vec<CipherSuite>),
 }
 
 /// Whether frames are sent in fragments, and fragments taken. They are not of the standard.

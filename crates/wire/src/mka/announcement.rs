@@ -2,19 +2,23 @@
 //! organizationally specific one of our own is read.
 //!
 //! With it a gateway tells the others what is not standard: that it reassembles fragments (the MF flag of the SecTAG)
-//! and which private cipher suites it has. Whoever does not know it skips it:
+//! and which cipher suites it may use, the one that it likes best first. Whoever does not know it skips it:
 //!
 //! ```text
 //!   127 (7 bits)  length (9 bits)  A2-4E-D7  01  flags  suite identifiers ...
 //!                                  3         1   1      8 each
+//!   127 (7 bits)  length (9 bits)  A2-4E-D7  02  lowest packet numbers of a second channel: latest, old key
+//!                                  3         1   8, 8
 //! ```
 
+use crate::bytes::array;
 use crate::lldp::{TlvType, Tlvs, emit_tlv};
 use crate::{Error, Result};
 
 /// The organization of our TLV: an administratively assigned identifier (IEEE 802c), since the project has no OUI.
 pub const OUI_ANTEDATE: [u8; 3] = [0xa2, 0x4e, 0xd7];
 const SUBTYPE_FEATURES: u8 = 1;
+const SUBTYPE_SECOND_CHANNEL: u8 = 2;
 const FLAG_FRAGMENTS: u8 = 1;
 
 /// The octets of an Announcement parameter set, whose TLVs were seen to fit.
@@ -28,7 +32,7 @@ pub struct Announcement<'a> {
 pub struct Features<'a> {
     /// it reassembles fragments, so it may be sent some
     pub fragments: bool,
-    /// the identifiers of its private cipher suites, eight octets each
+    /// the identifiers of the cipher suites that it may use, eight octets each
     suites: &'a [u8],
 }
 
@@ -52,11 +56,28 @@ impl<'a> Announcement<'a> {
         })
     }
 
-    /// Writes our own TLV to the front of `buffer`.
-    pub fn of_features(features: &Features<'_>, buffer: &'a mut [u8]) -> Result<Self> {
+    /// The lowest packet numbers that frames of the sender's second channel may still have, with the latest and the old
+    /// key, as [`SakUse`](super::SakUse) has those of the first.
+    pub fn second_channel(&self) -> Option<[u64; 2]> {
+        Tlvs::new(self.octets).flatten().find_map(|tlv| match tlv.organization() {
+            Some((OUI_ANTEDATE, SUBTYPE_SECOND_CHANNEL, numbers)) if numbers.len() == 16 => {
+                Some([0, 8].map(|at| u64::from_be_bytes(array(numbers, at))))
+            }
+            _ => None,
+        })
+    }
+
+    /// Writes our own TLVs to the front of `buffer`: the features, and the packet numbers of a second channel.
+    pub fn new(features: &Features<'_>, second: Option<[u64; 2]>, buffer: &'a mut [u8]) -> Result<Self> {
         let flags = if features.fragments { FLAG_FRAGMENTS } else { 0 };
         let head = [&OUI_ANTEDATE[..], &[SUBTYPE_FEATURES, flags], features.suites];
-        let len = emit_tlv(buffer, TlvType::Organization, &head)?;
+        let mut len = emit_tlv(buffer, TlvType::Organization, &head)?;
+        if let Some([latest, old]) = second {
+            let (latest, old) = (latest.to_be_bytes(), old.to_be_bytes());
+            let body = [&OUI_ANTEDATE[..], &[SUBTYPE_SECOND_CHANNEL], &latest, &old];
+            let rest = buffer.get_mut(len..).ok_or(Error::Truncated)?;
+            len += emit_tlv(rest, TlvType::Organization, &body)?;
+        }
         let buffer: &'a [u8] = buffer;
         Ok(Self { octets: buffer.get(..len).ok_or(Error::Truncated)? })
     }
@@ -68,7 +89,7 @@ impl<'a> Features<'a> {
         if suites.len().is_multiple_of(8) { Ok(Self { fragments, suites }) } else { Err(Error::Length) }
     }
 
-    /// The identifiers of the private cipher suites.
+    /// The identifiers of the cipher suites, the best liked first.
     pub fn suites(&self) -> impl Iterator<Item = [u8; 8]> + use<'a> {
         self.suites.chunks_exact(8).filter_map(|suite| suite.try_into().ok())
     }

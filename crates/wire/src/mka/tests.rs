@@ -98,8 +98,13 @@ fn what_does_not_fit_a_set_is_not_written() {
 fn our_features_are_found_among_other_tlvs() {
     let features = Features::new(true, &[0xa2, 0x4e, 0xd7, 0, 0, 0, 0, 1]).unwrap();
     let mut buffer = [0; 64];
-    let announcement = Announcement::of_features(&features, &mut buffer).unwrap();
-    assert_eq!(announcement.features(), Some(features));
+    let announcement = Announcement::new(&features, Some([7, 1 << 40]), &mut buffer).unwrap();
+    assert_eq!(
+        (announcement.features(), announcement.second_channel()),
+        (Some(features), Some([7, 1 << 40]))
+    );
+    let without = Announcement::new(&features, None, &mut [0; 64]).unwrap().second_channel();
+    assert_eq!(without, None);
     let mut octets = bytes("e0020001");
     octets.extend(announcement.octets());
     let among = Announcement::parse(&octets).unwrap();
@@ -139,6 +144,7 @@ proptest! {
         let wrapped = if long && suite.is_some() { &wrapped[..] } else { &wrapped[..24] };
         let sak = WrappedSak { an: An::ALL[an], confidentiality_offset: offset, number, suite, wrapped };
         let mut buffer = [0; 64];
+        let second = xpn.map(|(_, a, b)| [u64::from(a), u64::from(b) << 32]);
         let features = Features::new(flags[4], &sci).unwrap();
         let repr = Repr {
             live: flags[2].then_some(live),
@@ -150,7 +156,7 @@ proptest! {
             xpn: xpn.map(|(suspension_time, latest_lowest_pn, old_lowest_pn)| {
                 Xpn { suspension_time, latest_lowest_pn, old_lowest_pn }
             }),
-            announcement: flags[1].then_some(Announcement::of_features(&features, &mut buffer).unwrap()),
+            announcement: flags[1].then_some(Announcement::new(&features, second, &mut buffer).unwrap()),
             icv_indicator: flags[0],
             ..Repr::new(Address::PAE_GROUP, Address(member[..6].try_into().unwrap()), basic)
         };

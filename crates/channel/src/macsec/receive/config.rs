@@ -98,6 +98,8 @@ impl core::error::Error for ReceiveInstallError {}
 pub enum Discard {
     /// it has no SecTAG
     NoTag,
+    /// it is an EAPOL PDU, which is for the uncontrolled port: key agreement hears it there
+    Uncontrolled,
     /// its SecTAG or its length is invalid
     BadTag(Invalid),
     /// E is set without C, which is reserved for frames that are not for the controlled port
@@ -125,6 +127,7 @@ impl Discard {
     pub const fn counter(self) -> &'static str {
         match self {
             Self::NoTag => "InPktsNoTag",
+            Self::Uncontrolled => "InPktsUncontrolled",
             Self::BadTag(_) | Self::ReservedEncoding | Self::ZeroPacketNumber => "InPktsBadTag",
             Self::UnknownSci => "InPktsNoSCI",
             Self::NotUsingSa => "InPktsNotUsingSA",
@@ -140,6 +143,7 @@ impl fmt::Display for Discard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NoTag => "no SecTAG",
+            Self::Uncontrolled => "for the uncontrolled port",
             Self::BadTag(reason) => return reason.fmt(f),
             Self::ReservedEncoding => "not for the controlled port",
             Self::ZeroPacketNumber => "packet number 0",

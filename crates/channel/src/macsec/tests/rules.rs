@@ -285,9 +285,12 @@ fn strict_validation_discards_and_names_the_counter() {
     unused[14] |= 1;
     let mut wrong = protected.clone();
     wrong[70] ^= 1;
+    let mut eapol = frame(60);
+    eapol[12..14].copy_from_slice(&[0x88, 0x8e]);
     for (bytes, discard, counter) in [
         (&frame(60), Discard::NoTag, "InPktsNoTag"),
         (&frame(60)[..13].to_vec(), Discard::NoTag, "InPktsNoTag"),
+        (&eapol, Discard::Uncontrolled, "InPktsUncontrolled"),
         (&foreign, Discard::UnknownSci, "InPktsNoSCI"),
         (&unused, Discard::NotUsingSa, "InPktsNotUsingSA"),
         (&wrong, Discard::NotValid, "InPktsNotValid"),

@@ -152,6 +152,13 @@ fn a_key_of_a_suite_that_is_not_configured_is_refused_and_said() {
     });
     world.start_all();
     world.run(5.0);
+    let status = world.stations[0].status(world.now);
+    assert_eq!((status.fault, status.keys[0]), (Some(Fault::NoCommonSuite), None), "it is announced");
+    // A key server that does not read the announcement, such as one of another make.
+    for _ in 0..300 {
+        world.stations[0].up_mut().peers.0.iter_mut().for_each(|peer| peer.antedate = false);
+        world.step();
+    }
     let status = world.stations[1].status(world.now);
     assert_eq!(status.fault, Some(Fault::OtherSuite(CipherSuite::GcmAes256.identifier())));
     assert_eq!(status.keys[0], None);

@@ -34,11 +34,11 @@ fn packet_numbers_that_come_to_their_end_bring_a_fresh_key() {
         world.run(1.0);
         let (key, an, _) = world.key(0).unwrap();
         let end = CipherSuite::GcmAes128.packet_number_end();
-        world.stations[number].up_mut().progress(an, end - end / 4 - 1);
+        world.stations[number].up_mut().progress(an, end - end / 4 - 1, None);
         world.run(4.0);
         assert_eq!(world.key(0).unwrap().0, key, "not yet");
         let lost = world.lost();
-        world.stations[number].up_mut().progress(an, end - end / 4);
+        world.stations[number].up_mut().progress(an, end - end / 4, None);
         world.run(4.0);
         assert_ne!(world.key(0).unwrap().0, key);
         assert_eq!((world.lost(), world.key(0)), (lost, world.key(1)));
@@ -76,4 +76,42 @@ fn slow_installation_never_makes_anybody_transmit_too_early() {
     world.run(60.0);
     assert_eq!(world.lost(), lost);
     assert!(world.stations[3].status(world.now).fresh_keys > 5);
+}
+
+#[test]
+fn where_delay_is_bounded_frames_that_were_held_back_are_discarded() {
+    for bounded in [false, true] {
+        let mut world = World::with(2, 24, |number, config| {
+            // The key server says it for both.
+            config.delay_protect = bounded && number == 0;
+        });
+        world.start_all();
+        world.until_agreed(5.0);
+        world.run(2.0);
+        let lost = world.lost();
+        // Somebody holds back what station 1 sends, for two seconds, and lets key agreement pass.
+        world.withhold = Some(1);
+        world.run(2.0);
+        world.withhold = None;
+        let (accepted, late) = world.deliver_withheld(0);
+        if bounded {
+            // What is left was sent after the last MKPDU, or shortly before it.
+            assert!(late >= 120 && accepted <= 80, "{accepted} of {} frames", accepted + late);
+        } else {
+            assert_eq!((accepted, late), (200, 0));
+        }
+        world.run(3.0);
+        assert_eq!(world.lost(), lost, "and nothing else is");
+    }
+}
+
+#[test]
+fn of_a_second_channel_the_packet_numbers_are_told_as_well() {
+    let mut world = World::with(2, 25, |_, config| config.delay_protect = true);
+    world.start_all();
+    world.until_agreed(5.0);
+    let (_, an, _) = world.key(0).unwrap();
+    world.stations[0].up_mut().progress(an, 5, Some(700));
+    world.run(2.0);
+    assert_eq!(world.stations[1].second_pn, Some(700));
 }

@@ -26,6 +26,25 @@ fn two_members_agree_within_a_moment_and_the_better_priority_serves() {
 }
 
 #[test]
+fn members_agree_soon_although_what_they_said_first_was_lost() {
+    let mut world = World::new(2, 11);
+    world.cut.insert((0, 1));
+    world.start_all();
+    world.run(1.0);
+    world.cut.clear();
+    let took = world.until_agreed(5.0);
+    assert!(took < Duration::from_millis(800), "{took:?}");
+    // Who is alone does not go on like that.
+    let mut alone = World::new(1, 12);
+    alone.start_all();
+    alone.run(3.5);
+    let before = alone.stations[0].status(alone.now).sent;
+    alone.run(10.0);
+    let sent = alone.stations[0].status(alone.now).sent - before;
+    assert!(before <= 16 && sent <= 6, "{before}, {sent}");
+}
+
+#[test]
 fn of_equal_priorities_the_lower_sci_serves() {
     let mut world = World::with(3, 2, |_, config| config.priority = 7);
     world.start_all();
@@ -76,6 +95,58 @@ fn every_suite_is_agreed_upon() {
         world.run(5.0);
         assert_eq!((world.lost(), world.key(2).unwrap().2), (lost, suite));
     }
+}
+
+#[test]
+fn members_with_several_suites_take_one_that_is_fast_for_all_of_them() {
+    use CipherSuite::{Aegis128L, ChaCha20Poly1305, GcmAes128, GcmAesXpn256};
+    // With AES instructions, without, and one that has no choice.
+    let fast = [Aegis128L, GcmAes128, ChaCha20Poly1305];
+    let slow = [ChaCha20Poly1305, Aegis128L, GcmAes128];
+    for (lists, agreed) in [
+        ([&fast[..], &fast], Some(Aegis128L)),
+        ([&fast, &slow], Some(Aegis128L)),
+        ([&slow, &slow], Some(ChaCha20Poly1305)),
+        ([&fast, &[GcmAes128]], Some(GcmAes128)),
+        ([&[GcmAesXpn256, GcmAes128], &[GcmAesXpn256]], Some(GcmAesXpn256)),
+        ([&[GcmAes128], &[GcmAesXpn256]], None),
+    ] {
+        let mut world = World::with(2, 9, |number, config| config.suites = lists[number].to_vec());
+        world.start_all();
+        match agreed {
+            Some(suite) => {
+                world.until_agreed(5.0);
+                world.run(1.0);
+                let lost = world.lost();
+                world.run(2.0);
+                assert_eq!((world.key(1).unwrap().2, world.lost()), (suite, lost), "{lists:?}");
+            }
+            None => {
+                world.run(5.0);
+                let status = world.stations[0].status(world.now);
+                assert_eq!((status.keys[0], status.fault), (None, Some(Fault::NoCommonSuite)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_member_that_lacks_the_suite_in_use_makes_the_next_key_one_of_another_suite() {
+    use CipherSuite::{Aegis128L, GcmAesXpn128};
+    let mut world = World::with(3, 10, |number, config| {
+        config.suites = if number == 2 { [GcmAesXpn128].into() } else { [Aegis128L, GcmAesXpn128].into() };
+    });
+    (0..2).for_each(|number| world.start(number));
+    world.until_agreed(5.0);
+    world.run(2.0);
+    assert_eq!(world.key(0).unwrap().2, Aegis128L);
+    let lost: u64 = world.stations[..2].iter().map(|station| station.lost).sum();
+    world.start(2);
+    world.until_agreed(8.0);
+    world.run(2.0);
+    assert_eq!(world.key(2).unwrap().2, GcmAesXpn128);
+    let after: u64 = world.stations[..2].iter().map(|station| station.lost).sum();
+    assert_eq!(after, lost, "a change of suites loses no frame");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use antedate_wire::macsec::{An, Mpdu};
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::super::*;
-use crate::macsec::{CipherSuite, Receive, ReceiveConfig, Transmit, TransmitConfig};
+use crate::macsec::{CipherSuite, Discard, Receive, ReceiveConfig, Transmit, TransmitConfig};
 use crate::world::Rng;
 
 pub(super) const STEP: Duration = Duration::from_millis(10);
@@ -43,6 +43,8 @@ pub(super) struct Station {
     /// Frames of others that it could not read although it was up, and those it could.
     pub(super) lost: u64,
     pub(super) got: u64,
+    /// What the others said last of their second channel.
+    pub(super) second_pn: Option<u64>,
 }
 
 pub(super) struct World {
@@ -57,6 +59,9 @@ pub(super) struct World {
     pub(super) rng: Rng,
     /// Steps that installing a key takes at most.
     pub(super) slowness: usize,
+    /// Whose frames somebody holds back, MKPDUs excepted.
+    pub(super) withhold: Option<usize>,
+    withheld: Vec<Vec<u8>>,
 }
 
 pub(super) fn sci(number: usize) -> Sci {
@@ -74,7 +79,7 @@ impl Station {
             transmit: Transmit::new(transmit).unwrap(),
             receive: Receive::new(ReceiveConfig {
                 max_peers: MAX_PEERS,
-                replay_window: 64,
+                replay_window: 1024,
                 ..ReceiveConfig::new(suite)
             }),
             config,
@@ -83,6 +88,7 @@ impl Station {
             peers: BTreeSet::new(),
             lost: 0,
             got: 0,
+            second_pn: None,
         }
     }
 
@@ -122,6 +128,8 @@ impl World {
             nonces: BTreeSet::new(),
             rng: Rng::new(seed),
             slowness: 2,
+            withhold: None,
+            withheld: Vec::new(),
         }
     }
 
@@ -212,6 +220,7 @@ impl World {
             core::mem::take(&mut station.installing).into_iter().partition(|(at, _)| *at <= step);
         station.installing = waiting;
         for (_, install) in ready as Vec<(u64, Install)> {
+            station.receive.set_suite(install.sak.suite());
             for (sci, ssci) in &install.members {
                 if station.peers.insert(*sci) {
                     station.receive.add_peer(*sci, Some(ssci.unwrap_or(0))).unwrap();
@@ -223,7 +232,7 @@ impl World {
         }
         participant.tick(now, &mut fill(&mut self.rng));
         if let Some((an, next)) = station.transmit.encoding() {
-            participant.progress(an, next);
+            participant.progress(an, next, None);
         }
         let mut frames = Vec::new();
         while let Some(action) = participant.next_action() {
@@ -234,10 +243,15 @@ impl World {
                     station.installing.push((step + delay, install));
                 }
                 Action::Transmit(install) => {
+                    station.transmit.set_suite(install.sak.suite());
                     station.transmit.set_ssci(install.ssci);
                     station.transmit.install(install.an, &install.sak, 1, u64::MAX).unwrap();
                     station.transmit.set_encoding_sa(install.an).unwrap();
                     station.transmits = Some(install.key);
+                }
+                Action::Lowest { sci, an, lowest_pn, second_pn } => {
+                    station.second_pn = second_pn;
+                    station.receive.set_lowest_acceptable_pn(sci, an, lowest_pn);
                 }
                 Action::Remove(an) => {
                     station.installing.retain(|(_, install)| install.an != an);
@@ -284,6 +298,10 @@ impl World {
             let (tag, key) = (Mpdu::parse(protected).unwrap().tag, station.transmits.expect("a key"));
             let nonce = (key, station.config.sci, tag.packet_number);
             assert!(self.nonces.insert(nonce), "a nonce is used twice: {nonce:?}");
+            if self.withhold == Some(from) {
+                self.withheld.push(protected.to_vec());
+                continue;
+            }
             for to in (0..self.stations.len()).filter(|to| *to != from) {
                 let station = &mut self.stations[to];
                 if station.participant.is_some() && !self.cut.contains(&(from.min(to), from.max(to))) {
@@ -294,6 +312,21 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Lets a station have what was held back: how many frames it took, and how many were late.
+    pub(super) fn deliver_withheld(&mut self, to: usize) -> (u64, u64) {
+        let (mut accepted, mut late) = (0, 0);
+        for frame in core::mem::take(&mut self.withheld) {
+            match self.stations[to].receive.validate(&frame, &mut [0; 128]) {
+                Ok(_) => accepted += 1,
+                Err(discard) => {
+                    assert_eq!(discard, Discard::Late);
+                    late += 1;
+                }
+            }
+        }
+        (accepted, late)
     }
 
     pub(super) fn lost(&self) -> u64 {

@@ -19,7 +19,7 @@ use antedate_wire::EthernetAddress;
 
 use super::policy::Policy;
 use super::{
-    Config, Control, Express, FieldPort, Fragmentation, Identity, InterfaceName, Keys, Lines, Macsec,
+    Cipher, Config, Control, Express, FieldPort, Fragmentation, Identity, InterfaceName, Keys, Lines, Macsec,
     Protection, RESERVE, Run, SciMode, State, UplinkPort,
 };
 use crate::agreement;
@@ -211,10 +211,7 @@ fn protection(root: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Opt
 }
 
 fn macsec(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Macsec> {
-    let cipher = section.get("cipher").map(|field| {
-        lines.note("macsec.cipher", Some(field.line()));
-        suite(&field)
-    });
+    let cipher = cipher(&mut section, lines);
     let keys = keys(&mut section, base, lines);
     let port = section.get("port");
     let identity = match section.get("sci") {
@@ -250,7 +247,7 @@ fn macsec(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Optio
     section.finish();
     all(validate)?;
     Some(Macsec {
-        cipher: all(cipher)?,
+        cipher: cipher?,
         keys: keys?,
         identity: identity?,
         confidentiality: all(confidentiality)?.unwrap_or(true),
@@ -260,6 +257,38 @@ fn macsec(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Optio
     })
 }
 
+/// A suite by its name, or `"auto"` with the suites that it may choose.
+fn cipher(section: &mut Section<'_, '_>, lines: &mut Lines) -> Option<Cipher> {
+    let (named, choice) = (section.get("cipher"), section.get("auto_ciphers"));
+    lines.note("macsec.cipher", named.as_ref().map(Field::line));
+    let auto = named.as_ref().is_some_and(|field| field.as_string() == Some("auto"));
+    if !auto {
+        if let Some(field) = choice {
+            field.fault("belongs to cipher = \"auto\"", "remove the line, or write cipher = \"auto\"");
+        }
+        let cipher = all(named.map(|field| suite(&field)))?;
+        return Some(cipher.map_or(Cipher::Unsaid, Cipher::Named));
+    }
+    if section.get("key_file").is_some() {
+        section.fault(
+            "cipher",
+            "\"auto\" needs key agreement: the gateways of a key file cannot tell each other what they have chosen",
+            "remove the line, for the key file says its suite, or use a cak_file",
+        );
+        return None;
+    }
+    let Some(field) = choice else {
+        let all = CipherSuite::ALL.into_iter().filter(|suite| !suite.is_research());
+        return Some(Cipher::Auto(all.collect()));
+    };
+    let chosen: Vec<CipherSuite> = field.array()?.iter().map(suite).collect::<Option<_>>()?;
+    if chosen.is_empty() {
+        field.fault("names no cipher suite", "name one at least, or remove the line");
+        return None;
+    }
+    Some(Cipher::Auto(chosen))
+}
+
 /// Either `key_file`, or `cak_file` with what belongs to it.
 fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Keys> {
     let remedy = "name the file that `antedate keygen macsec` wrote";
@@ -267,10 +296,11 @@ fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option
         lines.note("macsec.cak_file", Some(field.line()));
         path(&field, base, "name the file that `antedate keygen macsec --cak` wrote")
     });
-    let [to, priority, rekey] =
-        ["mka_destination", "mka_priority", "mka_rekey_seconds"].map(|key| section.get(key));
+    let [to, priority, rekey, delay] =
+        ["mka_destination", "mka_priority", "mka_rekey_seconds", "mka_delay_protect"]
+            .map(|key| section.get(key));
     let Some(cak) = cak else {
-        for field in [to, priority, rekey].into_iter().flatten() {
+        for field in [to, priority, rekey, delay].into_iter().flatten() {
             field.fault(
                 "belongs to key agreement, and there is no cak_file",
                 "remove the line, or name a cak_file",
@@ -285,6 +315,7 @@ fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option
     let to = to.map(|field| destination(&field));
     let priority = priority.map(|field| number(&field, 0..=0xff));
     let rekey = rekey.map(|field| number(&field, 10..=0xffff_ffff));
+    let delay = delay.map(|field| field.boolean());
     if let Some(field) = section.get("key_file") {
         field.fault(
             "stands beside cak_file, and keys are either static or agreed upon",
@@ -296,6 +327,7 @@ fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option
         cak_file: cak?,
         destination: all(to)?.unwrap_or(EthernetAddress::PAE_GROUP),
         priority: all(priority)?.unwrap_or(agreement::PRIORITY),
+        delay_protect: all(delay)?.unwrap_or(false),
         rekey_after: Some(
             all(rekey)?.map_or(agreement::REKEY, |seconds: u32| Duration::from_secs(seconds.into())),
         ),

@@ -39,7 +39,7 @@ fn the_smallest_configuration_has_the_documented_defaults() {
     assert_eq!(
         config.protection,
         Protection::Macsec(Macsec {
-            cipher: None,
+            cipher: Cipher::Unsaid,
             keys: Keys::Static("/etc/antedate/keys".into()),
             identity: Identity::OfUplink { port: 1 },
             confidentiality: true,
@@ -79,7 +79,7 @@ fn every_key_is_read() {
     .unwrap();
     assert_eq!(config.uplink.mtu, Some(1550));
     let Protection::Macsec(macsec) = &config.protection else { panic!("{:?}", config.protection) };
-    assert_eq!(macsec.cipher, Some(CipherSuite::GcmAes256));
+    assert_eq!(macsec.cipher, Cipher::Named(CipherSuite::GcmAes256));
     assert_eq!(macsec.identity, Identity::Explicit(Sci([2, 0, 0, 0, 0, 1, 0, 7])));
     assert_eq!(
         (macsec.sci_mode, macsec.confidentiality, macsec.replay_window),
@@ -219,10 +219,11 @@ fn keys_that_are_agreed_upon_need_a_cak_file_alone() {
     let settings = agreed("").unwrap();
     assert_eq!(settings.cak_file, Path::new("/etc/antedate/cak"));
     assert_eq!((settings.destination, settings.priority), (EthernetAddress::PAE_GROUP, 128));
-    let all = "mka_destination = \"02:00:00:00:00:05\"\nmka_priority = 0\nmka_rekey_seconds = 60\n";
+    assert!(!settings.delay_protect);
+    let all = "mka_destination = \"02:00:00:00:00:05\"\nmka_priority = 0\nmka_rekey_seconds = 60\nmka_delay_protect = true\n";
     let settings = agreed(all).unwrap();
     assert_eq!((settings.destination, settings.priority), (EthernetAddress([2, 0, 0, 0, 0, 5]), 0));
-    assert_eq!(settings.rekey_after, Some(Duration::from_secs(60)));
+    assert_eq!((settings.rekey_after, settings.delay_protect), (Some(Duration::from_secs(60)), true));
     let named = agreed("mka_destination = \"nearest-bridge\"\n").unwrap();
     assert_eq!(named.destination, EthernetAddress::LLDP_NEAREST_BRIDGE);
     for (lines, expected) in [
@@ -231,6 +232,38 @@ fn keys_that_are_agreed_upon_need_a_cak_file_alone() {
         ("mka_rekey_seconds = 1\n", "g.toml:7: macsec.mka_rekey_seconds: 1 is out of range"),
     ] {
         let found = agreed(lines).expect_err("a fault");
+        assert!(found.contains(expected), "{found}");
+    }
+}
+
+#[test]
+fn a_cipher_is_named_or_chosen_of_several_where_keys_are_agreed_upon() {
+    let cipher = |lines: &str| {
+        let text = SMALLEST.replace("key_file = \"keys\"\n", lines);
+        parse(&text).map(|config| match config.protection {
+            Protection::Macsec(macsec) => macsec.cipher,
+            other => panic!("{other:?}"),
+        })
+    };
+    assert_eq!(cipher("cak_file = \"c\"\n").unwrap(), Cipher::Unsaid);
+    let named = "cak_file = \"c\"\ncipher = \"aegis-128l\"\n";
+    assert_eq!(cipher(named).unwrap(), Cipher::Named(CipherSuite::Aegis128L));
+    let Cipher::Auto(all) = cipher("cak_file = \"c\"\ncipher = \"auto\"\n").unwrap() else { panic!() };
+    assert!(all.len() == 6 && !all.contains(&CipherSuite::Morus1280), "{all:?}");
+    let some =
+        "cak_file = \"c\"\ncipher = \"auto\"\nauto_ciphers = [\"gcm-aes-128\", \"chacha20-poly1305\"]\n";
+    let expected = Cipher::Auto(vec![CipherSuite::GcmAes128, CipherSuite::ChaCha20Poly1305]);
+    assert_eq!(cipher(some).unwrap(), expected);
+    for (lines, expected) in [
+        ("key_file = \"keys\"\ncipher = \"auto\"\n", "macsec.cipher: \"auto\" needs key agreement"),
+        ("cak_file = \"c\"\nauto_ciphers = []\n", "macsec.auto_ciphers: belongs to cipher = \"auto\""),
+        (
+            "cak_file = \"c\"\ncipher = \"auto\"\nauto_ciphers = []\n",
+            "macsec.auto_ciphers: names no cipher suite",
+        ),
+        ("cak_file = \"c\"\ncipher = \"auto\"\nauto_ciphers = [\"aegis\"]\n", "did you mean \"aegis-128l\"?"),
+    ] {
+        let found = cipher(lines).expect_err("a fault");
         assert!(found.contains(expected), "{found}");
     }
 }

@@ -1,0 +1,124 @@
+//! Which cipher suite is the fastest on this CPU, measured (`cipher = "auto"`).
+//!
+//! A frame is sealed and opened with nothing prepared: that is the work there is in all, of which preparation moves a part
+//! into idle time. Frame sizes have the weights of Lackorzynski et al. 2020, table IV. The least of several short batches
+//! counts, so that what else runs on the machine does not.
+
+use std::time::{Duration, Instant};
+
+use antedate_aead::research::Morus1280;
+use antedate_aead::{
+    Aegis128L, Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, InvalidKeyLength, Key, Nonce, Suite,
+};
+use antedate_channel::macsec::CipherSuite;
+
+/// Frame sizes in octets and their weights.
+pub const WEIGHTS: [(usize, f64); 6] =
+    [(128, 0.5), (256, 0.2), (512, 0.1), (1024, 0.1), (1400, 0.05), (1518, 0.05)];
+/// Addresses and SecTAG, which are authenticated and not encrypted.
+const HEADER: usize = 28;
+/// Octets of the addresses.
+const ADDRESSES: usize = 12;
+
+/// How long to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Batches of each size.
+    pub batches: u32,
+    /// Frames of a batch.
+    pub frames: u32,
+}
+
+impl Effort {
+    /// What the daemon does when it starts: some hundredths of a second for all suites.
+    pub const START: Self = Self { batches: 8, frames: 4 };
+}
+
+/// Nanoseconds that it takes to seal and open a frame.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// Of each size of [`WEIGHTS`].
+    pub each: [f64; WEIGHTS.len()],
+    /// In the mean of the weights.
+    pub weighted: f64,
+}
+
+/// The order of suites: the fastest first. Says in the log what was measured.
+pub fn order(suites: &mut [CipherSuite]) {
+    let begin = Instant::now();
+    let measured: Vec<(CipherSuite, f64)> =
+        suites.iter().map(|suite| (*suite, of(*suite, Backend::detect(), Effort::START).weighted)).collect();
+    let time =
+        |suite: &CipherSuite| measured.iter().find(|(known, _)| known == suite).map_or(0.0, |(_, ns)| *ns);
+    // XPN costs nothing and is not asked for: of suites with one cipher, the plain one comes first.
+    suites.sort_by(|a, b| a.is_xpn().cmp(&b.is_xpn()).then(time(a).total_cmp(&time(b))));
+    let told: Vec<String> = suites.iter().map(|suite| format!("{suite} {:.0} ns", time(suite))).collect();
+    tracing::info!(took = ?begin.elapsed(), "cipher suites, the fastest first: {}", told.join(", "));
+}
+
+/// What a suite takes with a backend that this CPU has.
+#[must_use]
+pub fn of(suite: CipherSuite, backend: Backend, effort: Effort) -> Times {
+    let times = match suite {
+        CipherSuite::GcmAes128 | CipherSuite::GcmAesXpn128 => measure::<Aes128Gcm>(backend, effort),
+        CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => measure::<Aes256Gcm>(backend, effort),
+        CipherSuite::ChaCha20Poly1305 => measure::<ChaCha20Poly1305>(backend, effort),
+        CipherSuite::Aegis128L => measure::<Aegis128L>(backend, effort),
+        CipherSuite::Morus1280 => measure::<Morus1280>(backend, effort),
+    };
+    // The key has the suite's length.
+    times.unwrap_or(Times { each: [f64::MAX; WEIGHTS.len()], weighted: f64::MAX })
+}
+
+fn measure<S: Suite>(backend: Backend, effort: Effort) -> Result<Times, InvalidKeyLength>
+where
+    S::NonceBytes: Default + Copy,
+{
+    let octets = [0x5a; 32];
+    let key = Key::<S>::with_backend(octets.get(..S::KEY_LEN).unwrap_or_default(), backend)?;
+    let header = [0x5a; HEADER];
+    let mut times = Times { each: [0.0; WEIGHTS.len()], weighted: 0.0 };
+    for ((len, weight), each) in WEIGHTS.into_iter().zip(&mut times.each) {
+        let data = vec![0xa5; len - ADDRESSES];
+        let (mut sealed, mut opened) = (data.clone(), data.clone());
+        let mut least = Duration::MAX;
+        for _ in 0..effort.batches {
+            let begin = Instant::now();
+            for _ in 0..effort.frames {
+                // The same nonce each time, for nothing here is sent or secret.
+                let nonce = S::NonceBytes::default();
+                let tag = key.seal(Nonce::assume_unique(nonce), &header, &data, &mut sealed);
+                let genuine = key.open(nonce, &header, &sealed, &mut opened, tag.as_bytes());
+                std::hint::black_box(genuine.is_ok());
+            }
+            least = least.min(begin.elapsed());
+        }
+        *each = least.as_nanos() as f64 / f64::from(effort.frames);
+        times.weighted += weight * *each;
+    }
+    Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_suites_stay_in_the_list_and_extended_packet_numbers_come_last() {
+        let mut suites = CipherSuite::ALL;
+        order(&mut suites);
+        assert!(CipherSuite::ALL.iter().all(|suite| suites.contains(suite)));
+        assert!(suites[5].is_xpn() && suites[6].is_xpn(), "{suites:?}");
+    }
+
+    #[test]
+    fn every_suite_is_measured_with_every_backend() {
+        let effort = Effort { batches: 1, frames: 1 };
+        for suite in CipherSuite::ALL {
+            for backend in Backend::available() {
+                let times = of(suite, backend, effort);
+                assert!(times.weighted > 0.0 && times.weighted < 1e9, "{suite} {backend:?} {times:?}");
+            }
+        }
+    }
+}
