@@ -77,6 +77,17 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         Ok(Prepared::new(&self.sealer.key, slot))
     }
 
+    /// Does once, on nothing, what sealing the next packet will do, and touches what is prepared for it: after a pause, code,
+    /// tables and preparation have left the nearest caches, and a CPU has put its widest units to sleep.
+    ///
+    /// `data` tells how long the packet may be, and may hold anything that is no secret. Afterwards it is as it was, or zeros if
+    /// the suite prepares no cipherstream. No nonce is spent and nothing prepared changes.
+    pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
+        let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
+        self.slots[self.head].touch();
+        Slot::<S, CAP>::new().rehearse_seal(&self.sealer.key, aad, &mut data[..len]);
+    }
+
     /// Slots that are prepared, each as far as the reach was when it was its turn.
     pub const fn prepared(&self) -> usize {
         self.prepared
@@ -171,6 +182,13 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
             }
         }
         budget - left
+    }
+
+    /// Does once, for nothing, what opening the packet expected next will do (see [`SealPool::rehearse`]). `data` tells how long
+    /// the packet may be, and holds zeros afterwards, or what it held if no such packet is prepared. Nothing prepared changes.
+    pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
+        let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
+        self.slots[Self::place(self.expected)].rehearse_open(&self.opener.key, aad, &mut data[..len]);
     }
 
     /// Decrypts packet `number` from `src` into `dst` if it is authentic; otherwise `dst` is zeroed, and what was

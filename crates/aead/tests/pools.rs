@@ -4,7 +4,8 @@
 mod common;
 
 use antedate_aead::{
-    Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Nonce, OpenPool, SealPool, Unauthentic, Usual,
+    Aegis128L, Aes128Ccm, Aes128Gcm, Aes128Ocb3, Aes256Gcm, Backend, ChaCha20Poly1305, Nonce, NonceSequence,
+    OpenPool, SealPool, Suite, Unauthentic, Usual, research::Morus1280,
 };
 use common::{Counter, bytes, key, nonce_of};
 
@@ -49,6 +50,94 @@ fn prepared_packets_equal_one_shot_packets_after_any_amount_of_idle_time() {
     prepared_is_one_shot::<Aes128Gcm>();
     prepared_is_one_shot::<Aes256Gcm>();
     prepared_is_one_shot::<ChaCha20Poly1305>();
+}
+
+fn rehearsals_leave_no_trace<S: Suite<TagBytes = [u8; 16]>>(nonce_of: impl Fn(u64) -> S::NonceBytes + Copy)
+where
+    Numbers<S>: NonceSequence<S::NonceBytes, Error = ()>,
+{
+    for backend in Backend::available() {
+        let mut seal = SealPool::<S, _, 4, 256>::new(key(1, backend), Numbers::<S>::new());
+        let mut open = OpenPool::<S, _, 4, 256>::new(key(1, backend), nonce_of);
+        let plain_key = key::<S>(1, backend);
+        for round in 0..60usize {
+            open.expect_from(round as u64);
+            seal.idle((round % 7) as u32);
+            open.idle((round % 5) as u32);
+            let (aad, plain) = (bytes(round % 37, 5), bytes(round * 7 % 256, round as u8));
+
+            let mut scratch = bytes(round * 11 % 300, 3);
+            seal.rehearse(&aad, &mut scratch);
+            let no_trace = |scratch: &[u8]| {
+                let before = bytes(scratch.len(), 3);
+                assert!(
+                    scratch.iter().zip(before).all(|(&now, then)| now == 0 || now == then),
+                    "{}",
+                    S::NAME
+                );
+            };
+            no_trace(&scratch);
+            open.rehearse(&aad, &mut scratch);
+            no_trace(&scratch);
+
+            let packet = seal.next().unwrap();
+            assert_eq!(packet.number(), round as u64, "a rehearsal costs no nonce");
+            let mut sealed = vec![0; plain.len()];
+            let tag = packet.seal(&aad, &plain, &mut sealed);
+            let mut expected = vec![0; plain.len()];
+            let nonce = Nonce::assume_unique(nonce_of(round as u64));
+            assert!(plain_key.seal(nonce, &aad, &plain, &mut expected) == tag);
+            assert_eq!(sealed, expected, "{} round {round} {backend:?}", S::NAME);
+            let mut out = vec![1; plain.len()];
+            assert_eq!(open.open(round as u64, &aad, &sealed, &mut out, tag.as_bytes()), Ok(()));
+            assert_eq!(out, plain);
+        }
+    }
+}
+
+/// Counts from 0 on.
+struct Numbers<S>(u64, std::marker::PhantomData<S>);
+
+impl<S> Numbers<S> {
+    fn new() -> Self {
+        Self(0, std::marker::PhantomData)
+    }
+}
+
+impl<S: Suite<NonceBytes = B>, B: Wide> NonceSequence<B> for Numbers<S> {
+    type Error = ();
+
+    fn next(&mut self) -> Result<(u64, Nonce<B>), ()> {
+        self.0 += 1;
+        Ok((self.0 - 1, Nonce::assume_unique(B::of(self.0 - 1))))
+    }
+}
+
+trait Wide {
+    fn of(number: u64) -> Self;
+}
+
+impl Wide for [u8; 12] {
+    fn of(number: u64) -> Self {
+        nonce_of(number)
+    }
+}
+
+impl Wide for [u8; 16] {
+    fn of(number: u64) -> Self {
+        (u128::from(number) | 7 << 100).to_be_bytes()
+    }
+}
+
+#[test]
+fn a_rehearsal_spends_nothing_and_shows_nothing() {
+    rehearsals_leave_no_trace::<Aes128Gcm>(Wide::of);
+    rehearsals_leave_no_trace::<Aes256Gcm>(Wide::of);
+    rehearsals_leave_no_trace::<ChaCha20Poly1305>(Wide::of);
+    rehearsals_leave_no_trace::<Aes128Ccm>(Wide::of);
+    rehearsals_leave_no_trace::<Aes128Ocb3>(Wide::of);
+    rehearsals_leave_no_trace::<Aegis128L>(Wide::of);
+    rehearsals_leave_no_trace::<Morus1280>(Wide::of);
 }
 
 fn pieces_are_one<S: Usual>() {

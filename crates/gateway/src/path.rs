@@ -203,6 +203,16 @@ impl Outbound {
         }
     }
 
+    /// Keeps what the next frame will need near, at the cost of a frame.
+    pub fn rehearse(&mut self) {
+        if let Protector::Macsec(transmit) = &self.protector {
+            self.express
+                .as_ref()
+                .map_or(&**transmit, |express| &express.transmit)
+                .rehearse(&mut self.exit.built.bytes);
+        }
+    }
+
     /// Its counters.
     #[must_use]
     pub fn counters(&self) -> &Arc<PathCounters> {
@@ -240,6 +250,13 @@ impl Inbound {
         match &mut self.validator {
             Validator::Macsec(receive) => receive.idle(budget),
             Validator::Plain => 0,
+        }
+    }
+
+    /// Keeps what the next frame will need near, at the cost of a frame.
+    pub fn rehearse(&mut self) {
+        if let Validator::Macsec(receive) = &self.validator {
+            receive.rehearse(&mut self.exit.built.bytes);
         }
     }
 

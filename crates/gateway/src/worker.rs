@@ -22,6 +22,9 @@ const WAKE_UP: u64 = 100_000;
 /// Steps of preparation that are taken at once where a step is cheapest.
 const MOST_STEPS: u32 = 64;
 
+/// Looks at the ports from one rehearsal to the next, in turn for either direction: some ten microseconds.
+const REHEARSAL: u32 = 16;
+
 /// What the other threads ask of a forwarding thread.
 #[derive(Debug)]
 pub enum Letter {
@@ -120,6 +123,8 @@ impl Worker {
         let listens = governor.listens();
         let mut rested = true;
         let steps = self.steps();
+        // Looks since the last frame or sleep.
+        let mut looks = 0u32;
         loop {
             // One at a time: between the keys of many members, frames have their turn.
             if let Some(letter) = self.mailbox.take()
@@ -143,7 +148,7 @@ impl Worker {
                 });
             }
             if done > 0 {
-                rested = false;
+                (rested, looks) = (false, 0);
                 self.show();
                 continue;
             }
@@ -164,9 +169,14 @@ impl Worker {
             // The clock is read only where it decides something.
             let now = if listens { thread::now() } else { 0 };
             match governor.rest(now, thread::cpu_time) {
-                Rest::Poll => thread::yield_now(),
+                Rest::Poll => {
+                    self.rehearse(looks);
+                    looks = looks.wrapping_add(1);
+                    thread::yield_now();
+                }
                 Rest::Sleep(pause) => {
                     self.sleep(pause);
+                    looks = 0;
                     if listens {
                         governor.awake(thread::now());
                     }
@@ -206,6 +216,16 @@ impl Worker {
         let left = steps - out;
         let into = self.inbound.as_mut().filter(|_| left > 0).map_or(0, |inbound| inbound.idle(left));
         out + into
+    }
+
+    /// Polls for a frame that will find what it needs near, in either direction: at the first looks, and every so often.
+    #[inline]
+    fn rehearse(&mut self, looks: u32) {
+        match (looks % REHEARSAL, &mut self.outbound, &mut self.inbound) {
+            (0, Some(outbound), _) => outbound.rehearse(),
+            (1, _, Some(inbound)) => inbound.rehearse(),
+            _ => {}
+        }
     }
 
     fn sleep(&mut self, pause: std::time::Duration) {

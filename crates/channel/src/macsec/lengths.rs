@@ -35,6 +35,11 @@ impl Lengths {
         if !window_ends && octets <= self.reach { None } else { self.predict(window_ends) }
     }
 
+    /// The prediction: a multiple of 64.
+    pub(super) const fn reach(&self) -> usize {
+        self.reach
+    }
+
     fn predict(&mut self, window_ends: bool) -> Option<usize> {
         let longest = self.longest.max(self.longest_before);
         if window_ends {

@@ -105,6 +105,10 @@ impl Seal {
         with!(self, pool => pool.idle(budget))
     }
 
+    pub(super) fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
+        with!(self, pool => pool.rehearse(aad, data));
+    }
+
     #[inline]
     pub(super) fn prepared(&self) -> usize {
         with!(self, pool => pool.prepared())
@@ -144,6 +148,10 @@ impl Open {
     #[inline]
     pub(super) fn idle(&mut self, budget: u32) -> u32 {
         with!(self, pool => pool.idle(budget))
+    }
+
+    pub(super) fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
+        with!(self, pool => pool.rehearse(aad, data));
     }
 
     pub(super) fn prepared(&self) -> usize {

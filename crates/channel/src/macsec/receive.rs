@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use antedate_wire::EtherType;
-use antedate_wire::macsec::Mpdu;
+use antedate_wire::macsec::{Mpdu, TAG_LEN_LONG};
 
 use super::counters::ReceiveCounters;
 use super::history::History;
@@ -433,6 +433,18 @@ impl Receive {
         let recent = self.peers.get_mut(peer).and_then(|peer| peer.associations[an].as_mut());
         let done = recent.map_or(0, |sa| sa.pool.idle(budget));
         if done > 0 { done } else { self.idle_others(budget) }
+    }
+
+    /// Does once, for nothing, what validating the next frame of the association heard last will do (see
+    /// [`Transmit::rehearse`](super::Transmit::rehearse)). What lies in `scratch` is overwritten.
+    pub fn rehearse(&self, scratch: &mut [u8]) {
+        let (peer, an) = self.recent;
+        let recent = self.peers.get(peer).and_then(|peer| peer.associations[an].as_ref());
+        if let Some(sa) = recent
+            && let Some(data) = scratch.get_mut(..sa.lengths.reach())
+        {
+            sa.pool.rehearse(&[0; ADDRESSES_LEN + TAG_LEN_LONG], data);
+        }
     }
 
     fn idle_others(&mut self, budget: u32) -> u32 {

@@ -364,6 +364,18 @@ impl Transmit {
         if steps == 0 { 0 } else { sa.pool.idle(budget.min(steps)) }
     }
 
+    /// Does once, on what lies in `scratch` and leaves it so, what protecting the next frame will do. A frame after a pause then
+    /// finds code, tables and cipherstream in the nearest caches, and the CPU's widest units awake. No packet number is spent.
+    pub fn rehearse(&self, scratch: &mut [u8]) {
+        let Some(sa) = self.encoding.and_then(|an| self.associations[an.index()].as_ref()) else { return };
+        let header = [0; ADDRESSES_LEN + TAG_LEN_LONG];
+        if let (Some(header), Some(data)) =
+            (header.get(..ADDRESSES_LEN + self.tag_len), scratch.get_mut(..sa.lengths.reach()))
+        {
+            sa.pool.rehearse(header, data);
+        }
+    }
+
     /// The association that encodes, and the packet number of its next frame.
     #[inline]
     pub fn encoding(&self) -> Option<(An, u64)> {
