@@ -49,10 +49,16 @@ impl Sum {
     #[inline]
     #[target_feature(enable = "sse4.1,pclmulqdq")]
     fn value(&self) -> u128 {
+        into(self.vector())
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2,pclmulqdq")]
+    fn vector(&self) -> __m128i {
         let folded =
             _mm_clmulepi64_si128::<0x00>(self.at_0, _mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64));
         let turned = _mm_shuffle_epi32::<0b01_00_11_10>(self.at_0);
-        into(_mm_xor_si128(_mm_xor_si128(self.at_64, turned), folded))
+        _mm_xor_si128(_mm_xor_si128(self.at_64, turned), folded)
     }
 }
 
@@ -154,33 +160,170 @@ pub(super) unsafe fn stream<const R: usize>(
     let counter = 2u32.wrapping_add(4 * first as u32);
     let (pairs, rest) = out.as_chunks_mut::<2>();
     for (i, pair) in pairs.iter_mut().enumerate() {
-        let x = cipher::<R, 8>(key, nonce, counter.wrapping_add(8 * i as u32));
-        for (bytes, x) in pair.as_flattened_mut().as_chunks_mut::<16>().0.iter_mut().zip(x) {
-            *bytes = into(x).to_ne_bytes();
-        }
+        let blocks = cipher::<R, 8>(key, nonce, counter.wrapping_add(8 * i as u32));
+        write(pair.as_flattened_mut(), blocks);
     }
     for unit in rest {
-        let x = cipher::<R, 4>(key, nonce, counter.wrapping_add(8 * pairs.len() as u32));
-        for (bytes, x) in unit.as_chunks_mut::<16>().0.iter_mut().zip(x) {
-            *bytes = into(x).to_ne_bytes();
-        }
+        write(unit, cipher::<R, 4>(key, nonce, counter.wrapping_add(8 * pairs.len() as u32)));
     }
 }
 
-/// Up to 16 bytes, padded with zeros.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn write<const W: usize>(out: &mut [u8], blocks: [__m128i; W]) {
+    for (bytes, x) in out.as_chunks_mut::<16>().0.iter_mut().zip(blocks) {
+        // SAFETY: a block has 16 bytes.
+        unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), x) };
+    }
+}
+
+/// Up to 16 bytes, padded with zeros. (By words that overlap: a copy of a length that the compiler does not know is a call,
+/// and a load over its stores waits for them.)
 ///
 /// # Safety
 /// `at` is good for `len` bytes, and `len` is at most 16.
 #[inline]
-unsafe fn load(at: *const u8, len: usize) -> u128 {
-    if len == 16 {
-        // SAFETY: `at` is good for `len` bytes.
-        return unsafe { at.cast::<u128>().read_unaligned() };
+#[target_feature(enable = "sse2")]
+unsafe fn load(at: *const u8, len: usize) -> __m128i {
+    // SAFETY: each word lies within the `len` bytes.
+    unsafe {
+        match len {
+            16.. => _mm_loadu_si128(at.cast()),
+            8.. => {
+                let last = at.add(len - 8).cast::<u64>().read_unaligned();
+                // Shifted by 64 in two steps, where the last word holds nothing new.
+                let high = last.wrapping_shr(8 * (15 - len as u32)) >> 8;
+                _mm_set_epi64x(high as i64, at.cast::<i64>().read_unaligned())
+            }
+            4.. => {
+                let last = u64::from(at.add(len - 4).cast::<u32>().read_unaligned());
+                let low = u64::from(at.cast::<u32>().read_unaligned());
+                _mm_cvtsi64_si128((last << (8 * (len - 4)) | low) as i64)
+            }
+            1.. => {
+                let middle = u32::from(at.add(len / 2).read()) << (8 * (len / 2));
+                let last = u32::from(at.add(len - 1).read()) << (8 * (len - 1));
+                _mm_cvtsi32_si128((u32::from(at.read()) | middle | last) as i32)
+            }
+            0 => _mm_setzero_si128(),
+        }
     }
-    let mut block = [0u8; 16];
-    // SAFETY: both are good for `len` bytes.
-    unsafe { at.copy_to_nonoverlapping(block.as_mut_ptr(), len) };
-    u128::from_ne_bytes(block)
+}
+
+/// Stores the first `len` bytes of a block.
+///
+/// # Safety
+/// `at` is good for `len` bytes, and `len` is at most 16.
+#[inline]
+#[target_feature(enable = "sse4.1")]
+unsafe fn store(x: __m128i, at: *mut u8, len: usize) {
+    let (low, high) = (_mm_cvtsi128_si64(x) as u64, _mm_extract_epi64::<1>(x) as u64);
+    // SAFETY: each word lies within the `len` bytes.
+    unsafe {
+        match len {
+            16.. => _mm_storeu_si128(at.cast(), x),
+            8.. => {
+                let last = (u128::from(high) << 64 | u128::from(low)) >> (8 * (len - 8));
+                at.cast::<u64>().write_unaligned(low);
+                at.add(len - 8).cast::<u64>().write_unaligned(last as u64);
+            }
+            4.. => {
+                at.cast::<u32>().write_unaligned(low as u32);
+                at.add(len - 4).cast::<u32>().write_unaligned((low >> (8 * (len - 4))) as u32);
+            }
+            _ => {
+                for i in 0..len {
+                    at.add(i).write((low >> (8 * i)) as u8);
+                }
+            }
+        }
+    }
+}
+
+/// The first `len` bytes of a block, and zeros behind.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn first(x: __m128i, len: usize) -> __m128i {
+    let kept = u128::MAX.checked_shr(128 - 8 * len as u32).unwrap_or(0);
+    _mm_and_si128(x, from(kept))
+}
+
+/// Reverses the bytes of a block.
+#[inline]
+#[target_feature(enable = "ssse3")]
+fn reversed(x: __m128i) -> __m128i {
+    _mm_shuffle_epi8(x, _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f))
+}
+
+/// A sum over the blocks of a segment, in their order.
+struct Running {
+    sum: Sum,
+    /// What the next block is joined to: the hash so far, until a block has taken it.
+    joined: __m128i,
+    /// The powers of the next block.
+    high: *const u128,
+    low: *const u128,
+}
+
+impl Running {
+    /// Adds a block.
+    ///
+    /// # Safety
+    /// A power is left.
+    #[inline]
+    #[target_feature(enable = "ssse3,pclmulqdq")]
+    unsafe fn add(&mut self, block: __m128i) {
+        // SAFETY: the caller's.
+        let (high, low) = unsafe { (*self.high, *self.low) };
+        self.sum.add(_mm_xor_si128(reversed(block), self.joined), high, low);
+        self.joined = _mm_setzero_si128();
+        self.high = self.high.wrapping_add(1);
+        self.low = self.low.wrapping_add(1);
+    }
+
+    /// XORs whole blocks of cipherstream in, and adds what is on the wire.
+    ///
+    /// # Safety
+    /// So many powers are left, and the pointers are good for so many blocks.
+    #[inline]
+    #[target_feature(enable = "ssse3,pclmulqdq")]
+    unsafe fn blocks<const SEAL: bool, const W: usize>(
+        &mut self,
+        src: *const u8,
+        dst: *mut u8,
+        pads: [__m128i; W],
+    ) {
+        for (i, pad) in pads.into_iter().enumerate() {
+            // SAFETY: block `i` is one of these.
+            unsafe {
+                let x = _mm_loadu_si128(src.add(16 * i).cast());
+                let y = _mm_xor_si128(x, pad);
+                _mm_storeu_si128(dst.add(16 * i).cast(), y);
+                self.add(if SEAL { y } else { x });
+            }
+        }
+    }
+}
+
+/// The next blocks of a prepared cipherstream.
+///
+/// # Safety
+/// `at` is good for so many blocks, for writing too if they are wiped.
+#[inline]
+#[target_feature(enable = "sse2")]
+unsafe fn take<const W: usize>(at: *mut u8, wipe: bool) -> [__m128i; W] {
+    let mut pads = [_mm_setzero_si128(); W];
+    for (i, pad) in pads.iter_mut().enumerate() {
+        // SAFETY: block `i` is one of these.
+        unsafe {
+            let at = at.add(16 * i).cast();
+            *pad = _mm_loadu_si128(at);
+            if wipe {
+                _mm_storeu_si128(at, _mm_setzero_si128());
+            }
+        }
+    }
+    pads
 }
 
 /// One segment of a packet.
@@ -194,65 +337,97 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
     segment: &Segment<'_>,
     stream: Stream<'_>,
 ) -> Block {
-    let mut sum = Sum::new();
-    let mut joined = u128::from_le_bytes(segment.hash.0);
-    let mut power = POWERS - segment.blocks();
-    let mut add = |block: u128| {
-        sum.add(from(block.swap_bytes() ^ joined), key.high.0[power], key.low.0[power]);
-        joined = 0;
-        power += 1;
-    };
-    for block in segment.aad.chunks(16) {
-        // SAFETY: a chunk has at most 16 bytes.
-        add(unsafe { load(block.as_ptr(), block.len()) });
-    }
-    let mut pad = [[0u8; 16]; 4];
-    let mut done = 0;
-    while done < segment.len {
-        let unit = (segment.len - done).min(64);
+    // SAFETY: the caller's, as in what is called.
+    unsafe {
         match stream {
-            // SAFETY: the stream is good for whole units.
-            Stream::Kept(at) => pad = unsafe { at.add(done).cast::<[[u8; 16]; 4]>().read_unaligned() },
-            // SAFETY: the stream is good for whole units.
-            Stream::Wiped(at) => unsafe {
-                let at = at.add(done).cast::<[[u8; 16]; 4]>();
-                pad = at.read_unaligned();
-                at.write_unaligned([[0; 16]; 4]);
-            },
-            Stream::Cipher(nonce, first) => {
-                let counter = 2u32.wrapping_add(4 * (first + done / 64) as u32);
-                pad = cipher::<R, 4>(key, nonce, counter).map(|x| into(x).to_ne_bytes());
+            Stream::Kept(at) => {
+                let at = at.cast_mut();
+                pass::<R, SEAL>(
+                    key,
+                    segment,
+                    |done| take(at.add(done), false),
+                    |done| take(at.add(done), false),
+                )
+            }
+            Stream::Wiped(at) => {
+                let pads = pass::<R, SEAL>(
+                    key,
+                    segment,
+                    |done| take(at.add(done), true),
+                    |done| take(at.add(done), true),
+                );
+                // Nothing is read; what was stored must stay stored.
+                core::arch::asm!("/* {} */", in(reg) at, options(nostack, preserves_flags));
+                pads
+            }
+            Stream::Cipher(nonce, unit) => {
+                let counter = |done: usize| 2u32.wrapping_add((4 * unit + done / 16) as u32);
+                pass::<R, SEAL>(
+                    key,
+                    segment,
+                    |done| cipher::<R, 8>(key, nonce, counter(done)),
+                    |done| cipher::<R, 4>(key, nonce, counter(done)),
+                )
             }
         }
-        let mut within = 0;
-        while within < unit {
-            let len = (unit - within).min(16);
-            // SAFETY: `len` bytes from here on are within the segment, and at most 16.
-            unsafe {
-                let x = load(segment.src.add(done + within), len);
-                let y = x ^ u128::from_ne_bytes(pad[within / 16]);
-                let at = segment.dst.add(done + within);
-                let bytes = y.to_ne_bytes();
-                if len == 16 {
-                    at.cast::<[u8; 16]>().write_unaligned(bytes);
-                } else {
-                    bytes.as_ptr().copy_to_nonoverlapping(at, len);
+    }
+}
+
+/// One pass over a segment, whose cipherstream comes eight blocks or four at a time.
+///
+/// # Safety
+/// As for [`segment`]; the streams may be asked for whole units up to the end of the segment.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3,aes,pclmulqdq")]
+unsafe fn pass<const R: usize, const SEAL: bool>(
+    key: &Key<R>,
+    segment: &Segment<'_>,
+    eight: impl Fn(usize) -> [__m128i; 8],
+    four: impl Fn(usize) -> [__m128i; 4],
+) -> Block {
+    let place = POWERS - segment.blocks();
+    let (high, low) = (key.high.0[place..].as_ptr(), key.low.0[place..].as_ptr());
+    let joined = from(u128::from_le_bytes(segment.hash.0));
+    let mut running = Running { sum: Sum::new(), joined, high, low };
+    let Segment { src, dst, len, .. } = *segment;
+    // SAFETY: the segment has so many blocks; those before `len` are within source and destination.
+    unsafe {
+        for block in segment.aad.chunks(16) {
+            running.add(load(block.as_ptr(), block.len()));
+        }
+        let mut done = 0;
+        while len - done >= 128 {
+            running.blocks::<SEAL, 8>(src.add(done), dst.add(done), eight(done));
+            done += 128;
+        }
+        while done < len {
+            let pads = four(done);
+            if len - done >= 64 {
+                running.blocks::<SEAL, 4>(src.add(done), dst.add(done), pads);
+            } else {
+                for (i, pad) in pads.into_iter().enumerate().take((len - done).div_ceil(16)) {
+                    let at = done + 16 * i;
+                    let now = (len - at).min(16);
+                    let x = load(src.add(at), now);
+                    let y = first(_mm_xor_si128(x, pad), now);
+                    store(y, dst.add(at), now);
+                    running.add(if SEAL { y } else { x });
                 }
-                let shown = if SEAL { load(bytes.as_ptr(), len) } else { x };
-                add(shown);
             }
-            within += len;
+            done += 64;
         }
-        done += unit;
+        if segment.mask.is_some() {
+            let lengths = _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8);
+            running.add(reversed(lengths));
+        }
     }
-    if segment.mask.is_some() {
-        add((((segment.total_aad as u128 * 8) << 64) | (segment.total as u128 * 8)).swap_bytes());
-    }
-    crate::engine::wipe(pad.as_flattened_mut());
-    if let Stream::Wiped(at) = stream {
-        // SAFETY: nothing is read; what was stored must stay stored.
-        unsafe { core::arch::asm!("/* {} */", in(reg) at, options(nostack, preserves_flags)) };
-    }
-    let hash = sum.value();
-    Block(segment.mask.map_or(hash, |mask| hash.swap_bytes() ^ mask).to_le_bytes())
+    let hash = running.sum.vector();
+    let result = match segment.mask {
+        None => hash,
+        Some(mask) => _mm_xor_si128(reversed(hash), from(*mask)),
+    };
+    let mut out = Block::default();
+    // SAFETY: a block has 16 bytes.
+    unsafe { _mm_storeu_si128(out.0.as_mut_ptr().cast(), result) };
+    out
 }
