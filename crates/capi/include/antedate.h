@@ -71,7 +71,7 @@ enum {
     ANTEDATE_TEMPLATE = 8,     /* a hole outside, holes that overlap, a length that leaves nothing to follow the front */
     ANTEDATE_TOO_LONG = 9,     /* more bytes, holes, blocks or lengths than fit */
     ANTEDATE_MISFIT = 10,      /* the values are not as many or not as long as the holes */
-    ANTEDATE_UNSUPPORTED = 11, /* templates are for GCM and ChaCha20-Poly1305, fronts for CCM */
+    ANTEDATE_UNSUPPORTED = 11, /* templates are for suites 16 to 31, fronts for the others */
     ANTEDATE_UNAUTHENTIC = 12  /* the packet is forged or damaged; it is still expected */
 };
 
@@ -85,7 +85,10 @@ enum {
     ANTEDATE_CCM_STAR_128 = 6,       /* 16, 13, 16   IEEE 802.15.4, level 7 */
     ANTEDATE_AES_128_GCM = 16,       /* 16, 12, 16   NIST SP 800-38D */
     ANTEDATE_AES_256_GCM = 17,       /* 32, 12, 16 */
-    ANTEDATE_CHACHA20_POLY1305 = 18  /* 32, 12, 16   RFC 8439 */
+    ANTEDATE_CHACHA20_POLY1305 = 18, /* 32, 12, 16   RFC 8439 */
+    ANTEDATE_AES_128_OCB3 = 19,      /* 16, 12, 16   RFC 7253 */
+    ANTEDATE_AEGIS_128L = 32,        /* 16, 16, 16   draft-irtf-cfrg-aegis-aead */
+    ANTEDATE_ASCON_AEAD128 = 33      /* 16, 16, 16   NIST SP 800-232 */
 };
 
 size_t antedate_key_len(uint32_t suite);
@@ -114,7 +117,7 @@ typedef struct {
 } antedate_template;
 
 /* What a packet begins with: associated data and the front of its payload. CCM authenticates the payload's length first,
- * so the lengths that the whole payload may have (front included) are named. If bytes length_start to length_end - 1 of the
+ * so the lengths that the whole payload may have (front included) are named, whatever the suite. If bytes length_start to length_end - 1 of the
  * associated data are that length, big-endian, they are filled in; both zero if not. */
 typedef struct {
     antedate_bytes aad;

@@ -20,7 +20,14 @@
 #![no_std]
 // A build for few suites leaves parts unused that the others need.
 #![cfg_attr(
-    not(all(feature = "ccm", feature = "gcm", feature = "chacha20-poly1305")),
+    not(all(
+        feature = "aegis",
+        feature = "ascon",
+        feature = "ccm",
+        feature = "chacha20-poly1305",
+        feature = "gcm",
+        feature = "ocb3"
+    )),
     allow(dead_code, unused_variables, unreachable_code)
 )]
 
@@ -33,9 +40,9 @@ mod code;
 mod context;
 mod line;
 mod numbers;
-#[cfg(feature = "ccm")]
+#[cfg(any(feature = "aegis", feature = "ascon", feature = "ccm"))]
 mod serial;
-#[cfg(any(feature = "gcm", feature = "chacha20-poly1305"))]
+#[cfg(any(feature = "chacha20-poly1305", feature = "gcm", feature = "ocb3"))]
 mod sparse;
 mod suites;
 

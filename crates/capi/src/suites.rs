@@ -2,105 +2,61 @@
 
 use core::mem::ManuallyDrop;
 
-/// The dispatch by number: does `$call` with the line of the suite as `$line`; another number is `Code::Suite`.
-macro_rules! with_suite {
-    ($number:expr, $side:ident, $line:ident => $call:expr) => {
-        match $number {
-            #[cfg(feature = "ccm")]
-            1 => {
-                type $line = $crate::serial::$side<antedate_aead::Aes128Ccm8>;
-                $call
-            }
-            #[cfg(feature = "ccm")]
-            2 => {
-                type $line = $crate::serial::$side<antedate_aead::Aes128Ccm>;
-                $call
-            }
-            #[cfg(feature = "ccm")]
-            3 => {
-                type $line = $crate::serial::$side<antedate_aead::Aes256Ccm>;
-                $call
-            }
-            #[cfg(feature = "ccm")]
-            4 => {
-                type $line = $crate::serial::$side<antedate_aead::CcmStar32>;
-                $call
-            }
-            #[cfg(feature = "ccm")]
-            5 => {
-                type $line = $crate::serial::$side<antedate_aead::CcmStar64>;
-                $call
-            }
-            #[cfg(feature = "ccm")]
-            6 => {
-                type $line = $crate::serial::$side<antedate_aead::CcmStar128>;
-                $call
-            }
-            #[cfg(feature = "gcm")]
-            16 => {
-                type $line = $crate::sparse::$side<antedate_aead::Aes128Gcm>;
-                $call
-            }
-            #[cfg(feature = "gcm")]
-            17 => {
-                type $line = $crate::sparse::$side<antedate_aead::Aes256Gcm>;
-                $call
-            }
-            #[cfg(feature = "chacha20-poly1305")]
-            18 => {
-                type $line = $crate::sparse::$side<antedate_aead::ChaCha20Poly1305>;
-                $call
-            }
-            _ => Err($crate::Code::Suite),
+/// All that is to be said of each suite: its feature, its number, its kind of MAC, a name and its type. From the list come the
+/// dispatch by number and the memory for a line of any suite. (The first argument stands for the dollar sign of the macro that
+/// is made.)
+macro_rules! suites {
+    ($d:tt $($feature:literal $number:literal $kind:ident $name:ident $suite:ident;)*) => {
+        /// The dispatch by number: does `call` with the line of the suite as `line`; another number is `Code::Suite`.
+        macro_rules! with_suite {
+            ($d number:expr, $d side:ident, $d line:ident => $d call:expr) => {
+                match $d number {
+                    $(
+                        #[cfg(feature = $feature)]
+                        $number => {
+                            type $d line = $crate::$kind::$d side<antedate_aead::$suite>;
+                            $d call
+                        }
+                    )*
+                    _ => Err($crate::Code::Suite),
+                }
+            };
+        }
+        pub(crate) use with_suite;
+
+        /// Memory for a line of any suite.
+        #[allow(dead_code)]
+        pub(crate) union AnySender {
+            none: (),
+            $(
+                #[cfg(feature = $feature)]
+                $name: ManuallyDrop<crate::$kind::Sender<antedate_aead::$suite>>,
+            )*
+        }
+
+        /// As [`AnySender`], for the receiving side.
+        #[allow(dead_code)]
+        pub(crate) union AnyReceiver {
+            none: (),
+            $(
+                #[cfg(feature = $feature)]
+                $name: ManuallyDrop<crate::$kind::Receiver<antedate_aead::$suite>>,
+            )*
         }
     };
 }
-pub(crate) use with_suite;
 
-/// Memory for a line of any suite.
-#[allow(dead_code)]
-pub(crate) union AnySender {
-    none: (),
-    #[cfg(feature = "ccm")]
-    ccm_8: ManuallyDrop<crate::serial::Sender<antedate_aead::Aes128Ccm8>>,
-    #[cfg(feature = "ccm")]
-    ccm: ManuallyDrop<crate::serial::Sender<antedate_aead::Aes128Ccm>>,
-    #[cfg(feature = "ccm")]
-    ccm_256: ManuallyDrop<crate::serial::Sender<antedate_aead::Aes256Ccm>>,
-    #[cfg(feature = "ccm")]
-    star_32: ManuallyDrop<crate::serial::Sender<antedate_aead::CcmStar32>>,
-    #[cfg(feature = "ccm")]
-    star_64: ManuallyDrop<crate::serial::Sender<antedate_aead::CcmStar64>>,
-    #[cfg(feature = "ccm")]
-    star_128: ManuallyDrop<crate::serial::Sender<antedate_aead::CcmStar128>>,
-    #[cfg(feature = "gcm")]
-    gcm: ManuallyDrop<crate::sparse::Sender<antedate_aead::Aes128Gcm>>,
-    #[cfg(feature = "gcm")]
-    gcm_256: ManuallyDrop<crate::sparse::Sender<antedate_aead::Aes256Gcm>>,
-    #[cfg(feature = "chacha20-poly1305")]
-    chacha: ManuallyDrop<crate::sparse::Sender<antedate_aead::ChaCha20Poly1305>>,
-}
-
-/// As [`AnySender`], for the receiving side.
-#[allow(dead_code)]
-pub(crate) union AnyReceiver {
-    none: (),
-    #[cfg(feature = "ccm")]
-    ccm_8: ManuallyDrop<crate::serial::Receiver<antedate_aead::Aes128Ccm8>>,
-    #[cfg(feature = "ccm")]
-    ccm: ManuallyDrop<crate::serial::Receiver<antedate_aead::Aes128Ccm>>,
-    #[cfg(feature = "ccm")]
-    ccm_256: ManuallyDrop<crate::serial::Receiver<antedate_aead::Aes256Ccm>>,
-    #[cfg(feature = "ccm")]
-    star_32: ManuallyDrop<crate::serial::Receiver<antedate_aead::CcmStar32>>,
-    #[cfg(feature = "ccm")]
-    star_64: ManuallyDrop<crate::serial::Receiver<antedate_aead::CcmStar64>>,
-    #[cfg(feature = "ccm")]
-    star_128: ManuallyDrop<crate::serial::Receiver<antedate_aead::CcmStar128>>,
-    #[cfg(feature = "gcm")]
-    gcm: ManuallyDrop<crate::sparse::Receiver<antedate_aead::Aes128Gcm>>,
-    #[cfg(feature = "gcm")]
-    gcm_256: ManuallyDrop<crate::sparse::Receiver<antedate_aead::Aes256Gcm>>,
-    #[cfg(feature = "chacha20-poly1305")]
-    chacha: ManuallyDrop<crate::sparse::Receiver<antedate_aead::ChaCha20Poly1305>>,
+suites! { $
+    "ccm" 1 serial ccm_8 Aes128Ccm8;
+    "ccm" 2 serial ccm Aes128Ccm;
+    "ccm" 3 serial ccm_256 Aes256Ccm;
+    "ccm" 4 serial star_32 CcmStar32;
+    "ccm" 5 serial star_64 CcmStar64;
+    "ccm" 6 serial star_128 CcmStar128;
+    "gcm" 16 sparse gcm Aes128Gcm;
+    "gcm" 17 sparse gcm_256 Aes256Gcm;
+    "chacha20-poly1305" 18 sparse chacha ChaCha20Poly1305;
+    "ocb3" 19 sparse ocb3 Aes128Ocb3;
+    "aegis" 32 serial aegis Aegis128L;
+    "ascon" 33 serial ascon AsconAead128;
 }

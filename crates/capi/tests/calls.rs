@@ -2,8 +2,8 @@
 #![allow(unsafe_code)]
 
 use antedate_aead::{
-    Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes256Ccm, Aes256Gcm, CcmStar32, CcmStar64, CcmStar128,
-    ChaCha20Poly1305, Key, Nonce, Suite,
+    Aegis128L, Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes128Ocb3, Aes256Ccm, Aes256Gcm, AsconAead128, CcmStar32,
+    CcmStar64, CcmStar128, ChaCha20Poly1305, Key, Nonce, Suite,
 };
 use antedate_capi::*;
 use std::ptr::{null, null_mut};
@@ -77,7 +77,7 @@ fn one_shot<S: Suite<NonceBytes = [u8; N]>, const N: usize>(number: u64, plain: 
 
 type OneShot = fn(u64, &[u8]) -> (Vec<u8>, Vec<u8>);
 
-const SUITES: [(u32, OneShot); 9] = [
+const SUITES: [(u32, OneShot); 12] = [
     (1, one_shot::<Aes128Ccm8, 12>),
     (2, one_shot::<Aes128Ccm, 12>),
     (3, one_shot::<Aes256Ccm, 12>),
@@ -87,6 +87,9 @@ const SUITES: [(u32, OneShot); 9] = [
     (16, one_shot::<Aes128Gcm, 12>),
     (17, one_shot::<Aes256Gcm, 12>),
     (18, one_shot::<ChaCha20Poly1305, 12>),
+    (19, one_shot::<Aes128Ocb3, 12>),
+    (32, one_shot::<Aegis128L, 16>),
+    (33, one_shot::<AsconAead128, 16>),
 ];
 
 /// A template with a hole in each part, and the packet that its values make.
@@ -148,7 +151,7 @@ fn templates_and_fronts_give_the_same_bytes_and_are_refused_where_the_suite_has_
         length_end: 0,
     };
     for (suite, one_shot) in SUITES {
-        let linear = suite >= 16;
+        let linear = (16..32).contains(&suite);
         let (mut sealer, mut opener) = (sealer(suite), opener(suite));
         let (sealer, opened) = (sealer.as_mut_ptr(), opener.as_mut_ptr());
         for number in 0..20 {
