@@ -9,10 +9,28 @@ use std::path::Path;
 
 /// What is built: package, target, profile, programs. The profiles are in the workspace's `Cargo.toml`.
 const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
-    ("antedate-mote-cortex-m3", "thumbv7m-none-eabi", "release", &["ccm", "slots", "smallest", "nothing"]),
+    (
+        "antedate-mote-cortex-m3",
+        "thumbv7m-none-eabi",
+        "release",
+        &["ccm", "slots", "smallest", "nothing", "node-plain", "node-secured", "node-antedated"],
+    ),
     ("antedate-mote-cortex-m3", "thumbv7m-none-eabi", "fast", &["chacha"]),
     ("antedate-mote-msp430", "msp430-none-elf", "small", &["ccm", "engine", "smallest", "nothing"]),
-    ("antedate-mote-msp430", "msp430-none-elf", "release", &["chacha", "slots"]),
+    (
+        "antedate-mote-msp430",
+        "msp430-none-elf",
+        "release",
+        &[
+            "chacha",
+            "slots",
+            "node-plain",
+            "node-secured",
+            "node-antedated",
+            "node-hybrid",
+            "node-hybrid-antedated",
+        ],
+    ),
 ];
 
 /// Builds, runs and measures; false if a goal was missed.

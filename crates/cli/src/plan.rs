@@ -101,7 +101,9 @@ impl Plan {
         match document.deadline_ms.and_then(late) {
             Some(flow) => Err(Failure::Verdict(format!(
                 "flow {} takes up to {:.0} ms; what limits the slot is {}",
-                flow.name, flow.latency_ms, answer.limit
+                flow.name,
+                flow.latency_ms,
+                answer.parts.first().map_or("nothing", |part| part.what)
             ))),
             None => Ok(()),
         }
@@ -121,13 +123,23 @@ fn say(platform: &str, answer: &Answer) -> String {
         slot.tx_ack_delay,
         answer.operations.sum()
     );
-    let _ = writeln!(text, "limited by     {}", answer.limit);
+    let enough = if answer.standard { "is long enough" } else { "is too short" };
+    let _ = writeln!(text, "standard slot  of 10 ms {enough}");
+    for (i, part) in answer.parts.iter().take(4).enumerate() {
+        let head = if i == 0 { "limited by" } else { "" };
+        let _ = writeln!(text, "{head:<14} {:.2} ms {}", part.milliseconds, part.what);
+    }
     for flow in &answer.flows {
         let _ = writeln!(
             text,
-            "flow {:<12} at most {:.0} bit/s, at most {:.0} ms, {:.1} J a day and hop",
-            flow.name, flow.rate, flow.latency_ms, flow.joules_a_day
+            "flow {:<9} at most {:.0} bit/s, at most {:.0} ms, {:.1} J a day and hop ({:.1} J while its cells stay empty)",
+            flow.name, flow.rate, flow.latency_ms, flow.joules_a_day, flow.idle_joules_a_day
         );
     }
+    let _ = writeln!(
+        text,
+        "energy         {:.1} J a day for all flows on all hops, and {:.2} J for each node's sleep",
+        answer.joules_a_day, answer.sleep_joules_a_day
+    );
     text
 }

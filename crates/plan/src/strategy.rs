@@ -134,6 +134,11 @@ pub fn operations(
     Operations { sec1: one(0), sec2: one(1), sec3: one(2), sec4: one(3) }
 }
 
+/// A block in the AES engine, in milliseconds: sixteen octets go there and sixteen come back.
+fn engine_block(platform: &Platform) -> f64 {
+    platform.aes_block + platform.transfer * 32.0 / 127.0
+}
+
 fn one_of(
     platform: &Platform,
     costs: &Costs,
@@ -149,9 +154,8 @@ fn one_of(
     match strategy {
         Strategy::Software => software,
         Strategy::Hybrid => {
-            // Sixteen octets go there and sixteen come back.
-            let block = platform.aes_block + platform.transfer * 32.0 / 127.0;
-            (software - milliseconds(platform, blocks * costs.block)).max(0.0) + blocks * block
+            (software - milliseconds(platform, blocks * costs.block)).max(0.0)
+                + blocks * engine_block(platform)
         }
         // A prepared frame is complete, or its last octets go through software; an engine cannot go on from a preparation.
         Strategy::Hardware if antedated => software,
@@ -163,10 +167,28 @@ fn one_of(
     }
 }
 
-/// What the CPU does for a slot that is prepared, before it: milliseconds for both ends together.
+/// What the CPU does for a slot that is prepared, before it: milliseconds of the sender and of the receiver.
+///
+/// An operation that an engine does in the slot, because it is quicker than what a preparation leaves, is not prepared.
 #[must_use]
-pub fn before(platform: &Platform, costs: &Costs, level: usize) -> f64 {
-    milliseconds(platform, costs.levels[level % 8].before.iter().sum())
+pub fn before(platform: &Platform, costs: &Costs, level: usize, strategy: Strategy) -> [f64; 2] {
+    let one = |operation: usize| {
+        let [plain, antedated] =
+            [false, true].map(|ahead| one_of(platform, costs, level, strategy, ahead, operation));
+        let software = milliseconds(platform, costs.levels[level % 8].before[operation]);
+        match strategy {
+            _ if level == 0 || plain <= antedated => 0.0,
+            Strategy::Hybrid => {
+                // What is not left for the slot was done before it, block by block in the engine.
+                let done = blocks(level, operation, false).saturating_sub(blocks(level, operation, true));
+                let done = f64::from(done);
+                (software - milliseconds(platform, done * costs.block)).max(0.0)
+                    + done * engine_block(platform)
+            }
+            Strategy::Software | Strategy::Hardware => software,
+        }
+    };
+    [one(0) + one(3), one(1) + one(2)]
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use serde::Serialize;
 
 /// TsMaxTx in milliseconds: 127 octets and the preamble at 250 kbit/s.
 pub const TS_MAX_TX: f64 = 4.256;
+/// The slot that the standard's default template has.
+pub const STANDARD_MS: f64 = 10.0;
 /// TsMaxAck in milliseconds.
 pub const TS_MAX_ACK: f64 = 2.400;
 

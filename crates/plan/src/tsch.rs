@@ -5,7 +5,11 @@ use serde::Serialize;
 use crate::energy;
 use crate::platform::Platform;
 use crate::strategy::{Costs, Strategy, before, operations};
-use crate::timeslot::{APPLICATION_BITS, Operations, Slot, largest_rate, shortest};
+use crate::timeslot::{
+    APPLICATION_BITS, Operations, STANDARD_MS, Slot, TS_MAX_ACK, TS_MAX_TX, largest_rate, shortest,
+};
+
+const DAY_MS: f64 = 86_400_000.0;
 
 /// A flow over the network.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,8 +47,19 @@ pub struct FlowAnswer {
     /// milliseconds from source to sink if no frame is lost and the cells of the hops are scheduled without care: a wait for the next
     /// cell and a slot on each hop
     pub latency_ms: f64,
-    /// joules a day and hop, both ends together
+    /// joules a day and hop, both ends together, if every cell carries a full frame
     pub joules_a_day: f64,
+    /// joules a day and hop if no cell carries one: the receiver listens in vain
+    pub idle_joules_a_day: f64,
+}
+
+/// A part of the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Part {
+    /// what takes it
+    pub what: &'static str,
+    /// how long
+    pub milliseconds: f64,
 }
 
 /// The answer.
@@ -54,8 +69,14 @@ pub struct Answer {
     pub slot: Slot,
     /// what security adds to it
     pub operations: Operations,
-    /// the part of it that is longest, and what it is
-    pub limit: &'static str,
+    /// whether the standard's slot of 10 ms is long enough
+    pub standard: bool,
+    /// what the slot is made of, the longest part first: what limits it
+    pub parts: Vec<Part>,
+    /// joules a day of all flows on all hops, if every cell carries a full frame
+    pub joules_a_day: f64,
+    /// joules a day of a node that does nothing but sleep
+    pub sleep_joules_a_day: f64,
     /// the flows
     pub flows: Vec<FlowAnswer>,
 }
@@ -99,10 +120,11 @@ pub fn answer(platform: &Platform, costs: &Costs, scenario: &Scenario) -> Result
     }
     let operations = operations(platform, costs, *level, *strategy, *antedated);
     let slot = shortest(platform.tx_offset, platform.tx_ack_delay, &operations);
-    let ahead = if *antedated { before(platform, costs, *level) } else { 0.0 };
-    let a_slot = energy::slot(platform, &operations, ahead);
+    let ahead = if *antedated { before(platform, costs, *level, *strategy) } else { [0.0; 2] };
+    let full = energy::slot(platform, slot.duration, ahead).sum();
+    let idle = energy::idle_listening(platform);
     let slotframe_ms = f64::from(*slots) * slot.duration;
-    let flows = flows
+    let answers: Vec<FlowAnswer> = flows
         .iter()
         .map(|flow| {
             let cells = f64::from(flow.cells);
@@ -112,25 +134,40 @@ pub fn answer(platform: &Platform, costs: &Costs, scenario: &Scenario) -> Result
                 name: flow.name.clone(),
                 rate: largest_rate(flow.cells, *slots, bits, slot.duration),
                 latency_ms: hop * f64::from(flow.hops),
-                joules_a_day: a_slot * 1e-6 * cells * 86_400_000.0 / slotframe_ms,
+                joules_a_day: full * 1e-6 * cells * DAY_MS / slotframe_ms,
+                idle_joules_a_day: idle * 1e-6 * cells * DAY_MS / slotframe_ms,
             }
         })
         .collect();
-    Ok(Answer { slot, operations, limit: limit(platform, &operations), flows })
+    let joules_a_day =
+        answers.iter().zip(flows).map(|(of, flow)| of.joules_a_day * f64::from(flow.hops)).sum();
+    Ok(Answer {
+        slot,
+        operations,
+        standard: slot.duration <= STANDARD_MS,
+        parts: parts(platform, &operations),
+        joules_a_day,
+        sleep_joules_a_day: energy::asleep(platform, DAY_MS) * 1e-6,
+        flows: answers,
+    })
 }
 
-/// The longest of what is not the frame itself.
-fn limit(platform: &Platform, operations: &Operations) -> &'static str {
-    let parts = [
+/// What the slot is made of, the longest part first.
+fn parts(platform: &Platform, operations: &Operations) -> Vec<Part> {
+    let mut parts: Vec<Part> = [
+        (TS_MAX_TX, "TsMaxTx: the frame on the air"),
+        (TS_MAX_ACK, "TsMaxAck: the acknowledgment on the air"),
+        (platform.tx_offset, "TsTxOffset without security: handing the frame to the radio"),
+        (platform.tx_ack_delay, "TsTxAckDelay without security: turning the radio round"),
         (operations.sec1, "sec1: securing the frame"),
         (operations.sec2, "sec2: unsecuring the frame"),
         (operations.sec3, "sec3: securing the acknowledgment"),
         (operations.sec4, "sec4: unsecuring the acknowledgment"),
-        (platform.tx_offset, "TsTxOffset without security: handing the frame to the radio"),
-        (platform.tx_ack_delay, "TsTxAckDelay without security: turning the radio round"),
-        (crate::timeslot::TS_MAX_TX, "TsMaxTx: the frame on the air"),
-    ];
-    parts.into_iter().max_by(|(a, _), (b, _)| a.total_cmp(b)).map_or("", |(_, what)| what)
+    ]
+    .map(|(milliseconds, what)| Part { what, milliseconds })
+    .to_vec();
+    parts.sort_by(|a, b| b.milliseconds.total_cmp(&a.milliseconds));
+    parts
 }
 
 #[cfg(test)]
@@ -159,6 +196,13 @@ mod tests {
             assert!(ahead.slot.duration < plain.slot.duration);
             assert!(ahead.flows[0].rate > plain.flows[0].rate);
             assert!(ahead.flows[0].latency_ms < plain.flows[0].latency_ms);
+            // The parts are the slot.
+            let parts: f64 = ahead.parts.iter().map(|part| part.milliseconds).sum();
+            assert!((parts - ahead.slot.duration).abs() < 1e-9);
+            assert!(ahead.parts.is_sorted_by(|a, b| a.milliseconds >= b.milliseconds));
+            let flow = &ahead.flows[0];
+            assert!((ahead.joules_a_day - 3.0 * flow.joules_a_day).abs() < 1e-9);
+            assert!(flow.idle_joules_a_day < flow.joules_a_day && ahead.sleep_joules_a_day > 0.0);
             let none = shortest(platform.tx_offset, platform.tx_ack_delay, &Operations::default());
             assert!(ahead.slot.duration > none.duration);
         }

@@ -10,8 +10,23 @@
 use antedate_mote_programs::Mote;
 use core::arch::{asm, global_asm};
 use core::cell::UnsafeCell;
+use core::ptr;
 
 global_asm!(include_str!("reset.s"));
+
+// Where the variables end and where the stack begins, as the linker says.
+unsafe extern "C" {
+    static bss_end: u8;
+    static stack_top: u8;
+}
+
+/// What the free stack is painted with.
+const PAINT: u32 = 0x5aa5;
+
+/// The lowest word that the stack may reach.
+fn bottom() -> usize {
+    (&raw const bss_end).addr()
+}
 
 /// The mote in QEMU; it counts instructions.
 pub struct CortexM3;
@@ -67,6 +82,29 @@ impl Mote for CortexM3 {
         let now = now();
         // SAFETY: as in `begin`.
         now.wrapping_sub(unsafe { SINCE.0.get().read_volatile() })
+    }
+
+    #[inline(never)]
+    fn paint() {
+        let here = 0usize;
+        // The frame of this function, and a margin for what it calls.
+        let end = (&raw const here).addr() - 64;
+        let mut at = bottom();
+        while at < end {
+            // SAFETY: between the last variable and the stack in use there is RAM that is nobody's.
+            unsafe { ptr::with_exposed_provenance_mut::<u32>(at).write_volatile(PAINT) }
+            at += size_of::<u32>();
+        }
+    }
+
+    #[inline(never)]
+    fn depth() -> u32 {
+        let (mut at, top) = (bottom(), (&raw const stack_top).addr());
+        // SAFETY: as in `paint`; the stack is read as it lies.
+        while at < top && unsafe { ptr::with_exposed_provenance::<u32>(at).read_volatile() } == PAINT {
+            at += size_of::<u32>();
+        }
+        (top - at) as u32
     }
 }
 

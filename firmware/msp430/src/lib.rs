@@ -16,6 +16,20 @@ const PRINT: *mut u8 = 0x01c2 as *mut u8;
 const MEASURED_LOW: *const u16 = 0x01c6 as *const u16;
 const MEASURED_HIGH: *const u16 = 0x01c8 as *const u16;
 
+// Where the variables end and where the stack begins, as the linker says.
+unsafe extern "C" {
+    static bss_end: u8;
+    static stack_top: u8;
+}
+
+/// What the free stack is painted with.
+const PAINT: u16 = 0x5aa5;
+
+/// The lowest word that the stack may reach.
+fn bottom() -> usize {
+    (&raw const bss_end).addr()
+}
+
 /// The mote in the simulator; it counts cycles.
 pub struct Msp430;
 
@@ -41,6 +55,29 @@ impl Mote for Msp430 {
             core::arch::asm!("mov #0, &0x01c4");
             u32::from(ptr::read_volatile(MEASURED_HIGH)) << 16 | u32::from(ptr::read_volatile(MEASURED_LOW))
         }
+    }
+
+    #[inline(never)]
+    fn paint() {
+        let here = 0usize;
+        // The frame of this function, and a margin for what it calls.
+        let end = (&raw const here).addr() - 64;
+        let mut at = bottom();
+        while at < end {
+            // SAFETY: between the last variable and the stack in use there is RAM that is nobody's.
+            unsafe { ptr::with_exposed_provenance_mut::<u16>(at).write_volatile(PAINT) }
+            at += size_of::<u16>();
+        }
+    }
+
+    #[inline(never)]
+    fn depth() -> u32 {
+        let (mut at, top) = (bottom(), (&raw const stack_top).addr());
+        // SAFETY: as in `paint`; the stack is read as it lies.
+        while at < top && unsafe { ptr::with_exposed_provenance::<u16>(at).read_volatile() } == PAINT {
+            at += size_of::<u16>();
+        }
+        (top - at) as u32
     }
 }
 

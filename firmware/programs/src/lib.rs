@@ -8,6 +8,7 @@ mod answers;
 mod ccm;
 mod chacha;
 mod ctr;
+pub mod node;
 mod slots;
 pub mod smallest;
 
@@ -24,6 +25,10 @@ pub trait Mote {
     fn begin();
     /// Ends it: instructions or cycles, as the mote counts.
     fn end() -> u32;
+    /// Fills the free part of the stack with a pattern.
+    fn paint();
+    /// Bytes of the stack that were written since, counted from its top.
+    fn depth() -> u32;
 }
 
 /// What went wrong; the number is the program's exit code.

@@ -16,27 +16,27 @@ use core::hint::black_box;
 use core::mem::size_of;
 
 /// Octets of the frame without its FCS.
-const FRAME: usize = 125;
+pub(crate) const FRAME: usize = 125;
 const PAN: PanId = PanId(0xabcd);
-const SENDER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 1]);
-const RECEIVER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 2]);
-const KEY: [u8; 16] = *b"sixteen byte key";
+pub(crate) const SENDER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 1]);
+pub(crate) const RECEIVER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 2]);
+pub(crate) const KEY: [u8; 16] = *b"sixteen byte key";
 /// Octets of the acknowledgment's elements.
 const ACK_IES: usize = 4;
 /// Octets of payload that are known when the slot begins, and no earlier.
 const LATE: usize = 16;
 /// Octets of the longest acknowledgment.
-const ACK: usize = 48;
+pub(crate) const ACK: usize = 48;
 
-type FramePreparation = FrameSlot<FRAME, 112, 1>;
-type AckPreparation = FrameSlot<ACK, 0, 1>;
+pub(crate) type FramePreparation = FrameSlot<FRAME, 112, 1>;
+pub(crate) type AckPreparation = FrameSlot<ACK, 0, 1>;
 
 fn security(level: SecurityLevel) -> SecurityHeader {
     let key = KeyIdentifier::Source8([7; 8], 1);
     SecurityHeader { level, key, frame_counter: Some(5), asn_in_nonce: true }
 }
 
-fn header(level: SecurityLevel) -> Header {
+pub(crate) fn header(level: SecurityLevel) -> Header {
     let addressing = Addressing::within(PAN, Address::Extended(RECEIVER), Address::Extended(SENDER));
     let mut header = Header::data(black_box(9), addressing);
     if level != SecurityLevel::None {
@@ -45,7 +45,7 @@ fn header(level: SecurityLevel) -> Header {
     header
 }
 
-fn ack_header(level: SecurityLevel) -> Header {
+pub(crate) fn ack_header(level: SecurityLevel) -> Header {
     let addressing = Addressing::within(PAN, Address::Extended(SENDER), Address::Absent);
     let mut header = Header::enhanced_ack(Some(black_box(9)), addressing);
     if level != SecurityLevel::None {
@@ -54,7 +54,7 @@ fn ack_header(level: SecurityLevel) -> Header {
     header
 }
 
-fn nonce(source: ExtendedAddress) -> [u8; 13] {
+pub(crate) fn nonce(source: ExtendedAddress) -> [u8; 13] {
     let asn = Asn::new(black_box(0x12_3456)).unwrap_or_default().to_be_bytes();
     let mut nonce = [0; 13];
     nonce[..8].copy_from_slice(&source.0);
@@ -64,7 +64,7 @@ fn nonce(source: ExtendedAddress) -> [u8; 13] {
 
 /// Writes header, payload and a place for the MIC; gives where the payload begins.
 #[inline(never)]
-fn lay_out(header: &Header, payload: &[u8], out: &mut [u8]) -> Result<usize, Wrong> {
+pub(crate) fn lay_out(header: &Header, payload: &[u8], out: &mut [u8]) -> Result<usize, Wrong> {
     let at = header.emit(out).map_err(|_| Wrong::Fit)?;
     out.get_mut(at..at + payload.len()).ok_or(Wrong::Fit)?.copy_from_slice(payload);
     Ok(at)
@@ -72,7 +72,7 @@ fn lay_out(header: &Header, payload: &[u8], out: &mut [u8]) -> Result<usize, Wro
 
 /// Writes an acknowledgment up to its MIC; gives its length.
 #[inline(never)]
-fn lay_out_ack(header: &Header, microseconds: i16, out: &mut [u8]) -> Result<usize, Wrong> {
+pub(crate) fn lay_out_ack(header: &Header, microseconds: i16, out: &mut [u8]) -> Result<usize, Wrong> {
     let at = header.emit(out).map_err(|_| Wrong::Fit)?;
     let mut writer = HeaderWriter::new(out.get_mut(at..at + ACK_IES).ok_or(Wrong::Fit)?);
     writer.time_correction(TimeCorrection::new(microseconds, false)).map_err(|_| Wrong::Fit)?;
@@ -81,7 +81,7 @@ fn lay_out_ack(header: &Header, microseconds: i16, out: &mut [u8]) -> Result<usi
 
 /// Seals in place what was laid out.
 #[inline(never)]
-fn seal<A: BlockCipher, const MIC: usize>(
+pub(crate) fn seal<A: BlockCipher, const MIC: usize>(
     key: &Key<AesCcm<A, 13, MIC>>,
     nonce: [u8; 13],
     encrypted: bool,
@@ -100,7 +100,7 @@ fn seal<A: BlockCipher, const MIC: usize>(
 
 /// Takes a frame apart and opens it.
 #[inline(never)]
-fn open<A: BlockCipher, const MIC: usize>(
+pub(crate) fn open<A: BlockCipher, const MIC: usize>(
     key: &Key<AesCcm<A, 13, MIC>>,
     nonce: [u8; 13],
     octets: &[u8],
@@ -118,7 +118,7 @@ fn open<A: BlockCipher, const MIC: usize>(
 
 /// Takes a frame apart and opens it from its preparation.
 #[inline(never)]
-fn open_prepared<A: BlockCipher, const MIC: usize, const CAP: usize, const STREAM: usize>(
+pub(crate) fn open_prepared<A: BlockCipher, const MIC: usize, const CAP: usize, const STREAM: usize>(
     key: &Key<AesCcm<A, 13, MIC>>,
     slot: &mut FrameSlot<CAP, STREAM, 1>,
     octets: &[u8],
@@ -132,7 +132,7 @@ fn open_prepared<A: BlockCipher, const MIC: usize, const CAP: usize, const STREA
 }
 
 #[inline(never)]
-fn seal_prepared<A: BlockCipher, const MIC: usize, const CAP: usize, const STREAM: usize>(
+pub(crate) fn seal_prepared<A: BlockCipher, const MIC: usize, const CAP: usize, const STREAM: usize>(
     key: &Key<AesCcm<A, 13, MIC>>,
     slot: &mut FrameSlot<CAP, STREAM, 1>,
     rest: &[u8],
@@ -143,7 +143,7 @@ fn seal_prepared<A: BlockCipher, const MIC: usize, const CAP: usize, const STREA
 
 /// Sums up a preparation: begins it and does all of its steps.
 #[inline(never)]
-fn prepare<A: BlockCipher, const MIC: usize, const CAP: usize, const STREAM: usize>(
+pub(crate) fn prepare<A: BlockCipher, const MIC: usize, const CAP: usize, const STREAM: usize>(
     key: &Key<AesCcm<A, 13, MIC>>,
     slot: &mut FrameSlot<CAP, STREAM, 1>,
     nonce: [u8; 13],

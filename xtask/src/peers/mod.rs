@@ -16,6 +16,7 @@ mod kernel_macsec;
 mod kernel_wpan;
 mod python;
 mod scapy;
+mod scapy_dot15d4;
 mod tshark;
 mod wpa_supplicant;
 
@@ -33,13 +34,20 @@ pub(crate) struct Peer {
 }
 
 /// All of them, quick ones first.
-pub(crate) const PEERS: [Peer; 7] = [
+pub(crate) const PEERS: [Peer; 8] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
         limit: 240,
         prepare: scapy::prepare,
         run: scapy::run,
+    },
+    Peer {
+        name: "scapy-wpan",
+        about: "scapy takes our secured IEEE 802.15.4 frames apart, and we read its",
+        limit: 120,
+        prepare: scapy::prepare,
+        run: scapy_dot15d4::run,
     },
     Peer {
         name: "goose",

@@ -14,7 +14,8 @@ pub(crate) fn prepare() -> Result<(), Stop> {
     Ok(())
 }
 
-fn python() -> Result<PathBuf, String> {
+/// The Python with scapy.
+pub(super) fn python() -> Result<PathBuf, String> {
     python::environment("scapy", &["scapy==2.8.0", "cryptography==50.0.2"])
 }
 

@@ -11,6 +11,7 @@ mod run;
 
 use super::{Options, Report};
 use crate::msp430::Devices;
+pub(super) use run::Footprint;
 use run::{Numbers, Programs};
 
 /// Cycles of a block in the modelled AES engine: 0.24 ms at 16 MHz, as hiller2018 gives it in section VI-B.
@@ -34,6 +35,17 @@ pub(super) fn slots() -> Result<[Count; 2], String> {
     let programs = Programs::find()?;
     let numbers = [programs.cortex_m3("slots")?, programs.msp430("slots", Devices::default())?];
     Ok(numbers.map(|numbers| Box::new(move |name: &str| numbers.get(name)) as Count))
+}
+
+/// What link-layer security takes of a mote in a program that has it, over the program that has not; in the order of `names`.
+pub(super) fn footprints(cortex_m3: bool, names: &[&str]) -> Result<Vec<Footprint>, String> {
+    let programs = Programs::find()?;
+    let plain = programs.footprint(cortex_m3, "node-plain")?;
+    let over = |name: &&str| {
+        let of = programs.footprint(cortex_m3, name)?;
+        Ok(Footprint { flash: of.flash - plain.flash, ram: of.ram - plain.ram })
+    };
+    names.iter().map(over).collect()
 }
 
 /// Runs all programs and puts the paper beside what they count.

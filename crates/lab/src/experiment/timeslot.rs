@@ -12,7 +12,7 @@ use antedate_plan::strategy::{Costs, LEVELS, Strategy, before, operations};
 use antedate_plan::timeslot::{APPLICATION_BITS, Operations, largest_rate, least_duration, shortest};
 use antedate_plan::{counts, energy};
 
-use super::motes::{Count, slots};
+use super::motes::{Count, Footprint, footprints, slots};
 use super::{Options, Report, Row};
 
 /// The level that the paper and the goals look at most: ENC-MIC-32.
@@ -26,6 +26,9 @@ struct Mote {
     costs: Costs,
     /// Octets of all preparations.
     ram: f64,
+    /// Of strategies whose images can be linked here: as it is, and antedated.
+    footprints: Vec<(Strategy, [Footprint; 2])>,
+    which: usize,
     counted: &'static str,
 }
 
@@ -82,7 +85,15 @@ fn mote(
         }
     }
     let ram = 2.0 * (count("slot-ram-frame")? + count("slot-ram-ack")?);
-    Ok(Mote { platform, paper, saving: paper::SAVING[which], costs, ram, counted })
+    // The Cortex-M3's images have no engine: what drives it is the chip's, and QEMU has none.
+    let names: &[&str] = match which {
+        0 => &["node-secured", "node-antedated"],
+        _ => &["node-secured", "node-antedated", "node-hybrid", "node-hybrid-antedated"],
+    };
+    let footprints = footprints(which == 0, names)?;
+    let (pairs, _) = footprints.as_chunks::<2>();
+    let footprints = [Strategy::Software, Strategy::Hybrid].into_iter().zip(pairs.iter().copied()).collect();
+    Ok(Mote { platform, paper, saving: paper::SAVING[which], costs, ram, footprints, which, counted })
 }
 
 impl Mote {
@@ -134,29 +145,81 @@ fn slot(report: &mut Report, mote: &Mote, level: usize, strategy: Strategy) {
     let row = Row::new(&case, "TsSlotDuration", "ms").note(format!("{note}{contradiction}"));
     report.row(row.paper(duration).baseline(plain.duration).antedated(antedated.duration));
 
-    let ahead = if strategy == Strategy::Software { before(platform, &mote.costs, level) } else { 0.0 };
-    let [e_plain, e_antedated] =
-        [(both[0], 0.0), (both[1], ahead)].map(|(of, before)| energy::slot(platform, &of, before));
-    let note = "datasheet currents, both ends, preparation included where software prepares";
-    report.row(Row::new(&case, "energy per slot", "uJ").baseline(e_plain).antedated(e_antedated).note(note));
-    if level == USUAL && strategy != Strategy::Software {
-        let software = energy::slot(platform, &mote.operations(level, Strategy::Software)[0], 0.0);
-        let row = Row::new(&case, "energy saved against software", "%");
-        let note = "the paper's is the most over all levels, against its own slower software";
-        let saved = energy::saving(software, e_plain);
-        report.row(row.paper(mote.saving[strategy as usize - 1]).baseline(saved).note(note));
-    }
+    energies(report, mote, level, strategy);
     let [r_paper, r_plain, r_antedated] = [duration, plain.duration, antedated.duration]
         .map(|slot| largest_rate(1, 101, APPLICATION_BITS[level], slot));
     let row = Row::new(&case, "largest rate, 1 cell of 101", "bit/s").note("equation 2");
     report.row(row.paper(r_paper).baseline(r_plain).antedated(r_antedated));
 }
 
+/// Figures 7 and 8.
+fn energies(report: &mut Report, mote: &Mote, level: usize, strategy: Strategy) {
+    let platform = &mote.platform;
+    let case = format!("{} {} {}", platform.name, LEVELS[level], strategy.name());
+    let duration = |of: &Operations| shortest(platform.tx_offset, platform.tx_ack_delay, of).duration;
+    let of = |strategy| {
+        let [plain, antedated] = mote.operations(level, strategy);
+        let ahead = before(platform, &mote.costs, level, strategy);
+        [
+            energy::slot(platform, duration(&plain), [0.0; 2]),
+            energy::slot(platform, duration(&antedated), ahead),
+        ]
+    };
+    let printed =
+        |strategy: Strategy| energy::slot(platform, mote.paper[level][strategy as usize][2], [0.0; 2]).sender;
+    let [plain, antedated] = of(strategy);
+    let note = format!(
+        "datasheet currents, preparation included; the paper's slot takes {:.0} with them",
+        printed(strategy)
+    );
+    for (end, plain, antedated) in
+        [("sender", plain.sender, antedated.sender), ("receiver", plain.receiver, antedated.receiver)]
+    {
+        let metric = format!("energy per slot, {end}");
+        report.row(Row::new(&case, metric, "uJ").baseline(plain).antedated(antedated).note(&note));
+    }
+    if level == 7 && strategy != Strategy::Software {
+        let [software, _] = of(Strategy::Software);
+        let row = Row::new(&case, "energy saved against software", "%");
+        let note = format!(
+            "the paper's is the most over all levels, against its own slower software; its slots save {:.1} with these currents",
+            energy::saving(printed(Strategy::Software), printed(strategy))
+        );
+        let saved = [plain, antedated].map(|of| energy::saving(software.sender, of.sender));
+        let row = row.paper(mote.saving[strategy as usize - 1]).baseline(saved[0]).antedated(saved[1]);
+        report.row(row.note(note));
+    }
+}
+
+/// Figures 3 and 4, from the linked images, and the preparations.
 fn memory(report: &mut Report, mote: &Mote) {
-    let case = format!("{} preparations, a cell each way", mote.platform.name);
+    let Platform { name, flash, ram, .. } = mote.platform;
+    for (strategy, [plain, antedated]) in &mote.footprints {
+        let case = format!("{name} link-layer security, {}", strategy.name());
+        let printed = paper::FOOTPRINT[mote.which];
+        // The paper prints a range, of which software is the upper end.
+        let of_software = |value: f64| (*strategy == Strategy::Software).then_some(value);
+        let share = |part: f64, whole: u32| 100.0 * part / f64::from(whole);
+        let note = "linked image, over one with the same frames and no security";
+        for (what, whole, printed, plain, antedated) in [
+            ("flash", flash, printed[0], plain.flash, antedated.flash),
+            ("RAM", ram, printed[1], plain.ram, antedated.ram),
+        ] {
+            let note = if what == "RAM" {
+                format!("{note}; the stack at its deepest included")
+            } else {
+                note.into()
+            };
+            let row = Row::new(&case, what, "bytes").paper(of_software(printed / 100.0 * f64::from(whole)));
+            report.row(row.baseline(plain).antedated(antedated).note(&note));
+            let row = Row::new(&case, format!("share of the {what}"), "%").paper(of_software(printed));
+            report.row(row.baseline(share(plain, whole)).antedated(share(antedated, whole)).note(note));
+        }
+    }
+    let case = format!("{name} preparations, a cell each way");
     report
         .row(Row::new(&case, "RAM", "bytes").antedated(mote.ram).note("two frames and two acknowledgments"));
-    let share = 100.0 * mote.ram / f64::from(mote.platform.ram);
+    let share = 100.0 * mote.ram / f64::from(ram);
     report.row(Row::new(&case, "share of the RAM", "%").antedated(share));
 }
 

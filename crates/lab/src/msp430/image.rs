@@ -1,7 +1,7 @@
 //! Programs as the linker leaves them: 32-bit little-endian ELF.
 
 use object::Endianness;
-use object::elf::{EM_ARM, EM_MSP430, FileHeader32, PT_LOAD};
+use object::elf::{EM_ARM, EM_MSP430, FileHeader32, PF_W, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use std::fs;
 use std::path::Path;
@@ -45,6 +45,8 @@ pub struct Segment {
 pub struct Image {
     /// What is loaded.
     pub segments: Vec<Segment>,
+    /// Bytes of RAM that its variables take.
+    pub variables: usize,
 }
 
 impl Image {
@@ -60,17 +62,20 @@ impl Image {
         if endian != Endianness::Little || ![EM_MSP430, EM_ARM].contains(&header.e_machine(endian)) {
             return Err(ImageError::Elf("for another machine".into()));
         }
-        let mut segments = Vec::new();
+        let (mut segments, mut variables) = (Vec::new(), 0);
         for program in header.program_headers(endian, file)? {
             if program.p_type(endian) != PT_LOAD {
                 continue;
+            }
+            if program.p_flags(endian) & PF_W != 0 {
+                variables += program.p_memsz(endian) as usize;
             }
             let bytes = program.data(endian, file).map_err(|()| ImageError::Elf("cut off".into()))?;
             if !bytes.is_empty() {
                 segments.push(Segment { address: program.p_paddr(endian), bytes: bytes.to_vec() });
             }
         }
-        Ok(Self { segments })
+        Ok(Self { segments, variables })
     }
 
     /// The bytes that the program takes in flash: code, tables, and what its variables begin with.

@@ -65,6 +65,15 @@ fn profile(target: &str, name: &str) -> &'static str {
 
 const BUILD: &str = "cargo xtask firmware";
 
+/// What a program takes of a mote.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Footprint {
+    /// Bytes of flash.
+    pub(in super::super) flash: f64,
+    /// Bytes of RAM: its variables, and its stack at its deepest.
+    pub(in super::super) ram: f64,
+}
+
 /// The directory with the programs of both CPUs.
 pub(super) struct Programs(PathBuf);
 
@@ -190,6 +199,20 @@ impl Programs {
             }
             None => Err(wrong(format!("not done after {} s", PATIENCE.as_secs()))),
         }
+    }
+
+    /// What a program of a node takes, once it has run: the Cortex-M3's, or the MSP430's.
+    pub(super) fn footprint(&self, cortex_m3: bool, name: &str) -> Result<Footprint, String> {
+        let (target, said) = if cortex_m3 {
+            (CORTEX_M3, self.on_cortex_m3(name)?)
+        } else {
+            // The engine is the paper's; no time is taken here.
+            (MSP430, self.on_msp430(name, Devices { aes_cycles: Some(1), ..Devices::default() })?)
+        };
+        let stack = said.trim().strip_prefix("node-ram-stack ").and_then(|bytes| bytes.parse::<f64>().ok());
+        let stack = stack.ok_or_else(|| format!("{name}: no depth of the stack: `{}`", said.trim()))?;
+        let image = self.image(target, name)?;
+        Ok(Footprint { flash: image.size() as f64, ram: image.variables as f64 + stack })
     }
 
     /// The programs whose sizes are compared must run, or their sizes mean nothing.

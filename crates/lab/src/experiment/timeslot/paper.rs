@@ -30,3 +30,6 @@ pub(super) const CC2538: [Level; 8] = [
 
 /// Percent of energy that hybrid and hardware save at most: CC2538, TelosB.
 pub(super) const SAVING: [[f64; 2]; 2] = [[58.0, 66.0], [27.0, 47.0]];
+
+/// Percent of flash and of RAM that link-layer security takes in software, the upper ends of what section 5.2 prints: CC2538, TelosB.
+pub(super) const FOOTPRINT: [[f64; 2]; 2] = [[2.5, 8.0], [15.0, 40.0]];
