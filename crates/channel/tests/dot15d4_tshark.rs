@@ -1,33 +1,48 @@
-//! tshark decrypts and verifies what we secure: frames with counters, and TSCH frames with their slot in the capture.
+//! tshark decrypts and verifies what we secure: frames with counters, and TSCH frames with their slot in the capture. We read what it writes.
 
 #![allow(clippy::unwrap_used)]
 
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use antedate_channel::dot15d4::{
-    Address, Addressing, Asn, Config, ExtendedAddress, Header, KeyConfig, KeyIdentifier, KeyLookup, LinkKey,
-    NonceKind, PanId, Policy, Protection, Security, SecurityLevel, ShortAddress,
+    Address, Addressing, Asn, Config, Device, ExtendedAddress, Header, KeyConfig, KeyIdentifier, KeyLookup,
+    Levels, LinkKey, NonceKind, PanId, Policy, Protection, Security, SecurityLevel, ShortAddress, Status,
 };
-use antedate_wire::dot15d4::FrameVersion;
+use antedate_wire::dot15d4::capture::{Captured, LinkType, emit_tap};
+use antedate_wire::dot15d4::{FrameVersion, fcs};
 
 const KEY: &str = "c0c1c2c3c4c5c6c7c8c9cacbcccdcecf";
 const PAN: PanId = PanId(0xabcd);
 const SENDER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0b]);
 const RECEIVER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0a]);
-/// Link types of captures: IEEE 802.15.4 without FCS, and with the TAP header.
-const NO_FCS: u32 = 230;
-const TAP: u32 = 283;
 
-fn sender(nonces: NonceKind) -> Security {
+/// How frames name the key: key identifier modes 0 to 3.
+const MODES: [KeyIdentifier; 4] = [
+    KeyIdentifier::Implicit,
+    KeyIdentifier::Index(1),
+    KeyIdentifier::Source4([4, 3, 2, 1], 1),
+    KeyIdentifier::Source8([8, 7, 6, 5, 4, 3, 2, 1], 1),
+];
+
+/// A device with the key, named in this mode and for frames to and from `peer`, that knows the other one.
+fn device(own: ExtendedAddress, peer: Address, nonces: NonceKind, mode: KeyIdentifier) -> Security {
+    let (other, short) = if own == SENDER { (RECEIVER, 2) } else { (SENDER, 1) };
     let mut security = Security::new(Config {
-        extended: SENDER,
+        extended: own,
         pan: PAN,
-        short: Some(ShortAddress(2)),
-        policy: Policy::default(),
-        enc_without_mic: false,
+        short: Some(ShortAddress(short)),
+        policy: Policy::uniform(Levels::of(&LEVELS)),
+        enc_without_mic: true,
     });
+    let short = Some(ShortAddress(3 - short));
+    security.add_device(Device { pan: PAN, extended: other, short, exempt: false });
     let key = std::array::from_fn(|i| 0xc0 + i as u8);
-    let lookup = KeyLookup::Identified(KeyIdentifier::Index(1));
+    let lookup = match mode {
+        KeyIdentifier::Implicit => KeyLookup::Peer(PAN, peer),
+        identifier => KeyLookup::Identified(identifier),
+    };
     security.install_key(KeyConfig::fresh(lookup, LinkKey::new(key), nonces)).unwrap();
     security
 }
@@ -36,25 +51,21 @@ fn payload(level: SecurityLevel) -> Vec<u8> {
     [&[0][..], b"antedate ", level.name().as_bytes()].concat()
 }
 
-fn secure(security: &mut Security, header: &Header, level: SecurityLevel, asn: Option<Asn>) -> Vec<u8> {
+fn secure(security: &mut Security, header: &Header, protection: Protection, asn: Option<Asn>) -> Vec<u8> {
     let mut out = [0; 127];
-    let protection = Protection { level, key: KeyIdentifier::Index(1) };
-    let len = security.secure(header, &[], &payload(level), protection, asn, &mut out).unwrap();
+    let payload = payload(protection.level);
+    let len = security.secure(header, &[], &payload, protection, asn, &mut out).unwrap();
     out[..len].to_vec()
 }
 
 fn tap(asn: Asn, frame: &[u8]) -> Vec<u8> {
-    // The length of the header; no FCS; the slot.
-    let mut out = vec![0, 0, 24, 0, 0, 0, 1, 0, 0, 0, 0, 0, 7, 0, 8, 0];
-    out.extend(asn.number().to_le_bytes());
-    out.extend(frame);
-    out
+    [&emit_tap(asn), frame].concat()
 }
 
-/// What tshark shows of each frame: the payload, and its warnings. None without tshark.
-fn dissect(name: &str, link: u32, frames: &[Vec<u8>]) -> Option<Vec<String>> {
+/// Writes a capture of this link type.
+fn write(path: &Path, link: LinkType, frames: &[Vec<u8>]) {
     let mut pcap = Vec::new();
-    for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, link] {
+    for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, link.number()] {
         pcap.extend(word.to_le_bytes());
     }
     for frame in frames {
@@ -63,79 +74,200 @@ fn dissect(name: &str, link: u32, frames: &[Vec<u8>]) -> Option<Vec<String>> {
         }
         pcap.extend(frame);
     }
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::write(&path, pcap).unwrap();
-    let keys = format!("uat:ieee802154_keys:\"{KEY}\",\"1\",\"No hash\"");
-    let mut tshark = Command::new("tshark");
-    tshark.args(["-o", &keys, "-T", "fields", "-E", "separator=|"]);
-    tshark.args(["-e", "data.data", "-e", "_ws.expert.message"]);
-    for other in ["6lowpan", "zbee_nwk", "zbee_nwk_gp", "lwm"] {
-        tshark.args(["--disable-protocol", other]);
+    std::fs::write(path, pcap).unwrap();
+}
+
+/// The link type and the packets of a capture.
+fn read(path: &Path) -> (LinkType, Vec<Vec<u8>>) {
+    let pcap = std::fs::read(path).unwrap();
+    let word = |at: usize| u32::from_le_bytes(pcap[at..at + 4].try_into().unwrap());
+    assert_eq!(word(0), 0xa1b2_c3d4);
+    let (mut at, mut packets) = (24, Vec::new());
+    while at < pcap.len() {
+        let len = word(at + 8) as usize;
+        packets.push(pcap[at + 16..at + 16 + len].to_vec());
+        at += 16 + len;
     }
-    match tshark.arg("-r").arg(&path).output() {
+    (LinkType::from_number(word(20)).unwrap(), packets)
+}
+
+fn place(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// Runs tshark; none where there is none.
+fn tshark(arguments: &[&OsStr]) -> Option<String> {
+    match Command::new("tshark").args(arguments).output() {
         Ok(output) => {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect())
+            Some(String::from_utf8(output.stdout).unwrap())
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            println!("SKIPPED {name}: tshark is not installed");
+            println!("SKIPPED: tshark is not installed");
             None
         }
         Err(error) => panic!("tshark: {error}"),
     }
 }
 
-const LEVELS: [SecurityLevel; 6] = [
+/// What tshark shows of each frame: the payload, and its warnings. None without tshark.
+fn dissect(name: &str, link: LinkType, frames: &[Vec<u8>]) -> Option<Vec<String>> {
+    let path = place(name);
+    write(&path, link, frames);
+    // An implicit key has no index, which tshark takes for 0.
+    let keys = ["1", "0"].map(|index| format!("uat:ieee802154_keys:\"{KEY}\",\"{index}\",\"No hash\""));
+    let mut arguments: Vec<&OsStr> = Vec::new();
+    for word in ["-o", &keys[0], "-o", &keys[1], "-T", "fields", "-E", "separator=|"] {
+        arguments.push(word.as_ref());
+    }
+    for word in ["-e", "data.data", "-e", "_ws.expert.message"] {
+        arguments.push(word.as_ref());
+    }
+    for other in ["6lowpan", "zbee_nwk", "zbee_nwk_gp", "lwm"] {
+        arguments.extend(["--disable-protocol".as_ref(), other.as_ref() as &OsStr]);
+    }
+    arguments.extend(["-r".as_ref(), path.as_os_str()]);
+    Some(tshark(&arguments)?.lines().map(str::to_owned).collect())
+}
+
+const LEVELS: [SecurityLevel; 7] = [
     SecurityLevel::Mic32,
     SecurityLevel::Mic64,
     SecurityLevel::Mic128,
+    SecurityLevel::Enc,
     SecurityLevel::EncMic32,
     SecurityLevel::EncMic64,
     SecurityLevel::EncMic128,
 ];
 
-/// All but the last frame are decrypted without a warning; with the last one something is wrong, and tshark says so.
+/// All but the last frame are decrypted without a warning, level by level in each mode; with the last one something is
+/// wrong, and tshark says so.
 fn judge(lines: &[String]) {
-    assert_eq!(lines.len(), LEVELS.len() + 1, "{lines:?}");
-    for (line, level) in lines.iter().zip(LEVELS) {
+    let expected = MODES.iter().flat_map(|mode| LEVELS.map(|level| (mode, level)));
+    assert_eq!(lines.len(), MODES.len() * LEVELS.len() + 1, "{lines:?}");
+    for (line, (mode, level)) in lines.iter().zip(expected) {
         let hex: String = payload(level).iter().map(|octet| format!("{octet:02x}")).collect();
-        assert_eq!(line, &format!("{hex}|"), "{level}: {lines:?}");
+        assert_eq!(line, &format!("{hex}|"), "{level} {mode:?}: {lines:?}");
     }
     assert!(lines.last().is_some_and(|line| !line.ends_with('|')), "{lines:?}");
 }
 
+const DAMAGED: Protection = Protection { level: SecurityLevel::EncMic32, key: MODES[1] };
+
 #[test]
-fn frames_with_counters_are_decrypted_and_verified_at_every_level() {
-    let mut security = sender(NonceKind::FrameCounter);
-    let addressing = Addressing::within(PAN, Address::Short(ShortAddress(1)), Address::Extended(SENDER));
-    let header = Header { version: FrameVersion::V2006, ..Header::data(1, addressing) };
-    let mut frames: Vec<_> = LEVELS.map(|level| secure(&mut security, &header, level, None)).to_vec();
-    let mut changed = secure(&mut security, &header, SecurityLevel::EncMic32, None);
+fn frames_with_counters_are_decrypted_and_verified_at_every_level_in_every_mode() {
+    let peer = Address::Short(ShortAddress(1));
+    let header = Header {
+        version: FrameVersion::V2006,
+        ..Header::data(1, Addressing::within(PAN, peer, Address::Extended(SENDER)))
+    };
+    let mut frames = Vec::new();
+    for key in MODES {
+        let mut security = device(SENDER, peer, NonceKind::FrameCounter, key);
+        frames.extend(LEVELS.map(|level| secure(&mut security, &header, Protection { level, key }, None)));
+    }
+    let mut security = device(SENDER, peer, NonceKind::FrameCounter, MODES[1]);
+    let mut changed = secure(&mut security, &header, DAMAGED, None);
     *changed.last_mut().unwrap() ^= 1;
     frames.push(changed);
-    if let Some(lines) = dissect("dot15d4.pcap", NO_FCS, &frames) {
+    if let Some(lines) = dissect("dot15d4.pcap", LinkType::NoFcs, &frames) {
+        judge(&lines);
+    }
+    for frame in &mut frames {
+        frame.extend(fcs(frame).to_le_bytes());
+    }
+    if let Some(lines) = dissect("dot15d4-fcs.pcap", LinkType::WithFcs, &frames) {
         judge(&lines);
     }
 }
 
+/// TSCH frames at each level in each mode with a TAP header, and one of another slot than its header says.
+fn tsch(dst: Address, src: Address) -> Vec<Vec<u8>> {
+    let header = Header::data(1, Addressing::within(PAN, dst, src));
+    let mut number = 0x01_0000_0000;
+    let mut next = || {
+        number += 1;
+        Asn::new(number).unwrap()
+    };
+    let mut frames = Vec::new();
+    for key in MODES {
+        let mut security = device(SENDER, dst, NonceKind::Asn, key);
+        for level in LEVELS {
+            let slot = next();
+            frames.push(tap(slot, &secure(&mut security, &header, Protection { level, key }, Some(slot))));
+        }
+    }
+    let mut security = device(SENDER, dst, NonceKind::Asn, MODES[1]);
+    let damaged = secure(&mut security, &header, DAMAGED, Some(next()));
+    frames.push(tap(next(), &damaged));
+    frames
+}
+
+const ENDS: [(&str, Address, Address); 2] = [
+    ("extended", Address::Extended(RECEIVER), Address::Extended(SENDER)),
+    ("short", Address::Short(ShortAddress(1)), Address::Short(ShortAddress(2))),
+];
+
 #[test]
 fn tsch_frames_are_decrypted_and_verified_with_the_slot_of_the_capture() {
-    let ends = [
-        ("extended.pcap", Address::Extended(RECEIVER), Address::Extended(SENDER)),
-        ("short.pcap", Address::Short(ShortAddress(1)), Address::Short(ShortAddress(2))),
-    ];
-    for (name, dst, src) in ends {
-        let mut security = sender(NonceKind::Asn);
-        let header = Header::data(1, Addressing::within(PAN, dst, src));
-        let slot = |number: usize| Asn::new(0x01_0000_0000 + number as u64).unwrap();
-        let mut frames = Vec::new();
-        for (i, level) in LEVELS.into_iter().enumerate() {
-            frames.push(tap(slot(i), &secure(&mut security, &header, level, Some(slot(i)))));
-        }
-        // One of another slot.
-        frames.push(tap(slot(99), &secure(&mut security, &header, SecurityLevel::EncMic32, Some(slot(98)))));
-        if let Some(lines) = dissect(name, TAP, &frames) {
+    for (name, dst, src) in ENDS {
+        if let Some(lines) = dissect(&format!("{name}.pcap"), LinkType::Tap, &tsch(dst, src)) {
             judge(&lines);
+        }
+    }
+}
+
+#[test]
+fn what_tshark_writes_of_each_link_type_is_read_and_opened() {
+    for (name, dst, src) in ENDS {
+        let frames = tsch(dst, src);
+        let bare: Vec<_> = frames
+            .iter()
+            .map(|packet| Captured::parse(LinkType::Tap, packet).unwrap().frame.to_vec())
+            .collect();
+        let with_fcs =
+            bare.iter().map(|frame| [&frame[..], &fcs(frame).to_le_bytes()].concat()).collect::<Vec<_>>();
+        for (link, packets) in
+            [(LinkType::Tap, &frames), (LinkType::NoFcs, &bare), (LinkType::WithFcs, &with_fcs)]
+        {
+            let [from, next_generation, to] = ["from.pcap", "pcapng", "to.pcap"]
+                .map(|end| place(&format!("{name}-{}-{end}", link.number())));
+            write(&from, link, packets);
+            // Through Wireshark's own format and back.
+            for (from, to, format) in [(&from, &next_generation, "pcapng"), (&next_generation, &to, "pcap")] {
+                let words: [&OsStr; 6] = [
+                    "-r".as_ref(),
+                    from.as_ref(),
+                    "-w".as_ref(),
+                    to.as_ref(),
+                    "-F".as_ref(),
+                    format.as_ref(),
+                ];
+                if tshark(&words).is_none() {
+                    return;
+                }
+            }
+            let (found, packets) = read(&to);
+            assert_eq!((found, packets.len()), (link, frames.len()));
+            let mut receivers = MODES.map(|mode| device(RECEIVER, src, NonceKind::Asn, mode));
+            for (i, (packet, original)) in packets.iter().zip(&frames).enumerate() {
+                let captured = Captured::parse(found, packet).unwrap();
+                // Where the capture does not say the slot, we do.
+                let said = Captured::parse(LinkType::Tap, original).unwrap().asn;
+                assert_eq!(captured.asn, said.filter(|_| link == LinkType::Tap));
+                let receiver = receivers.get_mut(i / LEVELS.len()).unwrap_or_else(|| panic!("{i}"));
+                let mut out = [0; 127];
+                let result = receiver.unsecure(captured.frame, said, None, &mut out);
+                let opened = result.map(|received| out[..received.len].to_vec());
+                assert_eq!(opened, Ok(payload(LEVELS[i % LEVELS.len()])), "{name} {link:?} {i}");
+                if i + 2 == packets.len() {
+                    break;
+                }
+            }
+            let last = Captured::parse(found, packets.last().unwrap()).unwrap().frame;
+            let wrong = Captured::parse(LinkType::Tap, frames.last().unwrap()).unwrap().asn;
+            let refused = receivers[1].unsecure(last, wrong, None, &mut [0; 127]);
+            assert_eq!(refused.map(|_| ()), Err(Status::SecurityError));
         }
     }
 }

@@ -33,6 +33,7 @@
 mod address;
 mod addressing;
 mod beacon;
+pub mod capture;
 mod control;
 mod fcs;
 mod frame;

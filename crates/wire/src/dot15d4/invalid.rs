@@ -29,6 +29,8 @@ pub enum Invalid {
     Command,
     /// the FCS does not fit the frame
     Fcs,
+    /// a capture's header is malformed, or says what no capture of these radios has
+    Capture,
 }
 
 impl fmt::Display for Invalid {
@@ -46,6 +48,7 @@ impl fmt::Display for Invalid {
             Self::Beacon => "the fields of the beacon are malformed",
             Self::Command => "the command has no identifier",
             Self::Fcs => "the FCS is wrong",
+            Self::Capture => "the capture's header is malformed",
         })
     }
 }
