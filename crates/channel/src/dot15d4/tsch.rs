@@ -25,6 +25,9 @@ mod schedule;
 mod timing;
 mod transmit;
 
+#[cfg(test)]
+mod tests;
+
 pub use node::{Node, NodeConfig};
 pub use prepare::PREPARATION_LEN;
 pub use queue::{QueueError, Ticket};

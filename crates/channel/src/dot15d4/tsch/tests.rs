@@ -1,0 +1,104 @@
+//! Prepared and unprepared are the same octets, and the same verdicts, whatever the frame.
+
+use std::vec::Vec;
+
+use antedate_wire::dot15d4::Frame;
+use proptest::prelude::*;
+
+use super::super::*;
+use super::prepare::{Inbound, Known, Outbound};
+
+const PAN: PanId = PanId(0xabcd);
+const A: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0a]);
+const B: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0b]);
+const SHORT: [ShortAddress; 2] = [ShortAddress(10), ShortAddress(11)];
+
+fn device(own: usize) -> Security {
+    let extended = [A, B];
+    let policy = Policy::uniform(Levels::AUTHENTICATED);
+    let (short, enc_without_mic) = (Some(SHORT[own]), false);
+    let mut security =
+        Security::new(Config { extended: extended[own], pan: PAN, short, policy, enc_without_mic });
+    let peer = 1 - own;
+    security.add_device(Device {
+        pan: PAN,
+        extended: extended[peer],
+        short: Some(SHORT[peer]),
+        exempt: false,
+    });
+    let lookup = KeyLookup::Identified(KeyIdentifier::Source4([1, 2, 3, 4], 5));
+    security.install_key(KeyConfig::fresh(lookup, LinkKey::new([7; 16]), NonceKind::Asn)).unwrap();
+    security
+}
+
+/// An address of a device: none, short or extended.
+fn address(of: usize, mode: usize) -> Address {
+    [Address::Absent, Address::Short(SHORT[of]), Address::Extended([A, B][of])][mode]
+}
+
+proptest! {
+    #[test]
+    fn whatever_the_level_and_the_addresses(
+        level in prop::sample::select(&[1usize, 2, 3, 5, 6, 7][..]), dst in 0usize..3, src in 1usize..3,
+        one_pan: bool, suppress: bool, command: bool, late in 0usize..40, budgets: [u8; 2],
+        payload in prop::collection::vec(any::<u8>(), 1..60), slot in 1u64..1 << 40, damage in 0usize..400,
+    ) {
+        let protection = Protection {
+            level: SecurityLevel::ALL[level],
+            key: KeyIdentifier::Source4([1, 2, 3, 4], 5),
+        };
+        let asn = Asn::new(slot).unwrap();
+        let mut addressing = Addressing::within(PAN, address(1, dst), address(0, src));
+        if !one_pan && dst > 0 && (dst, src) != (2, 2) {
+            addressing.src_pan = Some(PAN);
+        }
+        let header = Header {
+            sequence: (!suppress).then_some(9),
+            frame_type: if command { FrameType::Command } else { FrameType::Data },
+            ..Header::data(9, addressing)
+        };
+        let late = late.min(payload.len());
+
+        // Sending: what was predicted differs from what is sent in its late octets.
+        let (mut plain, mut ahead) = (device(0), device(0));
+        let mut expected = [0; 127];
+        let len = plain.secure(&header, &[], &payload, protection, Some(asn), &mut expected).unwrap();
+        let mut predicted = payload.clone();
+        let at = predicted.len() - late;
+        predicted[at..].fill(0x77);
+        let mut outbound = Outbound::default();
+        ahead.prepare(&header, &[], &predicted, late, protection, asn, &mut outbound.frame);
+        outbound.frame.step_and_complete(&ahead, budgets[0].into());
+        outbound.frame.step_and_complete(&ahead, 1);
+        let mut frame = [0; 127];
+        let secured = ahead.secure_prepared(&header, &[], &payload, protection, asn, &mut outbound.frame, &mut frame);
+        prop_assert_eq!(secured, Ok((len, true)));
+        prop_assert_eq!(&frame[..len], &expected[..len]);
+
+        // Receiving, also a frame that was changed.
+        let mut octets = frame[..len].to_vec();
+        if damage < len {
+            octets[damage] ^= 1;
+        }
+        let known = Frame::parse(&frame[..len]).unwrap();
+        let front = known.mac_header().to_vec();
+        let mut sample = front.clone();
+        sample.resize(len, 0);
+        let lengths = [known.before_mic().len()];
+        let known = Known { level: protection.level, front: &front, open: known.open().len(), lengths: &lengths };
+        let mut receivers = [device(1), device(1)];
+        let mut inbound = Inbound::default();
+        receivers[1].expect(&sample, None, asn, &known, &mut inbound.frame);
+        inbound.frame.step(&receivers[1], budgets[1].into());
+        let mut out = [[0; 127]; 2];
+        let [unprepared, prepared] = &mut receivers;
+        let first = unprepared.unsecure(&octets, Some(asn), None, &mut out[0]);
+        let (second, _) = prepared.unsecure_prepared(&octets, asn, None, &mut inbound.frame, &mut out[1]);
+        prop_assert_eq!(first, second);
+        prop_assert_eq!(first.is_ok(), damage >= len);
+        let said: Vec<&[u8]> = out.iter().map(|out| &out[..payload.len()]).collect();
+        prop_assert_eq!(said[0], said[1]);
+        prop_assert_eq!(said[0] == &payload[..], first.is_ok());
+        prop_assert_eq!(receivers[0].received(), receivers[1].received());
+    }
+}
