@@ -1,14 +1,23 @@
 //! IEEE 802.15.4: the parser, and frames that come to a device.
 
+use antedate_channel::dot15d4::tsch::{
+    Action, Cell, CellKind, Heard, Node, NodeConfig, Outcome, Schedule, Slotframe,
+};
 use antedate_channel::dot15d4::{
     Address, Addressing, Asn, Config, Device, ExtendedAddress, Header, KeyConfig, KeyIdentifier, KeyLookup,
     Levels, LinkKey, NonceKind, PanId, Policy, Protection, Security, SecurityLevel,
 };
+use antedate_wire::dot15d4::capture::{Captured, LinkType};
 use antedate_wire::dot15d4::ie::{NestedIes, PayloadIes, TimeCorrection};
 use antedate_wire::dot15d4::{Frame, MAX_HEADER_LEN};
 
 /// A frame: its parts make up the whole, and its header is written back as it was read.
 pub fn dot15d4_frame(data: &[u8]) {
+    for link in [LinkType::WithFcs, LinkType::Tap] {
+        if let Ok(captured) = Captured::parse(link, data) {
+            assert!(data.windows(captured.frame.len().max(1)).any(|part| part.starts_with(captured.frame)));
+        }
+    }
     let Ok(frame) = Frame::parse(data) else { return };
     assert_eq!([frame.open(), frame.private(), frame.mic()].concat(), data);
     assert_eq!([frame.mac_header(), frame.payload(), frame.mic()].concat(), data);
@@ -78,4 +87,90 @@ pub fn dot15d4_unsecure(data: &[u8]) {
     assert_eq!(out[..payload.len()], payload);
     assert!(receiver.unsecure(frame, asn, None, &mut out).is_err(), "a frame came out twice");
     assert_eq!(receiver.received().passed(), 1);
+}
+
+/// A node with a dedicated cell in every slot.
+fn node(own: ExtendedAddress, peer: ExtendedAddress, kind: CellKind, level: SecurityLevel) -> Node {
+    let cell = Cell { slot: 0, channel_offset: 0, kind, neighbour: Some(peer) };
+    let schedule = Schedule::new(vec![Slotframe { length: 1, cells: vec![cell] }], vec![11, 26]);
+    let protection = Protection { level, key: KeyIdentifier::Index(1) };
+    let asn = Asn::new(99).expect("a small number");
+    let security = device(own, peer, NonceKind::Asn, 9);
+    Node::new(security, schedule.expect("a schedule"), NodeConfig::new(protection), asn, 1)
+}
+
+/// Slots of a sender and a receiver whose frames and acknowledgments an attacker changes, cuts, replays and adds to, prepared or
+/// not: nothing is delivered that was not sent, nothing twice, and nothing counts as acknowledged but by the genuine
+/// acknowledgment of its slot.
+pub fn dot15d4_node(data: &[u8]) {
+    let [head, data @ ..] = data else { return };
+    let level = SecurityLevel::from_bits([1, 2, 3, 5, 6, 7, 5, 6][usize::from(head & 7)]);
+    let mut sender = node(SENDER, RECEIVER, CellKind::Transmit, level);
+    let mut receiver = node(RECEIVER, SENDER, CellKind::Receive, level);
+    let (mut queued, mut delivered, mut old_ack) = (0u8, Vec::new(), Vec::new());
+    let (rounds, _) = data.as_chunks::<4>();
+    for (slot, [what, at, change, extra]) in rounds.iter().take(24).enumerate() {
+        let asn = Asn::new(100 + slot as u64).expect("a small number");
+        let damage = |octets: &mut Vec<u8>| {
+            let at = usize::from(*at) % octets.len().max(1);
+            octets.get_mut(at).into_iter().for_each(|octet| *octet ^= change);
+        };
+        if what & 1 == 0 {
+            let payload = vec![queued; 1 + usize::from(*extra % 60)];
+            queued += u8::from(sender.send(Some(RECEIVER), &payload, 0).is_ok());
+        }
+        if what & 2 == 0 {
+            sender.idle((*extra).into());
+            receiver.idle((*change).into());
+        }
+        receiver.begin(asn);
+        let frame = match sender.begin(asn) {
+            Action::Transmit { frame, .. } => frame.to_vec(),
+            _ => Vec::new(),
+        };
+        if what & 8 != 0 {
+            assert!(receiver.received(data, 2120).is_err(), "a forgery came in");
+        }
+        let mut ack = None;
+        if !frame.is_empty() {
+            let mut heard = frame.clone();
+            if what & 4 != 0 {
+                damage(&mut heard);
+            }
+            match receiver.received(&heard, 2100 + u32::from(*extra)) {
+                Ok(reaction) => {
+                    assert!(heard == frame, "a changed frame came in");
+                    ack = reaction.ack.then(|| receiver.ack().to_vec());
+                    delivered.extend(reaction.delivered.map(|delivered| delivered.payload[0]));
+                }
+                Err(_) => assert!(heard != frame, "a genuine frame was refused"),
+            }
+            assert!(receiver.received(&heard, 2120).is_err(), "a frame came in twice");
+        }
+        let mut heard = ack.clone().unwrap_or_default();
+        if what & 16 != 0 {
+            damage(&mut heard);
+        }
+        if what & 32 != 0 {
+            heard.truncate((*at).into());
+        }
+        if what & 64 != 0 {
+            heard.clone_from(&old_ack);
+        }
+        if what & 128 != 0 {
+            heard.clone_from(&frame);
+        }
+        let genuine = ack.as_ref() == Some(&heard);
+        let passed = sender.security().received().passed();
+        let (outcome, refused) = sender.acknowledged(Heard::Frame(&heard));
+        let acknowledged = matches!(outcome, Outcome::Acknowledged(..));
+        assert_eq!(acknowledged, genuine, "{outcome:?}");
+        assert!(acknowledged || refused.is_some() || outcome == Outcome::Nothing);
+        assert_eq!(sender.security().received().passed() - passed, u64::from(genuine));
+        sender.end();
+        receiver.end();
+        old_ack = ack.unwrap_or(old_ack);
+    }
+    assert!(delivered.is_sorted_by(|one, next| one < next), "{delivered:?}");
+    assert!(delivered.iter().all(|serial| *serial < queued));
 }

@@ -33,6 +33,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("config", gateway::config),
     ("dcp", wire::dcp),
     ("dot15d4_frame", dot15d4::dot15d4_frame),
+    ("dot15d4_node", dot15d4::dot15d4_node),
     ("dot15d4_unsecure", dot15d4::dot15d4_unsecure),
     ("ethernet", wire::ethernet),
     ("fragments", channel::fragments),
