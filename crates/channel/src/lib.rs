@@ -6,6 +6,7 @@
 //! - [`dtls`]: records of DTLS 1.2, and the handshake with pre-shared keys before them.
 //! - [`mka`]: who shares keys, and which: IEEE 802.1X key agreement with a pre-shared key.
 //! - `wireguard`: handshakes, sessions and cookies of WireGuard tunnels.
+//! - [`overlay`]: Ethernet frames in such tunnels: VXLAN, pieces of frames that are too long, reassembly.
 //! - [`replay`]: the window that refuses what was received before, for every channel with packet numbers.
 //! - `world` (for tests, feature `test-world`): a sender, a receiver and a wire between them that loses,
 //!   duplicates, reorders, corrupts, truncates, replays and injects, the same way in every run.
@@ -25,6 +26,7 @@ pub mod fragment;
 pub mod macsec;
 #[cfg(feature = "mka")]
 pub mod mka;
+pub mod overlay;
 pub mod replay;
 #[cfg(feature = "wireguard")]
 pub mod wireguard;

@@ -1,0 +1,177 @@
+//! What two Antedate ends say to each other inside a tunnel, and no stock end does.
+//!
+//! A packet of a tunnel begins with the version of IP, 4 or 6. Ours begin with 10, which a stock end drops and counts, so that
+//! asking whether the other end is an Antedate does no harm where it is not.
+//!
+//! ```text
+//!   hello   0xa0, version 1, flags, 0, longest frame (2), 0 (2)
+//!   piece   0xa1, index, count, VNI (3), offset in units of 8 octets (2), data
+//! ```
+//!
+//! All pieces of a frame have adjacent counters in one session, so the counter of a piece less its index is the same for
+//! all of them and names the frame. Each piece says its index, how many there are, and where it lies.
+
+use antedate_wire::vxlan::Vni;
+
+const HELLO: u8 = 0xa0;
+const PIECE: u8 = 0xa1;
+const VERSION: u8 = 1;
+const WANTS_ANSWER: u8 = 0x01;
+const READS_PIECES: u8 = 0x02;
+
+/// Octets of a hello.
+pub const HELLO_LEN: usize = 8;
+/// Octets in front of a piece's data.
+pub const PIECE_HEADER_LEN: usize = 8;
+/// Pieces of a frame at most.
+pub const MOST_PIECES: usize = 16;
+
+/// What an end can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hello {
+    /// It asks the other end for its own.
+    pub wants_answer: bool,
+    /// It puts frames together from pieces,
+    pub reads_pieces: bool,
+    /// up to so many octets.
+    pub longest: u16,
+}
+
+/// Which part of which frame a piece is, apart from its counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// From 0 on.
+    pub index: u8,
+    /// Pieces of the frame: 2 to [`MOST_PIECES`].
+    pub count: u8,
+    /// The network.
+    pub vni: Vni,
+    /// Octets of the frame before this piece, a multiple of 8.
+    pub offset: usize,
+}
+
+/// A message of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Message<'a> {
+    /// What the other end can do.
+    Hello(Hello),
+    /// A part of a frame, and perhaps padding.
+    Piece(Piece, &'a [u8]),
+}
+
+/// Whether a packet is one of ours, or wants to be.
+#[inline]
+#[must_use]
+pub fn is_ours(packet: &[u8]) -> bool {
+    packet.first().is_some_and(|first| first >> 4 == 0xa)
+}
+
+impl Hello {
+    /// Its octets.
+    #[must_use]
+    pub fn emit(self) -> [u8; HELLO_LEN] {
+        let flags = u8::from(self.wants_answer) * WANTS_ANSWER | u8::from(self.reads_pieces) * READS_PIECES;
+        let [high, low] = self.longest.to_be_bytes();
+        [HELLO, VERSION, flags, 0, high, low, 0, 0]
+    }
+}
+
+impl Piece {
+    /// The octets in front of the data.
+    #[inline]
+    #[must_use]
+    pub fn emit(self) -> [u8; PIECE_HEADER_LEN] {
+        let [a, b, c] = self.vni.octets();
+        let [high, low] = ((self.offset / 8) as u16).to_be_bytes();
+        [PIECE, self.index, self.count, a, b, c, high, low]
+    }
+
+    /// Is it the last one of its frame?
+    #[must_use]
+    pub const fn is_last(self) -> bool {
+        self.index + 1 == self.count
+    }
+}
+
+/// Reads a message; nothing if it is none, or of a version that is not known.
+#[must_use]
+pub fn parse(packet: &[u8]) -> Option<Message<'_>> {
+    let (head, rest) = packet.split_first_chunk::<8>()?;
+    match *head {
+        [HELLO, VERSION, flags, _, high, low, ..] => Some(Message::Hello(Hello {
+            wants_answer: flags & WANTS_ANSWER != 0,
+            reads_pieces: flags & READS_PIECES != 0,
+            longest: u16::from_be_bytes([high, low]),
+        })),
+        [PIECE, index, count, a, b, c, high, low] => {
+            let legal = (2..=MOST_PIECES).contains(&usize::from(count)) && index < count;
+            let offset = usize::from(u16::from_be_bytes([high, low])) * 8;
+            // The first one begins at the beginning, and no other one does.
+            (legal && (index == 0) == (offset == 0)).then(|| {
+                Message::Piece(Piece { index, count, vni: Vni::from_octets([a, b, c]), offset }, rest)
+            })
+        }
+        _ => None,
+    }
+}
+
+/// How a frame of `len` octets is cut into pieces of which `room` octets fit: how many, and the octets of all but the last.
+/// Nothing if that many are not allowed.
+#[must_use]
+pub fn cut(len: usize, room: usize) -> Option<(usize, usize)> {
+    let room = room / 8 * 8;
+    let count = len.div_ceil(room.max(1)).max(2);
+    if room == 0 || count > MOST_PIECES {
+        return None;
+    }
+    let size = len.div_ceil(count).next_multiple_of(8);
+    // Rounding up may leave nothing for the last one.
+    let count = len.div_ceil(size);
+    (count >= 2 && size <= room).then_some((count, size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_read_back() {
+        let hello = Hello { wants_answer: true, reads_pieces: true, longest: 1522 };
+        assert_eq!(parse(&hello.emit()), Some(Message::Hello(hello)));
+        let piece = Piece { index: 1, count: 2, vni: Vni::new(42).unwrap(), offset: 760 };
+        let octets = [&piece.emit()[..], &[1, 2, 3]].concat();
+        assert_eq!(parse(&octets), Some(Message::Piece(piece, &[1, 2, 3])));
+        assert!(is_ours(&octets) && piece.is_last());
+    }
+
+    #[test]
+    fn impossible_messages_are_none() {
+        let ok = Piece { index: 1, count: 2, vni: Vni::default(), offset: 8 };
+        for wrong in [
+            Piece { index: 2, ..ok },
+            Piece { count: 1, index: 0, ..ok },
+            Piece { count: 17, ..ok },
+            Piece { index: 0, ..ok },
+            Piece { offset: 0, ..ok },
+        ] {
+            assert_eq!(parse(&wrong.emit()), None, "{wrong:?}");
+        }
+        assert_eq!(parse(&[HELLO, 2, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(parse(&[PIECE, 0, 2]), None);
+    }
+
+    #[test]
+    fn pieces_are_equal_and_cover_the_frame() {
+        for len in 60..9100 {
+            for room in [100, 600, 1424, 1432] {
+                let Some((count, size)) = cut(len, room) else {
+                    assert!(len.div_ceil(room / 8 * 8) > MOST_PIECES || len <= 8, "{len} {room}");
+                    continue;
+                };
+                assert!(size <= room && size % 8 == 0 && (2..=MOST_PIECES).contains(&count));
+                assert!((count - 1) * size < len && count * size >= len, "{len} {room}");
+            }
+        }
+        assert_eq!(cut(1514, 1424), Some((2, 760)));
+    }
+}
