@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use antedate_channel::macsec::CipherSuite;
 use antedate_gateway::agreement::cak::CakFile;
+use antedate_gateway::config::machine::{Machine as _, ThisMachine};
 use antedate_gateway::keys::{KeyFile, MEMBERS_MAX, is_member_name};
 use antedate_gateway::names::parse_sci;
+use antedate_gateway::tunnel_keys::{self, Kind};
 use antedate_wire::{EthernetAddress, Sci};
 use clap::{Args, Subcommand};
 
@@ -23,12 +25,20 @@ pub(crate) enum Verb {
         after_help = "Example:\n  antedate keygen macsec --member press=02:00:5e:10:00:01 --member hall=02:00:5e:10:00:02 --out keys.toml\n  antedate keygen macsec --cak --out cak"
     )]
     Macsec(Macsec),
+    /// Keys for WireGuard, in the form of `wg`: a private key, the public key of one, or a preshared key.
+    ///
+    /// Each end of an overlay has a private key, which never leaves it, and tells the others its public key.
+    #[command(
+        after_help = "Example:\n  antedate keygen wireguard --out wg.key           prints the public key\n  antedate keygen wireguard --public wg.key        prints it again\n  antedate keygen wireguard --preshared --out psk"
+    )]
+    Wireguard(Wireguard),
 }
 
 impl Verb {
     pub(crate) fn run(self) -> Done {
         match self {
             Self::Macsec(verb) => verb.run(),
+            Self::Wireguard(verb) => verb.run(),
         }
     }
 }
@@ -81,6 +91,40 @@ impl Macsec {
                 output::print(&format!("{}: a {bits}-bit CAK named {}\n", file.display(), key.name()))
             }
             None => output::print(&key.to_text()),
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Wireguard {
+    /// A preshared key instead, which two ends share beside their keys.
+    #[arg(long, conflicts_with = "public")]
+    preshared: bool,
+    /// Print the public key of this private key.
+    #[arg(long, value_name = "FILE", conflicts_with = "out")]
+    public: Option<PathBuf>,
+    /// The file to make, readable by its owner only. An existing one is not overwritten. Without it, standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Wireguard {
+    fn run(self) -> Done {
+        if let Some(file) = self.public {
+            let private = tunnel_keys::load(&file, ThisMachine.user())?;
+            return output::print(&format!("{}\n", *tunnel_keys::encode(&tunnel_keys::public_of(&private))));
+        }
+        let kind = if self.preshared { Kind::Preshared } else { Kind::Private };
+        let key = tunnel_keys::generate(kind, getrandom::fill).map_err(no_random)?;
+        let Some(file) = self.out else {
+            return output::print(&format!("{}\n", *tunnel_keys::encode(&key)));
+        };
+        tunnel_keys::write_new(&file, &key)?;
+        match kind {
+            Kind::Preshared => output::print(&format!("{}: a preshared key\n", file.display())),
+            Kind::Private => {
+                output::print(&format!("{}\n", *tunnel_keys::encode(&tunnel_keys::public_of(&key))))
+            }
         }
     }
 }

@@ -41,6 +41,8 @@ pub enum Request {
         /// The association number.
         an: u8,
     },
+    /// `{"request":"rekey"}`: make new sessions with all peers of an overlay.
+    Rekey {},
 }
 
 /// What changes a running gateway.
@@ -51,6 +53,8 @@ pub enum Command {
         /// The association number.
         an: u8,
     },
+    /// Make new sessions with all peers of an overlay.
+    Rekey,
 }
 
 /// The answer to a request.
@@ -251,8 +255,9 @@ fn reply(line: &[u8], source: &dyn StatusSource) -> Reply {
             return Reply { ok: true, status: Some(Box::new(source.status())), ..Reply::default() };
         }
         Ok(Request::SwitchSa { an }) => Command::SwitchSa { an },
+        Ok(Request::Rekey {}) => Command::Rekey,
         Err(error) => {
-            let known = "known: {\"request\":\"status\"}, {\"request\":\"switch-sa\",\"an\":1}";
+            let known = "known: {\"request\":\"status\"}, {\"request\":\"switch-sa\",\"an\":1}, {\"request\":\"rekey\"}";
             return refused(&format!("not a request: {error}"), known);
         }
     };
@@ -323,7 +328,7 @@ mod tests {
         }
 
         fn command(&self, command: Command) -> Result<String, Refusal> {
-            let Command::SwitchSa { an } = command;
+            let Command::SwitchSa { an } = command else { return Ok("new sessions".into()) };
             if an > 1 {
                 return Err(Refusal { what: format!("there is no AN {an}"), remedy: "choose 0 or 1".into() });
             }

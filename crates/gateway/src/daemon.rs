@@ -56,8 +56,24 @@ pub enum Ended {
 /// # Errors
 /// When it cannot start, ends by itself, or cannot write its state at the end.
 pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Ended> {
+    run_logging_keys(checked, None, stop)
+}
+
+/// As [`run`]; the keys of an overlay's sessions are written to a file, with which anybody can read everything.
+///
+/// # Errors
+/// As [`run`], and for a gateway that has no such keys.
+pub fn run_logging_keys(checked: &Checked, key_log: Option<&Path>, stop: &AtomicBool) -> Result<(), Ended> {
     for warning in &checked.warnings {
         tracing::warn!("{warning:#}");
+    }
+    if let Keyed::Overlay { .. } = &checked.protection {
+        return crate::overlay::daemon::run(checked, key_log, stop);
+    }
+    if let Some(file) = key_log {
+        let fault =
+            Fault::of_file(file, "only the sessions of an [overlay] have such keys", "leave --keylog out");
+        return Err(Ended::NotStarted(fault));
     }
     let mut steward = Steward::start(checked).map_err(Ended::NotStarted)?;
     if let Err(error) = sys::thread::lock_memory() {
@@ -180,7 +196,7 @@ impl Steward {
             limits: Mutex::default(),
             mtus: Mutex::new([checked.field.mtu, checked.uplink_mtu()]),
             links: Mutex::new([&checked.field, &checked.uplink].map(|port| (is_up(port), 0))),
-            last: Mutex::default(),
+            shares: crate::report::Shares::default(),
         });
         let agreement = match &checked.protection {
             Keyed::Agreed { macsec, settings, cak, own } => {

@@ -234,7 +234,7 @@ pub(crate) fn read_private(file: &Path, user: u32, text: &mut [u8]) -> Result<us
             file,
             "read the key file",
             &error,
-            "`antedate keygen macsec --out FILE` makes one; run the gateway as its owner",
+            "`antedate keygen` makes one; run the gateway as its owner",
         )
     };
     // Opening a FIFO must not wait for a writer.

@@ -8,6 +8,7 @@
 //! - [`offload`]: finishing what the sender's stack left to the hardware
 //! - [`gate`]: the policy: what passes
 //! - [`express`]: frames that do not wait behind others
+//! - [`overlay`]: all of that where the uplink is a tunnel: VXLAN in WireGuard
 //! - [`poll`]: when to poll and when to sleep
 //! - [`counters`], [`mailbox`]: how the other threads see and reach the forwarding thread without stopping it
 //!
@@ -20,7 +21,7 @@
 //!
 //! And before all of that:
 //!
-//! - [`config`], [`keys`]: the files, with all their faults at once ([`fault`]); [`names`]: how addresses and keys are written
+//! - [`config`], [`keys`], [`tunnel_keys`]: the files, with all their faults at once ([`fault`]); [`names`]: how addresses and keys are written
 
 pub mod agreement;
 pub mod config;
@@ -37,6 +38,7 @@ pub mod ledger;
 pub mod mailbox;
 pub mod names;
 pub mod offload;
+pub mod overlay;
 pub mod path;
 pub mod poll;
 pub mod report;
@@ -44,4 +46,5 @@ pub mod setup;
 pub mod state;
 pub mod status;
 pub mod sys;
+pub mod tunnel_keys;
 pub mod worker;

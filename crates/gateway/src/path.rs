@@ -111,7 +111,7 @@ fn buffer() -> Box<[u8]> {
 
 /// Which flow a frame belongs to, for the rhythm of arrivals: source address, EtherType and what follows it.
 #[inline]
-fn flow(frame: &[u8]) -> u32 {
+pub(crate) fn flow(frame: &[u8]) -> u32 {
     let word =
         |at: usize| frame.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_ne_bytes);
     let mixed = (word(6) ^ word(10).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -330,14 +330,7 @@ impl Exit {
     /// What kind of frame it is, if it passes.
     #[inline]
     fn passes_as(&self, frame: &[u8]) -> Option<Class> {
-        let verdict = self.gate.decide(self.way, frame);
-        let place = verdict.class.index();
-        if let Some(rule) = verdict.rule.and_then(|rule| self.counters.rules.get(rule)) {
-            rule.count();
-        }
-        let counters = if verdict.passes { &self.counters.passed } else { &self.counters.refused };
-        counters[place].count();
-        verdict.passes.then_some(verdict.class)
+        admit(&self.gate, self.way, &self.counters, frame)
     }
 
     /// Sends an express frame at once, and queues any other.
@@ -426,8 +419,7 @@ impl Exit {
     /// Sends a frame in the clear, if the port carries it.
     #[inline]
     fn send(&self, to: &Sender, mtu: usize, frame: &[u8]) {
-        let tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
-        if frame.len() > mtu + HEADER + if tagged { VLAN_TAG } else { 0 } {
+        if exceeds(frame, mtu) {
             return self.counters.too_long.count();
         }
         self.put(to, frame);
@@ -439,9 +431,28 @@ impl Exit {
     }
 }
 
+/// What kind of frame it is, if it passes. Both are counted.
+#[inline]
+pub(crate) fn admit(gate: &Gate, way: Way, counters: &PathCounters, frame: &[u8]) -> Option<Class> {
+    let verdict = gate.decide(way, frame);
+    if let Some(rule) = verdict.rule.and_then(|rule| counters.rules.get(rule)) {
+        rule.count();
+    }
+    let classes = if verdict.passes { &counters.passed } else { &counters.refused };
+    classes[verdict.class.index()].count();
+    verdict.passes.then_some(verdict.class)
+}
+
+/// Whether a frame, with its VLAN tag if it has one, is longer than a port of that MTU carries.
+#[inline]
+pub(crate) fn exceeds(frame: &[u8], mtu: usize) -> bool {
+    let tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
+    frame.len() > mtu + HEADER + if tagged { VLAN_TAG } else { 0 }
+}
+
 /// Gives a frame to the port.
 #[inline]
-fn put(counters: &PathCounters, to: &Sender, frame: &[u8]) {
+pub(crate) fn put(counters: &PathCounters, to: &Sender, frame: &[u8]) {
     match to.send(frame) {
         Ok(()) => {
             counters.sent.count();
@@ -452,7 +463,7 @@ fn put(counters: &PathCounters, to: &Sender, frame: &[u8]) {
 }
 
 #[cold]
-fn not_sent(counters: &PathCounters, error: &io::Error) {
+pub(crate) fn not_sent(counters: &PathCounters, error: &io::Error) {
     let counter = match error.raw_os_error() {
         Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) => &counters.queue_full,
         Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO | libc::ENETUNREACH) => &counters.link_down,

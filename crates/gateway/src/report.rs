@@ -122,10 +122,10 @@ impl Snapshot {
 pub struct About {
     started: Instant,
     config: String,
-    /// `macsec` or `none`.
+    /// `macsec`, `wireguard` or `none`.
     pub protection: &'static str,
-    field: Port,
-    uplink: Port,
+    pub(crate) field: Port,
+    pub(crate) uplink: Port,
     poll: Poll,
     macsec: Option<(String, Sci, BTreeMap<Sci, String>)>,
 }
@@ -140,7 +140,7 @@ impl About {
             ..Port::default()
         };
         let macsec = match &checked.protection {
-            Keyed::Plain => None,
+            Keyed::Plain | Keyed::Overlay { .. } => None,
             Keyed::Macsec { keys, own, .. } => {
                 let members = keys.members.iter().map(|member| (member.sci, member.name.clone()));
                 Some((keys.suite.name().to_owned(), *own, members.collect()))
@@ -152,11 +152,27 @@ impl About {
         Self {
             started: Instant::now(),
             config: checked.config.file.display().to_string(),
-            protection: if macsec.is_some() { "macsec" } else { "none" },
+            protection: match &checked.protection {
+                Keyed::Macsec { .. } | Keyed::Agreed { .. } => "macsec",
+                Keyed::Overlay { private: Some(_), .. } => "wireguard",
+                Keyed::Overlay { private: None, .. } | Keyed::Plain => "none",
+            },
             field: port(&checked.field),
             uplink: port(&checked.uplink),
             poll: checked.config.run.poll,
             macsec,
+        }
+    }
+
+    /// The part of the status that says who answers.
+    pub(crate) fn head(&self) -> Status {
+        Status {
+            antedate: env!("CARGO_PKG_VERSION").into(),
+            config: self.config.clone(),
+            pid: std::process::id(),
+            uptime_seconds: self.started.elapsed().as_secs_f64(),
+            protection: self.protection.into(),
+            ..Status::default()
         }
     }
 }
@@ -191,8 +207,15 @@ pub struct Desk {
     pub mtus: Mutex<[usize; 2]>,
     /// State of the links, and how often they went down: field, uplink.
     pub links: Mutex<[(bool, u64); 2]>,
-    /// CPU times at the last status, for the share since then.
-    pub last: Mutex<Option<(Instant, Vec<u64>)>>,
+    /// What the threads used of late.
+    pub shares: Shares,
+}
+
+/// What forwarding threads used, since the last time that it was asked.
+#[derive(Debug, Default)]
+pub struct Shares {
+    /// CPU times at the last status.
+    last: Mutex<Option<(Instant, Vec<u64>)>>,
 }
 
 impl Desk {
@@ -244,40 +267,6 @@ impl Desk {
         }
     }
 
-    fn threads(&self, waits: &[Waits]) -> Vec<Thread> {
-        let now = Instant::now();
-        let cpu: Vec<u64> = waits.iter().map(|w| w.cpu).collect();
-        let before = lock(&self.last).replace((now, cpu));
-        let (poll, percent) = match self.about.poll {
-            Poll::Adaptive { cpu_percent } => ("adaptive", Some(cpu_percent)),
-            Poll::Busy => ("busy", None),
-            Poll::Block => ("block", None),
-        };
-        let share = |index: usize, cpu: u64| {
-            let (since, used) = before.as_ref().map_or((self.about.started, 0), |(then, cpus)| {
-                (*then, cpus.get(index).copied().unwrap_or(0))
-            });
-            let wall = (now - since).as_nanos().max(1);
-            cpu.saturating_sub(used) as f64 * 100.0 / wall as f64
-        };
-        let row = |(index, (waits, place)): (usize, (&Waits, &Arc<Mutex<Place>>))| {
-            let place = *lock(place);
-            Thread {
-                direction: place.direction.into(),
-                cpu: place.granted.cpu.map(|cpu| cpu as u64),
-                priority: place.granted.priority,
-                poll: poll.into(),
-                poll_cpu_percent: percent,
-                cpu_percent: share(index, waits.cpu),
-                frames_caught: waits.caught,
-                frames_woken: waits.woken,
-                rhythms: waits.flows,
-                sleeps: waits.sleeps,
-            }
-        };
-        waits.iter().zip(&self.places).enumerate().map(row).collect()
-    }
-
     fn macsec(&self, snapshot: &Snapshot) -> Option<Macsec> {
         let (suite, own, members) = self.about.macsec.as_ref()?;
         let limits = lock(&self.limits);
@@ -312,8 +301,50 @@ impl Desk {
     }
 }
 
+impl Shares {
+    /// A row for each thread.
+    pub(crate) fn threads(
+        &self,
+        about: &About,
+        waits: &[Waits],
+        places: &[Arc<Mutex<Place>>],
+    ) -> Vec<Thread> {
+        let now = Instant::now();
+        let cpu: Vec<u64> = waits.iter().map(|w| w.cpu).collect();
+        let before = lock(&self.last).replace((now, cpu));
+        let (poll, percent) = match about.poll {
+            Poll::Adaptive { cpu_percent } => ("adaptive", Some(cpu_percent)),
+            Poll::Busy => ("busy", None),
+            Poll::Block => ("block", None),
+        };
+        let share = |index: usize, cpu: u64| {
+            let (since, used) = before
+                .as_ref()
+                .map_or((about.started, 0), |(then, cpus)| (*then, cpus.get(index).copied().unwrap_or(0)));
+            let wall = (now - since).as_nanos().max(1);
+            cpu.saturating_sub(used) as f64 * 100.0 / wall as f64
+        };
+        let row = |(index, (waits, place)): (usize, (&Waits, &Arc<Mutex<Place>>))| {
+            let place = *lock(place);
+            Thread {
+                direction: place.direction.into(),
+                cpu: place.granted.cpu.map(|cpu| cpu as u64),
+                priority: place.granted.priority,
+                poll: poll.into(),
+                poll_cpu_percent: percent,
+                cpu_percent: share(index, waits.cpu),
+                frames_caught: waits.caught,
+                frames_woken: waits.woken,
+                rhythms: waits.flows,
+                sleeps: waits.sleeps,
+            }
+        };
+        waits.iter().zip(places).enumerate().map(row).collect()
+    }
+}
+
 /// One direction.
-fn forwarding(counters: &PathCounters) -> Forwarding {
+pub(crate) fn forwarding(counters: &PathCounters) -> Forwarding {
     let reasons = [
         ("too-long", &counters.too_long),
         ("not-protected", &counters.not_protected),
@@ -340,7 +371,7 @@ fn forwarding(counters: &PathCounters) -> Forwarding {
 }
 
 /// A port, of which frames come `from` and to which they go.
-fn port(
+pub(crate) fn port(
     about: &Port,
     from: &PathCounters,
     to: &PathCounters,
@@ -367,23 +398,24 @@ impl StatusSource for Desk {
         let [field, uplink] = *lock(&self.links);
         let [field_mtu, uplink_mtu] = *lock(&self.mtus);
         Status {
-            antedate: env!("CARGO_PKG_VERSION").into(),
-            config: self.about.config.clone(),
-            pid: std::process::id(),
-            uptime_seconds: self.about.started.elapsed().as_secs_f64(),
-            protection: self.about.protection.into(),
             forwarding: answering,
             field: port(&self.about.field, &self.out, &self.inward, field, field_mtu),
             uplink: port(&self.about.uplink, &self.inward, &self.out, uplink, uplink_mtu),
             out: forwarding(&self.out),
             inward: forwarding(&self.inward),
-            threads: self.threads(&snapshot.waits),
+            threads: self.shares.threads(&self.about, &snapshot.waits, &self.places),
             macsec: self.macsec(&snapshot),
+            ..self.about.head()
         }
     }
 
     fn command(&self, command: Command) -> Result<String, Refusal> {
-        let Command::SwitchSa { an } = command;
+        let Command::SwitchSa { an } = command else {
+            return Err(Refusal {
+                what: "this gateway has no sessions".into(),
+                remedy: "keys that are agreed upon change by themselves; `antedate gateway switch-sa` changes static ones".into(),
+            });
+        };
         let refusal =
             |what: String| Refusal { what, remedy: "name an association of the key file: 0 to 3".into() };
         if lock(&self.agreement).is_some() {

@@ -43,7 +43,8 @@ impl Channels {
     /// When packet numbers cannot be reserved.
     pub fn new(checked: &Checked) -> Result<Self, Fault> {
         match &checked.protection {
-            Keyed::Plain => {
+            // An overlay has channels of its own.
+            Keyed::Plain | Keyed::Overlay { .. } => {
                 let (protector, validator) = (Protector::Plain, Validator::Plain);
                 Ok(Self { protector, express: None, validator, ledger: None })
             }

@@ -17,7 +17,7 @@ pub struct Status {
     pub pid: u32,
     /// Seconds since it started.
     pub uptime_seconds: f64,
-    /// `macsec` or `none`.
+    /// `macsec`, `wireguard` or `none`.
     pub protection: String,
     /// Whether the forwarding threads answered. If not, what they alone know is missing here.
     pub forwarding: bool,
@@ -34,6 +34,9 @@ pub struct Status {
     pub threads: Vec<Thread>,
     /// MACsec, where it is in use.
     pub macsec: Option<Macsec>,
+    /// The overlay, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overlay: Option<Overlay>,
 }
 
 /// A port.
@@ -224,6 +227,82 @@ pub struct AgreementMember {
     pub fragments: bool,
     /// Seconds since it was heard.
     pub silent_seconds: f64,
+}
+
+/// An overlay.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overlay {
+    /// `wireguard` or `none`.
+    pub protection: String,
+    /// Our public key, as `wg` shows it.
+    pub public_key: String,
+    /// Where datagrams come in.
+    pub listen: String,
+    /// Our address in the tunnel.
+    pub address: String,
+    /// The network.
+    pub vni: u32,
+    /// The other ends.
+    pub peers: Vec<OverlayPeer>,
+    /// Machines that are known on the field.
+    pub field_macs: u64,
+    /// Machines that can be known.
+    pub mac_limit: u64,
+    /// Machines that moved from one place to another.
+    pub macs_moved: u64,
+    /// Frames from machines that there was no room to remember.
+    pub macs_not_learned: u64,
+    /// Handshakes that were answered by a cookie, for there were many.
+    pub cookies_sent: u64,
+    /// What was dropped, by reason: `wireguard:` with WireGuard's own, or what hindered it behind the tunnel.
+    pub refused: BTreeMap<String, u64>,
+}
+
+/// Another end of an overlay.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct OverlayPeer {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Its public key.
+    pub public_key: String,
+    /// Where it was heard last; empty if that is not known.
+    pub endpoint: String,
+    /// Its address in the tunnel.
+    pub address: String,
+    /// Whether frames can be sent to it at once.
+    pub session: bool,
+    /// Handshakes that ended well.
+    pub handshakes: u64,
+    /// Seconds since the last one.
+    pub handshake_age_seconds: Option<f64>,
+    /// Seconds since something genuine came from it.
+    pub silent_seconds: Option<f64>,
+    /// How often it moved to another address.
+    pub roamed: u64,
+    /// Frames sent to it.
+    pub sent_frames: u64,
+    /// Their octets.
+    pub sent_octets: u64,
+    /// Frames that came from it.
+    pub received_frames: u64,
+    /// Their octets.
+    pub received_octets: u64,
+    /// Frames sent in pieces.
+    pub frames_in_pieces: u64,
+    /// Frames sent in IP fragments.
+    pub frames_in_fragments: u64,
+    /// Frames that came in parts and became whole.
+    pub frames_reassembled: u64,
+    /// Frames that were dropped since there was no session in time.
+    pub frames_without_session: u64,
+    /// Machines that are known behind it.
+    pub macs: u64,
+    /// Whether it said that it is an Antedate.
+    pub antedate: bool,
+    /// How frames go to it that are too long for a datagram, and why.
+    pub long_frames: String,
+    /// Packets that lie prepared for it.
+    pub prepared: Preparation,
 }
 
 /// Work done beforehand.

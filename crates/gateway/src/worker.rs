@@ -115,84 +115,128 @@ pub struct Worker {
     pub shown: Arc<Shown>,
 }
 
-impl Worker {
-    /// Forwards until it is told to stop; the channels are in the returned value.
-    #[must_use]
-    pub fn run(mut self) -> Self {
-        let mut governor = Governor::new(self.mode, thread::now(), thread::cpu_time());
-        let listens = governor.listens();
-        let mut rested = true;
-        let steps = self.steps();
-        // Looks since the last frame or sleep.
-        let mut looks = 0u32;
-        loop {
-            // One at a time: between the keys of many members, frames have their turn.
-            if let Some(letter) = self.mailbox.take()
-                && !self.read(letter, &governor)
-            {
-                return self;
+/// What a forwarding thread does: its turns, and what it does between them.
+pub(crate) trait Duty {
+    /// Does what the next letter asks, if there is one. Returns whether to go on.
+    fn letter(&mut self, governor: &Governor) -> bool;
+    /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
+    fn turn(&mut self, heard: impl FnMut(u32)) -> usize;
+    /// Shows the others how far it is.
+    fn show(&self) {}
+    /// Waits for the wire, if a frame waits for it. Returns whether one does.
+    fn await_the_wire(&mut self, _steps: u32) -> bool {
+        false
+    }
+    /// How many steps of preparation take no longer than a frame may wait.
+    fn steps(&mut self) -> u32;
+    /// Does at most so many steps. Returns how many it did: 0 when all is prepared.
+    fn prepare(&mut self, steps: u32) -> u32;
+    /// Polls for a frame that will find what it needs near, after so many looks without one.
+    fn rehearse(&mut self, _looks: u32) {}
+    /// Sleeps until a frame or a letter comes, at most so long.
+    fn sleep(&mut self, pause: std::time::Duration);
+}
+
+/// Forwards until a letter ends it: take, forward, prepare, rest.
+pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
+    let mut governor = Governor::new(mode, thread::now(), thread::cpu_time());
+    let listens = governor.listens();
+    let mut rested = true;
+    let steps = duty.steps();
+    // Looks since the last frame or sleep.
+    let mut looks = 0u32;
+    loop {
+        // One at a time: between the keys of many members, frames have their turn.
+        if !duty.letter(&governor) {
+            return;
+        }
+        let done = duty.turn(|flow| {
+            if listens {
+                governor.frame(flow, thread::now());
             }
-            let mut done = 0;
-            if let Some(outbound) = &mut self.outbound {
-                done += outbound.turn(|flow| {
-                    if listens {
-                        governor.frame(flow, thread::now());
-                    }
-                });
-            }
-            if let Some(inbound) = &mut self.inbound {
-                done += inbound.turn(|flow| {
-                    if listens {
-                        governor.frame(flow, thread::now());
-                    }
-                });
-            }
-            if done > 0 {
-                (rested, looks) = (false, 0);
-                self.show();
-                continue;
-            }
-            if !rested {
-                // Whoever waits for the frame that was just sent may wait for this CPU, and answer at once.
-                rested = true;
+        });
+        if done > 0 {
+            (rested, looks) = (false, 0);
+            duty.show();
+            continue;
+        }
+        if !rested {
+            // Whoever waits for the frame that was just sent may wait for this CPU, and answer at once.
+            rested = true;
+            thread::yield_now();
+            continue;
+        }
+        if duty.await_the_wire(steps) {
+            continue;
+        }
+        if duty.prepare(steps) > 0 {
+            thread::yield_now();
+            continue;
+        }
+        // The clock is read only where it decides something.
+        let now = if listens { thread::now() } else { 0 };
+        match governor.rest(now, thread::cpu_time) {
+            Rest::Poll => {
+                duty.rehearse(looks);
+                looks = looks.wrapping_add(1);
                 thread::yield_now();
-                continue;
             }
-            if let Some(due) = self.outbound.as_ref().and_then(Outbound::due) {
-                self.await_the_wire(due, steps);
-                continue;
-            }
-            if self.prepare(steps) > 0 {
-                thread::yield_now();
-                continue;
-            }
-            // The clock is read only where it decides something.
-            let now = if listens { thread::now() } else { 0 };
-            match governor.rest(now, thread::cpu_time) {
-                Rest::Poll => {
-                    self.rehearse(looks);
-                    looks = looks.wrapping_add(1);
-                    thread::yield_now();
-                }
-                Rest::Sleep(pause) => {
-                    self.sleep(pause);
-                    looks = 0;
-                    if listens {
-                        governor.awake(thread::now());
-                    }
+            Rest::Sleep(pause) => {
+                duty.sleep(pause);
+                looks = 0;
+                if listens {
+                    governor.awake(thread::now());
                 }
             }
         }
     }
+}
+
+impl Worker {
+    /// Forwards until it is told to stop; the channels are in the returned value.
+    #[must_use]
+    pub fn run(mut self) -> Self {
+        let mode = self.mode;
+        forward(&mut self, mode);
+        self
+    }
+}
+
+impl Duty for Worker {
+    #[inline]
+    fn letter(&mut self, governor: &Governor) -> bool {
+        match self.mailbox.take() {
+            Some(letter) => self.read(letter, governor),
+            None => true,
+        }
+    }
+
+    #[inline]
+    fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
+        let out = self.outbound.as_mut().map_or(0, |outbound| outbound.turn(&mut heard));
+        out + self.inbound.as_mut().map_or(0, |inbound| inbound.turn(heard))
+    }
+
+    #[inline]
+    fn show(&self) {
+        if let Some((an, next_pn, express)) = self.outbound.as_ref().and_then(Outbound::encoding) {
+            // The association last: whoever reads it first has numbers that are its own, or lower ones.
+            self.shown.usual_pn.set(next_pn);
+            self.shown.express_pn.set(express.unwrap_or(0));
+            self.shown.encoding.set(u64::from(an.number()) + 1);
+        }
+    }
 
     /// Waits until the next fragment of bulk may be sent, or a frame comes: too short a time to sleep, most often.
-    fn await_the_wire(&mut self, due: u64, steps: u32) {
+    fn await_the_wire(&mut self, steps: u32) -> bool {
+        let Some(due) = self.outbound.as_ref().and_then(Outbound::due) else { return false };
         let left = due.saturating_sub(thread::now());
         if left > WAKE_UP {
             self.sleep(std::time::Duration::from_nanos(left - WAKE_UP));
         } else if self.prepare(steps) == 0 {
             thread::yield_now();
         }
+        true
     }
 
     /// Prepares as much as there is memory for, before the first frame, and tells how many steps this CPU does in the time
@@ -246,7 +290,9 @@ impl Worker {
             inbound.ports.from.take_error();
         }
     }
+}
 
+impl Worker {
     /// Adds what the kernel dropped since the last time. The steward asks for a snapshot every second.
     fn census(&self) {
         if let Some(outbound) = &self.outbound {
@@ -254,16 +300,6 @@ impl Worker {
         }
         if let Some(inbound) = &self.inbound {
             inbound.counters().overruns.add(inbound.ports.from.overruns());
-        }
-    }
-
-    #[inline]
-    fn show(&self) {
-        if let Some((an, next_pn, express)) = self.outbound.as_ref().and_then(Outbound::encoding) {
-            // The association last: whoever reads it first has numbers that are its own, or lower ones.
-            self.shown.usual_pn.set(next_pn);
-            self.shown.express_pn.set(express.unwrap_or(0));
-            self.shown.encoding.set(u64::from(an.number()) + 1);
         }
     }
 

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   hello   0xa0, version 1, flags, 0, longest frame (2), 0 (2)
-//!   piece   0xa1, index, count, VNI (3), offset in units of 8 octets (2), data
+//!   piece   0xa1, index, count, VNI (3), offset in units of 8 octets (2), octets of data (2), data, padding
 //! ```
 //!
 //! All pieces of a frame have adjacent counters in one session, so the counter of a piece less its index is the same for
@@ -22,7 +22,7 @@ const READS_PIECES: u8 = 0x02;
 /// Octets of a hello.
 pub const HELLO_LEN: usize = 8;
 /// Octets in front of a piece's data.
-pub const PIECE_HEADER_LEN: usize = 8;
+pub const PIECE_HEADER_LEN: usize = 10;
 /// Pieces of a frame at most.
 pub const MOST_PIECES: usize = 16;
 
@@ -55,7 +55,7 @@ pub struct Piece {
 pub enum Message<'a> {
     /// What the other end can do.
     Hello(Hello),
-    /// A part of a frame, and perhaps padding.
+    /// A part of a frame.
     Piece(Piece, &'a [u8]),
 }
 
@@ -77,13 +77,13 @@ impl Hello {
 }
 
 impl Piece {
-    /// The octets in front of the data.
+    /// The octets in front of `len` octets of data.
     #[inline]
     #[must_use]
-    pub fn emit(self) -> [u8; PIECE_HEADER_LEN] {
+    pub fn emit(self, len: usize) -> [u8; PIECE_HEADER_LEN] {
         let [a, b, c] = self.vni.octets();
-        let [high, low] = ((self.offset / 8) as u16).to_be_bytes();
-        [PIECE, self.index, self.count, a, b, c, high, low]
+        let ([high, low], [h, l]) = (((self.offset / 8) as u16).to_be_bytes(), (len as u16).to_be_bytes());
+        [PIECE, self.index, self.count, a, b, c, high, low, h, l]
     }
 
     /// Is it the last one of its frame?
@@ -139,7 +139,7 @@ mod tests {
         let hello = Hello { wants_answer: true, reads_pieces: true, longest: 1522 };
         assert_eq!(parse(&hello.emit()), Some(Message::Hello(hello)));
         let piece = Piece { index: 1, count: 2, vni: Vni::new(42).unwrap(), offset: 760 };
-        let octets = [&piece.emit()[..], &[1, 2, 3]].concat();
+        let octets = [&piece.emit(3)[..], &[1, 2, 3, 0, 0]].concat();
         assert_eq!(parse(&octets), Some(Message::Piece(piece, &[1, 2, 3])));
         assert!(is_ours(&octets) && piece.is_last());
     }
@@ -154,10 +154,11 @@ mod tests {
             Piece { index: 0, ..ok },
             Piece { offset: 0, ..ok },
         ] {
-            assert_eq!(parse(&wrong.emit()), None, "{wrong:?}");
+            assert_eq!(parse(&wrong.emit(0)), None, "{wrong:?}");
         }
         assert_eq!(parse(&[HELLO, 2, 0, 0, 0, 0, 0, 0]), None);
         assert_eq!(parse(&[PIECE, 0, 2]), None);
+        assert_eq!(parse(&ok.emit(1)), None, "fewer octets than it says");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use antedate_gateway::config::{Checked, Keyed, check, machine::ThisMachine};
+use antedate_gateway::tunnel_keys::{encode, public_of};
 use clap::Args;
 
 use crate::failure::Done;
@@ -50,6 +51,18 @@ fn summary(checked: &Checked) -> String {
             line("as", format!("{own}, key server priority {}", settings.priority));
             line("with", format!("holders of a {}-bit CAK named {}", cak.bits(), cak.name()));
             line("speaks to", settings.destination.to_string());
+        }
+        Keyed::Overlay { overlay, private, .. } => {
+            let secured = if private.is_some() { "VXLAN in WireGuard" } else { "no: VXLAN alone" };
+            line("protected", format!("{secured}, network {}", overlay.vni));
+            if let Some(private) = private {
+                line("as", format!("{} ({})", *encode(&public_of(private)), overlay.address));
+            }
+            line("listens", overlay.listen.to_string());
+            for peer in &overlay.peers {
+                let place = peer.endpoint.map_or_else(|| "wherever it is".to_owned(), |at| at.to_string());
+                line("with", format!("{} ({}) at {place}", peer.name, peer.address));
+            }
         }
         Keyed::Plain => line("protected", "no".to_owned()),
     }

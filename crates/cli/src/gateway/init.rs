@@ -25,6 +25,10 @@ impl Init {
                 Fault::of_file(&self.file, "[plain] has no packet numbers to remember", "nothing to do");
             return Err(fault.into());
         }
+        if let Protection::Overlay(_) = config.protection {
+            let what = "each session of an overlay has fresh keys, so no counter needs to be remembered";
+            return Err(Fault::of_file(&self.file, what, "nothing to do").into());
+        }
         if let Protection::Macsec(macsec) = &config.protection
             && let Keys::Agreed(_) = macsec.keys
         {

@@ -2,6 +2,7 @@
 
 mod check;
 mod init;
+mod rekey;
 mod run;
 mod status;
 mod switch_sa;
@@ -36,6 +37,8 @@ pub(crate) enum Verb {
     ///
     /// Receivers accept all associations of the key file at any time, so the order in which gateways switch is free.
     SwitchSa(switch_sa::SwitchSa),
+    /// Make new sessions with all peers of an overlay now, before they are due.
+    Rekey(rekey::Rekey),
 }
 
 impl Verb {
@@ -46,6 +49,7 @@ impl Verb {
             Self::Init(verb) => verb.run(),
             Self::Status(verb) => verb.run(),
             Self::SwitchSa(verb) => verb.run(),
+            Self::Rekey(verb) => verb.run(),
         }
     }
 }

@@ -20,6 +20,9 @@ pub(crate) struct Run {
     /// The configuration.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Write the keys of an overlay's sessions to FILE, for tshark: -o wg.keylog_file:FILE. Whoever reads it reads all traffic.
+    #[arg(long, value_name = "FILE")]
+    keylog: Option<PathBuf>,
     /// What to log to standard error: error, warn, info, debug, trace, or a filter such as antedate_gateway=debug.
     /// [default: RUST_LOG, else info]
     #[arg(long, value_name = "LEVEL")]
@@ -32,7 +35,7 @@ impl Run {
         let stop = Arc::new(AtomicBool::new(false));
         watch_signals(Arc::clone(&stop))?;
         let checked = check(&self.file, &ThisMachine)?;
-        daemon::run(&checked, &stop).map_err(|ended| match ended {
+        daemon::run_logging_keys(&checked, self.keylog.as_deref(), &stop).map_err(|ended| match ended {
             daemon::Ended::NotStarted(fault) => fault.into(),
             other => Failure::Verdict(other.to_string()),
         })

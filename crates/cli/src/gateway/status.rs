@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use antedate_gateway::control::{Request, ask};
 use antedate_gateway::fault::Fault;
 use antedate_gateway::status::{
-    Agreement, Forwarding, Macsec, Port, Preparation, Status as Document, Thread, TransmitSa,
+    Agreement, Forwarding, Macsec, Overlay, OverlayPeer, Port, Preparation, Status as Document, Thread,
+    TransmitSa,
 };
 use clap::Args;
 
@@ -61,9 +62,10 @@ impl Page {
         status.threads.iter().for_each(|thread| page.thread(thread));
         page.direction("out", &status.out);
         page.direction("in", &status.inward);
-        match &status.macsec {
-            Some(macsec) => page.macsec(macsec),
-            None => page.line("protected", "NO: frames cross the uplink as they are"),
+        match (&status.macsec, &status.overlay) {
+            (Some(macsec), _) => page.macsec(macsec),
+            (None, Some(overlay)) => page.overlay(overlay),
+            (None, None) => page.line("protected", "NO: frames cross the uplink as they are"),
         }
         page.0
     }
@@ -151,6 +153,57 @@ impl Page {
         for (name, count) in &macsec.counters {
             self.count(name, *count);
         }
+    }
+
+    fn overlay(&mut self, overlay: &Overlay) {
+        let how = if overlay.protection == "wireguard" {
+            format!("VXLAN in WireGuard, our key {}", overlay.public_key)
+        } else {
+            "NO: VXLAN alone, frames cross the uplink as they are".to_owned()
+        };
+        self.line("protected", &how);
+        let Overlay { vni, address, listen, .. } = overlay;
+        self.line("", &format!("network {vni}, {address} in the tunnel, listening on {listen}"));
+        for peer in &overlay.peers {
+            self.peer(peer, overlay.protection == "wireguard");
+        }
+        self.line("machines", &format!("{} on the field, {} places", overlay.field_macs, overlay.mac_limit));
+        self.count("moved:", overlay.macs_moved);
+        self.count("frames from machines that there was no room to remember:", overlay.macs_not_learned);
+        self.count("handshakes answered by a cookie:", overlay.cookies_sent);
+        for (reason, count) in &overlay.refused {
+            self.count(&format!("dropped, {reason}:"), *count);
+        }
+    }
+
+    fn peer(&mut self, peer: &OverlayPeer, secured: bool) {
+        let place = if peer.endpoint.is_empty() { "not heard yet" } else { &peer.endpoint };
+        self.line("peer", &format!("{} at {place}, {} in the tunnel", peer.name, peer.address));
+        if secured {
+            let kind = if peer.antedate { ", an Antedate" } else { "" };
+            let session = match (peer.session, peer.handshake_age_seconds) {
+                (true, Some(age)) => format!("session {} old{kind}", duration(age)),
+                _ => "NO SESSION".to_owned(),
+            };
+            let (ready, of) = (peer.prepared.prepared, peer.prepared.target);
+            self.line(
+                "",
+                &format!("{session}, {} handshakes, {ready} of {of} packets prepared", peer.handshakes),
+            );
+        }
+        self.line(
+            "",
+            &format!(
+                "sent {} frames, received {}, {} machines",
+                peer.sent_frames, peer.received_frames, peer.macs
+            ),
+        );
+        self.line("", &format!("long frames: {}", peer.long_frames));
+        self.count("sent in pieces:", peer.frames_in_pieces);
+        self.count("sent in IP fragments:", peer.frames_in_fragments);
+        self.count("received in parts:", peer.frames_reassembled);
+        self.count("dropped for want of a session:", peer.frames_without_session);
+        self.count("moved to another address:", peer.roamed);
     }
 
     fn agreement(&mut self, agreement: &Agreement) {

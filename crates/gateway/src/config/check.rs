@@ -1,7 +1,7 @@
 //! Does a configuration fit the machine, the key file and the state directory? Everything that does not is said at once.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use antedate_channel::macsec::CipherSuite;
 use antedate_wire::{EthernetAddress, Sci};
@@ -9,13 +9,15 @@ use antedate_wire::{EthernetAddress, Sci};
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft};
 use super::{
-    Cipher, Config, Fragmentation, Identity, InterfaceName, Keys, Macsec, Protection, SciMode, Threads,
+    Cipher, Config, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay, Protection, SciMode,
+    Threads,
 };
 use crate::agreement::{self, cak::CakFile};
 use crate::express::{express_sci, express_ssci};
 use crate::fault::{Fault, Faults, explain, suggest};
 use crate::keys::{KeyFile, Member};
 use crate::state;
+use crate::tunnel_keys::{self, Secret};
 
 /// Octets that MACsec adds to the payload of a frame: the rest of the SecTAG, the original EtherType and the ICV
 /// (IEEE 802.1AE-2018, 9.1), without the SCI.
@@ -71,6 +73,15 @@ pub enum Keyed {
         /// This gateway's own SCI.
         own: Sci,
     },
+    /// VXLAN in WireGuard.
+    Overlay {
+        /// What the file says.
+        overlay: Box<Overlay>,
+        /// The private key. `None` without WireGuard.
+        private: Option<Secret>,
+        /// The preshared key of each peer, if it has one.
+        preshared: Vec<Option<Secret>>,
+    },
     /// Not at all.
     Plain,
 }
@@ -110,6 +121,7 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     cpus(&draft, machine, &mut faults);
     let protection = match &draft.protection {
         Some(Protection::Macsec(macsec)) => keyed(&draft, macsec, uplink.as_ref(), machine, &mut faults),
+        Some(Protection::Overlay(overlay)) => overlaid(&draft, overlay, machine, &mut faults),
         Some(Protection::Plain) => Some(Keyed::Plain),
         None => None,
     };
@@ -304,6 +316,59 @@ fn agreed(
     Some(Keyed::Agreed { macsec: macsec.clone(), settings: settings.clone(), cak: cak?, own })
 }
 
+/// The keys of an overlay, and what does not go together with it.
+fn overlaid(
+    draft: &Draft,
+    overlay: &Overlay,
+    machine: &dyn Machine,
+    faults: &mut Vec<Fault>,
+) -> Option<Keyed> {
+    let mut fault =
+        |key, what: String, remedy: &str| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
+    if draft.express.as_ref().is_some_and(Option::is_some) {
+        fault("express", "belongs to [macsec]".to_owned(), "remove [express]");
+    }
+    if matches!(draft.run.as_ref().map(|run| run.threads), Some(Threads::Two(_))) {
+        let what = "an overlay has one forwarding thread: sealing and opening share its sessions";
+        fault("run.threads", what.to_owned(), "remove the line, and name one CPU");
+    }
+    for peer in &overlay.peers {
+        if peer.endpoint.is_some_and(|at| at.is_ipv6() != overlay.listen.is_ipv6()) {
+            let what = format!("the endpoint of {} is of another version of IP than listen", peer.name);
+            fault("overlay.listen", what, "listen = \"[::]:51820\" for IPv6, \"0.0.0.0:51820\" for IPv4");
+        }
+        if peer.address == overlay.address {
+            let what = format!("{} has this gateway's own address {}", peer.name, peer.address);
+            fault("overlay", what, "give each end an address of its own");
+        }
+    }
+    let macs: usize = overlay.peers.iter().map(|peer| peer.macs.len()).sum();
+    if macs > overlay.mac_limit {
+        let what = format!("{macs} static MAC addresses, but mac_limit is {}", overlay.mac_limit);
+        fault("overlay", what, "raise mac_limit");
+    }
+    let mut load = |file: &PathBuf| tunnel_keys::load(file, machine.user()).map_err(|f| faults.push(f)).ok();
+    let private = overlay.private_key_file.as_ref().map(&mut load);
+    let preshared: Vec<_> =
+        overlay.peers.iter().map(|peer| peer.preshared_key_file.as_ref().map(&mut load)).collect();
+    let private = match private {
+        Some(None) => return None,
+        Some(Some(private)) => Some(private),
+        None => None,
+    };
+    if let Some(private) = &private {
+        let own = tunnel_keys::public_of(private);
+        if let Some(peer) = overlay.peers.iter().find(|peer| peer.public_key == own) {
+            let what = format!("the public key of {} is this gateway's own", peer.name);
+            let remedy = "write what `antedate keygen wireguard --public FILE` prints at the other end";
+            faults.push(draft.lines.fault(&draft.file, "overlay", what, remedy));
+        }
+    }
+    let preshared = preshared.into_iter().map(|key| key.map_or(Some(None), |key| key.map(Some)));
+    let preshared = preshared.collect::<Option<Vec<_>>>()?;
+    Some(Keyed::Overlay { overlay: Box::new(overlay.clone()), private, preshared })
+}
+
 /// The second channel of a gateway that has one.
 fn express_channel(member: &Member) -> Member {
     Member {
@@ -374,7 +439,7 @@ impl Keyed {
                 Cipher::Named(suite) => vec![*suite],
                 Cipher::Auto(suites) => suites.clone(),
             },
-            Self::Plain => Vec::new(),
+            Self::Plain | Self::Overlay { .. } => Vec::new(),
         }
     }
 
@@ -391,7 +456,7 @@ impl Keyed {
 /// Whether long frames may go in fragments: by configuration, or once key agreement has shown that all know them.
 fn may_fragment(checked: &Checked) -> bool {
     match &checked.protection {
-        Keyed::Plain => false,
+        Keyed::Plain | Keyed::Overlay { .. } => false,
         Keyed::Macsec { macsec, .. } => macsec.fragmentation.agreed().is_some(),
         Keyed::Agreed { macsec, .. } => macsec.fragmentation != Fragmentation::Off,
     }

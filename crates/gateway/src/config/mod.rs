@@ -3,11 +3,13 @@
 //! - this file: what a configuration is. Its types hold only what is legal: there is no cipher without a key file, no
 //!   share of a CPU for a poll that does not use it.
 //! - [`policy`]: what may pass
+//! - [`overlay`]: the tunnels of an overlay
 //! - `read`: from text to these types, with every fault at once
 //! - [`machine`] and [`mod@check`]: does it fit the machine, the key file and the state directory
 
 pub mod check;
 pub mod machine;
+pub mod overlay;
 pub mod policy;
 mod read;
 #[cfg(test)]
@@ -23,6 +25,7 @@ use antedate_channel::macsec::CipherSuite;
 use antedate_wire::{EtherType, Sci};
 
 pub use check::{Checked, Keyed, check};
+pub use overlay::Overlay;
 pub use policy::Policy;
 use policy::Traffic;
 pub(crate) use read::suite;
@@ -108,6 +111,8 @@ impl fmt::Display for InterfaceName {
 pub enum Protection {
     /// `[macsec]`: IEEE 802.1AE.
     Macsec(Macsec),
+    /// `[overlay]`: VXLAN in WireGuard.
+    Overlay(Box<Overlay>),
     /// `[plain]`: not at all. For comparing measurements.
     Plain,
 }
@@ -317,6 +322,12 @@ impl Config {
                 "NOTHING IS PROTECTED: frames cross the uplink as they are, and whoever can send there reaches the machines",
                 "use [plain] for measurements only; write [macsec] with a key_file otherwise",
             ),
+            Protection::Overlay(overlay) if overlay.private_key_file.is_none() => warn(
+                "overlay",
+                "NOTHING IS PROTECTED: frames cross the uplink in VXLAN as they are, and whoever can send there reaches the machines",
+                "use wireguard = false for measurements only; remove the line otherwise",
+            ),
+            Protection::Overlay(_) => {}
             Protection::Macsec(macsec) => {
                 if !macsec.confidentiality {
                     warn(

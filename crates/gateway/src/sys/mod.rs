@@ -3,6 +3,7 @@
 //! - [`packet`]: AF_PACKET sockets, the receive ring and the sender (`packet(7)`, TPACKET_V2)
 //! - [`interface`]: index, address, MTU and link state of an interface (`netdevice(7)`)
 //! - [`listener`]: AF_PACKET for the few frames of one EtherType
+//! - [`udp`]: a UDP socket, several datagrams at a time
 //! - [`thread`]: pinning, priority, timer slack, clocks
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
 #![allow(unsafe_code)]
@@ -12,6 +13,7 @@ pub mod interface;
 pub mod listener;
 pub mod packet;
 pub mod thread;
+pub mod udp;
 
 use std::io;
 use std::mem;

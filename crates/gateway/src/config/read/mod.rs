@@ -4,6 +4,7 @@
 //! that what could be read can still be held against the machine.
 
 mod express;
+mod overlay;
 mod policy;
 mod run;
 
@@ -140,7 +141,6 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         "a metrics endpoint is not part of this version",
         "remove the section; `antedate gateway status` shows the counters",
     );
-    root.not_yet("overlay", "the overlay is not part of this version", "use [macsec]");
     root.finish();
     (draft, document.into_faults())
 }
@@ -187,25 +187,34 @@ fn interface(
 
 fn protection(root: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Protection> {
     let secured = root.section("macsec");
+    let tunnels = root.section("overlay");
     let plain = root.section("plain");
     let (has_macsec, has_plain) = (secured.is_present(), plain.is_present());
+    let has_overlay = tunnels.is_present();
     lines.note("macsec", secured.line());
     lines.note("plain", plain.line());
     if has_macsec && has_plain {
         plain.fault("", "stands beside [macsec], and only one of the two can hold", "remove [plain]");
     }
-    if !has_macsec && !has_plain {
+    if has_overlay && (has_macsec || has_plain) {
+        let other = if has_macsec { "macsec" } else { "plain" };
+        let what = format!("stands beside [{other}], and only one of the two can hold");
+        tunnels.fault("", what, "remove one of the two");
+    }
+    if !has_macsec && !has_plain && !has_overlay {
         root.fault(
             "[macsec]",
             "is missing",
-            "add [macsec] with a cak_file (`antedate keygen macsec --cak` makes one)",
+            "add [macsec] with a cak_file (`antedate keygen macsec --cak` makes one), or [overlay] between sites",
         );
     }
     plain.finish();
     let secured = macsec(secured, base, lines);
-    match (has_macsec, has_plain) {
-        (true, false) => secured.map(Protection::Macsec),
-        (false, true) => Some(Protection::Plain),
+    let tunnels = overlay::overlay(tunnels, base, lines);
+    match (has_macsec, has_overlay, has_plain) {
+        (true, false, false) => secured.map(Protection::Macsec),
+        (false, true, false) => tunnels.map(|overlay| Protection::Overlay(Box::new(overlay))),
+        (false, false, true) => Some(Protection::Plain),
         _ => None,
     }
 }

@@ -1,0 +1,26 @@
+//! `antedate gateway rekey`.
+
+use antedate_gateway::control::{Request, ask};
+use antedate_gateway::fault::Fault;
+use clap::Args;
+
+use super::Running;
+use crate::failure::Done;
+use crate::output;
+
+#[derive(Args)]
+pub(crate) struct Rekey {
+    #[command(flatten)]
+    running: Running,
+}
+
+impl Rekey {
+    pub(crate) fn run(self) -> Done {
+        let socket = &self.running.socket;
+        let reply = ask(socket, Request::Rekey {})?;
+        if !reply.ok {
+            return Err(Fault::of_file(socket, reply.message, reply.remedy).into());
+        }
+        output::print(&format!("{}\n", reply.message))
+    }
+}

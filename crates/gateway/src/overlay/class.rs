@@ -1,0 +1,53 @@
+//! The class of a frame, carried outward in the DSCP of its datagram (RFC 2474).
+
+use antedate_wire::{EtherType, VlanTagStack};
+
+use crate::config::overlay::Dscp;
+
+/// The octet with DSCP and ECN of the datagram around a frame. ECN stays 0: the tunnel does not carry congestion marks back.
+#[inline]
+#[must_use]
+pub fn of(frame: &[u8], dscp: Dscp) -> u8 {
+    let class = match dscp {
+        Dscp::Fixed(class) => class,
+        Dscp::Copy => copied(frame),
+    };
+    class << 2
+}
+
+/// The priority of the VLAN tag as class selector; without a tag that of the IP packet; otherwise 0.
+#[inline]
+fn copied(frame: &[u8]) -> u8 {
+    let Ok(stack) = VlanTagStack::parse(frame) else { return 0 };
+    if let Some(tag) = stack.tags().first() {
+        return tag.tci.priority() << 3;
+    }
+    match (stack.ethertype, frame.get(stack.payload..)) {
+        (EtherType::Ipv4, Some([_, tos, ..])) => tos >> 2,
+        (EtherType::Ipv6, Some([first, second, ..])) => (first << 4 | second >> 4) >> 2,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(behind: &[u8]) -> Vec<u8> {
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        frame.extend(behind);
+        frame.resize(60, 0);
+        frame
+    }
+
+    #[test]
+    fn vlan_priority_and_ip_class_are_carried_outward() {
+        let copy = |behind: &[u8]| of(&frame(behind), Dscp::Copy);
+        assert_eq!(copy(&[0x81, 0, 0xc0, 0, 0x88, 0x92]), 48 << 2, "priority 6 is CS6");
+        assert_eq!(copy(&[0x08, 0, 0x45, 0xb9]), 46 << 2, "EF, without ECN");
+        assert_eq!(copy(&[0x86, 0xdd, 0x6b, 0x80]), 46 << 2);
+        assert_eq!(copy(&[0x88, 0x92, 0x80, 1]), 0);
+        assert_eq!(of(&frame(&[0x08, 0, 0x45, 0xb8]), Dscp::Fixed(10)), 40);
+        assert_eq!(of(&[0; 5], Dscp::Copy), 0);
+    }
+}

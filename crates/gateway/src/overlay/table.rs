@@ -1,0 +1,225 @@
+//! Which machine is where: on the field, or behind which peer. As the filtering database of a bridge (IEEE 802.1Q, 8.8):
+//! learned from source addresses, forgotten when not heard for long, with static entries that nothing moves.
+//!
+//! A bound on all addresses, and one on those behind a peer, keep a peer that invents addresses from pushing out others: what is
+//! not learned is sent to everybody, as by any bridge.
+
+use std::collections::HashMap;
+
+use antedate_wire::EthernetAddress;
+
+/// Nanoseconds in which a machine that was heard on the field is not believed to be behind a peer.
+const HOLD: u64 = 5_000_000_000;
+/// An address is not touched again within this time.
+const FRESH: u64 = 1_000_000_000;
+
+/// Where a machine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// On our own field.
+    Field,
+    /// Behind a peer.
+    Peer(usize),
+}
+
+/// What the table says to a source address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Heard {
+    /// It is there.
+    Fine,
+    /// There is no room to remember it.
+    Full,
+    /// It is elsewhere: static, or heard on the field a moment ago.
+    Elsewhere,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    place: Place,
+    seen: u64,
+    fixed: bool,
+}
+
+/// The table.
+#[derive(Debug)]
+pub struct Table {
+    entries: HashMap<EthernetAddress, Entry>,
+    ageing: u64,
+    most: usize,
+    most_of_peer: usize,
+    of_peer: Vec<usize>,
+    /// Machines that moved.
+    pub moved: u64,
+    /// Addresses that there was no room for.
+    pub full: u64,
+    /// Frames whose source is elsewhere.
+    pub elsewhere: u64,
+}
+
+impl Table {
+    /// An empty table for so many peers and addresses; `ageing` in nanoseconds.
+    #[must_use]
+    pub fn new(peers: usize, most: usize, ageing: u64) -> Self {
+        // One peer may have all but what a field needs; several share, each at least a sixteenth.
+        let most_of_peer = (most - most / 8) / peers.clamp(1, 14);
+        Self {
+            entries: HashMap::with_capacity(most),
+            ageing,
+            most,
+            most_of_peer,
+            of_peer: vec![0; peers],
+            moved: 0,
+            full: 0,
+            elsewhere: 0,
+        }
+    }
+
+    /// Adds a machine that never moves.
+    pub fn fix(&mut self, address: EthernetAddress, peer: usize) {
+        self.entries.insert(address, Entry { place: Place::Peer(peer), seen: 0, fixed: true });
+    }
+
+    /// A frame came from that address there. With `learn` it is remembered.
+    #[inline]
+    pub fn heard(&mut self, address: EthernetAddress, place: Place, learn: bool, now: u64) -> Heard {
+        if let Some(entry) = self.entries.get_mut(&address) {
+            if entry.place == place {
+                if now.saturating_sub(entry.seen) > FRESH {
+                    entry.seen = now;
+                }
+                return Heard::Fine;
+            }
+            let held = entry.place == Place::Field && now.saturating_sub(entry.seen) < HOLD;
+            if entry.fixed || held {
+                self.elsewhere += 1;
+                return Heard::Elsewhere;
+            }
+            if !learn {
+                return Heard::Fine;
+            }
+            let before = std::mem::replace(entry, Entry { place, seen: now, fixed: false }).place;
+            self.count(before, false);
+            self.count(place, true);
+            self.moved += 1;
+            return Heard::Fine;
+        }
+        if !learn {
+            return Heard::Fine;
+        }
+        let of_peer = match place {
+            Place::Field => 0,
+            Place::Peer(peer) => self.of_peer.get(peer).copied().unwrap_or(0),
+        };
+        if self.entries.len() >= self.most || of_peer >= self.most_of_peer {
+            self.full += 1;
+            return Heard::Full;
+        }
+        self.entries.insert(address, Entry { place, seen: now, fixed: false });
+        self.count(place, true);
+        Heard::Fine
+    }
+
+    /// Where a machine is, if that is known.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, address: EthernetAddress, now: u64) -> Option<Place> {
+        let entry = self.entries.get(&address)?;
+        (entry.fixed || now.saturating_sub(entry.seen) < self.ageing + FRESH).then_some(entry.place)
+    }
+
+    /// Forgets what was not heard for long.
+    pub fn age(&mut self, now: u64) {
+        let (ageing, of_peer) = (self.ageing, &mut self.of_peer);
+        self.entries.retain(|_, entry| {
+            let stays = entry.fixed || now.saturating_sub(entry.seen) < ageing + FRESH;
+            if let (false, Place::Peer(peer)) = (stays, entry.place)
+                && let Some(count) = of_peer.get_mut(peer)
+            {
+                *count = count.saturating_sub(1);
+            }
+            stays
+        });
+    }
+
+    /// Addresses on the field, and behind each peer.
+    #[must_use]
+    pub fn census(&self) -> (usize, Vec<usize>) {
+        let mut behind = vec![0; self.of_peer.len()];
+        let mut field = 0;
+        for entry in self.entries.values() {
+            match entry.place {
+                Place::Field => field += 1,
+                Place::Peer(peer) => {
+                    if let Some(count) = behind.get_mut(peer) {
+                        *count += 1;
+                    }
+                }
+            }
+        }
+        (field, behind)
+    }
+
+    fn count(&mut self, place: Place, more: bool) {
+        if let Place::Peer(peer) = place
+            && let Some(count) = self.of_peer.get_mut(peer)
+        {
+            *count = if more { *count + 1 } else { count.saturating_sub(1) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn mac(number: u32) -> EthernetAddress {
+        let [a, b, c, d] = number.to_be_bytes();
+        EthernetAddress([2, 0, a, b, c, d])
+    }
+
+    #[test]
+    fn machines_are_learned_move_and_are_forgotten() {
+        let mut table = Table::new(2, 64, 300 * S);
+        assert_eq!(table.find(mac(1), 0), None);
+        assert_eq!(table.heard(mac(1), Place::Peer(0), true, 0), Heard::Fine);
+        assert_eq!(table.find(mac(1), S), Some(Place::Peer(0)));
+        assert_eq!(table.heard(mac(1), Place::Peer(1), true, 2 * S), Heard::Fine);
+        assert_eq!((table.find(mac(1), 3 * S), table.moved), (Some(Place::Peer(1)), 1));
+        assert_eq!(table.find(mac(1), 400 * S), None);
+        table.age(400 * S);
+        assert_eq!(table.census(), (0, vec![0, 0]));
+        assert_eq!(table.of_peer, [0, 0]);
+    }
+
+    #[test]
+    fn a_machine_of_the_field_is_not_stolen_and_a_static_one_never_moves() {
+        let mut table = Table::new(2, 64, 300 * S);
+        table.fix(mac(9), 1);
+        for place in [Place::Field, Place::Peer(0)] {
+            assert_eq!(table.heard(mac(9), place, true, 0), Heard::Elsewhere);
+        }
+        assert_eq!(table.heard(mac(9), Place::Peer(1), true, 0), Heard::Fine);
+        table.heard(mac(1), Place::Field, true, 0);
+        assert_eq!(table.heard(mac(1), Place::Peer(0), true, 4 * S), Heard::Elsewhere);
+        assert_eq!(table.find(mac(1), 4 * S), Some(Place::Field));
+        assert_eq!(table.heard(mac(1), Place::Peer(0), true, 6 * S), Heard::Fine);
+        assert_eq!((table.find(mac(1), 6 * S), table.elsewhere), (Some(Place::Peer(0)), 3));
+        table.age(1000 * S);
+        assert_eq!(table.find(mac(9), 1000 * S), Some(Place::Peer(1)));
+    }
+
+    #[test]
+    fn a_peer_that_invents_addresses_takes_no_room_from_others() {
+        let mut table = Table::new(2, 64, 300 * S);
+        let learned = |table: &mut Table, place, range: std::ops::Range<u32>| {
+            range.filter(|n| table.heard(mac(*n), place, true, 0) == Heard::Fine).count()
+        };
+        assert_eq!(learned(&mut table, Place::Peer(0), 0..1000), 28);
+        assert_eq!(learned(&mut table, Place::Peer(1), 1000..1020), 20);
+        assert_eq!(learned(&mut table, Place::Field, 2000..2010), 10);
+        assert_eq!(table.full, 972);
+        assert_eq!(learned(&mut table, Place::Field, 3000..4000), 6, "all in all no more than 64");
+    }
+}

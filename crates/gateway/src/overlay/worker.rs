@@ -1,0 +1,92 @@
+//! The forwarding thread of an overlay, and what the other threads ask of it.
+
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::mpsc::Sender as Answer;
+
+use super::path::Path;
+use super::report::Snapshot;
+use crate::mailbox::Mailbox;
+use crate::poll::{Governor, Mode};
+use crate::sys::packet::{Receiver, Sender};
+use crate::sys::thread;
+use crate::sys::udp::UdpSocket;
+use crate::worker::{Duty, forward};
+
+/// Steps of preparation between two looks at the ports: some 50 ns each, and a look at the socket takes longer.
+const STEPS: u32 = 4;
+
+/// What the other threads ask.
+pub enum Letter {
+    /// Tell the state of all there is.
+    Snapshot(Answer<Snapshot>),
+    /// Make new sessions with all peers now.
+    Rekey,
+    /// Use this field port from now on, for the interface was replaced or has another MTU.
+    Field(Receiver, Sender, usize),
+    /// Use this socket from now on, likewise.
+    Uplink(UdpSocket, usize),
+    /// Send no more and end.
+    Stop,
+}
+
+/// The thread.
+pub struct Worker {
+    /// What it forwards.
+    pub path: Path,
+    /// How it waits.
+    pub mode: Mode,
+    /// Letters from the others.
+    pub mailbox: Arc<Mailbox<Letter>>,
+}
+
+impl Worker {
+    /// Forwards until it is told to stop.
+    pub fn run(mut self) {
+        let mode = self.mode;
+        forward(&mut self, mode);
+    }
+}
+
+impl Duty for Worker {
+    #[inline]
+    fn letter(&mut self, governor: &Governor) -> bool {
+        match self.mailbox.take() {
+            None => {}
+            Some(Letter::Snapshot(answer)) => {
+                self.path.census();
+                // Who asked may have gone; nothing depends on it.
+                let _ = answer.send(Snapshot::take(&self.path, governor));
+            }
+            Some(Letter::Rekey) => self.path.rekey(),
+            Some(Letter::Field(from, to, mtu)) => self.path.replace_field(from, to, mtu),
+            Some(Letter::Uplink(socket, mtu)) => self.path.replace_uplink(socket, mtu),
+            Some(Letter::Stop) => return false,
+        }
+        true
+    }
+
+    #[inline]
+    fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
+        self.path.turn(heard)
+    }
+
+    fn steps(&mut self) -> u32 {
+        STEPS
+    }
+
+    #[inline]
+    fn prepare(&mut self, steps: u32) -> u32 {
+        self.path.idle(steps)
+    }
+
+    fn sleep(&mut self, pause: std::time::Duration) {
+        let (field, uplink) = self.path.ports();
+        let fds = [field.as_raw_fd(), uplink.as_raw_fd(), self.mailbox.as_raw_fd()];
+        let [from_field, ..] = thread::wait(fds, Some(pause));
+        // A link that went down leaves an error, which would end every wait at once until it is taken.
+        if from_field && !field.ready() {
+            field.take_error();
+        }
+    }
+}
