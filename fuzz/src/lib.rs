@@ -12,6 +12,7 @@
 pub mod channel;
 pub mod dot15d4;
 pub mod gateway;
+pub mod overlay;
 pub mod suites;
 pub mod wire;
 pub mod wireguard;
@@ -48,6 +49,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("mka", wire::mka),
     ("mka_participant", channel::mka_participant),
     ("offload", gateway::offload),
+    ("overlay", overlay::overlay),
     ("profinet", wire::profinet),
     ("text", wire::text),
     ("tlv", wire::tlv),

@@ -125,6 +125,18 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers],
     },
     Need {
+        sign: Program("wireguard-go"),
+        package: "wireguard-go",
+        why: "a stock far end of an overlay",
+        purposes: &[Test, Peers, Bench],
+    },
+    Need {
+        sign: Program("wg"),
+        package: "wireguard-tools",
+        why: "sets that far end up",
+        purposes: &[Test, Peers, Bench],
+    },
+    Need {
         sign: Program("openvpn"),
         package: "openvpn",
         why: "the peer of the gateway's benchmark",

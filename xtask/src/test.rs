@@ -98,6 +98,7 @@ fn steps() -> Vec<Step> {
     );
     add("firmware", Box::new(firmware::check));
     add("demo macsec", Box::new(|| demo("macsec", &["--secure", "macsec"])));
+    add("demo overlay", Box::new(|| demo("overlay", &["--secure", "overlay"])));
     add("demo none", Box::new(|| demo("none", &["--secure", "none"])));
     add("demo faults", Box::new(|| demo("faults", &["--secure", "macsec", "--faults", "all"])));
     for peer in &PEERS {

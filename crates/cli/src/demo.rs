@@ -15,7 +15,7 @@ const LONGEST: f64 = 7.0 * 86_400.0;
 
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// How frames cross the wire: macsec; none, by the same gateways without protection; or bridge, by plain Linux bridges
+    /// How frames cross the wire: macsec; overlay, in VXLAN through WireGuard; none, by the same gateways without protection; or bridge, by plain Linux bridges
     #[arg(long, value_name = "HOW", default_value = "macsec")]
     secure: Secure,
     /// The update time in microseconds, 250 to 512000

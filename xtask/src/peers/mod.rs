@@ -18,6 +18,7 @@ mod python;
 mod scapy;
 mod scapy_dot15d4;
 mod tshark;
+mod wireguard_go;
 mod wpa_supplicant;
 
 /// An independent implementation.
@@ -69,6 +70,13 @@ pub(crate) const PEERS: [Peer; 8] = [
         limit: 180,
         prepare: tshark::prepare,
         run: tshark::run,
+    },
+    Peer {
+        name: "wireguard-go",
+        about: "kernel VXLAN over wireguard-go as the far end of an overlay, read by Wireshark's dissector",
+        limit: 240,
+        prepare: wireguard_go::prepare,
+        run: wireguard_go::run,
     },
     Peer {
         name: "kernel-macsec",

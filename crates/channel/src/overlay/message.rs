@@ -107,9 +107,12 @@ pub fn parse(packet: &[u8]) -> Option<Message<'_>> {
             let legal = (2..=MOST_PIECES).contains(&usize::from(count)) && index < count;
             let offset = usize::from(u16::from_be_bytes([high, low])) * 8;
             // The first one begins at the beginning, and no other one does.
-            (legal && (index == 0) == (offset == 0)).then(|| {
-                Message::Piece(Piece { index, count, vni: Vni::from_octets([a, b, c]), offset }, rest)
-            })
+            if !legal || (index == 0) != (offset == 0) {
+                return None;
+            }
+            let (len, data) = rest.split_first_chunk()?;
+            let data = data.get(..usize::from(u16::from_be_bytes(*len)))?;
+            Some(Message::Piece(Piece { index, count, vni: Vni::from_octets([a, b, c]), offset }, data))
         }
         _ => None,
     }

@@ -228,6 +228,25 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_is_cut_and_said_comes_out_again() {
+        use crate::overlay::message::{Message, Piece, cut, parse};
+        let whole = octets(1514);
+        let (count, size) = cut(whole.len(), 1424).unwrap();
+        let mut r = Reassembly::default();
+        let mut out = None;
+        for (index, data) in whole.chunks(size).enumerate() {
+            let vni = antedate_wire::vxlan::Vni::new(42).unwrap();
+            let piece = Piece { index: index as u8, count: count as u8, vni, offset: index * size };
+            let packet = [&piece.emit(data.len())[..], data, &[0; 14]].concat();
+            let Some(Message::Piece(piece, data)) = parse(&packet) else { panic!("{packet:?}") };
+            let of = Whole::Frame { session: 7, first: 5, count: piece.count };
+            let part = Part { of, offset: piece.offset, octets: data, last: piece.is_last() };
+            out = r.add(0, part).map(|whole| whole.to_vec());
+        }
+        assert_eq!(out, Some(whole), "{:?}", r.counters());
+    }
+
+    #[test]
     fn what_lacks_a_part_never_comes_out_and_hinders_nobody() {
         let whole = octets(1514);
         for lost in 0..3 {

@@ -28,7 +28,7 @@ pub(super) struct Setup {
     pub(super) field: String,
     pub(super) uplink: String,
     pub(super) secure: Secure,
-    /// The key file, relative to the directory.
+    /// The key file, relative to the directory; of an overlay, a file with the public key of the other end.
     pub(super) keys: PathBuf,
     pub(super) cpus: Vec<usize>,
     /// `SCHED_FIFO`, where permitted.
@@ -43,6 +43,7 @@ impl Setup {
         let Self { name, field, uplink, keys, .. } = self;
         let protection = match self.secure {
             Secure::Macsec => format!("[macsec]\nkey_file = \"{}\"", keys.display()),
+            Secure::Overlay => overlay(name, keys),
             Secure::None | Secure::Bridge => "[plain]".to_owned(),
         };
         let mut run = String::new();
@@ -157,6 +158,18 @@ impl Gateway {
     }
 }
 
+/// The overlay of gateway `a` or `b`; the file has the public key of the other end.
+fn overlay(name: &str, public_of_other: &Path) -> String {
+    let (own, other) = if name == "a" { (1, 2) } else { (2, 1) };
+    let public = std::fs::read_to_string(public_of_other).unwrap_or_default();
+    format!(
+        "[overlay]\nprivate_key_file = \"{name}.key\"\naddress = \"10.66.0.{own}\"\nvni = 42\n\
+         [[overlay.peer]]\nname = \"other\"\npublic_key = \"{}\"\nendpoint = \"192.0.2.{other}:51820\"\n\
+         address = \"10.66.0.{other}\"\nkeepalive_seconds = 5",
+        public.trim()
+    )
+}
+
 fn launch(setup: &Setup, file: &Path, namespace: Option<&std::fs::File>) -> Result<Process, Error> {
     let program = executable().map_err(|error| Error::Start(format!("this program: {error}")))?;
     let place = Place { namespace, cpus: &setup.cpus };
@@ -171,6 +184,7 @@ fn refused(status: &Value) -> Refused {
         map.into_iter().flatten().filter_map(|(name, n)| Some((name.clone(), n.as_u64()?))).collect()
     };
     let mut all: Refused = numbers(status.pointer("/in/refused")).into_iter().collect();
+    all.extend(numbers(status.pointer("/overlay/refused")));
     let macsec = numbers(status.pointer("/macsec/counters"));
     all.extend(
         macsec

@@ -42,6 +42,8 @@ pub enum Secure {
     /// Protected by MACsec.
     #[default]
     Macsec,
+    /// In VXLAN through WireGuard: the gateways' overlay.
+    Overlay,
     /// Forwarded by the same gateways as they are, for comparison.
     None,
     /// Forwarded by plain Linux bridges in the gateways' places, for comparison.
@@ -54,10 +56,19 @@ impl FromStr for Secure {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "macsec" => Ok(Self::Macsec),
+            "overlay" => Ok(Self::Overlay),
             "none" => Ok(Self::None),
             "bridge" => Ok(Self::Bridge),
-            _ => Err(format!("`{text}` is none of macsec, none, bridge")),
+            _ => Err(format!("`{text}` is none of macsec, overlay, none, bridge")),
         }
+    }
+}
+
+impl Secure {
+    /// Whether nobody on the wire may be able to read a frame.
+    #[must_use]
+    pub const fn protects(self) -> bool {
+        matches!(self, Self::Macsec | Self::Overlay)
     }
 }
 
@@ -165,6 +176,13 @@ impl Options {
             |scenario: &Scenario| matches!(scenario, Scenario::Plant(Incident::KillA | Incident::KillB));
         if self.secure == Secure::Bridge && self.faults.iter().any(kills) {
             return usage("--faults kill: plain bridges are no processes that could be killed".into());
+        }
+        let of_frames = |scenario: &Scenario| matches!(scenario, Scenario::Wire(_));
+        if self.secure == Secure::Overlay && self.faults.iter().any(of_frames) {
+            return usage(
+                "--faults: with an overlay kill-a, kill-b, cut and unplug; faults of single frames are judged by MACsec's counters"
+                    .into(),
+            );
         }
         Ok(())
     }

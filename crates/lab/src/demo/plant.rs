@@ -14,6 +14,7 @@ use crate::station::meter::Live;
 use crate::station::{self, Report, Role};
 use crate::tap;
 use crate::tap::view::Seen;
+use antedate_gateway::config::machine::{Machine as _, ThisMachine};
 
 /// Priority of gateways and wire: below the stations'.
 const PRIORITY: u8 = 20;
@@ -350,6 +351,20 @@ fn start_gateways(
         let [a, b] = ["a=02:00:5e:00:00:a2", "b=02:00:5e:00:00:b2"];
         antedate(&["keygen", "macsec", "--member", a, "--member", b, "--out", &keys.to_string_lossy()])?;
     }
+    if options.secure == Secure::Overlay {
+        address_uplinks(chain)?;
+        for (own, other) in [("a", "b"), ("b", "a")] {
+            let file = directory.join(format!("{own}.key"));
+            antedate(&["keygen", "wireguard", "--out", &file.to_string_lossy()])?;
+            let unread = |error: String| Error::Start(format!("{}: {error}", file.display()));
+            let private = antedate_gateway::tunnel_keys::load(&file, ThisMachine.user());
+            let private = private.map_err(|fault| unread(fault.to_string()))?;
+            let public = antedate_gateway::tunnel_keys::public_of(&private);
+            let told = directory.join(format!("{other}.peer"));
+            std::fs::write(told, &**antedate_gateway::tunnel_keys::encode(&public))
+                .map_err(|error| unread(error.to_string()))?;
+        }
+    }
     let sides =
         [("a", &chain.gateway_a, &placement.plc_side), ("b", &chain.gateway_b, &placement.device_side)];
     let start = |(name, namespace, cpus): (&'static str, &crate::ns::Namespace, &Vec<usize>)| {
@@ -358,7 +373,11 @@ fn start_gateways(
             field: "field".into(),
             uplink: "uplink".into(),
             secure: options.secure,
-            keys: keys.clone(),
+            keys: if options.secure == Secure::Overlay {
+                directory.join(format!("{name}.peer"))
+            } else {
+                keys.clone()
+            },
             cpus: cpus.clone(),
             priority,
             audible: false,
@@ -366,6 +385,17 @@ fn start_gateways(
         Gateway::start(setup, directory, Some(namespace.file()))
     };
     sides.into_iter().map(start).collect()
+}
+
+/// Gives the uplinks addresses, and tells each where the other one is: nothing but tunnels shall be on the wire.
+fn address_uplinks(chain: &Chain) -> Result<(), Error> {
+    for (space, own, other, last) in [(&chain.gateway_a, 1, 2, "b2"), (&chain.gateway_b, 2, 1, "a2")] {
+        space.batch(&[
+            format!("addr add 192.0.2.{own}/24 dev uplink"),
+            format!("neigh replace 192.0.2.{other} lladdr 02:00:5e:00:00:{last} dev uplink nud permanent"),
+        ])?;
+    }
+    Ok(())
 }
 
 /// Starts a role and waits for its first line.

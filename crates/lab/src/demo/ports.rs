@@ -58,6 +58,13 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
                 "--ports: --secure bridge is a comparison inside the plant alone".into(),
             ));
         }
+        (_, Secure::Overlay) => {
+            return Err(Error::Usage(
+                "--ports: an overlay needs addresses and keys of both ends: write a configuration and use `antedate \
+                 gateway run`"
+                    .into(),
+            ));
+        }
         (None, Secure::Macsec) => {
             return Err(Error::Usage(
                 "--ports: both gateways need the same keys: make them with `antedate keygen macsec`, copy them to the \

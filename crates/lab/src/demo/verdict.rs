@@ -188,13 +188,13 @@ fn checks(report: &Report, options: &Options, ends: &Ends) -> Vec<Check> {
     expect("both count the same edges", report.edges_agree || outages, found);
     let intact = |counts: &Counts| counts.damaged + counts.foreign + counts.unexpected;
     let strange = intact(&ends.plc.measured.counts) + intact(&ends.device.measured.counts);
-    let may_come = options.secure != Secure::Macsec && !options.faults.is_empty();
+    let may_come = !options.secure.protects() && !options.faults.is_empty();
     expect(
         "nothing but the stations' own frames on the field side",
         strange == 0 || may_come,
         strange.to_string(),
     );
-    if options.secure == Secure::Macsec {
+    if options.secure.protects() {
         expect(
             "not one readable frame on the wire",
             report.plaintext_frames_on_wire == 0 && ends.tap.counts.encrypted > 0,
@@ -225,6 +225,7 @@ fn text(report: &Report) -> String {
     };
     let secure = match report.secure {
         Secure::Macsec => "protected by MACsec",
+        Secure::Overlay => "protected by WireGuard, in VXLAN",
         Secure::None => "through the gateways, not protected",
         Secure::Bridge => "through plain bridges, not protected",
     };

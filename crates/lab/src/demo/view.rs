@@ -30,6 +30,7 @@ impl View {
         let secure = match options.secure {
             Secure::Macsec => "MACsec",
             Secure::None => "NOT PROTECTED",
+            Secure::Overlay => "VXLAN in WireGuard",
             Secure::Bridge => "plain bridges, NOT PROTECTED",
         };
         let cycle = f64::from(options.cycle_us) / 1e3;

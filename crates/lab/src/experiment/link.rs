@@ -75,7 +75,7 @@ struct Far {
     times: Mutex<Times>,
 }
 
-struct Gateway {
+pub(super) struct Gateway {
     socket: PathBuf,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), String>>>,
@@ -216,12 +216,7 @@ impl Drop for Link {
         if let Some(thread) = self.answering.take() {
             let _ = thread.join();
         }
-        for gateway in &mut self.gateways {
-            gateway.stop.store(true, Ordering::Release);
-            if let Some(thread) = gateway.thread.take() {
-                let _ = thread.join();
-            }
-        }
+        self.gateways.clear();
         let _ = fs::remove_dir_all(&self.files);
     }
 }
@@ -280,6 +275,15 @@ fn keys(files: &Path, suite: &str) -> Result<(), String> {
     keys.write_new(&files.join("keys")).map_err(text)
 }
 
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
 impl Gateway {
     fn start(
         namespace: &Namespace,
@@ -298,9 +302,19 @@ impl Gateway {
             socket.display(),
             settings.macsec,
         );
-        let file = files.join(format!("{name}.toml"));
-        fs::write(&file, configuration).map_err(text)?;
         drop(StateFile::create(&state).map_err(text)?);
+        Self::with(namespace, files, name, &configuration)
+    }
+
+    /// Starts one with this configuration, whose control socket is `NAME.sock` beside it.
+    pub(super) fn with(
+        namespace: &Namespace,
+        files: &Path,
+        name: &str,
+        configuration: &str,
+    ) -> Result<Self, String> {
+        let (file, socket) = (files.join(format!("{name}.toml")), files.join(format!("{name}.sock")));
+        fs::write(&file, configuration).map_err(text)?;
         let inside = namespace.file().try_clone().map_err(text)?;
         let stop = Arc::new(AtomicBool::new(false));
         let run = {

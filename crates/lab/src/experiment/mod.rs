@@ -9,6 +9,7 @@ mod ciphers;
 mod fragmentation;
 mod link;
 mod motes;
+mod overlay;
 mod report;
 mod timeslot;
 
@@ -59,6 +60,12 @@ pub const ALL: &[Experiment] = &[
         paper: "lackorzynski2020",
         shows: "full frames in MACsec fragments: round trips, throughput, cyclic frames behind bulk",
         run: fragmentation::run,
+    },
+    Experiment {
+        name: "overlay",
+        paper: "hohmann2020",
+        shows: "layer 2 between sites: round trips and cyclic Profinet through bridges, kernel tunnels and ours",
+        run: overlay::run,
     },
     Experiment {
         name: "ciphers",

@@ -5,11 +5,15 @@ use std::collections::BTreeMap;
 use antedate_wire::Sci;
 use antedate_wire::ethernet::{EtherType, Frame, HEADER_LEN};
 use antedate_wire::macsec::Mpdu;
+use antedate_wire::wireguard::Message;
+use antedate_wire::{ipv4, udp};
 use serde::{Deserialize, Serialize};
 
 use super::nonces::{NonceLedger, Nonces};
 use super::plaintext::Search;
 
+/// The port of the overlay in the demonstration.
+const WIREGUARD: u16 = 51820;
 /// Sizes kept apart at most.
 const MOST_SIZES: usize = 256;
 
@@ -33,7 +37,7 @@ pub struct Counts {
     pub frames: u64,
     /// Octets.
     pub bytes: u64,
-    /// MACsec frames whose payload is encrypted.
+    /// MACsec frames whose payload is encrypted, and WireGuard's transport messages.
     pub encrypted: u64,
     /// MACsec frames with integrity alone: readable.
     pub integrity_only: u64,
@@ -81,7 +85,11 @@ impl View {
         let Ok(view) = Frame::new_checked(frame) else { return self.counts.malformed += 1 };
         *self.ethertypes.entry(view.ethertype().number()).or_default() += 1;
 
-        let protected = view.ethertype() == EtherType::Macsec && self.protected(side, frame);
+        let protected = match view.ethertype() {
+            EtherType::Macsec => self.protected(side, frame),
+            EtherType::Ipv4 => self.tunnelled(side, view.payload()),
+            _ => false,
+        };
         let found = self.search.find(&frame[HEADER_LEN..]).is_some();
         self.counts.with_process_data += u64::from(found);
         if !protected || found {
@@ -111,6 +119,29 @@ impl View {
         } else {
             self.counts.integrity_only += 1;
             false
+        }
+    }
+
+    /// Takes an IPv4 packet; false if it is not a message of WireGuard.
+    fn tunnelled(&mut self, side: u8, packet: &[u8]) -> bool {
+        let message = ipv4::Packet::new_checked(packet).ok().and_then(|packet| {
+            let datagram = udp::Datagram::new_checked(packet.payload().to_vec()).ok()?;
+            let to_tunnel = [datagram.src_port(), datagram.dst_port()].contains(&WIREGUARD);
+            to_tunnel.then(|| datagram.payload().to_vec())
+        });
+        let Some(message) = message else { return false };
+        match Message::parse(&message) {
+            Ok(Message::Transport(transport)) => {
+                // The index of the session stands for a key, with a counter of its own on each side.
+                let [a, b, c, d] = transport.receiver.to_be_bytes();
+                let session = Sci([a, b, c, d, side, 0, 0, 0]);
+                self.nonces.spend(session, 0, transport.counter as u32);
+                self.counts.encrypted += 1;
+                true
+            }
+            // A handshake has nothing of the machines in it.
+            Ok(_) => true,
+            Err(_) => false,
         }
     }
 

@@ -191,15 +191,20 @@ impl Gateway {
             state.display(),
             socket.display()
         );
-        let file = files.join(format!("{name}.toml"));
-        fs::write(&file, text).expect("the configuration is written");
         drop(StateFile::create(&state).expect("a new state"));
+        Self::with(namespace, files, name, &text)
+    }
+
+    /// Starts one with this configuration, whose control socket is `NAME.sock` beside it.
+    pub(crate) fn with(namespace: &Namespace, files: &Path, name: &str, text: &str) -> Self {
+        let (file, socket) = (files.join(format!("{name}.toml")), files.join(format!("{name}.sock")));
+        fs::write(&file, text).expect("the configuration is written");
         let mut gateway = Self { file, socket, stop: Arc::default(), thread: None };
         gateway.run(namespace);
         gateway
     }
 
-    fn run(&mut self, namespace: &Namespace) {
+    pub(crate) fn run(&mut self, namespace: &Namespace) {
         let inside = namespace.file().try_clone().expect("the namespace's handle");
         let (file, stop) = (self.file.clone(), Arc::new(AtomicBool::new(false)));
         self.stop = Arc::clone(&stop);
@@ -216,7 +221,7 @@ impl Gateway {
         }
     }
 
-    fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             let stopped = thread.join();
@@ -227,6 +232,11 @@ impl Gateway {
     pub(crate) fn status(&self) -> Status {
         let reply = control::ask(&self.socket, Request::Status {}).unwrap_or_else(|fault| panic!("{fault}"));
         *reply.status.expect("a status")
+    }
+
+    pub(crate) fn rekey(&self) {
+        let reply = control::ask(&self.socket, Request::Rekey {}).unwrap_or_else(|fault| panic!("{fault}"));
+        assert!(reply.ok, "{}", reply.message);
     }
 
     pub(crate) fn switch(&self, an: u8) -> Result<String, String> {
@@ -240,7 +250,7 @@ impl Gateway {
 pub(crate) struct Port(PacketSocket);
 
 impl Port {
-    fn open(namespace: &Namespace, interface: &str) -> Self {
+    pub(crate) fn open(namespace: &Namespace, interface: &str) -> Self {
         let options = Options { promiscuous: true, metadata: true, ..Options::default() };
         let socket = namespace.run(|| PacketSocket::open(interface, options)).expect("a thread");
         Self(socket.expect("a socket"))

@@ -1,0 +1,145 @@
+//! Layer 2 between sites, as Hohmann et al. (2020) measured it: what a bridge, kernel VXLAN and kernel VXLAN over WireGuard daemons
+//! cost, and what our overlay costs in their place. Round trips first (the paper's table I), then cyclic Profinet (section V).
+//!
+//! The contenders take turns, so that the machine's moods meet them alike.
+
+mod paths;
+
+use super::{Options, Report, Row};
+use crate::histogram::Times;
+use paths::{Contender, Path};
+
+/// Table I of the paper: min, p25, median, p75 and max in microseconds.
+const PAPER: [(Contender, [f64; 5]); 3] = [
+    (Contender::Bridges, [23.0, 41.0, 47.0, 56.0, 73.0]),
+    (Contender::KernelVxlan, [35.0, 52.0, 57.0, 61.0, 84.0]),
+    (Contender::KernelOverGo, [47.0, 70.0, 81.0, 87.0, 118.0]),
+];
+/// What the ratios must not exceed: of ours to another, median and p99.9.
+const GOALS: [(Contender, f64, Option<f64>); 4] = [
+    (Contender::KernelOverGo, 0.25, Some(0.4)),
+    (Contender::KernelOverBoringtun, 0.55, Some(0.7)),
+    (Contender::OursPlain, 1.25, None),
+    (Contender::OursBare, 1.08, None),
+];
+
+pub(super) fn run(options: &Options) -> Result<Report, String> {
+    crate::ns::acquire().map_err(|error| error.to_string())?;
+    crate::ns::sweep();
+    let mut report = Report::new("overlay", "hohmann2020");
+    let all: Vec<Contender> =
+        Contender::ALL.into_iter().filter(|contender| contender.missing().is_none()).collect();
+    for contender in Contender::ALL {
+        if let Some(missing) = contender.missing() {
+            report.row(Row::new(contender.name(), "left out", "").note(missing));
+        }
+    }
+    let (rounds, count) = if options.quick { (2, 500) } else { (12, 10_000) };
+    round_trips(&mut report, options, &all, rounds, count)?;
+    let cycles: &[u32] = if options.quick { &[4000] } else { &[4000, 2000, 1000, 500] };
+    profinet(&mut report, options, &all, cycles)?;
+    Ok(report)
+}
+
+fn round_trips(
+    report: &mut Report,
+    options: &Options,
+    all: &[Contender],
+    rounds: usize,
+    count: u64,
+) -> Result<(), String> {
+    let mut times = vec![Times::default(); all.len()];
+    let mut lost = vec![0; all.len()];
+    for round in 0..rounds {
+        for turn in 0..all.len() {
+            // Every other round goes backwards, so that nobody always comes first.
+            let at = if round % 2 == 0 { turn } else { all.len() - 1 - turn };
+            options.progress(round * all.len() + turn, rounds * all.len(), all[at].name());
+            let path = Path::build(all[at])?;
+            lost[at] += path.round_trips(count, &mut times[at])?;
+        }
+    }
+    options.progress(1, 1, "");
+    for ((contender, times), lost) in all.iter().zip(&times).zip(&lost) {
+        let paper = PAPER.iter().find(|(of, _)| of == contender).map(|(_, values)| values);
+        let values = [
+            ("min", Some(0), times.percentile_us(0.0)),
+            ("p25", Some(1), times.percentile_us(25.0)),
+            ("median", Some(2), times.percentile_us(50.0)),
+            ("p75", Some(3), times.percentile_us(75.0)),
+            ("p99", None, times.percentile_us(99.0)),
+            ("p99.9", None, times.percentile_us(99.9)),
+            ("max", Some(4), times.max_us()),
+        ];
+        for (name, place, value) in values {
+            let row = Row::new(contender.name(), format!("round trip {name}"), "µs");
+            let row = row.paper(place.and_then(|place| paper.map(|values| values[place])));
+            let row = if contender.is_ours() { row.antedated(value) } else { row.baseline(value) };
+            report.row(row.note(contender.note()));
+        }
+        report
+            .check(format!("{}: no round trip of 64 octets was lost ({lost})", contender.name()), *lost == 0);
+    }
+    let of = |contender| all.iter().position(|other| *other == contender).map(|at| &times[at]);
+    let Some(ours) = of(Contender::Ours) else { return Ok(()) };
+    for (contender, median, tail) in GOALS {
+        let Some(other) = of(contender) else { continue };
+        for (percent, goal) in [(50.0, Some(median)), (99.9, tail)] {
+            let Some(goal) = goal else { continue };
+            let ratio = ours.percentile_us(percent) / other.percentile_us(percent);
+            let case = format!("ours to ours / {}", contender.name());
+            report.row(Row::new(&case, format!("round trip p{percent}"), "1").antedated(ratio));
+            report.check(format!("{case}, p{percent}: {ratio:.3}, goal {goal}"), ratio <= goal);
+        }
+    }
+    Ok(())
+}
+
+/// Bus errors of controller and device, and their intervals.
+fn profinet(report: &mut Report, options: &Options, all: &[Contender], cycles: &[u32]) -> Result<(), String> {
+    for cycle_us in cycles {
+        let frames = if options.quick { 500 } else { 10_000.max(60_000_000 / u64::from(*cycle_us)) };
+        let seconds = frames as f64 * f64::from(*cycle_us) / 1e6;
+        for (turn, contender) in all.iter().enumerate() {
+            options.progress(turn, all.len(), &format!("{cycle_us} µs, {}", contender.name()));
+            let path = Path::build(*contender)?;
+            let [plc, device] = path.stations(*cycle_us, seconds)?;
+            let sum = |key: &str| {
+                [&plc, &device]
+                    .map(|end| end.get(key).and_then(serde_json::Value::as_u64).unwrap_or(0))
+                    .iter()
+                    .sum::<u64>()
+            };
+            let interval = |key: &str| {
+                device.pointer(&format!("/interval_us/{key}")).and_then(serde_json::Value::as_f64)
+            };
+            let case = format!("{}, cycle {cycle_us} µs", contender.name());
+            let value = |row: Row, value: f64| {
+                if contender.is_ours() { row.antedated(value) } else { row.baseline(value) }
+            };
+            let paper = (*cycle_us == 4000 && PAPER.iter().any(|(of, _)| of == contender)).then_some(0.0);
+            let note = format!(
+                "{} frames; {} bus errors while the machine withheld a core",
+                sum("received"),
+                sum("bus_errors_stalled")
+            );
+            report.row(
+                value(Row::new(&case, "bus errors", "1"), sum("bus_errors") as f64).paper(paper).note(note),
+            );
+            for key in ["p99", "max"] {
+                if let Some(found) = interval(key) {
+                    report.row(value(Row::new(&case, format!("interval {key}"), "µs"), found));
+                }
+            }
+            if *contender == Contender::Ours {
+                let errors = sum("bus_errors") - sum("bus_errors_stalled").min(sum("bus_errors"));
+                report.check(
+                    format!("{case}: {errors} bus errors that no stall explains, goal 0"),
+                    errors == 0,
+                );
+            }
+        }
+    }
+    options.progress(1, 1, "");
+    Ok(())
+}

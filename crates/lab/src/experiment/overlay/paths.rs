@@ -1,0 +1,330 @@
+//! The contenders, each as a path of four namespaces: controller, near gateway, far gateway, device.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path as FilePath, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use antedate_gateway::tunnel_keys::{Kind, Secret, encode, generate, public_of, write_new};
+use serde_json::Value;
+
+use super::super::link::Gateway;
+use crate::histogram::Times;
+use crate::ns::{Chain, ChainOptions, Namespace};
+use crate::process::{Place, Process};
+use crate::realtime::Realtime;
+use crate::roundtrip::{EchoOptions, PingOptions, PingReport};
+use crate::sys::sched;
+
+/// What stands between the machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Contender {
+    Bridges,
+    KernelVxlan,
+    KernelOverGo,
+    KernelOverBoringtun,
+    OursPlain,
+    OursBare,
+    Ours,
+    OursToStock,
+}
+
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn runs(program: &str) -> bool {
+    Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+}
+
+impl Contender {
+    pub(super) const ALL: [Self; 8] = [
+        Self::Bridges,
+        Self::KernelVxlan,
+        Self::KernelOverGo,
+        Self::KernelOverBoringtun,
+        Self::OursPlain,
+        Self::OursBare,
+        Self::Ours,
+        Self::OursToStock,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Bridges => "plain bridges",
+            Self::KernelVxlan => "kernel VXLAN",
+            Self::KernelOverGo => "kernel VXLAN over wireguard-go",
+            Self::KernelOverBoringtun => "kernel VXLAN over boringtun",
+            Self::OursPlain => "ours, none",
+            Self::OursBare => "ours, VXLAN without WireGuard",
+            Self::Ours => "ours to ours",
+            Self::OursToStock => "ours to kernel VXLAN over wireguard-go",
+        }
+    }
+
+    pub(super) const fn is_ours(self) -> bool {
+        matches!(self, Self::OursPlain | Self::OursBare | Self::Ours | Self::OursToStock)
+    }
+
+    pub(super) const fn note(self) -> &'static str {
+        match self {
+            Self::Bridges | Self::KernelVxlan => "in the kernel, on the sender's core",
+            Self::KernelOverGo | Self::KernelOverBoringtun => "a daemon that sleeps, as it comes",
+            Self::OursPlain | Self::OursBare | Self::Ours => {
+                "one polling thread a gateway, each on a core with its machine"
+            }
+            Self::OursToStock => "near end polling, far end stock",
+        }
+    }
+
+    /// What this machine lacks for it.
+    pub(super) fn missing(self) -> Option<&'static str> {
+        match self {
+            Self::KernelOverGo | Self::OursToStock if !(runs("wireguard-go") && runs("wg")) => {
+                Some("apt-get install wireguard-go wireguard-tools")
+            }
+            Self::KernelOverBoringtun if !(runs("boringtun-cli") && runs("wg")) => {
+                Some("cargo install boringtun-cli, and wireguard-tools")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A path that is up; taken down when dropped.
+pub(super) struct Path {
+    gateways: Vec<Gateway>,
+    daemons: Vec<Daemon>,
+    cpus: [usize; 2],
+    chain: Chain,
+    files: PathBuf,
+}
+
+/// A WireGuard daemon of others.
+struct Daemon {
+    process: Child,
+    name: String,
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_file(format!("/var/run/wireguard/{}.sock", self.name));
+    }
+}
+
+impl Path {
+    pub(super) fn build(contender: Contender) -> Result<Self, String> {
+        // A path of 1650 octets, so that nothing is fragmented: what is compared is the tunnels.
+        let chain = Chain::build(ChainOptions { wire_mtu: 1650, wire: false, ..ChainOptions::default() })
+            .map_err(text)?;
+        let files = std::env::temp_dir().join(format!("antedate-lab-overlay-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&files);
+        fs::create_dir_all(&files).map_err(text)?;
+        fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).map_err(text)?;
+        let cpus = sched::allowed_cpus();
+        let cpu = |index: usize| cpus.get(index % cpus.len().max(1)).copied().unwrap_or(0);
+        let cpus = [cpu(0), cpu(1)];
+        for (space, last) in [(&chain.gateway_a, 1), (&chain.gateway_b, 2)] {
+            space.batch(&[format!("addr add 192.0.2.{last}/24 dev uplink")]).map_err(text)?;
+        }
+        let mut path = Self { gateways: Vec::new(), daemons: Vec::new(), cpus, chain, files };
+        let keys = [1, 2].map(|seed| key(&path.files, seed));
+        let [near, far] = keys;
+        let keys = [near?, far?];
+        match contender {
+            Contender::Bridges => path.chain.bridge_gateways().map_err(text)?,
+            Contender::KernelVxlan => {
+                for side in 0..2 {
+                    path.vxlan(side, "192.0.2")?;
+                }
+            }
+            Contender::KernelOverGo => (0..2).try_for_each(|side| path.stock(side, "wireguard-go", &keys))?,
+            Contender::KernelOverBoringtun => {
+                (0..2).try_for_each(|side| path.stock(side, "boringtun-cli", &keys))?;
+            }
+            Contender::OursPlain | Contender::OursBare | Contender::Ours => {
+                (0..2).try_for_each(|side| path.ours(side, contender, &keys))?;
+            }
+            Contender::OursToStock => {
+                path.ours(0, contender, &keys)?;
+                path.stock(1, "wireguard-go", &keys)?;
+            }
+        }
+        Ok(path)
+    }
+
+    fn space(&self, side: usize) -> &Namespace {
+        if side == 0 { &self.chain.gateway_a } else { &self.chain.gateway_b }
+    }
+
+    /// Kernel VXLAN between the addresses that end in 1 and 2, bridged to the field.
+    fn vxlan(&self, side: usize, network: &str) -> Result<(), String> {
+        let (own, other) = (side + 1, 2 - side);
+        let space = self.space(side);
+        space
+            .batch(&[
+                format!("link add vx0 type vxlan id 42 local {network}.{own} remote {network}.{other} dstport 4789"),
+                "link set dev vx0 mtu 1500".into(),
+            ])
+            .map_err(text)?;
+        space.bridge(&["field", "vx0"]).map_err(text)?;
+        space.batch(&["link set dev vx0 up".into()]).map_err(text)
+    }
+
+    /// Kernel VXLAN over a WireGuard daemon.
+    fn stock(&mut self, side: usize, program: &str, keys: &[Secret; 2]) -> Result<(), String> {
+        let name = format!("wg{}-{side}", std::process::id());
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", self.space(side).name(), program, "--foreground", &name]);
+        if program == "boringtun-cli" {
+            command.arg("--disable-drop-privileges");
+        }
+        command.env("LOG_LEVEL", "error").env("WG_LOG_LEVEL", "error");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn().map_err(text)?;
+        self.daemons.push(Daemon { process, name: name.clone() });
+        let space = self.space(side);
+        let end = Instant::now() + Duration::from_secs(5);
+        while space.batch(&[format!("link show {name}")]).is_err() {
+            if Instant::now() > end {
+                return Err(format!("{program} does not start"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let (own, other) = (side + 1, 2 - side);
+        let file = self.files.join(format!("{own}.key"));
+        let status = Command::new("ip")
+            .args(["netns", "exec", space.name(), "wg", "set", &name, "listen-port", "51820", "private-key"])
+            .arg(file)
+            .args([
+                "peer",
+                &encode(&public_of(&keys[1 - side])),
+                "endpoint",
+                &format!("192.0.2.{other}:51820"),
+            ])
+            .args(["allowed-ips", &format!("10.66.0.{other}/32")])
+            .status();
+        if !status.map_err(text)?.success() {
+            return Err(format!("wg set {name} failed"));
+        }
+        space
+            .batch(&[
+                format!("addr add 10.66.0.{own}/24 dev {name}"),
+                format!("link set dev {name} mtu 1560 up"),
+            ])
+            .map_err(text)?;
+        self.vxlan(side, "10.66.0")
+    }
+
+    /// One of our gateways.
+    fn ours(&mut self, side: usize, contender: Contender, keys: &[Secret; 2]) -> Result<(), String> {
+        let (own, other) = (side + 1, 2 - side);
+        let protection = match contender {
+            Contender::OursPlain => "[plain]".to_owned(),
+            Contender::OursBare => format!(
+                "[overlay]\nwireguard = false\nlisten = 4789\naddress = \"10.66.0.{own}\"\nvni = 42\n\
+                 [[overlay.peer]]\nendpoint = \"192.0.2.{other}:4789\"\naddress = \"10.66.0.{other}\""
+            ),
+            _ => format!(
+                "[overlay]\nprivate_key_file = \"{own}.key\"\naddress = \"10.66.0.{own}\"\nvni = 42\n\
+                 [[overlay.peer]]\npublic_key = \"{}\"\nendpoint = \"192.0.2.{other}:51820\"\n\
+                 address = \"10.66.0.{other}\"",
+                *encode(&public_of(&keys[1 - side]))
+            ),
+        };
+        let name = format!("gateway{own}");
+        let configuration = format!(
+            "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n{protection}\n\
+             [policy]\nallow = [\"all\"]\n[run]\npoll = \"busy\"\ncpus = [{}]\n[control]\nsocket = \"{}\"\n",
+            self.cpus[side],
+            self.files.join(format!("{name}.sock")).display()
+        );
+        let gateway = Gateway::with(self.space(side), &self.files, &name, &configuration)?;
+        self.gateways.push(gateway);
+        Ok(())
+    }
+
+    /// Round trips of 64 octets, one at a time; tells how many were lost.
+    pub(super) fn round_trips(&self, count: u64, times: &mut Times) -> Result<u64, String> {
+        let place = |side: usize| Place {
+            namespace: Some(if side == 0 { self.chain.plc.file() } else { self.chain.device.file() }),
+            cpus: &self.cpus[side..=side],
+        };
+        let mut echo = Process::role(
+            "echo",
+            "lab-echo",
+            &EchoOptions { interface: "eth0".into(), ..EchoOptions::default() },
+            &place(1),
+        )
+        .map_err(text)?;
+        echo.next_line(Duration::from_secs(10)).ok_or("the responder does not start")?;
+        // The first round trips make a session and teach the bridges.
+        let options = PingOptions {
+            count,
+            warm_up: 500,
+            histogram: true,
+            realtime: Realtime::default(),
+            ..PingOptions::default()
+        };
+        let mut ping = Process::role("ping", "lab-ping", &options, &place(0)).map_err(text)?;
+        let line = ping.next_line(Duration::from_secs(120)).ok_or_else(|| ping.errors().join("\n"))?;
+        let report: PingReport = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
+        for (ns, count) in &report.histogram_ns {
+            (0..*count).for_each(|_| times.record(*ns));
+        }
+        echo.end();
+        Ok(report.lost)
+    }
+
+    /// Controller and device exchange Profinet; their reports.
+    pub(super) fn stations(&self, cycle_us: u32, seconds: f64) -> Result<[Value; 2], String> {
+        let start = |role: &str, namespace: &Namespace, side: usize, seconds: f64| {
+            let options = serde_json::json!({
+                "role": role, "cycle_us": cycle_us, "seconds": seconds, "realtime": { "cpus": [self.cpus[side]] },
+            });
+            let place = Place { namespace: Some(namespace.file()), cpus: &[] };
+            Process::role(role, "lab-station", &options, &place).map_err(text)
+        };
+        let mut device = start("device", &self.chain.device, 1, seconds + 5.0)?;
+        let mut plc = start("plc", &self.chain.plc, 0, seconds)?;
+        let end = Instant::now() + Duration::from_secs_f64(seconds + 40.0);
+        let mut result = |process: &mut Process| loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let Some(line) = process.next_line(left) else { return Err(process.errors().join("\n")) };
+            let value: Value = serde_json::from_str(&line).unwrap_or_default();
+            if let Some(result) = value.get("result") {
+                return Ok(result.clone());
+            }
+            if value.get("bus_errors").is_some() && value.get("interval_us").is_some() {
+                return Ok(value);
+            }
+        };
+        let plc = result(&mut plc)?;
+        Ok([plc, result(&mut device)?])
+    }
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        self.gateways.clear();
+        self.daemons.clear();
+        let _ = fs::remove_dir_all(&self.files);
+    }
+}
+
+/// A private key in a file, the same in every run: it protects nothing.
+fn key(files: &FilePath, seed: u8) -> Result<Secret, String> {
+    let fill = |octets: &mut [u8]| {
+        octets
+            .iter_mut()
+            .enumerate()
+            .for_each(|(at, octet)| *octet = seed.wrapping_add(41u8.wrapping_mul(at as u8)));
+        Ok::<_, String>(())
+    };
+    let key = generate(Kind::Private, fill)?;
+    write_new(&files.join(format!("{seed}.key")), &key).map_err(text)?;
+    Ok(key)
+}

@@ -1,0 +1,341 @@
+//! Overlays between sites, in network namespaces: ours to ours, and ours to kernel VXLAN over wireguard-go.
+//!
+//! Not under the usual harness, for without root the process must move into a user namespace before it has threads.
+//! Where the machine forbids namespaces it says so and passes.
+
+#[allow(dead_code)]
+mod plant;
+mod sites;
+
+use std::net::UdpSocket;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use antedate_lab::ns;
+use plant::{Gateway, PATIENCE, arp, cyclic, dcp_set, vlan};
+use sites::{Far, Settings, Sites, Stock, configuration, run, stock_is_missing};
+
+type Test = (&'static str, fn());
+
+const TESTS: &[Test] = &[
+    ("frames_of_all_lengths_cross_between_two_of_ours", frames_cross_between_two_of_ours),
+    ("full_frames_cross_in_each_way_to_fragment", full_frames_cross_in_each_way),
+    ("new_sessions_under_traffic_lose_nothing", new_sessions_under_traffic_lose_nothing),
+    ("a_restarted_peer_is_found_again", a_restarted_peer_is_found_again),
+    ("a_peer_that_moves_is_followed", a_peer_that_moves_is_followed),
+    ("policy_and_static_machines_hold", policy_and_static_machines_hold),
+    ("a_storm_is_bounded_and_good_traffic_goes_on", a_storm_is_bounded),
+    ("strangers_change_nothing_and_are_counted", strangers_change_nothing),
+    ("classes_are_carried_outward", classes_are_carried_outward),
+    ("a_bare_overlay_is_vxlan_alone", a_bare_overlay_is_vxlan_alone),
+    ("wireguard_go_and_kernel_vxlan_are_a_far_end", wireguard_go_is_a_far_end),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    if let Err(error) = ns::acquire() {
+        println!("SKIPPED: overlays in namespaces: {error}");
+        return ExitCode::SUCCESS;
+    }
+    let wanted = |name: &str| {
+        let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
+        filters.peek().is_none() || filters.any(|filter| name.contains(filter.as_str()))
+    };
+    let chosen: Vec<_> = TESTS.iter().filter(|(name, _)| wanted(name)).collect();
+    println!("\nrunning {} tests", chosen.len());
+    let mut failed = 0;
+    for (name, test) in &chosen {
+        let passed = std::panic::catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += usize::from(!passed);
+    }
+    let (verdict, passed) = (if failed == 0 { "ok" } else { "FAILED" }, chosen.len() - failed);
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"
+    );
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// An answer of the device to [`cyclic`].
+fn back(number: u8, length: usize) -> Vec<u8> {
+    let mut frame = cyclic(number, length);
+    let (destination, source) = frame[..12].split_at_mut(6);
+    destination.swap_with_slice(source);
+    frame
+}
+
+fn both_ways(sites: &Sites, lengths: &[usize]) {
+    for length in lengths {
+        let (there, again) = (cyclic(1, *length), back(2, *length));
+        sites.plc.send(&there);
+        sites.device.expect(&there);
+        sites.device.send(&again);
+        sites.plc.expect(&again);
+    }
+}
+
+fn frames_cross_between_two_of_ours() {
+    for preshared in [false, true] {
+        let sites = Sites::build(&Settings { preshared, wire_mtu: 1650, ..Settings::default() });
+        // The first frame waits for the handshake that it causes.
+        both_ways(&sites, &[60, 61, 64, 200, 1500, 1514]);
+        let tagged = vlan(&cyclic(9, 1510), &[(0x8100, 0xc005)]);
+        sites.plc.send(&tagged);
+        sites.device.expect(&tagged);
+        let overlay = sites.near.status().overlay.expect("an overlay");
+        let peer = &overlay.peers[0];
+        assert!(peer.antedate && peer.session && peer.handshakes == 1, "{peer:?}");
+        assert_eq!((peer.sent_frames, peer.received_frames, peer.frames_in_pieces), (7, 6, 0));
+        assert_eq!((peer.macs, overlay.field_macs), (1, 1));
+        assert!(overlay.refused.is_empty(), "{:?}", overlay.refused);
+        assert!(peer.long_frames.starts_with("whole"), "{}", peer.long_frames);
+    }
+}
+
+fn full_frames_cross_in_each_way() {
+    for (mtu, way, says) in [
+        (1500, "auto", "in pieces"),
+        (1500, "inside", "in IP fragments"),
+        (1500, "outside", "the kernel fragments"),
+        (600, "auto", "in pieces"),
+        (600, "inside", "in IP fragments"),
+    ] {
+        let overlay = format!("fragmentation = \"{way}\"");
+        let sites = Sites::build(&Settings { overlay: &overlay, wire_mtu: mtu, ..Settings::default() });
+        both_ways(&sites, &[64, 400, 1403, 1404, 1405, 1406, 1514, 64, 1514]);
+        let near = sites.near.status().overlay.expect("an overlay");
+        let far = sites.far.as_ref().expect("ours").status().overlay.expect("an overlay");
+        let (peer, other) = (&near.peers[0], &far.peers[0]);
+        assert!(peer.long_frames.contains(says), "{way}: {}", peer.long_frames);
+        let cut = peer.frames_in_pieces + peer.frames_in_fragments;
+        assert_eq!(cut > 0, way != "outside", "{way}: {peer:?}");
+        assert_eq!(other.frames_reassembled, cut, "{way}: {other:?}");
+        assert!(near.refused.is_empty() && far.refused.is_empty(), "{:?} {:?}", near.refused, far.refused);
+    }
+    let refusing = Settings { overlay: "fragmentation = \"off\"", ..Settings::default() };
+    let sites = Sites::build(&refusing);
+    both_ways(&sites, &[64]);
+    sites.plc.send(&cyclic(1, 1514));
+    sites.device.expect_nothing();
+    assert_eq!(sites.near.status().out.refused.get("too-long"), Some(&1));
+}
+
+fn new_sessions_under_traffic_lose_nothing() {
+    let sites = Sites::build(&Settings::default());
+    both_ways(&sites, &[64]);
+    for number in 0..200u8 {
+        if number == 60 {
+            sites.far.as_ref().expect("ours").rekey();
+        }
+        if number == 120 {
+            sites.near.rekey();
+        }
+        let frame = cyclic(number, if number % 2 == 0 { 64 } else { 1514 });
+        sites.plc.send(&frame);
+        sites.device.expect(&frame);
+        // Who began waits five seconds between two initiations, as the protocol wants.
+        thread::sleep(Duration::from_millis(if (120..170).contains(&number) { 110 } else { 0 }));
+    }
+    let peer = &sites.near.status().overlay.expect("an overlay").peers[0];
+    assert!(peer.handshakes >= 3, "{peer:?}");
+    assert_eq!((peer.frames_without_session, peer.sent_frames), (0, 201));
+}
+
+fn a_restarted_peer_is_found_again() {
+    let mut sites = Sites::build(&Settings { peer: "keepalive_seconds = 1", ..Settings::default() });
+    both_ways(&sites, &[64]);
+    let far = sites.far.as_mut().expect("ours");
+    far.stop();
+    sites.plc.send(&cyclic(1, 64));
+    sites.device.expect_nothing();
+    sites.far.as_mut().expect("ours").run(&sites.chain.gateway_b);
+    sites.until_it_crosses(&sites.device, &sites.plc, &back(7, 64));
+    both_ways(&sites, &[64, 1514]);
+}
+
+fn a_peer_that_moves_is_followed() {
+    let sites = Sites::build(&Settings::default());
+    both_ways(&sites, &[64]);
+    sites
+        .chain
+        .gateway_b
+        .batch(&["addr flush dev uplink".into(), "addr add 192.0.2.9/24 dev uplink".into()])
+        .expect("another address");
+    // What it sends from there tells where it is.
+    sites.until_it_crosses(&sites.device, &sites.plc, &back(1, 64));
+    both_ways(&sites, &[64, 1514]);
+    let peer = &sites.near.status().overlay.expect("an overlay").peers[0];
+    assert_eq!((peer.endpoint.as_str(), peer.roamed), ("192.0.2.9:51820", 1), "{peer:?}");
+}
+
+fn policy_and_static_machines_hold() {
+    let policy = "allow = [\"profinet-rt\", \"profinet-dcp-read\"]";
+    let peer = "macs = [\"02:00:5e:00:00:02\"]\nlearn = false";
+    let sites = Sites::build(&Settings { policy, peer: "", ..Settings::default() });
+    sites.plc.send(&dcp_set());
+    sites.plc.send(&arp());
+    both_ways(&sites, &[64]);
+    let status = sites.near.status();
+    assert_eq!(status.out.refused.get("policy:profinet-dcp-set"), Some(&1), "{:?}", status.out);
+    assert_eq!(status.out.refused.get("policy:arp"), Some(&1), "{:?}", status.out);
+    drop(sites);
+    // The far end takes the same lines: to it, 02:00:5e:00:00:02 is behind the near one, so what its own field says is refused.
+    let sites = Sites::build(&Settings { policy, peer, ..Settings::default() });
+    let frame = cyclic(1, 64);
+    sites.plc.send(&frame);
+    sites.device.expect_nothing();
+    sites.device.send(&back(1, 64));
+    sites.plc.expect_nothing();
+    let far = sites.far.as_ref().expect("ours").status().overlay.expect("an overlay");
+    assert_eq!(far.refused.get("source-elsewhere"), Some(&1), "{far:?}");
+}
+
+fn a_storm_is_bounded() {
+    let sites = Sites::build(&Settings { overlay: "storm_limit = 100", ..Settings::default() });
+    both_ways(&sites, &[64]);
+    let mut broadcast = cyclic(1, 64);
+    broadcast[..6].fill(0xff);
+    for number in 0..3000 {
+        sites.plc.send(&broadcast);
+        // No more at a time than the port's ring has room for.
+        if number % 50 == 0 {
+            thread::sleep(Duration::from_millis(4));
+        }
+    }
+    let last = cyclic(99, 64);
+    sites.plc.send(&last);
+    let mut came = 0;
+    loop {
+        let frame = sites.device.next(PATIENCE).expect("the good frame arrives");
+        if frame == last {
+            break;
+        }
+        came += 1;
+    }
+    assert!((10..500).contains(&came), "{came} of a storm of 3000");
+    let overlay = sites.near.status().overlay.expect("an overlay");
+    let bounded = overlay.refused.get("storm-out").copied().unwrap_or(0);
+    assert!(bounded >= 2500 && bounded <= 3000 - came, "{:?}", overlay.refused);
+}
+
+fn strangers_change_nothing() {
+    let sites = Sites::build(&Settings::default());
+    both_ways(&sites, &[64]);
+    let attack = || {
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+        let mut random = 1u64;
+        for number in 0..4000usize {
+            let mut octets = vec![0; 1 + number % 200];
+            for octet in &mut octets {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                *octet = (random >> 56) as u8;
+            }
+            if number % 2 == 0 {
+                // What looks like the beginning of each kind of message, at its length.
+                let kind = (number / 2 % 4) as u8 + 1;
+                octets.resize([148, 92, 64, 96][usize::from(kind - 1)], 0);
+                octets[..4].copy_from_slice(&[kind, 0, 0, 0]);
+            }
+            let _ = socket.send_to(&octets, "192.0.2.1:51820");
+            if number % 100 == 0 {
+                thread::sleep(Duration::from_millis(2));
+            }
+        }
+    };
+    sites.chain.gateway_b.run(attack).expect("a thread");
+    both_ways(&sites, &[64, 1514, 200]);
+    let overlay = sites.near.status().overlay.expect("an overlay");
+    let refused: u64 = overlay.refused.values().sum();
+    assert!(refused >= 3500, "{:?}", overlay.refused);
+    for reason in ["wireguard:malformed", "wireguard:wrong_mac1", "wireguard:unknown_index"] {
+        assert!(overlay.refused.contains_key(reason), "{reason}: {:?}", overlay.refused);
+    }
+    assert_eq!(overlay.peers[0].handshakes, 1);
+}
+
+fn classes_are_carried_outward() {
+    let sites = Sites::build(&Settings::default());
+    both_ways(&sites, &[64]);
+    let recorder = plant::Port::open(sites.chain.wire.as_ref().expect("a wire"), "a");
+    let tos = |frame: &[u8]| {
+        while recorder.next(Duration::from_millis(20)).is_some() {}
+        sites.plc.send(frame);
+        sites.device.expect(frame);
+        recorder.next(PATIENCE).expect("a datagram")[15]
+    };
+    assert_eq!(tos(&cyclic(1, 64)), 0);
+    assert_eq!(tos(&vlan(&cyclic(1, 64), &[(0x8100, 0xc000)])), 48 << 2, "priority 6 is CS6");
+}
+
+fn a_bare_overlay_is_vxlan_alone() {
+    let mut sites = Sites::build(&Settings::default());
+    sites.near.stop();
+    sites.far.as_mut().expect("ours").stop();
+    // The near end without WireGuard, and the kernel's VXLAN at the far one.
+    let text = configuration(&sites.files, "c", [1, 2], &sites.keys[1], &Settings::default());
+    let without = |line: &str| line.starts_with("private_key_file") || line.starts_with("public_key");
+    let text: Vec<&str> = text.lines().filter(|line| !without(line)).collect();
+    let text = text
+        .join("\n")
+        .replace(":51820", ":4789")
+        .replace("vni = 42", "vni = 42\nwireguard = false\nlisten = 4789");
+    let far = &sites.chain.gateway_b;
+    far.batch(&[
+        "link add vx0 type vxlan id 42 local 192.0.2.2 remote 192.0.2.1 dstport 4789".into(),
+        "link set dev vx0 mtu 1500".into(),
+    ])
+    .expect("VXLAN");
+    far.bridge(&["field", "vx0"]).expect("a bridge");
+    far.batch(&["link set dev vx0 up".into()]).expect("VXLAN is up");
+    sites.near = Gateway::with(&sites.chain.gateway_a, &sites.files, "c", &text);
+    sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+    both_ways(&sites, &[60, 1514]);
+    assert_eq!(sites.near.status().protection, "none");
+}
+
+fn wireguard_go_is_a_far_end() {
+    if let Some(missing) = stock_is_missing() {
+        println!("SKIPPED: {missing}");
+        return;
+    }
+    for preshared in [false, true] {
+        let mut sites = Sites::build(&Settings { far: Far::WireguardGo, preshared, ..Settings::default() });
+        // Begun by us.
+        sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+        both_ways(&sites, &[60, 64, 200, 1400, 1514, 60, 1514]);
+        let peer = sites.near.status().overlay.expect("an overlay").peers.remove(0);
+        assert!(!peer.antedate && peer.long_frames.contains("IP fragments inside"), "{peer:?}");
+        assert!(peer.frames_in_fragments >= 2 && peer.frames_reassembled >= 2, "{peer:?}");
+        let far = &sites.chain.gateway_b;
+        let shown = run(far, &["wg", "show"]).expect("wg show");
+        assert!(shown.contains("latest handshake"), "{shown}");
+        // Begun by the stock end, which was restarted and knows nothing of the session.
+        sites.stock = None;
+        thread::sleep(Duration::from_millis(200));
+        far.batch(&["link del vx0".into(), "link del br0".into()]).expect("the old devices go");
+        let settings = Settings { far: Far::WireguardGo, preshared, ..Settings::default() };
+        sites.stock = Some(Stock::start(far, &sites.files, &sites.keys, &settings));
+        sites.until_it_crosses(&sites.device, &sites.plc, &back(3, 64));
+        both_ways(&sites, &[60, 1514]);
+        // New sessions under traffic. Those that the handshake needs come five seconds apart.
+        if preshared {
+            continue;
+        }
+        let before = sites.near.status().overlay.expect("an overlay").peers[0].handshakes;
+        sites.near.rekey();
+        for number in 0..100u8 {
+            let frame = cyclic(number, if number % 2 == 0 { 64 } else { 1514 });
+            sites.plc.send(&frame);
+            sites.device.expect(&frame);
+            thread::sleep(Duration::from_millis(60));
+        }
+        let after = sites.near.status().overlay.expect("an overlay");
+        assert!(after.peers[0].handshakes > before, "{after:?}");
+        assert!(sites.stock.as_ref().is_some_and(|stock| !stock.name().is_empty()));
+    }
+}

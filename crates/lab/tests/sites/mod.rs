@@ -1,0 +1,236 @@
+//! Sites behind an overlay: the chain of namespaces with IP addresses on the uplinks, and what stands at the far one: an Antedate,
+//! or kernel VXLAN over wireguard-go behind a bridge.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use antedate_gateway::tunnel_keys::{Kind, Secret, encode, generate, public_of, write_new};
+use antedate_lab::ns::{Chain, ChainOptions, Namespace};
+
+use crate::plant::{Gateway, Port};
+
+/// What differs between the tests.
+#[derive(Clone, Copy)]
+pub(crate) struct Settings<'a> {
+    /// More lines of `[overlay]`.
+    pub(crate) overlay: &'a str,
+    /// More lines of its peer.
+    pub(crate) peer: &'a str,
+    pub(crate) policy: &'a str,
+    pub(crate) preshared: bool,
+    pub(crate) wire_mtu: u32,
+    pub(crate) far: Far,
+}
+
+/// What stands at the far site.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Far {
+    Antedate,
+    WireguardGo,
+}
+
+impl Default for Settings<'_> {
+    fn default() -> Self {
+        Self {
+            overlay: "",
+            peer: "",
+            policy: "allow = [\"all\"]",
+            preshared: false,
+            wire_mtu: 1500,
+            far: Far::Antedate,
+        }
+    }
+}
+
+/// Both sites and the way between them, removed when dropped.
+pub(crate) struct Sites {
+    pub(crate) plc: Port,
+    pub(crate) device: Port,
+    pub(crate) near: Gateway,
+    pub(crate) far: Option<Gateway>,
+    pub(crate) stock: Option<Stock>,
+    pub(crate) chain: Chain,
+    pub(crate) keys: [Secret; 2],
+    pub(crate) files: PathBuf,
+}
+
+/// A key that is the same in every run.
+fn key(kind: Kind, seed: u8) -> Secret {
+    let fill = |octets: &mut [u8]| {
+        octets
+            .iter_mut()
+            .enumerate()
+            .for_each(|(at, octet)| *octet = seed.wrapping_add(37u8.wrapping_mul(at as u8)));
+        Ok::<_, ()>(())
+    };
+    generate(kind, fill).expect("a key")
+}
+
+/// The configuration of one end.
+pub(crate) fn configuration(
+    files: &Path,
+    name: &str,
+    ends: [u8; 2],
+    peer_key: &Secret,
+    settings: &Settings<'_>,
+) -> String {
+    let [own, other] = ends;
+    let Settings { overlay, peer, policy, .. } = settings;
+    let preshared = if settings.preshared { "preshared_key_file = \"psk\"\n" } else { "" };
+    format!(
+        "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
+         [overlay]\nprivate_key_file = \"{name}.key\"\naddress = \"10.66.0.{own}\"\nvni = 42\n{overlay}\n\
+         [[overlay.peer]]\nname = \"far\"\npublic_key = \"{}\"\nendpoint = \"192.0.2.{other}:51820\"\n\
+         address = \"10.66.0.{other}\"\n{preshared}{peer}\n[policy]\n{policy}\n[run]\npoll = \"block\"\n\
+         [control]\nsocket = \"{}\"\n",
+        *encode(&public_of(peer_key)),
+        files.join(format!("{name}.sock")).display()
+    )
+}
+
+impl Sites {
+    pub(crate) fn build(settings: &Settings<'_>) -> Self {
+        let chain = Chain::build(ChainOptions { wire_mtu: settings.wire_mtu, ..ChainOptions::default() });
+        let chain = chain.expect("the chain is built");
+        chain.bridge_wire().expect("a bridge as wire");
+        for (space, last) in [(&chain.gateway_a, 1), (&chain.gateway_b, 2)] {
+            space.batch(&[format!("addr add 192.0.2.{last}/24 dev uplink")]).expect("an address");
+        }
+        let files = std::env::temp_dir().join(format!("antedate-overlay-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&files);
+        fs::create_dir_all(&files).expect("a directory for the files");
+        fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).expect("its mode");
+        let keys = [key(Kind::Private, 1), key(Kind::Private, 2)];
+        write_new(&files.join("a.key"), &keys[0]).expect("a key file");
+        write_new(&files.join("b.key"), &keys[1]).expect("a key file");
+        write_new(&files.join("psk"), &key(Kind::Preshared, 3)).expect("a key file");
+        let text = configuration(&files, "a", [1, 2], &keys[1], settings);
+        let near = Gateway::with(&chain.gateway_a, &files, "a", &text);
+        let (far, stock) = match settings.far {
+            Far::Antedate => {
+                let text = configuration(&files, "b", [2, 1], &keys[0], settings);
+                (Some(Gateway::with(&chain.gateway_b, &files, "b", &text)), None)
+            }
+            Far::WireguardGo => (None, Some(Stock::start(&chain.gateway_b, &files, &keys, settings))),
+        };
+        let (plc, device) = (Port::open(&chain.plc, "eth0"), Port::open(&chain.device, "eth0"));
+        Self { plc, device, near, far, stock, chain, keys, files }
+    }
+
+    /// Sends a frame from one side until it arrives at the other.
+    pub(crate) fn until_it_crosses(&self, from: &Port, to: &Port, frame: &[u8]) {
+        let end = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < end {
+            from.try_send(frame);
+            if to.next(Duration::from_millis(200)).as_deref() == Some(frame) {
+                while to.next(Duration::from_millis(50)).is_some() {}
+                return;
+            }
+        }
+        panic!("nothing crosses: {:?}", self.near.status().overlay);
+    }
+}
+
+impl Drop for Sites {
+    fn drop(&mut self) {
+        self.near.stop();
+        if let Some(far) = &mut self.far {
+            far.stop();
+        }
+        self.stock = None;
+        let _ = fs::remove_dir_all(&self.files);
+    }
+}
+
+/// Runs a program in a namespace and waits for it; gives its output.
+pub(crate) fn run(space: &Namespace, words: &[&str]) -> Result<String, String> {
+    let output =
+        Command::new("ip").args(["netns", "exec", space.name()]).args(words).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{words:?}: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(said);
+    }
+    Err(format!("{words:?}: {said}{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Whether the stock end can run here; otherwise what is missing.
+pub(crate) fn stock_is_missing() -> Option<String> {
+    let runs = |name: &str| {
+        Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    };
+    let missing: Vec<&str> = ["wireguard-go", "wg"].into_iter().filter(|name| !runs(name)).collect();
+    if !missing.is_empty() {
+        return Some(format!(
+            "{} not found: apt-get install wireguard-go wireguard-tools",
+            missing.join(", ")
+        ));
+    }
+    (!Path::new("/dev/net/tun").exists()).then(|| "no /dev/net/tun".to_owned())
+}
+
+/// Kernel VXLAN over wireguard-go, bridged to the field.
+pub(crate) struct Stock {
+    process: Child,
+    name: String,
+}
+
+impl Stock {
+    pub(crate) fn start(
+        space: &Namespace,
+        files: &Path,
+        keys: &[Secret; 2],
+        settings: &Settings<'_>,
+    ) -> Self {
+        // Its control socket lies in the file system, which all namespaces share.
+        let name = format!("wg{}", std::process::id());
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", space.name(), "wireguard-go", "--foreground", &name]);
+        command.env("LOG_LEVEL", "error").stdin(Stdio::null()).stdout(Stdio::null());
+        let process = command.spawn().expect("wireguard-go starts");
+        let stock = Self { process, name };
+        let end = Instant::now() + Duration::from_secs(5);
+        while run(space, &["ip", "link", "show", &stock.name]).is_err() {
+            assert!(Instant::now() < end, "wireguard-go does not start");
+            thread::sleep(Duration::from_millis(20));
+        }
+        let (key, psk) = (files.join("b.key"), files.join("psk"));
+        let (key, psk) = (key.display().to_string(), psk.display().to_string());
+        let public = encode(&public_of(&keys[0])).to_string();
+        let mut words =
+            vec!["wg", "set", &stock.name, "listen-port", "51820", "private-key", &key, "peer", &public];
+        if settings.preshared {
+            words.extend(["preshared-key", &psk]);
+        }
+        words.extend(["endpoint", "192.0.2.1:51820", "allowed-ips", "10.66.0.1/32"]);
+        run(space, &words).expect("wg");
+        let name = &stock.name;
+        let lines = [
+            format!("addr add 10.66.0.2/24 dev {name}"),
+            format!("link set dev {name} mtu 1420 up"),
+            "link add vx0 type vxlan id 42 local 10.66.0.2 remote 10.66.0.1 dstport 4789".to_owned(),
+            "link set dev vx0 mtu 1500".to_owned(),
+        ];
+        space.batch(&lines).expect("VXLAN");
+        space.bridge(&["field", "vx0"]).expect("a bridge");
+        space.batch(&["link set dev vx0 up".to_owned()]).expect("VXLAN is up");
+        stock
+    }
+
+    /// Its interface.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Stock {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = fs::remove_file(format!("/var/run/wireguard/{}.sock", self.name));
+    }
+}

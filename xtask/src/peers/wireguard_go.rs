@@ -1,0 +1,194 @@
+//! Stock Linux as the far end of an overlay: kernel VXLAN over wireguard-go, bridged to the field.
+//!
+//! The lab's PLC and IO device exchange PROFINET through it, DCP finds the device, pings of all lengths and TCP cross, and new
+//! sessions are made meanwhile. With the key log that the gateway writes, Wireshark's dissector must read every datagram on the
+//! wire, down to the PROFINET frames in VXLAN.
+
+use crate::net;
+use crate::peers::transfer;
+use crate::report::{StepResult, Stop};
+use crate::shell::{Background, Run, antedate, cache, program, until};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What may be cut: full frames on a path of 1500.
+const MTU: &str = "1500";
+/// The far end's interface. The name is also that of a socket in the file system.
+const TUNNEL: &str = "antedate-wg";
+
+/// Needs packages only, and a TUN device.
+pub(crate) fn prepare() -> Result<(), Stop> {
+    let tun = Path::new("/dev/net/tun").exists();
+    if tun {
+        Ok(())
+    } else {
+        Err(Stop::Skipped("no /dev/net/tun, which wireguard-go needs: run as root".into()))
+    }
+}
+
+/// Builds the path, and goes through all of it.
+pub(crate) fn run() -> StepResult {
+    let dir = cache("peers/run")?.join("overlay");
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).map_err(|e| e.to_string())?;
+    fs::set_permissions(&dir, fs::Permissions::from_mode(0o700)).map_err(|e| e.to_string())?;
+    net::cell()?;
+    for (space, last) in [("gwa", 1), ("gwb", 2)] {
+        net::ip(&["-n", space, "link", "set", "uplink", "mtu", MTU])?;
+        net::address(space, "uplink", &format!("192.0.2.{last}/24"), None)?;
+    }
+    net::address("plc", "eth0", "10.7.0.1/24", None)?;
+    net::address("dev", "eth0", "10.7.0.2/24", None)?;
+    let ours = keygen(&dir, "ours")?;
+    let theirs = keygen(&dir, "theirs")?;
+    let _stock = stock(&dir, &ours)?;
+    let capture_file = dir.join("uplink.pcap");
+    let mut capture = net::inside("gwa", "dumpcap");
+    capture.args(["-q", "-i", "uplink", "-w"]).arg(&capture_file);
+    let mut capture = capture.background(&dir.join("dumpcap.log"))?;
+    until("dumpcap", 10.0, || match capture.alive() {
+        Err(e) => Some(Err(e)),
+        Ok(()) => capture.output().contains("File: ").then_some(Ok(())),
+    })??;
+    let gateway = Gateway::start(&dir, &theirs)?;
+
+    for size in ["0", "56", "1344", "1364", "1365", "1400", "1472"] {
+        let mut ping = net::inside("plc", "ping");
+        ping.args(["-q", "-n", "-c", "3", "-i", "0.05", "-W", "2", "-M", "do", "-s", size, "10.7.0.2"]);
+        ping.read(15)?;
+    }
+    let rate = |v: &Value| v["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0) / 1e6;
+    let there = rate(&transfer("10.7.0.2", &["-t", "1"])?);
+    let back = rate(&transfer("10.7.0.2", &["-R", "-t", "1"])?);
+    if there < 1.0 || back < 1.0 {
+        return Err(format!("TCP: {there:.1} Mbit/s there, {back:.1} back").into());
+    }
+    gateway.command("rekey")?;
+    stations(&dir)?;
+    let status = gateway.status()?;
+    let peer = &status["overlay"]["peers"][0];
+    let number = |key: &str| peer[key].as_u64().unwrap_or(0);
+    if number("handshakes") < 2 || number("frames_in_fragments") < 3 || number("frames_reassembled") < 3 {
+        return Err(format!("too little happened: {peer:#}").into());
+    }
+    if let Some(refused) = status["overlay"]["refused"].as_object().filter(|refused| !refused.is_empty()) {
+        return Err(format!("good packets were refused: {refused:?}").into());
+    }
+    gateway.process.stop(10)?;
+    capture.stop(5)?;
+    let read = dissect(&capture_file, &dir.join("keys.log"))?;
+    net::remove_cell();
+    Ok(format!(
+        "pings of all lengths, TCP {there:.0} and {back:.0} Mbit/s, PROFINET across a new session; {read}"
+    ))
+}
+
+/// A private key in a file, and its public key.
+fn keygen(dir: &Path, name: &str) -> Result<String, String> {
+    let mut command = program(antedate());
+    let text = command.args(["keygen", "wireguard", "--out"]).arg(dir.join(name)).read(10)?;
+    Ok(text.trim().to_string())
+}
+
+/// The far end, by the recipe of the manual.
+fn stock(dir: &Path, ours: &str) -> Result<Background, String> {
+    let mut command = net::inside("gwb", "wireguard-go");
+    command.args(["--foreground", TUNNEL]).env("LOG_LEVEL", "error");
+    let mut process = command.background(&dir.join("wireguard-go.log"))?;
+    until("wireguard-go", 10.0, || match process.alive() {
+        Err(e) => Some(Err(e)),
+        Ok(()) => net::ip(&["-n", "gwb", "link", "show", TUNNEL]).is_ok().then_some(Ok(())),
+    })??;
+    let mut wg = net::inside("gwb", "wg");
+    wg.args(["set", TUNNEL, "listen-port", "51820", "private-key"]).arg(dir.join("theirs"));
+    wg.args(["peer", ours, "endpoint", "192.0.2.1:51820", "allowed-ips", "10.66.0.1/32"]).read(10)?;
+    net::address("gwb", TUNNEL, "10.66.0.2/24", None)?;
+    net::ip(&["-n", "gwb", "link", "set", TUNNEL, "mtu", "1420", "up"])?;
+    let vxlan = "link add vx0 type vxlan id 42 local 10.66.0.2 remote 10.66.0.1 dstport 4789";
+    let words: Vec<&str> = ["-n", "gwb"].into_iter().chain(vxlan.split(' ')).collect();
+    net::ip(&words)?;
+    net::ip(&["-n", "gwb", "link", "set", "vx0", "mtu", "1500", "up"])?;
+    net::bridge("gwb", &["field", "vx0"])?;
+    // LLDP's nearest bridge, which a bridge drops otherwise.
+    net::ip(&["-n", "gwb", "link", "set", "br0", "type", "bridge", "group_fwd_mask", "0x4000"])?;
+    Ok(process)
+}
+
+/// Our end.
+struct Gateway {
+    process: Background,
+    socket: PathBuf,
+}
+
+impl Gateway {
+    fn start(dir: &Path, theirs: &str) -> Result<Gateway, String> {
+        let (file, socket) = (dir.join("gateway.toml"), dir.join("s"));
+        let text = format!(
+            "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
+             [overlay]\nprivate_key_file = \"ours\"\naddress = \"10.66.0.1\"\nvni = 42\n\
+             [[overlay.peer]]\nname = \"stock\"\npublic_key = \"{theirs}\"\nendpoint = \"192.0.2.2:51820\"\n\
+             address = \"10.66.0.2\"\n[policy]\nallow = [\"all\"]\n[control]\nsocket = \"s\"\n"
+        );
+        fs::write(&file, text).map_err(|e| e.to_string())?;
+        let mut command = net::inside("gwa", antedate());
+        command.args(["gateway", "run"]).arg(&file).arg("--keylog").arg(dir.join("keys.log"));
+        let mut process = command.background(&dir.join("gateway.log"))?;
+        let ready = until("the gateway's answer", 10.0, || match process.alive() {
+            Err(e) => Some(Err(e)),
+            Ok(()) => socket.exists().then_some(Ok(())),
+        });
+        ready.and_then(|ready| ready)?;
+        Ok(Gateway { process, socket })
+    }
+
+    fn command(&self, verb: &str) -> Result<(), String> {
+        Command::new(antedate()).args(["gateway", verb, "--socket"]).arg(&self.socket).read(10).map(drop)
+    }
+
+    fn status(&self) -> Result<Value, String> {
+        let mut command = Command::new(antedate());
+        let text = command.args(["gateway", "status", "--json", "--socket"]).arg(&self.socket).read(10)?;
+        serde_json::from_str(&text).map_err(|e| format!("gateway status: {e}\n{text}"))
+    }
+}
+
+/// PROFINET at the paper's update time of 4 ms, found by DCP.
+fn stations(dir: &Path) -> Result<(), String> {
+    let station = |space, options: Value| {
+        let mut command = net::inside(space, antedate());
+        command.arg("lab-station").arg(options.to_string());
+        command
+    };
+    let device = json!({ "role": "device", "cycle_us": 4000, "seconds": 5.0 });
+    let device = station("dev", device).background(&dir.join("device.log"))?;
+    station("plc", json!({ "role": "plc", "cycle_us": 4000, "seconds": 3.0 })).read(30)?;
+    device.finish(20).map(drop)
+}
+
+/// All transport data on the wire must be readable with the key log, and PROFINET and DCP be in it.
+fn dissect(file: &Path, keys: &Path) -> Result<String, String> {
+    let count = |filter: &str| -> Result<u64, String> {
+        let mut tshark = program("tshark");
+        tshark.args(["-n", "-o", &format!("wg.keylog_file:{}", keys.display()), "-Y", filter, "-r"]);
+        Ok(tshark.arg(file).read(120)?.lines().count() as u64)
+    };
+    let (all, read) =
+        (count("wg.type == 4")?, count("wg.type == 4 && (ip.src == 10.66.0.0/24 || wg.keepalive)")?);
+    // Our own question, which no stock end answers, is no IP packet.
+    if read + 6 < all || all < 1000 {
+        return Err(format!("{read} of {all} transport messages were read with the key log"));
+    }
+    let kinds =
+        [("PROFINET", "pn_rt"), ("DCP", "pn_dcp"), ("full frames", "vxlan && frame.len > 60 && icmp")];
+    let mut found = Vec::new();
+    for (name, filter) in kinds {
+        match count(filter)? {
+            0 => return Err(format!("tshark found no {name} in the tunnel")),
+            n => found.push(format!("{n} {name}")),
+        }
+    }
+    Ok(format!("tshark read {read} of {all} messages: {}", found.join(", ")))
+}
