@@ -291,7 +291,7 @@ impl Path {
         let mut device = start("device", &self.chain.device, 1, seconds + 5.0)?;
         let mut plc = start("plc", &self.chain.plc, 0, seconds)?;
         let end = Instant::now() + Duration::from_secs_f64(seconds + 40.0);
-        let mut result = |process: &mut Process| loop {
+        let result = |process: &mut Process| loop {
             let left = end.saturating_duration_since(Instant::now());
             let Some(line) = process.next_line(left) else { return Err(process.errors().join("\n")) };
             let value: Value = serde_json::from_str(&line).unwrap_or_default();
