@@ -112,7 +112,7 @@ mod tests {
             ]);
         }
         let start = frame.len();
-        frame.extend([0, 80, 0, 81, 0, 0, 0, 1, 0, 0, 0, 0, (len / 4 << 4) as u8, 2, 255, 255, 0, 0, 0, 0]);
+        frame.extend([0, 80, 0, 81, 0, 0, 0, 1, 0, 0, 0, 0, ((len / 4) << 4) as u8, 2, 255, 255, 0, 0, 0, 0]);
         frame.extend(options);
         let sum = sum(&frame, v6, start);
         tcp::Segment::new_checked(&mut frame[start..]).unwrap().fill_checksum(sum);

@@ -70,7 +70,8 @@ impl Hello {
     /// Its octets.
     #[must_use]
     pub fn emit(self) -> [u8; HELLO_LEN] {
-        let flags = u8::from(self.wants_answer) * WANTS_ANSWER | u8::from(self.reads_pieces) * READS_PIECES;
+        let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+        let flags = flag(self.wants_answer, WANTS_ANSWER) | flag(self.reads_pieces, READS_PIECES);
         let [high, low] = self.longest.to_be_bytes();
         [HELLO, VERSION, flags, 0, high, low, 0, 0]
     }

@@ -108,12 +108,13 @@ impl Inbox {
         let most = most.min(BATCH);
         // SAFETY: both are plain data for which all zeroes is valid.
         let (mut heads, mut parts): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) = unsafe { mem::zeroed() };
-        for at in 0..most {
-            parts[at] = libc::iovec { iov_base: self.octets[at].as_mut_ptr().cast(), iov_len: ROOM };
-            heads[at].msg_hdr.msg_iov = &mut parts[at];
-            heads[at].msg_hdr.msg_iovlen = 1;
-            heads[at].msg_hdr.msg_name = ptr::from_mut(&mut self.from[at]).cast();
-            heads[at].msg_hdr.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+        let places = heads.iter_mut().zip(&mut parts).zip(self.octets.iter_mut().zip(&mut self.from));
+        for ((head, part), (octets, from)) in places.take(most) {
+            *part = libc::iovec { iov_base: octets.as_mut_ptr().cast(), iov_len: ROOM };
+            head.msg_hdr.msg_iov = part;
+            head.msg_hdr.msg_iovlen = 1;
+            head.msg_hdr.msg_name = ptr::from_mut(from).cast();
+            head.msg_hdr.msg_namelen = mem::size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         }
         // SAFETY: the first `most` heads lead to buffers and addresses of the lengths that they say, all of which outlive
         // the call; no time-out.
@@ -131,10 +132,10 @@ impl Inbox {
             return if error.kind() == io::ErrorKind::WouldBlock { Ok(0) } else { Err(error) };
         }
         let count = count as usize;
-        for at in 0..count.min(most) {
-            let whole = heads[at].msg_hdr.msg_flags & libc::MSG_TRUNC == 0;
+        for (head, length) in heads.iter().zip(&mut self.lengths).take(count) {
+            let whole = head.msg_hdr.msg_flags & libc::MSG_TRUNC == 0;
             // One that did not fit is no message of anybody.
-            self.lengths[at] = if whole { heads[at].msg_len as usize } else { 0 };
+            *length = if whole { head.msg_len as usize } else { 0 };
         }
         Ok(count)
     }

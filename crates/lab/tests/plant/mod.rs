@@ -234,6 +234,8 @@ impl Gateway {
         *reply.status.expect("a status")
     }
 
+    /// Of an overlay, which the other tests have not.
+    #[allow(dead_code)]
     pub(crate) fn rekey(&self) {
         let reply = control::ask(&self.socket, Request::Rekey {}).unwrap_or_else(|fault| panic!("{fault}"));
         assert!(reply.ok, "{}", reply.message);

@@ -13,9 +13,11 @@ use super::super::link::Gateway;
 use crate::histogram::Times;
 use crate::ns::{Chain, ChainOptions, Namespace};
 use crate::process::{Place, Process};
-use crate::realtime::Realtime;
 use crate::roundtrip::{EchoOptions, PingOptions, PingReport};
 use crate::sys::sched;
+
+/// The real-time priority of all daemons, below that of the ends: ours and those of others.
+const PRIORITY: &str = "20";
 
 /// What stands between the machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +180,17 @@ impl Path {
     fn stock(&mut self, side: usize, program: &str, keys: &[Secret; 2]) -> Result<(), String> {
         let name = format!("wg{}-{side}", std::process::id());
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", self.space(side).name(), program, "--foreground", &name]);
+        command.args([
+            "netns",
+            "exec",
+            self.space(side).name(),
+            "chrt",
+            "--fifo",
+            PRIORITY,
+            program,
+            "--foreground",
+            &name,
+        ]);
         if program == "boringtun-cli" {
             command.arg("--disable-drop-privileges");
         }
@@ -238,7 +250,7 @@ impl Path {
         let name = format!("gateway{own}");
         let configuration = format!(
             "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n{protection}\n\
-             [policy]\nallow = [\"all\"]\n[run]\npoll = \"busy\"\ncpus = [{}]\n[control]\nsocket = \"{}\"\n",
+             [policy]\nallow = [\"all\"]\n[run]\npoll = \"adaptive\"\npoll_cpu_percent = 80\npriority = {PRIORITY}\ncpus = [{}]\n[control]\nsocket = \"{}\"\n",
             self.cpus[side],
             self.files.join(format!("{name}.sock")).display()
         );
@@ -262,13 +274,7 @@ impl Path {
         .map_err(text)?;
         echo.next_line(Duration::from_secs(10)).ok_or("the responder does not start")?;
         // The first round trips make a session and teach the bridges.
-        let options = PingOptions {
-            count,
-            warm_up: 500,
-            histogram: true,
-            realtime: Realtime::default(),
-            ..PingOptions::default()
-        };
+        let options = PingOptions { count, warm_up: 500, histogram: true, ..PingOptions::default() };
         let mut ping = Process::role("ping", "lab-ping", &options, &place(0)).map_err(text)?;
         let line = ping.next_line(Duration::from_secs(120)).ok_or_else(|| ping.errors().join("\n"))?;
         let report: PingReport = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
