@@ -35,7 +35,7 @@ pub(crate) struct Peer {
 }
 
 /// All of them, quick ones first.
-pub(crate) const PEERS: [Peer; 8] = [
+pub(crate) const PEERS: [Peer; 9] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
