@@ -50,6 +50,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("mka_participant", channel::mka_participant),
     ("offload", gateway::offload),
     ("overlay", overlay::overlay),
+    ("ppmp", wire::ppmp),
     ("profinet", wire::profinet),
     ("text", wire::text),
     ("tlv", wire::tlv),

@@ -103,6 +103,39 @@ pub fn goose(data: &[u8]) {
     if let Ok(publisher) = goose::Publisher::parse(data) {
         assert!(publisher.gocb_ref.len() + publisher.dat_set.len() < data.len());
     }
+    if let Ok(message) = goose::Message::parse(data) {
+        assert_eq!(goose::Publisher::parse(data), Ok(message.publisher));
+        let mut out = vec![0; message.buffer_len()];
+        let mut holes = 0;
+        assert_eq!(message.emit(&mut out, &mut |hole| holes += hole.range.len()), Ok(out.len()));
+        let again = goose::Message::parse(&out).expect("what was written");
+        assert_eq!(again.all_data.iter().count(), message.all_data.iter().count());
+        assert_eq!((again.publisher, again.st_num, again.sq_num), (message.publisher, message.st_num, message.sq_num));
+        assert!(holes < out.len());
+    }
+}
+
+/// PPMP: what is read is JSON in which the device's identifier stands, and what is written is read.
+pub fn ppmp(data: &[u8]) {
+    use antedate_wire::ppmp::{Body, Fixed, Measurement, Message, Repr, Series, Time};
+    let tokens = antedate_wire::json::Reader::new(data).count();
+    assert!(tokens <= data.len() + 1);
+    if let Ok(message) = Message::parse(data) {
+        assert!(message.entries > 0 && !message.device.is_empty() && message.device.len() < data.len());
+        assert!(antedate_wire::json::Reader::new(data).all(|token| token.is_ok()));
+    }
+    let Some((number, name)) = data.split_first_chunk::<8>() else { return };
+    let Ok(name) = core::str::from_utf8(name) else { return };
+    let value = Fixed { value: i64::from_le_bytes(*number), digits: number[0] % 12, width: number[1] % 30 };
+    let series = [Series { name, unit: None, values: &[value] }];
+    let ts = Time(u64::from_le_bytes(*number) >> (number[2] % 64));
+    let time = Fixed { value: 0, digits: 0, width: 1 };
+    let list = [Measurement { ts, time: &[time], series: &series }];
+    let mut out = vec![0; 512];
+    if let Ok(len) = (Repr { device: "d", body: Body::Measurements(&list) }).emit(&mut out, &mut |_| ()) {
+        // A series may have the name that the times have.
+        assert!(Message::parse(&out[..len]).is_ok_and(|message| message.entries == 1));
+    }
 }
 
 /// Profinet's cyclic frames.

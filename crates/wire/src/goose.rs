@@ -1,8 +1,21 @@
-//! The header of GOOSE (IEC 61850-8-1 annex C and clause 18): application identifier, length, the two
-//! reserved fields, and the first BER fields of the PDU, which say what publishes it.
+//! GOOSE (IEC 61850-8-1 annex A, annex C and clause 18).
+//!
+//! [`Repr`] is the header: application identifier, length and the two reserved fields. [`Publisher`] reads the first fields of the
+//! PDU, which say what publishes it, and is as tolerant as BER. [`Message`] is a whole message, read strictly, and written so that its
+//! layout does not depend on its values: what is known before an event and what is not are always at the same places.
+
+mod ber;
+mod data;
+mod pdu;
+#[cfg(test)]
+#[path = "goose/tests.rs"]
+mod whole;
 
 use crate::bytes::{at_least, be16, put16};
 use crate::{Error, Result};
+
+pub use data::{MAX_DEPTH, Value, Values};
+pub use pdu::Message;
 
 /// Octets from the APPID to the second reserved field.
 pub const HEADER_LEN: usize = 8;

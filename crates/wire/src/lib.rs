@@ -13,6 +13,8 @@
 //! - [`mka`]: the messages of MACsec Key Agreement (IEEE 802.1X),
 //! - what machines say to each other: [`profinet`] (cyclic data of RT class 1), [`dcp`] (its names and
 //!   addresses), [`goose`], [`lldp`], [`arp`],
+//! - messages whose layout does not depend on their values, so that most of them is known early: [`goose`], [`ppmp`] (over [`json`]),
+//!   [`sparkplug`], [`modbus`], and [`template`], which finds in examples what moves,
 //! - [`tlv`]: messages of type, length and value, sorted so that what is known stands in front,
 //! - what sensors say by radio: [`dot15d4`], the MAC frames of IEEE 802.15.4,
 //! - what devices say over UDP: [`dtls`], the records and the handshake messages of DTLS 1.2,
@@ -41,11 +43,16 @@ pub mod goose;
 pub mod ip;
 pub mod ipv4;
 pub mod ipv6;
+pub mod json;
 pub mod lldp;
 pub mod macsec;
 pub mod mka;
+pub mod modbus;
+pub mod ppmp;
 pub mod profinet;
+pub mod sparkplug;
 pub mod tcp;
+pub mod template;
 pub mod tlv;
 pub mod udp;
 pub mod vlan;
