@@ -1,0 +1,316 @@
+//! Bearers: how long a packet is on its way.
+
+use serde::{Deserialize, Serialize};
+
+/// What carries packets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Bearer {
+    /// nothing: the deadline is for security alone, as in table I of hiller2018
+    None,
+    /// IEEE 802.15.4 TSCH
+    Tsch {
+        /// slots of a slotframe
+        slots: u32,
+        /// cells of it on each hop
+        #[serde(default = "one")]
+        cells: u32,
+        /// hops
+        #[serde(default = "one")]
+        hops: u32,
+        /// a slot, in ms
+        #[serde(default = "ten")]
+        slot_ms: f64,
+    },
+    /// 100 Mbit/s
+    FastEthernet(Path),
+    /// 1 Gbit/s
+    Gigabit(Path),
+    /// Ethernet in VXLAN in WireGuard, over a WAN
+    Wireguard {
+        /// the slowest link, in Mbit/s
+        rate_mbit: f64,
+        /// the delay: pairs of a share of packets and the ms within which they come
+        delay_ms: Vec<(f64, f64)>,
+        /// the share of packets that has to come in time
+        #[serde(default = "most")]
+        quantile: f64,
+    },
+    /// MQTT over another bearer: to the broker, and from it
+    Mqtt {
+        /// what the broker takes, in ms
+        #[serde(default)]
+        broker_ms: f64,
+        /// bytes of the topic
+        #[serde(default = "topic")]
+        topic: usize,
+        /// what carries it on both ways
+        over: Box<Self>,
+    },
+}
+
+/// A path of switches.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Path {
+    /// switches on the way, which store and forward
+    #[serde(default)]
+    pub switches: u32,
+    /// microseconds that a switch takes besides
+    #[serde(default = "switch")]
+    pub switch_us: f64,
+    /// metres of cable
+    #[serde(default = "metres")]
+    pub metres: f64,
+    /// bytes of the longest other frame that may be on each link already; 0 if none is
+    #[serde(default)]
+    pub other_frame: u32,
+}
+
+impl Default for Path {
+    fn default() -> Self {
+        Self { switches: 0, switch_us: switch(), metres: metres(), other_frame: 0 }
+    }
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn ten() -> f64 {
+    10.0
+}
+
+const fn most() -> f64 {
+    0.999
+}
+
+const fn topic() -> usize {
+    32
+}
+
+const fn switch() -> f64 {
+    3.0
+}
+
+const fn metres() -> f64 {
+    100.0
+}
+
+/// How long a packet is on its way, in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Journey {
+    /// bits on the first link
+    pub transmission_ms: f64,
+    /// bits in the medium
+    pub propagation_ms: f64,
+    /// switches, further hops, waiting for cells and for other frames, brokers
+    pub forwarding_ms: f64,
+    /// milliseconds of a radio at work for a packet, at both ends
+    pub air_ms: f64,
+}
+
+/// Bytes of payload of a TSCH frame with ENC-MIC-32.
+const TSCH_PAYLOAD: usize = 65;
+/// The frame and its acknowledgment on the air (table III of sciancalepore2016).
+const TSCH_AIR_MS: f64 = crate::timeslot::TS_MAX_TX + crate::timeslot::TS_MAX_ACK;
+
+impl Bearer {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::None => "none".into(),
+            Self::Tsch { .. } => "tsch".into(),
+            Self::FastEthernet(_) => "fast-ethernet".into(),
+            Self::Gigabit(_) => "gigabit".into(),
+            Self::Wireguard { .. } => "wireguard".into(),
+            Self::Mqtt { over, .. } => format!("mqtt over {}", over.name()),
+        }
+    }
+
+    /// Why there can be no such bearer, if there cannot.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let says = |bad: bool, what: &str| bad.then(|| what.to_owned());
+        let not_positive = |value: f64| !value.is_finite() || value <= 0.0;
+        let negative = |value: f64| !value.is_finite() || value < 0.0;
+        match self {
+            Self::None => None,
+            Self::Tsch { slots, cells, hops, slot_ms } => {
+                let fits = u64::from(*cells) * u64::from(*hops) <= u64::from(*slots);
+                says(
+                    *slots == 0 || *cells == 0 || *hops == 0 || !fits,
+                    "tsch: all hops' cells must fit the slotframe, and there must be one",
+                )
+                .or_else(|| says(not_positive(*slot_ms), "tsch: slot_ms must be more than 0"))
+            }
+            Self::FastEthernet(path) | Self::Gigabit(path) => says(
+                negative(path.switch_us)
+                    || negative(path.metres)
+                    || path.switches > 1000
+                    || path.other_frame > 16_384,
+                "ethernet: switch_us and metres must be 0 or more, at most 1000 switches and other frames of 16384 bytes",
+            ),
+            Self::Wireguard { rate_mbit, delay_ms, quantile } => {
+                let rising = delay_ms.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
+                let sane = delay_ms.iter().all(|(share, ms)| (0.0..=1.0).contains(share) && !negative(*ms));
+                let last = delay_ms.last().map_or(0.0, |(share, _)| *share);
+                says(not_positive(*rate_mbit), "wireguard: rate_mbit must be more than 0")
+                    .or_else(|| says(delay_ms.is_empty() || !rising || !sane, "wireguard: delay_ms needs pairs [share, ms] with rising shares between 0 and 1 and delays that do not fall"))
+                    .or_else(|| says(!(0.0..=1.0).contains(quantile), "wireguard: quantile must be between 0 and 1"))
+                    .or_else(|| says(*quantile > last, "wireguard: nothing is known of the delay at this quantile; delay_ms ends before it"))
+            }
+            Self::Mqtt { broker_ms, topic, over } => {
+                says(negative(*broker_ms), "mqtt: broker_ms must be 0 or more")
+                    .or_else(|| says(*topic == 0 || *topic > 65_535, "mqtt: a topic has 1 to 65535 bytes"))
+                    .or_else(|| says(matches!(**over, Self::Mqtt { .. }), "mqtt: not over mqtt"))
+                    .or_else(|| over.fault())
+            }
+        }
+    }
+
+    /// The longest payload that it carries in one packet, if that is bounded.
+    #[must_use]
+    pub const fn longest(&self) -> Option<usize> {
+        match self {
+            // An Ethernet payload without what the record has before and behind.
+            Self::FastEthernet(_) | Self::Gigabit(_) => Some(1500),
+            _ => None,
+        }
+    }
+
+    /// The way of a packet with `bytes` of payload and `security` bytes of header and tag.
+    #[must_use]
+    pub fn journey(&self, bytes: usize, security: usize) -> Journey {
+        match self {
+            Self::None => Journey::default(),
+            Self::Tsch { slots, cells, hops, slot_ms } => {
+                let frames = bytes.div_ceil(TSCH_PAYLOAD).max(1) as f64;
+                let hops = f64::from(*hops);
+                // The worst wait: a cell has just gone by, on each hop and for each frame.
+                let wait = f64::from(*slots) * slot_ms / f64::from(*cells);
+                Journey {
+                    transmission_ms: slot_ms * frames,
+                    propagation_ms: 0.0,
+                    forwarding_ms: hops * frames * wait + (hops - 1.0) * frames * slot_ms,
+                    air_ms: 2.0 * hops * frames * TSCH_AIR_MS,
+                }
+            }
+            Self::FastEthernet(path) => path.journey(bytes + security, 100.0),
+            Self::Gigabit(path) => path.journey(bytes + security, 1000.0),
+            Self::Wireguard { rate_mbit, delay_ms, quantile } => {
+                // Ethernet, VXLAN, UDP, IP, WireGuard, UDP, IP and the link's own.
+                let on_wire = (bytes + security + 14 + 8 + 8 + 20 + 32 + 8 + 20 + 38) as f64;
+                Journey {
+                    transmission_ms: on_wire * 8.0 / rate_mbit / 1000.0,
+                    propagation_ms: at_quantile(delay_ms, *quantile),
+                    ..Journey::default()
+                }
+            }
+            Self::Mqtt { broker_ms, topic, over } => {
+                // Fixed header, topic and its length, TCP and IP with time stamps, COSE_Encrypt0 around the payload.
+                let leg = over.journey(bytes, security + 3 + 2 + topic + 52 + 32);
+                Journey {
+                    transmission_ms: 2.0 * leg.transmission_ms,
+                    propagation_ms: 2.0 * leg.propagation_ms,
+                    forwarding_ms: 2.0 * leg.forwarding_ms + broker_ms,
+                    air_ms: 2.0 * leg.air_ms,
+                }
+            }
+        }
+    }
+
+    /// The next faster one of its kind, if there is one.
+    #[must_use]
+    pub fn faster(&self) -> Option<Self> {
+        match self {
+            Self::FastEthernet(path) => Some(Self::Gigabit(*path)),
+            Self::Tsch { slots, cells, hops, slot_ms }
+                if u64::from(*cells) * 2 * u64::from(*hops) <= u64::from(*slots) =>
+            {
+                Some(Self::Tsch { slots: *slots, cells: cells * 2, hops: *hops, slot_ms: *slot_ms })
+            }
+            Self::Mqtt { broker_ms, topic, over } => {
+                Some(Self::Mqtt { broker_ms: *broker_ms, topic: *topic, over: Box::new(over.faster()?) })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Path {
+    fn journey(&self, payload: usize, mbit: f64) -> Journey {
+        // Preamble 8, header 14, FCS 4, gap 12; a frame has 64 bytes at least.
+        let ms = |frame: f64| (frame.max(64.0) + 20.0) * 8.0 / mbit / 1000.0;
+        let transmission_ms = ms((payload + 18) as f64);
+        let switches = f64::from(self.switches);
+        let others =
+            if self.other_frame == 0 { 0.0 } else { ms(f64::from(self.other_frame)) * (switches + 1.0) };
+        Journey {
+            transmission_ms,
+            propagation_ms: self.metres * 5e-6,
+            forwarding_ms: switches * (transmission_ms + self.switch_us / 1000.0) + others,
+            air_ms: 0.0,
+        }
+    }
+}
+
+/// The delay within which a share of packets comes; straight lines between what is known.
+fn at_quantile(known: &[(f64, f64)], quantile: f64) -> f64 {
+    let mut before = known.first().copied().unwrap_or_default();
+    for &(share, ms) in known {
+        if share >= quantile {
+            let span = share - before.0;
+            let part = if span > 0.0 { (quantile - before.0).max(0.0) / span } else { 1.0 };
+            return before.1 + part * (ms - before.1);
+        }
+        before = (share, ms);
+    }
+    before.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_of_64_bytes_takes_6_72_us_on_fast_ethernet() {
+        let path = Path { switches: 2, switch_us: 3.0, metres: 100.0, other_frame: 0 };
+        let journey = Bearer::FastEthernet(path).journey(20, 13);
+        assert!((journey.transmission_ms - 0.00672).abs() < 1e-9);
+        assert!((journey.forwarding_ms - 2.0 * 0.00972).abs() < 1e-9);
+        assert!((journey.propagation_ms - 0.0005).abs() < 1e-9);
+    }
+
+    #[test]
+    fn delays_between_known_shares_are_on_straight_lines() {
+        let known = [(0.5, 10.0), (0.9, 14.0), (0.999, 40.0)];
+        assert!((at_quantile(&known, 0.7) - 12.0).abs() < 1e-9);
+        assert_eq!((at_quantile(&known, 0.1), at_quantile(&known, 0.999)), (10.0, 40.0));
+    }
+
+    #[test]
+    fn impossible_bearers_are_refused_with_the_reason() {
+        let wan =
+            |delay_ms: Vec<(f64, f64)>, quantile| Bearer::Wireguard { rate_mbit: 10.0, delay_ms, quantile };
+        assert!(wan(vec![(0.9, 1.0)], 0.999).fault().is_some_and(|why| why.contains("ends before")));
+        assert!(wan(vec![(0.9, 5.0), (0.5, 9.0)], 0.5).fault().is_some_and(|why| why.contains("rising")));
+        assert!(wan(vec![], 0.5).fault().is_some());
+        assert_eq!(wan(vec![(0.5, 5.0), (1.0, 9.0)], 0.999).fault(), None);
+        let tsch = Bearer::Tsch { slots: 10, cells: 6, hops: 2, slot_ms: 10.0 };
+        assert!(tsch.fault().is_some_and(|why| why.contains("slotframe")));
+        let mqtt = |over| Bearer::Mqtt { broker_ms: 0.0, topic: 8, over: Box::new(over) };
+        assert!(mqtt(mqtt(Bearer::None)).fault().is_some());
+    }
+
+    #[test]
+    fn mqtt_takes_both_legs_and_the_broker() {
+        let leg = Bearer::Gigabit(Path::default()).journey(80, 8 + 3 + 2 + 32 + 52 + 32);
+        let mqtt =
+            Bearer::Mqtt { broker_ms: 0.5, topic: 32, over: Box::new(Bearer::Gigabit(Path::default())) };
+        let journey = mqtt.journey(80, 8);
+        assert!((journey.transmission_ms - 2.0 * leg.transmission_ms).abs() < 1e-12);
+        assert!((journey.forwarding_ms - 0.5).abs() < 1e-12);
+    }
+}

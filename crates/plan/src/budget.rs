@@ -1,0 +1,476 @@
+//! Does a message meet its deadline: a device, a cipher, a bearer and messages in; margin, breakdown, what limits, and the cheapest change
+//! that makes it meet out.
+
+use serde::Serialize;
+
+use crate::bearer::{Bearer, Journey};
+use crate::device::{self, Cipher, Device, Way};
+use crate::schedule::{self, Job, Outcome, Work};
+
+/// A class of messages.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Message {
+    /// its name
+    pub name: String,
+    /// bytes of payload
+    pub size: usize,
+    /// the shortest time between two, in ms
+    pub period_ms: f64,
+    /// from the data to the receiver's application, in ms
+    pub deadline_ms: f64,
+    /// bytes that are known before, wherever they stand
+    pub known: usize,
+    /// bytes before the first that is new
+    pub front: usize,
+    /// blocks of 16 bytes that new bytes touch
+    pub new_blocks: usize,
+}
+
+/// Bytes of record around a payload: header and explicit nonce of DTLS 1.2.
+const RECORD: usize = 13 + 8;
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario<'a> {
+    /// who sends
+    pub device: &'a Device,
+    /// who receives; none if its work does not count
+    pub receiver: Option<&'a Device>,
+    /// what carries it
+    pub bearer: &'a Bearer,
+    /// the cipher; none for the best
+    pub cipher: Option<Cipher>,
+    /// prepare before
+    pub antedated: bool,
+    /// the device's other periodic work
+    pub work: &'a [Work],
+    /// the messages
+    pub messages: &'a [Message],
+    /// other devices and ciphers may be advised
+    pub advise: bool,
+}
+
+/// Where the time goes, in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Breakdown {
+    /// done before, in the background; not part of the latency
+    pub preparation_ms: f64,
+    /// waiting for what has begun on the device, and for other messages
+    pub blocking_ms: f64,
+    /// sealing
+    pub online_ms: f64,
+    /// bits on the first link
+    pub transmission_ms: f64,
+    /// bits in the medium
+    pub propagation_ms: f64,
+    /// switches, hops, brokers
+    pub forwarding_ms: f64,
+    /// opening
+    pub receiving_ms: f64,
+}
+
+impl Breakdown {
+    /// From the data to the receiver's application.
+    #[must_use]
+    pub fn latency(&self) -> f64 {
+        self.blocking_ms
+            + self.online_ms
+            + self.transmission_ms
+            + self.propagation_ms
+            + self.forwarding_ms
+            + self.receiving_ms
+    }
+
+    fn limit(&self) -> &'static str {
+        [
+            (self.blocking_ms, "waiting for the device's other work"),
+            (self.online_ms, "sealing at the deadline"),
+            (self.transmission_ms, "transmission"),
+            (self.propagation_ms, "propagation"),
+            (self.forwarding_ms, "forwarding"),
+            (self.receiving_ms, "opening at the receiver"),
+        ]
+        .into_iter()
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map_or("", |(_, what)| what)
+    }
+}
+
+/// The answer for a class of messages.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MessageAnswer {
+    /// its name
+    pub name: String,
+    /// it meets its deadline
+    pub meets: bool,
+    /// the deadline less the latency, in ms
+    pub margin_ms: f64,
+    /// the latency, in ms
+    pub latency_ms: f64,
+    /// where it goes
+    pub breakdown: Breakdown,
+    /// the cipher that was taken
+    pub cipher: &'static str,
+    /// how it is sealed
+    pub way: Way,
+    /// what takes longest, or what stands in the way
+    pub limit: String,
+    /// the cheapest change that makes it meet, if it does not
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+    /// its preparation
+    pub schedule: Outcome,
+    /// joules a day for sealing and sending it
+    pub joules_a_day: f64,
+    /// bytes of RAM for a prepared packet of it
+    pub memory: usize,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// the device's name
+    pub device: String,
+    /// the bearer's name
+    pub bearer: String,
+    /// all messages meet their deadlines
+    pub meets: bool,
+    /// the share of time that the device's CPU has work
+    pub load: f64,
+    /// joules a day
+    pub joules_a_day: f64,
+    /// bytes of RAM for all prepared packets
+    pub memory: usize,
+    /// the messages
+    pub messages: Vec<MessageAnswer>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// what is wrong
+    pub what: String,
+    /// what would be right
+    pub remedy: String,
+}
+
+impl core::fmt::Display for Fault {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl core::error::Error for Fault {}
+
+fn fault(what: impl Into<String>, remedy: impl Into<String>) -> Fault {
+    Fault { what: what.into(), remedy: remedy.into() }
+}
+
+/// The most messages of a scenario.
+const MOST: usize = 100_000;
+
+fn check(scenario: &Scenario<'_>) -> Result<(), Fault> {
+    let positive = |value: f64| value.is_finite() && value > 0.0;
+    if scenario.messages.is_empty() || scenario.messages.len() > MOST {
+        return Err(fault("no messages, or more than 100000", "give each class of messages a [[message]]"));
+    }
+    for device in [Some(scenario.device), scenario.receiver].into_iter().flatten() {
+        if let Some(why) = device.fault() {
+            return Err(fault(format!("device {}: {why}", device.name), "see the chapter on the planner"));
+        }
+    }
+    if let Some(why) = scenario.bearer.fault() {
+        return Err(fault(format!("bearer: {why}"), "see the chapter on the planner"));
+    }
+    if let Some(cipher) = scenario.cipher
+        && scenario.device.costs(cipher).is_none()
+    {
+        let known = Cipher::ALL.into_iter().filter(|cipher| scenario.device.costs(*cipher).is_some());
+        let known: Vec<_> = known.map(Cipher::name).collect();
+        return Err(fault(
+            format!("cipher: {} has no costs on {}", cipher.name(), scenario.device.name),
+            format!("{} or any", known.join(", ")),
+        ));
+    }
+    for work in scenario.work {
+        if !positive(work.period_ms) || !work.cost_ms.is_finite() || work.cost_ms < 0.0 {
+            return Err(fault(
+                "work: period_ms must be more than 0 and cost_ms 0 or more",
+                "give both in ms",
+            ));
+        }
+    }
+    for message in scenario.messages {
+        let Message { name, size, period_ms, deadline_ms, known, front, new_blocks } = message;
+        let wrong = |what: &str, remedy: &str| Err(fault(format!("message {name}: {what}"), remedy));
+        if *size == 0 || *size > 65_536 {
+            return wrong("a payload has 1 to 65536 bytes", "give size in bytes");
+        }
+        if scenario.bearer.longest().is_some_and(|longest| size + RECORD + 16 > longest) && *size > 1536 {
+            return wrong(
+                "it is longer than a frame of this bearer",
+                "split it, or take a bearer without frames",
+            );
+        }
+        if !positive(*period_ms) || !positive(*deadline_ms) {
+            return wrong("period_ms and deadline_ms must be more than 0", "give both in ms");
+        }
+        if known > size || front > known {
+            return wrong(
+                "static bytes are at most all, and the front is part of them",
+                "static <= size, front <= static",
+            );
+        }
+        let new = size - known;
+        if (new > 0) != (*new_blocks > 0) || *new_blocks > size.div_ceil(16) + new {
+            return wrong(
+                "new_blocks contradicts the static bytes",
+                "leave new_blocks out, or count the blocks of 16 bytes",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// What a message takes with a cipher, before any waiting.
+struct Sealing {
+    cipher: Cipher,
+    way: Way,
+    before: f64,
+    online: f64,
+    fallback: f64,
+    step: f64,
+    receiving: f64,
+    memory: usize,
+}
+
+fn sealing(
+    scenario: &Scenario<'_>,
+    device: &Device,
+    message: &Message,
+    cipher: Cipher,
+    antedated: bool,
+) -> Option<Sealing> {
+    let costs = device.costs(cipher)?;
+    let way = if antedated { Way::Template } else { Way::Unmodified };
+    let Message { size, known, front, new_blocks, .. } = message;
+    let counts = |device: &Device, way| {
+        let costs = device.costs(cipher)?;
+        let (before, online) = device::counts(costs, cipher, way, *size, *front, size - known, *new_blocks);
+        Some((device.ms(before), device.ms(online)))
+    };
+    let (before, prepared) = counts(device, way)?;
+    let (_, fallback) = counts(device, Way::Unmodified)?;
+    // Where a preparation would not be quicker, none is made.
+    let (way, before, online) =
+        if prepared < fallback { (way, before, prepared) } else { (Way::Unmodified, 0.0, fallback) };
+    let receiving = match scenario.receiver {
+        Some(receiver) => counts(receiver, way)?.1,
+        None => 0.0,
+    };
+    let step = if before > 0.0 {
+        let step = if costs.step > 0.0 { costs.step } else { costs.prepare.block };
+        device.ms(step).min(before)
+    } else {
+        0.0
+    };
+    let memory = match way {
+        Way::Unmodified => 0,
+        // A slot's cipherstream, its state, and a power and a place for each block that is new.
+        _ if cipher.is_sparse() => size.next_multiple_of(64) + 96 + 24 * new_blocks,
+        _ => size + 92,
+    };
+    Some(Sealing { cipher, way, before, online, fallback, step, receiving, memory })
+}
+
+/// The sealing that is quickest at the deadline, of the ciphers that may be taken.
+fn best(
+    scenario: &Scenario<'_>,
+    device: &Device,
+    message: &Message,
+    cipher: Option<Cipher>,
+    antedated: bool,
+) -> Option<Sealing> {
+    let ciphers = Cipher::ALL.into_iter().filter(|one| cipher.is_none_or(|only| only == *one));
+    ciphers
+        .filter_map(|cipher| sealing(scenario, device, message, cipher, antedated))
+        .min_by(|a, b| (a.online + a.receiving).total_cmp(&(b.online + b.receiving)))
+}
+
+/// Answers a scenario.
+pub fn answer(scenario: &Scenario<'_>) -> Result<Answer, Fault> {
+    check(scenario)?;
+    let missing = || fault("no cipher has costs on all devices", "name one that has");
+    let sealings = scenario
+        .messages
+        .iter()
+        .map(|message| {
+            best(scenario, scenario.device, message, scenario.cipher, scenario.antedated).ok_or_else(missing)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let jobs: Vec<Job> =
+        scenario.messages.iter().zip(&sealings).map(|(message, sealing)| job(message, sealing)).collect();
+    let schedule = schedule::analyse(scenario.work, &jobs);
+    let messages: Vec<MessageAnswer> = scenario
+        .messages
+        .iter()
+        .zip(&sealings)
+        .zip(&schedule.messages)
+        .map(|((message, sealing), outcome)| one(scenario, message, sealing, *outcome, &jobs))
+        .collect();
+    Ok(Answer {
+        device: scenario.device.name.clone(),
+        bearer: scenario.bearer.name(),
+        meets: messages.iter().all(|message| message.meets),
+        load: schedule.load,
+        joules_a_day: messages.iter().map(|message| message.joules_a_day).sum(),
+        memory: messages.iter().map(|message| message.memory).sum(),
+        messages,
+    })
+}
+
+fn job(message: &Message, sealing: &Sealing) -> Job {
+    Job {
+        period_ms: message.period_ms,
+        preparation_ms: sealing.before,
+        step_ms: sealing.step,
+        online_ms: sealing.online,
+        fallback_ms: sealing.fallback,
+    }
+}
+
+/// Milliwatts of a CC2420 that sends (datasheet: 17.4 mA at 3 V).
+const RADIO_MW: f64 = 52.2;
+
+fn breakdown(
+    scenario: &Scenario<'_>,
+    bearer: &Bearer,
+    message: &Message,
+    sealing: &Sealing,
+    outcome: &Outcome,
+) -> (Breakdown, Journey) {
+    let journey = bearer.journey(message.size, RECORD + sealing.cipher.tag());
+    // What is not ready when it is due is sealed the ordinary way.
+    let online_ms = if outcome.in_time { sealing.online } else { sealing.fallback };
+    let breakdown = Breakdown {
+        preparation_ms: sealing.before,
+        // A scenario of hiller2018 counts security's own time, and a device without other work waits for nothing but a step.
+        blocking_ms: if matches!(scenario.bearer, Bearer::None) && scenario.work.is_empty() {
+            0.0
+        } else {
+            outcome.response_ms - sealing.online
+        },
+        online_ms,
+        transmission_ms: journey.transmission_ms,
+        propagation_ms: journey.propagation_ms,
+        forwarding_ms: journey.forwarding_ms,
+        receiving_ms: sealing.receiving,
+    };
+    (breakdown, journey)
+}
+
+fn one(
+    scenario: &Scenario<'_>,
+    message: &Message,
+    sealing: &Sealing,
+    outcome: Outcome,
+    jobs: &[Job],
+) -> MessageAnswer {
+    let (breakdown, journey) = breakdown(scenario, scenario.bearer, message, sealing, &outcome);
+    let latency_ms = breakdown.latency();
+    let meets = latency_ms <= message.deadline_ms;
+    let limit = if outcome.in_time || meets {
+        breakdown.limit().to_owned()
+    } else {
+        match outcome.ready_ms {
+            Some(ready) => format!("the preparation needs {ready:.2} ms and has {:.2}", message.period_ms),
+            None => "the device has no time left to prepare".to_owned(),
+        }
+    };
+    let packets = 86_400_000.0 / message.period_ms;
+    let work_ms = sealing.before + if outcome.in_time { sealing.online } else { sealing.fallback };
+    let joules = packets * 1e-6 * (scenario.device.cpu_mw * work_ms + RADIO_MW * journey.air_ms);
+    let advice = (!meets && scenario.advise).then(|| advise(scenario, message, jobs));
+    MessageAnswer {
+        name: message.name.clone(),
+        meets,
+        margin_ms: message.deadline_ms - latency_ms,
+        latency_ms,
+        breakdown,
+        cipher: sealing.cipher.name(),
+        way: sealing.way,
+        limit,
+        advice,
+        schedule: outcome,
+        joules_a_day: joules,
+        memory: sealing.memory,
+    }
+}
+
+/// The first change in this order that makes a message meet: software that is there, another cipher, another order of its fields,
+/// another bearer, another device.
+fn advise(scenario: &Scenario<'_>, message: &Message, jobs: &[Job]) -> String {
+    let alone = jobs.len() <= 1;
+    let meets = |device: &Device, bearer: &Bearer, message: &Message, cipher: Option<Cipher>| {
+        let sealing = best(scenario, device, message, cipher, true)?;
+        let own = [job(message, &sealing)];
+        // The other messages' work stays what it was, in sum.
+        let others: Vec<Work> = if alone || !std::ptr::eq(device, scenario.device) {
+            scenario.work.to_vec()
+        } else {
+            let load: f64 = jobs.iter().map(|job| (job.online_ms + job.preparation_ms) / job.period_ms).sum();
+            let mine = (own[0].online_ms + own[0].preparation_ms) / own[0].period_ms;
+            let period_ms = message.period_ms;
+            let other = Work { period_ms, cost_ms: (load - mine).max(0.0) * period_ms };
+            scenario.work.iter().copied().chain([other]).collect()
+        };
+        let outcome = schedule::analyse(&others, &own).messages[0];
+        let (breakdown, _) = breakdown(scenario, bearer, message, &sealing, &outcome);
+        (breakdown.latency() <= message.deadline_ms).then_some(sealing)
+    };
+    let (device, bearer) = (scenario.device, scenario.bearer);
+    if !scenario.antedated && meets(device, bearer, message, scenario.cipher).is_some() {
+        return "prepare before: antedated = true".into();
+    }
+    if let Some(sealing) = meets(device, bearer, message, None)
+        && Some(sealing.cipher) != scenario.cipher
+    {
+        return format!("take {} and prepare before", sealing.cipher.name());
+    }
+    let new = message.size - message.known;
+    let sorted = Message { front: message.known, new_blocks: new.div_ceil(16), ..message.clone() };
+    if sorted.front > message.front && meets(device, bearer, &sorted, scenario.cipher).is_some() {
+        return format!("sort the {} static bytes to the front", message.known);
+    }
+    if message.known < message.size {
+        let most = message.size.saturating_sub(32);
+        let mostly = Message {
+            known: most,
+            front: most,
+            new_blocks: 3.min(message.size.div_ceil(16)),
+            ..message.clone()
+        };
+        if most > message.known && meets(device, bearer, &mostly, None).is_some() {
+            return format!("make all but 32 of its {} bytes static", message.size);
+        }
+    }
+    if let Some(faster) = bearer.faster()
+        && meets(device, &faster, message, None).is_some()
+    {
+        return match faster {
+            Bearer::Tsch { cells, .. } => format!("take {cells} cells a hop"),
+            faster => format!("take {} in the place of {}", faster.name(), bearer.name()),
+        };
+    }
+    for other in device::all() {
+        if other.name != device.name && meets(&other, bearer, message, None).is_some() {
+            return format!("take another device: {} ({})", other.name, other.about);
+        }
+    }
+    "none of the devices, ciphers and bearers known here helps; a longer deadline or a shorter message would"
+        .into()
+}
+
+#[cfg(test)]
+#[path = "budget_tests.rs"]
+mod tests;

@@ -1,0 +1,290 @@
+//! Devices: what sealing a packet takes on them, prepared and not.
+//!
+//! A cost is a straight line over 16-byte blocks and 64-byte units, with an addend where the last block is not whole. The lines of the motes were
+//! fitted to what the programs of `firmware/` count (`antedate lab scenarios` compares them with every point anew); those of a host come
+//! from `antedate plan --calibrate`.
+
+use serde::{Deserialize, Serialize};
+
+/// A cost over blocks, in the device's counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// whatever the length
+    pub fixed: f64,
+    /// for each block of 16 bytes
+    pub block: f64,
+    /// if the last block is not whole
+    #[serde(default)]
+    pub partial: f64,
+    /// for each unit of 64 bytes, in which some ciphers make their cipherstream
+    #[serde(default)]
+    pub unit: f64,
+}
+
+/// A single new block at the end, which a serial MAC goes over without its loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Single {
+    /// if it is whole
+    pub whole: f64,
+    /// if it is not
+    pub partial: f64,
+    /// and for each byte of it then
+    pub byte: f64,
+}
+
+impl Line {
+    const fn new(fixed: f64, block: f64, partial: f64, unit: f64) -> Self {
+        Self { fixed, block, partial, unit }
+    }
+
+    /// The cost of so many bytes.
+    #[must_use]
+    pub fn at(&self, bytes: usize) -> f64 {
+        let partial = if bytes.is_multiple_of(16) { 0.0 } else { self.partial };
+        self.fixed + self.block * bytes.div_ceil(16) as f64 + self.unit * bytes.div_ceil(64) as f64 + partial
+    }
+}
+
+/// The ciphers that can be planned with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, PartialOrd, Ord)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cipher {
+    /// AES-128-CCM with a tag of 8 bytes: a template's static bytes stand in front
+    #[serde(rename = "aes-128-ccm-8")]
+    Ccm8,
+    /// AES-128-GCM: holes anywhere
+    #[serde(rename = "aes-128-gcm")]
+    Gcm,
+    /// ChaCha20-Poly1305: holes anywhere
+    #[serde(rename = "chacha20-poly1305")]
+    ChaCha,
+}
+
+impl Cipher {
+    /// All of them, those with the least code first.
+    pub const ALL: [Self; 3] = [Self::Ccm8, Self::Gcm, Self::ChaCha];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ccm8 => "aes-128-ccm-8",
+            Self::Gcm => "aes-128-gcm",
+            Self::ChaCha => "chacha20-poly1305",
+        }
+    }
+
+    /// The cipher of this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cipher| cipher.name() == name)
+    }
+
+    /// Does it take holes anywhere?
+    #[must_use]
+    pub const fn is_sparse(self) -> bool {
+        !matches!(self, Self::Ccm8)
+    }
+
+    /// Bytes of its tag.
+    #[must_use]
+    pub const fn tag(self) -> usize {
+        if matches!(self, Self::Ccm8) { 8 } else { 16 }
+    }
+}
+
+/// What a cipher takes on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    /// sealing without preparation, by the payload
+    pub seal: Line,
+    /// preparing, by the payload
+    pub prepare: Line,
+    /// at the deadline, by what is new: all behind the front with CCM, the blocks that holes touch otherwise
+    pub online: Line,
+    /// as much with a serial MAC of which nothing is prepared, by the payload
+    #[serde(default)]
+    pub antedated: Option<Line>,
+    /// instead of `online` if a single block is new
+    #[serde(default)]
+    pub single: Option<Single>,
+    /// the longest step of preparation
+    #[serde(default)]
+    pub step: f64,
+}
+
+/// A device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// its name
+    pub name: String,
+    /// what it is, and where its numbers are from
+    #[serde(default)]
+    pub about: String,
+    /// counts in a microsecond
+    pub counts_per_us: f64,
+    /// milliwatts of its CPU at work
+    #[serde(default)]
+    pub cpu_mw: f64,
+    /// bytes of RAM
+    #[serde(default)]
+    pub ram: Option<u64>,
+    /// AES-128-CCM_8
+    #[serde(rename = "aes-128-ccm-8", default)]
+    pub ccm8: Option<Costs>,
+    /// AES-128-GCM
+    #[serde(rename = "aes-128-gcm", default)]
+    pub gcm: Option<Costs>,
+    /// ChaCha20-Poly1305
+    #[serde(rename = "chacha20-poly1305", default)]
+    pub chacha: Option<Costs>,
+}
+
+impl Device {
+    /// What a cipher takes, if it is known.
+    #[must_use]
+    pub const fn costs(&self, cipher: Cipher) -> Option<&Costs> {
+        match cipher {
+            Cipher::Ccm8 => self.ccm8.as_ref(),
+            Cipher::Gcm => self.gcm.as_ref(),
+            Cipher::ChaCha => self.chacha.as_ref(),
+        }
+    }
+
+    /// Why the device cannot be planned with, if it cannot.
+    #[must_use]
+    pub fn fault(&self) -> Option<String> {
+        let positive = |value: f64| value.is_finite() && value > 0.0;
+        if !positive(self.counts_per_us) {
+            return Some("counts_per_us: must be more than 0".into());
+        }
+        if !self.cpu_mw.is_finite() || self.cpu_mw < 0.0 {
+            return Some("cpu_mw: must be 0 or more".into());
+        }
+        let mut any = false;
+        for cipher in Cipher::ALL {
+            let Some(Costs { seal, prepare, online, antedated, single, step }) = self.costs(cipher) else {
+                continue;
+            };
+            any = true;
+            let antedated = antedated.unwrap_or_default();
+            let single = single.unwrap_or_default();
+            // A last block that is not whole may cost less.
+            let lines = [seal, prepare, online, &antedated].into_iter();
+            let costs = lines.flat_map(|line| [line.fixed, line.block, line.unit]);
+            let costs = costs.chain([single.whole, single.partial, single.byte, *step]);
+            let small = [seal.at(1), prepare.at(1), online.at(1)];
+            if costs.chain(small).any(|value| !value.is_finite() || value < 0.0) {
+                return Some(format!("{}: a cost must be 0 or more", cipher.name()));
+            }
+        }
+        (!any).then(|| "no cipher: a device needs the costs of one".into())
+    }
+
+    /// Milliseconds of counts.
+    #[must_use]
+    pub fn ms(&self, counts: f64) -> f64 {
+        counts / self.counts_per_us / 1000.0
+    }
+}
+
+/// How a packet is sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// without preparation
+    Unmodified,
+    /// with its cipherstream prepared
+    Antedated,
+    /// with all prepared that is known
+    Template,
+}
+
+/// Counts of a packet: before, and at the deadline. `front` are the bytes before the first that is new, `new` the bytes that are, and
+/// `new_blocks` the blocks that these touch.
+#[must_use]
+pub fn counts(
+    costs: &Costs,
+    cipher: Cipher,
+    way: Way,
+    size: usize,
+    front: usize,
+    new: usize,
+    new_blocks: usize,
+) -> (f64, f64) {
+    if way == Way::Unmodified {
+        return (0.0, costs.seal.at(size));
+    }
+    let before = costs.prepare.at(size);
+    let online = if cipher.is_sparse() {
+        let touched = if way == Way::Template { 16 * new_blocks } else { size };
+        let partial =
+            if way == Way::Template && !new.is_multiple_of(16) { costs.online.partial } else { 0.0 };
+        if touched == 0 { 0.0 } else { costs.online.at(touched) + partial }
+    } else {
+        let rest = if way == Way::Template { size - front.min(size) / 16 * 16 } else { size };
+        match (costs.antedated, costs.single) {
+            (Some(antedated), _) if way == Way::Antedated => antedated.at(size),
+            (_, Some(single)) if rest == 16 => single.whole,
+            (_, Some(single)) if rest < 16 => single.partial + single.byte * rest as f64,
+            _ => costs.online.at(rest),
+        }
+    };
+    (before, online)
+}
+
+/// The devices that are known by name.
+#[must_use]
+pub fn all() -> Vec<Device> {
+    let device = |name: &str, about: &str, counts_per_us, cpu_mw, ram, costs: [Option<Costs>; 3]| Device {
+        name: name.into(),
+        about: about.into(),
+        counts_per_us,
+        cpu_mw,
+        ram: Some(ram),
+        ccm8: costs[0],
+        gcm: costs[1],
+        chacha: costs[2],
+    };
+    vec![
+        device(
+            "msp430-16mhz",
+            "MSP430F2617 at 16 MHz, AES in software; cycles counted by the simulator",
+            16.0,
+            // 515 uA a MHz at 3 V (datasheet SLAS541).
+            24.7,
+            8 * 1024,
+            [Some(MSP430_CCM), Some(MSP430_GCM), Some(MSP430_CHACHA)],
+        ),
+        device(
+            "msp430-16mhz-aes",
+            "the same with an AES engine of 0.24 ms a block, as hiller2018 has it; modelled",
+            16.0,
+            24.7,
+            8 * 1024,
+            [Some(MSP430_ENGINE_CCM), None, Some(MSP430_CHACHA)],
+        ),
+        device(
+            "cortex-m3-32mhz",
+            "Cortex-M3 at 32 MHz; instructions counted by QEMU, at an assumed 1.5 cycles each",
+            32.0 / 1.5,
+            39.0,
+            32 * 1024,
+            [Some(M3_CCM), Some(M3_GCM), Some(M3_CHACHA)],
+        ),
+    ]
+}
+
+/// The device of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<Device> {
+    all().into_iter().find(|device| device.name == name)
+}
+
+#[path = "device_counts.rs"]
+mod counted;
+use counted::{M3_CCM, M3_CHACHA, M3_GCM, MSP430_CCM, MSP430_CHACHA, MSP430_ENGINE_CCM, MSP430_GCM};
