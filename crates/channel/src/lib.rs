@@ -4,6 +4,7 @@
 //! - [`fragment`]: frames longer than the wire carries, in pieces under adjacent packet numbers.
 //! - [`dot15d4`]: link-layer security of IEEE 802.15.4, with frame counters and in the slots of TSCH.
 //! - [`dtls`]: records of DTLS 1.2, and the handshake with pre-shared keys before them.
+//! - [`goose`]: GOOSE authenticated or encrypted on Ethernet, an event's frame prepared before the event.
 //! - [`mka`]: who shares keys, and which: IEEE 802.1X key agreement with a pre-shared key.
 //! - `wireguard`: handshakes, sessions and cookies of WireGuard tunnels.
 //! - [`overlay`]: Ethernet frames in such tunnels: VXLAN, pieces of frames that are too long, reassembly.
@@ -23,6 +24,7 @@ extern crate std;
 pub mod dot15d4;
 pub mod dtls;
 pub mod fragment;
+pub mod goose;
 pub mod macsec;
 #[cfg(feature = "mka")]
 pub mod mka;

@@ -1,0 +1,77 @@
+//! The numbers of packets, and their nonces: four octets of sender, eight of counter.
+
+use antedate_aead::{Nonce, NonceSequence};
+
+/// Why there is no next number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spent {
+    /// there are more, but nothing says durably that they may be used
+    NotReserved,
+    /// there are no more
+    Exhausted,
+}
+
+impl core::fmt::Display for Spent {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::NotReserved => "no number is reserved any more",
+            Self::Exhausted => "the numbers of this key are spent",
+        })
+    }
+}
+
+impl core::error::Error for Spent {}
+
+/// Numbers that are given out once. Two senders with one key need different `sender` octets.
+#[derive(Debug)]
+pub struct Counter {
+    sender: [u8; 4],
+    next: u64,
+    limit: u64,
+}
+
+impl Counter {
+    /// Numbers from `next` on, below `limit`: what was reserved durably. After a restart, `next` is the limit of before.
+    pub const fn new(sender: [u8; 4], next: u64, limit: u64) -> Self {
+        Self { sender, next, limit }
+    }
+
+    /// Raises the limit; a lower one than before changes nothing.
+    pub fn reserve_until(&mut self, limit: u64) {
+        self.limit = self.limit.max(limit);
+    }
+
+    pub(super) const fn sender(&self) -> [u8; 4] {
+        self.sender
+    }
+
+    /// Numbers that are left below the limit.
+    pub const fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.next)
+    }
+}
+
+/// The nonce of a number.
+pub(super) fn nonce(sender: [u8; 4], number: u64) -> [u8; 12] {
+    let mut nonce = [0; 12];
+    nonce[..4].copy_from_slice(&sender);
+    nonce[4..].copy_from_slice(&number.to_be_bytes());
+    nonce
+}
+
+impl NonceSequence for Counter {
+    type Error = Spent;
+
+    fn next(&mut self) -> Result<(u64, Nonce), Spent> {
+        let number = self.next;
+        // The last one has no successor, so a replay window could not refuse it.
+        if number == u64::MAX {
+            return Err(Spent::Exhausted);
+        }
+        if number >= self.limit {
+            return Err(Spent::NotReserved);
+        }
+        self.next = number + 1;
+        Ok((number, Nonce::assume_unique(nonce(self.sender, number))))
+    }
+}

@@ -1,0 +1,319 @@
+//! The publisher: events and their retransmissions, prepared before they are known.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use antedate_aead::{Hole, Key, NonceSequence, Sparse, Template, TemplateError, TemplatePool};
+use antedate_wire::EthernetAddress;
+use antedate_wire::goose::{HEADER_LEN, Message, Value, Values};
+use antedate_wire::template::What;
+
+use super::Form;
+use super::counter::{Counter, Spent, nonce};
+use super::extension::{self, EXTENSION_LEN, KEY_LEN, KeyPeriod};
+
+/// The longest PDU.
+pub const CAPACITY: usize = 1536;
+/// The most blocks of 16 octets that `t`, `stNum`, `sqNum` and the values may touch, a block counted for each value.
+pub const BLOCKS: usize = 96;
+
+/// Addresses and EtherType.
+const ETHERNET_LEN: usize = 14;
+
+/// Why a message has no layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// the message does not fit a frame, or a number not its type
+    Message(antedate_wire::Error),
+    /// the engine does not take it: too long, or too many blocks are touched
+    Template(TemplateError),
+}
+
+impl core::fmt::Display for LayoutError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Message(why) => write!(f, "the message cannot be written: {why}"),
+            Self::Template(why) => write!(f, "the message cannot be prepared: {why}"),
+        }
+    }
+}
+
+impl core::error::Error for LayoutError {}
+
+/// Where everything is in the frames of a control block, and which octets the MAC covers.
+///
+/// These are, in this order: destination, source, EtherType, the header with both reserved fields, the extension up to the IV's length,
+/// and in [`Form::Authenticated`] the PDU. VLAN tags are left out, for bridges change them; the IV is the nonce, and GCM covers it.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    form: Form,
+    period: [u8; KEY_LEN],
+    /// The frame with the values it was made of: Ethernet header, GOOSE header, PDU.
+    frame: Vec<u8>,
+    /// Associated data, and what is encrypted.
+    aad: Vec<u8>,
+    payload: Vec<u8>,
+    holes: Vec<Hole>,
+    /// The holes in the frame.
+    places: Vec<(What, Range<usize>)>,
+}
+
+impl Layout {
+    /// The layout of messages like this one: its publisher and the types of its values count, its values do not.
+    pub fn new(
+        destination: EthernetAddress,
+        source: EthernetAddress,
+        message: &Message<'_>,
+        form: Form,
+        period: KeyPeriod,
+    ) -> Result<Self, LayoutError> {
+        let mut frame = vec![0; ETHERNET_LEN + message.buffer_len()];
+        frame[..6].copy_from_slice(&destination.0);
+        frame[6..12].copy_from_slice(&source.0);
+        frame[12..14].copy_from_slice(&[0x88, 0xb8]);
+        let mut places = Vec::new();
+        let mark = &mut |hole: antedate_wire::template::Hole| {
+            places.push((hole.what, ETHERNET_LEN + hole.range.start..ETHERNET_LEN + hole.range.end));
+        };
+        message.emit(&mut frame[ETHERNET_LEN..], mark).map_err(LayoutError::Message)?;
+        secure_header(&mut frame);
+        places.retain(|(_, range)| !range.is_empty());
+
+        let period = period.emit();
+        let pdu = ETHERNET_LEN + HEADER_LEN;
+        let mut aad = Vec::new();
+        associated(&mut aad, &[&frame[..pdu]], &period, form, &frame[pdu..]);
+        let payload = if form == Form::Encrypted { frame[pdu..].to_vec() } else { Vec::new() };
+        let holes = places
+            .iter()
+            .map(|(_, range)| match form {
+                Form::Encrypted => Hole::Payload(range.start - pdu..range.end - pdu),
+                Form::Authenticated => Hole::Aad(range.start + KEY_LEN..range.end + KEY_LEN),
+            })
+            .collect();
+        let layout = Self { form, period, frame, aad, payload, holes, places };
+        layout.template().map_err(LayoutError::Template)?;
+        Ok(layout)
+    }
+
+    fn template(&self) -> Result<Template<'_>, TemplateError> {
+        Template::new(&self.aad, &self.payload, &self.holes)
+    }
+
+    /// Octets of a frame, the extension included.
+    pub fn frame_len(&self) -> usize {
+        self.frame.len() + EXTENSION_LEN
+    }
+
+    /// Octets of a frame that are known before an event.
+    pub fn known_len(&self) -> usize {
+        antedate_wire::template::known(self.frame.len(), self.places.iter().map(|(_, range)| range.clone()))
+    }
+}
+
+/// Says in Reserved1 that there is an extension, and puts the CRC into Reserved2.
+fn secure_header(frame: &mut [u8]) {
+    if let Some(header) = frame[ETHERNET_LEN..].first_chunk_mut::<HEADER_LEN>() {
+        header[5] = EXTENSION_LEN as u8;
+        let crc = extension::crc(header);
+        header[6..].copy_from_slice(&crc.to_be_bytes());
+    }
+}
+
+/// What the MAC covers, see [`Layout`].
+pub(super) fn associated(out: &mut Vec<u8>, head: &[&[u8]], period: &[u8], form: Form, pdu: &[u8]) {
+    out.clear();
+    head.iter().for_each(|octets| out.extend_from_slice(octets));
+    out.extend_from_slice(period);
+    if form == Form::Authenticated {
+        out.extend_from_slice(pdu);
+    }
+}
+
+/// Why nothing is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PublishError {
+    /// there is no number; nothing was spent
+    Number(Spent),
+    /// the values are not of the types that the layout was made for; nothing was spent
+    Values,
+    /// there was no event yet that could be repeated
+    NoEvent,
+    /// the buffer is shorter than a frame; nothing was spent
+    Buffer,
+}
+
+impl core::fmt::Display for PublishError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Number(why) => why.fmt(f),
+            Self::Values => f.write_str("the values are not of the layout's types"),
+            Self::NoEvent => f.write_str("there was no event yet"),
+            Self::Buffer => f.write_str("the buffer is shorter than a frame"),
+        }
+    }
+}
+
+impl core::error::Error for PublishError {}
+
+/// Publishes the messages of one control block.
+pub struct Publisher<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> {
+    pool: TemplatePool<'t, S, Numbers, 2, CAPACITY, BLOCKS>,
+    layout: &'t Layout,
+    /// The last message, as it was before it was protected.
+    frame: Vec<u8>,
+    /// The one that is being written.
+    next: Vec<u8>,
+    /// What is in the holes, one behind the other.
+    values: Vec<u8>,
+    st_num: u32,
+    sq_num: u32,
+    happened: bool,
+}
+
+/// The counter, for a pool.
+struct Numbers(Counter);
+
+impl NonceSequence for Numbers {
+    type Error = Spent;
+
+    fn next(&mut self) -> Result<(u64, antedate_aead::Nonce), Spent> {
+        self.0.next()
+    }
+}
+
+impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S> {
+    /// A publisher that has published nothing; its first event has `stNum` 1.
+    pub fn new(key: Key<S>, counter: Counter, layout: &'t Layout) -> Result<Self, LayoutError> {
+        let template = layout.template().map_err(LayoutError::Template)?;
+        let pool = TemplatePool::new(key, Numbers(counter), template).map_err(LayoutError::Template)?;
+        let values = layout.places.iter().map(|(_, range)| range.len()).sum();
+        Ok(Self {
+            pool,
+            layout,
+            frame: layout.frame.clone(),
+            next: layout.frame.clone(),
+            values: vec![0; values],
+            st_num: 0,
+            sq_num: 0,
+            happened: false,
+        })
+    }
+
+    /// Prepares the next frames for at most `budget` units; less is done where nothing is left to do.
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        self.pool.idle(budget)
+    }
+
+    /// Frames that are ready.
+    pub const fn prepared(&self) -> usize {
+        self.pool.prepared()
+    }
+
+    /// The counter, to reserve more numbers.
+    pub fn counter_mut(&mut self) -> &mut Counter {
+        &mut self.pool.sequence_mut().0
+    }
+
+    /// `stNum` and `sqNum` of the last message.
+    pub const fn state(&self) -> (u32, u32) {
+        (self.st_num, self.sq_num)
+    }
+
+    /// An event: writes its frame to the front of `out` and gives the octets.
+    pub fn event(&mut self, t: [u8; 8], values: &[Value<'_>], out: &mut [u8]) -> Result<usize, PublishError> {
+        if out.len() < self.layout.frame_len() {
+            return Err(PublishError::Buffer);
+        }
+        let model = &self.layout.frame[..];
+        let read = Message::parse(&model[ETHERNET_LEN..]).map_err(|_| PublishError::Values)?;
+        // State 0 is none (IEC 61850-8-1, 18.1.2.5).
+        let st_num = self.st_num.checked_add(1).unwrap_or(1);
+        let message = Message { t, st_num, sq_num: 0, all_data: Values::Given(values), ..read };
+        let mut places = self.layout.places.iter();
+        let mut same = true;
+        let written = &mut self.next[ETHERNET_LEN..];
+        let len = message.emit(written, &mut |hole| {
+            if !hole.range.is_empty() {
+                let range = hole.range.start + ETHERNET_LEN..hole.range.end + ETHERNET_LEN;
+                same &= places.next() == Some(&(hole.what, range));
+            }
+        });
+        if len != Ok(written.len()) || !same || places.next().is_some() || !self.alike() {
+            return Err(PublishError::Values);
+        }
+        // The header says that there is an extension.
+        let header = ETHERNET_LEN..ETHERNET_LEN + HEADER_LEN;
+        self.next[header.clone()].copy_from_slice(&model[header]);
+        core::mem::swap(&mut self.frame, &mut self.next);
+        match self.seal(out) {
+            Ok(len) => {
+                (self.st_num, self.sq_num, self.happened) = (st_num, 0, true);
+                Ok(len)
+            }
+            Err(why) => {
+                core::mem::swap(&mut self.frame, &mut self.next);
+                Err(why)
+            }
+        }
+    }
+
+    /// Whether the next PDU is the layout's but for its holes.
+    fn alike(&self) -> bool {
+        let (mut at, model) = (ETHERNET_LEN + HEADER_LEN, &self.layout.frame);
+        let ends =
+            self.layout.places.iter().map(|(_, range)| range.clone()).chain([model.len()..model.len()]);
+        ends.into_iter().all(|hole| {
+            let known = at..hole.start;
+            at = hole.end;
+            self.next.get(known.clone()) == model.get(known)
+        })
+    }
+
+    /// The last event again, with the next `sqNum`.
+    pub fn repeat(&mut self, out: &mut [u8]) -> Result<usize, PublishError> {
+        if !self.happened {
+            return Err(PublishError::NoEvent);
+        }
+        if out.len() < self.layout.frame_len() {
+            return Err(PublishError::Buffer);
+        }
+        // 0 is for the first message of an event alone (IEC 61850-8-1, 18.1.2.5).
+        let sq_num = self.sq_num.checked_add(1).unwrap_or(1);
+        let place = self.layout.places.iter().find(|(what, _)| *what == What::Sequence);
+        let Some(octets) = place.and_then(|(_, range)| self.frame.get_mut(range.clone())) else {
+            return Err(PublishError::Values);
+        };
+        octets.copy_from_slice(&sq_num.to_be_bytes());
+        let len = self.seal(out)?;
+        self.sq_num = sq_num;
+        Ok(len)
+    }
+
+    /// Spends a number on the message.
+    fn seal(&mut self, out: &mut [u8]) -> Result<usize, PublishError> {
+        let Layout { form, period, places, .. } = self.layout;
+        let mut values = &mut self.values[..];
+        for (_, range) in places {
+            let (here, behind) = values.split_at_mut(range.len());
+            here.copy_from_slice(&self.frame[range.clone()]);
+            values = behind;
+        }
+        let prepared = self.pool.next().map_err(PublishError::Number)?;
+        let sealed = prepared.seal_joined(&self.values).map_err(|_| PublishError::Values)?;
+        let len = self.frame.len();
+        out[..len].copy_from_slice(&self.frame);
+        if *form == Form::Encrypted {
+            out[ETHERNET_LEN + HEADER_LEN..len].copy_from_slice(sealed.ciphertext());
+        }
+        let number = sealed.number();
+        let tag = sealed.tag();
+        drop(sealed);
+        let nonce = nonce(self.pool.sequence().0.sender(), number);
+        out[len..len + EXTENSION_LEN].copy_from_slice(&extension::emit(period, &nonce, tag.as_bytes()));
+        Ok(len + EXTENSION_LEN)
+    }
+}

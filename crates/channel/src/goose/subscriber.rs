@@ -1,0 +1,192 @@
+//! The subscriber: what is authentic and was not there before, and nothing else.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use antedate_aead::{Key, Suite};
+use antedate_wire::goose::{HEADER_LEN, Message, Repr};
+use antedate_wire::{EtherType, VlanTagStack};
+
+use super::Form;
+use super::counter::nonce;
+use super::extension::{self, EXTENSION_LEN, Extension};
+use super::publisher::{CAPACITY, associated};
+use crate::replay::{Refusal, ReplayWindow};
+
+/// Why a frame was dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Dropped {
+    /// it is no GOOSE, or its lengths contradict each other
+    Malformed,
+    /// it has no security extension, or one of another form
+    Unprotected,
+    /// the CRC of its header is wrong
+    Crc,
+    /// it names another key
+    UnknownKey,
+    /// it comes from another publisher
+    UnknownSender,
+    /// its number is below those that may come
+    Late,
+    /// its number was received before
+    Duplicate,
+    /// its MAC is wrong
+    Unauthentic,
+    /// it is authentic, and its PDU is none
+    Pdu,
+}
+
+/// What came, and what became of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// delivered
+    pub delivered: u64,
+    /// dropped, by reason
+    pub malformed: u64,
+    /// dropped: no extension
+    pub unprotected: u64,
+    /// dropped: a wrong CRC
+    pub crc: u64,
+    /// dropped: another key
+    pub unknown_key: u64,
+    /// dropped: another sender
+    pub unknown_sender: u64,
+    /// dropped: too old
+    pub late: u64,
+    /// dropped: received before
+    pub duplicate: u64,
+    /// dropped: a wrong MAC
+    pub unauthentic: u64,
+    /// dropped: an authentic PDU that cannot be read
+    pub pdu: u64,
+}
+
+impl Counters {
+    fn dropped(&mut self, why: Dropped) {
+        let counter = match why {
+            Dropped::Malformed => &mut self.malformed,
+            Dropped::Unprotected => &mut self.unprotected,
+            Dropped::Crc => &mut self.crc,
+            Dropped::UnknownKey => &mut self.unknown_key,
+            Dropped::UnknownSender => &mut self.unknown_sender,
+            Dropped::Late => &mut self.late,
+            Dropped::Duplicate => &mut self.duplicate,
+            Dropped::Unauthentic => &mut self.unauthentic,
+            Dropped::Pdu => &mut self.pdu,
+        };
+        *counter += 1;
+    }
+}
+
+/// Receives the messages of one publisher.
+pub struct Subscriber<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> {
+    key: Key<S>,
+    key_number: u32,
+    sender: [u8; 4],
+    form: Form,
+    window: ReplayWindow,
+    counters: Counters,
+    pdu: Vec<u8>,
+    aad: Vec<u8>,
+}
+
+impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
+    /// A subscriber to the publisher with these octets of sender. It accepts numbers from `lowest` on, so that what was received before a
+    /// restart stays refused.
+    ///
+    /// With a `window` of 0 a message that was overtaken is dropped, which is right for states; with a wider one it is delivered, once.
+    pub fn new(key: Key<S>, key_number: u32, sender: [u8; 4], form: Form, lowest: u64, window: u32) -> Self {
+        let window = ReplayWindow::new(lowest, window);
+        Self {
+            key,
+            key_number,
+            sender,
+            form,
+            window,
+            counters: Counters::default(),
+            pdu: vec![0; CAPACITY],
+            aad: Vec::with_capacity(CAPACITY + 64),
+        }
+    }
+
+    /// What came so far.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// One above the highest number that was delivered, to be stored for [`new`](Self::new).
+    pub const fn next_number(&self) -> u64 {
+        self.window.next()
+    }
+
+    /// Takes a frame from its destination address on, VLAN tags included or not. What is delivered is authentic and comes once; padding
+    /// behind the extension is not looked at.
+    pub fn receive(&mut self, frame: &[u8]) -> Result<Message<'_>, Dropped> {
+        match self.open(frame) {
+            Ok(len) => match Message::parse_pdu(appid(frame), &self.pdu[..len]) {
+                Ok(message) => {
+                    self.counters.delivered += 1;
+                    Ok(message)
+                }
+                Err(_) => {
+                    self.counters.dropped(Dropped::Pdu);
+                    Err(Dropped::Pdu)
+                }
+            },
+            Err(why) => {
+                self.counters.dropped(why);
+                Err(why)
+            }
+        }
+    }
+
+    /// Verifies a frame and leaves its PDU in `pdu`.
+    fn open(&mut self, frame: &[u8]) -> Result<usize, Dropped> {
+        let stack = VlanTagStack::parse(frame).map_err(|_| Dropped::Malformed)?;
+        if stack.ethertype != EtherType::Goose {
+            return Err(Dropped::Malformed);
+        }
+        let (addresses, rest) = (&frame[..12], &frame[stack.payload..]);
+        let header = Repr::parse(rest).map_err(|_| Dropped::Malformed)?;
+        let head = rest.first_chunk::<HEADER_LEN>().ok_or(Dropped::Malformed)?;
+        if usize::from(header.reserved1 & 0xff) != EXTENSION_LEN {
+            return Err(Dropped::Unprotected);
+        }
+        if header.reserved2 != extension::crc(head) {
+            return Err(Dropped::Crc);
+        }
+        let (protected, behind) = rest.split_at(usize::from(header.length));
+        let pdu = &protected[HEADER_LEN..];
+        let extension = behind.get(..EXTENSION_LEN).and_then(Extension::parse).ok_or(Dropped::Malformed)?;
+        if extension.key != self.key_number {
+            return Err(Dropped::UnknownKey);
+        }
+        if extension.sender != self.sender {
+            return Err(Dropped::UnknownSender);
+        }
+        self.window.check(extension.number).map_err(|why| match why {
+            Refusal::Late => Dropped::Late,
+            Refusal::Duplicate => Dropped::Duplicate,
+        })?;
+        let head = [addresses, &[0x88, 0xb8], head];
+        associated(&mut self.aad, &head, extension.period, self.form, pdu);
+        let (src, dst): (&[u8], _) = match self.form {
+            Form::Encrypted => (pdu, self.pdu.get_mut(..pdu.len()).ok_or(Dropped::Malformed)?),
+            Form::Authenticated => (&[], &mut self.pdu[..0]),
+        };
+        let nonce = nonce(self.sender, extension.number);
+        self.key.open(nonce, &self.aad, src, dst, extension.mac).map_err(|_| Dropped::Unauthentic)?;
+        if self.form == Form::Authenticated {
+            self.pdu.get_mut(..pdu.len()).ok_or(Dropped::Malformed)?.copy_from_slice(pdu);
+        }
+        self.window.mark(extension.number);
+        Ok(pdu.len())
+    }
+}
+
+/// The application identifier of a frame that was parsed.
+fn appid(frame: &[u8]) -> u16 {
+    let payload = VlanTagStack::parse(frame).map_or(frame.len(), |stack| stack.payload);
+    frame.get(payload..payload + 2).map_or(0, |octets| u16::from_be_bytes([octets[0], octets[1]]))
+}
