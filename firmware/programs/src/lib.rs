@@ -9,9 +9,13 @@ mod ccm;
 mod chacha;
 mod ctr;
 pub mod node;
+mod scenarios;
+mod schedule;
 mod slots;
 pub mod smallest;
 
+pub use scenarios::{Holes, measure_holes, measure_scenarios};
+pub use schedule::measure_schedule;
 pub use slots::measure_slots;
 
 use antedate_aead::{BlockCipher, Nonce, NonceSequence};

@@ -11,6 +11,7 @@ mod link;
 mod motes;
 mod overlay;
 mod report;
+mod scenarios;
 mod timeslot;
 
 pub use report::{Check, Machine, Report, Row};
@@ -48,6 +49,12 @@ pub const ALL: &[Experiment] = &[
         paper: "hiller2018",
         shows: "what antedating saves on emulated motes, beside the paper's figures, and what our code needs there",
         run: motes::run,
+    },
+    Experiment {
+        name: "scenarios",
+        paper: "hiller2018",
+        shows: "which industrial scenarios meet their deadlines on motes, as they are, antedated, and with sparse templates",
+        run: scenarios::run,
     },
     Experiment {
         name: "timeslot",

@@ -48,6 +48,45 @@ pub(super) fn footprints(cortex_m3: bool, names: &[&str]) -> Result<Vec<Footprin
     names.iter().map(over).collect()
 }
 
+/// What the programs of the industrial scenarios count: CCM_8, GCM's and ChaCha20-Poly1305's sparse templates, and the runtime.
+pub(super) struct ScenarioCounts {
+    pub(super) ccm: Count,
+    /// None where the mote has an AES engine, which nothing else uses.
+    pub(super) gcm: Option<Count>,
+    pub(super) chacha: Option<Count>,
+    pub(super) schedule: Option<Count>,
+}
+
+/// Counts the scenarios: MSP430, MSP430 with an AES engine, Cortex-M3. `step` hears of each program.
+pub(super) fn scenarios(mut step: impl FnMut(&str)) -> Result<[ScenarioCounts; 3], String> {
+    let programs = Programs::find()?;
+    let boxed = |numbers: Numbers| Box::new(move |name: &str| numbers.get(name)) as Count;
+    let mut msp430 = |name: &str, devices| {
+        step(&format!("{name} on an MSP430"));
+        programs.msp430(name, devices).map(boxed)
+    };
+    let software = ScenarioCounts {
+        ccm: msp430("scenarios", Devices::default())?,
+        gcm: Some(msp430("gcm_holes", Devices::default())?),
+        chacha: Some(msp430("chacha_holes", Devices::default())?),
+        schedule: Some(msp430("schedule", Devices::default())?),
+    };
+    let devices = Devices { aes_cycles: Some(ENGINE_CYCLES), ..Devices::default() };
+    let ccm = msp430("scenarios_engine", devices)?;
+    let engine = ScenarioCounts { ccm, gcm: None, chacha: None, schedule: None };
+    let mut cortex_m3 = |name: &str| {
+        step(&format!("{name} on a Cortex-M3"));
+        programs.cortex_m3(name).map(boxed)
+    };
+    let cortex_m3 = ScenarioCounts {
+        ccm: cortex_m3("scenarios")?,
+        gcm: Some(cortex_m3("gcm_holes")?),
+        chacha: Some(cortex_m3("chacha_holes")?),
+        schedule: Some(cortex_m3("schedule")?),
+    };
+    Ok([software, engine, cortex_m3])
+}
+
 /// Runs all programs and puts the paper beside what they count.
 pub(super) fn run(options: &Options) -> Result<Report, String> {
     let programs = Programs::find()?;

@@ -57,8 +57,9 @@ impl Numbers {
 /// How a program is compiled: for space as far as a goal bounds it, and ChaCha20-Poly1305 for speed where there is room.
 fn profile(target: &str, name: &str) -> &'static str {
     match (target, name) {
-        (CORTEX_M3, "chacha") => "fast",
-        (MSP430, "ccm" | "engine" | "smallest" | "nothing") => "small",
+        (CORTEX_M3, "chacha" | "chacha_holes" | "gcm_holes") => "fast",
+        (MSP430, "chacha" | "chacha_holes" | "gcm_holes" | "slots") => "release",
+        (MSP430, _) => "small",
         _ => "release",
     }
 }

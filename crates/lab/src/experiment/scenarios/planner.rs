@@ -1,0 +1,167 @@
+//! The planner beside what was counted: its costs at every point, and its schedule beside the runtime's.
+
+use antedate_plan::device::{self, Cipher, Costs};
+use antedate_plan::schedule::{Job, Work, analyse};
+
+use super::table::{Way, sizes};
+use super::{Mote, Report};
+use crate::experiment::Row;
+
+/// How far the planner may be off.
+const WITHIN: f64 = 0.10;
+
+/// A comparison: what, counted, predicted.
+struct Points {
+    cipher: Cipher,
+    points: Vec<(String, f64, f64)>,
+}
+
+fn predicted(
+    costs: &Costs,
+    cipher: Cipher,
+    way: device::Way,
+    size: usize,
+    front: usize,
+    new: usize,
+) -> (f64, f64) {
+    device::counts(costs, cipher, way, size, front, new, new.div_ceil(16))
+}
+
+fn ccm(mote: &Mote, costs: &Costs) -> Result<Points, String> {
+    let mut points = Vec::new();
+    let cipher = Cipher::Ccm8;
+    for size in sizes() {
+        for way in Way::ALL {
+            let Some(name) = way.count(size) else { continue };
+            let (planned, front) = match way {
+                Way::Unmodified => (device::Way::Unmodified, 0),
+                Way::Antedated => (device::Way::Antedated, 0),
+                Way::Template(len) => (device::Way::Template, len),
+            };
+            let (_, online) = predicted(costs, cipher, planned, size, front, size - front);
+            points.push((name.clone(), (mote.counts.ccm)(&name)?, online));
+        }
+    }
+    Ok(Points { cipher, points })
+}
+
+fn sparse(counts: &super::motes::Count, costs: &Costs, cipher: Cipher, what: &str) -> Result<Points, String> {
+    let mut points = Vec::new();
+    for size in [15, 20, 30, 50, 80, 200, 300, 1000, 1500, 1521] {
+        let name = format!("{what}-{size}-seal");
+        let (_, seal) = predicted(costs, cipher, device::Way::Unmodified, size, 0, size);
+        points.push((name.clone(), counts(&name)?, seal));
+        for new in [16, 32] {
+            let name = format!("{what}-{size}-{new}-template-online");
+            let (_, online) = predicted(costs, cipher, device::Way::Template, size, 0, new.min(size));
+            points.push((name.clone(), counts(&name)?, online));
+        }
+    }
+    Ok(Points { cipher, points })
+}
+
+/// Every counted point beside the planner's prediction of it.
+pub(super) fn points(report: &mut Report, mote: &Mote, quick: bool) -> Result<(), String> {
+    let device = device::find(mote.device).ok_or("the planner does not know the mote")?;
+    let mut all = Vec::new();
+    if let Some(costs) = &device.ccm8 {
+        all.push(ccm(mote, costs)?);
+    }
+    for (cipher, what, counts) in
+        [(Cipher::Gcm, "gcm", &mote.counts.gcm), (Cipher::ChaCha, "chacha", &mote.counts.chacha)]
+    {
+        if let (Some(counts), Some(costs)) = (counts, device.costs(cipher)) {
+            all.push(sparse(counts, costs, cipher, what)?);
+        }
+    }
+    for Points { cipher, points } in all {
+        let off = |(_, counted, planned): &(String, f64, f64)| (planned - counted).abs() / counted.max(1.0);
+        for point in points.iter().filter(|point| !quick && off(point) > WITHIN) {
+            let row =
+                Row::new(format!("planner, {}: {}", mote.name, point.0), "counted, predicted", "counts");
+            report.row(
+                row.baseline(point.1).antedated(point.2).note("the planner's costs are no longer right here"),
+            );
+        }
+        let worst = points.iter().max_by(|a, b| off(a).total_cmp(&off(b)));
+        if let Some(worst) = worst {
+            report.check(
+                format!(
+                    "planner, {}, {}: {} points, furthest off by {:.1} % ({}: {:.0} for {:.0}), at most 10 %",
+                    mote.name,
+                    cipher.name(),
+                    points.len(),
+                    100.0 * off(worst),
+                    worst.0,
+                    worst.2,
+                    worst.1
+                ),
+                off(worst) <= WITHIN,
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Nodes that the program runs.
+const NODES: [&str; 5] =
+    ["time to spare", "little time", "a long message", "too little time", "early messages"];
+
+/// The analysis beside the mote's cooperative runtime.
+pub(super) fn schedule(report: &mut Report, mote: &Mote) -> Result<(), String> {
+    let Some(schedule) = &mote.counts.schedule else { return Ok(()) };
+    for (index, what) in NODES.iter().enumerate() {
+        let get = |name: &str| schedule(&format!("schedule-{index}-{name}"));
+        let ms = |name: &str| -> Result<f64, String> { Ok(get(name)? / mote.counts_per_ms) };
+        let (missed, early) = (get("ram-missed")?, get("ram-early")?);
+        let fallback = ms("fallback")?.max(ms("online")?);
+        let job = Job {
+            period_ms: ms("ram-period")?,
+            // What was never finished was not counted; then its fallback stands for it.
+            preparation_ms: if ms("preparation")? > 0.0 { ms("preparation")? } else { fallback },
+            step_ms: ms("step")?,
+            online_ms: ms("online")?,
+            fallback_ms: fallback,
+        };
+        let work = Work { period_ms: ms("ram-work-period")?, cost_ms: ms("work")? };
+        let outcome = analyse(&[work], &[job]).messages[0];
+        let case = format!("runtime, {}: {what}", mote.name);
+        let note = "the mote's cooperative runtime beside the planner's bound";
+        if outcome.in_time {
+            let ready = outcome.ready_ms.unwrap_or(f64::INFINITY);
+            let row =
+                Row::new(&case, "preparation ready after", "ms").baseline(ready).antedated(ms("ready")?);
+            report.row(row.note(note));
+            // An early message may find nothing; the others may not.
+            let expected_misses = if early > 0.0 { 16.0 / early } else { 0.0 };
+            report.check(
+                format!(
+                    "{case}: ready in {:.2} ms, {ready:.2} at most; {missed:.0} of 16 not ready, {expected_misses:.0} at most",
+                    ms("ready")?
+                ),
+                ms("ready")? <= ready && missed <= expected_misses,
+            );
+            let row =
+                Row::new(&case, "response", "ms").baseline(outcome.response_ms).antedated(ms("response")?);
+            report.row(row.note(note));
+            report.check(
+                format!("{case}: response {:.3} ms, {:.3} at most", ms("response")?, outcome.response_ms),
+                ms("response")? <= outcome.response_ms,
+            );
+        } else {
+            let row = Row::new(&case, "messages not ready", "of 16").antedated(missed);
+            report.row(
+                row.note(
+                    "the analysis says that there is not always time; the message goes the ordinary way",
+                ),
+            );
+            report.check(
+                format!("{case}: the analysis refuses it, and {missed:.0} of 16 were not ready"),
+                missed > 0.0,
+            );
+        }
+        let row = Row::new(&case, "idle", "%").antedated(100.0 * get("ram-idle")? / get("ram-horizon")?);
+        report.row(row.note(note));
+    }
+    Ok(())
+}

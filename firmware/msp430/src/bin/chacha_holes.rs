@@ -1,0 +1,16 @@
+//! Measures sparse templates of ChaCha20-Poly1305.
+#![no_std]
+#![no_main]
+
+use antedate_aead::ChaCha20Poly1305;
+use antedate_mote_msp430::{Msp430, exit, libcalls};
+use antedate_mote_programs::{measure_holes, report};
+
+#[unsafe(no_mangle)]
+extern "C" fn program() -> ! {
+    if let Some(which) = libcalls::check() {
+        report::<Msp430>("wrong-libcall", &[], "", which as u32);
+        exit(2);
+    }
+    exit(measure_holes::<Msp430, ChaCha20Poly1305>().err().map_or(0, |wrong| wrong as u16))
+}

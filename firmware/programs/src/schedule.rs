@@ -1,0 +1,158 @@
+//! The engine's cooperative runtime: a node's periodic work, its message, and preparation in bounded steps in between.
+//!
+//! Nothing interrupts anything. Whoever is due is served in this order: the message, the work, a step of preparation. Each takes what it
+//! was counted to take, and the clock goes on by that; with nothing to do it jumps to the next release. The planner's analysis says
+//! beforehand what may come out at worst.
+
+use crate::{AAD, Counter, Mote, Wrong, answers, cost, nothing, report, right};
+use antedate_aead::{AesCcm, BlockCipher, Front, FrontSlot, Key, Sealer};
+use core::hint::black_box;
+
+/// A node, in thousands of what the mote counts.
+struct Node {
+    /// the message's period
+    period: u32,
+    /// bytes of payload, and how many of them are known before
+    size: usize,
+    front: usize,
+    /// the work's period
+    work_period: u32,
+    /// the work, in AES blocks
+    work: u32,
+    /// every so often a message comes by half a period early; 0: never
+    early: u32,
+}
+
+/// Nodes with time to spare, with little, with too little, and with a message that comes early.
+const NODES: [Node; 5] = [
+    Node { period: 400, size: 112, front: 96, work_period: 40, work: 4, early: 0 },
+    Node { period: 160, size: 112, front: 96, work_period: 20, work: 5, early: 0 },
+    Node { period: 1000, size: 496, front: 480, work_period: 80, work: 20, early: 0 },
+    Node { period: 24, size: 112, front: 96, work_period: 20, work: 5, early: 0 },
+    Node { period: 400, size: 112, front: 96, work_period: 40, work: 4, early: 4 },
+];
+
+/// Messages of a run.
+const MESSAGES: u32 = 16;
+const CAP: usize = 512;
+
+type Ccm8<A> = AesCcm<A, 12, 8>;
+
+/// Runs all nodes and prints what came out.
+pub fn measure_schedule<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
+    nothing::<M>();
+    answers::aes_and_ccm::<A>()?;
+    NODES.iter().enumerate().try_for_each(|(i, node)| run::<M, A>(i, node))
+}
+
+/// What was seen.
+#[derive(Default)]
+struct Seen {
+    /// the longest step, and the longest preparation without what came between
+    step: u32,
+    preparation: u32,
+    /// the longest sealing, of a packet that was ready and of one that was not
+    online: u32,
+    fallback: u32,
+    /// the longest time from a message's release to its end, among those that were ready
+    response: u32,
+    /// the longest time from the beginning of a preparation to its end
+    ready: u32,
+    /// messages that were not ready
+    missed: u32,
+    /// the longest piece of work, and how long it took from its release
+    work: u32,
+    work_response: u32,
+    idle: u32,
+}
+
+#[inline(never)]
+fn work<A: BlockCipher>(aes: &A, blocks: u32) {
+    let mut block = [0; 16];
+    for _ in 0..blocks {
+        aes.encrypt(&mut block);
+    }
+    black_box(block);
+}
+
+#[inline(never)]
+fn run<M: Mote, A: BlockCipher>(index: usize, node: &Node) -> Result<(), Wrong> {
+    let Node { period, size, front, work_period, .. } = *node;
+    let (period, work_period) = (1000 * period, 1000 * work_period);
+    let data = [0x5a; CAP];
+    let lengths = [size];
+    let front_of = Front::new(&AAD, &data[..front], &lengths).map_err(|_| Wrong::Fit)?;
+    let mut sealer =
+        Sealer::new(Key::<Ccm8<A>>::new(&black_box([7; 16])).map_err(|_| Wrong::Fit)?, Counter(0));
+    let mut slot = FrontSlot::<Ccm8<A>, CAP, 1>::new();
+    let aes = A::new(&[3; 16]);
+    let mut seen = Seen::default();
+    let (mut now, mut work_due) = (0u32, 0u32);
+    let mut due = 0u32;
+    for message in 0..MESSAGES {
+        // The message's release; the first one finds a preparation that had a period.
+        let early = node.early > 0 && message % node.early == node.early - 1;
+        due += if early { period / 2 } else { period };
+        let begun = now;
+        let (cost, prepared) = cost!(M, sealer.prepare_front(&front_of, &mut slot));
+        let mut prepared = prepared.map_err(|_| Wrong::Fit)?;
+        now += cost;
+        let mut spent = cost;
+        let mut ready = false;
+        while now < due {
+            if now >= work_due {
+                let (cost, ()) = cost!(M, work(&aes, black_box(node.work)));
+                now += cost;
+                seen.work = seen.work.max(cost);
+                seen.work_response = seen.work_response.max(now - work_due);
+                work_due += work_period;
+            } else if !ready {
+                let (cost, _) = cost!(M, prepared.step(1));
+                now += cost;
+                spent += cost;
+                seen.step = seen.step.max(cost);
+                ready = prepared.is_ready();
+                if ready {
+                    seen.ready = seen.ready.max(now - begun);
+                    seen.preparation = seen.preparation.max(spent);
+                }
+            } else {
+                let next = work_due.min(due);
+                seen.idle += next - now;
+                now = next;
+            }
+        }
+        let (cost, sealed) = cost!(M, prepared.seal(black_box(&data[front..size])));
+        now += cost;
+        let sealed = sealed.map_err(|_| Wrong::Fit)?;
+        right(sealed.ciphertext().len() == size)?;
+        let (wipe, ()) = cost!(M, drop(sealed));
+        if ready {
+            seen.online = seen.online.max(cost);
+            seen.response = seen.response.max(now - due);
+        } else {
+            seen.missed += 1;
+            seen.fallback = seen.fallback.max(cost);
+        }
+        now += wipe;
+    }
+    for (what, number) in [
+        ("step", seen.step),
+        ("preparation", seen.preparation),
+        ("online", seen.online),
+        ("fallback", seen.fallback),
+        ("response", seen.response),
+        ("ready", seen.ready),
+        ("ram-missed", seen.missed),
+        ("work", seen.work),
+        ("work-response", seen.work_response),
+        ("ram-idle", seen.idle),
+        ("ram-period", period),
+        ("ram-work-period", work_period),
+        ("ram-early", node.early),
+        ("ram-horizon", due),
+    ] {
+        report::<M>("schedule", &[index], what, number);
+    }
+    Ok(())
+}
