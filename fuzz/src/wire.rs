@@ -110,7 +110,10 @@ pub fn goose(data: &[u8]) {
         assert_eq!(message.emit(&mut out, &mut |hole| holes += hole.range.len()), Ok(out.len()));
         let again = goose::Message::parse(&out).expect("what was written");
         assert_eq!(again.all_data.iter().count(), message.all_data.iter().count());
-        assert_eq!((again.publisher, again.st_num, again.sq_num), (message.publisher, message.st_num, message.sq_num));
+        assert_eq!(
+            (again.publisher, again.st_num, again.sq_num),
+            (message.publisher, message.st_num, message.sq_num)
+        );
         assert!(holes < out.len());
     }
 }

@@ -6,10 +6,12 @@
 mod demo;
 mod failure;
 mod gateway;
+mod goose;
 mod keygen;
 mod lab;
 mod output;
 mod plan;
+mod template;
 
 use std::process::ExitCode;
 
@@ -41,8 +43,14 @@ enum Verb {
     Keygen(keygen::Verb),
     /// Reproduce what a paper measured, and put ours beside it.
     Lab(lab::Lab),
-    /// Plan a TSCH network: the shortest slot on a platform, and what each flow gets.
+    /// Does a scenario meet its deadlines, and what would make it?
     Plan(plan::Plan),
+    /// Find out what of a message can be prepared.
+    #[command(subcommand)]
+    Template(template::Verb),
+    /// Publish and receive GOOSE, authenticated or encrypted.
+    #[command(subcommand)]
+    Goose(goose::Verb),
 }
 
 fn main() -> ExitCode {
@@ -56,6 +64,8 @@ fn main() -> ExitCode {
         Verb::Keygen(verb) => verb.run(),
         Verb::Lab(verb) => verb.run(),
         Verb::Plan(verb) => verb.run(),
+        Verb::Template(verb) => verb.run(),
+        Verb::Goose(verb) => verb.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -51,6 +51,25 @@ impl Called {
 const MEMBERS: [&str; 4] = ["--member", "press=02:00:5e:10:00:01", "--member", "hall=02:00:5e:10:00:02"];
 
 #[test]
+fn a_template_is_learnt_from_lines_and_from_hexadecimal_digits() {
+    let desk = Desk::new();
+    desk.write("ppmp", "{\"ts\":1,\"v\": 20.5}\n{\"ts\":2,\"v\": 31.7}\n");
+    let called = desk.antedate(&["template", "learn", "--lines", "ppmp", "--json"]);
+    assert_eq!(called.status(), 0, "{}", called.err());
+    let learnt: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
+    assert_eq!(
+        (&learnt[0]["length"], &learnt[0]["front"], &learnt[0]["static"]),
+        (&19.into(), &6.into(), &14.into())
+    );
+
+    desk.write("hex", "0102\n01xx\n");
+    let called = desk.antedate(&["template", "learn", "--hex", "hex"]);
+    assert_eq!(called.status(), 2);
+    assert!(called.err().contains("hex:2"), "{}", called.err());
+    assert_eq!(desk.antedate(&["template", "learn", "ppmp"]).status(), 2, "one message alone");
+}
+
+#[test]
 fn a_misspelt_verb_is_a_usage_error() {
     let called = Desk::new().antedate(&["gatewya"]);
     assert_eq!(called.status(), 2);

@@ -76,7 +76,12 @@ impl<'a> Response<'a> {
             return Err(Error::Value);
         }
         let odd = function.has_registers() && count % 2 == 1;
-        if usize::from(length) != 3 + count || data.len() != count || count == 0 || count > 2 * MAX_REGISTERS || odd {
+        if usize::from(length) != 3 + count
+            || data.len() != count
+            || count == 0
+            || count > 2 * MAX_REGISTERS
+            || odd
+        {
             return Err(Error::Length);
         }
         Ok(Self { transaction, unit, function, data })
@@ -141,9 +146,13 @@ mod tests {
     fn contradictions_are_refused() {
         let (good, _) = emit(&response(&[1, 2]));
         assert!(Response::parse(&good).is_ok());
-        for (at, octet, error) in
-            [(2, 1, Error::Value), (5, 6, Error::Length), (7, 0x83, Error::Value), (8, 1, Error::Length), (8, 4, Error::Length)]
-        {
+        for (at, octet, error) in [
+            (2, 1, Error::Value),
+            (5, 6, Error::Length),
+            (7, 0x83, Error::Value),
+            (8, 1, Error::Length),
+            (8, 4, Error::Length),
+        ] {
             let mut bad = good.clone();
             bad[at] = octet;
             assert_eq!(Response::parse(&bad), Err(error), "{at}");

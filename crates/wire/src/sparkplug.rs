@@ -184,7 +184,11 @@ mod tests {
 
     fn emit(timestamp: u64, value: i32, level: f64, seq: u8) -> (Vec<u8>, Vec<Hole>) {
         let metric = |alias, value| Metric { name: None, alias, timestamp: None, value };
-        let metrics = [metric(7, Value::Int32(value)), metric(8, Value::Double(level)), metric(9, Value::Boolean(true))];
+        let metrics = [
+            metric(7, Value::Int32(value)),
+            metric(8, Value::Double(level)),
+            metric(9, Value::Boolean(true)),
+        ];
         let repr = Repr { timestamp, metrics: &metrics, seq };
         let (mut out, mut holes) = (vec![0; repr.buffer_len()], vec![]);
         assert_eq!(repr.emit(&mut out, &mut |hole| holes.push(hole)), Ok(out.len()));

@@ -80,7 +80,11 @@ pub fn front(len: usize, holes: impl IntoIterator<Item = Range<usize>>) -> usize
 /// Blocks of 16 bytes that these holes touch, a block counted for each hole that touches it: multiplications that a cipher with a
 /// polynomial MAC has left.
 pub fn touched(holes: impl IntoIterator<Item = Range<usize>>) -> usize {
-    holes.into_iter().filter(|hole| !hole.is_empty()).map(|hole| (hole.end - 1) / 16 - hole.start / 16 + 1).sum()
+    holes
+        .into_iter()
+        .filter(|hole| !hole.is_empty())
+        .map(|hole| (hole.end - 1) / 16 - hole.start / 16 + 1)
+        .sum()
 }
 
 /// Where these messages, all of one length, differ: from front to back, as few ranges as there are. Two ranges with at most `gap` equal bytes

@@ -4,9 +4,11 @@ use super::python;
 use crate::daemon::Pair;
 use crate::net;
 use crate::report::{StepResult, Stop};
-use crate::shell::{Run, cache, until};
+use crate::shell::{Run, antedate, cache, until};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 const EVENTS: u64 = 12;
 const REPEATS: u64 = 5;
@@ -61,5 +63,92 @@ pub(crate) fn run() -> StepResult {
     // GOOSE is one-way, so only the subscriber's gateway has validated anything.
     pair.finish_one_way()?;
     net::remove_cell();
-    Ok(format!("{count} messages, {EVENTS} state changes: values, stNum and sqNum right"))
+    let ours = with_ours(&python)?;
+    Ok(format!("{count} messages, {EVENTS} state changes: values, stNum and sqNum right; {ours}"))
+}
+
+/// libiec61850 subscribes to our authenticated messages, and our subscriber reads its.
+fn with_ours(python: &Path) -> Result<String, String> {
+    for space in ["publisher", "subscriber"] {
+        net::namespace(space)?;
+    }
+    let end = |space, octet| net::End { space, name: "eth0", octet };
+    net::link(end("publisher", 1), end("subscriber", 2), net::FIELD_MTU)?;
+    let directory = cache("peers/run")?;
+    let (key, state) = (directory.join("goose.key"), directory.join("goose.state"));
+    for file in [&key, &state] {
+        let _ = std::fs::remove_file(file);
+    }
+    std::fs::write(&key, "000102030405060708090a0b0c0d0e0f\n").map_err(|e| e.to_string())?;
+    std::fs::set_permissions(&key, Permissions::from_mode(0o600)).map_err(|e| e.to_string())?;
+
+    let (events, repeats) = (8u64, 2u64);
+    let mut subscriber = net::inside("subscriber", python);
+    let count = 1 + events * (1 + repeats);
+    subscriber.arg(python::script("goose/subscriber.py")).args(["eth0", &count.to_string()]);
+    let mut subscriber = subscriber.background(&directory.join("goose-ours.log"))?;
+    until("the subscriber", 20.0, || match subscriber.alive() {
+        Err(e) => Some(Err(e)),
+        Ok(()) => subscriber.output().contains("listening").then_some(Ok(())),
+    })??;
+    // One message alone first: the subscriber's first call-back loads half of Python.
+    for (events, repeats) in [(1, 0), (events, repeats)] {
+        let mut publisher = net::inside("publisher", antedate());
+        publisher.args(["goose", "publish", "eth0", "--key"]).arg(&key).arg("--state").arg(&state);
+        publisher.args(["--events", &events.to_string(), "--repeats", &repeats.to_string()]);
+        publisher.read(30)?;
+        std::thread::sleep(std::time::Duration::from_secs(1));
+    }
+    let output = subscriber.finish(20)?;
+    let messages: Vec<Value> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    for (index, message) in messages.iter().enumerate().skip(1) {
+        let (event, again) = ((index as u64 - 1) / (repeats + 1) + 1, (index as u64 - 1) % (repeats + 1));
+        let right = message["state"] == event
+            && message["sequence"] == again
+            && message["error"] == 0
+            && message["values"][0] == (event % 2 == 1)
+            && message["values"][1] == event * 1000 - 7;
+        if !right {
+            return Err(format!("message {index} of ours came as {message}"));
+        }
+    }
+    if messages.len() as u64 != count {
+        return Err(format!("{} of {count} messages of ours came:\n{output}", messages.len()));
+    }
+
+    let mut subscriber = net::inside("subscriber", antedate());
+    subscriber.args([
+        "goose",
+        "subscribe",
+        "eth0",
+        "--plain",
+        "--count",
+        &(1 + EVENTS * REPEATS).to_string(),
+    ]);
+    let mut subscriber = subscriber.background(&directory.join("goose-theirs.log"))?;
+    until("our subscriber", 20.0, || match subscriber.alive() {
+        Err(e) => Some(Err(e)),
+        Ok(()) => subscriber.output().contains("listening").then_some(Ok(())),
+    })??;
+    let mut publisher = net::inside("publisher", python);
+    publisher.arg(python::script("goose/publisher.py")).args([
+        "eth0",
+        &EVENTS.to_string(),
+        &REPEATS.to_string(),
+    ]);
+    publisher.read(30)?;
+    let output = subscriber.finish(20)?;
+    let theirs: Vec<Value> =
+        output.lines().filter_map(|line| serde_json::from_str(line).ok()).skip(1).collect();
+    let last = theirs.last().map(|message| message["values"].clone());
+    let state = EVENTS + 1;
+    if theirs.len() as u64 != 1 + EVENTS * REPEATS
+        || last != Some(json!([state % 2 == 1, state * 1000 - 7, format!("event {state}")]))
+    {
+        return Err(format!("of libiec61850's messages came:\n{output}"));
+    }
+    for space in ["publisher", "subscriber"] {
+        net::ip(&["netns", "del", space])?;
+    }
+    Ok(format!("{} protected ones read by libiec61850, {} of its read by ours", messages.len(), theirs.len()))
 }

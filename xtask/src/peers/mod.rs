@@ -14,6 +14,7 @@ mod iperf3;
 pub(crate) use iperf3::transfer;
 mod kernel_macsec;
 mod kernel_wpan;
+mod ppmp;
 mod python;
 mod scapy;
 mod scapy_dot15d4;
@@ -51,8 +52,15 @@ pub(crate) const PEERS: [Peer; 9] = [
         run: scapy_dot15d4::run,
     },
     Peer {
+        name: "ppmp",
+        about: "our PPMP messages against their schema",
+        limit: 240,
+        prepare: ppmp::prepare,
+        run: ppmp::run,
+    },
+    Peer {
         name: "goose",
-        about: "libiec61850's GOOSE through two gateways",
+        about: "libiec61850's GOOSE through two gateways, and libiec61850 with our publisher and subscriber",
         limit: 240,
         prepare: goose::prepare,
         run: goose::run,

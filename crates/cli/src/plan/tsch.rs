@@ -1,29 +1,17 @@
-//! `antedate plan FILE`.
+//! `antedate plan FILE` for the slots of TSCH: equations 1 and 2 of sciancalepore2016.
 
 use std::fmt::Write;
-use std::path::PathBuf;
+use std::path::Path;
 
 use antedate_gateway::fault::Fault;
 use antedate_plan::counts;
 use antedate_plan::platform;
 use antedate_plan::strategy::{LEVELS, Strategy};
 use antedate_plan::tsch::{Answer, Flow, Scenario, answer};
-use clap::Args;
 use serde::Deserialize;
 
 use crate::failure::{Done, Failure};
 use crate::output;
-
-/// Does a TSCH schedule meet its needs on a platform: the shortest slot, and latency, rate and energy of each flow.
-#[derive(Args)]
-pub(crate) struct Plan {
-    /// The scenario, in TOML
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// Writes the answer as JSON to FILE, or to standard output without one
-    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
-    json: Option<PathBuf>,
-}
 
 /// The file.
 #[derive(Deserialize)]
@@ -64,49 +52,45 @@ const fn one() -> u32 {
     1
 }
 
-impl Plan {
-    pub(crate) fn run(self) -> Done {
-        let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(&self.file, what, remedy));
-        let text = std::fs::read_to_string(&self.file)
-            .map_err(|error| fault(format!("cannot be read: {error}"), "give a file that is there"))?;
-        let document: Document = toml::from_str(&text).map_err(|error| {
-            fault(error.message().to_owned(), "see the chapter on IEEE 802.15.4 in the book")
-        })?;
-        let platform = platform::find(&document.platform)
-            .ok_or_else(|| fault(format!("platform: no `{}`", document.platform), "cc2538 or telosb"))?;
-        let level = LEVELS
-            .iter()
-            .position(|name| *name == document.level)
-            .ok_or_else(|| fault(format!("level: no `{}`", document.level), &LEVELS.join(", ")))?;
-        let strategy = Strategy::find(&document.strategy).ok_or_else(|| {
-            fault(format!("strategy: no `{}`", document.strategy), "software, hybrid or hardware")
-        })?;
-        let flows = document
-            .flow
-            .iter()
-            .map(|flow| Flow { name: flow.name.clone(), cells: flow.cells, hops: flow.hops })
-            .collect();
-        let scenario =
-            Scenario { level, strategy, antedated: document.antedated, slots: document.slotframe, flows };
-        let costs = counts::of(platform);
-        let answer = answer(platform, &costs, &scenario)
-            .map_err(|why| fault(why.to_string(), "see the chapter on IEEE 802.15.4 in the book"))?;
-        if self.json.as_ref().is_none_or(|file| file.as_os_str() != "-") {
-            output::print(&say(platform.about, &answer))?;
-        }
-        if let Some(file) = &self.json {
-            output::json(file, &answer)?;
-        }
-        let late = |deadline: f64| answer.flows.iter().find(|flow| flow.latency_ms > deadline);
-        match document.deadline_ms.and_then(late) {
-            Some(flow) => Err(Failure::Verdict(format!(
-                "flow {} takes up to {:.0} ms; what limits the slot is {}",
-                flow.name,
-                flow.latency_ms,
-                answer.parts.first().map_or("nothing", |part| part.what)
-            ))),
-            None => Ok(()),
-        }
+/// Answers the schedule in `text`, which is that of `file`.
+pub(super) fn run(file: &Path, text: &str, json: Option<&Path>) -> Done {
+    let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(file, what, remedy));
+    let document: Document = toml::from_str(text)
+        .map_err(|error| fault(error.message().to_owned(), "see the chapter on IEEE 802.15.4 in the book"))?;
+    let platform = platform::find(&document.platform)
+        .ok_or_else(|| fault(format!("platform: no `{}`", document.platform), "cc2538 or telosb"))?;
+    let level = LEVELS
+        .iter()
+        .position(|name| *name == document.level)
+        .ok_or_else(|| fault(format!("level: no `{}`", document.level), &LEVELS.join(", ")))?;
+    let strategy = Strategy::find(&document.strategy).ok_or_else(|| {
+        fault(format!("strategy: no `{}`", document.strategy), "software, hybrid or hardware")
+    })?;
+    let flows = document
+        .flow
+        .iter()
+        .map(|flow| Flow { name: flow.name.clone(), cells: flow.cells, hops: flow.hops })
+        .collect();
+    let scenario =
+        Scenario { level, strategy, antedated: document.antedated, slots: document.slotframe, flows };
+    let costs = counts::of(platform);
+    let answer = answer(platform, &costs, &scenario)
+        .map_err(|why| fault(why.to_string(), "see the chapter on IEEE 802.15.4 in the book"))?;
+    if json.is_none_or(|file| file.as_os_str() != "-") {
+        output::print(&say(platform.about, &answer))?;
+    }
+    if let Some(file) = json {
+        output::json(file, &answer)?;
+    }
+    let late = |deadline: f64| answer.flows.iter().find(|flow| flow.latency_ms > deadline);
+    match document.deadline_ms.and_then(late) {
+        Some(flow) => Err(Failure::Verdict(format!(
+            "flow {} takes up to {:.0} ms; what limits the slot is {}",
+            flow.name,
+            flow.latency_ms,
+            answer.parts.first().map_or("nothing", |part| part.what)
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -201,7 +201,9 @@ impl<'a> Value<'a> {
             Self::Integer(_, octets) | Self::Unsigned(_, octets) => usize::from(*octets),
             Self::Float32(_) => 5,
             Self::Float64(_) => 9,
-            Self::Octets(value) | Self::Visible(value) | Self::Mms(value) | Self::BinaryTime(value) => value.len(),
+            Self::Octets(value) | Self::Visible(value) | Self::Mms(value) | Self::BinaryTime(value) => {
+                value.len()
+            }
             Self::UtcTime(_) => 8,
             Self::Structure(values) | Self::Array(values) => values.len(),
         }

@@ -6,8 +6,11 @@ use proptest::prelude::*;
 use std::vec;
 use std::vec::Vec;
 
-const VALUES: [Value<'static>; 3] =
-    [Value::Boolean(true), Value::int32(-7), Value::Structure(Values::Given(&[Value::Float32(50.01), Value::uint16(3)]))];
+const VALUES: [Value<'static>; 3] = [
+    Value::Boolean(true),
+    Value::int32(-7),
+    Value::Structure(Values::Given(&[Value::Float32(50.01), Value::uint16(3)])),
+];
 
 fn message() -> Message<'static> {
     Message {
@@ -63,7 +66,8 @@ fn the_layout_does_not_depend_on_the_values() {
             Value::int32(value),
             Value::Structure(Values::Given(&[Value::Float32(f32::MAX), Value::uint16(u16::MAX)])),
         ];
-        let changed = Message { st_num, sq_num: st_num, t: [0xff; 8], all_data: Values::Given(&values), ..message() };
+        let changed =
+            Message { st_num, sq_num: st_num, t: [0xff; 8], all_data: Values::Given(&values), ..message() };
         let (second, places) = emit(&changed);
         assert_eq!(places, holes);
         let moved: Vec<_> = template::moved(&[&first, &second], 0).unwrap().collect();

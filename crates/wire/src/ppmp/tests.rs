@@ -18,7 +18,8 @@ fn emit(repr: &Repr<'_>) -> (Vec<u8>, Vec<Hole>) {
 
 fn measurement(ts: u64, values: &[i64]) -> (Vec<u8>, Vec<Hole>) {
     let values: Vec<_> = values.iter().map(|value| fixed(*value)).collect();
-    let time: Vec<_> = (0..values.len() as i64).map(|i| Fixed { value: 20 * i, digits: 0, width: 3 }).collect();
+    let time: Vec<_> =
+        (0..values.len() as i64).map(|i| Fixed { value: 20 * i, digits: 0, width: 3 }).collect();
     let series = [Series { name: "temperature", unit: Some("Cel"), values: &values }];
     let list = [Measurement { ts: Time(ts), time: &time, series: &series }];
     emit(&Repr { device: "a4927dad-58d4-4580-b460-79cefd56775b", body: Body::Measurements(&list) })
@@ -87,7 +88,10 @@ fn what_does_not_fit_its_hole_is_refused() {
     assert_eq!(fixed(99_999_99).text(&mut out), Ok(&b"99999.99"[..]));
     assert_eq!(fixed(-99_999_99).text(&mut out), Err(Error::Length));
     assert_eq!(Fixed { value: 0, digits: 10, width: 20 }.text(&mut out), Err(Error::Value));
-    assert_eq!(Fixed { value: i64::MIN, digits: 0, width: 20 }.text(&mut out), Ok(&b"-9223372036854775808"[..]));
+    assert_eq!(
+        Fixed { value: i64::MIN, digits: 0, width: 20 }.text(&mut out),
+        Ok(&b"-9223372036854775808"[..])
+    );
     let wrong = Repr { device: "a\"b", body: Body::Notices(&[]) };
     assert_eq!(wrong.emit(&mut [0; 512], &mut |_| ()), Err(Error::Value));
 }
@@ -95,7 +99,8 @@ fn what_does_not_fit_its_hole_is_refused() {
 #[test]
 fn messages_without_what_they_must_have_are_refused() {
     let spec = "\"content-spec\":\"urn:spec://eclipse.org/unide/machine-message#v3\"";
-    let good = std::format!("{{{spec},\"device\":{{\"id\":\"d\"}},\"messages\":[{{\"ts\":\"t\",\"code\":\"c\"}}]}}");
+    let good =
+        std::format!("{{{spec},\"device\":{{\"id\":\"d\"}},\"messages\":[{{\"ts\":\"t\",\"code\":\"c\"}}]}}");
     assert!(Message::parse(good.as_bytes()).is_ok());
     for (from, to) in [
         ("#v3", "#v2"),

@@ -1,0 +1,334 @@
+//! `antedate goose`: publish and subscribe to protected GOOSE on an interface.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use antedate_aead::{Aes128Gcm, Key};
+use antedate_channel::goose::{Counter, Form, KeyPeriod, Layout, Publisher, Subscriber};
+use antedate_gateway::fault::Fault;
+use antedate_lab::sys::packet::{Options, PacketSocket};
+use antedate_lab::sys::signal;
+use antedate_wire::EthernetAddress;
+use antedate_wire::goose::{self, Message, Value, Values};
+use clap::{Args, Subcommand};
+
+use crate::failure::{Done, Failure};
+use crate::output;
+
+/// What to do with GOOSE.
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Publish events (a boolean, an INT32 and a time), prepared before they happen
+    ///
+    /// Authenticated with AES-GMAC, a subscriber that knows nothing of the security extension reads them too.
+    Publish(Publish),
+    /// Print messages as lines of JSON
+    Subscribe(Subscribe),
+}
+
+impl Verb {
+    pub(crate) fn run(self) -> Done {
+        match self {
+            Self::Publish(verb) => verb.run(),
+            Self::Subscribe(verb) => verb.run(),
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Publish {
+    /// The interface
+    interface: String,
+    /// A file with 32 hexadecimal digits, readable by its owner only
+    #[arg(long, value_name = "FILE")]
+    key: PathBuf,
+    /// Where the numbers that were reserved are kept; made by the first call with this key
+    #[arg(long, value_name = "FILE")]
+    state: PathBuf,
+    /// Encrypt as well
+    #[arg(long)]
+    encrypt: bool,
+    /// Events to publish
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    events: u32,
+    /// Retransmissions of each
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    repeats: u32,
+    /// Milliseconds between messages
+    #[arg(long, value_name = "MS", default_value_t = 20)]
+    interval: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct Subscribe {
+    /// The interface
+    interface: String,
+    /// A file with 32 hexadecimal digits, readable by its owner only
+    #[arg(long, value_name = "FILE", required_unless_present = "plain")]
+    key: Option<PathBuf>,
+    /// Messages are encrypted as well
+    #[arg(long)]
+    encrypt: bool,
+    /// Unprotected messages of any publisher
+    #[arg(long, conflicts_with_all = ["key", "encrypt"])]
+    plain: bool,
+    /// Ends after so many messages
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Ends if nothing came for so many seconds
+    #[arg(long, value_name = "S", default_value_t = 5)]
+    patience: u64,
+}
+
+const SENDER: [u8; 4] = [0, 0, 0, 1];
+const KEY_NUMBER: u32 = 1;
+const GROUP: [u8; 6] = [0x01, 0x0c, 0xcd, 0x01, 0x00, 0x01];
+const ETHERTYPE: u16 = 0x88b8;
+/// Numbers that are reserved at a time.
+const AHEAD: u64 = 1 << 16;
+
+fn key(file: &Path) -> Result<Key<Aes128Gcm>, Failure> {
+    use std::os::unix::fs::PermissionsExt;
+    let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(file, what, remedy));
+    let make = "make one: (umask 077; openssl rand -hex 16 > FILE)";
+    let cannot = |error| fault(format!("cannot be read: {error}"), make);
+    if fs::metadata(file).map_err(cannot)?.permissions().mode() & 0o077 != 0 {
+        return Err(fault("others can read it".into(), "chmod 600"));
+    }
+    let text = fs::read_to_string(file).map_err(cannot)?;
+    let digits: Option<Vec<u32>> = text.trim().chars().map(|c| c.to_digit(16)).collect();
+    let digits = digits
+        .filter(|digits| digits.len() == 32)
+        .ok_or_else(|| fault("not 32 hexadecimal digits".into(), make))?;
+    let bytes: Vec<u8> = digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
+    Key::new(&bytes).map_err(|error| fault(error.to_string(), make))
+}
+
+/// Numbers that survive a restart: the file has the first that was never reserved, and is written before any of them is used.
+struct Reservation(PathBuf);
+
+impl Reservation {
+    /// The first number that may be used.
+    fn next(&self) -> Result<u64, Failure> {
+        match fs::read_to_string(&self.0) {
+            Ok(text) => Ok(text.trim().parse().map_err(|_| {
+                Fault::of_file(
+                    &self.0,
+                    "no number",
+                    "with a new key, delete it; with the old one its numbers would repeat",
+                )
+            })?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(1),
+            Err(error) => Err(self.fault("read", &error)),
+        }
+    }
+
+    fn fault(&self, doing: &str, error: &std::io::Error) -> Failure {
+        Fault::of_file(
+            &self.0,
+            format!("cannot be {doing}: {error}"),
+            "give --state a file that you can write to",
+        )
+        .into()
+    }
+
+    fn reserve(&self, until: u64) -> Result<(), Failure> {
+        let beside = self.0.with_extension("new");
+        let write = || {
+            let mut file = fs::File::create(&beside)?;
+            writeln!(file, "{until}")?;
+            file.sync_all()?;
+            fs::rename(&beside, &self.0)?;
+            let directory =
+                self.0.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            fs::File::open(directory)?.sync_all()
+        };
+        write().map_err(|error| self.fault("written", &error))
+    }
+}
+
+fn open(interface: &str) -> Result<PacketSocket, Failure> {
+    let options = Options { protocol: ETHERTYPE, promiscuous: true, ..Options::default() };
+    PacketSocket::open(interface, options).map_err(|error| {
+        Failure::usage(
+            format!("{interface}: {error}"),
+            "name an interface that is up, as root or with CAP_NET_RAW",
+        )
+    })
+}
+
+/// The time as GOOSE has it (IEC 61850-8-1, 8.1.3.7): seconds, a fraction of 24 bits, and an accuracy of 10 bits.
+fn now() -> [u8; 8] {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let fraction = (u64::from(since.subsec_nanos()) << 24) / 1_000_000_000;
+    let mut t = (since.as_secs() << 32 | fraction << 8).to_be_bytes();
+    t[7] = 0x0a;
+    t
+}
+
+impl Publish {
+    fn run(self) -> Done {
+        let form = if self.encrypt { Form::Encrypted } else { Form::Authenticated };
+        let socket = open(&self.interface)?;
+        let values = |event: u32| {
+            [Value::Boolean(event % 2 == 1), Value::int32(event as i32 * 1000 - 7), Value::UtcTime(now())]
+        };
+        let none = values(0);
+        let message = Message {
+            appid: 0x1000,
+            publisher: goose::Publisher {
+                gocb_ref: b"antedateLD0/LLN0$GO$gcbTrip",
+                time_allowed_to_live: 2000,
+                dat_set: b"antedateLD0/LLN0$dsTrip",
+                go_id: Some(b"antedate"),
+            },
+            t: [0; 8],
+            st_num: 1,
+            sq_num: 0,
+            simulation: false,
+            conf_rev: 3,
+            nds_com: false,
+            all_data: Values::Given(&none),
+        };
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as u32;
+        let period = KeyPeriod { key: KEY_NUMBER, since, minutes_left: u16::MAX };
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::usage(format!("goose: {error}"), "this is a fault of the program")
+        };
+        let layout =
+            Layout::new(EthernetAddress(GROUP), EthernetAddress(socket.address()), &message, form, period)
+                .map_err(|error| failed(&error))?;
+        let key = key(&self.key)?;
+        let reservation = Reservation(self.state);
+        let first = reservation.next()?;
+        let mut limit = first.saturating_add(AHEAD);
+        reservation.reserve(limit)?;
+        let mut publisher = Publisher::new(key, Counter::new(SENDER, first, limit), &layout)
+            .map_err(|error| failed(&error))?;
+        signal::install();
+        let mut frame = vec![0; layout.frame_len()];
+        let mut slowest = Duration::ZERO;
+        let mut sent = 0u64;
+        for event in 1..=self.events {
+            for again in 0..=self.repeats {
+                if publisher.counter_mut().left() < AHEAD / 2 {
+                    limit = limit.saturating_add(AHEAD);
+                    reservation.reserve(limit)?;
+                    publisher.counter_mut().reserve_until(limit);
+                }
+                publisher.idle(u32::MAX);
+                std::thread::sleep(Duration::from_millis(self.interval));
+                if signal::stopping() {
+                    return Ok(());
+                }
+                let begun = Instant::now();
+                let len = if again == 0 {
+                    publisher.event(now(), &values(event), &mut frame)
+                } else {
+                    publisher.repeat(&mut frame)
+                };
+                let len = len.map_err(|error| failed(&error))?;
+                slowest = slowest.max(begun.elapsed());
+                socket.send(&frame[..len]).map_err(|error| {
+                    Failure::usage(
+                        format!("{}: {error}", self.interface),
+                        "the interface must be up and take full frames",
+                    )
+                })?;
+                sent += 1;
+            }
+        }
+        output::print(&format!(
+            "{sent} messages of {} bytes, {} of them known before an event; the slowest was made in {:.1} us\n",
+            layout.frame_len(),
+            layout.known_len(),
+            slowest.as_secs_f64() * 1e6
+        ))
+    }
+}
+
+impl Subscribe {
+    fn run(self) -> Done {
+        let form = if self.encrypt { Form::Encrypted } else { Form::Authenticated };
+        let socket = open(&self.interface)?;
+        let mut subscriber = match &self.key {
+            Some(file) => Some(Subscriber::new(key(file)?, KEY_NUMBER, SENDER, form, 1, 0)),
+            None => None,
+        };
+        signal::install();
+        output::print("{\"listening\":true}\n")?;
+        let mut frame = vec![0; 2048];
+        let (mut delivered, mut last) = (0, Instant::now());
+        while !signal::stopping() && self.count.is_none_or(|count| delivered < count) {
+            if last.elapsed() > Duration::from_secs(self.patience) {
+                break;
+            }
+            let failed = |error: std::io::Error| {
+                Failure::usage(format!("{}: {error}", self.interface), "the interface must stay up")
+            };
+            if !socket.wait(100_000_000).map_err(failed)? {
+                continue;
+            }
+            let Some(len) = socket.receive(&mut frame, false).map_err(failed)? else { continue };
+            let message = match &mut subscriber {
+                Some(subscriber) => subscriber.receive(&frame[..len]).ok(),
+                None => antedate_wire::VlanTagStack::parse(&frame[..len])
+                    .ok()
+                    .and_then(|stack| Message::parse(&frame[stack.payload..len]).ok()),
+            };
+            let Some(message) = message else { continue };
+            (delivered, last) = (delivered + 1, Instant::now());
+            output::print(&line(&message))?;
+        }
+        if let Some(subscriber) = &subscriber {
+            eprintln!("{:?}", subscriber.counters());
+        }
+        Ok(())
+    }
+}
+
+fn line(message: &Message<'_>) -> String {
+    let values: Vec<serde_json::Value> = message.all_data.iter().map(value).collect();
+    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+    let line = serde_json::json!({
+        "control_block": text(message.publisher.gocb_ref),
+        "state": message.st_num,
+        "sequence": message.sq_num,
+        "revision": message.conf_rev,
+        "values": values,
+    });
+    format!("{line}\n")
+}
+
+fn value(value: Value<'_>) -> serde_json::Value {
+    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+    match value {
+        Value::Boolean(value) => value.into(),
+        Value::Integer(value, _) => value.into(),
+        Value::Unsigned(value, _) => value.into(),
+        Value::Float32(value) => value.into(),
+        Value::Float64(value) => value.into(),
+        Value::Visible(value) | Value::Mms(value) => text(value).into(),
+        Value::Bits(value, _) | Value::Octets(value) | Value::BinaryTime(value) => value.into(),
+        Value::UtcTime(value) => value.to_vec().into(),
+        Value::Structure(values) | Value::Array(values) => values.iter().map(self::value).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_were_reserved_are_not_given_out_again() {
+        let desk = tempfile::tempdir().expect("a directory");
+        let reservation = Reservation(desk.path().join("state"));
+        assert_eq!(reservation.next().ok(), Some(1));
+        reservation.reserve(65_537).map_err(drop).expect("written");
+        assert_eq!(Reservation(desk.path().join("state")).next().ok(), Some(65_537));
+        fs::write(desk.path().join("state"), "x").expect("written");
+        assert!(reservation.next().is_err());
+    }
+}

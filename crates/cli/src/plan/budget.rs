@@ -1,0 +1,94 @@
+//! The answer to a scenario with messages.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use antedate_plan::budget::{Answer, Breakdown};
+
+use super::document::Document;
+use crate::failure::{Done, Failure};
+use crate::output;
+
+pub(super) fn run(document: &Document, json: Option<&Path>) -> Done {
+    let answer = document.answer(true)?;
+    if json.is_none_or(|file| file.as_os_str() != "-") {
+        output::print(&say(&answer))?;
+    }
+    if let Some(file) = json {
+        output::json(file, &answer)?;
+    }
+    let late: Vec<&str> = answer
+        .messages
+        .iter()
+        .filter(|message| !message.meets)
+        .map(|message| message.name.as_str())
+        .collect();
+    if late.is_empty() {
+        return Ok(());
+    }
+    let more = if late.len() > 5 { format!(" and {} more", late.len() - 5) } else { String::new() };
+    Err(Failure::Verdict(format!("misses its deadline: {}{more}", late[..late.len().min(5)].join(", "))))
+}
+
+fn say(answer: &Answer) -> String {
+    let mut text = String::new();
+    let width = answer.messages.iter().map(|message| message.name.chars().count()).max().unwrap_or(0).max(7);
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{} over {}: {:.1} % of the CPU, {:.2} J a day, {} bytes of prepared packets\n",
+        answer.device,
+        answer.bearer,
+        100.0 * answer.load,
+        answer.joules_a_day,
+        answer.memory
+    );
+    let _ = writeln!(
+        text,
+        "{:width$}  meets  margin ms  latency ms  before  waiting  sealing  sending  travel  relays  opening  cipher",
+        "message"
+    );
+    for message in &answer.messages {
+        let Breakdown {
+            preparation_ms,
+            blocking_ms,
+            online_ms,
+            transmission_ms,
+            propagation_ms,
+            forwarding_ms,
+            receiving_ms,
+        } = message.breakdown;
+        let _ = writeln!(
+            text,
+            "{:width$}  {:5}  {:9.3}  {:10.3}  {:6.3}  {:7.3}  {:7.3}  {:7.3}  {:6.3}  {:6.3}  {:7.3}  {}",
+            message.name,
+            if message.meets { "yes" } else { "NO" },
+            message.margin_ms,
+            message.latency_ms,
+            preparation_ms,
+            blocking_ms,
+            online_ms,
+            transmission_ms,
+            propagation_ms,
+            forwarding_ms,
+            receiving_ms,
+            message.cipher
+        );
+    }
+    let _ = writeln!(text);
+    for message in &answer.messages {
+        let _ = writeln!(text, "{:width$}  limited by {}", message.name, message.limit);
+        if let Some(ready) = message.schedule.ready_ms.filter(|_| message.breakdown.preparation_ms > 0.0) {
+            let spare = message.schedule.spare_ms;
+            let _ = writeln!(
+                text,
+                "{:width$}  prepared {ready:.3} ms after the one before, {spare:.3} ms to spare; an early one takes {:.3} ms",
+                "", message.schedule.early_response_ms
+            );
+        }
+        if let Some(advice) = &message.advice {
+            let _ = writeln!(text, "{:width$}  would meet: {advice}", "");
+        }
+    }
+    text
+}

@@ -1,0 +1,158 @@
+//! The file of a scenario with messages.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use antedate_gateway::fault::Fault;
+use antedate_plan::bearer::Bearer;
+use antedate_plan::budget::{self, Answer, Message, Scenario};
+use antedate_plan::device::{self, Cipher, Device};
+use antedate_plan::schedule::Work;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// A device's name, or the path of a platform file.
+    platform: String,
+    receiver: Option<String>,
+    #[serde(default = "any")]
+    cipher: String,
+    #[serde(default = "yes")]
+    antedated: bool,
+    bearer: Bearer,
+    #[serde(default)]
+    work: Vec<WorkEntry>,
+    message: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WorkEntry {
+    period_ms: f64,
+    cost_ms: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    size: usize,
+    period_ms: f64,
+    deadline_ms: f64,
+    /// Bytes that are known before.
+    r#static: usize,
+    /// Bytes before the first that is new; all static ones if nothing is said.
+    front: Option<usize>,
+    /// Blocks of 16 bytes that the new ones touch.
+    new_blocks: Option<usize>,
+}
+
+fn any() -> String {
+    "any".into()
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// A scenario that was read.
+#[derive(Clone)]
+pub(super) struct Document {
+    pub(super) file: PathBuf,
+    device: Device,
+    receiver: Option<Device>,
+    bearer: Bearer,
+    cipher: Option<Cipher>,
+    antedated: bool,
+    work: Vec<Work>,
+    pub(super) messages: Vec<Message>,
+}
+
+/// Reads a scenario.
+pub(super) fn read(path: &Path, text: &str) -> Result<Document, Failure> {
+    let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(path, what, remedy));
+    let chapter = "see the chapter on the planner in the book";
+    let file: File = toml::from_str(text).map_err(|error: toml::de::Error| {
+        let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+        Failure::from(Fault { line, ..Fault::of_file(path, error.message().to_owned(), chapter) })
+    })?;
+    let cipher = match file.cipher.as_str() {
+        "any" => None,
+        name => Some(Cipher::find(name).ok_or_else(|| {
+            let names: Vec<_> = Cipher::ALL.into_iter().map(Cipher::name).collect();
+            fault(format!("cipher: no `{name}`"), &format!("{} or any", names.join(", ")))
+        })?),
+    };
+    let device = find(path, "platform", &file.platform)?;
+    let receiver = file.receiver.as_deref().map(|name| find(path, "receiver", name)).transpose()?;
+    let message = |entry: Entry| {
+        let known = entry.r#static;
+        let new = entry.size.saturating_sub(known);
+        // New bytes together may begin anywhere in a block.
+        let blocks = if new == 0 { 0 } else { ((new + 14) / 16 + 1).min(entry.size.div_ceil(16)) };
+        Message {
+            name: entry.name,
+            size: entry.size,
+            period_ms: entry.period_ms,
+            deadline_ms: entry.deadline_ms,
+            known,
+            front: entry.front.unwrap_or(known),
+            new_blocks: entry.new_blocks.unwrap_or(blocks),
+        }
+    };
+    Ok(Document {
+        file: path.to_owned(),
+        device,
+        receiver,
+        bearer: file.bearer,
+        cipher,
+        antedated: file.antedated,
+        work: file
+            .work
+            .iter()
+            .map(|work| Work { period_ms: work.period_ms, cost_ms: work.cost_ms })
+            .collect(),
+        messages: file.message.into_iter().map(message).collect(),
+    })
+}
+
+/// A device by its name, or by the path of its file, which is looked for beside the scenario.
+fn find(scenario: &Path, key: &str, name: &str) -> Result<Device, Failure> {
+    if let Some(device) = device::find(name) {
+        return Ok(device);
+    }
+    let path = scenario.parent().unwrap_or(Path::new("")).join(name);
+    if !name.ends_with(".toml") {
+        let names: Vec<_> = device::all().into_iter().map(|device| device.name).collect();
+        let remedy = format!(
+            "{}, or the path of a platform file (.toml) of antedate plan --calibrate",
+            names.join(", ")
+        );
+        return Err(Fault::of_file(scenario, format!("{key}: no `{name}`"), remedy).into());
+    }
+    let remedy = "make it with antedate plan --calibrate --out FILE";
+    let text = fs::read_to_string(&path)
+        .map_err(|error| Fault::of_file(&path, format!("cannot be read: {error}"), remedy))?;
+    Ok(toml::from_str(&text)
+        .map_err(|error: toml::de::Error| Fault::of_file(&path, error.message().to_owned(), remedy))?)
+}
+
+impl Document {
+    /// The planner's answer.
+    pub(super) fn answer(&self, advise: bool) -> Result<Answer, Failure> {
+        let scenario = Scenario {
+            device: &self.device,
+            receiver: self.receiver.as_ref(),
+            bearer: &self.bearer,
+            cipher: self.cipher,
+            antedated: self.antedated,
+            work: &self.work,
+            messages: &self.messages,
+            advise,
+        };
+        Ok(budget::answer(&scenario).map_err(|fault| Fault::of_file(&self.file, fault.what, fault.remedy))?)
+    }
+}

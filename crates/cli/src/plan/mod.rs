@@ -1,0 +1,71 @@
+//! `antedate plan`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use antedate_gateway::fault::Fault;
+use clap::Args;
+
+use crate::failure::{Done, Failure};
+
+mod budget;
+mod calibrate;
+mod document;
+mod figure;
+mod sweep;
+mod tsch;
+
+/// Does a scenario meet its deadlines, and what would make it?
+///
+/// A file with [[message]] is answered with margin, breakdown, what limits, the cheapest change that helps, energy and memory; one with
+/// a slotframe with the shortest TSCH slot and what each flow gets. Exit status 1 if a deadline is missed.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  antedate plan docs/examples/plan/table-1.toml\n  antedate plan cell.toml --sweep size=16..1500 --csv cell.csv --figure cell.svg\n  antedate plan --calibrate --out here.toml"
+)]
+pub(crate) struct Plan {
+    /// The scenario, in TOML
+    #[arg(value_name = "FILE", required_unless_present = "calibrate")]
+    file: Option<PathBuf>,
+    /// Writes the answer as JSON to FILE, or to standard output without one
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    /// Answers for each value of payload (or size), static, period or deadline in the range, and prints CSV
+    #[arg(long, value_name = "WHAT=FROM..TO[,STEP]", conflicts_with = "json")]
+    sweep: Option<sweep::Sweep>,
+    /// Where the CSV of a sweep goes in the place of standard output
+    #[arg(long, value_name = "FILE", requires = "sweep")]
+    csv: Option<PathBuf>,
+    /// Draws a sweep as SVG
+    #[arg(long, value_name = "FILE", requires = "sweep")]
+    figure: Option<PathBuf>,
+    /// Measures this machine and writes a platform file, which a scenario names by its path
+    #[arg(long, conflicts_with_all = ["file", "json", "sweep"])]
+    calibrate: bool,
+    /// Where the platform file goes in the place of standard output
+    #[arg(long, value_name = "FILE", requires = "calibrate")]
+    out: Option<PathBuf>,
+}
+
+impl Plan {
+    pub(crate) fn run(self) -> Done {
+        let Some(file) = &self.file else { return calibrate::run(self.out.as_deref()) };
+        let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(file, what, remedy));
+        let text = fs::read_to_string(file)
+            .map_err(|error| fault(format!("cannot be read: {error}"), "give a file that is there"))?;
+        let table: toml::Table = text
+            .parse()
+            .map_err(|error: toml::de::Error| fault(error.message().to_owned(), "write it as TOML"))?;
+        if table.contains_key("slotframe") && !table.contains_key("message") {
+            if self.sweep.is_some() {
+                return Err(fault("a slotframe cannot be swept".into(), "give a file with [[message]]"));
+            }
+            return tsch::run(file, &text, self.json.as_deref());
+        }
+        let document = document::read(file, &text)?;
+        match &self.sweep {
+            Some(sweep) => sweep::run(&document, sweep, self.csv.as_deref(), self.figure.as_deref()),
+            None => budget::run(&document, self.json.as_deref()),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+"""Validates each line of standard input, a PPMP message, against SCHEMA; says how many there were."""
+
+import json
+import sys
+
+import jsonschema
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        schema = json.load(file)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    count = 0
+    for line in sys.stdin:
+        validator.validate(json.loads(line))
+        count += 1
+    # A schema that takes anything would prove nothing.
+    for wrong in [{}, {"content-spec": "urn:spec://eclipse.org/unide/machine-message#v3", "device": {}, "messages": []}]:
+        if validator.is_valid(wrong):
+            sys.exit("the schema takes what is no message")
+    print(f"{count} valid")
+
+
+main()
