@@ -59,7 +59,7 @@ fn a_template_is_learnt_from_lines_and_from_hexadecimal_digits() {
     let learnt: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
     assert_eq!(
         (&learnt[0]["length"], &learnt[0]["front"], &learnt[0]["static"]),
-        (&19.into(), &6.into(), &14.into())
+        (&18.into(), &6.into(), &13.into())
     );
 
     desk.write("hex", "0102\n01xx\n");
@@ -67,6 +67,54 @@ fn a_template_is_learnt_from_lines_and_from_hexadecimal_digits() {
     assert_eq!(called.status(), 2);
     assert!(called.err().contains("hex:2"), "{}", called.err());
     assert_eq!(desk.antedate(&["template", "learn", "ppmp"]).status(), 2, "one message alone");
+}
+
+#[test]
+fn the_examples_of_the_planner_meet_their_deadlines() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/plan");
+    let mut count = 0;
+    for entry in fs::read_dir(&examples).expect("examples").flatten() {
+        let called = Desk::new().antedate(&["plan", &entry.path().to_string_lossy()]);
+        assert_eq!(called.status(), 0, "{}: {}", entry.path().display(), called.err());
+        count += 1;
+    }
+    assert_eq!(count, 5);
+}
+
+const SCENARIO: &str = "platform = \"msp430-16mhz\"\nantedated = false\nbearer = { kind = \"none\" }\n\
+    [[message]]\nname = \"trip\"\nsize = 112\nstatic = 96\nperiod_ms = 100.0\ndeadline_ms = 1.0\n";
+
+#[test]
+fn a_missed_deadline_is_a_verdict_with_the_cheapest_change() {
+    let desk = Desk::new();
+    desk.write("late.toml", SCENARIO);
+    let called = desk.antedate(&["plan", "late.toml"]);
+    assert_eq!(called.status(), 1, "{}", called.err());
+    assert!(called.out().contains("would meet: prepare before"), "{}", called.out());
+    let swept = desk.antedate(&["plan", "late.toml", "--sweep", "payload=16..64,16", "--figure", "late.svg"]);
+    assert_eq!((swept.status(), swept.out().lines().count()), (0, 5), "{}", swept.err());
+    assert!(fs::read_to_string(desk.path("late.svg")).is_ok_and(|svg| svg.starts_with("<svg")));
+}
+
+#[test]
+fn scenarios_with_impossible_or_missing_values_are_refused_with_the_reason() {
+    let desk = Desk::new();
+    for (from, to, reason) in [
+        ("deadline_ms = 1.0\n", "", "deadline_ms"),
+        ("static = 96", "static = 113", "static"),
+        ("size = 112", "size = 0", "payload"),
+        ("period_ms = 100.0", "period_ms = -1.0", "period_ms"),
+        ("msp430-16mhz", "z80", "z80"),
+        ("kind = \"none\"", "kind = \"pigeon\"", "pigeon"),
+        ("kind = \"none\"", "kind = \"wireguard\", rate_mbit = 10.0, delay_ms = [[0.5, 3.0]]", "quantile"),
+        ("name = \"trip\"\n", "", "name"),
+        ("size = 112", "size = 112\ncolour = 1", "colour"),
+    ] {
+        desk.write("wrong.toml", &SCENARIO.replace(from, to));
+        let called = desk.antedate(&["plan", "wrong.toml"]);
+        assert_eq!(called.status(), 2, "{reason}: {}", called.out());
+        assert!(called.err().contains(reason), "{reason}: {}", called.err());
+    }
 }
 
 #[test]

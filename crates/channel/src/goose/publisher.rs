@@ -264,8 +264,12 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
     /// Whether the next PDU is the layout's but for its holes.
     fn alike(&self) -> bool {
         let (mut at, model) = (ETHERNET_LEN + HEADER_LEN, &self.layout.frame);
-        let ends =
-            self.layout.places.iter().map(|(_, range)| range.clone()).chain([model.len()..model.len()]);
+        let ends = self
+            .layout
+            .places
+            .iter()
+            .map(|(_, range)| range.clone())
+            .chain(core::iter::once(model.len()..model.len()));
         ends.into_iter().all(|hole| {
             let known = at..hole.start;
             at = hole.end;
