@@ -50,6 +50,9 @@ const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
     ),
 ];
 
+/// The experiments over the programs.
+const EXPERIMENTS: [&str; 2] = ["motes", "scenarios"];
+
 /// Builds, runs and measures; false if a goal was missed.
 pub(crate) fn main(args: &[String]) -> Result<bool, String> {
     if !args.is_empty() {
@@ -58,9 +61,12 @@ pub(crate) fn main(args: &[String]) -> Result<bool, String> {
     setup::ensure(Purpose::Firmware)?;
     build()?;
     build_release()?;
-    let json = cache("firmware")?.join("motes.json");
-    let met = measure(&json)?;
-    println!("the result: {}", json.display());
+    let mut met = true;
+    for experiment in EXPERIMENTS {
+        let json = cache("firmware")?.join(format!("{experiment}.json"));
+        met &= measure(experiment, &json)?;
+        println!("the result: {}", json.display());
+    }
     Ok(met)
 }
 
@@ -68,19 +74,23 @@ pub(crate) fn main(args: &[String]) -> Result<bool, String> {
 pub(crate) fn check() -> StepResult {
     setup::ensure(Purpose::Firmware)?;
     build()?;
-    let json = cache("firmware")?.join("motes.json");
-    measure(&json)?;
-    let text = std::fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
-    let result: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?;
-    let goals = result["checks"].as_array().ok_or("antedate lab motes: no goals in its result")?;
-    let met = goals.iter().filter(|goal| goal["met"] == true).count();
-    Ok(format!("{met} of {} goals met", goals.len()))
+    let mut said = Vec::new();
+    for experiment in EXPERIMENTS {
+        let json = cache("firmware")?.join(format!("{experiment}.json"));
+        measure(experiment, &json)?;
+        let text = std::fs::read_to_string(&json).map_err(|e| format!("{}: {e}", json.display()))?;
+        let result: Value = serde_json::from_str(&text).map_err(|e| format!("{}: {e}", json.display()))?;
+        let goals = result["checks"].as_array().ok_or("no goals in the result of an experiment")?;
+        let met = goals.iter().filter(|goal| goal["met"] == true).count();
+        said.push(format!("{experiment}: {met} of {} goals met", goals.len()));
+    }
+    Ok(said.join(", "))
 }
 
 /// Runs the programs; whether all goals were met. That is status 0 or 1; anything else means that there is no result.
-fn measure(json: &Path) -> Result<bool, String> {
+fn measure(experiment: &str, json: &Path) -> Result<bool, String> {
     let mut command = program(antedate());
-    command.args(["lab", "motes", "--json"]).arg(json);
+    command.args(["lab", experiment, "--json"]).arg(json);
     println!("$ {}", line(&command));
     let status = command.status().map_err(|e| format!("{}: {e}", line(&command)))?;
     match status.code() {
