@@ -36,7 +36,7 @@ pub(crate) struct Peer {
 }
 
 /// All of them, quick ones first.
-pub(crate) const PEERS: [Peer; 9] = [
+pub(crate) const PEERS: [Peer; 10] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
