@@ -51,7 +51,7 @@ const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
 ];
 
 /// The experiments over the programs.
-const EXPERIMENTS: [&str; 2] = ["motes", "scenarios"];
+const EXPERIMENTS: [&str; 3] = ["motes", "scenarios", "timeslot"];
 
 /// Builds, runs and measures; false if a goal was missed.
 pub(crate) fn main(args: &[String]) -> Result<bool, String> {

@@ -7,7 +7,7 @@
 //! - MSP430F1611 (TI SLAS368, at 3 V): active 500 uA for each MHz, so 4.0 mA at 8 MHz; low-power mode 0 75 uA, mode 3 2.6 uA.
 //!
 //! The datasheet of the mote (Moteiv, Tmote Sky) has 1.8 mA for its CPU without saying at what clock. The paper's figure 7 fits that
-//! value. At 8 MHz the chip takes more, so ours is the chip's.
+//! value. At 8 MHz the chip takes more, so ours is the chip's (which by its datasheet wants 3.6 V for that clock; the mote has 3 V).
 
 use serde::Serialize;
 
