@@ -175,7 +175,7 @@ g.toml: [field]: is missing
 g.toml: [uplink]: is missing
     remedy: add [uplink] with the interface of the untrusted side
 g.toml: [macsec]: is missing
-    remedy: add [macsec] with a cak_file (`antedate keygen macsec --cak` makes one)"
+    remedy: add [macsec] with a cak_file (`antedate keygen macsec --cak` makes one), or [overlay] between sites"
     );
 }
 
