@@ -4,7 +4,7 @@
 //! XOR and a polynomial in r.
 
 #[cfg(target_arch = "x86_64")]
-use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20poly1305::Powers};
+use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20_sse2, chacha20poly1305::Powers};
 use crate::{
     Backend, Suite,
     backend::portable::{
@@ -86,6 +86,9 @@ impl Expanded {
         if let Some(avx2) = self.avx2 {
             return avx2.stream(&self.words, counter, nonce, out);
         }
+        #[cfg(target_arch = "x86_64")]
+        chacha20_sse2::stream(&self.words, counter, nonce, out);
+        #[cfg(not(target_arch = "x86_64"))]
         chacha20::stream(&self.words, counter, nonce, out);
     }
 

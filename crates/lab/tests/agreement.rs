@@ -17,6 +17,7 @@ type Test = (&'static str, fn());
 const TESTS: &[Test] = &[
     ("two_gateways_agree_and_pass_traffic", two_gateways_agree_and_pass_traffic),
     ("three_gateways_share_one_key_with_every_suite", three_gateways_share_one_key_with_every_suite),
+    ("eight_gateways_reach_each_other_under_one_key", eight_gateways_reach_each_other_under_one_key),
     ("a_suite_is_chosen_that_all_may_use", a_suite_is_chosen_that_all_may_use),
     ("keys_that_change_under_load_lose_no_frame", keys_that_change_under_load_lose_no_frame),
     ("a_fallen_key_server_is_replaced_without_a_lost_frame", a_fallen_key_server_is_replaced),
@@ -88,6 +89,30 @@ fn three_gateways_share_one_key_with_every_suite() {
         }
         assert_eq!(association.members[2].gateway.agreement().keys[0].suite, suite);
     }
+}
+
+fn eight_gateways_reach_each_other_under_one_key() {
+    let mut association = Association::build(8, "cipher = \"auto\"");
+    association.start_all();
+    let all: Vec<usize> = (0..8).collect();
+    let took = association.until_agreed(&all);
+    let agreement = association.members[7].gateway.agreement();
+    println!(
+        "   eight gateways agreed {took:?} after the start of the last, with {} keys",
+        agreement.fresh_keys
+    );
+    for from in 0..8 {
+        for to in (0..8).filter(|to| *to != from) {
+            (0..8).for_each(|number| while association.next(number, Duration::ZERO).is_some() {});
+            association.crosses(from, to, (8 * from + to) as u8);
+        }
+    }
+    // One that comes again is in at once, and the others go on.
+    association.members[3].gateway.stop();
+    association.members[3].gateway.start();
+    association.until_agreed(&all);
+    (0..8).for_each(|number| while association.next(number, Duration::from_millis(20)).is_some() {});
+    association.crosses(3, 5, 99);
 }
 
 fn a_suite_is_chosen_that_all_may_use() {

@@ -6,11 +6,18 @@ pub(crate) mod table;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
+#[cfg(target_arch = "x86_64")]
+use core::sync::atomic::{AtomicU8, Ordering};
+
+/// The number of the best backend that may be used.
+#[cfg(target_arch = "x86_64")]
+static MOST: AtomicU8 = AtomicU8::new(Backend::Avx512 as u8);
+
 /// The instruction sets that a key may be expanded for, from the least to the most capable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Backend {
-    /// Any CPU.
+    /// Any CPU. On x86-64 AEGIS-128L and ChaCha20 use SSE2, which each has.
     Portable,
     /// x86-64 with AES-NI and PCLMULQDQ.
     AesNi,
@@ -19,12 +26,26 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// The best backend of this CPU.
+    /// The best backend of this CPU, as far as it is not [masked](Self::mask_beyond).
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
-        return x86::detect();
+        return x86::detect().min(match MOST.load(Ordering::Relaxed) {
+            0 => Self::Portable,
+            1 => Self::AesNi,
+            _ => Self::Avx512,
+        });
         #[cfg(not(target_arch = "x86_64"))]
         Self::Portable
+    }
+
+    /// Has all keys of this process that are expanded from now on use this backend at most, so that an experiment shows a
+    /// program on a CPU that has no more. Keys that exist stay as they are.
+    #[doc(hidden)]
+    pub fn mask_beyond(most: Self) {
+        #[cfg(target_arch = "x86_64")]
+        MOST.store(most as u8, Ordering::Relaxed);
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = most;
     }
 
     /// All backends that this CPU can run, the portable one first.

@@ -1,14 +1,19 @@
 //! The ciphers of MACsec (Lackorzynski et al. 2020, section V) on this CPU, and with its AES, carry-less multiplication and
 //! vector instructions masked, which stands for the paper's CPUs without them.
 //!
-//! A frame is sealed and opened, unprepared, with 28 octets of associated data as a SecTAG with its addresses has. Times are
-//! the least of many short batches, so that what else runs on the machine does not count. The network is not in them.
+//! First the cipher alone: a frame is sealed and opened, unprepared, with 28 octets of associated data as a SecTAG with its addresses has. Times are
+//! the least of many short batches, so that what else runs on the machine does not count. Then the whole: round trips
+//! through two gateways in network namespaces over a Linux bridge, which prepare as they do in service; sizes and suites
+//! take turns.
 
 use antedate_aead::Backend;
 use antedate_channel::macsec::CipherSuite;
-use antedate_gateway::fastest::{self, Effort, Times};
+use antedate_gateway::fastest::{self, Effort, Times, WEIGHTS};
 
+use super::link::{Link, Settings};
 use super::{Options, Report, Row};
+use crate::histogram;
+use crate::ns;
 
 /// The default one first.
 const SUITES: [CipherSuite; 5] = [
@@ -21,16 +26,91 @@ const SUITES: [CipherSuite; 5] = [
 /// Throughput without AES instructions as a multiple of GCM's: what the paper has at best.
 const PAPER_CHACHA: f64 = 3.26;
 const PAPER_AEGIS: f64 = 1.84;
+/// By how much ChaCha20-Poly1305 shortens the round trip there, in percent.
+const PAPER_CHACHA_RTT: f64 = 40.0;
 
 pub(super) fn run(options: &Options) -> Result<Report, String> {
     let mut report = Report::new("ciphers", "lackorzynski2020");
     let backends: Vec<Backend> = Backend::available().collect();
+    ns::acquire().map_err(|error| error.to_string())?;
     for (step, backend) in backends.iter().enumerate() {
-        options.progress(step, backends.len(), &format!("{backend:?}"));
+        options.progress(2 * step, 2 * backends.len(), &format!("{backend:?}, the ciphers alone"));
         backend_rows(&mut report, *backend, options);
+        // The best one and the least one are enough for the network.
+        if *backend == Backend::Portable || step + 1 == backends.len() {
+            options.progress(2 * step + 1, 2 * backends.len(), &format!("{backend:?}, round trips"));
+            round_trips(&mut report, *backend, options)?;
+        }
     }
     options.progress(1, 1, "");
     Ok(report)
+}
+
+/// Takes the mask away, whatever happened.
+struct Unmask;
+
+impl Drop for Unmask {
+    fn drop(&mut self) {
+        Backend::mask_beyond(Backend::Avx512);
+    }
+}
+
+/// Round trips of each suite and size, and their mean by the weights of table IV, which the paper calls weighted latency.
+fn round_trips(report: &mut Report, backend: Backend, options: &Options) -> Result<(), String> {
+    let (rounds, count) = if options.quick { (1, 60) } else { (4, 2_000) };
+    let mut times: [[histogram::Times; WEIGHTS.len()]; SUITES.len()] = Default::default();
+    let mut lost = 0;
+    Backend::mask_beyond(backend);
+    let unmask = Unmask;
+    for _ in 0..rounds {
+        for (suite, times) in SUITES.iter().zip(&mut times) {
+            let link = Link::build(&Settings {
+                suite: suite.name(),
+                macsec: "",
+                field_mtu: 1504,
+                wire_mtu: 1600,
+                rate_mbit: 0,
+            })?;
+            link.round_trips(128, count / 10, &mut histogram::Times::default())?;
+            for ((len, _), times) in WEIGHTS.iter().zip(times) {
+                lost += link.round_trips(*len, count, times)?;
+            }
+        }
+    }
+    drop(unmask);
+    let masked = backend == Backend::Portable;
+    let mean = |times: &[histogram::Times; WEIGHTS.len()]| -> f64 {
+        WEIGHTS.iter().zip(times).map(|((_, weight), times)| weight * times.percentile_us(50.0)).sum()
+    };
+    for (suite, of) in SUITES.iter().zip(&times) {
+        let case = format!("{suite}, {backend:?}");
+        for (((len, _), times), default) in WEIGHTS.iter().zip(of).zip(&times[0]) {
+            for (metric, percent) in [("p50", 50.0), ("p99.9", 99.9)] {
+                report.row(
+                    Row::new(&case, format!("round trip of {len} B, {metric}"), "µs")
+                        .baseline(default.percentile_us(percent))
+                        .antedated(times.percentile_us(percent))
+                        .note("baseline: GCM-AES-128"),
+                );
+            }
+        }
+        let less = (1.0 - mean(of) / mean(&times[0])) * 100.0;
+        let paper = (masked && *suite == CipherSuite::ChaCha20Poly1305).then_some(PAPER_CHACHA_RTT);
+        report.row(
+            Row::new(&case, "weighted latency (table IV), round trip p50", "µs")
+                .baseline(mean(&times[0]))
+                .antedated(mean(of))
+                .note("baseline: GCM-AES-128"),
+        );
+        report.row(
+            Row::new(&case, "weighted latency against GCM-AES-128, less by", "%")
+                .paper(paper)
+                .antedated(less)
+                .note("the paper's on a Raspberry Pi 4, which prepares nothing"),
+        );
+    }
+    report.check(format!("{backend:?}: no round trip was lost ({lost})"), lost == 0);
+    Ok(())
 }
 
 fn backend_rows(report: &mut Report, backend: Backend, options: &Options) {

@@ -5,6 +5,7 @@
 //! circuit of Boyar and Peralta ("A depth-16 circuit for the AES S-box", 2011). No address and no branch depends
 //! on the key or on the data.
 
+use core::ops::{BitAnd, BitXor, Not};
 use zeroize::Zeroize;
 
 /// Round keys as FIPS 197 section 5.2 writes them; `rounds + 1` of the blocks are in use.
@@ -176,8 +177,17 @@ pub(super) fn mix_columns(x: &mut [u64; 8]) {
     }
 }
 
+/// Bits of many bytes, on which the circuit works.
+pub(in crate::backend) trait Plane:
+    Copy + BitXor<Output = Self> + BitAnd<Output = Self> + Not<Output = Self>
+{
+}
+
+impl<T: Copy + BitXor<Output = T> + BitAnd<Output = T> + Not<Output = T>> Plane for T {}
+
 /// The names are those of the paper's straight-line program; `u0` is the most significant bit.
-pub(super) fn sub_bytes(x: &mut [u64; 8]) {
+#[inline(always)]
+pub(in crate::backend) fn sub_bytes<T: Plane>(x: &mut [T; 8]) {
     let [u7, u6, u5, u4, u3, u2, u1, u0] = *x;
 
     let y14 = u3 ^ u5;

@@ -1,6 +1,7 @@
 //! AEGIS-128L (draft-irtf-cfrg-aegis-aead section 3) with AES-NI: a round of each of the eight blocks is one
 //! instruction. With AVX-512 the tails are masked, and a cipherstream block is two operations.
 
+use super::aegis_sse2;
 use crate::{
     Backend,
     backend::portable::aegis::{C0, C1, RATE, State},
@@ -11,6 +12,8 @@ use core::arch::x86_64::*;
 /// The proof that the CPU has the instructions: there is no other way to make one.
 #[derive(Clone, Copy)]
 pub(crate) enum Kernels {
+    /// Every CPU of this architecture has it.
+    Sse2,
     Ni(()),
     Avx512(()),
 }
@@ -23,10 +26,10 @@ struct Payload {
 }
 
 impl Kernels {
-    /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.
+    /// There are some for each backend.
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         match backend.min(super::detect()) {
-            Backend::Portable => None,
+            Backend::Portable => Some(Self::Sse2),
             Backend::AesNi => Some(Self::Ni(())),
             Backend::Avx512 => Some(Self::Avx512(())),
         }
@@ -37,6 +40,7 @@ impl Kernels {
         // SAFETY: `self` is the proof that the CPU has the instructions.
         unsafe {
             match self {
+                Self::Sse2 => aegis_sse2::start(state, key, nonce),
                 Self::Ni(()) => ni::start(state, key, nonce),
                 Self::Avx512(()) => avx512::start(state, key, nonce),
             }
@@ -48,6 +52,7 @@ impl Kernels {
         // SAFETY: `self` is the proof that the CPU has the instructions.
         unsafe {
             match self {
+                Self::Sse2 => aegis_sse2::absorb(state, aad),
                 Self::Ni(()) => ni::absorb(state, aad),
                 Self::Avx512(()) => avx512::absorb(state, aad),
             }
@@ -56,11 +61,17 @@ impl Kernels {
 
     /// Encrypts bytes that are not the packet's last; a whole number of [`RATE`].
     pub(crate) fn block(self, state: &mut State, data: &mut [u8]) {
+        if matches!(self, Self::Sse2) {
+            // SAFETY: every x86-64 CPU has SSE2.
+            return unsafe { aegis_sse2::block(state, data) };
+        }
         let dst = data.as_mut_ptr();
         let payload = Payload { src: dst, dst, len: data.len() };
         // SAFETY: `self` is the proof that the CPU has the instructions; the pointers are those of the slice.
         unsafe {
             match self {
+                // Done above.
+                Self::Sse2 => {}
                 Self::Ni(()) => ni::block(state, &payload),
                 Self::Avx512(()) => avx512::block(state, &payload),
             }
@@ -76,6 +87,10 @@ impl Kernels {
         buffers: Buffers<'_>,
         lengths: (usize, usize),
     ) -> [u8; 16] {
+        if matches!(self, Self::Sse2) {
+            // SAFETY: every x86-64 CPU has SSE2.
+            return unsafe { aegis_sse2::finish::<SEAL>(state, aad, buffers, lengths) };
+        }
         let payload = match buffers {
             Buffers::Apart(src, dst) => {
                 assert_eq!(src.len(), dst.len());
@@ -89,6 +104,8 @@ impl Kernels {
         // SAFETY: `self` is the proof that the CPU has the instructions; the pointers are those of the buffers.
         unsafe {
             match self {
+                // Done above.
+                Self::Sse2 => [0; 16],
                 Self::Ni(()) => ni::finish::<SEAL>(state, aad, &payload, lengths),
                 Self::Avx512(()) => avx512::finish::<SEAL>(state, aad, &payload, lengths),
             }

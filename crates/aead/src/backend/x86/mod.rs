@@ -4,6 +4,8 @@
 
 #[cfg(feature = "aegis")]
 pub(crate) mod aegis;
+#[cfg(feature = "aegis")]
+mod aegis_sse2;
 #[cfg(feature = "ascon")]
 pub(crate) mod ascon;
 mod avx512;
@@ -12,6 +14,8 @@ mod ccm_rest;
 mod chacha20;
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod chacha20_avx2;
+#[cfg(feature = "chacha20-poly1305")]
+pub(crate) mod chacha20_sse2;
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod chacha20poly1305;
 pub(crate) mod gcm;
