@@ -13,6 +13,7 @@ pub mod channel;
 pub mod dot15d4;
 pub mod gateway;
 pub mod overlay;
+pub mod mqtt;
 pub mod suites;
 pub mod wire;
 pub mod wireguard;
@@ -48,6 +49,8 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("macsec_world", channel::macsec_world),
     ("mka", wire::mka),
     ("mka_participant", channel::mka_participant),
+    ("mqtt_envelope", mqtt::mqtt_envelope),
+    ("mqtt_keys", mqtt::mqtt_keys),
     ("offload", gateway::offload),
     ("overlay", overlay::overlay),
     ("ppmp", wire::ppmp),

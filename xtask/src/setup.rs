@@ -137,6 +137,12 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers, Bench],
     },
     Need {
+        sign: File("/usr/sbin/mosquitto"),
+        package: "mosquitto",
+        why: "the MQTT broker of tests and of the experiment",
+        purposes: &[Test, Peers, Bench],
+    },
+    Need {
         sign: Program("openvpn"),
         package: "openvpn",
         why: "the peer of the gateway's benchmark",

@@ -198,3 +198,33 @@ fn the_receiver_prints_nothing_that_was_changed_and_nothing_twice_and_goes_on_af
     assert_eq!(temperatures, ["291.37", "292.74", "294.48", "295.85"]);
     assert_eq!(String::from_utf8_lossy(&output.stderr), "receiver: 4 authentic, 2 refused\n");
 }
+
+#[test]
+fn a_payload_that_c_seals_for_mqtt_is_opened_by_the_group() {
+    use antedate_channel::mqtt::{Algorithm, Group};
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = example("mqtt_publisher", directory.path());
+    let mut group = Group::new("line4", Algorithm::AesCcm16_64_128);
+    group.install(3, &[0x5e; 32]);
+    let material = group.material(3, b"press7").expect("material");
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let long = format!("{{\"values\":\"{}\"}}", "x".repeat(400));
+    for (number, payload) in [("1", "21.5"), ("300", ""), ("70000", &long)] {
+        let sealed = run(Command::new(&program).args([
+            &hex(material.key()),
+            &hex(material.base()),
+            "press7",
+            "3",
+            "plant/press7/force",
+            number,
+            payload,
+        ]));
+        let mut out = Vec::new();
+        let opened = group.open("plant/press7/force", &sealed.stdout, &mut out).expect("authentic");
+        assert_eq!(
+            (String::from_utf8(out).as_deref(), opened.sequence.to_string().as_str()),
+            (Ok(payload), number)
+        );
+        assert!(group.open("plant/press7/force", &sealed.stdout, &mut Vec::new()).is_err(), "a second time");
+    }
+}

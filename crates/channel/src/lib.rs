@@ -6,6 +6,7 @@
 //! - [`dtls`]: records of DTLS 1.2, and the handshake with pre-shared keys before them.
 //! - [`goose`]: GOOSE authenticated or encrypted on Ethernet, an event's frame prepared before the event.
 //! - [`mka`]: who shares keys, and which: IEEE 802.1X key agreement with a pre-shared key.
+//! - `mqtt`: MQTT payloads in COSE envelopes, end to end, and the rotation of their keys.
 //! - `wireguard`: handshakes, sessions and cookies of WireGuard tunnels.
 //! - [`overlay`]: Ethernet frames in such tunnels: VXLAN, pieces of frames that are too long, reassembly.
 //! - [`replay`]: the window that refuses what was received before, for every channel with packet numbers.
@@ -28,6 +29,8 @@ pub mod goose;
 pub mod macsec;
 #[cfg(feature = "mka")]
 pub mod mka;
+#[cfg(feature = "mqtt")]
+pub mod mqtt;
 pub mod overlay;
 pub mod replay;
 #[cfg(feature = "wireguard")]

@@ -32,6 +32,12 @@ pub(crate) enum Verb {
         after_help = "Example:\n  antedate keygen wireguard --out wg.key           prints the public key\n  antedate keygen wireguard --public wg.key        prints it again\n  antedate keygen wireguard --preshared --out psk"
     )]
     Wireguard(Wireguard),
+    /// Keys for MQTT payloads: a group's file with its first key, or a device's own key pair.
+    ///
+    /// A group of members with public keys has a manager, who rotates the key (antedate mqtt rotate) and revokes members.
+    /// Without such members the file holds the key itself: copy it to each client over a safe way, with mode 0600.
+    #[command(after_help = crate::mqtt::KEYGEN_EXAMPLES)]
+    Mqtt(crate::mqtt::Keygen),
 }
 
 impl Verb {
@@ -39,6 +45,7 @@ impl Verb {
         match self {
             Self::Macsec(verb) => verb.run(),
             Self::Wireguard(verb) => verb.run(),
+            Self::Mqtt(verb) => verb.run(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod gateway;
 mod goose;
 mod keygen;
 mod lab;
+mod mqtt;
 mod output;
 mod plan;
 mod template;
@@ -43,6 +44,9 @@ enum Verb {
     Keygen(keygen::Verb),
     /// Reproduce what a paper measured, and put ours beside it.
     Lab(lab::Lab),
+    /// Publish and subscribe with payloads that are protected end to end, and manage their keys.
+    #[command(subcommand)]
+    Mqtt(Box<mqtt::Verb>),
     /// Does a scenario meet its deadlines, and what would make it?
     Plan(plan::Plan),
     /// Find out what of a message can be prepared.
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         Verb::Gateway(verb) => verb.run(),
         Verb::Keygen(verb) => verb.run(),
         Verb::Lab(verb) => verb.run(),
+        Verb::Mqtt(verb) => verb.run(),
         Verb::Plan(verb) => verb.run(),
         Verb::Template(verb) => verb.run(),
         Verb::Goose(verb) => verb.run(),

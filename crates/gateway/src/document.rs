@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use crate::fault::{Fault, nearest, suggest};
 
 /// A parsed file and what was found wrong with it so far.
-pub(crate) struct Document<'t> {
+pub struct Document<'t> {
     file: &'t Path,
     text: &'t str,
     root: DeTable<'t>,
@@ -20,7 +20,7 @@ pub(crate) struct Document<'t> {
 
 impl<'t> Document<'t> {
     /// Parses the text. Faults of syntax are collected like all others.
-    pub(crate) fn parse(file: &'t Path, text: &'t str) -> Self {
+    pub fn parse(file: &'t Path, text: &'t str) -> Self {
         let (root, errors) = DeTable::parse_recoverable(text);
         let document = Self { file, text, root: root.into_inner(), faults: RefCell::default() };
         for error in errors {
@@ -37,11 +37,12 @@ impl<'t> Document<'t> {
     }
 
     /// The file as a section without a name.
-    pub(crate) fn root<'d>(&'d self) -> Section<'d, 't> {
+    pub fn root<'d>(&'d self) -> Section<'d, 't> {
         Section::new(self, String::new(), None, Some(&self.root))
     }
 
-    pub(crate) fn fault(
+    /// Adds a fault.
+    pub fn fault(
         &self,
         line: Option<usize>,
         key: impl Into<String>,
@@ -57,7 +58,8 @@ impl<'t> Document<'t> {
         });
     }
 
-    pub(crate) fn into_faults(self) -> Vec<Fault> {
+    /// What was found wrong, in the order in which it was found.
+    pub fn into_faults(self) -> Vec<Fault> {
         self.faults.into_inner()
     }
 
@@ -67,7 +69,7 @@ impl<'t> Document<'t> {
 }
 
 /// A table of the file, present or not.
-pub(crate) struct Section<'d, 't> {
+pub struct Section<'d, 't> {
     document: &'d Document<'t>,
     path: String,
     line: Option<usize>,
@@ -88,17 +90,17 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// Whether the file has this section at all.
-    pub(crate) fn is_present(&self) -> bool {
+    pub fn is_present(&self) -> bool {
         self.table.is_some()
     }
 
     /// The line of the section's head.
-    pub(crate) fn line(&self) -> Option<usize> {
+    pub fn line(&self) -> Option<usize> {
         self.line
     }
 
     /// The value of a key, if it is there.
-    pub(crate) fn get(&mut self, key: &'static str) -> Option<Field<'d, 't>> {
+    pub fn get(&mut self, key: &'static str) -> Option<Field<'d, 't>> {
         if !self.asked.contains(&key) {
             self.asked.push(key);
         }
@@ -112,7 +114,7 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// The value of a key that must be there if the section is.
-    pub(crate) fn required(&mut self, key: &'static str, remedy: &str) -> Option<Field<'d, 't>> {
+    pub fn required(&mut self, key: &'static str, remedy: &str) -> Option<Field<'d, 't>> {
         let field = self.get(key);
         if field.is_none() && self.is_present() {
             self.document.fault(self.line, self.path_of(key), "is missing", remedy);
@@ -121,7 +123,7 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// A section below this one.
-    pub(crate) fn section(&mut self, key: &'static str) -> Section<'d, 't> {
+    pub fn section(&mut self, key: &'static str) -> Section<'d, 't> {
         let absent = Section::new(self.document, self.path_of(key), None, None);
         match self.get(key) {
             Some(field) => field.section().unwrap_or(absent),
@@ -130,7 +132,7 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// A section that must be there.
-    pub(crate) fn required_section(&mut self, key: &'static str, remedy: &str) -> Section<'d, 't> {
+    pub fn required_section(&mut self, key: &'static str, remedy: &str) -> Section<'d, 't> {
         if self.table.is_some_and(|table| !table.contains_key(key)) {
             self.document.fault(None, format!("[{}]", self.path_of(key)), "is missing", remedy);
         }
@@ -138,7 +140,7 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// A key that is known, but not part of this version: refused with its own words instead of being ignored.
-    pub(crate) fn not_yet(&mut self, key: &'static str, what: &str, remedy: &str) {
+    pub fn not_yet(&mut self, key: &'static str, what: &str, remedy: &str) {
         if let Some(field) = self.get(key) {
             field.fault(what, remedy);
         }
@@ -148,13 +150,13 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// A fault of the section as a whole.
-    pub(crate) fn fault(&self, key: &str, what: impl Into<String>, remedy: impl Into<String>) {
+    pub fn fault(&self, key: &str, what: impl Into<String>, remedy: impl Into<String>) {
         let key = if key.is_empty() { self.path.clone() } else { self.path_of(key) };
         self.document.fault(self.line, key, what, remedy);
     }
 
     /// Refuses every key that nobody asked for.
-    pub(crate) fn finish(self) {
+    pub fn finish(self) {
         let Some(table) = self.table else { return };
         for (name, _) in table.iter() {
             let key = name.get_ref().as_ref();
@@ -188,7 +190,7 @@ impl<'d, 't> Section<'d, 't> {
 }
 
 /// A value with its place.
-pub(crate) struct Field<'d, 't> {
+pub struct Field<'d, 't> {
     document: &'d Document<'t>,
     path: String,
     line: usize,
@@ -197,12 +199,12 @@ pub(crate) struct Field<'d, 't> {
 
 impl<'d, 't> Field<'d, 't> {
     /// The line of the key.
-    pub(crate) fn line(&self) -> usize {
+    pub fn line(&self) -> usize {
         self.line
     }
 
     /// Says what is wrong with this value.
-    pub(crate) fn fault(&self, what: impl Into<String>, remedy: impl Into<String>) {
+    pub fn fault(&self, what: impl Into<String>, remedy: impl Into<String>) {
         self.document.fault(Some(self.line), self.path.clone(), what, remedy);
     }
 
@@ -212,7 +214,7 @@ impl<'d, 't> Field<'d, 't> {
     }
 
     /// The string, or a fault.
-    pub(crate) fn string(&self) -> Option<&'d str> {
+    pub fn string(&self) -> Option<&'d str> {
         if let DeValue::String(text) = self.value {
             return Some(text.as_ref());
         }
@@ -221,17 +223,17 @@ impl<'d, 't> Field<'d, 't> {
     }
 
     /// The string, if it is one.
-    pub(crate) fn as_string(&self) -> Option<&'d str> {
+    pub fn as_string(&self) -> Option<&'d str> {
         self.value.as_str()
     }
 
     /// Whether it is an array.
-    pub(crate) fn is_array(&self) -> bool {
+    pub fn is_array(&self) -> bool {
         self.value.is_array()
     }
 
     /// The number, or a fault.
-    pub(crate) fn integer(&self, range: RangeInclusive<u64>) -> Option<u64> {
+    pub fn integer(&self, range: RangeInclusive<u64>) -> Option<u64> {
         let limits = format!("a whole number from {} to {}", range.start(), range.end());
         let Some(integer) = self.value.as_integer() else {
             self.mistyped(&limits, "write the digits without quotes");
@@ -249,7 +251,7 @@ impl<'d, 't> Field<'d, 't> {
     }
 
     /// `true` or `false`, or a fault.
-    pub(crate) fn boolean(&self) -> Option<bool> {
+    pub fn boolean(&self) -> Option<bool> {
         if let DeValue::Boolean(value) = self.value {
             return Some(*value);
         }
@@ -258,7 +260,7 @@ impl<'d, 't> Field<'d, 't> {
     }
 
     /// One of several names, or a fault with the nearest.
-    pub(crate) fn one_of<T: Copy>(&self, what: &str, names: &[(&str, T)]) -> Option<T> {
+    pub fn one_of<T: Copy>(&self, what: &str, names: &[(&str, T)]) -> Option<T> {
         let text = self.string()?;
         if let Some((_, value)) = names.iter().find(|(name, _)| *name == text) {
             return Some(*value);
@@ -268,7 +270,7 @@ impl<'d, 't> Field<'d, 't> {
     }
 
     /// The elements of an array, or a fault.
-    pub(crate) fn array(&self) -> Option<Vec<Field<'d, 't>>> {
+    pub fn array(&self) -> Option<Vec<Field<'d, 't>>> {
         let DeValue::Array(array) = self.value else {
             self.mistyped("an array", "write it in brackets, [ ... ]");
             return None;
@@ -283,7 +285,7 @@ impl<'d, 't> Field<'d, 't> {
     }
 
     /// The table, or a fault.
-    pub(crate) fn section(&self) -> Option<Section<'d, 't>> {
+    pub fn section(&self) -> Option<Section<'d, 't>> {
         let DeValue::Table(table) = self.value else {
             self.mistyped(
                 "a section",

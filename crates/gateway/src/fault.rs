@@ -34,7 +34,7 @@ impl Fault {
     }
 
     /// The file cannot be read or written at all.
-    pub(crate) fn of_io(file: &Path, doing: &str, error: &std::io::Error, remedy: impl Into<String>) -> Self {
+    pub fn of_io(file: &Path, doing: &str, error: &std::io::Error, remedy: impl Into<String>) -> Self {
         Self::of_file(file, format!("cannot {doing}: {}", explain(error)), remedy)
     }
 }

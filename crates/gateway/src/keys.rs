@@ -26,7 +26,7 @@ use crate::fault::{Fault, Faults};
 use crate::names::{parse_hex, parse_sci, push_hex};
 
 /// The longest key file that is read.
-pub(crate) const LONGEST: usize = 1 << 16;
+pub const LONGEST: usize = 1 << 16;
 /// The most members of a key file.
 pub const MEMBERS_MAX: usize = 16;
 
@@ -228,7 +228,7 @@ const HEAD: &str = "\
 
 /// Reads a regular file that nobody else than `user` or root can read or change. Faults of the file's rights come
 /// before its content is looked at.
-pub(crate) fn read_private(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
+pub fn read_private(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
     let cannot = |error: io::Error| {
         Fault::of_io(
             file,

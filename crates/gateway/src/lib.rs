@@ -28,7 +28,7 @@ pub mod config;
 pub mod control;
 pub mod counters;
 pub mod daemon;
-mod document;
+pub mod document;
 pub mod express;
 pub mod fastest;
 pub mod fault;

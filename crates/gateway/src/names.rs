@@ -13,14 +13,14 @@ pub fn parse_sci(text: &str) -> Option<Sci> {
 }
 
 /// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len());
     push_hex(&mut digits, bytes);
     digits
 }
 
 /// Appends hexadecimal digits, without a copy elsewhere if `out` has the room.
-pub(crate) fn push_hex(out: &mut String, bytes: &[u8]) {
+pub fn push_hex(out: &mut String, bytes: &[u8]) {
     let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
     for byte in bytes {
         out.push(digit(byte >> 4));
@@ -29,7 +29,7 @@ pub(crate) fn push_hex(out: &mut String, bytes: &[u8]) {
 }
 
 /// Fills `out` from exactly twice as many hexadecimal digits. Nothing is copied elsewhere, so keys pass through here.
-pub(crate) fn parse_hex(digits: &str, out: &mut [u8]) -> bool {
+pub fn parse_hex(digits: &str, out: &mut [u8]) -> bool {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let digits = digits.as_bytes();
     digits.len() == 2 * out.len()

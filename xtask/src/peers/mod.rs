@@ -14,6 +14,7 @@ mod iperf3;
 pub(crate) use iperf3::transfer;
 mod kernel_macsec;
 mod kernel_wpan;
+mod mqtt;
 mod ppmp;
 mod python;
 mod scapy;
@@ -36,7 +37,7 @@ pub(crate) struct Peer {
 }
 
 /// All of them, quick ones first.
-pub(crate) const PEERS: [Peer; 10] = [
+pub(crate) const PEERS: [Peer; 11] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -71,6 +72,13 @@ pub(crate) const PEERS: [Peer; 10] = [
         limit: 240,
         prepare: iperf3::prepare,
         run: iperf3::run,
+    },
+    Peer {
+        name: "mqtt",
+        about: "Mosquitto, paho-mqtt and pycose with our MQTT payloads, through kills of client and broker",
+        limit: 420,
+        prepare: mqtt::prepare,
+        run: mqtt::run,
     },
     Peer {
         name: "tshark",

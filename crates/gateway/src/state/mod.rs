@@ -61,6 +61,12 @@ impl KeyId {
             an: association.an,
         }
     }
+
+    /// What the state file knows a key of another channel by. The kind keeps the keys of channels apart.
+    #[must_use]
+    pub fn of_key(kind: &str, key: &[u8]) -> Self {
+        Self { sak: Fingerprint::of(kind, key), salt: None, an: An::default() }
+    }
 }
 
 /// Why packet numbers cannot be reserved.
@@ -276,6 +282,21 @@ impl<D: Disk> StateFile<D> {
         self.save(records)
     }
 
+    /// As [`received`](Self::received), with `act` at the last moment before it counts: the new state is on the medium then, and
+    /// only gets its name afterwards. A process that is killed has thus done both or neither, but for the time between the two.
+    ///
+    /// # Errors
+    /// When it did not become durable, or `act` failed: then nothing counts as received.
+    pub fn received_with(
+        &mut self,
+        lowest: &[(KeyId, Sci, u64)],
+        act: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), StateError> {
+        let mut records = self.records.clone();
+        self.note(&mut records, lowest)?;
+        self.save_around(records, act)
+    }
+
     /// The clean stop: writes the exact next packet numbers, so that no number is lost. Nothing can be reserved any
     /// more, so nothing can be sent.
     ///
@@ -311,9 +332,18 @@ impl<D: Disk> StateFile<D> {
     }
 
     fn save(&mut self, records: Records) -> Result<(), StateError> {
+        self.save_around(records, || Ok(()))
+    }
+
+    fn save_around(
+        &mut self,
+        records: Records,
+        act: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), StateError> {
         let path = &self.path;
         self.disk.write_new(&records.to_bytes()).map_err(StateError::io(path, "write the state file"))?;
         self.disk.sync_new().map_err(StateError::io(path, "make the state file durable"))?;
+        act().map_err(StateError::io(path, "pass on what was received"))?;
         self.disk.replace().map_err(StateError::io(path, "replace the state file"))?;
         self.disk.sync_directory().map_err(StateError::io(path, "make the state file durable"))?;
         self.records = records;

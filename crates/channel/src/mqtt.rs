@@ -1,0 +1,63 @@
+//! MQTT payloads protected end to end: what a broker forwards it can neither read, change, move to another topic nor replay.
+//!
+//! A payload travels in an [`envelope`]: a COSE_Encrypt0 (RFC 9052 section 5.2) whose protected header names the
+//! [`Algorithm`], whose `kid` is the key's epoch and the publisher, and whose Partial IV is the publisher's sequence number.
+//! Topic, publisher, epoch and sequence number are external associated data. From the secret of a group's epoch each
+//! publisher has a key and a nonce base of its own ([`derive`], HKDF), so two publishers can never meet in a nonce, and the
+//! nonce is known as soon as the number is: everything but the reading can be done beforehand.
+//!
+//! - [`Publisher`] seals, one number after the other; [`Publisher::prepare`] antedates a publish for a [`PayloadTemplate`].
+//! - [`Group`] opens what the members of a group published, once each, and says why it refuses the rest ([`Refusal`]).
+//! - [`rotation`]: the next epoch's secret, signed by the group's manager and sealed for each member (COSE_Sign1 around a
+//!   COSE_Encrypt with ephemeral-static X25519).
+//! - [`topic`]: names and filters.
+//!
+//! ```
+//! use antedate_channel::mqtt::{Algorithm, Group, Publisher, Reserved};
+//!
+//! let mut group = Group::new("line 4", Algorithm::AesCcm16_64_128);
+//! group.install(1, &[7; 32]);
+//! let mut publisher = Publisher::new(&group.material(1, b"press 7").unwrap(), Reserved::new(1, 1000));
+//!
+//! let mut message = Vec::new();
+//! publisher.seal("plant/press7/force", br#"{"kN":81.5}"#, &mut message)?;
+//!
+//! let mut payload = Vec::new();
+//! let opened = group.open("plant/press7/force", &message, &mut payload)?;
+//! assert_eq!(payload, br#"{"kN":81.5}"#);
+//! assert_eq!((opened.publisher.as_slice(), opened.sequence), (&b"press 7"[..], 1));
+//!
+//! // The broker sends it again, or elsewhere.
+//! let again = group.open("plant/press7/force", &message, &mut payload).unwrap_err();
+//! assert_eq!(again.to_string(), "sequence number 1 was received before");
+//! assert!(group.open("plant/press8/force", &message, &mut payload).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod algorithm;
+mod antedated;
+mod cipher;
+pub mod derive;
+pub mod envelope;
+mod group;
+mod publisher;
+mod refusal;
+pub mod rotation;
+mod template;
+pub mod topic;
+
+pub use algorithm::{Algorithm, UnknownAlgorithm};
+pub use antedated::{Antedated, Room};
+pub use derive::Material;
+pub use group::{Group, Opened};
+pub use publisher::{NoNumber, Numbers, PublishError, Publisher, Reserved};
+pub use refusal::Refusal;
+pub use template::{PayloadTemplate, TemplateFault};
+
+/// Bytes of a group's secret, of which every key is derived.
+pub const SECRET_LEN: usize = 32;
+/// Bytes of the longest name of a publisher.
+pub const PUBLISHER_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests;

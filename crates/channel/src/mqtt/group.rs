@@ -1,0 +1,259 @@
+//! The receiving side: what the members of a group publish.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::{string::String, vec::Vec};
+use core::fmt;
+
+use zeroize::Zeroizing;
+
+use super::cipher::Cipher;
+use super::derive::Material;
+use super::envelope::{Envelope, associated_data};
+use super::rotation::Rotation;
+use super::{Algorithm, Refusal, SECRET_LEN, topic};
+use crate::replay::{MAX_WINDOW, Refusal as Replayed, ReplayWindow};
+
+/// Publishers and topics whose numbers a group remembers at most. Only what was authentic is remembered.
+const STREAMS_MAX: usize = 1 << 16;
+/// Other topics and publishers that are tried to say what happened to a message that is not authentic.
+const SUSPECTS: usize = 8;
+
+/// The keys of a group of topics, and what came under them.
+pub struct Group {
+    name: String,
+    algorithm: Algorithm,
+    window: u32,
+    epochs: BTreeMap<u32, Zeroizing<[u8; SECRET_LEN]>>,
+    newest: Option<u32>,
+    /// Who may publish; none: every member.
+    publishers: Option<BTreeSet<Vec<u8>>>,
+    senders: BTreeMap<(u32, Vec<u8>), Sender>,
+    streams: usize,
+}
+
+/// What is known of a publisher in an epoch.
+struct Sender {
+    material: Material,
+    cipher: Cipher,
+    /// A window for each topic: a retained message, or one that was prepared long before, is late on no other topic.
+    windows: BTreeMap<String, ReplayWindow>,
+}
+
+/// What an opened message says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// Who published.
+    pub publisher: Vec<u8>,
+    /// The epoch of the key.
+    pub epoch: u32,
+    /// The publisher's sequence number.
+    pub sequence: u64,
+}
+
+impl Group {
+    /// A group without keys. The name is part of every key.
+    pub fn new(name: &str, algorithm: Algorithm) -> Self {
+        Self {
+            name: name.into(),
+            algorithm,
+            window: MAX_WINDOW,
+            epochs: BTreeMap::new(),
+            newest: None,
+            publishers: None,
+            senders: BTreeMap::new(),
+            streams: 0,
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The algorithm.
+    pub const fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The newest epoch, under which members publish.
+    pub const fn newest(&self) -> Option<u32> {
+        self.newest
+    }
+
+    /// The epochs that are read.
+    pub fn epochs(&self) -> impl Iterator<Item = u32> {
+        self.epochs.keys().copied()
+    }
+
+    /// Lets these publish and nobody else.
+    pub fn allow(&mut self, publishers: impl IntoIterator<Item = Vec<u8>>) {
+        self.publishers = Some(publishers.into_iter().collect());
+    }
+
+    /// How far behind the highest number of its publisher and topic a message may be, 1024 at most.
+    pub fn set_window(&mut self, window: u32) {
+        self.window = window.min(MAX_WINDOW);
+    }
+
+    /// Takes the secret of an epoch. One that is there stays as it is.
+    pub fn install(&mut self, epoch: u32, secret: &[u8; SECRET_LEN]) {
+        self.epochs.entry(epoch).or_insert_with(|| Zeroizing::new(*secret));
+        self.newest = self.newest.max(Some(epoch));
+    }
+
+    /// Takes a rotation that was verified. False if its epoch is not newer than all that are known: an old rotation that
+    /// somebody sends again.
+    pub fn rotate(&mut self, rotation: &Rotation) -> bool {
+        if self.newest.is_some_and(|newest| rotation.epoch <= newest) {
+            return false;
+        }
+        self.install(rotation.epoch, &rotation.secret);
+        true
+    }
+
+    /// Ends all epochs before this one: what is sealed under them is refused from now on.
+    pub fn retire_before(&mut self, epoch: u32) {
+        self.epochs.retain(|known, _| *known >= epoch);
+        self.senders.retain(|(known, _), _| *known >= epoch);
+        self.streams = self.senders.values().map(|sender| sender.windows.len()).sum();
+    }
+
+    /// What a publisher needs in an epoch. `None` if the epoch is not known or the publisher has no valid name.
+    pub fn material(&self, epoch: u32, publisher: &[u8]) -> Option<Material> {
+        Material::derive(&self.name, self.algorithm, epoch, self.epochs.get(&epoch)?, publisher)
+    }
+
+    /// Opens a message that came on a topic into `out`, if it is authentic and came for the first time.
+    ///
+    /// # Errors
+    /// Why it is not to be believed; `out` is empty then.
+    pub fn open(&mut self, topic: &str, message: &[u8], out: &mut Vec<u8>) -> Result<Opened, Refusal> {
+        self.open_from(topic, message, out, |_| 1)
+    }
+
+    /// As [`open`](Self::open). `lowest` is asked once for each publisher and topic, with the publisher's material, which
+    /// number is the lowest that may come: one that was written down before a restart.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_from(
+        &mut self,
+        topic: &str,
+        message: &[u8],
+        out: &mut Vec<u8>,
+        lowest: impl FnOnce(&Material) -> u64,
+    ) -> Result<Opened, Refusal> {
+        out.clear();
+        topic::check_name(topic).map_err(Refusal::Topic)?;
+        let envelope = Envelope::parse(message).map_err(Refusal::NotEnvelope)?;
+        let Envelope { epoch, publisher, sequence, .. } = envelope;
+        if envelope.algorithm != self.algorithm.number() {
+            return Err(Refusal::Algorithm { given: envelope.algorithm, expected: self.algorithm });
+        }
+        if !self.epochs.contains_key(&epoch) {
+            return Err(match self.newest {
+                Some(newest) if epoch < newest => Refusal::OldEpoch { epoch, newest },
+                newest => Refusal::UnknownEpoch { epoch, newest },
+            });
+        }
+        let name = || String::from_utf8_lossy(publisher).into_owned();
+        if self.publishers.as_ref().is_some_and(|known| !known.contains(publisher)) {
+            return Err(Refusal::NotPublisher { publisher: name() });
+        }
+        let unauthentic = || Refusal::Unauthentic { publisher: name(), epoch };
+        let aad = associated_data(envelope.protected, topic, publisher, epoch, sequence);
+        let index = (epoch, publisher.to_vec());
+        if let Some(sender) = self.senders.get_mut(&index)
+            && let Some(window) = sender.windows.get_mut(topic)
+        {
+            // The cheap question first; marked is what was authentic.
+            window.check(sequence).map_err(|why| replayed(why, sequence, window))?;
+            if sender.cipher.open(&envelope, &aad, out) {
+                window.mark(sequence);
+                return Ok(Opened { publisher: index.1, epoch, sequence });
+            }
+            return Err(self.suspect(&envelope, topic, out).unwrap_or_else(unauthentic));
+        }
+        let fresh = match self.senders.get(&index) {
+            Some(_) => None,
+            // Not remembered before it is authentic: strangers could fill the memory with names.
+            None => {
+                let material = self.material(epoch, publisher).ok_or_else(unauthentic)?;
+                let cipher = Cipher::new(&material).map_err(|_| unauthentic())?;
+                Some(Sender { material, cipher, windows: BTreeMap::new() })
+            }
+        };
+        let sender = fresh.as_ref().or_else(|| self.senders.get(&index)).ok_or_else(unauthentic)?;
+        if !sender.cipher.open(&envelope, &aad, out) {
+            return Err(self.suspect(&envelope, topic, out).unwrap_or_else(unauthentic));
+        }
+        let mut window = ReplayWindow::new(lowest(&sender.material).max(1), self.window);
+        if let Err(why) = window.check(sequence) {
+            out.clear();
+            return Err(replayed(why, sequence, &window));
+        }
+        if self.streams >= STREAMS_MAX {
+            out.clear();
+            return Err(Refusal::Crowded);
+        }
+        window.mark(sequence);
+        if let Some(sender) = fresh {
+            self.senders.insert(index.clone(), sender);
+        }
+        if let Some(sender) = self.senders.get_mut(&index) {
+            sender.windows.insert(topic.into(), window);
+            self.streams += 1;
+        }
+        Ok(Opened { publisher: index.1, epoch, sequence })
+    }
+
+    /// One above the highest number that came from a publisher on a topic, and the publisher's material: for whoever writes it
+    /// down.
+    pub fn received(&self, opened: &Opened, topic: &str) -> Option<(&Material, u64)> {
+        let sender = self.senders.get(&(opened.epoch, opened.publisher.clone()))?;
+        Some((&sender.material, sender.windows.get(topic)?.next()))
+    }
+
+    /// What happened to a message that is not authentic: was it sealed for another topic, or by another publisher? A few of those
+    /// that were seen are tried, so it costs a few times what refusing costs.
+    fn suspect(&self, envelope: &Envelope<'_>, topic: &str, out: &mut Vec<u8>) -> Option<Refusal> {
+        if !self.algorithm.is_authenticated() {
+            return None;
+        }
+        let Envelope { protected, epoch, publisher, sequence, .. } = *envelope;
+        let mut authentic = |sender: &Sender, topic: &str, publisher: &[u8]| {
+            let aad = associated_data(protected, topic, publisher, epoch, sequence);
+            let authentic = sender.cipher.open(envelope, &aad, out);
+            out.clear();
+            authentic
+        };
+        let named = self.senders.get(&(epoch, publisher.to_vec()));
+        for (other, sender) in self.senders.range((epoch, Vec::new())..).take(SUSPECTS) {
+            let other = &other.1;
+            if sender.material.head.epoch == epoch && other != publisher && authentic(sender, topic, other) {
+                let [named, by] = [publisher, other].map(|name| String::from_utf8_lossy(name).into_owned());
+                return Some(Refusal::Impersonated { named, by });
+            }
+        }
+        let named = named?;
+        let topics = self.senders.values().flat_map(|sender| sender.windows.keys());
+        let from = topics
+            .filter(|from| *from != topic)
+            .take(SUSPECTS)
+            .find(|from| authentic(named, from, publisher));
+        from.map(|from| Refusal::Moved { from: from.clone() })
+    }
+}
+
+fn replayed(why: Replayed, sequence: u64, window: &ReplayWindow) -> Refusal {
+    match why {
+        Replayed::Duplicate => Refusal::Repeated { sequence },
+        Replayed::Late => Refusal::Late { sequence, lowest: window.lowest() },
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Group({:?}, {}, newest epoch {:?}, ..)", self.name, self.algorithm, self.newest)
+    }
+}

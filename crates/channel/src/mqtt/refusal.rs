@@ -1,0 +1,157 @@
+//! Why a message is not delivered.
+
+use alloc::string::String;
+use core::fmt;
+
+use super::envelope::NotEnvelope;
+use super::{Algorithm, topic};
+
+/// Why a message on a protected topic is not delivered. Each has a reason of its own, and none comes from the payload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is no envelope: somebody publishes in the clear here, or in another form.
+    NotEnvelope(NotEnvelope),
+    /// It is sealed with an algorithm that this group does not use.
+    Algorithm {
+        /// Its number.
+        given: i64,
+        /// The group's.
+        expected: Algorithm,
+    },
+    /// Its key is of an epoch that this member has not got.
+    UnknownEpoch {
+        /// The epoch.
+        epoch: u32,
+        /// The newest one that this member has.
+        newest: Option<u32>,
+    },
+    /// Its key is of an epoch that is over.
+    OldEpoch {
+        /// The epoch.
+        epoch: u32,
+        /// The newest one.
+        newest: u32,
+    },
+    /// The group does not let this publisher publish.
+    NotPublisher {
+        /// Its name.
+        publisher: String,
+    },
+    /// It is not authentic: changed on the way, or sealed with another key.
+    Unauthentic {
+        /// The publisher that it names.
+        publisher: String,
+        /// The epoch that it names.
+        epoch: u32,
+    },
+    /// It was sealed for another topic, and somebody moved it here.
+    Moved {
+        /// The topic that it was sealed for.
+        from: String,
+    },
+    /// It names one publisher, and another one sealed it.
+    Impersonated {
+        /// Whom it names.
+        named: String,
+        /// Who sealed it.
+        by: String,
+    },
+    /// The number was received before.
+    Repeated {
+        /// The sequence number.
+        sequence: u64,
+    },
+    /// The number is older than the window remembers.
+    Late {
+        /// The sequence number.
+        sequence: u64,
+        /// The lowest that may still come.
+        lowest: u64,
+    },
+    /// There are too many publishers and topics to remember what each has sent.
+    Crowded,
+    /// The topic is none to publish on.
+    Topic(topic::Invalid),
+}
+
+impl Refusal {
+    /// A short name, as counters have it.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::NotEnvelope(_) => "not-envelope",
+            Self::Algorithm { .. } => "algorithm",
+            Self::UnknownEpoch { .. } => "unknown-epoch",
+            Self::OldEpoch { .. } => "old-epoch",
+            Self::NotPublisher { .. } => "not-publisher",
+            Self::Unauthentic { .. } => "unauthentic",
+            Self::Moved { .. } => "moved",
+            Self::Impersonated { .. } => "impersonated",
+            Self::Repeated { .. } => "repeated",
+            Self::Late { .. } => "late",
+            Self::Crowded => "crowded",
+            Self::Topic(_) => "topic",
+        }
+    }
+
+    /// What to do about it.
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::NotEnvelope(_) => {
+                "let only holders of the key publish here (antedate mqtt acl), or take the topic out of the group"
+            }
+            Self::Algorithm { .. } => "give all members the same group file",
+            Self::UnknownEpoch { .. } => {
+                "wait for the rotation message, or copy the group file of the others to this device"
+            }
+            Self::OldEpoch { .. } => "let the publisher catch up with the rotation",
+            Self::NotPublisher { .. } => "name it among the group's publishers if it is one",
+            Self::Unauthentic { .. } => {
+                "compare the group files of both ends; if they are the same, somebody changes messages"
+            }
+            Self::Moved { .. } | Self::Impersonated { .. } => "look who may publish at the broker",
+            Self::Repeated { .. } | Self::Late { .. } => {
+                "none is needed: the message came before, or a retained one came again"
+            }
+            Self::Crowded => "split the group by topics",
+            Self::Topic(_) => "publish on a topic without wildcards",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEnvelope(why) => write!(f, "not a protected payload: {why}"),
+            Self::Algorithm { given, expected } => {
+                write!(
+                    f,
+                    "sealed with algorithm {given}, but the group uses {expected} ({})",
+                    expected.number()
+                )
+            }
+            Self::UnknownEpoch { epoch, newest: Some(newest) } => {
+                write!(f, "the key of epoch {epoch} is not known here, {newest} is the newest")
+            }
+            Self::UnknownEpoch { epoch, newest: None } => {
+                write!(f, "no key is known here yet, epoch {epoch} is needed")
+            }
+            Self::OldEpoch { epoch, newest } => write!(f, "epoch {epoch} is over, {newest} is in use"),
+            Self::NotPublisher { publisher } => write!(f, "{publisher:?} is no publisher of the group"),
+            Self::Unauthentic { publisher, epoch } => {
+                write!(f, "not authentic under the key of {publisher:?} in epoch {epoch}")
+            }
+            Self::Moved { from } => write!(f, "sealed for the topic {from:?} and moved here"),
+            Self::Impersonated { named, by } => {
+                write!(f, "names {named:?} as its publisher, but {by:?} sealed it")
+            }
+            Self::Repeated { sequence } => write!(f, "sequence number {sequence} was received before"),
+            Self::Late { sequence, lowest } => {
+                write!(f, "sequence number {sequence} is too old, the lowest to come is {lowest}")
+            }
+            Self::Crowded => f.write_str("too many publishers and topics to remember their numbers"),
+            Self::Topic(why) => write!(f, "{why}"),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}

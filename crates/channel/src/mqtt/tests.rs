@@ -1,0 +1,5 @@
+//! Tests of the channel as a whole.
+
+mod envelopes;
+mod rotations;
+mod setup;

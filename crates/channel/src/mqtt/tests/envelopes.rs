@@ -1,0 +1,399 @@
+//! Envelopes both ways, and each refusal with its own reason.
+
+use std::borrow::ToOwned;
+use std::format;
+use std::string::{String, ToString};
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::setup::{SECRET, TOPIC, group, publisher, sealed};
+use crate::mqtt::envelope::{Envelope, NotEnvelope, associated_data};
+use crate::mqtt::{
+    Algorithm, Antedated, Group, Material, NoNumber, PayloadTemplate, PublishError, Publisher, Refusal,
+    Reserved, Room, topic,
+};
+
+#[test]
+fn what_is_sealed_is_opened_once_with_every_algorithm() {
+    for algorithm in Algorithm::ALL {
+        let mut group = group(algorithm);
+        let mut publisher = publisher(&group, b"press 7");
+        let mut out = Vec::new();
+        for len in [0, 1, 15, 16, 17, 48, 255, 1024, 5000] {
+            let payload: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let message = sealed(&mut publisher, TOPIC, &payload);
+            let opened = group
+                .open(TOPIC, &message, &mut out)
+                .unwrap_or_else(|why| panic!("{algorithm} {len}: {why}"));
+            assert_eq!((&out, opened.publisher.as_slice(), opened.epoch), (&payload, &b"press 7"[..], 1));
+            let sequence = opened.sequence;
+            assert_eq!(
+                group.open(TOPIC, &message, &mut out),
+                Err(Refusal::Repeated { sequence }),
+                "{algorithm} {len}"
+            );
+            assert!(out.is_empty());
+        }
+    }
+}
+
+#[test]
+fn ccm_adds_at_most_32_bytes_for_a_name_of_8() {
+    let group = group(Algorithm::AesCcm16_64_128);
+    let material = group.material(1, b"8 bytes.").expect("material");
+    for (number, most) in [(1, 30), (0xffff, 31), (0xff_ffff, 32)] {
+        let mut publisher = Publisher::new(&material, Reserved::new(number, u64::MAX));
+        for len in [16, 48, 64, 247] {
+            let message = sealed(&mut publisher, TOPIC, &vec![0; len]);
+            assert!(message.len() - len <= most, "number {number}, {len} bytes: {}", message.len() - len);
+            publisher = Publisher::new(&material, Reserved::new(number, u64::MAX));
+        }
+    }
+}
+
+#[test]
+fn the_bytes_are_those_of_the_standard() {
+    let mut group = group(Algorithm::AesCcm16_64_128);
+    let message = sealed(&mut publisher(&group, b"p7"), TOPIC, b"21.5");
+    // [ << {1: 10} >>, {4: h'01' 'p7', 6: h'01'}, 12 bytes ]
+    assert_eq!(
+        message[..16],
+        [0x83, 0x43, 0xa1, 1, 10, 0xa2, 4, 0x43, 1, b'p', b'7', 6, 0x41, 1, 0x4c, message[15]]
+    );
+    let aad = associated_data(&[0xa1, 1, 10], "t", b"p", 2, 3);
+    let external = b"\x84\x61t\x41p\x02\x48\0\0\0\0\0\0\0\x03";
+    assert_eq!(aad, [b"\x83\x68Encrypt0\x43\xa1\x01\x0a\x4f", &external[..]].concat());
+    // The CBOR tag may stand before it.
+    let mut tagged = vec![0xd0];
+    tagged.extend_from_slice(&message);
+    assert!(group.open(TOPIC, &tagged, &mut Vec::new()).is_ok());
+}
+
+/// A group with one message received from each of two publishers, and a third message that was not.
+fn world() -> (Group, Vec<u8>, Vec<u8>) {
+    let mut group = group(Algorithm::A128Gcm);
+    let (mut a, mut b) = (publisher(&group, b"a"), publisher(&group, b"b"));
+    let mut out = Vec::new();
+    let first = sealed(&mut a, TOPIC, b"first");
+    group.open(TOPIC, &first, &mut out).expect("genuine");
+    group.open(TOPIC, &sealed(&mut b, TOPIC, b"b's"), &mut out).expect("genuine");
+    group.open("plant/other", &sealed(&mut a, "plant/other", b"other"), &mut out).expect("genuine");
+    let next = sealed(&mut a, TOPIC, b"next");
+    (group, first, next)
+}
+
+#[test]
+fn each_refusal_has_its_own_reason() {
+    let (mut group, first, next) = world();
+    let mut out = Vec::new();
+    let mut refused = |group: &mut Group, topic: &str, message: &[u8]| {
+        let why = group.open(topic, message, &mut out).expect_err("refused");
+        assert!(out.is_empty() && !why.remedy().is_empty());
+        (why.name(), why.to_string())
+    };
+    // The topic moved, to one that is known and to one that is not.
+    let moved = ("moved", format!("sealed for the topic {TOPIC:?} and moved here"));
+    assert_eq!(refused(&mut group, "plant/other", &next), moved);
+    assert_eq!(refused(&mut group, "plant/unheard", &next), moved);
+    // The sequence repeated.
+    let repeated = ("repeated", "sequence number 1 was received before".to_owned());
+    assert_eq!(refused(&mut group, TOPIC, &first), repeated);
+    // The publisher changed.
+    let mut changed = next.clone();
+    let at = changed.iter().position(|byte| *byte == b'a').expect("the name");
+    changed[at] = b'b';
+    let (name, text) = refused(&mut group, TOPIC, &changed);
+    assert_eq!((name, text.as_str()), ("impersonated", "names \"b\" as its publisher, but \"a\" sealed it"));
+    // A stranger's key.
+    let mut stranger = Group::new("line 4", Algorithm::A128Gcm);
+    stranger.install(1, &[9; 32]);
+    let foreign = sealed(&mut publisher(&stranger, b"c"), TOPIC, b"x");
+    assert_eq!(refused(&mut group, TOPIC, &foreign).0, "unauthentic");
+    // Plaintext of someone else.
+    for plain in [&b"21.5"[..], b"", b"{\"t\":1}", &[0x83, 0x40]] {
+        assert_eq!(refused(&mut group, TOPIC, plain).0, "not-envelope");
+    }
+    // Another algorithm.
+    let other = super::setup::group(Algorithm::A256Gcm);
+    assert_eq!(refused(&mut group, TOPIC, &sealed(&mut publisher(&other, b"a"), TOPIC, b"x")).0, "algorithm");
+    // An epoch to come, and one that is over.
+    let mut later = super::setup::group(Algorithm::A128Gcm);
+    later.install(2, &SECRET);
+    assert_eq!(
+        refused(&mut group, TOPIC, &sealed(&mut publisher(&later, b"a"), TOPIC, b"x")).0,
+        "unknown-epoch"
+    );
+    group.install(2, &[3; 32]);
+    group.retire_before(2);
+    let old = ("old-epoch", "epoch 1 is over, 2 is in use".to_owned());
+    assert_eq!(refused(&mut group, TOPIC, &next), old);
+    // Someone who may not publish.
+    group.allow([b"a".to_vec()]);
+    let denied = sealed(&mut publisher(&group, b"b"), TOPIC, b"x");
+    assert_eq!(refused(&mut group, TOPIC, &denied).0, "not-publisher");
+    assert_eq!(refused(&mut group, "plant/#", &denied).0, "topic");
+    // And the genuine ones go on.
+    let genuine = sealed(&mut publisher(&group, b"a"), TOPIC, b"on");
+    assert!(group.open(TOPIC, &genuine, &mut out).is_ok());
+}
+
+#[test]
+fn a_wrong_epoch_or_number_in_the_header_is_not_believed() {
+    let (mut group, _, next) = world();
+    let envelope = Envelope::parse(&next).expect("an envelope");
+    assert_eq!((envelope.epoch, envelope.sequence), (1, 3));
+    let mut out = Vec::new();
+    for at in 0..next.len() {
+        for bit in 0..8 {
+            let mut changed = next.clone();
+            changed[at] ^= 1 << bit;
+            assert!(group.open(TOPIC, &changed, &mut out).is_err(), "byte {at} bit {bit}");
+        }
+        assert!(group.open(TOPIC, &next[..at], &mut out).is_err(), "cut at {at}");
+    }
+    assert!(group.open(TOPIC, &next, &mut out).is_ok());
+}
+
+#[test]
+fn numbers_are_never_given_twice_and_run_out() {
+    let group = group(Algorithm::ChaCha20Poly1305);
+    let material = group.material(1, b"a").expect("material");
+    let mut publisher = Publisher::new(&material, Reserved::new(5, 8));
+    let mut out = Vec::new();
+    assert_eq!(publisher.seal("a/#", b"", &mut out), Err(PublishError::Topic(topic::Invalid::Wildcard)));
+    let mut numbers: Vec<u64> =
+        (0..3).map(|_| publisher.seal(TOPIC, b"x", &mut out).expect("a number")).collect();
+    assert_eq!(publisher.seal(TOPIC, b"x", &mut out), Err(PublishError::Number(NoNumber)));
+    publisher.numbers_mut().raise(9);
+    numbers.push(publisher.seal(TOPIC, b"x", &mut out).expect("a number"));
+    assert_eq!(numbers, [5, 6, 7, 8]);
+}
+
+#[test]
+fn a_payload_that_ccm_cannot_count_costs_no_number() {
+    let group = group(Algorithm::AesCcm16_64_128);
+    let mut publisher = publisher(&group, b"a");
+    let mut out = Vec::new();
+    let long = vec![0; 0x1_0000];
+    assert_eq!(
+        publisher.seal(TOPIC, &long, &mut out),
+        Err(PublishError::TooLong { len: 0x1_0000, max: 0xffff })
+    );
+    assert_eq!(publisher.seal(TOPIC, &long[1..], &mut out), Ok(1));
+}
+
+#[test]
+fn a_restart_refuses_what_was_written_down_as_received() {
+    let (_, first, next) = world();
+    let mut after = group(Algorithm::A128Gcm);
+    let mut out = Vec::new();
+    let mut lowest = |material: &Material| {
+        assert_eq!(material.publisher(), "a");
+        3
+    };
+    assert_eq!(
+        after.open_from(TOPIC, &first, &mut out, &mut lowest),
+        Err(Refusal::Late { sequence: 1, lowest: 3 })
+    );
+    let opened = after.open_from(TOPIC, &next, &mut out, &mut lowest).expect("new");
+    assert_eq!(after.received(&opened, TOPIC).map(|(_, next)| next), Some(4));
+}
+
+#[test]
+fn a_retained_message_of_another_topic_is_not_late() {
+    let mut group = group(Algorithm::A128Gcm);
+    let mut a = publisher(&group, b"a");
+    let retained = sealed(&mut a, "plant/name", b"press");
+    let mut out = Vec::new();
+    for _ in 0..3000 {
+        let message = sealed(&mut a, TOPIC, b"x");
+        group.open(TOPIC, &message, &mut out).expect("genuine");
+    }
+    assert!(group.open("plant/name", &retained, &mut out).is_ok());
+}
+
+#[test]
+fn every_publisher_has_a_key_of_its_own() {
+    let material = |group: &str, algorithm, epoch, name: &[u8]| {
+        Material::derive(group, algorithm, epoch, &SECRET, name).expect("material").key().to_vec()
+    };
+    let one = material("g", Algorithm::A128Gcm, 1, b"a");
+    assert_ne!(one, material("g", Algorithm::A128Gcm, 1, b"b"));
+    assert_ne!(one, material("g", Algorithm::A128Gcm, 2, b"a"));
+    assert_ne!(one, material("h", Algorithm::A128Gcm, 1, b"a"));
+    assert_ne!(one, material("g", Algorithm::Aes128Ocb3, 1, b"a"));
+    assert!(Material::derive("g", Algorithm::A128Gcm, 1, &SECRET, b"").is_none());
+    assert!(Material::derive("g", Algorithm::A128Gcm, 1, &SECRET, &[b'a'; 65]).is_none());
+}
+
+#[test]
+fn what_is_no_envelope_is_refused_with_the_parameter_at_fault() {
+    let parse = |text: &[u8]| Envelope::parse(text).expect_err("no envelope");
+    let parts = |kid: &[u8], number: &[u8]| {
+        let mut bytes = vec![0x83, 0x43, 0xa1, 1, 1, 0xa2, 4, 0x40 + kid.len() as u8];
+        bytes.extend_from_slice(kid);
+        bytes.extend_from_slice(&[6, 0x40 + number.len() as u8]);
+        bytes.extend_from_slice(number);
+        bytes.push(0x40);
+        bytes
+    };
+    assert!(Envelope::parse(&parts(b"\x01a", b"\x01")).is_ok());
+    assert_eq!(parse(&parts(b"\x01", b"\x01")), NotEnvelope::Parameter("kid"));
+    assert_eq!(parse(&parts(b"\x81\x00a", b"\x01")), NotEnvelope::Parameter("kid"), "an epoch in two ways");
+    assert_eq!(
+        parse(&parts(b"\xff\xff\xff\xff\x1fa", b"\x01")),
+        NotEnvelope::Parameter("kid"),
+        "beyond 32 bits"
+    );
+    assert_eq!(parse(&parts(b"\x01a", b"")), NotEnvelope::Parameter("Partial IV"));
+    assert_eq!(
+        parse(&parts(b"\x01a", b"\0\x01")),
+        NotEnvelope::Parameter("Partial IV"),
+        "a number in two ways"
+    );
+    assert_eq!(parse(&parts(b"\x01a", &[1; 9])), NotEnvelope::Parameter("Partial IV"));
+    let mut trailing = parts(b"\x01a", b"\x01");
+    trailing.push(0);
+    assert_eq!(parse(&trailing), NotEnvelope::Trailing);
+    let critical = [0x83, 0x46, 0xa2, 1, 1, 2, 0x81, 4, 0xa2, 4, 0x42, 1, b'a', 6, 0x41, 1, 0x40];
+    assert_eq!(parse(&critical), NotEnvelope::Critical);
+    assert_eq!(parse(b"hello"), NotEnvelope::Format);
+}
+
+const JSON: &[u8] =
+    br#"{"machine":"press 7","time":@@@@@@@@@@,"values":{"force":@@@@@@,"unit":"kN"},"ok":@}"#;
+
+fn ready<'a>(prepared: Option<Antedated<'a>>) -> Antedated<'a> {
+    let mut prepared = prepared.expect("prepared");
+    while prepared.step(1) > 0 {}
+    assert!(prepared.is_ready());
+    prepared
+}
+
+#[test]
+fn an_antedated_publish_has_the_bytes_of_an_ordinary_one() {
+    let template = PayloadTemplate::marked(TOPIC, JSON).expect("a template");
+    let values: [&[u8]; 3] = [b"1700000000", b"  81.5", b"1"];
+    for algorithm in Algorithm::ALL.into_iter().take(5) {
+        let mut group = group(algorithm);
+        let (mut early, mut plain) = (publisher(&group, b"a"), publisher(&group, b"a"));
+        for (number, steps) in [(1, 0), (2, 1), (3, 3), (4, 1000)] {
+            let room = Room::new();
+            let mut prepared = early.prepare(&template, &room).expect("prepared");
+            assert_eq!(prepared.number(), number);
+            prepared.step(steps);
+            let mut out = Vec::new();
+            assert_eq!(prepared.seal(&values, &mut out), number);
+            assert_eq!(out, sealed(&mut plain, TOPIC, &template.fill(&values)), "{algorithm} {steps}");
+            group.open(TOPIC, &out, &mut Vec::new()).expect("genuine");
+        }
+        // Values of other lengths: the ordinary way, with the number that was taken.
+        let room = Room::new();
+        let mut out = Vec::new();
+        let other: [&[u8]; 3] = [b"17", b"81.55555", b"0"];
+        ready(early.prepare(&template, &room)).seal(&other, &mut out);
+        assert_eq!(out, sealed(&mut plain, TOPIC, &template.fill(&other)), "{algorithm}");
+        // One that is dropped burns its number.
+        let room = Room::new();
+        drop(ready(early.prepare(&template, &room)));
+        assert_eq!(early.seal(TOPIC, b"x", &mut out), Ok(7));
+    }
+}
+
+#[test]
+fn a_sparkplug_frame_is_a_template() {
+    // A payload of the Sparkplug B protobuf: timestamp (fixed width as it counts milliseconds), one metric with a double,
+    // and a sequence number.
+    let frame = [
+        &[0x08][..],
+        &[0x80 | 1, 0x81, 0x82, 0x83, 0x84, 0x31], // timestamp
+        &[0x12, 0x11, 0x0a, 0x05],
+        b"force",
+        &[0x20, 0x0a, 0x69],
+        &[0; 8], // metric: name, datatype Double, value
+        &[0x18, 0x05],
+    ]
+    .concat();
+    let value = frame.len() - 10..frame.len() - 2;
+    let template =
+        PayloadTemplate::new("spBv1.0/plant/DDATA/edge/press7", &frame, &[1..7, value]).expect("a template");
+    let mut group = group(Algorithm::A256Gcm);
+    let mut publisher = publisher(&group, b"edge");
+    let room = Room::new();
+    let mut out = Vec::new();
+    let time = [0x91, 0x92, 0x93, 0x94, 0x95, 0x32];
+    ready(publisher.prepare(&template, &room)).seal(&[&time, &81.5f64.to_le_bytes()], &mut out);
+    let mut payload = Vec::new();
+    group.open(template.topic(), &out, &mut payload).expect("genuine");
+    assert_eq!(payload, template.fill(&[&time, &81.5f64.to_le_bytes()]));
+}
+
+#[test]
+fn a_template_that_cannot_be_prepared_costs_no_number() {
+    let group = group(Algorithm::A128Gcm);
+    let mut gcm = publisher(&group, b"a");
+    let long = PayloadTemplate::new(TOPIC, &[b' '; 1025], &[3..4]).expect("a template");
+    assert!(gcm.prepare(&long, &Room::new()).is_none());
+    let text = "@ ".repeat(40);
+    let many = PayloadTemplate::marked(TOPIC, text.as_bytes()).expect("a template");
+    assert!(gcm.prepare(&many, &Room::new()).is_none());
+    let cbc = super::setup::group(Algorithm::Aes128CbcHmacSha256);
+    let small = PayloadTemplate::marked(TOPIC, b"@").expect("a template");
+    assert!(publisher(&cbc, b"a").prepare(&small, &Room::new()).is_none());
+    assert_eq!(gcm.seal(TOPIC, b"x", &mut Vec::new()), Ok(1));
+    assert!(PayloadTemplate::marked(TOPIC, b"no hole").is_err());
+    assert!(PayloadTemplate::new(TOPIC, b"abc", &[1..3, 0..1]).is_err());
+    assert!(PayloadTemplate::new(TOPIC, b"abc", &[1..4]).is_err());
+    assert!(PayloadTemplate::new("a/+", b"abc", &[1..3]).is_err());
+}
+
+proptest! {
+    #[test]
+    fn any_payload_comes_back(
+        algorithm in prop::sample::select(&Algorithm::ALL[..]),
+        name in prop::collection::vec(any::<u8>(), 1..=64),
+        topic in "[a-z/]{1,40}",
+        number in 1u64..u64::MAX - 1,
+        payload in prop::collection::vec(any::<u8>(), 0..600),
+    ) {
+        let mut group = group(algorithm);
+        let material = group.material(1, &name).expect("material");
+        let mut publisher = Publisher::new(&material, Reserved::new(number, u64::MAX));
+        let message = sealed(&mut publisher, &topic, &payload);
+        let mut out = Vec::new();
+        let opened = group.open(&topic, &message, &mut out);
+        prop_assert_eq!(opened.map(|opened| (opened.publisher, opened.sequence)), Ok((name, number)));
+        prop_assert_eq!(out, payload);
+    }
+
+    #[test]
+    fn any_template_gives_the_bytes_of_an_ordinary_publish(
+        algorithm in prop::sample::select(&Algorithm::ALL[..5]),
+        text in "[a-z]{0,40}(@{1,20}[a-z]{1,60}){1,6}@{0,9}",
+        steps in 0u32..60,
+        fill in any::<u8>(),
+    ) {
+        let template = PayloadTemplate::marked(TOPIC, text.as_bytes()).expect("a template");
+        let group = group(algorithm);
+        let (mut early, mut plain) = (publisher(&group, b"a"), publisher(&group, b"a"));
+        let values: Vec<Vec<u8>> = template.holes().iter().map(|hole| vec![fill; hole.len()]).collect();
+        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        let room = Room::new();
+        let mut prepared = early.prepare(&template, &room).expect("prepared");
+        prepared.step(steps);
+        let mut out = Vec::new();
+        prepared.seal(&values, &mut out);
+        prop_assert_eq!(out, sealed(&mut plain, TOPIC, &template.fill(&values)));
+    }
+
+    #[test]
+    fn what_is_read_of_any_bytes_is_what_they_say(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        if let Ok(envelope) = Envelope::parse(&bytes) {
+            prop_assert!(envelope.publisher.len() <= 64 && !envelope.publisher.is_empty());
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let _ = (topic::check_filter(&text), topic::check_name(&text));
+    }
+}

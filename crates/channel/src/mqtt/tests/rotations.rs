@@ -1,0 +1,106 @@
+//! Rotation messages: who can open them, and what a stranger can do with them.
+
+use std::string::ToString;
+use std::vec::Vec;
+
+use zeroize::Zeroizing;
+
+use super::setup::{TOPIC, group, publisher, sealed};
+use crate::mqtt::Algorithm;
+use crate::mqtt::rotation::{self, CannotSeal, Recipient, Rotation, RotationRefusal};
+
+const MANAGER: [u8; 32] = [0x11; 32];
+const MEMBERS: [(&[u8], [u8; 32]); 3] = [(b"press 7", [1; 32]), (b"press 8", [2; 32]), (b"scada", [3; 32])];
+
+fn next(epoch: u32) -> Rotation {
+    Rotation { epoch, algorithm: Algorithm::A128Gcm, secret: Zeroizing::new([0x77; 32]), grace: 60 }
+}
+
+fn message(rotation: &Rotation, members: &[(&[u8], [u8; 32])]) -> Vec<u8> {
+    let members: Vec<Recipient<'_>> = members
+        .iter()
+        .map(|(name, secret)| Recipient { name, public: rotation::device_public(secret) })
+        .collect();
+    let mut counter = 0u8;
+    let random = |out: &mut [u8]| {
+        counter += 1;
+        out.fill(counter);
+        Ok::<_, NoRandom>(())
+    };
+    rotation::seal("line 4", rotation, &MANAGER, &members, random).expect("sealed")
+}
+
+#[derive(Debug, PartialEq)]
+struct NoRandom;
+
+fn open(message: &[u8], (name, secret): (&[u8], [u8; 32])) -> Result<Rotation, RotationRefusal> {
+    rotation::open("line 4", message, &rotation::manager_public(&MANAGER), name, &secret)
+}
+
+#[test]
+fn every_member_opens_it_and_one_who_was_left_out_does_not() {
+    let sealed = message(&next(2), &MEMBERS[..2]);
+    for member in &MEMBERS[..2] {
+        let opened = open(&sealed, *member).expect("a member");
+        assert_eq!((opened.epoch, opened.grace, *opened.secret), (2, 60, [0x77; 32]));
+    }
+    assert_eq!(open(&sealed, MEMBERS[2]).map(drop), Err(RotationRefusal::NotMember));
+    assert_eq!(open(&sealed, (b"press 7", [9; 32])).map(drop), Err(RotationRefusal::Unauthentic));
+    let names = rotation::members("line 4", &sealed, &rotation::manager_public(&MANAGER)).expect("signed");
+    assert_eq!(names, ["press 7", "press 8"]);
+}
+
+#[test]
+fn nobody_but_the_manager_rotates() {
+    let sealed = message(&next(2), &MEMBERS);
+    let stranger = rotation::manager_public(&[0x12; 32]);
+    let refused = rotation::open("line 4", &sealed, &stranger, b"scada", &[3; 32]);
+    assert_eq!(refused.map(drop), Err(RotationRefusal::Signature));
+    let other = rotation::open("line 5", &sealed, &rotation::manager_public(&MANAGER), b"scada", &[3; 32]);
+    assert_eq!(other.map(drop), Err(RotationRefusal::Signature));
+    for at in 0..sealed.len() {
+        let mut changed = sealed.clone();
+        changed[at] ^= 1;
+        assert!(open(&changed, MEMBERS[0]).is_err(), "byte {at}");
+        assert!(open(&sealed[..at], MEMBERS[0]).is_err(), "cut at {at}");
+    }
+}
+
+#[test]
+fn a_rotation_that_comes_again_or_is_older_changes_nothing() {
+    let mut group = group(Algorithm::A128Gcm);
+    let rotation = open(&message(&next(2), &MEMBERS), MEMBERS[0]).expect("a member");
+    assert!(group.rotate(&rotation));
+    assert!(!group.rotate(&rotation) && !group.rotate(&next(1)));
+    assert_eq!(group.newest(), Some(2));
+}
+
+#[test]
+fn both_epochs_are_read_until_the_old_one_is_ended() {
+    let mut reader = group(Algorithm::A128Gcm);
+    let mut old = publisher(&reader, b"a");
+    assert!(reader.rotate(&next(2)));
+    let mut new = publisher(&reader, b"a");
+    let mut out = Vec::new();
+    assert!(reader.open(TOPIC, &sealed(&mut old, TOPIC, b"old"), &mut out).is_ok());
+    assert!(reader.open(TOPIC, &sealed(&mut new, TOPIC, b"new"), &mut out).is_ok());
+    reader.retire_before(2);
+    let why = reader.open(TOPIC, &sealed(&mut old, TOPIC, b"old"), &mut out).expect_err("over");
+    assert_eq!(why.to_string(), "epoch 1 is over, 2 is in use");
+    assert!(reader.open(TOPIC, &sealed(&mut new, TOPIC, b"new"), &mut out).is_ok());
+}
+
+#[test]
+fn what_cannot_be_sealed_is_said() {
+    let small = Recipient { name: b"bad", public: [0; 32] };
+    let random = |_: &mut [u8]| Ok::<_, NoRandom>(());
+    let cannot = rotation::seal("g", &next(2), &MANAGER, std::slice::from_ref(&small), random);
+    assert_eq!(cannot, Err(CannotSeal::PublicKey { member: 0 }));
+    let nameless = Recipient { name: b"", public: [9; 32] };
+    assert_eq!(
+        rotation::seal("g", &next(2), &MANAGER, &[nameless], random),
+        Err(CannotSeal::Name { member: 0 })
+    );
+    let none = rotation::seal("g", &next(2), &MANAGER, &[small], |_| Err(NoRandom));
+    assert_eq!(none, Err(CannotSeal::Random(NoRandom)));
+}

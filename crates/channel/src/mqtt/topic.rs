@@ -1,0 +1,133 @@
+//! Topic names and filters (MQTT 3.1.1 and 5.0, section 4.7).
+
+use core::fmt;
+
+/// Why a text is no topic name or filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Invalid {
+    /// It is empty.
+    Empty,
+    /// It is longer than 65,535 bytes.
+    Long,
+    /// It has the character U+0000.
+    Null,
+    /// A name has a wildcard.
+    Wildcard,
+    /// `+` is not alone on its level, or `#` is not alone on the last one.
+    Misplaced,
+}
+
+impl fmt::Display for Invalid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "a topic has one character at least",
+            Self::Long => "a topic has 65535 bytes at most",
+            Self::Null => "a topic does not contain the character U+0000",
+            Self::Wildcard => "a topic to publish on has no wildcards (+ and #)",
+            Self::Misplaced => "+ stands alone on its level, # alone on the last one",
+        })
+    }
+}
+
+impl core::error::Error for Invalid {}
+
+fn check(text: &str) -> Result<(), Invalid> {
+    match text {
+        "" => Err(Invalid::Empty),
+        _ if text.len() > 0xffff => Err(Invalid::Long),
+        _ if text.contains('\0') => Err(Invalid::Null),
+        _ => Ok(()),
+    }
+}
+
+/// Checks the name of a topic.
+///
+/// # Errors
+/// [`Invalid`].
+pub fn check_name(name: &str) -> Result<(), Invalid> {
+    check(name)?;
+    if name.contains(['+', '#']) { Err(Invalid::Wildcard) } else { Ok(()) }
+}
+
+/// Checks a filter.
+///
+/// # Errors
+/// [`Invalid`].
+pub fn check_filter(filter: &str) -> Result<(), Invalid> {
+    check(filter)?;
+    let last = filter.split('/').count() - 1;
+    for (level, text) in filter.split('/').enumerate() {
+        let misplaced = text.len() > 1 && text.contains(['+', '#']) || text == "#" && level != last;
+        if misplaced {
+            return Err(Invalid::Misplaced);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a filter matches a name. Both must be valid.
+///
+/// ```
+/// use antedate_channel::mqtt::topic::matches;
+/// assert!(matches("plant/+/force", "plant/press7/force"));
+/// assert!(matches("plant/#", "plant") && matches("plant/#", "plant/a/b"));
+/// assert!(!matches("#", "$SYS/uptime"));
+/// ```
+pub fn matches(filter: &str, name: &str) -> bool {
+    if name.starts_with('$') && filter.starts_with(['+', '#']) {
+        return false;
+    }
+    let mut levels = name.split('/');
+    for wanted in filter.split('/') {
+        match (wanted, levels.next()) {
+            ("#", _) => return true,
+            ("+", Some(_)) => {}
+            (wanted, Some(level)) if wanted == level => {}
+            _ => return false,
+        }
+    }
+    levels.next().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_match_as_the_standard_says() {
+        for (filter, name) in [
+            ("sport/tennis/player1/#", "sport/tennis/player1"),
+            ("sport/tennis/player1/#", "sport/tennis/player1/score/wimbledon"),
+            ("#", "a"),
+            ("+", "finance"),
+            ("+/+", "/finance"),
+            ("/+", "/finance"),
+            ("sport/+", "sport/"),
+            ("$SYS/#", "$SYS/a"),
+        ] {
+            assert!(matches(filter, name), "{filter} {name}");
+        }
+        for (filter, name) in [
+            ("+", "/finance"),
+            ("sport/+", "sport"),
+            ("#", "$SYS/a"),
+            ("+/monitor", "$SYS/monitor"),
+            ("a/b", "a/b/c"),
+            ("a/b/c", "a/b"),
+            ("a", "A"),
+        ] {
+            assert!(!matches(filter, name), "{filter} {name}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_filter_or_name_is_refused_with_its_reason() {
+        assert_eq!(check_filter("sport/tennis#"), Err(Invalid::Misplaced));
+        assert_eq!(check_filter("sport/#/ranking"), Err(Invalid::Misplaced));
+        assert_eq!(check_filter("sport+"), Err(Invalid::Misplaced));
+        assert_eq!(check_filter("sport/+/#"), Ok(()));
+        assert_eq!(check_name("sport/+"), Err(Invalid::Wildcard));
+        assert_eq!(check_name(""), Err(Invalid::Empty));
+        assert_eq!(check_name("a\0"), Err(Invalid::Null));
+    }
+}

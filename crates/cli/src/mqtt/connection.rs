@@ -1,0 +1,411 @@
+//! The options that `mosquitto_pub` and `mosquitto_sub` users know, and the client that they make.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use antedate_mqtt::client::{Client, Event, Lost, Qos, Settings, Version, Will};
+use antedate_mqtt::file::{Device, GroupFile};
+use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
+use antedate_mqtt::store::Store;
+use clap::Args;
+
+use crate::failure::Failure;
+
+/// The broker, and how to speak to it.
+#[derive(Args)]
+pub(super) struct Broker {
+    /// Prints this help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+    /// The broker
+    #[arg(short = 'h', long, default_value = "localhost")]
+    host: String,
+    /// Its port [default: 1883, or 8883 with --cafile]
+    #[arg(short = 'p', long)]
+    port: Option<u16>,
+    /// The client identifier [default: a random one]
+    #[arg(short = 'i', long)]
+    id: Option<String>,
+    /// The user at the broker
+    #[arg(short = 'u', long)]
+    username: Option<String>,
+    /// The user's password
+    #[arg(short = 'P', long, requires = "username")]
+    pw: Option<String>,
+    /// Certificates (PEM) to check the broker's with: then the connection is TLS
+    #[arg(long, value_name = "FILE")]
+    cafile: Option<PathBuf>,
+    /// The protocol: 311 (or mqttv311) or 5 (or mqttv5)
+    #[arg(short = 'V', long, default_value = "311", value_parser = version)]
+    protocol_version: Version,
+    /// Seconds between signs of life
+    #[arg(short = 'k', long, default_value_t = 60, value_parser = clap::value_parser!(u16).range(5..))]
+    keepalive: u16,
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    match text {
+        "311" | "mqttv311" => Ok(Version::V311),
+        "5" | "mqttv5" => Ok(Version::V5),
+        _ => Err("give 311 or 5".into()),
+    }
+}
+
+pub(super) fn qos(text: &str) -> Result<Qos, String> {
+    match text {
+        "0" => Ok(Qos::AtMostOnce),
+        "1" => Ok(Qos::AtLeastOnce),
+        "2" => Ok(Qos::ExactlyOnce),
+        _ => Err("give 0, 1 or 2".into()),
+    }
+}
+
+impl Broker {
+    pub(super) fn settings(&self) -> Result<Settings, Failure> {
+        let id = match &self.id {
+            Some(id) => id.clone(),
+            None => {
+                let mut bytes = [0; 8];
+                getrandom::fill(&mut bytes).map_err(|error| {
+                    Failure::usage(
+                        format!("the system gives no random numbers: {error}"),
+                        "name the client with -i",
+                    )
+                })?;
+                format!("antedate-{}", antedate_gateway::names::hex(&bytes))
+            }
+        };
+        let port = self.port.unwrap_or(if self.cafile.is_some() { 8883 } else { 1883 });
+        Ok(Settings {
+            version: self.protocol_version,
+            keep_alive: self.keepalive,
+            login: self.username.clone().map(|user| (user, self.pw.clone().unwrap_or_default())),
+            cafile: self.cafile.clone(),
+            ..Settings::new(&id, &self.host, port)
+        })
+    }
+}
+
+/// What protects the payloads.
+#[derive(Args)]
+pub(super) struct Protection {
+    /// A group file (antedate keygen mqtt); may be given more than once
+    #[arg(long, value_name = "FILE", required = true)]
+    keys: Vec<PathBuf>,
+    /// The device's own key, for groups with a manager
+    #[arg(long, value_name = "FILE")]
+    device: Option<PathBuf>,
+    /// Where sequence numbers are kept (antedate mqtt init)
+    #[arg(long, value_name = "DIRECTORY")]
+    state: Option<PathBuf>,
+}
+
+impl Protection {
+    pub(super) fn guard(&self, publisher: Option<String>) -> Result<Guard, Failure> {
+        let mut faults = Vec::new();
+        let mut files = Vec::new();
+        for file in &self.keys {
+            match GroupFile::load(file) {
+                Ok(group) => files.push(group),
+                Err(found) => faults.extend(found),
+            }
+        }
+        let device = match &self.device {
+            Some(file) => Device::load(file).map_err(|found| faults.extend(found)).ok(),
+            None => None,
+        };
+        if !faults.is_empty() {
+            return Err(antedate_gateway::fault::Faults::new(faults).into());
+        }
+        for file in files.iter().filter(|file| !file.algorithm.is_authenticated()) {
+            eprintln!(
+                "antedate: {}: {} authenticates nothing: for measurements only",
+                file.file.display(),
+                file.algorithm
+            );
+        }
+        let store = self.state.as_deref().map(Store::open).transpose()?;
+        Ok(Guard::new(files, device, store, publisher))
+    }
+}
+
+impl From<CannotSeal> for Failure {
+    fn from(error: CannotSeal) -> Self {
+        match error {
+            CannotSeal::State(fault) => fault.into(),
+            other => Self::usage(other.to_string(), other.remedy()),
+        }
+    }
+}
+
+/// A runtime on this thread.
+pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::Verdict(format!("no event loop: {error}")))?;
+    runtime.block_on(work)
+}
+
+/// Set when the user wants the end.
+pub(super) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .map_err(|error| Failure::Verdict(format!("signals cannot be caught: {error}")))?;
+    }
+    Ok(stop)
+}
+
+/// How long a rotation message may take that the broker retains.
+const RETAINED: Duration = Duration::from_millis(500);
+/// How long to wait before connecting again, and how often, after a connection was there.
+const PAUSE: Duration = Duration::from_millis(500);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection that comes back, sends everything that was not confirmed once more, and follows rotations.
+pub(super) struct Link {
+    pub(super) client: Client,
+    pub(super) guard: Guard,
+    subscriptions: Vec<(Vec<String>, Qos)>,
+    /// Publishes that were not sent yet, and those that were not confirmed yet.
+    queued: VecDeque<Outgoing>,
+    unconfirmed: Vec<(u16, Outgoing)>,
+    connected: bool,
+    lost: Option<Instant>,
+    /// Subscriptions that were answered.
+    answers: usize,
+    pub(super) stop: Arc<AtomicBool>,
+}
+
+#[derive(Clone)]
+struct Outgoing {
+    topic: String,
+    payload: Vec<u8>,
+    qos: Qos,
+    retain: bool,
+    /// The client has it, and sends it again by itself if the session goes on.
+    handed: bool,
+}
+
+/// What the verbs have to look at.
+pub(super) enum Arrival {
+    /// A message for the user, and the payload that it opened to.
+    Payload(antedate_mqtt::client::Message, Vec<u8>),
+    /// A message that is not believed: why, and what to do.
+    Refused(antedate_mqtt::client::Message, String, &'static str),
+    /// Nothing to look at.
+    Nothing,
+}
+
+impl Link {
+    pub(super) fn new(
+        settings: &Settings,
+        guard: Guard,
+        filters: Vec<String>,
+        qos: Qos,
+    ) -> Result<Self, Failure> {
+        let rotations = guard.rotation_topics();
+        let mut subscriptions = Vec::new();
+        // Keys first, so that what follows can be read.
+        if !rotations.is_empty() {
+            subscriptions.push((rotations, Qos::AtLeastOnce));
+        }
+        if !filters.is_empty() {
+            subscriptions.push((filters, qos));
+        }
+        Ok(Self {
+            client: Client::new(settings)?,
+            guard,
+            subscriptions,
+            queued: VecDeque::new(),
+            unconfirmed: Vec::new(),
+            connected: false,
+            lost: None,
+            answers: 0,
+            stop: stop_flag()?,
+        })
+    }
+
+    /// Publishes bytes as they are.
+    pub(super) fn send(&mut self, topic: &str, payload: Vec<u8>, qos: Qos, retain: bool) {
+        let mut one = Outgoing { topic: topic.to_owned(), payload, qos, retain, handed: false };
+        if self.connected {
+            // What the queue does not take goes out with the next connection; the callers keep below it.
+            one.handed = self.client.publish(&one.topic, one.qos, one.retain, one.payload.clone()).is_ok();
+        }
+        self.queued.push_back(one);
+    }
+
+    /// Whether the connection is there.
+    pub(super) const fn is_connected(&self) -> bool {
+        self.connected
+    }
+
+    /// Publishes that are not done.
+    pub(super) fn waiting(&self) -> usize {
+        self.queued.len() + self.unconfirmed.len()
+    }
+
+    /// Waits for the next event, at most so long; connects again if need be.
+    pub(super) async fn turn(&mut self, patience: Duration) -> Result<Arrival, Failure> {
+        // A connection that is being made must not be given up by halves.
+        let patience = if self.connected { patience } else { PATIENCE };
+        let event = match tokio::time::timeout(patience, self.client.next()).await {
+            Err(_) => return Ok(Arrival::Nothing),
+            Ok(event) => event,
+        };
+        match event {
+            Ok(Event::Connected { session }) => self.connected(session)?,
+            Ok(Event::Subscribed { granted: true }) => self.answers += 1,
+            Ok(Event::Subscribed { granted: false }) => {
+                return Err(Failure::Verdict("the broker does not grant the subscription".into()));
+            }
+            Ok(Event::Sent(id)) => {
+                if !self.unconfirmed.iter().any(|(known, _)| id != 0 && *known == id)
+                    && let Some(one) = self.queued.pop_front()
+                    && id != 0
+                {
+                    self.unconfirmed.push((id, one));
+                }
+            }
+            Ok(Event::Done(id)) => self.unconfirmed.retain(|(known, _)| *known != id),
+            Ok(Event::Message(message)) => return Ok(self.arrived(message)),
+            Ok(Event::Disconnected | Event::Other) => {}
+            Err(Lost::Broken(why)) => return self.lost(&why).await,
+            Err(lost) => return Err(Failure::Verdict(lost.to_string())),
+        }
+        Ok(Arrival::Nothing)
+    }
+
+    fn connected(&mut self, session: bool) -> Result<(), Failure> {
+        let first = !self.connected && self.lost.is_none();
+        (self.connected, self.lost, self.answers) = (true, None, 0);
+        let full = |_| Failure::Verdict("too many messages wait to be sent".into());
+        if !session || first {
+            for (filters, qos) in &self.subscriptions {
+                self.client.subscribe(filters, *qos).map_err(full)?;
+            }
+        } else {
+            self.answers = self.subscriptions.len();
+        }
+        // The broker has forgotten what was not confirmed, and the client with it, unless the session goes on. The same envelopes go
+        // out again: whoever has one knows its number.
+        if !session {
+            let again: Vec<Outgoing> =
+                self.unconfirmed.drain(..).map(|(_, one)| one).chain(self.queued.drain(..)).collect();
+            self.queued.extend(again.into_iter().map(|one| Outgoing { handed: false, ..one }));
+        }
+        for one in self.queued.iter_mut().filter(|one| !one.handed) {
+            self.client.publish(&one.topic, one.qos, one.retain, one.payload.clone()).map_err(full)?;
+            one.handed = true;
+        }
+        Ok(())
+    }
+
+    async fn lost(&mut self, why: &str) -> Result<Arrival, Failure> {
+        if !self.connected && self.lost.is_none() {
+            return Err(Failure::Verdict(format!("no connection: {why}")));
+        }
+        if self.lost.is_none() {
+            eprintln!("antedate: the connection is lost ({why}), trying again");
+        }
+        self.connected = false;
+        let since = *self.lost.get_or_insert_with(Instant::now);
+        if since.elapsed() > PATIENCE {
+            return Err(Failure::Verdict(format!("no connection for {} s: {why}", PATIENCE.as_secs())));
+        }
+        tokio::time::sleep(PAUSE).await;
+        Ok(Arrival::Nothing)
+    }
+
+    fn arrived(&mut self, message: antedate_mqtt::client::Message) -> Arrival {
+        let mut payload = Vec::new();
+        match self.guard.open(&message.topic, &message.payload, &mut payload) {
+            Verdict::Opened(_) => Arrival::Payload(message, payload),
+            Verdict::Plain => {
+                let why = "is of no group, so nothing protects it".to_owned();
+                Arrival::Refused(
+                    message,
+                    why,
+                    "name its group file with --keys, or read it with mosquitto_sub",
+                )
+            }
+            Verdict::Refused(refusal) => Arrival::Refused(message, refusal.to_string(), refusal.remedy()),
+            Verdict::NoRotation(refusal) => Arrival::Refused(
+                message,
+                refusal.to_string(),
+                "ask the group's manager, or look who may publish there",
+            ),
+            Verdict::Rotated { group, epoch } => {
+                eprintln!("antedate: group {group}: epoch {epoch} begins");
+                let _ = self.client.ack(&message);
+                Arrival::Nothing
+            }
+            Verdict::Known { .. } => {
+                let _ = self.client.ack(&message);
+                Arrival::Nothing
+            }
+        }
+    }
+
+    /// Waits until the connection is there and the keys that the broker retains have come.
+    pub(super) async fn settle(&mut self) -> Result<(), Failure> {
+        let mut answered = None;
+        while !self.stop.load(Ordering::Relaxed) {
+            let all = self.connected && self.answers >= self.subscriptions.len();
+            if all && self.guard.rotation_topics().is_empty() {
+                return Ok(());
+            }
+            if all && answered.get_or_insert_with(Instant::now).elapsed() > RETAINED {
+                return Ok(());
+            }
+            if let Arrival::Refused(message, why, remedy) = self.turn(Duration::from_millis(50)).await? {
+                eprintln!("antedate: {}: {why} (remedy: {remedy})", message.topic);
+                let _ = self.client.ack(&message);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says farewell, once everything was sent.
+    pub(super) async fn finish(mut self) -> Result<(), Failure> {
+        let _ = self.client.disconnect();
+        let end = Instant::now() + Duration::from_secs(2);
+        while Instant::now() < end {
+            let next = tokio::time::timeout(Duration::from_millis(200), self.client.next()).await;
+            if let Ok(Ok(Event::Disconnected) | Err(_)) = next {
+                break;
+            }
+        }
+        Ok(self.guard.close()?)
+    }
+}
+
+/// The last will.
+#[derive(Args)]
+pub(super) struct WillArguments {
+    /// The topic on which the broker publishes the will when this client is gone
+    #[arg(long, value_name = "TOPIC", requires = "will_payload")]
+    will_topic: Option<String>,
+    /// The will's payload, sealed as any other
+    #[arg(long, value_name = "TEXT", requires = "will_topic")]
+    will_payload: Option<String>,
+    /// The will's QoS
+    #[arg(long, default_value = "0", value_parser = qos, requires = "will_topic")]
+    will_qos: Qos,
+    /// The will is retained
+    #[arg(long, requires = "will_topic")]
+    will_retain: bool,
+}
+
+impl WillArguments {
+    /// Seals the will.
+    pub(super) fn seal(&self, guard: &mut Guard) -> Result<Option<Will>, Failure> {
+        let (Some(topic), Some(text)) = (&self.will_topic, &self.will_payload) else { return Ok(None) };
+        let mut payload = Vec::new();
+        guard.seal(topic, text.as_bytes(), &mut payload)?;
+        Ok(Some(Will { topic: topic.clone(), payload, qos: self.will_qos, retain: self.will_retain }))
+    }
+}

@@ -1,0 +1,116 @@
+//! `antedate keygen mqtt`.
+
+use std::path::PathBuf;
+
+use antedate_channel::mqtt::{Algorithm, topic};
+use antedate_gateway::names::{hex, parse_hex};
+use antedate_mqtt::file::{Device, GroupFile, Member, is_name, write};
+use antedate_mqtt::manage;
+use clap::{ArgGroup, Args};
+
+use crate::failure::{Done, Failure};
+use crate::output;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  antedate keygen mqtt --group line4 --topic 'plant/line4/#' --out line4.toml
+  antedate keygen mqtt --device press7 --out press7.device
+  antedate keygen mqtt --group line4 --topic 'plant/line4/#' --member press7=PUBLIC --reader scada=PUBLIC --out manager.toml
+  antedate keygen mqtt --for-members manager.toml --out line4.toml";
+
+/// Keys for MQTT.
+#[derive(Args)]
+#[command(group(ArgGroup::new("kind").required(true).args(["group", "device", "for_members"])))]
+pub(crate) struct Keygen {
+    /// A new group of this name, with a key for its first epoch
+    #[arg(long, value_name = "NAME", value_parser = name, requires = "topics")]
+    group: Option<String>,
+    /// A new key pair for a device of this name
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    device: Option<String>,
+    /// The part of a manager's group file that is for members
+    #[arg(long, value_name = "FILE")]
+    for_members: Option<PathBuf>,
+    /// A topic filter of the group; may be given more than once
+    #[arg(long = "topic", value_name = "FILTER", value_parser = filter)]
+    topics: Vec<String>,
+    /// How payloads are sealed
+    #[arg(long, default_value = "aes-ccm-16-64-128", value_parser = algorithm)]
+    algorithm: Algorithm,
+    /// A member that publishes and reads: its name, and its public key if it gets rotations
+    #[arg(long = "member", value_name = "NAME[=PUBLIC]", value_parser = publisher)]
+    members: Vec<Member>,
+    /// A member that reads only
+    #[arg(long = "reader", value_name = "NAME[=PUBLIC]", value_parser = reader)]
+    readers: Vec<Member>,
+    /// The file to make, readable by its owner only. An existing one is not overwritten. Without it, standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Keygen {
+    pub(crate) fn run(self) -> Done {
+        let Self { group, device, for_members, topics, algorithm, members, readers, out } = self;
+        let (text, said) = if let Some(name) = device {
+            let device = Device { name, secret: manage::random()? };
+            (device.to_text(), format!("the key of {}, public key {}", device.name, hex(&device.public())))
+        } else if let Some(file) = for_members {
+            let group = GroupFile::load(&file)?;
+            (group.to_text(true), format!("group {} for its members", group.group))
+        } else {
+            let members: Vec<Member> = members.into_iter().chain(readers).collect();
+            for (i, member) in members.iter().enumerate() {
+                if members.iter().take(i).any(|other| other.name == member.name) {
+                    let what = format!("the name {} is used twice", member.name);
+                    return Err(Failure::usage(what, "give each member a name of its own"));
+                }
+            }
+            let count = members.len();
+            let group = manage::new_group(&group.unwrap_or_default(), algorithm, topics, members)?;
+            (group.to_text(false), format!("group {} with {count} members, {algorithm}", group.group))
+        };
+        match out {
+            Some(file) => {
+                write(&file, &text, false)?;
+                output::print(&format!("{}: {said}\n", file.display()))
+            }
+            None => output::print(&text),
+        }
+    }
+}
+
+fn name(text: &str) -> Result<String, String> {
+    if is_name(text) { Ok(text.to_owned()) } else { Err("use 1 to 64 letters, digits and - _ .".into()) }
+}
+
+fn filter(text: &str) -> Result<String, String> {
+    topic::check_filter(text).map(|()| text.to_owned()).map_err(|why| why.to_string())
+}
+
+fn algorithm(text: &str) -> Result<Algorithm, String> {
+    text.parse().map_err(|error: antedate_channel::mqtt::UnknownAlgorithm| error.to_string())
+}
+
+fn publisher(text: &str) -> Result<Member, String> {
+    member(text, true)
+}
+
+fn reader(text: &str) -> Result<Member, String> {
+    member(text, false)
+}
+
+fn member(text: &str, publish: bool) -> Result<Member, String> {
+    let (text, public) = match text.split_once('=') {
+        None => (text, None),
+        Some((text, digits)) => {
+            let mut public = [0; 32];
+            if !parse_hex(digits, &mut public) {
+                return Err(
+                    "the public key has 64 hexadecimal digits; antedate keygen mqtt --device prints it"
+                        .into(),
+                );
+            }
+            (text, Some(public))
+        }
+    };
+    Ok(Member { name: name(text)?, public, publish })
+}

@@ -1,0 +1,162 @@
+//! `antedate mqtt init`, `rotate`, `revoke` and `acl`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use antedate_gateway::fault::Fault;
+use antedate_mqtt::acl;
+use antedate_mqtt::client::Qos;
+use antedate_mqtt::file::{GroupFile, write};
+use antedate_mqtt::guard::Guard;
+use antedate_mqtt::manage;
+use antedate_mqtt::store::Store;
+use clap::Args;
+
+use super::connection::{Broker, Link, block_on};
+use crate::failure::{Done, Failure};
+use crate::output;
+
+/// A state directory.
+#[derive(Args)]
+pub(crate) struct Init {
+    /// The directory to make. Only for a publisher's name that never published under the group's keys
+    directory: PathBuf,
+}
+
+impl Init {
+    pub(crate) fn run(self) -> Done {
+        Store::create(&self.directory)?;
+        output::print(&format!("{}: no sequence number used yet\n", self.directory.display()))
+    }
+}
+
+/// What rotating and revoking have in common.
+#[derive(Args)]
+struct Manager {
+    #[command(flatten)]
+    broker: Broker,
+    /// The manager's group file, which gets the new key
+    #[arg(long, value_name = "FILE")]
+    group: PathBuf,
+}
+
+impl Manager {
+    fn rotate(self, revoked: &[String], grace: u32, fresh: bool) -> Done {
+        let mut group = GroupFile::load(&self.group)?;
+        // Refused before anything changes, if this is not the manager's file.
+        manage::announce(&group, grace)?;
+        let epoch = match fresh {
+            true => manage::rotate(&mut group, revoked)?,
+            false => group.keys.last().map_or(0, |(epoch, _)| *epoch),
+        };
+        let message = manage::announce(&group, grace)?;
+        let settings = self.broker.settings()?;
+        let again = format!("antedate mqtt rotate --again --group {} publishes it", self.group.display());
+        block_on(async {
+            let mut link =
+                Link::new(&settings, Guard::new(Vec::new(), None, None, None), Vec::new(), Qos::AtLeastOnce)?;
+            link.settle().await?;
+            link.send(&group.rotation_topic, message, Qos::AtLeastOnce, true);
+            while link.waiting() > 0 {
+                link.turn(Duration::from_millis(200)).await?;
+            }
+            link.finish().await
+        })
+        .map_err(|failure| match failure {
+            Failure::Verdict(why) => Failure::Verdict(format!("{why}; the new key is in the file: {again}")),
+            other => other,
+        })?;
+        let count = group.recipients().len();
+        output::print(&format!(
+            "group {}: epoch {epoch} for {count} members on {}\n",
+            group.group, group.rotation_topic
+        ))
+    }
+}
+
+/// Rotate.
+#[derive(Args)]
+pub(crate) struct Rotate {
+    #[command(flatten)]
+    manager: Manager,
+    /// Seconds that members still read what is sealed under the key before
+    #[arg(long, default_value_t = 60)]
+    grace: u32,
+    /// Publish the newest key once more instead of making one: for members that were added to the file
+    #[arg(long)]
+    again: bool,
+}
+
+impl Rotate {
+    pub(crate) fn run(self) -> Done {
+        self.manager.rotate(&[], self.grace, !self.again)
+    }
+}
+
+/// Revoke.
+#[derive(Args)]
+pub(crate) struct Revoke {
+    #[command(flatten)]
+    manager: Manager,
+    /// A member to leave out; may be given more than once
+    #[arg(long = "member", value_name = "NAME", required = true)]
+    members: Vec<String>,
+}
+
+impl Revoke {
+    pub(crate) fn run(self) -> Done {
+        // What the member still seals under the old key is not read any more.
+        self.manager.rotate(&self.members, 0, true)
+    }
+}
+
+/// Access list and passwords.
+#[derive(Args)]
+pub(crate) struct Acl {
+    /// Group files with their members
+    #[arg(required = true)]
+    groups: Vec<PathBuf>,
+    /// The user at the broker that rotates
+    #[arg(long, default_value = "manager")]
+    manager: String,
+    /// The access list to write (mosquitto.conf: acl_file)
+    #[arg(long, value_name = "FILE")]
+    acl: PathBuf,
+    /// The password file to write, with new random passwords (mosquitto.conf: password_file); they are printed once
+    #[arg(long, value_name = "FILE")]
+    passwords: Option<PathBuf>,
+}
+
+impl Acl {
+    pub(crate) fn run(self) -> Done {
+        let groups = self.groups.iter().map(|file| GroupFile::load(file)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(empty) = groups.iter().find(|group| group.members.is_empty()) {
+            return Err(Fault::of_file(&empty.file, "names no [[member]]", "give the manager's file").into());
+        }
+        write(&self.acl, &acl::access_list(&groups, &self.manager), true)?;
+        let Some(file) = &self.passwords else {
+            return output::print(&format!("{}: written\n", self.acl.display()));
+        };
+        let mut users: Vec<&str> =
+            groups.iter().flat_map(|group| &group.members).map(|one| one.name.as_str()).collect();
+        users.push(&self.manager);
+        users.sort_unstable();
+        users.dedup();
+        let no_random = |error| {
+            Failure::usage(
+                format!("the system gives no random numbers: {error}"),
+                "no passwords can be made here",
+            )
+        };
+        let (mut lines, mut shown) = (String::new(), String::new());
+        for user in users {
+            let mut salt = [0; 12];
+            getrandom::fill(&mut salt).map_err(no_random)?;
+            let password = acl::password().map_err(no_random)?;
+            lines.push_str(&acl::password_line(user, &password, &salt));
+            shown.push_str(&format!("{user} {password}\n"));
+        }
+        write(file, &lines, true)?;
+        output::print(&shown)
+    }
+}

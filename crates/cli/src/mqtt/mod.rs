@@ -1,0 +1,47 @@
+//! `antedate mqtt` and `antedate keygen mqtt`.
+
+mod connection;
+mod keygen;
+mod manage;
+mod publish;
+mod subscribe;
+
+use clap::Subcommand;
+
+use crate::failure::Done;
+
+pub(crate) use keygen::{EXAMPLES as KEYGEN_EXAMPLES, Keygen};
+
+/// What to do.
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// Publish as mosquitto_pub does, with the payload sealed.
+    #[command(disable_help_flag = true)]
+    Pub(publish::Pub),
+    /// Subscribe as mosquitto_sub does, and print the payloads that are authentic and new.
+    #[command(disable_help_flag = true)]
+    Sub(subscribe::Sub),
+    /// Make a state directory for a client's sequence numbers.
+    Init(manage::Init),
+    /// Give a group its next key, and publish it for all members as a retained message.
+    #[command(disable_help_flag = true)]
+    Rotate(manage::Rotate),
+    /// Rotate without some members, who can read nothing from then on.
+    #[command(disable_help_flag = true)]
+    Revoke(manage::Revoke),
+    /// Write Mosquitto's access list and passwords from group files.
+    Acl(manage::Acl),
+}
+
+impl Verb {
+    pub(crate) fn run(self) -> Done {
+        match self {
+            Self::Pub(verb) => verb.run(),
+            Self::Sub(verb) => verb.run(),
+            Self::Init(verb) => verb.run(),
+            Self::Rotate(verb) => verb.run(),
+            Self::Revoke(verb) => verb.run(),
+            Self::Acl(verb) => verb.run(),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `antedate mqtt pub`.
+
+use std::io::{BufRead, Read};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use antedate_channel::mqtt::PayloadTemplate;
+use antedate_mqtt::client::Qos;
+use clap::{ArgGroup, Args};
+use tokio::sync::mpsc;
+
+use super::connection::{Broker, Link, Protection, WillArguments, block_on, qos};
+use crate::failure::{Done, Failure};
+
+/// Publish.
+#[derive(Args)]
+#[command(group(ArgGroup::new("what").required(true).args(["message", "file", "lines", "null_message", "template"])))]
+#[command(
+    after_help = "Example:\n  antedate mqtt pub --keys line4.toml --state /var/lib/antedate/press7 --publisher press7 \\\n    -t plant/line4/press7/force -m '{\"kN\":81.5}'"
+)]
+pub(crate) struct Pub {
+    #[command(flatten)]
+    broker: Broker,
+    #[command(flatten)]
+    protection: Protection,
+    /// The publisher's name, which no other client of the group has [default: the device's]
+    #[arg(long, value_name = "NAME")]
+    publisher: Option<String>,
+    /// The topic
+    #[arg(short = 't', long)]
+    topic: String,
+    /// The payload
+    #[arg(short = 'm', long)]
+    message: Option<String>,
+    /// A file whose content is the payload, - for standard input
+    #[arg(short = 'f', long)]
+    file: Option<PathBuf>,
+    /// Each line of standard input is a payload
+    #[arg(short = 'l', long = "stdin-line")]
+    lines: bool,
+    /// An empty payload (sealed: it clears no retained message)
+    #[arg(short = 'n', long)]
+    null_message: bool,
+    /// A payload with holes (runs of @), prepared before its values come; each line of standard input has the values of one
+    #[arg(long, value_name = "TEXT")]
+    template: Option<String>,
+    /// At most once, at least once, exactly once
+    #[arg(short = 'q', long, default_value = "0", value_parser = qos)]
+    qos: Qos,
+    /// The broker keeps the message for those who come later
+    #[arg(short = 'r', long)]
+    retain: bool,
+    #[command(flatten)]
+    will: WillArguments,
+}
+
+/// Publishes that wait at most while more are read.
+const WINDOW: usize = 500;
+
+impl Pub {
+    pub(crate) fn run(self) -> Done {
+        let template = self.template.as_ref().map(|text| {
+            PayloadTemplate::marked(&self.topic, text.as_bytes()).map_err(|error| {
+                Failure::usage(format!("--template: {error}"), "write @ for each byte of a value")
+            })
+        });
+        let template = template.transpose()?;
+        let whole = self.whole()?;
+        let mut guard = self.protection.guard(self.publisher.clone())?;
+        if !guard.covers(&self.topic) {
+            return Err(antedate_mqtt::guard::CannotSeal::NoGroup(self.topic).into());
+        }
+        let mut settings = self.broker.settings()?;
+        settings.will = self.will.seal(&mut guard)?;
+        block_on(async {
+            let mut link = Link::new(&settings, guard, Vec::new(), self.qos)?;
+            link.settle().await?;
+            let sent = match whole {
+                Some(payload) => self.publish(&mut link, &payload),
+                None => self.stream(&mut link, template).await,
+            };
+            // What was taken over is sent, even if the next could not be sealed.
+            while sent.is_ok() && link.waiting() > 0 && !link.stop.load(Ordering::Relaxed) {
+                link.turn(Duration::from_millis(200)).await?;
+            }
+            link.finish().await?;
+            sent
+        })
+    }
+
+    /// The one payload, unless they come line by line.
+    fn whole(&self) -> Result<Option<Vec<u8>>, Failure> {
+        if let Some(message) = &self.message {
+            return Ok(Some(message.clone().into_bytes()));
+        }
+        if self.null_message {
+            return Ok(Some(Vec::new()));
+        }
+        let Some(file) = &self.file else { return Ok(None) };
+        let mut bytes = Vec::new();
+        let read = if file.as_os_str() == "-" {
+            std::io::stdin().read_to_end(&mut bytes).map(drop)
+        } else {
+            std::fs::read(file).map(|read| bytes = read)
+        };
+        read.map_err(|error| {
+            Failure::usage(format!("{}: {error}", file.display()), "give a file that can be read")
+        })?;
+        Ok(Some(bytes))
+    }
+
+    fn publish(&self, link: &mut Link, payload: &[u8]) -> Done {
+        let mut envelope = Vec::new();
+        link.guard.seal(&self.topic, payload, &mut envelope)?;
+        link.send(&self.topic, envelope, self.qos, self.retain);
+        Ok(())
+    }
+
+    /// Publishes each line that comes, or with a template a payload of each line's values.
+    async fn stream(&self, link: &mut Link, template: Option<PayloadTemplate>) -> Done {
+        let (sender, mut lines) = mpsc::channel(WINDOW);
+        std::thread::spawn(move || {
+            for line in std::io::stdin().lock().split(b'\n') {
+                if line.is_err() || line.is_ok_and(|line| sender.blocking_send(line).is_err()) {
+                    break;
+                }
+            }
+        });
+        loop {
+            if link.stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let line = tokio::select! {
+                line = lines.recv(), if link.is_connected() && link.waiting() < WINDOW => line,
+                turned = link.turn(Duration::from_millis(200)) => {
+                    turned?;
+                    continue;
+                }
+            };
+            let Some(line) = line else { return Ok(()) };
+            match &template {
+                None => self.publish(link, &line)?,
+                Some(template) => {
+                    let mut envelope = Vec::new();
+                    let values = values(template, &line)?;
+                    link.guard.antedate(template, || Some(values), &mut envelope)?;
+                    link.send(&self.topic, envelope, self.qos, self.retain);
+                }
+            }
+        }
+    }
+}
+
+/// The words of a line, as long as the holes: short ones get spaces in front.
+fn values(template: &PayloadTemplate, line: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
+    let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    if words.len() != template.holes().len() {
+        let what = format!(
+            "a line has {} values, but the template has {} holes",
+            words.len(),
+            template.holes().len()
+        );
+        return Err(Failure::usage(
+            what,
+            "write the values of one publish on a line, with spaces between them",
+        ));
+    }
+    let padded = words.iter().zip(template.holes()).map(|(word, hole)| {
+        let mut value = vec![b' '; hole.len().saturating_sub(word.len())];
+        value.extend_from_slice(word);
+        value
+    });
+    Ok(padded.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_the_words_of_a_line() {
+        let template = PayloadTemplate::marked("t", b"{\"a\":@@@@,\"b\":@@}").expect("a template");
+        let found = values(&template, b" 1.5  22\r").ok().expect("two values");
+        assert_eq!(found, [b" 1.5".to_vec(), b"22".to_vec()]);
+        assert!(values(&template, b"1").is_err());
+    }
+}

@@ -1,0 +1,155 @@
+//! `antedate mqtt sub`.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use antedate_mqtt::client::{Message, Qos};
+use clap::Args;
+
+use super::connection::{Arrival, Broker, Link, Protection, WillArguments, block_on, qos};
+use crate::failure::{Done, Failure};
+
+/// Subscribe.
+#[derive(Args)]
+#[command(
+    after_help = "Refused messages are said on standard error, and the subscriber goes on.\nExample:\n  antedate mqtt sub --keys line4.toml -t 'plant/line4/#' -v"
+)]
+pub(crate) struct Sub {
+    #[command(flatten)]
+    broker: Broker,
+    #[command(flatten)]
+    protection: Protection,
+    /// The publisher's name, for the will [default: the device's]
+    #[arg(long, value_name = "NAME")]
+    publisher: Option<String>,
+    /// A filter; may be given more than once
+    #[arg(short = 't', long = "topic", required = true)]
+    topics: Vec<String>,
+    /// At most once, at least once, exactly once
+    #[arg(short = 'q', long, default_value = "0", value_parser = qos)]
+    qos: Qos,
+    /// The broker keeps the session while this client is away (needs -i)
+    #[arg(short = 'c', long, requires = "id")]
+    disable_clean_session: bool,
+    /// Ends after so many payloads
+    #[arg(short = 'C', value_name = "COUNT")]
+    count: Option<u64>,
+    /// Ends after so many seconds
+    #[arg(short = 'W', value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// Prints the topic before each payload
+    #[arg(short = 'v', long)]
+    verbose: bool,
+    /// No end of line after a payload
+    #[arg(short = 'N')]
+    no_newline: bool,
+    #[command(flatten)]
+    will: WillArguments,
+}
+
+/// How long what was received may stay unwritten, where a message does not wait for it.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+
+impl Sub {
+    pub(crate) fn run(self) -> Done {
+        for filter in &self.topics {
+            antedate_channel::mqtt::topic::check_filter(filter).map_err(|why| {
+                Failure::usage(format!("-t {filter}: {why}"), "write a filter as for mosquitto_sub")
+            })?;
+        }
+        let mut guard = self.protection.guard(self.publisher.clone())?;
+        let mut settings = self.broker.settings()?;
+        settings.clean = !self.disable_clean_session;
+        settings.will = self.will.seal(&mut guard)?;
+        let (mut seen, mut refused) = (0, Refused::default());
+        let end = self.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        let done = block_on(async {
+            let mut link = Link::new(&settings, guard, self.topics.clone(), self.qos)?;
+            let mut written = Instant::now();
+            let enough = |seen| self.count.is_some_and(|count| seen >= count);
+            while !enough(seen)
+                && end.is_none_or(|end| Instant::now() < end)
+                && !link.stop.load(Ordering::Relaxed)
+            {
+                match link.turn(Duration::from_millis(100)).await? {
+                    Arrival::Payload(message, payload) => {
+                        seen += 1;
+                        if message.qos > 0 {
+                            // Durable before it is acknowledged: what the broker sends again is known then.
+                            link.guard.deliver(|| self.print(&message, &payload))?;
+                        } else {
+                            self.print(&message, &payload)
+                                .map_err(|error| Failure::Verdict(error.to_string()))?;
+                        }
+                        acknowledge(&link, &message)?;
+                    }
+                    Arrival::Refused(message, why, remedy) => {
+                        refused.say(&message.topic, &why, remedy);
+                        acknowledge(&link, &message)?;
+                    }
+                    Arrival::Nothing => {}
+                }
+                if written.elapsed() > WRITE_EVERY && link.guard.unwritten() > 0 {
+                    link.guard.flush()?;
+                    written = Instant::now();
+                }
+            }
+            link.finish().await
+        });
+        refused.sum();
+        done?;
+        match (self.count, end) {
+            (Some(count), Some(_)) if seen < count => {
+                Err(Failure::Verdict(format!("{seen} of {count} payloads came in time")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn print(&self, message: &Message, payload: &[u8]) -> std::io::Result<()> {
+        let mut line = Vec::with_capacity(message.topic.len() + payload.len() + 2);
+        if self.verbose {
+            line.extend_from_slice(message.topic.as_bytes());
+            line.push(b' ');
+        }
+        line.extend_from_slice(payload);
+        if !self.no_newline {
+            line.push(b'\n');
+        }
+        let mut out = std::io::stdout().lock();
+        out.write_all(&line).and_then(|()| out.flush())
+    }
+}
+
+fn acknowledge(link: &Link, message: &Message) -> Done {
+    link.client.ack(message).map_err(|error| Failure::Verdict(error.to_string()))
+}
+
+/// What was refused. Each reason is said at once, and then less and less often, so that nobody can flood the log.
+#[derive(Default)]
+struct Refused(BTreeMap<String, u64>);
+
+impl Refused {
+    fn say(&mut self, topic: &str, why: &str, remedy: &str) {
+        // The numbers in the reason do not count.
+        let kind: String = why.chars().filter(|c| !c.is_ascii_digit()).collect();
+        if self.0.len() >= 1000 && !self.0.contains_key(&kind) {
+            self.0.clear();
+        }
+        let count = self.0.entry(kind).or_default();
+        *count += 1;
+        if *count <= 10 || count.is_power_of_two() {
+            let times = if *count > 10 { format!(" ({count} times)") } else { String::new() };
+            eprintln!("antedate: {topic}: refused{times}: {why} (remedy: {remedy})");
+        }
+    }
+
+    fn sum(&self) {
+        let sum: u64 = self.0.values().sum();
+        if sum > 0 {
+            eprintln!("antedate: {sum} messages refused");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What protecting payloads costs on this machine (Katsikeas et al. 2017, section IV): a real Mosquitto broker on loopback.
+//!
+//! A round trip is publish, broker, subscriber, publish on an acknowledgement topic, broker, publisher, as in the paper; the
+//! payload is opened before it is acknowledged. All options take turns, message by message, over the same two connections, so
+//! that what else runs on the machine meets all of them alike. With TLS instead of end-to-end protection the connections are two others.
+//!
+//! The paper's own times are those of motes on a radio, and stand beside ours for orientation only.
+
+mod broker;
+mod roundtrip;
+mod throughput;
+
+use antedate_channel::mqtt::Algorithm;
+
+use super::{Options, Report, Row};
+use crate::histogram::Summary;
+
+/// The paper's sizes and larger ones.
+const SIZES: [usize; 7] = [16, 32, 48, 64, 256, 512, 1024];
+const QUICK_SIZES: [usize; 2] = [48, 256];
+/// The round trip in plaintext with 32 bytes that the paper printed, in microseconds.
+const PAPER_32_US: f64 = 568_440.0;
+/// What a median and a 99th percentile may be above plaintext's, where the payload is authenticated.
+const MEDIAN_GOAL: f64 = 1.02;
+const P99_GOAL: f64 = 1.10;
+/// Sealed publishes in a second, or this share of plaintext's rate.
+const RATE_GOAL: f64 = 50_000.0;
+const SHARE_GOAL: f64 = 0.95;
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// As it is.
+    Plain,
+    /// As it is, over TLS.
+    Tls,
+    /// Sealed when it exists.
+    Sealed(Algorithm),
+    /// Prepared before it exists.
+    Antedated(Algorithm),
+}
+
+impl Way {
+    /// All of them; the preparation exists for the AEADs.
+    fn all() -> Vec<Self> {
+        let mut all = vec![Self::Plain, Self::Tls];
+        all.extend(Algorithm::ALL.map(Self::Sealed));
+        all.extend(Algorithm::ALL.into_iter().take(5).map(Self::Antedated));
+        all
+    }
+
+    fn name(self) -> String {
+        match self {
+            Self::Plain => "plaintext".into(),
+            Self::Tls => "TLS to the broker".into(),
+            Self::Sealed(algorithm) => algorithm.to_string(),
+            Self::Antedated(algorithm) => format!("{algorithm}, antedated"),
+        }
+    }
+
+    /// Whether the goals are for it.
+    fn is_aead(self) -> bool {
+        matches!(self, Self::Antedated(_))
+            || matches!(self, Self::Sealed(one) if Algorithm::ALL[..5].contains(&one))
+    }
+}
+
+pub(super) fn run(options: &Options) -> Result<Report, String> {
+    let mut report = Report::new("mqtt", "katsikeas2017");
+    let broker = broker::Broker::start()?;
+    let (sizes, rounds) = if options.quick { (&QUICK_SIZES[..], 200) } else { (&SIZES[..], 3000) };
+    for (step, size) in sizes.iter().enumerate() {
+        options.progress(step, sizes.len() + 1, &format!("round trips with {size} bytes"));
+        rows(&mut report, *size, &roundtrip::measure(&broker, *size, rounds)?, options);
+    }
+    options.progress(sizes.len(), sizes.len() + 1, "publishes in a second");
+    let (count, turns) = if options.quick { (5_000, 2) } else { (50_000, 5) };
+    rates(&mut report, &throughput::measure(&broker, count, turns)?, options);
+    options.progress(1, 1, "");
+    Ok(report)
+}
+
+fn rows(report: &mut Report, size: usize, found: &[(Way, Summary)], options: &Options) {
+    let Some((_, plain)) = found.iter().find(|(way, _)| *way == Way::Plain) else { return };
+    for (way, times) in found {
+        let case = format!("{}, {size} B", way.name());
+        let paper = (*way == Way::Plain && size == 32).then_some(PAPER_32_US);
+        let note = if paper.is_some() { "paper: a mote on a radio" } else { "" };
+        for (metric, base, ours) in [("median RTT", plain.p50, times.p50), ("p99 RTT", plain.p99, times.p99)]
+        {
+            let row = Row::new(&case, metric, "us").paper(paper.filter(|_| metric == "median RTT"));
+            report.row(row.baseline(base).antedated(ours).note(note));
+        }
+        let (median, p99) = (times.p50 / plain.p50, times.p99 / plain.p99);
+        report.row(Row::new(&case, "median RTT against plaintext", "times").antedated(median));
+        report.row(Row::new(&case, "p99 RTT against plaintext", "times").antedated(p99));
+        // A short series says that it works, and nothing about two in a hundred.
+        if way.is_aead() && !options.quick {
+            report.check(
+                format!("{case}: median {median:.3} of plaintext's, goal {MEDIAN_GOAL}"),
+                median <= MEDIAN_GOAL,
+            );
+            report.check(format!("{case}: p99 {p99:.3} of plaintext's, goal {P99_GOAL}"), p99 <= P99_GOAL);
+        }
+    }
+}
+
+fn rates(report: &mut Report, found: &[(Way, throughput::Rate)], options: &Options) {
+    let Some((_, plain)) = found.iter().find(|(way, _)| *way == Way::Plain) else { return };
+    for (way, rate) in found {
+        let case = format!("{}, 64 B, QoS 0", way.name());
+        report.row(Row::new(&case, "publishes", "1/s").baseline(plain.per_second).antedated(rate.per_second));
+        report.check(format!("{case}: {} lost", rate.lost), rate.lost == 0);
+        if way.is_aead() && !options.quick {
+            let share = rate.per_second / plain.per_second;
+            let what = format!(
+                "{case}: {:.0} in a second, {share:.3} of plaintext's, goal {RATE_GOAL} or {SHARE_GOAL}",
+                rate.per_second
+            );
+            report.check(what, rate.per_second >= RATE_GOAL || share >= SHARE_GOAL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ways_have_names_of_their_own() {
+        let all = Way::all();
+        assert_eq!(all.len(), 15);
+        for (i, way) in all.iter().enumerate() {
+            assert!(all.iter().skip(i + 1).all(|other| other.name() != way.name()));
+        }
+        assert_eq!(all.iter().filter(|way| way.is_aead()).count(), 10);
+    }
+}

@@ -1,0 +1,91 @@
+//! What Mosquitto offers and expects (`mosquitto_broker.h` and `mosquitto_plugin.h` of 2.0).
+
+use std::ffi::{CString, c_char, c_int, c_void};
+
+/// The version of the interface.
+pub(crate) const VERSION: c_int = 5;
+/// MOSQ_EVT_MESSAGE
+pub(crate) const EVENT_MESSAGE: c_int = 7;
+/// MOSQ_ERR_SUCCESS
+pub(crate) const SUCCESS: c_int = 0;
+/// MOSQ_ERR_NOMEM
+const NO_MEMORY: c_int = 1;
+/// MOSQ_ERR_INVAL
+pub(crate) const INVALID: c_int = 3;
+/// MOSQ_ERR_ACL_DENIED
+pub(crate) const ACL_DENIED: c_int = 12;
+/// MOSQ_ERR_UNKNOWN
+pub(crate) const UNKNOWN: c_int = 13;
+/// MOSQ_LOG_NOTICE
+pub(crate) const LOG_NOTICE: c_int = 2;
+/// MOSQ_LOG_WARNING
+pub(crate) const LOG_WARNING: c_int = 4;
+/// MOSQ_LOG_ERR
+pub(crate) const LOG_ERR: c_int = 8;
+
+/// `struct mosquitto_opt`
+#[repr(C)]
+pub struct Opt {
+    pub(crate) key: *const c_char,
+    pub(crate) value: *const c_char,
+}
+
+/// `struct mosquitto_evt_message`
+#[repr(C)]
+pub(crate) struct Message {
+    future: *mut c_void,
+    client: *mut c_void,
+    pub(crate) topic: *const c_char,
+    pub(crate) payload: *mut c_void,
+    properties: *mut c_void,
+    reason_string: *mut c_char,
+    pub(crate) payloadlen: u32,
+    qos: u8,
+    reason_code: u8,
+    retain: bool,
+    future2: [*mut c_void; 4],
+}
+
+/// `MOSQ_FUNC_generic_callback`
+type Callback = extern "C" fn(c_int, *mut c_void, *mut c_void) -> c_int;
+
+unsafe extern "C" {
+    pub(crate) fn mosquitto_callback_register(
+        identifier: *mut c_void,
+        event: c_int,
+        callback: Callback,
+        event_data: *const c_void,
+        user_data: *mut c_void,
+    ) -> c_int;
+    fn mosquitto_malloc(size: usize) -> *mut c_void;
+    fn mosquitto_log_printf(level: c_int, format: *const c_char, ...);
+}
+
+/// A line of the broker's log.
+pub(crate) fn log(level: c_int, text: &str) {
+    for line in text.lines() {
+        if let Ok(line) = CString::new(format!("antedate: {line}")) {
+            // SAFETY: both are strings that end with a zero, and the format takes one.
+            unsafe { mosquitto_log_printf(level, c"%s".as_ptr(), line.as_ptr()) };
+        }
+    }
+}
+
+/// Gives a message another payload, in memory of the broker's, which frees it and the old one.
+pub(crate) fn replace(message: &mut Message, payload: &[u8]) -> c_int {
+    let Ok(len) = u32::try_from(payload.len()) else { return INVALID };
+    // One byte more, as the broker keeps a zero behind its own payloads.
+    // SAFETY: as `malloc`; checked below.
+    let place = unsafe { mosquitto_malloc(payload.len() + 1) }.cast::<u8>();
+    if place.is_null() {
+        return NO_MEMORY;
+    }
+    // SAFETY: the place has that many bytes and one more, and is nobody else's.
+    unsafe {
+        place.copy_from_nonoverlapping(payload.as_ptr(), payload.len());
+        place.add(payload.len()).write(0);
+    }
+    message.payload = place.cast();
+    message.payloadlen = len;
+    SUCCESS
+}

@@ -1,0 +1,225 @@
+//! A plugin for Mosquitto 2 (`mosquitto_plugin.h`, version 5 of its interface) that opens payloads at the broker, for subscribers
+//! that are protected by TLS and have no key. What does not open is not forwarded, and is counted in the broker's log.
+//!
+//! ```text
+//! plugin /usr/lib/antedate/libantedate_mosquitto_plugin.so
+//! plugin_opt_keys /etc/antedate/line4.toml,/etc/antedate/line5.toml
+//! plugin_opt_topics plant/line4/+/force        # opened here; the group's other topics stay sealed. All, if it is not there
+//! plugin_opt_device /etc/antedate/broker.device
+//! plugin_opt_state /var/lib/antedate/broker    # what was received, over restarts
+//! ```
+#![allow(unsafe_code)]
+
+mod broker;
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use antedate_channel::mqtt::topic;
+use antedate_mqtt::file::{Device, GroupFile};
+use antedate_mqtt::guard::{Guard, Verdict};
+use antedate_mqtt::store::Store;
+
+use broker::{
+    ACL_DENIED, EVENT_MESSAGE, INVALID, LOG_ERR, LOG_NOTICE, LOG_WARNING, Message, Opt, SUCCESS, UNKNOWN, log,
+};
+
+/// What the plugin knows while the broker runs. The broker has one thread, which is the only one that comes here.
+struct Plugin {
+    guard: Option<Guard>,
+    /// The filters whose payloads are opened; none: all that a group covers.
+    topics: Vec<String>,
+    opened: u64,
+    refused: u64,
+}
+
+impl Plugin {
+    /// From the options of mosquitto.conf.
+    fn new(options: &[(String, String)]) -> Result<Self, String> {
+        let (mut files, mut topics, mut device, mut store) = (Vec::new(), Vec::new(), None, None);
+        for (key, value) in options {
+            let list = value.split(',').map(str::trim).filter(|one| !one.is_empty());
+            match key.as_str() {
+                "keys" => {
+                    for file in list {
+                        files.push(GroupFile::load(Path::new(file)).map_err(|faults| faults.to_string())?);
+                    }
+                }
+                "topics" => {
+                    for filter in list {
+                        topic::check_filter(filter)
+                            .map_err(|why| format!("plugin_opt_topics {filter}: {why}"))?;
+                        topics.push(filter.to_owned());
+                    }
+                }
+                "device" => {
+                    device = Some(Device::load(Path::new(value)).map_err(|faults| faults.to_string())?)
+                }
+                "state" => store = Some(Store::open(Path::new(value)).map_err(|fault| fault.to_string())?),
+                other => {
+                    return Err(format!(
+                        "plugin_opt_{other} is unknown; there are keys, topics, device and state"
+                    ));
+                }
+            }
+        }
+        if files.is_empty() {
+            return Err("plugin_opt_keys is missing: name a group file (antedate keygen mqtt)".into());
+        }
+        Ok(Self { guard: Some(Guard::new(files, device, store, None)), topics, opened: 0, refused: 0 })
+    }
+
+    /// What becomes of a message: another payload, the same one, or nothing.
+    fn message(&mut self, name: &str, payload: &[u8]) -> Fate {
+        let Some(guard) = &mut self.guard else { return Fate::Same };
+        let chosen = self.topics.is_empty() || self.topics.iter().any(|filter| topic::matches(filter, name));
+        let rotation = guard.rotation_topics().iter().any(|one| one == name);
+        if !chosen && !rotation {
+            return Fate::Same;
+        }
+        let mut out = Vec::new();
+        let why = match guard.open(name, payload, &mut out) {
+            Verdict::Plain | Verdict::Known { .. } => return Fate::Same,
+            Verdict::Opened(_) => {
+                self.opened += 1;
+                if guard.unwritten() >= WRITE_AFTER
+                    && let Err(fault) = guard.flush()
+                {
+                    log(LOG_ERR, &fault.to_string());
+                }
+                return Fate::Payload(out);
+            }
+            Verdict::Rotated { group, epoch } => {
+                log(LOG_NOTICE, &format!("group {group}: epoch {epoch} begins"));
+                return Fate::Same;
+            }
+            Verdict::NoRotation(refusal) if rotation => {
+                log(LOG_WARNING, &format!("{name}: {refusal}"));
+                return Fate::Same;
+            }
+            Verdict::NoRotation(refusal) => refusal.to_string(),
+            Verdict::Refused(refusal) => format!("{refusal} (remedy: {})", refusal.remedy()),
+        };
+        self.refused += 1;
+        // Said at first, and then less and less often, so that nobody floods the log.
+        if self.refused <= 100 || self.refused.is_power_of_two() {
+            log(LOG_WARNING, &format!("{name}: not forwarded ({} so far): {why}", self.refused));
+        }
+        Fate::Denied
+    }
+}
+
+enum Fate {
+    Same,
+    Payload(Vec<u8>),
+    Denied,
+}
+
+/// How many messages may be accepted once more after a crash of the broker.
+const WRITE_AFTER: usize = 64;
+
+/// The version of the interface, from those that the broker has.
+///
+/// # Safety
+/// `versions` points to `count` numbers, as the broker calls it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mosquitto_plugin_version(count: c_int, versions: *const c_int) -> c_int {
+    let count = usize::try_from(count).unwrap_or(0);
+    // SAFETY: the broker gives a pointer to that many numbers, which it keeps during the call.
+    let has = (0..count).any(|i| unsafe { *versions.add(i) } == broker::VERSION);
+    if has { broker::VERSION } else { -1 }
+}
+
+/// Reads the options and registers for messages.
+///
+/// # Safety
+/// All pointers are the broker's own, as it calls it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mosquitto_plugin_init(
+    identifier: *mut c_void,
+    user_data: *mut *mut c_void,
+    options: *const Opt,
+    count: c_int,
+) -> c_int {
+    let text = |pointer: *const c_char| {
+        if pointer.is_null() {
+            return String::new();
+        }
+        // SAFETY: keys and values are strings that end with a zero, which the broker keeps during the call.
+        unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+    };
+    let count = usize::try_from(count).unwrap_or(0);
+    let options: Vec<(String, String)> = (0..count)
+        .map(|i| {
+            // SAFETY: the broker gives a pointer to that many options, which it keeps during the call.
+            let option = unsafe { &*options.add(i) };
+            (text(option.key), text(option.value))
+        })
+        .collect();
+    let plugin = match catch_unwind(|| Plugin::new(&options)) {
+        Ok(Ok(plugin)) => Box::into_raw(Box::new(plugin)),
+        Ok(Err(why)) => {
+            log(LOG_ERR, &why);
+            return INVALID;
+        }
+        Err(_) => return UNKNOWN,
+    };
+    // SAFETY: `user_data` is where the broker keeps our pointer until the clean-up; the callback fits the event.
+    unsafe {
+        *user_data = plugin.cast();
+        broker::mosquitto_callback_register(
+            identifier,
+            EVENT_MESSAGE,
+            on_message,
+            std::ptr::null(),
+            plugin.cast(),
+        )
+    }
+}
+
+/// Writes down what was received, and says what was done.
+///
+/// # Safety
+/// `user_data` is what the initialisation left there, as the broker calls it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mosquitto_plugin_cleanup(
+    user_data: *mut c_void,
+    _options: *const Opt,
+    _count: c_int,
+) -> c_int {
+    if user_data.is_null() {
+        return SUCCESS;
+    }
+    // SAFETY: made by `Box::into_raw` in the initialisation, and the broker does not use it after this call.
+    let mut plugin = unsafe { Box::from_raw(user_data.cast::<Plugin>()) };
+    log(LOG_NOTICE, &format!("{} payloads opened, {} messages not forwarded", plugin.opened, plugin.refused));
+    let closed = catch_unwind(AssertUnwindSafe(|| plugin.guard.take().map_or(Ok(()), Guard::close)));
+    if let Ok(Err(fault)) = closed {
+        log(LOG_ERR, &fault.to_string());
+    }
+    SUCCESS
+}
+
+/// A client has published.
+extern "C" fn on_message(_event: c_int, data: *mut c_void, user_data: *mut c_void) -> c_int {
+    // SAFETY: for this event the broker gives a `mosquitto_evt_message`, and nobody else has it or the plugin meanwhile.
+    let (message, plugin) = unsafe { (&mut *data.cast::<Message>(), &mut *user_data.cast::<Plugin>()) };
+    if message.topic.is_null() {
+        return SUCCESS;
+    }
+    // SAFETY: the topic is a string that ends with a zero.
+    let Ok(name) = unsafe { CStr::from_ptr(message.topic) }.to_str() else { return ACL_DENIED };
+    let payload = if message.payload.is_null() {
+        &[]
+    } else {
+        // SAFETY: the payload has that many bytes.
+        unsafe { std::slice::from_raw_parts(message.payload.cast::<u8>(), message.payloadlen as usize) }
+    };
+    match catch_unwind(AssertUnwindSafe(|| plugin.message(name, payload))) {
+        Ok(Fate::Same) => SUCCESS,
+        Ok(Fate::Denied) => ACL_DENIED,
+        Ok(Fate::Payload(opened)) => broker::replace(message, &opened),
+        Err(_) => UNKNOWN,
+    }
+}

@@ -1,0 +1,50 @@
+//! Mosquitto's access list and password file from a group file: who may publish at the broker is who holds the key.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::Sha512;
+
+use crate::file::GroupFile;
+
+/// `acl_file` of mosquitto.conf(5): members that publish may write and read the group's topics, the others read them. All read
+/// rotation messages, and `manager` writes them.
+#[must_use]
+pub fn access_list(groups: &[GroupFile], manager: &str) -> String {
+    let mut text =
+        String::from("# Made by `antedate mqtt acl` from the group files. Who is not named has no rights.\n");
+    for group in groups {
+        text.push_str(&format!(
+            "\n# group {}\nuser {manager}\ntopic readwrite {}\n",
+            group.group, group.rotation_topic
+        ));
+        for member in &group.members {
+            text.push_str(&format!("\nuser {}\ntopic read {}\n", member.name, group.rotation_topic));
+            let right = if member.publish { "readwrite" } else { "read" };
+            for topic in &group.topics {
+                text.push_str(&format!("topic {right} {topic}\n"));
+            }
+        }
+    }
+    text
+}
+
+/// Iterations of PBKDF2, as mosquitto_passwd(1) has them by default. The passwords are random and long, so more would win nothing.
+const ITERATIONS: u32 = 101;
+
+/// A line of Mosquitto's password file: PBKDF2 with SHA-512 (`$7$`).
+#[must_use]
+pub fn password_line(user: &str, password: &str, salt: &[u8; 12]) -> String {
+    let mut hash = [0; 64];
+    pbkdf2::pbkdf2_hmac::<Sha512>(password.as_bytes(), salt, ITERATIONS, &mut hash);
+    format!("{user}:$7${ITERATIONS}${}${}\n", STANDARD.encode(salt), STANDARD.encode(hash))
+}
+
+/// A random password of 128 bits.
+///
+/// # Errors
+/// When the system gives no random numbers.
+pub fn password() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(antedate_gateway::names::hex(&bytes))
+}

@@ -1,0 +1,452 @@
+//! A client of either version of MQTT, on the caller's thread: nothing waits for another thread, and no segment for another
+//! (TCP_NODELAY).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use antedate_gateway::fault::Fault;
+use rumqttc::v5::mqttbytes::v5 as five;
+use rumqttc::{ConnectReturnCode, ConnectionError, NetworkOptions, Outgoing, Packet, Transport, v5};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+/// The version of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Version {
+    /// MQTT 3.1.1.
+    #[default]
+    V311,
+    /// MQTT 5.0.
+    V5,
+}
+
+/// Delivery: at most once, at least once, exactly once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Qos {
+    /// 0
+    #[default]
+    AtMostOnce,
+    /// 1
+    AtLeastOnce,
+    /// 2
+    ExactlyOnce,
+}
+
+impl Qos {
+    const fn four(self) -> rumqttc::QoS {
+        match self {
+            Self::AtMostOnce => rumqttc::QoS::AtMostOnce,
+            Self::AtLeastOnce => rumqttc::QoS::AtLeastOnce,
+            Self::ExactlyOnce => rumqttc::QoS::ExactlyOnce,
+        }
+    }
+
+    const fn five(self) -> v5::mqttbytes::QoS {
+        match self {
+            Self::AtMostOnce => v5::mqttbytes::QoS::AtMostOnce,
+            Self::AtLeastOnce => v5::mqttbytes::QoS::AtLeastOnce,
+            Self::ExactlyOnce => v5::mqttbytes::QoS::ExactlyOnce,
+        }
+    }
+}
+
+/// What the broker publishes when the client is gone.
+#[derive(Debug, Clone)]
+pub struct Will {
+    /// Where.
+    pub topic: String,
+    /// What: an envelope, if the topic is protected.
+    pub payload: Vec<u8>,
+    /// How.
+    pub qos: Qos,
+    /// Whether it is retained.
+    pub retain: bool,
+}
+
+/// How to connect.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The broker.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// The client identifier.
+    pub client_id: String,
+    /// The protocol.
+    pub version: Version,
+    /// Whether the session begins anew (and, with 3.1.1, ends with the connection).
+    pub clean: bool,
+    /// Seconds between signs of life.
+    pub keep_alive: u16,
+    /// User name and password.
+    pub login: Option<(String, String)>,
+    /// The certificates (PEM) that the broker's is checked with: then the connection is TLS.
+    pub cafile: Option<PathBuf>,
+    /// The last will.
+    pub will: Option<Will>,
+    /// Requests that wait to be sent at most.
+    pub queue: usize,
+}
+
+impl Settings {
+    /// A client of this name at a broker without TLS.
+    #[must_use]
+    pub fn new(client_id: &str, host: &str, port: u16) -> Self {
+        Self {
+            host: host.to_owned(),
+            port,
+            client_id: client_id.to_owned(),
+            version: Version::V311,
+            clean: true,
+            keep_alive: 60,
+            login: None,
+            cafile: None,
+            will: None,
+            queue: 1024,
+        }
+    }
+}
+
+/// A message that arrived.
+#[derive(Debug, Clone)]
+pub struct Message {
+    /// Its topic.
+    pub topic: String,
+    /// Its payload, as the broker sent it.
+    pub payload: Vec<u8>,
+    /// How it was delivered.
+    pub qos: u8,
+    /// Whether the broker had kept it.
+    pub retain: bool,
+    ack: Option<Box<Ack>>,
+}
+
+#[derive(Debug, Clone)]
+enum Ack {
+    Four(rumqttc::Publish),
+    Five(five::Publish),
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event {
+    /// Connected; whether the broker still had the session.
+    Connected {
+        /// The session goes on.
+        session: bool,
+    },
+    /// A subscription was answered: whether all filters were granted.
+    Subscribed {
+        /// All were.
+        granted: bool,
+    },
+    /// A message arrived. With QoS 1 and 2 it must be [acknowledged](Client::ack).
+    Message(Message),
+    /// A publish of ours went out, under this packet identifier (0 with QoS 0).
+    Sent(u16),
+    /// The publish of ours of QoS 1 or 2 with this packet identifier is done.
+    Done(u16),
+    /// The client has disconnected.
+    Disconnected,
+    /// Something that no caller needs.
+    Other,
+}
+
+/// Why the connection is gone.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    /// The broker does not want this client: trying again will not help.
+    #[error("the broker refuses the connection: {0}")]
+    Refused(String),
+    /// TLS failed: trying again will not help.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The network or the broker has failed.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// The queue is full: poll first.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("too many messages wait to be sent")]
+pub struct Full;
+
+enum Inner {
+    Four(rumqttc::AsyncClient, Box<rumqttc::EventLoop>),
+    Five(v5::AsyncClient, Box<v5::EventLoop>),
+}
+
+/// A client. It connects by [`next`](Self::next), and connects again when that is called after a loss.
+pub struct Client {
+    inner: Inner,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Client")
+    }
+}
+
+impl Client {
+    /// A client that is not connected yet.
+    ///
+    /// # Errors
+    /// When the certificates cannot be read.
+    pub fn new(settings: &Settings) -> Result<Self, Fault> {
+        let transport = match &settings.cafile {
+            Some(file) => Transport::tls_with_config(rumqttc::TlsConfiguration::Rustls(tls(file)?)),
+            None => Transport::tcp(),
+        };
+        let mut network = NetworkOptions::new();
+        network.set_tcp_nodelay(true);
+        let keep_alive = Duration::from_secs(settings.keep_alive.into());
+        let inner = match settings.version {
+            Version::V311 => {
+                let mut options =
+                    rumqttc::MqttOptions::new(&settings.client_id, &settings.host, settings.port);
+                options.set_transport(transport).set_keep_alive(keep_alive).set_clean_session(settings.clean);
+                options
+                    .set_manual_acks(true)
+                    .set_max_packet_size(MAX_PACKET, MAX_PACKET)
+                    .set_inflight(INFLIGHT);
+                if let Some((user, password)) = &settings.login {
+                    options.set_credentials(user, password);
+                }
+                if let Some(will) = &settings.will {
+                    let qos = will.qos.four();
+                    options.set_last_will(rumqttc::LastWill::new(
+                        &will.topic,
+                        will.payload.clone(),
+                        qos,
+                        will.retain,
+                    ));
+                }
+                let (client, mut events) = rumqttc::AsyncClient::new(options, settings.queue);
+                events.set_network_options(network);
+                Inner::Four(client, Box::new(events))
+            }
+            Version::V5 => {
+                let mut options = v5::MqttOptions::new(&settings.client_id, &settings.host, settings.port);
+                options.set_transport(transport).set_keep_alive(keep_alive).set_clean_start(settings.clean);
+                options.set_manual_acks(true).set_network_options(network);
+                options.set_outgoing_inflight_upper_limit(INFLIGHT);
+                // Without it the session would end with the connection.
+                options.set_session_expiry_interval((!settings.clean).then_some(u32::MAX));
+                if let Some((user, password)) = &settings.login {
+                    options.set_credentials(user, password);
+                }
+                if let Some(will) = &settings.will {
+                    let qos = will.qos.five();
+                    let payload = will.payload.clone();
+                    options.set_last_will(five::LastWill::new(&will.topic, payload, qos, will.retain, None));
+                }
+                let (client, events) = v5::AsyncClient::new(options, settings.queue);
+                Inner::Five(client, Box::new(events))
+            }
+        };
+        Ok(Self { inner })
+    }
+
+    /// Queues a publish.
+    ///
+    /// # Errors
+    /// When the queue is full.
+    pub fn publish(&self, topic: &str, qos: Qos, retain: bool, payload: Vec<u8>) -> Result<(), Full> {
+        match &self.inner {
+            Inner::Four(client, _) => {
+                client.try_publish(topic, qos.four(), retain, payload).map_err(|_| Full)
+            }
+            Inner::Five(client, _) => {
+                client.try_publish(topic, qos.five(), retain, payload).map_err(|_| Full)
+            }
+        }
+    }
+
+    /// Queues subscriptions.
+    ///
+    /// # Errors
+    /// When the queue is full.
+    pub fn subscribe(&self, filters: &[String], qos: Qos) -> Result<(), Full> {
+        match &self.inner {
+            Inner::Four(client, _) => {
+                let filters =
+                    filters.iter().map(|one| rumqttc::SubscribeFilter::new(one.clone(), qos.four()));
+                client.try_subscribe_many(filters).map_err(|_| Full)
+            }
+            Inner::Five(client, _) => {
+                let filters = filters.iter().map(|one| five::Filter::new(one.clone(), qos.five()));
+                client.try_subscribe_many(filters).map_err(|_| Full)
+            }
+        }
+    }
+
+    /// Acknowledges a message, after which the broker does not send it again.
+    ///
+    /// # Errors
+    /// When the queue is full.
+    pub fn ack(&self, message: &Message) -> Result<(), Full> {
+        match (&self.inner, message.ack.as_deref()) {
+            (Inner::Four(client, _), Some(Ack::Four(publish))) => client.try_ack(publish).map_err(|_| Full),
+            (Inner::Five(client, _), Some(Ack::Five(publish))) => client.try_ack(publish).map_err(|_| Full),
+            _ => Ok(()),
+        }
+    }
+
+    /// Queues the farewell.
+    ///
+    /// # Errors
+    /// When the queue is full.
+    pub fn disconnect(&self) -> Result<(), Full> {
+        match &self.inner {
+            Inner::Four(client, _) => client.try_disconnect().map_err(|_| Full),
+            Inner::Five(client, _) => client.try_disconnect().map_err(|_| Full),
+        }
+    }
+
+    /// Connects if it is not connected, sends what waits, and waits for what happens next.
+    ///
+    /// # Errors
+    /// Why the connection is gone. What was not acknowledged is sent again after the next call.
+    pub async fn next(&mut self) -> Result<Event, Lost> {
+        match &mut self.inner {
+            Inner::Four(_, events) => {
+                let event = match events.poll().await {
+                    Ok(rumqttc::Event::Incoming(packet)) => incoming_four(packet),
+                    Ok(rumqttc::Event::Outgoing(packet)) => outgoing(&packet),
+                    Err(error) => return Err(lost_four(error)),
+                };
+                if let Event::Connected { session: true } = event {
+                    // A former process may have received messages whose release (PUBREL) is still to come, and the library answers
+                    // none for what it has not seen itself: it is shown all identifiers that there can be.
+                    for id in 1..=u16::MAX {
+                        let mut seen = rumqttc::Publish::new("a", rumqttc::QoS::ExactlyOnce, Vec::new());
+                        seen.pkid = id;
+                        let before = events.state.events.len();
+                        let _ = events.state.handle_incoming_packet(Packet::Publish(seen));
+                        events.state.events.truncate(before);
+                    }
+                }
+                Ok(event)
+            }
+            Inner::Five(_, events) => {
+                let event = match events.poll().await {
+                    Ok(v5::Event::Incoming(packet)) => incoming_five(packet),
+                    Ok(v5::Event::Outgoing(packet)) => outgoing(&packet),
+                    Err(error) => return Err(lost_five(error)),
+                };
+                if let Event::Connected { session: true } = event {
+                    for id in 1..=u16::MAX {
+                        let mut seen =
+                            five::Publish::new("a", v5::mqttbytes::QoS::ExactlyOnce, Vec::new(), None);
+                        seen.pkid = id;
+                        let before = events.state.events.len();
+                        let _ = events.state.handle_incoming_packet(v5::Incoming::Publish(seen));
+                        events.state.events.truncate(before);
+                    }
+                }
+                Ok(event)
+            }
+        }
+    }
+}
+
+/// The largest packet: MQTT's own limit.
+const MAX_PACKET: usize = 268_435_455;
+/// Publishes of QoS 1 and 2 that wait for their acknowledgement at most; Mosquitto's default is 20 on its own side.
+const INFLIGHT: u16 = 100;
+
+fn tls(file: &std::path::Path) -> Result<Arc<rustls::ClientConfig>, Fault> {
+    let cannot = |what: String| Fault::of_file(file, what, "give a file with certificates in PEM");
+    let mut roots = rustls::RootCertStore::empty();
+    let certificates =
+        CertificateDer::pem_file_iter(file).map_err(|error| cannot(format!("cannot be read: {error}")))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| cannot(format!("cannot be read: {error}")))?;
+        roots.add(certificate).map_err(|error| cannot(format!("has a certificate that is none: {error}")))?;
+    }
+    if roots.is_empty() {
+        return Err(cannot("has no certificate".into()));
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| cannot(error.to_string()))?;
+    Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
+}
+
+fn outgoing(packet: &Outgoing) -> Event {
+    match packet {
+        Outgoing::Publish(id) => Event::Sent(*id),
+        Outgoing::Disconnect => Event::Disconnected,
+        _ => Event::Other,
+    }
+}
+
+fn incoming_four(packet: Packet) -> Event {
+    match packet {
+        Packet::ConnAck(ack) => Event::Connected { session: ack.session_present },
+        Packet::SubAck(ack) => {
+            let refused =
+                |code: &rumqttc::SubscribeReasonCode| matches!(code, rumqttc::SubscribeReasonCode::Failure);
+            Event::Subscribed { granted: !ack.return_codes.iter().any(refused) }
+        }
+        Packet::Publish(publish) => Event::Message(Message {
+            topic: publish.topic.clone(),
+            payload: publish.payload.to_vec(),
+            qos: publish.qos as u8,
+            retain: publish.retain,
+            ack: (publish.qos != rumqttc::QoS::AtMostOnce).then(|| Box::new(Ack::Four(publish))),
+        }),
+        Packet::PubAck(rumqttc::PubAck { pkid }) | Packet::PubComp(rumqttc::PubComp { pkid }) => {
+            Event::Done(pkid)
+        }
+        _ => Event::Other,
+    }
+}
+
+fn incoming_five(packet: v5::Incoming) -> Event {
+    match packet {
+        v5::Incoming::ConnAck(ack) => Event::Connected { session: ack.session_present },
+        v5::Incoming::SubAck(ack) => {
+            let granted =
+                |code: &five::SubscribeReasonCode| matches!(code, five::SubscribeReasonCode::Success(_));
+            Event::Subscribed { granted: ack.return_codes.iter().all(granted) }
+        }
+        v5::Incoming::Publish(publish) => Event::Message(Message {
+            topic: String::from_utf8_lossy(&publish.topic).into_owned(),
+            payload: publish.payload.to_vec(),
+            qos: publish.qos as u8,
+            retain: publish.retain,
+            ack: (publish.qos != v5::mqttbytes::QoS::AtMostOnce).then(|| Box::new(Ack::Five(publish))),
+        }),
+        v5::Incoming::PubAck(five::PubAck { pkid, .. })
+        | v5::Incoming::PubComp(five::PubComp { pkid, .. }) => Event::Done(pkid),
+        _ => Event::Other,
+    }
+}
+
+fn lost_four(error: ConnectionError) -> Lost {
+    match error {
+        ConnectionError::ConnectionRefused(ConnectReturnCode::ServiceUnavailable) => {
+            Lost::Broken("the broker is not available".into())
+        }
+        ConnectionError::ConnectionRefused(code) => Lost::Refused(format!("{code:?}")),
+        ConnectionError::Tls(rumqttc::TlsError::Io(error)) if error.get_ref().is_none() => {
+            Lost::Broken(error.to_string())
+        }
+        ConnectionError::Tls(error) => Lost::Tls(error.to_string()),
+        error => Lost::Broken(error.to_string()),
+    }
+}
+
+fn lost_five(error: v5::ConnectionError) -> Lost {
+    match error {
+        v5::ConnectionError::ConnectionRefused(code) => Lost::Refused(format!("{code:?}")),
+        v5::ConnectionError::Tls(rumqttc::TlsError::Io(error)) if error.get_ref().is_none() => {
+            Lost::Broken(error.to_string())
+        }
+        v5::ConnectionError::Tls(error) => Lost::Tls(error.to_string()),
+        error => Lost::Broken(error.to_string()),
+    }
+}

@@ -1,0 +1,429 @@
+//! The group file: which topics belong together, with which keys, and who is a member. And a device's own key pair.
+//!
+//! All members have the same `group`, `algorithm` and `topics`. With static keys each has the `[[key]]` entries too. With a
+//! manager, members have its public key instead and get their keys by rotation messages; only the manager's file has the
+//! `signing_key` and the `[[member]]` entries.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use antedate_channel::mqtt::rotation::{Recipient, device_public, manager_public};
+use antedate_channel::mqtt::{Algorithm, Group, PUBLISHER_MAX, SECRET_LEN, topic};
+use antedate_gateway::document::{Document, Field, Section};
+use antedate_gateway::fault::{Fault, Faults};
+use antedate_gateway::keys::{LONGEST, read_private};
+use antedate_gateway::names::{hex, parse_hex, push_hex};
+use zeroize::Zeroizing;
+
+/// 32 bytes that nobody else may know.
+pub type Secret = Zeroizing<[u8; SECRET_LEN]>;
+
+/// A group of topics, as its file says.
+#[derive(Debug)]
+pub struct GroupFile {
+    /// Where it came from.
+    pub file: PathBuf,
+    /// The group's name, which is part of every key.
+    pub group: String,
+    /// The algorithm of all its payloads.
+    pub algorithm: Algorithm,
+    /// The topic filters whose payloads are protected.
+    pub topics: Vec<String>,
+    /// Where rotation messages are retained.
+    pub rotation_topic: String,
+    /// Who may rotate: the manager's Ed25519 public key.
+    pub manager: Option<[u8; 32]>,
+    /// The manager's secret, in its own file only.
+    pub signing: Option<Secret>,
+    /// The keys by their epochs, ascending.
+    pub keys: Vec<(u32, Secret)>,
+    /// The members, as the manager knows them.
+    pub members: Vec<Member>,
+}
+
+/// A member of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its name, as a publisher and at the broker.
+    pub name: String,
+    /// Its X25519 public key, if it gets rotations.
+    pub public: Option<[u8; 32]>,
+    /// Whether it may publish.
+    pub publish: bool,
+}
+
+/// A device's name and key pair.
+#[derive(Debug)]
+pub struct Device {
+    /// The name, under which it publishes.
+    pub name: String,
+    /// Its X25519 secret.
+    pub secret: Secret,
+}
+
+impl Device {
+    /// Its public key.
+    #[must_use]
+    pub fn public(&self) -> [u8; 32] {
+        device_public(&self.secret)
+    }
+
+    /// Reads a device file that only this user can read.
+    ///
+    /// # Errors
+    /// Every fault at once, each with its line. None shows the key.
+    pub fn load(file: &Path) -> Result<Self, Faults> {
+        let text = load(file, "`antedate keygen mqtt --device NAME` makes one")?;
+        let document = Document::parse(file, &text);
+        let mut root = document.root();
+        let name = root.required("device", "name the device").and_then(|field| name(&field));
+        let secret = root.required("secret", "write 64 hexadecimal digits").and_then(|field| secret(&field));
+        root.finish();
+        match (name, secret, document.into_faults()) {
+            (Some(name), Some(secret), faults) if faults.is_empty() => Ok(Self { name, secret }),
+            (_, _, faults) => Err(Faults::new(faults)),
+        }
+    }
+
+    /// The file's text.
+    #[must_use]
+    pub fn to_text(&self) -> Zeroizing<String> {
+        let mut text = Zeroizing::new(String::with_capacity(1024));
+        text.push_str("# A device's own key: it never leaves the device, mode 0600.\n");
+        text.push_str(&format!("# Its public key, for the group's manager: {}\n", hex(&self.public())));
+        text.push_str(&format!("device = \"{}\"\nsecret = \"", self.name));
+        push_hex(&mut text, &*self.secret);
+        text.push_str("\"\n");
+        text
+    }
+}
+
+impl GroupFile {
+    /// Reads a group file. One that holds a secret must be readable by this user only.
+    ///
+    /// # Errors
+    /// Every fault at once, each with its line. None shows a key.
+    pub fn load(file: &Path) -> Result<Self, Faults> {
+        Self::parse(file, &load(file, "`antedate keygen mqtt --group NAME` makes one")?)
+    }
+
+    /// Reads the text of a group file. `file` names it in faults.
+    ///
+    /// # Errors
+    /// Every fault at once, each with its line. None shows a key.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Faults> {
+        let document = Document::parse(file, text);
+        let mut root = document.root();
+        let group =
+            root.required("group", "name the group, as all members do").and_then(|field| name(&field));
+        let algorithms: Vec<(&str, Algorithm)> =
+            Algorithm::ALL.iter().map(|one| (one.name(), *one)).collect();
+        let algorithm = root
+            .required("algorithm", "write algorithm = \"aes-ccm-16-64-128\" or another one")
+            .and_then(|field| field.one_of("an algorithm", &algorithms));
+        let topics = topics(&mut root);
+        let rotation_topic = root.get("rotation_topic").and_then(|field| {
+            let text = field.string()?;
+            match topic::check_name(text) {
+                Ok(()) => return Some(text.to_owned()),
+                Err(why) => field.fault(why.to_string(), "give the name of a topic"),
+            }
+            None
+        });
+        let manager = root.get("manager").and_then(|field| key(&field));
+        let signing = root.get("signing_key").and_then(|field| secret(&field));
+        let keys = keys(&mut root);
+        let members = members(&mut root);
+        if keys.is_empty() && manager.is_none() && signing.is_none() {
+            root.fault("", "there is neither a [[key]] nor a manager to get one from", "add one of them");
+        }
+        root.finish();
+        let faults = document.into_faults();
+        match (group, algorithm) {
+            (Some(group), Some(algorithm)) if faults.is_empty() => Ok(Self {
+                file: file.to_owned(),
+                rotation_topic: rotation_topic.unwrap_or_else(|| format!("antedate/keys/{group}")),
+                manager: signing.as_ref().map(|secret| manager_public(secret)).or(manager),
+                group,
+                algorithm,
+                topics,
+                signing,
+                keys,
+                members,
+            }),
+            _ => Err(Faults::new(faults)),
+        }
+    }
+
+    /// Whether a topic is one of the group's.
+    #[must_use]
+    pub fn covers(&self, name: &str) -> bool {
+        self.topics.iter().any(|filter| topic::matches(filter, name))
+    }
+
+    /// The group with its keys, to open messages with.
+    #[must_use]
+    pub fn to_group(&self) -> Group {
+        let mut group = Group::new(&self.group, self.algorithm);
+        for (epoch, secret) in &self.keys {
+            group.install(*epoch, secret);
+        }
+        if !self.members.is_empty() {
+            let publishers = self.members.iter().filter(|member| member.publish);
+            group.allow(publishers.map(|member| member.name.clone().into_bytes()));
+        }
+        group
+    }
+
+    /// The members that rotations are sealed for.
+    #[must_use]
+    pub fn recipients(&self) -> Vec<Recipient<'_>> {
+        let with_key = self.members.iter().filter_map(|member| Some((member, member.public?)));
+        with_key.map(|(member, public)| Recipient { name: member.name.as_bytes(), public }).collect()
+    }
+
+    /// The file's text. For members: without what is the manager's, and without keys that rotations bring.
+    #[must_use]
+    pub fn to_text(&self, for_members: bool) -> Zeroizing<String> {
+        // All the room at once: a string that grows leaves copies of the keys behind.
+        let mut text =
+            Zeroizing::new(String::with_capacity(2048 + 256 * (self.members.len() + self.keys.len())));
+        text.push_str("# A group of MQTT topics whose payloads are protected end to end.\n");
+        let topics: Vec<String> = self.topics.iter().map(|topic| format!("{topic:?}")).collect();
+        text.push_str(&format!(
+            "group = \"{}\"\nalgorithm = \"{}\"\ntopics = [{}]\nrotation_topic = {:?}\n",
+            self.group,
+            self.algorithm,
+            topics.join(", "),
+            self.rotation_topic
+        ));
+        if let Some(manager) = &self.manager {
+            text.push_str(&format!("# Who may rotate the key (Ed25519).\nmanager = \"{}\"\n", hex(manager)));
+        }
+        if for_members && self.manager.is_some() {
+            return text;
+        }
+        if let Some(signing) = &self.signing {
+            text.push_str("# The manager's own key: whoever has it can rotate. Only this file has it.\nsigning_key = \"");
+            push_hex(&mut text, &**signing);
+            text.push_str("\"\n");
+        }
+        for (epoch, secret) in &self.keys {
+            text.push_str(&format!("\n[[key]]\nepoch = {epoch}\nsecret = \""));
+            push_hex(&mut text, &**secret);
+            text.push_str("\"\n");
+        }
+        for member in &self.members {
+            text.push_str(&format!("\n[[member]]\nname = \"{}\"\n", member.name));
+            if let Some(public) = member.public {
+                text.push_str(&format!("public = \"{}\"\n", hex(&public)));
+            }
+            text.push_str(&format!("publish = {}\n", member.publish));
+        }
+        text
+    }
+}
+
+/// Writes a new file that only its owner can read. An existing one stays as it is, unless it is to be replaced.
+///
+/// # Errors
+/// When the file exists or cannot be written.
+pub fn write(file: &Path, text: &str, replace: bool) -> Result<(), Fault> {
+    let cannot = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => Fault::of_file(
+            file,
+            "exists already, and keys are not overwritten",
+            "give another name, or move the old file away",
+        ),
+        _ => Fault::of_io(file, "write the keys", &error, "give a file in a directory that you can write to"),
+    };
+    let new = file.with_extension("new");
+    let place = if replace { &new } else { file };
+    if replace {
+        // What a crash may have left.
+        let _ = std::fs::remove_file(place);
+    }
+    let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(place).map_err(cannot)?;
+    open.write_all(text.as_bytes()).and_then(|()| open.sync_all()).map_err(cannot)?;
+    if replace { std::fs::rename(place, file).map_err(cannot) } else { Ok(()) }
+}
+
+/// Reads a file that only this user (or root) can read and change.
+fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
+    let user = std::fs::metadata("/proc/self").map_or(0, |about| about.uid());
+    let mut bytes = Zeroizing::new(vec![0; LONGEST + 1]);
+    let length = read_private(file, user, &mut bytes)?;
+    let text = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    let text =
+        text.ok_or_else(|| Fault::of_file(file, "is not text, so it is no group or device file", remedy))?;
+    Ok(Zeroizing::new(text.to_owned()))
+}
+
+fn name(field: &Field<'_, '_>) -> Option<String> {
+    let text = field.string()?;
+    if is_name(text) {
+        return Some(text.to_owned());
+    }
+    field.fault("is not a name", format!("use 1 to {PUBLISHER_MAX} letters, digits and - _ ."));
+    None
+}
+
+/// Whether a group, a device or a member can have this name.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    (1..=PUBLISHER_MAX).contains(&text.len())
+        && text.bytes().all(|c| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.'))
+}
+
+fn key(field: &Field<'_, '_>) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if parse_hex(field.string()?, &mut bytes) {
+        return Some(bytes);
+    }
+    field.fault("is not 64 hexadecimal digits (32 bytes)", "copy the whole of it");
+    None
+}
+
+fn secret(field: &Field<'_, '_>) -> Option<Secret> {
+    let mut bytes = Zeroizing::new([0; 32]);
+    if parse_hex(field.string()?, &mut *bytes) {
+        return Some(bytes);
+    }
+    field.fault("is not 64 hexadecimal digits (32 bytes)", "copy the whole of it, or make a new one");
+    None
+}
+
+fn topics(root: &mut Section<'_, '_>) -> Vec<String> {
+    let Some(field) = root.required("topics", "write topics = [\"plant/line4/#\"]") else {
+        return Vec::new();
+    };
+    let fields = field.array().unwrap_or_default();
+    if fields.is_empty() {
+        field.fault("names no topic", "write topics = [\"plant/line4/#\"]");
+    }
+    let mut topics = Vec::new();
+    for field in fields {
+        let Some(text) = field.string() else { continue };
+        match topic::check_filter(text) {
+            Ok(()) => topics.push(text.to_owned()),
+            Err(why) => field.fault(why.to_string(), "write a filter as for mosquitto_sub"),
+        }
+    }
+    topics
+}
+
+fn keys(root: &mut Section<'_, '_>) -> Vec<(u32, Secret)> {
+    let mut keys: Vec<(u32, Secret)> = Vec::new();
+    for field in root.get("key").and_then(|field| field.array()).unwrap_or_default() {
+        let Some(mut section) = field.section() else { continue };
+        let epoch = section
+            .required("epoch", "number the keys from 1")
+            .and_then(|field| field.integer(0..=u64::from(u32::MAX)))
+            .and_then(|epoch| u32::try_from(epoch).ok());
+        let secret =
+            section.required("secret", "write 64 hexadecimal digits").and_then(|field| secret(&field));
+        section.finish();
+        let (Some(epoch), Some(secret)) = (epoch, secret) else { continue };
+        if keys.iter().any(|(other, _)| *other == epoch) {
+            field.fault(format!("epoch {epoch} comes twice"), "give each [[key]] an epoch of its own");
+        }
+        // Both are at hand only here, where the file is read.
+        if keys.iter().any(|(_, other)| **other == *secret) {
+            field.fault("has the secret of another [[key]]", "make new ones with `antedate mqtt rotate`");
+        }
+        keys.push((epoch, secret));
+    }
+    keys.sort_by_key(|(epoch, _)| *epoch);
+    keys
+}
+
+fn members(root: &mut Section<'_, '_>) -> Vec<Member> {
+    let mut members: Vec<Member> = Vec::new();
+    for field in root.get("member").and_then(|field| field.array()).unwrap_or_default() {
+        let Some(mut section) = field.section() else { continue };
+        let name = section.required("name", "name the device").and_then(|field| name(&field));
+        let public = section.get("public").and_then(|field| key(&field));
+        let publish = section.get("publish").and_then(|field| field.boolean()).unwrap_or(true);
+        section.finish();
+        let Some(name) = name else { continue };
+        if members.iter().any(|other| other.name == name) {
+            field.fault(format!("the name \"{name}\" is used twice"), "give each member a name of its own");
+        }
+        members.push(Member { name, public, publish });
+    }
+    members
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(text: &str) -> String {
+        GroupFile::parse(Path::new("g.toml"), text).expect_err("faults").to_string()
+    }
+
+    fn group() -> GroupFile {
+        GroupFile {
+            file: PathBuf::new(),
+            group: "line4".into(),
+            algorithm: Algorithm::AesCcm16_64_128,
+            topics: vec!["plant/line4/#".into()],
+            rotation_topic: "antedate/keys/line4".into(),
+            manager: Some(manager_public(&[5; 32])),
+            signing: Some(Zeroizing::new([5; 32])),
+            keys: vec![(1, Zeroizing::new([6; 32]))],
+            members: vec![Member { name: "press7".into(), public: Some([7; 32]), publish: true }],
+        }
+    }
+
+    #[test]
+    fn a_group_reads_back_as_it_was_written() {
+        let read = GroupFile::parse(Path::new("g"), &group().to_text(false)).expect("a group");
+        assert_eq!(
+            (read.keys.len(), read.members.clone(), read.manager),
+            (1, group().members, group().manager)
+        );
+        let read = GroupFile::parse(Path::new("g"), &group().to_text(true)).expect("a group");
+        assert!(read.keys.is_empty() && read.signing.is_none() && read.members.is_empty());
+        assert_eq!(read.manager, group().manager);
+        assert!(read.covers("plant/line4/a") && !read.covers("plant/line5/a"));
+    }
+
+    #[test]
+    fn every_fault_is_said_at_once_and_no_key_is_shown() {
+        let digits = "00112233445566778899aabbccddeeff00112233445566778899aabbccddee";
+        let text = format!(
+            "group = \"a b\"\nalgorithm = \"aes-ccm-16-64-127\"\ntopics = [\"a/#/b\"]\n[[key]]\nepoch = 1\nsecret = \"{digits}\"\n[[key]]\nepoch = -1\n"
+        );
+        let found = faults(&text);
+        for part in [
+            "g.toml:1: group: is not a name",
+            "did you mean \"aes-ccm-16-64-128\"?",
+            "g.toml:3: topics[0]: + stands alone on its level",
+            "g.toml:6: key[0].secret: is not 64 hexadecimal digits",
+            "g.toml:8: key[1].epoch",
+        ] {
+            assert!(found.contains(part), "{part}\n{found}");
+        }
+        assert!(!found.contains("0011"), "{found}");
+        assert!(
+            faults("group=\"g\"\nalgorithm=\"aes-128-gcm\"\ntopics=[\"a\"]\n")
+                .contains("neither a [[key]] nor")
+        );
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused_with_the_remedy() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("g.toml");
+        write(&file, &group().to_text(false), false).expect("written");
+        assert!(GroupFile::load(&file).is_ok());
+        assert!(write(&file, "x", false).is_err(), "keys are not overwritten");
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("mode");
+        let found = GroupFile::load(&file).expect_err("refused").to_string();
+        assert!(found.contains("others") && found.contains("chmod 600"), "{found}");
+    }
+}

@@ -1,0 +1,332 @@
+//! What stands between an application and its client: payloads are sealed on their way out and opened on their way in.
+
+use std::time::{Duration, Instant};
+
+use antedate_channel::mqtt::rotation::{self, RotationRefusal};
+use antedate_channel::mqtt::{Group, Opened, PayloadTemplate, PublishError, Publisher, Refusal, Room};
+use antedate_gateway::fault::Fault;
+
+use crate::file::{Device, GroupFile};
+use crate::store::{Store, Stored};
+
+/// All groups that a client takes part in.
+#[derive(Debug)]
+pub struct Guard {
+    groups: Vec<Membership>,
+    store: Option<Store>,
+    device: Option<Device>,
+    publisher: Option<String>,
+}
+
+#[derive(Debug)]
+struct Membership {
+    file: GroupFile,
+    group: Group,
+    publisher: Option<Publisher<Stored>>,
+    /// When epochs before this one end.
+    retire: Option<(Instant, u32)>,
+    /// What was received since it was written down: opened messages and their topics.
+    unwritten: Vec<(Opened, String)>,
+}
+
+/// What became of a message that arrived.
+#[derive(Debug)]
+pub enum Verdict {
+    /// The topic belongs to no group: the payload is as it came.
+    Plain,
+    /// It is authentic and new; the payload is in the buffer.
+    Opened(Opened),
+    /// It brought the key of a new epoch.
+    Rotated {
+        /// The group.
+        group: String,
+        /// The new epoch.
+        epoch: u32,
+    },
+    /// It is the rotation that is in force, or an older one: nothing changed.
+    Known {
+        /// The group.
+        group: String,
+        /// Its epoch.
+        epoch: u32,
+    },
+    /// It is not to be believed.
+    Refused(Refusal),
+    /// It stands where rotation messages are, and is none for us.
+    NoRotation(RotationRefusal),
+}
+
+/// Why a payload was not sealed.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotSeal {
+    /// The topic belongs to no group.
+    #[error("the topic {0:?} belongs to no group file, so nothing protects it")]
+    NoGroup(String),
+    /// The group has no key yet.
+    #[error("the group {0:?} has no key here yet: no rotation message for this device is retained")]
+    NoKey(String),
+    /// Nobody said who publishes.
+    #[error("there is no publisher's name")]
+    NoName,
+    /// There is no state for sequence numbers.
+    #[error("there is no state directory, so nobody knows which sequence numbers were used")]
+    NoState,
+    /// The disk refused.
+    #[error("{0:#}")]
+    State(Fault),
+    /// The payload or the topic cannot be.
+    #[error("{0}")]
+    Payload(String),
+}
+
+impl CannotSeal {
+    /// What to do about it.
+    #[must_use]
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Self::NoGroup(_) => "name its group file with --keys",
+            Self::NoKey(_) => {
+                "let the manager call antedate mqtt rotate, with this device among the group's members"
+            }
+            Self::NoName => "name the publisher with --publisher, or its device file with --device",
+            Self::NoState => "name it with --state, and make it once with antedate mqtt init",
+            Self::State(_) => "",
+            Self::Payload(_) => "publish less, or on a topic without wildcards, or choose another algorithm",
+        }
+    }
+}
+
+impl Guard {
+    /// Takes the group files, the device's own key, where sequence numbers are kept, and the publisher's name (the device's
+    /// if there is none).
+    #[must_use]
+    pub fn new(
+        files: Vec<GroupFile>,
+        device: Option<Device>,
+        store: Option<Store>,
+        publisher: Option<String>,
+    ) -> Self {
+        let publisher = publisher.or_else(|| device.as_ref().map(|device| device.name.clone()));
+        let groups = files.into_iter().map(|file| Membership {
+            group: file.to_group(),
+            file,
+            publisher: None,
+            retire: None,
+            unwritten: Vec::new(),
+        });
+        Self { groups: groups.collect(), store, device, publisher }
+    }
+
+    /// The topics on which rotation messages for this client are retained.
+    #[must_use]
+    pub fn rotation_topics(&self) -> Vec<String> {
+        let listening = self.groups.iter().filter(|one| self.device.is_some() && one.file.manager.is_some());
+        listening.map(|one| one.file.rotation_topic.clone()).collect()
+    }
+
+    /// Whether a topic is one of a group's.
+    #[must_use]
+    pub fn covers(&self, topic: &str) -> bool {
+        self.groups.iter().any(|one| one.file.covers(topic))
+    }
+
+    /// Seals a payload and appends the envelope to `out`; returns its epoch and sequence number.
+    ///
+    /// # Errors
+    /// [`CannotSeal`].
+    pub fn seal(&mut self, topic: &str, payload: &[u8], out: &mut Vec<u8>) -> Result<(u32, u64), CannotSeal> {
+        let publisher = self.publisher(topic)?;
+        let epoch = publisher.head().epoch;
+        let sealed = publisher.seal(topic, payload, out);
+        sealed.map(|number| (epoch, number)).map_err(|error| cannot(publisher, error))
+    }
+
+    /// Antedates a publish: takes its number and prepares it, calls `values` for what goes into the holes, which may take as long
+    /// as it likes, and seals. `values` gets the number of holes that are to be filled, and `None` from it drops the publish.
+    ///
+    /// # Errors
+    /// [`CannotSeal`].
+    pub fn antedate(
+        &mut self,
+        template: &PayloadTemplate,
+        values: impl FnOnce() -> Option<Vec<Vec<u8>>>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<(u32, u64)>, CannotSeal> {
+        let publisher = self.publisher(template.topic())?;
+        let epoch = publisher.head().epoch;
+        let room = Room::new();
+        if let Some(mut prepared) = publisher.prepare(template, &room) {
+            while prepared.step(u32::MAX) > 0 {}
+            let Some(values) = values() else { return Ok(None) };
+            let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+            return Ok(Some((epoch, prepared.seal(&values, out))));
+        }
+        let Some(values) = values() else { return Ok(None) };
+        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+        let sealed = publisher.seal(template.topic(), &template.fill(&values), out);
+        sealed.map(|number| Some((epoch, number))).map_err(|error| cannot(publisher, error))
+    }
+
+    /// Reserves sequence numbers for a topic's publisher now, so that the next ones need no disk.
+    ///
+    /// # Errors
+    /// [`CannotSeal`].
+    pub fn reserve(&mut self, topic: &str, count: u64) -> Result<(), CannotSeal> {
+        self.publisher(topic)?.numbers_mut().reserve(count).map_err(CannotSeal::State)
+    }
+
+    fn publisher(&mut self, topic: &str) -> Result<&mut Publisher<Stored>, CannotSeal> {
+        let one = self.groups.iter_mut().find(|one| one.file.covers(topic));
+        let one = one.ok_or_else(|| CannotSeal::NoGroup(topic.to_owned()))?;
+        let newest = one.group.newest().ok_or_else(|| CannotSeal::NoKey(one.file.group.clone()))?;
+        let current = one.publisher.as_ref().is_some_and(|publisher| publisher.head().epoch == newest);
+        if !current {
+            let name = self.publisher.as_ref().ok_or(CannotSeal::NoName)?;
+            let store = self.store.as_ref().ok_or(CannotSeal::NoState)?;
+            let material = one.group.material(newest, name.as_bytes()).ok_or(CannotSeal::NoName)?;
+            let numbers = store.numbers(&material).map_err(CannotSeal::State)?;
+            one.publisher = Some(Publisher::new(&material, numbers));
+        }
+        one.publisher.as_mut().ok_or(CannotSeal::NoName)
+    }
+
+    /// Opens what arrived on a topic into `out`.
+    pub fn open(&mut self, topic: &str, message: &[u8], out: &mut Vec<u8>) -> Verdict {
+        out.clear();
+        self.retire();
+        let listening = self.device.is_some();
+        if let Some(at) = self.groups.iter().position(|one| listening && one.file.rotation_topic == topic) {
+            return self.rotate(at, message);
+        }
+        let Some(one) = self.groups.iter_mut().find(|one| one.file.covers(topic)) else {
+            out.extend_from_slice(message);
+            return Verdict::Plain;
+        };
+        let store = self.store.as_ref();
+        let lowest = |material: &_| store.map_or(1, |store| store.lowest(material, topic));
+        match one.group.open_from(topic, message, out, lowest) {
+            Ok(opened) => {
+                if store.is_some() {
+                    one.unwritten.push((opened.clone(), topic.to_owned()));
+                }
+                Verdict::Opened(opened)
+            }
+            Err(refusal) => Verdict::Refused(refusal),
+        }
+    }
+
+    fn rotate(&mut self, at: usize, message: &[u8]) -> Verdict {
+        let (Some(one), Some(device)) = (self.groups.get_mut(at), &self.device) else {
+            return Verdict::Plain;
+        };
+        let Some(manager) = one.file.manager else { return Verdict::Plain };
+        let name = &one.file.group;
+        let opened = rotation::open(name, message, &manager, device.name.as_bytes(), &device.secret);
+        let rotation = match opened {
+            Ok(rotation) if rotation.algorithm == one.file.algorithm => rotation,
+            Ok(_) => return Verdict::NoRotation(RotationRefusal::Format),
+            Err(refusal) => return Verdict::NoRotation(refusal),
+        };
+        let (group, epoch) = (name.clone(), rotation.epoch);
+        // A broker that goes back to an older rotation would bring a revoked member back.
+        let seen = self.store.as_ref().map_or(0, |store| store.epoch(name));
+        let first = one.group.newest().is_none();
+        if epoch < seen || !one.group.rotate(&rotation) {
+            return Verdict::Known { group, epoch };
+        }
+        if let Some(store) = &self.store {
+            // If this does not get to the disk, the next start believes an older rotation once more; the log says so.
+            let _ = store.reached(name, epoch);
+        }
+        if !first {
+            one.retire = Some((Instant::now() + Duration::from_secs(rotation.grace.into()), epoch));
+        }
+        self.retire();
+        Verdict::Rotated { group, epoch }
+    }
+
+    /// Ends the epochs whose time is over.
+    fn retire(&mut self) {
+        for one in &mut self.groups {
+            if let Some((when, epoch)) = one.retire
+                && Instant::now() >= when
+            {
+                one.group.retire_before(epoch);
+                one.retire = None;
+            }
+        }
+    }
+
+    /// Whether there is a key for every group whose topics one could publish on.
+    #[must_use]
+    pub fn has_keys(&self) -> bool {
+        self.groups.iter().all(|one| one.group.newest().is_some())
+    }
+
+    /// Makes durable what was received so far: none of it is accepted again after a restart.
+    ///
+    /// # Errors
+    /// When it did not become durable.
+    pub fn flush(&mut self) -> Result<(), Fault> {
+        if self.unwritten() == 0 { Ok(()) } else { self.deliver(|| Ok(())) }
+    }
+
+    /// As [`flush`](Self::flush), with the application's own act at the last moment before it counts: printing a payload, say. A
+    /// process that is killed has done both or neither, but for the time of a system call between the two. Without a state
+    /// directory only `act` is done.
+    ///
+    /// # Errors
+    /// When it did not become durable, or `act` failed: then nothing counts as received.
+    pub fn deliver(&mut self, act: impl FnOnce() -> std::io::Result<()>) -> Result<(), Fault> {
+        let cannot =
+            |error| Fault::of_io("the payload".as_ref(), "pass it on", &error, "give it somewhere to go");
+        let Some(store) = &self.store else { return act().map_err(cannot) };
+        let mut bounds = Vec::new();
+        for one in &self.groups {
+            // The last message of each publisher and topic is enough.
+            for (i, (opened, topic)) in one.unwritten.iter().enumerate() {
+                let same = |(other, place): &(Opened, String)| {
+                    other.publisher == opened.publisher && other.epoch == opened.epoch && place == topic
+                };
+                if !one.unwritten.iter().skip(i + 1).any(same)
+                    && let Some((material, next)) = one.group.received(opened, topic)
+                {
+                    bounds.push((material, topic.as_str(), next));
+                }
+            }
+        }
+        if bounds.is_empty() {
+            return act().map_err(cannot);
+        }
+        store.received_with(bounds, act)?;
+        self.groups.iter_mut().for_each(|one| one.unwritten.clear());
+        Ok(())
+    }
+
+    /// How many messages are not written down yet.
+    #[must_use]
+    pub fn unwritten(&self) -> usize {
+        self.groups.iter().map(|one| one.unwritten.len()).sum()
+    }
+
+    /// The clean end: writes down what was received and the exact next sequence numbers.
+    ///
+    /// # Errors
+    /// When it did not become durable: then numbers are lost, not used twice.
+    pub fn close(mut self) -> Result<(), Fault> {
+        self.flush()?;
+        let Some(store) = self.store.take() else { return Ok(()) };
+        let mut publishers: Vec<Publisher<Stored>> =
+            self.groups.into_iter().filter_map(|one| one.publisher).collect();
+        let numbers: Vec<&Stored> =
+            publishers.iter_mut().map(|publisher| &*publisher.numbers_mut()).collect();
+        store.close(numbers)
+    }
+}
+
+fn cannot<E: std::fmt::Display>(publisher: &mut Publisher<Stored>, error: PublishError<E>) -> CannotSeal {
+    match publisher.numbers_mut().take_fault() {
+        Some(fault) => CannotSeal::State(fault),
+        None => CannotSeal::Payload(error.to_string()),
+    }
+}

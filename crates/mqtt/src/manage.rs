@@ -1,0 +1,90 @@
+//! What a group's manager does: make a group, rotate its key, revoke a member.
+
+use antedate_channel::mqtt::Algorithm;
+use antedate_channel::mqtt::rotation::{self, Rotation};
+use antedate_gateway::fault::Fault;
+use zeroize::Zeroizing;
+
+use crate::file::{GroupFile, Member, Secret, write};
+
+/// A new random secret.
+///
+/// # Errors
+/// When the system gives no random numbers.
+pub fn random() -> Result<Secret, Fault> {
+    let mut secret = Zeroizing::new([0; 32]);
+    getrandom::fill(&mut *secret).map_err(no_random)?;
+    Ok(secret)
+}
+
+fn no_random(error: getrandom::Error) -> Fault {
+    Fault::of_file(
+        "antedate".as_ref(),
+        format!("the system gives no random numbers: {error}"),
+        "no keys can be made here",
+    )
+}
+
+/// A new group with a key for epoch 1; with members it has a manager too.
+///
+/// # Errors
+/// When the system gives no random numbers.
+pub fn new_group(
+    name: &str,
+    algorithm: Algorithm,
+    topics: Vec<String>,
+    members: Vec<Member>,
+) -> Result<GroupFile, Fault> {
+    let signing = if members.iter().any(|member| member.public.is_some()) { Some(random()?) } else { None };
+    Ok(GroupFile {
+        file: std::path::PathBuf::new(),
+        group: name.to_owned(),
+        algorithm,
+        topics,
+        rotation_topic: format!("antedate/keys/{name}"),
+        manager: signing.as_ref().map(|secret| rotation::manager_public(secret)),
+        signing,
+        keys: vec![(1, random()?)],
+        members,
+    })
+}
+
+/// The message that brings the newest key to all members.
+///
+/// # Errors
+/// When this is not the manager's file, or a member cannot be sealed for.
+pub fn announce(group: &GroupFile, grace: u32) -> Result<Vec<u8>, Fault> {
+    let fault = |what: String, remedy: &str| Fault::of_file(&group.file, what, remedy);
+    let signing = group.signing.as_ref().ok_or_else(|| {
+        fault("has no signing_key, so it is not the manager's file".into(), "rotate where the group was made")
+    })?;
+    let (epoch, secret) =
+        group.keys.last().ok_or_else(|| fault("has no [[key]]".into(), "make a new group"))?;
+    let rotation = Rotation { epoch: *epoch, algorithm: group.algorithm, secret: secret.clone(), grace };
+    let sealed = rotation::seal(&group.group, &rotation, signing, &group.recipients(), getrandom::fill);
+    sealed.map_err(|error| fault(error.to_string(), "correct the [[member]] entries"))
+}
+
+/// Adds the key of the next epoch, without those members, and writes the file. Only the two newest keys stay in it.
+///
+/// # Errors
+/// When a member is unknown, or the file cannot be written.
+pub fn rotate(group: &mut GroupFile, revoked: &[String]) -> Result<u32, Fault> {
+    for name in revoked {
+        if !group.members.iter().any(|member| member.name == *name) {
+            let known: Vec<&str> = group.members.iter().map(|member| member.name.as_str()).collect();
+            let what = format!("has no member {name:?}");
+            return Err(Fault::of_file(&group.file, what, format!("members: {}", known.join(", "))));
+        }
+    }
+    group.members.retain(|member| !revoked.contains(&member.name));
+    let newest = group.keys.last().map_or(0, |(epoch, _)| *epoch);
+    let epoch = newest
+        .checked_add(1)
+        .ok_or_else(|| Fault::of_file(&group.file, "has no epoch left", "make a new group"))?;
+    group.keys.push((epoch, random()?));
+    let surplus = group.keys.len().saturating_sub(2);
+    group.keys.drain(..surplus);
+    write(&group.file, &group.to_text(false), true)?;
+    Ok(epoch)
+}

@@ -1,0 +1,263 @@
+//! Sequence numbers and replay bounds that survive a crash, in the state file that the gateway has for packet numbers.
+//!
+//! Numbers are reserved ahead: the upper bound is on the disk before a number below it is used. A clean end writes the exact next
+//! number; after a crash the rest of the reservation is never used.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use antedate_channel::mqtt::{Material, NoNumber, Numbers, Reserved};
+use antedate_gateway::fault::Fault;
+use antedate_gateway::state::{KeyId, StateError, StateFault, StateFile};
+use antedate_wire::Sci;
+use sha2::{Digest, Sha256};
+
+/// The first reservation, and the largest: it doubles while numbers are used up.
+const FIRST_CHUNK: u64 = 32;
+const LAST_CHUNK: u64 = 1 << 16;
+
+/// The state of one client, which no other process can use meanwhile.
+#[derive(Debug, Clone)]
+pub struct Store {
+    directory: PathBuf,
+    state: Arc<Mutex<Option<StateFile>>>,
+}
+
+impl Store {
+    /// Takes the state of a directory.
+    ///
+    /// # Errors
+    /// When there is none, it is damaged, or another process has it.
+    pub fn open(directory: &Path) -> Result<Self, Fault> {
+        let state = StateFile::open(directory).map_err(|error| fault(directory, error))?;
+        Ok(Self { directory: directory.to_owned(), state: Arc::new(Mutex::new(Some(state))) })
+    }
+
+    /// Makes an empty state. Every key is unknown to it, so it is right only for a publisher's name that never published
+    /// under the group's keys.
+    ///
+    /// # Errors
+    /// When there is one already, or it cannot be written.
+    pub fn create(directory: &Path) -> Result<(), Fault> {
+        StateFile::create(directory).map(drop).map_err(|error| fault(directory, error))
+    }
+
+    fn state(&self) -> MutexGuard<'_, Option<StateFile>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut StateFile) -> Result<T, StateError>) -> Result<T, Fault> {
+        let mut state = self.state();
+        // After the end nothing is reserved any more.
+        let state =
+            state.as_mut().ok_or_else(|| Fault::of_file(&self.directory, "was closed", "open it again"))?;
+        act(state).map_err(|error| fault(&self.directory, error))
+    }
+
+    /// The numbers of a publisher.
+    ///
+    /// # Errors
+    /// When the state file refuses the key.
+    pub fn numbers(&self, material: &Material) -> Result<Stored, Fault> {
+        let key = KeyId::of_key("antedate MQTT key", material.key());
+        let next = self.with(|state| state.next(&key))?;
+        Ok(Stored {
+            store: self.clone(),
+            key,
+            reserved: Reserved::new(next, next),
+            chunk: FIRST_CHUNK,
+            fault: None,
+        })
+    }
+
+    /// The lowest number that may come from a publisher on a topic.
+    #[must_use]
+    pub fn lowest(&self, material: &Material, topic: &str) -> u64 {
+        let key = KeyId::of_key("antedate MQTT received", material.key());
+        self.state().as_ref().map_or(1, |state| state.lowest(&key, place(topic)))
+    }
+
+    /// Makes durable what was received: publisher, topic, lowest number to come.
+    ///
+    /// # Errors
+    /// When it did not become durable.
+    pub fn received<'a>(
+        &self,
+        bounds: impl IntoIterator<Item = (&'a Material, &'a str, u64)>,
+    ) -> Result<(), Fault> {
+        self.received_with(bounds, || Ok(()))
+    }
+
+    /// As [`received`](Self::received), with `act` at the last moment before it counts: a process that is killed has done both or
+    /// neither, but for the time between the two.
+    ///
+    /// # Errors
+    /// When it did not become durable, or `act` failed: then nothing counts as received.
+    pub fn received_with<'a>(
+        &self,
+        bounds: impl IntoIterator<Item = (&'a Material, &'a str, u64)>,
+        act: impl FnOnce() -> std::io::Result<()>,
+    ) -> Result<(), Fault> {
+        let records: Vec<(KeyId, Sci, u64)> = bounds
+            .into_iter()
+            .map(|(material, topic, lowest)| {
+                (KeyId::of_key("antedate MQTT received", material.key()), place(topic), lowest)
+            })
+            .collect();
+        self.with(|state| state.received_with(&records, act))
+    }
+
+    /// The newest epoch of a group that was seen, so that an older rotation does not come back after a restart.
+    #[must_use]
+    pub fn epoch(&self, group: &str) -> u32 {
+        let key = KeyId::of_key("antedate MQTT epoch", group.as_bytes());
+        // Bounds begin at 1, epochs at 0.
+        let above = self.state().as_ref().map_or(1, |state| state.lowest(&key, place("")));
+        u32::try_from(above - 1).unwrap_or(u32::MAX)
+    }
+
+    /// Makes durable that a group has reached an epoch.
+    ///
+    /// # Errors
+    /// When it did not become durable.
+    pub fn reached(&self, group: &str, epoch: u32) -> Result<(), Fault> {
+        let key = KeyId::of_key("antedate MQTT epoch", group.as_bytes());
+        self.with(|state| state.received(&[(key, place(""), u64::from(epoch) + 1)]))
+    }
+
+    /// The clean end: writes the exact next numbers. Nothing can be sealed any more.
+    ///
+    /// # Errors
+    /// When it did not become durable: then numbers are lost, not used twice.
+    pub fn close<'a>(&self, numbers: impl IntoIterator<Item = &'a Stored>) -> Result<(), Fault> {
+        let next: Vec<(KeyId, u64)> = numbers.into_iter().map(|one| (one.key, one.reserved.next())).collect();
+        match self.state().take() {
+            Some(state) => state.close(&next, &[]).map_err(|error| fault(&self.directory, error)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What the state file knows a topic by: the first bytes of its digest.
+fn place(topic: &str) -> Sci {
+    let digest = Sha256::digest(topic.as_bytes());
+    let mut first = [0; 8];
+    first.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+    Sci(first)
+}
+
+fn fault(directory: &Path, error: StateError) -> Fault {
+    let shown = directory.display();
+    let remedy = match &error.kind {
+        StateFault::NoDirectory | StateFault::Missing => {
+            format!(
+                "antedate mqtt init {shown} creates it, only for a publisher's name that never published under these keys"
+            )
+        }
+        StateFault::InUse => "give each client a state directory and a publisher's name of its own".into(),
+        StateFault::Corrupt | StateFault::Full | StateFault::Exhausted => {
+            format!("rotate the group's key, then remove {shown} and call antedate mqtt init {shown}")
+        }
+        StateFault::Exists => "nothing to do: it goes on where it stopped".into(),
+        _ => error.remedy(),
+    };
+    Fault::of_file(&error.path.clone(), error.kind.to_string(), remedy)
+}
+
+/// The numbers of one publisher, reserved on disk ahead of use.
+#[derive(Debug)]
+pub struct Stored {
+    store: Store,
+    key: KeyId,
+    reserved: Reserved,
+    chunk: u64,
+    fault: Option<Fault>,
+}
+
+impl Stored {
+    /// Why the last number could not be given.
+    pub const fn take_fault(&mut self) -> Option<Fault> {
+        self.fault.take()
+    }
+
+    /// Reserves now, so that the next `count` numbers need no disk.
+    ///
+    /// # Errors
+    /// When it did not become durable.
+    pub fn reserve(&mut self, count: u64) -> Result<(), Fault> {
+        let limit = self.reserved.next().saturating_add(count);
+        self.store.with(|state| state.reserve(&[(self.key, limit)]))?;
+        self.reserved.raise(limit);
+        Ok(())
+    }
+}
+
+impl Numbers for Stored {
+    type Error = NoNumber;
+
+    fn take(&mut self) -> Result<u64, NoNumber> {
+        if self.reserved.left() == 0 {
+            if let Err(fault) = self.reserve(self.chunk) {
+                self.fault = Some(fault);
+                return Err(NoNumber);
+            }
+            self.chunk = (2 * self.chunk).min(LAST_CHUNK);
+        }
+        self.reserved.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use antedate_channel::mqtt::Algorithm;
+
+    fn material(name: &[u8]) -> Material {
+        Material::derive("g", Algorithm::A128Gcm, 1, &[1; 32], name).expect("material")
+    }
+
+    #[test]
+    fn a_number_comes_once_over_crashes_and_clean_ends() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("state");
+        assert!(Store::open(&place).expect_err("missing").remedy.contains("antedate mqtt init"));
+        Store::create(&place).expect("created");
+        let mut last = 0;
+        for run in 0..20 {
+            let store = Store::open(&place).expect("opened");
+            assert!(Store::open(&place).is_err(), "one client to a state");
+            let mut numbers = store.numbers(&material(b"a")).expect("numbers");
+            for _ in 0..run * 3 {
+                let number = numbers.take().expect("a number");
+                assert!(number > last, "{number} after {last}");
+                last = number;
+            }
+            // Every other run crashes.
+            if run % 2 == 0 {
+                store.close([&numbers]).expect("closed");
+                assert!(numbers.reserved.left() > 0 || numbers.take().is_err());
+            }
+        }
+        let store = Store::open(&place).expect("opened");
+        assert_eq!(
+            store.numbers(&material(b"b")).expect("numbers").take(),
+            Ok(1),
+            "another publisher begins anew"
+        );
+    }
+
+    #[test]
+    fn bounds_and_epochs_are_remembered() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("state");
+        Store::create(&place).expect("created");
+        let store = Store::open(&place).expect("opened");
+        let a = material(b"a");
+        assert_eq!((store.lowest(&a, "t"), store.epoch("g")), (1, 0));
+        store.received([(&a, "t", 8)]).expect("durable");
+        store.reached("g", 3).expect("durable");
+        drop(store);
+        let store = Store::open(&place).expect("opened");
+        assert_eq!((store.lowest(&a, "t"), store.lowest(&a, "u"), store.epoch("g")), (8, 1, 3));
+    }
+}

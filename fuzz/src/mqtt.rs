@@ -1,0 +1,66 @@
+//! MQTT: the envelope, in the hands of a broker, and the messages that bring keys.
+
+use antedate_channel::mqtt::envelope::Envelope;
+use antedate_channel::mqtt::rotation::{self, Recipient, Rotation};
+use antedate_channel::mqtt::{Algorithm, Group, Publisher, Reserved, topic};
+
+const TOPIC: &str = "plant/press7/force";
+const PAYLOAD: &[u8] = br#"{"kN":81.5}"#;
+
+/// A message on a protected topic: the input itself, and a genuine message changed as the input says. Nothing comes out but the
+/// genuine payload, once.
+pub fn mqtt_envelope(data: &[u8]) {
+    if let Ok(envelope) = Envelope::parse(data) {
+        assert!((1..=64).contains(&envelope.publisher.len()) && envelope.ciphertext.len() <= data.len());
+    }
+    let text = String::from_utf8_lossy(data);
+    if topic::check_name(&text).is_ok() {
+        assert!(topic::check_filter(&text).is_ok() && topic::matches(&text, &text));
+    }
+    let algorithm = Algorithm::ALL[usize::from(data.first().copied().unwrap_or_default()) % 6];
+    let mut group = Group::new("line 4", algorithm);
+    group.install(1, &[7; 32]);
+    let mut publisher = Publisher::new(&group.material(1, b"press 7").expect("material"), Reserved::new(1, 9));
+    let (mut genuine, mut out) = (Vec::new(), Vec::new());
+    publisher.seal(TOPIC, PAYLOAD, &mut genuine).expect("sealed");
+    assert!(group.open(TOPIC, data, &mut out).is_err() && out.is_empty());
+    let mut changed = genuine.clone();
+    for pair in data.chunks_exact(2) {
+        let at = usize::from(pair[0]) % changed.len();
+        changed[at] ^= pair[1];
+    }
+    changed.truncate(changed.len() - data.len() % 2);
+    if changed != genuine {
+        assert!(group.open(TOPIC, &changed, &mut out).is_err() && out.is_empty());
+    }
+    assert!(group.open(TOPIC, &genuine, &mut out).is_ok());
+    assert_eq!(out, PAYLOAD);
+    assert!(group.open(TOPIC, &genuine, &mut out).is_err());
+}
+
+/// A message on the rotation topic: the input itself, and a genuine rotation changed as the input says. Only the genuine one
+/// brings a key.
+pub fn mqtt_keys(data: &[u8]) {
+    let (manager, device) = ([0x11; 32], [1; 32]);
+    let public = rotation::manager_public(&manager);
+    let open = |message: &[u8]| rotation::open("line 4", message, &public, b"press 7", &device);
+    assert!(open(data).is_err() && rotation::members("line 4", data, &public).is_err());
+    let next = Rotation { epoch: 2, algorithm: Algorithm::A128Gcm, secret: [0x77; 32].into(), grace: 60 };
+    let member = Recipient { name: b"press 7", public: rotation::device_public(&device) };
+    let mut counter = 0u8;
+    let random = |out: &mut [u8]| {
+        counter += 1;
+        out.fill(counter);
+        Ok::<_, ()>(())
+    };
+    let genuine = rotation::seal("line 4", &next, &manager, &[member], random).expect("sealed");
+    let mut changed = genuine.clone();
+    for three in data.chunks_exact(3) {
+        let at = (usize::from(three[0]) << 8 | usize::from(three[1])) % changed.len();
+        changed[at] ^= three[2];
+    }
+    if changed != genuine {
+        assert!(open(&changed).is_err());
+    }
+    assert!(open(&genuine).is_ok_and(|rotation| rotation.epoch == 2 && *rotation.secret == [0x77; 32]));
+}

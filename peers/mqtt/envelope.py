@@ -1,0 +1,94 @@
+"""The envelope of the manual's chapter on MQTT, from its description alone: cbor2, pycose and cryptography."""
+
+import cbor2
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, AESOCB3, ChaCha20Poly1305
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from pycose.headers import IV, KID, Algorithm, PartialIV
+from pycose.keys import SymmetricKey
+from pycose.messages import Enc0Message
+
+# name: COSE number, bytes of the key, bytes of the nonce, cipher
+ALGORITHMS = {
+    "aes-ccm-16-64-128": (10, 16, 13, lambda key: AESCCM(key, tag_length=8)),
+    "aes-128-gcm": (1, 16, 12, AESGCM),
+    "aes-256-gcm": (3, 32, 12, AESGCM),
+    "chacha20-poly1305": (24, 32, 12, ChaCha20Poly1305),
+    "aes-128-ocb3": (-65537, 16, 12, AESOCB3),
+}
+
+
+# What pycose 1.1 knows of them.
+PYCOSE = (1, 3, 10)
+
+
+def derive(secret, group, epoch, number, publisher, kind, length):
+    info = cbor2.dumps([publisher, [group, epoch], number, kind, length])
+    return HKDF(algorithm=hashes.SHA256(), length=length, salt=None, info=info).derive(secret)
+
+
+def leb128(number):
+    out = b""
+    while number >= 0x80:
+        out += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return out + bytes([number])
+
+
+def split_kid(kid):
+    epoch = shift = at = 0
+    while True:
+        byte = kid[at]
+        epoch |= (byte & 0x7F) << shift
+        shift += 7
+        at += 1
+        if byte & 0x80 == 0:
+            return epoch, kid[at:]
+
+
+class Group:
+    def __init__(self, name, algorithm, secrets):
+        self.name, self.algorithm, self.secrets = name, algorithm, secrets
+
+    def parts(self, epoch, publisher, sequence, topic):
+        number, key_len, nonce_len, cipher = ALGORITHMS[self.algorithm]
+        secret = self.secrets[epoch]
+        key = derive(secret, self.name, epoch, number, publisher, "Key", key_len)
+        base = derive(secret, self.name, epoch, number, publisher, "IV", nonce_len)
+        nonce = (int.from_bytes(base, "big") ^ sequence).to_bytes(nonce_len, "big")
+        external = cbor2.dumps([topic, publisher, epoch, sequence.to_bytes(8, "big")])
+        return number, key, nonce, cipher, external
+
+    def open(self, topic, message):
+        """The payload, with publisher, epoch and sequence number; raises if it is not authentic."""
+        protected, unprotected, ciphertext = cbor2.loads(message)
+        epoch, publisher = split_kid(unprotected[4])
+        sequence = int.from_bytes(unprotected[6], "big")
+        number, key, nonce, cipher, external = self.parts(epoch, publisher, sequence, topic)
+        assert cbor2.loads(protected) == {1: number}, "another algorithm"
+        structure = cbor2.dumps(["Encrypt0", protected, external])
+        payload = cipher(key).decrypt(nonce, ciphertext, structure)
+        if number in PYCOSE:
+            # pycose knows these, and must come to the same.
+            array = [protected, {**unprotected}, ciphertext]
+            cose = Enc0Message.from_cose_obj(array, False)
+            cose.uhdr_update({IV: nonce})
+            cose.key, cose.external_aad = SymmetricKey(key), external
+            assert cose.decrypt() == payload, "pycose reads another payload"
+        return payload, publisher, epoch, sequence
+
+    def seal(self, topic, payload, publisher, epoch, sequence):
+        number, key, nonce, cipher, external = self.parts(epoch, publisher, sequence, topic)
+        kid = leb128(epoch) + publisher
+        partial = sequence.to_bytes((sequence.bit_length() + 7) // 8, "big")
+        if number in PYCOSE:
+            cose = Enc0Message(phdr={Algorithm: number}, uhdr={KID: kid, PartialIV: partial}, payload=payload)
+            cose.key, cose.external_aad = SymmetricKey(key), external
+            # pycose takes the IV where it finds it; on the wire only the Partial IV stands.
+            cose.uhdr_update({IV: nonce})
+            ciphertext = cose.encrypt()
+            protected = cose.phdr_encoded
+        else:
+            protected = cbor2.dumps({1: number})
+            ciphertext = cipher(key).encrypt(nonce, payload, cbor2.dumps(["Encrypt0", protected, external]))
+        return cbor2.dumps([protected, {4: kid, 6: partial}, ciphertext])
