@@ -11,6 +11,7 @@
 
 pub mod channel;
 pub mod dot15d4;
+pub mod dtls;
 pub mod gateway;
 pub mod overlay;
 pub mod mqtt;
@@ -37,6 +38,10 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("dot15d4_frame", dot15d4::dot15d4_frame),
     ("dot15d4_node", dot15d4::dot15d4_node),
     ("dot15d4_unsecure", dot15d4::dot15d4_unsecure),
+    ("dtls_connection", dtls::dtls_connection),
+    ("dtls_handshake", dtls::dtls_handshake),
+    ("dtls_open", dtls::dtls_open),
+    ("dtls_record", dtls::dtls_record),
     ("ethernet", wire::ethernet),
     ("fragments", channel::fragments),
     ("gate", gateway::gate),

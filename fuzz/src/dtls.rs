@@ -1,0 +1,117 @@
+//! DTLS: the parsers of records and of handshake messages, a reader of records, and a client and a server that strangers speak to.
+
+use antedate_channel::dtls::{
+    Aead, Client, Connection, ConnectionId, ContentType, Cookies, DirectionKeys, Greeting, Keyring, Phase,
+    Psk, Reader, Settings, Writer,
+};
+use antedate_wire::dtls::handshake::{
+    Alert, ClientHello, ClientKeyExchange, Fragment, HelloVerifyRequest, ServerHello, ServerKeyExchange,
+};
+use antedate_wire::dtls::{MAX_CID, Record, inner, records};
+
+/// Records: what was read is written back the same. The first octet says how long connection IDs are.
+pub fn dtls_record(data: &[u8]) {
+    let (cid_len, datagram) =
+        data.split_first().map_or((0, data), |(n, rest)| (usize::from(*n) % (MAX_CID + 1), rest));
+    let mut at = 0;
+    for record in records(datagram, cid_len) {
+        let Ok(record) = record else { break };
+        let mut out = vec![0; record.len()];
+        assert_eq!(record.emit(&mut out), Ok(record.len()));
+        assert_eq!(out, datagram[at..at + record.len()]);
+        at += record.len();
+        assert!(inner(record.fragment).is_none_or(|(_, len)| len < record.fragment.len()));
+    }
+}
+
+/// Handshake messages: what a parser calls a part lies inside, and no length leads astray.
+pub fn dtls_handshake(data: &[u8]) {
+    let mut rest = data;
+    while let Ok((fragment, behind)) = Fragment::parse(rest) {
+        assert!(fragment.offset + fragment.octets.len() <= fragment.length);
+        assert_eq!([&fragment.header()[..], fragment.octets, behind].concat(), rest);
+        body(fragment.octets);
+        rest = behind;
+    }
+    body(data);
+}
+
+fn body(octets: &[u8]) {
+    if let Ok(hello) = ClientHello::parse(octets) {
+        assert_eq!(hello.suites().count(), hello.suite_octets().len() / 2);
+        let walked: usize = hello.extensions.iter().map(|(_, says)| 4 + says.len()).sum();
+        assert_eq!(walked, hello.extensions.octets().len());
+        let _ = hello.extensions.connection_id();
+    }
+    let _ = (ServerHello::parse(octets), HelloVerifyRequest::parse(octets), Alert::parse(octets));
+    for ecdhe in [false, true] {
+        let _ = (ServerKeyExchange::parse(octets, ecdhe), ClientKeyExchange::parse(octets, ecdhe));
+    }
+}
+
+/// Records from outside in the middle of an epoch: the input itself, and a genuine record changed as the input says. Nothing
+/// comes out but the genuine plaintext, once.
+pub fn dtls_open(data: &[u8]) {
+    let (place, plaintext) = data.split_first().map_or((0, data), |(n, rest)| (usize::from(*n), rest));
+    let plaintext = &plaintext[..plaintext.len().min(2000)];
+    let aead = Aead::ALL[place % Aead::ALL.len()];
+    let cid = ConnectionId::new(&b"connected"[..place % 10]).expect("it is short");
+    let keys =
+        DirectionKeys::new(aead, &[1; 32][..aead.key_len()], &[2; 12][..aead.iv_len()]).expect("lengths fit");
+    let mut writer = Writer::new(&keys, 1, 0, cid).expect("keys fit");
+    let mut reader = Reader::new(&keys, 1, cid).expect("keys fit");
+    reader.idle(20);
+    let mut out = vec![0; 1 << 16];
+    for record in records(data, cid.len()).flatten() {
+        assert!(reader.open(&record, &mut out).is_err(), "a forgery came out");
+    }
+    let mut datagram = vec![0; plaintext.len() + writer.overhead()];
+    let len = writer.protect(ContentType::ApplicationData, plaintext, &mut datagram).expect("it fits");
+    assert_eq!(len, datagram.len());
+    let mut changed = datagram.clone();
+    changed[place % len] ^= 1 << (place % 8);
+    for record in records(&changed, cid.len()).flatten() {
+        assert!(reader.open(&record, &mut out).is_err(), "a changed record came out");
+    }
+    let (record, _) = Record::parse(&datagram, cid.len()).expect("it is a record");
+    let opened = reader.open(&record, &mut out).expect("good traffic was disturbed");
+    assert_eq!(&out[..opened.len], plaintext);
+    assert!(reader.open(&record, &mut out).is_err(), "a record came out twice");
+}
+
+struct OneKey;
+
+impl Keyring for OneKey {
+    fn key(&self, identity: &[u8]) -> Option<Psk> {
+        (identity == b"h3").then(|| Psk::new(vec![7; 16]))
+    }
+}
+
+/// Datagrams from strangers at each stage of a handshake. None of them makes a connection.
+pub fn dtls_connection(data: &[u8]) {
+    let random = &mut |out: &mut [u8]| out.fill(5);
+    let settings = Settings { cid: ConnectionId::new(b"c").ok(), ..Settings::default() };
+    let cookies = Cookies::new([3; 32]);
+    let _ = cookies.greet(data, b"stranger", 0, |_| {});
+    let stranger = |connection: &mut Connection| {
+        connection.handle(data, 0, &OneKey, &mut |event| panic!("{event:?} from a stranger"));
+        while connection.transmit().is_some() {}
+        connection.timeout(1000);
+        assert_eq!(connection.phase(), Phase::Handshaking);
+    };
+    if let Ok(mut server) = Connection::accept(settings.clone(), data, 0, random) {
+        stranger(&mut server);
+    }
+    let client = Client { identity: b"h3".to_vec(), key: Psk::new(vec![7; 16]) };
+    let mut client = Connection::connect(settings.clone(), client, 0, random);
+    let hello = client.transmit().expect("a hello");
+    let Greeting::Reply(reply) = cookies.greet(&hello, b"peer", 0, |_| {}) else { panic!("no cookie") };
+    client.handle(&reply, 0, &(), &mut |_| {});
+    let hello = client.transmit().expect("a hello with cookie");
+    assert_eq!(cookies.greet(&hello, b"peer", 0, |_| {}), Greeting::Accept);
+    let mut server = Connection::accept(settings, &hello, 0, random).expect("a good hello");
+    let flight = server.transmit().expect("a flight");
+    stranger(&mut server);
+    client.handle(&flight, 0, &(), &mut |_| {});
+    stranger(&mut client);
+}
