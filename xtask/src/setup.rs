@@ -151,8 +151,8 @@ const NEEDS: &[Need] = &[
     Need {
         sign: Program("openssl"),
         package: "openssl",
-        why: "certificates for that peer",
-        purposes: &[Bench],
+        why: "the peer of our DTLS, and certificates for the gateway's benchmark",
+        purposes: &[Test, Peers, Bench],
     },
     Need {
         sign: Program("qemu-system-arm"),

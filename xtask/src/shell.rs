@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -75,6 +75,8 @@ pub(crate) trait Run {
     fn read(&mut self, seconds: u64) -> Result<String, String>;
     /// Starts in the background in a process group of its own, output to a file.
     fn background(&mut self, log: &Path) -> Result<Background, String>;
+    /// As [`Run::background`], with its standard input.
+    fn piped(&mut self, log: &Path) -> Result<(Background, ChildStdin), String>;
 }
 
 impl Run for Command {
@@ -122,18 +124,24 @@ impl Run for Command {
     }
 
     fn background(&mut self, log: &Path) -> Result<Background, String> {
-        let said = line(self);
-        let file = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
-        let both = file.try_clone().map_err(|e| e.to_string())?;
-        let child = self
-            .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(file)
-            .stderr(both)
-            .spawn()
-            .map_err(|e| format!("{said}: {e}"))?;
-        Ok(Background { group: Group(child), said, log: log.to_path_buf() })
+        start(self, log, Stdio::null())
     }
+
+    fn piped(&mut self, log: &Path) -> Result<(Background, ChildStdin), String> {
+        let mut background = start(self, log, Stdio::piped())?;
+        let stdin =
+            background.group.0.stdin.take().ok_or_else(|| format!("{}: no input", background.said))?;
+        Ok((background, stdin))
+    }
+}
+
+fn start(command: &mut Command, log: &Path, stdin: Stdio) -> Result<Background, String> {
+    let said = line(command);
+    let file = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
+    let both = file.try_clone().map_err(|e| e.to_string())?;
+    let child = command.process_group(0).stdin(stdin).stdout(file).stderr(both).spawn();
+    let child = child.map_err(|e| format!("{said}: {e}"))?;
+    Ok(Background { group: Group(child), said, log: log.to_path_buf() })
 }
 
 fn drain(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use antedate_channel::macsec::CipherSuite;
+use antedate_dtls::psk;
 use antedate_gateway::agreement::cak::CakFile;
 use antedate_gateway::config::machine::{Machine as _, ThisMachine};
 use antedate_gateway::keys::{KeyFile, MEMBERS_MAX, is_member_name};
@@ -38,12 +39,20 @@ pub(crate) enum Verb {
     /// Without such members the file holds the key itself: copy it to each client over a safe way, with mode 0600.
     #[command(after_help = crate::mqtt::KEYGEN_EXAMPLES)]
     Mqtt(crate::mqtt::Keygen),
+    /// Pre-shared keys for DTLS: a line IDENTITY:HEXKEY for each device, as GnuTLS's psktool writes it.
+    ///
+    /// The listening side has the whole file, each connecting side its own line.
+    #[command(
+        after_help = "Example:\n  antedate keygen dtls --identity turbine-3 --identity turbine-4 --out psk"
+    )]
+    Dtls(Dtls),
 }
 
 impl Verb {
     pub(crate) fn run(self) -> Done {
         match self {
             Self::Macsec(verb) => verb.run(),
+            Self::Dtls(verb) => verb.run(),
             Self::Wireguard(verb) => verb.run(),
             Self::Mqtt(verb) => verb.run(),
         }
@@ -132,6 +141,35 @@ impl Wireguard {
             Kind::Private => {
                 output::print(&format!("{}\n", *tunnel_keys::encode(&tunnel_keys::public_of(&key))))
             }
+        }
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Dtls {
+    /// Whose key: a name of up to 128 octets. One or more.
+    #[arg(long = "identity", value_name = "NAME", required = true)]
+    identities: Vec<String>,
+    /// The length of each key: 128 or 256.
+    #[arg(long, value_name = "BITS", default_value = "128", value_parser = ["128", "256"])]
+    bits: String,
+    /// The file to make, readable by its owner only. An existing one is not overwritten. Without it, standard output.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+impl Dtls {
+    fn run(self) -> Done {
+        let octets = if self.bits == "256" { 32 } else { 16 };
+        let text = psk::generate(&self.identities, octets).map_err(no_random)?;
+        // What a reader would refuse is said before it is written.
+        psk::PskFile::parse(&text).map_err(|(_, what, remedy)| Failure::usage(what, remedy))?;
+        match self.out {
+            Some(file) => {
+                psk::write_new(&file, &text)?;
+                output::print(&format!("{}: keys for {} identities\n", file.display(), self.identities.len()))
+            }
+            None => output::print(&text),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! what is wrong, where, and what to do.
 
 mod demo;
+mod dtls;
 mod failure;
 mod gateway;
 mod goose;
@@ -39,6 +40,9 @@ enum Verb {
     /// Protect a network segment: the daemon, its checks, its state.
     #[command(subcommand)]
     Gateway(gateway::Verb),
+    /// Speak DTLS for devices that speak plain UDP: a proxy on each side of the untrusted network.
+    #[command(subcommand)]
+    Dtls(dtls::Verb),
     /// Make keys in the form that gateways and the usual tools read.
     #[command(subcommand)]
     Keygen(keygen::Verb),
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().verb {
         Verb::Demo(verb) => verb.run(),
         Verb::Gateway(verb) => verb.run(),
+        Verb::Dtls(verb) => verb.run(),
         Verb::Keygen(verb) => verb.run(),
         Verb::Lab(verb) => verb.run(),
         Verb::Mqtt(verb) => verb.run(),

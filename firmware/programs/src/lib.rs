@@ -8,6 +8,7 @@ mod answers;
 mod ccm;
 mod chacha;
 mod ctr;
+mod dtls;
 pub mod node;
 mod scenarios;
 mod schedule;
@@ -16,6 +17,7 @@ pub mod smallest;
 
 pub use scenarios::{Holes, measure_holes, measure_scenarios};
 pub use schedule::measure_schedule;
+pub use dtls::measure_dtls;
 pub use slots::measure_slots;
 
 use antedate_aead::{BlockCipher, Nonce, NonceSequence};

@@ -8,6 +8,7 @@ use crate::setup::{self, Purpose};
 use crate::shell::{Run, build_release, cache, program};
 
 mod dot15d4;
+mod dtls;
 mod goose;
 mod guest;
 mod iperf3;
@@ -37,7 +38,7 @@ pub(crate) struct Peer {
 }
 
 /// All of them, quick ones first.
-pub(crate) const PEERS: [Peer; 11] = [
+pub(crate) const PEERS: [Peer; 12] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -58,6 +59,13 @@ pub(crate) const PEERS: [Peer; 11] = [
         limit: 240,
         prepare: ppmp::prepare,
         run: ppmp::run,
+    },
+    Peer {
+        name: "dtls",
+        about: "OpenSSL's DTLS as server and client of ours, on a good and a bad wire; Wireshark decrypts it",
+        limit: 240,
+        prepare: dtls::prepare,
+        run: dtls::run,
     },
     Peer {
         name: "goose",

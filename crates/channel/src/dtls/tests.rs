@@ -2,6 +2,7 @@
 
 mod oracle;
 mod rules;
+mod vectors;
 #[cfg(feature = "dtls")]
 mod worlds;
 

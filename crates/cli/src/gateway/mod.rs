@@ -3,7 +3,7 @@
 mod check;
 mod init;
 mod rekey;
-mod run;
+pub(crate) mod run;
 mod status;
 mod switch_sa;
 

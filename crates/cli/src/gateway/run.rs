@@ -42,7 +42,8 @@ impl Run {
     }
 }
 
-fn log(filter: Option<String>) -> Done {
+/// Sends what is logged to standard error.
+pub(crate) fn log(filter: Option<String>) -> Done {
     let filter = filter.or_else(|| std::env::var("RUST_LOG").ok()).unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(&filter).map_err(|error| {
         Failure::usage(
@@ -65,7 +66,7 @@ fn log(filter: Option<String>) -> Done {
 }
 
 /// Sets `stop` on the first SIGTERM or SIGINT, ends the process on the second.
-fn watch_signals(stop: Arc<AtomicBool>) -> Done {
+pub(crate) fn watch_signals(stop: Arc<AtomicBool>) -> Done {
     let unwatched = |error: std::io::Error| {
         Failure::usage(format!("cannot watch for signals: {error}"), "see ulimit -n and ulimit -u")
     };

@@ -90,7 +90,7 @@ pub(super) fn scenarios(mut step: impl FnMut(&str)) -> Result<[ScenarioCounts; 3
 /// Runs all programs and puts the paper beside what they count.
 pub(super) fn run(options: &Options) -> Result<Report, String> {
     let programs = Programs::find()?;
-    let steps = 7;
+    let steps = 9;
     let mut done = 0;
     let mut step = |what: &str| {
         options.progress(done, steps, what);
@@ -100,6 +100,8 @@ pub(super) fn run(options: &Options) -> Result<Report, String> {
     let mut cortex_m3 = programs.cortex_m3("ccm")?;
     step("ChaCha20-Poly1305 on a Cortex-M3");
     cortex_m3.extend(programs.cortex_m3("chacha")?);
+    step("a DTLS record on a Cortex-M3");
+    cortex_m3.extend(programs.cortex_m3("dtls")?);
     step("CCM on an MSP430");
     let mut msp430 = programs.msp430("ccm", Devices::default())?;
     step("CCM on an MSP430 with an AES engine");
@@ -107,6 +109,8 @@ pub(super) fn run(options: &Options) -> Result<Report, String> {
     let engine = programs.msp430("engine", with_engine)?;
     step("ChaCha20-Poly1305 on an MSP430");
     msp430.extend(programs.msp430("chacha", Devices::default())?);
+    step("a DTLS record on an MSP430");
+    msp430.extend(programs.msp430("dtls", Devices::default())?);
     step("code sizes");
     programs.runs()?;
     let code = programs.code_sizes()?;

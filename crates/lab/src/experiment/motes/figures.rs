@@ -48,6 +48,25 @@ pub(super) fn add(report: &mut Report, counted: &Counted) -> Result<(), String> 
         templates(report, numbers, aes, note)?;
         both(report, numbers, aes, note)?;
     }
+    records(report, counted)
+}
+
+/// A whole DTLS record, header included: at the deadline, or prepared with a front.
+fn records(report: &mut Report, counted: &Counted) -> Result<(), String> {
+    let motes = [
+        ("MSP430", "cycles", &counted.msp430, "simulated MSP430, cycles by TI's table, AES in software"),
+        ("Cortex-M3", "instructions", &counted.cortex_m3, "QEMU's Cortex-M3, AES in software"),
+    ];
+    for (mote, unit, numbers, note) in motes {
+        for (size, front) in [(16, 12), (112, 96)] {
+            let get = |part: &str| numbers.get(&format!("dtls-{size}-{front}-{part}"));
+            let case = format!("DTLS record of {size} B, front of {front} B, {mote}");
+            let row = Row::new(&case, "sealing at the deadline", unit).note(note);
+            report.row(row.baseline(get("seal")?).antedated(get("online")?));
+            let row = Row::new(&case, "preparing", unit).note(note);
+            report.row(row.antedated(get("prepare")?));
+        }
+    }
     Ok(())
 }
 

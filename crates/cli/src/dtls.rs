@@ -1,0 +1,177 @@
+//! `antedate dtls`.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings, UnknownCipherSuite};
+use antedate_dtls::psk::PskFile;
+use antedate_dtls::{Options, status};
+use clap::{Args, Subcommand};
+
+use crate::failure::{Done, Failure};
+use crate::gateway::run::{log, watch_signals};
+use crate::output;
+
+/// Which side of the network.
+#[derive(Subcommand)]
+pub(crate) enum Verb {
+    /// The devices' side: takes their plain datagrams and sends them on by DTLS, a connection for each device.
+    ///
+    /// The other side is `antedate dtls listen` or any server of DTLS 1.2 with pre-shared keys. A device's datagrams wait for
+    /// the handshake. When the server has forgotten a session, a new one is begun and the device's last datagram is sent once
+    /// more, so that it may arrive twice but is not lost. Runs until SIGTERM or SIGINT.
+    #[command(
+        after_help = "Example:\n  antedate dtls connect --listen 127.0.0.1:5000 --to plant.example:4433 --psk psk --identity turbine-3"
+    )]
+    Connect(Connect),
+    /// The server's side: takes DTLS and sends plain datagrams on to the devices' server, from a socket for each connection.
+    ///
+    /// The other side is `antedate dtls connect` or any client of DTLS 1.2 with a key of the file. Runs until SIGTERM or SIGINT.
+    #[command(
+        after_help = "Example:\n  antedate dtls listen --listen 0.0.0.0:4433 --to 127.0.0.1:5000 --psk psk"
+    )]
+    Listen(Common),
+    /// Show the sessions and the counters of a running proxy, as JSON.
+    Status {
+        /// The socket that the proxy was given with --status.
+        #[arg(value_name = "PATH")]
+        socket: PathBuf,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct Connect {
+    #[command(flatten)]
+    common: Common,
+    /// Who we are, if the key file has several identities.
+    #[arg(long, value_name = "NAME")]
+    identity: Option<String>,
+    /// Take a session for lost when a device speaks and nothing comes back for so long. 0 is for devices that are never answered.
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    silence_ms: u64,
+    /// Datagrams of a device that wait for a handshake; then the oldest are dropped.
+    #[arg(long, value_name = "COUNT", default_value_t = 64)]
+    hold: usize,
+}
+
+#[derive(Args)]
+pub(crate) struct Common {
+    /// The address at which datagrams come in.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    listen: SocketAddr,
+    /// Where they go.
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    to: SocketAddr,
+    /// The file with identities and keys (`antedate keygen dtls`), which nobody but its owner may read.
+    #[arg(long, value_name = "FILE")]
+    psk: PathBuf,
+    /// Cipher suites by their IANA names, the favourite first. [default: all, AES-128-CCM_8 first]
+    #[arg(long = "suite", value_name = "NAME", value_parser = suite)]
+    suites: Vec<CipherSuite>,
+    /// Do not speak of connection IDs (RFC 9146).
+    #[arg(long)]
+    no_connection_ids: bool,
+    /// Refuse peers without the extended master secret (RFC 7627).
+    #[arg(long)]
+    require_extended_master_secret: bool,
+    /// Send a handshake's messages again after so long, then after twice that, and so on.
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    retransmit_ms: u64,
+    /// A handshake has failed after so long; then it is begun anew, if there is still something to send.
+    #[arg(long, value_name = "MS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    give_up_ms: u64,
+    /// Octets of the longest datagram of a handshake.
+    #[arg(long, value_name = "OCTETS", default_value_t = 1200)]
+    mtu: usize,
+    /// Octets of each datagram that are prepared; longer ones are protected as well, in the ordinary way.
+    #[arg(long, value_name = "OCTETS", default_value_t = 512)]
+    prepare: usize,
+    /// Sessions at once.
+    #[arg(long, value_name = "COUNT", default_value_t = 1024)]
+    max_sessions: usize,
+    /// Forget a session in which nothing was said for so long.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    idle_seconds: u64,
+    /// A socket at which `antedate dtls status` can ask.
+    #[arg(long, value_name = "PATH")]
+    status: Option<PathBuf>,
+    /// What to log to standard error: error, warn, info, debug, trace. [default: RUST_LOG, else info]
+    #[arg(long, value_name = "LEVEL")]
+    log: Option<String>,
+}
+
+impl Verb {
+    pub(crate) fn run(self) -> Done {
+        match self {
+            Self::Connect(verb) => verb.run(),
+            Self::Listen(verb) => verb.listen(),
+            Self::Status { socket } => output::print(&format!("{:#}\n", status::ask(&socket)?)),
+        }
+    }
+}
+
+impl Common {
+    fn options(&self) -> Options {
+        let suites = if self.suites.is_empty() { CipherSuite::ALL.to_vec() } else { self.suites.clone() };
+        let settings = Settings {
+            suites,
+            cid: (!self.no_connection_ids).then_some(ConnectionId::EMPTY),
+            retransmit_ms: self.retransmit_ms,
+            give_up_ms: self.give_up_ms,
+            mtu: self.mtu,
+            reach: self.prepare.min(PREPARED_LEN),
+            require_extended_master_secret: self.require_extended_master_secret,
+        };
+        Options {
+            listen: self.listen,
+            to: self.to,
+            settings,
+            max_sessions: self.max_sessions,
+            idle_ms: self.idle_seconds.saturating_mul(1000),
+            silence_ms: 0,
+            hold: 0,
+            status: self.status.clone(),
+        }
+    }
+
+    /// Logs, reads the keys and watches for signals.
+    fn start(&self) -> Result<(PskFile, Arc<AtomicBool>), Failure> {
+        log(self.log.clone())?;
+        let keys = PskFile::load(&self.psk)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        watch_signals(Arc::clone(&stop))?;
+        Ok((keys, stop))
+    }
+
+    fn listen(self) -> Done {
+        let (keys, stop) = self.start()?;
+        let to = self.to;
+        Ok(antedate_dtls::listen(&self.options(), keys, &stop, |at| {
+            tracing::info!("DTLS at {at}, plain datagrams to {to}");
+        })?)
+    }
+}
+
+impl Connect {
+    fn run(self) -> Done {
+        let (keys, stop) = self.common.start()?;
+        let client = keys.client(self.identity.as_deref());
+        let client = client.map_err(|(what, remedy)| Failure::usage(what, remedy))?;
+        let options = Options { silence_ms: self.silence_ms, hold: self.hold, ..self.common.options() };
+        let to = self.common.to;
+        Ok(antedate_dtls::connect(&options, client, &stop, |at| {
+            tracing::info!("plain datagrams at {at}, DTLS to {to}");
+        })?)
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let mut found = text.to_socket_addrs().map_err(|error| format!("{error}; write HOST:PORT"))?;
+    found.next().ok_or_else(|| "this name has no address".to_owned())
+}
+
+fn suite(text: &str) -> Result<CipherSuite, String> {
+    text.parse().map_err(|error: UnknownCipherSuite| error.to_string())
+}

@@ -1,0 +1,224 @@
+//! Sockets, time, preparation and status: what both sides share.
+
+use std::fs;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use antedate_gateway::fault::Fault;
+use mio::net::{UdpSocket, UnixListener};
+use mio::{Events, Interest, Poll, Token};
+use serde_json::Value;
+
+use crate::Options;
+
+/// The socket at which datagrams come in.
+const OUTSIDE: Token = Token(0);
+/// The socket at which the state is asked for.
+const STATUS: Token = Token(1);
+/// Sessions have the numbers from here on.
+pub(crate) const FIRST_SESSION: usize = 2;
+/// Octets of the longest datagram of UDP.
+const LONGEST: usize = 65_535;
+/// The longest wait, after which `stop` is looked at.
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+/// Datagrams that are taken from a socket before the others have their turn.
+const BATCH: usize = 64;
+/// Steps of preparation between two looks at the sockets: some ten microseconds.
+const STEPS: u32 = 64;
+
+/// What a side has at hand.
+pub(crate) struct Io {
+    poll: Poll,
+    pub(crate) outside: UdpSocket,
+    began: Instant,
+}
+
+impl Io {
+    /// Milliseconds since the start.
+    pub(crate) fn now(&self) -> u64 {
+        self.began.elapsed().as_millis() as u64
+    }
+
+    /// A socket of a session, which speaks to one address alone.
+    pub(crate) fn socket(&self, to: SocketAddr, session: usize) -> io::Result<UdpSocket> {
+        let any: SocketAddr = match to {
+            SocketAddr::V4(_) => ([0; 4], 0).into(),
+            SocketAddr::V6(_) => ([0u16; 8], 0).into(),
+        };
+        let mut socket = UdpSocket::bind(any)?;
+        socket.connect(to)?;
+        self.poll.registry().register(&mut socket, Token(session), Interest::READABLE)?;
+        Ok(socket)
+    }
+
+    /// Sends from the socket at which datagrams come in. What the network does not take is lost, as datagrams may be.
+    pub(crate) fn send(&self, datagram: &[u8], to: SocketAddr) {
+        if let Err(error) = self.outside.send_to(datagram, to) {
+            tracing::debug!(%to, %error, "not sent");
+        }
+    }
+}
+
+/// Octets that nobody can guess.
+pub(crate) fn random(out: &mut [u8]) {
+    if let Err(error) = getrandom::fill(out) {
+        // Keys from anything else would be no keys.
+        tracing::error!(%error, "the system gives no random numbers");
+        std::process::abort();
+    }
+}
+
+/// One side of the proxy.
+pub(crate) trait Side {
+    /// A datagram at the socket at which they come in.
+    fn outside(&mut self, io: &Io, datagram: &mut [u8], from: SocketAddr);
+    /// A datagram at a session's own socket.
+    fn inside(&mut self, io: &Io, session: usize, datagram: &mut [u8]);
+    /// A session's own socket.
+    fn socket(&self, session: usize) -> Option<&UdpSocket>;
+    /// Does what is due.
+    fn due(&mut self, io: &Io);
+    /// When something is due next, in milliseconds.
+    fn deadline(&self) -> Option<u64>;
+    /// Prepares for at most `budget` steps; gives how many were done.
+    fn prepare(&mut self, budget: u32) -> u32;
+    /// The state.
+    fn status(&self) -> Value;
+    /// Ends all sessions.
+    fn end(&mut self, io: &Io);
+}
+
+pub(crate) fn run(
+    options: &Options,
+    mut side: impl Side,
+    stop: &AtomicBool,
+    ready: impl FnOnce(SocketAddr),
+) -> Result<(), Fault> {
+    let place = options.listen.to_string();
+    let fault = |what: &str, error: &io::Error| {
+        Fault::of_io(
+            Path::new(&place),
+            what,
+            error,
+            "choose an address of this machine and a port that is free",
+        )
+    };
+    let cannot = |error: io::Error| fault("listen here", &error);
+    let mut outside = UdpSocket::bind(options.listen).map_err(cannot)?;
+    let at = outside.local_addr().map_err(cannot)?;
+    let poll = Poll::new().map_err(cannot)?;
+    poll.registry().register(&mut outside, OUTSIDE, Interest::READABLE).map_err(cannot)?;
+    let mut status = options.status.as_deref().map(status_socket).transpose()?;
+    if let Some(status) = &mut status {
+        poll.registry().register(status, STATUS, Interest::READABLE).map_err(cannot)?;
+    }
+    let mut io = Io { poll, outside, began: Instant::now() };
+    let mut events = Events::with_capacity(256);
+    let mut datagram = vec![0; LONGEST];
+    ready(at);
+    let mut prepared = false;
+    let mut again: Vec<Token> = Vec::new();
+    while !stop.load(Ordering::Acquire) {
+        let idle = prepared && again.is_empty();
+        let wait = if idle { wait(&side, io.now()) } else { Duration::ZERO };
+        match io.poll.poll(&mut events, Some(wait)) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(fault("wait", &error)),
+            _ => {}
+        }
+        let mut tokens = std::mem::take(&mut again);
+        tokens.extend(events.iter().map(|event| event.token()));
+        for token in &tokens {
+            let left = match *token {
+                OUTSIDE => {
+                    let read = |_: &mut _, datagram: &mut [u8]| io.outside.recv_from(datagram);
+                    drain(&mut side, &mut datagram, read, |side, from, octets| {
+                        side.outside(&io, octets, from)
+                    })
+                }
+                STATUS => {
+                    while let Some((stream, _)) = status.as_ref().and_then(|status| status.accept().ok()) {
+                        answer(stream, &side.status());
+                    }
+                    false
+                }
+                Token(session) => {
+                    let read = |side: &mut _, datagram: &mut [u8]| match Side::socket(side, session) {
+                        Some(socket) => socket.recv(datagram).map(|len| (len, ())),
+                        None => Err(io::ErrorKind::WouldBlock.into()),
+                    };
+                    drain(&mut side, &mut datagram, read, |side, (), octets| {
+                        side.inside(&io, session, octets)
+                    })
+                }
+            };
+            if left {
+                again.push(*token);
+            }
+        }
+        if side.deadline().is_some_and(|deadline| io.now() >= deadline) {
+            side.due(&io);
+        }
+        prepared = tokens.is_empty() && side.prepare(STEPS) == 0;
+    }
+    side.end(&io);
+    if let Some(path) = &options.status {
+        let _ = fs::remove_file(path);
+    }
+    Ok(())
+}
+
+fn wait(side: &impl Side, now: u64) -> Duration {
+    let due = side.deadline().map(|deadline| Duration::from_millis(deadline.saturating_sub(now)));
+    due.map_or(LONGEST_WAIT, |due| due.min(LONGEST_WAIT))
+}
+
+/// Takes the datagrams of a socket, so many at once that the others have their turn; true if there may be more. An error is
+/// what an ICMP message said about an earlier datagram, and is passed over.
+fn drain<S, T>(
+    side: &mut S,
+    buffer: &mut [u8],
+    read: impl Fn(&mut S, &mut [u8]) -> io::Result<(usize, T)>,
+    mut each: impl FnMut(&mut S, T, &mut [u8]),
+) -> bool {
+    for _ in 0..BATCH {
+        match read(side, buffer) {
+            Ok((len, from)) => {
+                if let Some(datagram) = buffer.get_mut(..len) {
+                    each(side, from, datagram);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return false,
+            Err(error) => tracing::debug!(%error, "an error came instead of a datagram"),
+        }
+    }
+    true
+}
+
+/// A socket that only the owner can use, in place of one that a former process left behind.
+fn status_socket(path: &Path) -> Result<UnixListener, Fault> {
+    let cannot = |error: io::Error| {
+        Fault::of_io(path, "make the socket for the state", &error, "give a path in a directory of yours")
+    };
+    if fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket()) {
+        if std::os::unix::net::UnixStream::connect(path).is_ok() {
+            let what = "another process answers at this socket";
+            return Err(Fault::of_file(path, what, "give each proxy a path of its own"));
+        }
+        fs::remove_file(path).map_err(cannot)?;
+    }
+    let listener = UnixListener::bind(path).map_err(cannot)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(cannot)?;
+    Ok(listener)
+}
+
+fn answer(stream: mio::net::UnixStream, status: &Value) {
+    // The answer is short beside a socket's buffer; an asker that is gone is no fault.
+    let mut stream = std::os::unix::net::UnixStream::from(stream);
+    let _ = stream.set_nonblocking(false);
+    let _ = stream.set_write_timeout(Some(Duration::from_millis(50)));
+    let _ = stream.write_all(status.to_string().as_bytes());
+}

@@ -1,0 +1,384 @@
+//! The server's side: a plain UDP socket to the devices' server for each DTLS connection.
+//!
+//! A connection is found by its connection ID, else by its peer's address. A client that comes again, after a restart, gets a
+//! new connection beside the old one, which it replaces when it is established, with the same socket to the server.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::SocketAddr;
+
+use antedate_channel::dtls::{
+    Connection, ConnectionId, Cookies, Event, Greeting, Phase, Refusal, Refusals, Settings,
+};
+use mio::net::UdpSocket;
+use serde_json::Value;
+
+use crate::Options;
+use crate::event_loop::{FIRST_SESSION, Io, Side, random};
+use crate::psk::PskFile;
+use crate::status::{self, Counters};
+
+/// Octets of our connection IDs.
+const CID_LEN: usize = 8;
+/// Octets in front of a record's connection ID.
+const CID_AT: usize = 11;
+/// Octets of a record's header, and what it begins with.
+const HEADER_LEN: usize = 13;
+const HANDSHAKE: u8 = 22;
+const TLS12_CID: u8 = 25;
+const CLIENT_HELLO: u8 = 1;
+/// An unprotected alert that nobody has to believe: fatal, unexpected_message. It says that a session is not known here.
+const HINT: [u8; 15] = [21, 0xfe, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 10];
+/// Hints in a second at most.
+const HINTS_A_SECOND: u64 = 100;
+/// Octets that a record may add to a datagram, and more.
+const ROOM: usize = 128;
+
+/// A connection and the ClientHello that it began with, by which a copy of that is known.
+struct Begun {
+    connection: Connection,
+    hello: Vec<u8>,
+    cid: ConnectionId,
+}
+
+struct Session {
+    peer: SocketAddr,
+    /// To the devices' server, when there were keys once.
+    socket: Option<UdpSocket>,
+    established: Option<Begun>,
+    handshake: Option<Begun>,
+    touched: u64,
+}
+
+pub(crate) struct Listen {
+    options: Options,
+    keys: PskFile,
+    cookies: Cookies,
+    sessions: BTreeMap<usize, Session>,
+    by_peer: HashMap<SocketAddr, usize>,
+    by_cid: HashMap<ConnectionId, usize>,
+    next: usize,
+    /// Sessions that may have something to prepare.
+    stale: BTreeSet<usize>,
+    counters: Counters,
+    refused: Refusals,
+    /// In which second how many hints were sent.
+    hints: (u64, u64),
+    out: Vec<u8>,
+}
+
+impl Listen {
+    pub(crate) fn new(options: &Options, keys: PskFile) -> Self {
+        let mut secret = [0; 32];
+        random(&mut secret);
+        Self {
+            options: options.clone(),
+            keys,
+            cookies: Cookies::new(secret),
+            sessions: BTreeMap::new(),
+            by_peer: HashMap::new(),
+            by_cid: HashMap::new(),
+            next: FIRST_SESSION,
+            stale: BTreeSet::new(),
+            counters: Counters::default(),
+            refused: Refusals::default(),
+            hints: (0, 0),
+            out: Vec::new(),
+        }
+    }
+
+    /// A client wants a connection.
+    fn greet(&mut self, io: &Io, datagram: &[u8], from: SocketAddr) {
+        let now = io.now();
+        let address = from.to_string();
+        let refused = &mut self.refused;
+        match self.cookies.greet(datagram, address.as_bytes(), now, |refusal| refused.count(refusal)) {
+            Greeting::Reply(reply) => {
+                self.counters.cookies += 1;
+                io.send(&reply, from);
+            }
+            Greeting::Refused(refusal) => self.refused.count(refusal),
+            Greeting::Accept => self.accept(io, datagram, from, now),
+        }
+    }
+
+    fn accept(&mut self, io: &Io, datagram: &[u8], from: SocketAddr, now: u64) {
+        let hello = datagram.get(HEADER_LEN..).unwrap_or_default();
+        let known = self.by_peer.get(&from).copied();
+        if let Some(session) = known.and_then(|id| self.sessions.get(&id)) {
+            let begun = [&session.established, &session.handshake];
+            if begun.into_iter().flatten().any(|begun| begun.hello == hello) {
+                // A copy. What was lost on the way is sent again when its time comes.
+                return;
+            }
+        }
+        if known.is_none() && self.sessions.len() >= self.options.max_sessions {
+            self.refused.count(Refusal::UnknownConnection);
+            tracing::warn!(peer = %from, "refused: there are {} sessions already", self.sessions.len());
+            return;
+        }
+        let cid = self.options.settings.cid.map(|_| {
+            let mut octets = [0; CID_LEN];
+            random(&mut octets);
+            ConnectionId::new(&octets).unwrap_or_default()
+        });
+        let settings = Settings { cid, ..self.options.settings.clone() };
+        let mut connection = match Connection::accept(settings, datagram, now, &mut random) {
+            Ok(connection) => connection,
+            Err((refusal, alert)) => {
+                self.refused.count(refusal);
+                if let Some(alert) = alert {
+                    io.send(&alert, from);
+                }
+                return;
+            }
+        };
+        transmit(io, &mut connection, from);
+        let begun = Begun { connection, hello: hello.to_vec(), cid: cid.unwrap_or_default() };
+        let id = known.unwrap_or_else(|| {
+            self.next += 1;
+            self.next - 1
+        });
+        if let Some(cid) = cid {
+            self.by_cid.insert(cid, id);
+        }
+        self.by_peer.insert(from, id);
+        let fresh = Session { peer: from, socket: None, established: None, handshake: None, touched: now };
+        let session = self.sessions.entry(id).or_insert(fresh);
+        if let Some(old) = session.handshake.replace(begun) {
+            self.refused.add(old.connection.refusals());
+            self.by_cid.remove(&old.cid);
+        }
+    }
+
+    /// A record of a session that is not known here. Its sender is told that, if it wants to know.
+    fn unknown(&mut self, io: &Io, datagram: &[u8], from: SocketAddr) {
+        self.refused.count(Refusal::UnknownConnection);
+        let second = io.now() / 1000;
+        if self.hints.0 != second {
+            self.hints = (second, 0);
+        }
+        // Never more octets than came, so that nobody is flooded through us, and never to what is no record of data.
+        let data = datagram.first().is_some_and(|kind| matches!(kind, 23 | 25));
+        if data && datagram.len() >= HINT.len() && self.hints.1 < HINTS_A_SECOND {
+            self.hints.1 += 1;
+            self.counters.hints += 1;
+            io.send(&HINT, from);
+        }
+    }
+
+    fn forget(&mut self, id: usize) {
+        if let Some(session) = self.sessions.remove(&id) {
+            self.by_peer.retain(|_, other| *other != id);
+            for begun in [&session.established, &session.handshake].into_iter().flatten() {
+                self.refused.add(begun.connection.refusals());
+                self.by_cid.remove(&begun.cid);
+            }
+        }
+    }
+
+    /// The handshake is done: it takes the place of the connection before.
+    fn promote(&mut self, io: &Io, id: usize) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(begun) = session.handshake.take() else { return };
+        let identity = String::from_utf8_lossy(begun.connection.identity()).into_owned();
+        let suite = begun.connection.suite().map_or("", |suite| suite.name());
+        tracing::info!(peer = %session.peer, identity, suite, "established");
+        self.counters.handshakes += 1;
+        if session.socket.is_none() {
+            match io.socket(self.options.to, id) {
+                Ok(socket) => session.socket = Some(socket),
+                Err(error) => tracing::warn!(%error, "no socket to the devices' server"),
+            }
+        }
+        if let Some(old) = session.established.replace(begun) {
+            self.refused.add(old.connection.refusals());
+            self.by_cid.remove(&old.cid);
+        }
+    }
+
+    fn session(&mut self, io: &Io, id: usize, datagram: &[u8], from: SocketAddr) {
+        let now = io.now();
+        self.stale.insert(id);
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let mut data: Vec<Vec<u8>> = Vec::new();
+        let (mut established, mut closed, mut newest) = (false, false, false);
+        for (fresh, begun) in [(true, &mut session.handshake), (false, &mut session.established)] {
+            let Some(begun) = begun else { continue };
+            let before = begun.connection.counts().1;
+            let new = begun.connection.handle(datagram, now, &self.keys, &mut |event| match event {
+                Event::Data(octets) => data.push(octets.to_vec()),
+                Event::Established => established = true,
+                Event::Closed => closed |= !fresh,
+            });
+            let mine = new || begun.connection.counts().1 > before;
+            if new {
+                newest = true;
+            }
+            transmit(io, &mut begun.connection, from);
+            if mine || established {
+                break;
+            }
+        }
+        if newest {
+            session.touched = now;
+            if session.peer != from {
+                tracing::info!(was = %session.peer, now = %from, "a peer has another address");
+                self.by_peer.remove(&session.peer);
+                session.peer = from;
+                self.by_peer.insert(from, id);
+            }
+        }
+        if established {
+            self.promote(io, id);
+        }
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        for octets in &data {
+            match session.socket.as_ref().map(|socket| socket.send(octets)) {
+                Some(Ok(_)) => self.counters.opened += 1,
+                _ => self.counters.dropped += 1,
+            }
+        }
+        if closed {
+            tracing::info!(peer = %session.peer, "the peer has ended the session");
+            self.forget(id);
+        }
+    }
+}
+
+fn transmit(io: &Io, connection: &mut Connection, to: SocketAddr) {
+    while let Some(datagram) = connection.transmit() {
+        io.send(&datagram, to);
+    }
+}
+
+impl Side for Listen {
+    fn outside(&mut self, io: &Io, datagram: &mut [u8], from: SocketAddr) {
+        let begins = |epoch: &[u8]| epoch == [0, 0];
+        let hello = datagram.first() == Some(&HANDSHAKE)
+            && datagram.get(3..5).is_some_and(begins)
+            && datagram.get(HEADER_LEN) == Some(&CLIENT_HELLO);
+        if hello {
+            return self.greet(io, datagram, from);
+        }
+        let id = if datagram.first() == Some(&TLS12_CID) {
+            let cid = datagram.get(CID_AT..CID_AT + CID_LEN).and_then(|cid| ConnectionId::new(cid).ok());
+            cid.and_then(|cid| self.by_cid.get(&cid))
+        } else {
+            self.by_peer.get(&from)
+        };
+        match id.copied() {
+            Some(id) => self.session(io, id, datagram, from),
+            None => self.unknown(io, datagram, from),
+        }
+    }
+
+    fn inside(&mut self, io: &Io, id: usize, datagram: &mut [u8]) {
+        let Some(session) = self.sessions.get_mut(&id) else { return };
+        let Some(begun) = &mut session.established else {
+            self.counters.dropped += 1;
+            return;
+        };
+        self.stale.insert(id);
+        self.out.resize(datagram.len() + ROOM, 0);
+        match begun.connection.seal(datagram, &mut self.out) {
+            Ok(len) => {
+                io.send(self.out.get(..len).unwrap_or_default(), session.peer);
+                session.touched = io.now();
+                self.counters.protected += 1;
+            }
+            Err(error) => {
+                tracing::warn!(peer = %session.peer, "not protected: {error}");
+                self.counters.dropped += 1;
+            }
+        }
+    }
+
+    fn socket(&self, session: usize) -> Option<&UdpSocket> {
+        self.sessions.get(&session).and_then(|session| session.socket.as_ref())
+    }
+
+    fn due(&mut self, io: &Io) {
+        let now = io.now();
+        let ids: Vec<usize> = self.sessions.keys().copied().collect();
+        for id in ids {
+            let Some(session) = self.sessions.get_mut(&id) else { continue };
+            if let Some(begun) = &mut session.handshake {
+                if begun.connection.deadline().is_some_and(|deadline| now >= deadline) {
+                    begun.connection.timeout(now);
+                    transmit(io, &mut begun.connection, session.peer);
+                }
+                if let Phase::Failed(failure) = begun.connection.phase() {
+                    let identity = String::from_utf8_lossy(begun.connection.identity()).into_owned();
+                    tracing::warn!(peer = %session.peer, identity, "the handshake failed: {failure}");
+                    self.counters.failed_handshakes += 1;
+                    self.refused.add(begun.connection.refusals());
+                    self.by_cid.remove(&begun.cid);
+                    session.handshake = None;
+                }
+            }
+            let idle = now.saturating_sub(session.touched) >= self.options.idle_ms;
+            if session.handshake.is_none() && (idle || session.established.is_none()) {
+                if let Some(begun) = &mut session.established {
+                    tracing::info!(peer = %session.peer, "nothing was heard for long: the session is ended");
+                    begun.connection.close();
+                    transmit(io, &mut begun.connection, session.peer);
+                }
+                self.forget(id);
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        let each = self.sessions.values().map(|session| {
+            let idle = session.touched.saturating_add(self.options.idle_ms);
+            session.handshake.as_ref().and_then(|begun| begun.connection.deadline()).unwrap_or(idle)
+        });
+        each.min()
+    }
+
+    fn prepare(&mut self, budget: u32) -> u32 {
+        while let Some(id) = self.stale.pop_first() {
+            let connection = self
+                .sessions
+                .get_mut(&id)
+                .and_then(|s| s.established.as_mut().map(|begun| &mut begun.connection));
+            let done = connection.map_or(0, |connection| connection.idle(budget));
+            if done == budget {
+                self.stale.insert(id);
+            }
+            if done > 0 {
+                return done;
+            }
+        }
+        0
+    }
+
+    fn status(&self) -> Value {
+        let mut refused = self.refused;
+        for session in self.sessions.values() {
+            for begun in [&session.established, &session.handshake].into_iter().flatten() {
+                refused.add(begun.connection.refusals());
+            }
+        }
+        let sessions: Vec<_> = self
+            .sessions
+            .values()
+            .map(|s| {
+                let [established, handshake] =
+                    [&s.established, &s.handshake].map(|begun| begun.as_ref().map(|begun| &begun.connection));
+                status::Session::of(s.peer.to_string(), established, handshake)
+            })
+            .collect();
+        status::document(&self.counters, &refused, &sessions)
+    }
+
+    fn end(&mut self, io: &Io) {
+        tracing::info!(state = %self.status()["counters"], "ending {} sessions after {} ms", self.sessions.len(), io.now());
+        for session in self.sessions.values_mut() {
+            if let Some(begun) = &mut session.established {
+                begun.connection.close();
+                transmit(io, &mut begun.connection, session.peer);
+            }
+        }
+    }
+}

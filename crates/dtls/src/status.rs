@@ -1,0 +1,100 @@
+//! What a running proxy tells of itself.
+
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use antedate_channel::dtls::{Connection, Refusals};
+use antedate_gateway::fault::Fault;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// What was counted since the start. All are datagrams unless they say otherwise.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Counters {
+    /// that came in plain and went out protected
+    pub protected: u64,
+    /// that came in protected and went out plain
+    pub opened: u64,
+    /// that waited for a handshake and went out behind it
+    pub held: u64,
+    /// that were sent once more because the session that they went by was lost
+    pub resent: u64,
+    /// plain ones that were dropped: no session, no room, too long
+    pub dropped: u64,
+    /// handshakes that were done
+    pub handshakes: u64,
+    /// handshakes that failed
+    pub failed_handshakes: u64,
+    /// sessions that were lost and begun anew
+    pub lost_sessions: u64,
+    /// cookies that were sent to clients
+    pub cookies: u64,
+    /// hints that were sent to peers that spoke by a session that is not known here
+    pub hints: u64,
+}
+
+/// One session.
+#[derive(Debug, Clone, Serialize)]
+pub struct Session {
+    /// the device's address (connect), or the DTLS peer's (listen)
+    pub peer: String,
+    /// the peer's identity, where it is known
+    pub identity: String,
+    /// `handshaking` or `established`
+    pub phase: &'static str,
+    /// the cipher suite
+    pub suite: &'static str,
+    /// Are there connection IDs?
+    pub connection_ids: bool,
+    /// records of data sent
+    pub sent: u64,
+    /// records of data received
+    pub received: u64,
+    /// records that lie prepared
+    pub prepared: usize,
+}
+
+impl Session {
+    pub(crate) fn of(peer: String, established: Option<&Connection>, handshake: Option<&Connection>) -> Self {
+        let connection = established.or(handshake);
+        let (sent, received, _) = connection.map_or((0, 0, 0), Connection::counts);
+        Self {
+            peer,
+            identity: connection
+                .map_or_else(String::new, |c| String::from_utf8_lossy(c.identity()).into_owned()),
+            phase: if established.is_some() { "established" } else { "handshaking" },
+            suite: connection.and_then(Connection::suite).map_or("", |suite| suite.name()),
+            connection_ids: connection
+                .is_some_and(|c| !c.local_cid().is_empty() || !c.remote_cid().is_empty()),
+            sent,
+            received,
+            prepared: connection.map_or(0, Connection::prepared),
+        }
+    }
+}
+
+/// The state as JSON: `counters`, `refused` (records by reason) and `sessions`.
+pub(crate) fn document(counters: &Counters, refused: &Refusals, sessions: &[Session]) -> Value {
+    let reasons: Map<String, Value> =
+        refused.each().map(|(name, count)| (name.to_owned(), Value::from(count))).collect();
+    serde_json::json!({ "counters": counters, "refused": reasons, "sessions": sessions })
+}
+
+/// Asks a running proxy for its state.
+///
+/// # Errors
+/// If nobody answers there.
+pub fn ask(socket: &Path) -> Result<Value, Fault> {
+    let cannot = |error: std::io::Error| {
+        let remedy = "start the proxy with --status and the same path, and ask as the same user";
+        Fault::of_io(socket, "ask the proxy", &error, remedy)
+    };
+    let mut stream = UnixStream::connect(socket).map_err(cannot)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(cannot)?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).map_err(cannot)?;
+    serde_json::from_str(&text)
+        .map_err(|error| Fault::of_file(socket, format!("no state: {error}"), "is it a proxy's socket?"))
+}

@@ -1,0 +1,242 @@
+//! Both sides of the proxy on the loopback interface, with a device and its server.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use antedate_channel::dtls::{ConnectionId, Settings};
+use antedate_dtls::psk::PskFile;
+use antedate_dtls::{Options, connect, listen, status};
+
+const KEYS: &str = "turbine 3:000102030405060708090a0b0c0d0e0f\nturbine 4:101112131415161718191a1b1c1d1e1f\n";
+
+struct Running {
+    at: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn options(listen: SocketAddr, to: SocketAddr) -> Options {
+    Options {
+        listen,
+        to,
+        settings: Settings { retransmit_ms: 50, cid: Some(ConnectionId::EMPTY), ..Settings::default() },
+        max_sessions: 3,
+        idle_ms: 60_000,
+        silence_ms: 0,
+        hold: 64,
+        status: None,
+    }
+}
+
+fn any() -> SocketAddr {
+    ([127, 0, 0, 1], 0).into()
+}
+
+/// Runs a side in a thread of its own until it is dropped.
+fn run(side: impl FnOnce(&AtomicBool, mpsc::Sender<SocketAddr>) + Send + 'static) -> Running {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (ready, at) = mpsc::channel();
+    let stopped = Arc::clone(&stop);
+    let thread = Some(thread::spawn(move || side(&stopped, ready)));
+    let at = at.recv_timeout(Duration::from_secs(10)).expect("it listens");
+    Running { at, stop, thread }
+}
+
+fn server_side(options: Options) -> Running {
+    let keys = PskFile::parse(KEYS).expect("good keys");
+    run(move |stop, ready| {
+        listen(&options, keys, stop, |at| _ = ready.send(at)).expect("it runs");
+    })
+}
+
+fn device_side(options: Options, identity: &'static str) -> Running {
+    let client = PskFile::parse(KEYS).expect("good keys").client(Some(identity)).expect("known");
+    run(move |stop, ready| {
+        connect(&options, client, stop, |at| _ = ready.send(at)).expect("it runs");
+    })
+}
+
+/// The devices' server: it sends back what it gets.
+fn echo() -> Running {
+    run(|stop, ready| {
+        let socket = socket();
+        let _ = ready.send(socket.local_addr().expect("bound"));
+        let mut buffer = [0; 2000];
+        while !stop.load(Ordering::Acquire) {
+            if let Ok((len, from)) = socket.recv_from(&mut buffer) {
+                let _ = socket.send_to(&buffer[..len], from);
+            }
+        }
+    })
+}
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind(any()).expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_millis(20))).expect("an option");
+    socket
+}
+
+fn device(at: SocketAddr) -> UdpSocket {
+    let socket = socket();
+    socket.connect(at).expect("an address");
+    socket
+}
+
+/// What comes back, within some seconds.
+fn answer(device: &UdpSocket) -> Option<Vec<u8>> {
+    let end = Instant::now() + Duration::from_secs(10);
+    let mut buffer = [0; 2000];
+    while Instant::now() < end {
+        if let Ok(len) = device.recv(&mut buffer) {
+            return Some(buffer[..len].to_vec());
+        }
+    }
+    None
+}
+
+fn exchange(device: &UdpSocket, said: &[u8]) {
+    device.send(said).expect("sent");
+    assert_eq!(answer(device).as_deref(), Some(said));
+}
+
+#[test]
+fn devices_have_sessions_of_their_own_and_a_server_sees_each_of_them() {
+    let echo = echo();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path: PathBuf = directory.path().join("status");
+    let server = server_side(Options { status: Some(path.clone()), ..options(any(), echo.at) });
+    let side = device_side(options(any(), server.at), "turbine 3");
+    let (first, second) = (device(side.at), device(side.at));
+    for i in 0..50u8 {
+        exchange(&first, &[i; 20]);
+        exchange(&second, &[i; 1200]);
+    }
+    let state = status::ask(&path).expect("a state");
+    assert_eq!(state["sessions"].as_array().map(Vec::len), Some(2), "{state:#}");
+    assert_eq!(state["sessions"][0]["identity"], "turbine 3");
+    assert_eq!(state["sessions"][0]["connection_ids"], true);
+    assert_eq!(state["counters"]["opened"], 100);
+}
+
+#[test]
+fn datagrams_wait_for_the_handshake() {
+    let echo = echo();
+    // Nobody is there yet, so the first hello is lost.
+    let place = socket();
+    let at = place.local_addr().expect("bound");
+    let side = device_side(options(any(), at), "turbine 4");
+    let device = device(side.at);
+    for i in 0..10u8 {
+        device.send(&[i; 5]).expect("sent");
+    }
+    drop(place);
+    let _server = server_side(options(at, echo.at));
+    for i in 0..10u8 {
+        assert_eq!(answer(&device), Some(vec![i; 5]));
+    }
+}
+
+#[test]
+fn a_server_that_forgot_loses_no_datagram() {
+    let echo = echo();
+    let server = server_side(options(any(), echo.at));
+    let at = server.at;
+    let relay = relay(at);
+    let side = device_side(options(any(), relay.at), "turbine 3");
+    let device = device(side.at);
+    exchange(&device, b"before");
+    // Its close_notify must not be heard: it crashed. The relay passes nothing back while it is stopped.
+    relay.deaf.store(true, Ordering::Release);
+    drop(server);
+    thread::sleep(Duration::from_millis(50));
+    relay.deaf.store(false, Ordering::Release);
+    let _server = server_side(options(at, echo.at));
+    exchange(&device, b"the next one");
+    exchange(&device, b"and the one after");
+}
+
+#[test]
+fn a_wrong_key_gives_no_session_and_the_others_go_on() {
+    let echo = echo();
+    let server = server_side(options(any(), echo.at));
+    let wrong = PskFile::parse("turbine 3:ffffffffffffffffffffffffffffffff\n").expect("good keys");
+    let wrong = wrong.client(None).expect("one");
+    let to = server.at;
+    let stranger = run(move |stop, ready| {
+        let _ = connect(&options(any(), to), wrong, stop, |at| _ = ready.send(at));
+    });
+    let (refused, right) = (device(stranger.at), device_side(options(any(), server.at), "turbine 4"));
+    refused.send(b"let me in").expect("sent");
+    let good = device(right.at);
+    for _ in 0..10 {
+        exchange(&good, b"regular");
+    }
+    assert!(refused.recv(&mut [0; 100]).is_err());
+}
+
+#[test]
+fn no_more_sessions_than_allowed() {
+    let echo = echo();
+    let server = server_side(options(any(), echo.at));
+    let side = device_side(Options { max_sessions: 10, ..options(any(), server.at) }, "turbine 3");
+    let devices: Vec<UdpSocket> = (0..3).map(|_| device(side.at)).collect();
+    devices.iter().for_each(|device| exchange(device, b"one of three"));
+    let fourth = device(side.at);
+    fourth.send(b"one too many").expect("sent");
+    assert!(fourth.recv(&mut [0; 100]).is_err());
+    devices.iter().for_each(|device| exchange(device, b"still one of three"));
+}
+
+struct Relay {
+    at: SocketAddr,
+    deaf: Arc<AtomicBool>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+    }
+}
+
+/// Passes datagrams both ways, and while it is deaf drops what comes from the server.
+fn relay(server: SocketAddr) -> Relay {
+    let (front, back) = (socket(), socket());
+    for socket in [&front, &back] {
+        socket.set_read_timeout(Some(Duration::from_millis(1))).expect("an option");
+    }
+    let at = front.local_addr().expect("bound");
+    let (deaf, stop) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (is_deaf, stopped) = (Arc::clone(&deaf), Arc::clone(&stop));
+    thread::spawn(move || {
+        let mut buffer = [0; 2000];
+        let mut client = None;
+        while !stopped.load(Ordering::Acquire) {
+            if let Ok((len, from)) = front.recv_from(&mut buffer) {
+                client = Some(from);
+                let _ = back.send_to(&buffer[..len], server);
+            }
+            if let Ok((len, _)) = back.recv_from(&mut buffer)
+                && let Some(client) = client
+                && !is_deaf.load(Ordering::Acquire)
+            {
+                let _ = front.send_to(&buffer[..len], client);
+            }
+        }
+    });
+    Relay { at, deaf, stop }
+}
