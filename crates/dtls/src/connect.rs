@@ -32,8 +32,16 @@ struct Session {
     last: Option<(u64, Vec<u8>)>,
     /// Since when the device speaks and nothing comes back.
     unanswered: Option<u64>,
-    heeded: u64,
+    /// When a hint was heeded last.
+    heeded: Option<u64>,
     touched: u64,
+}
+
+impl Session {
+    /// Is it time to heed a hint?
+    fn heeds(&self, now: u64) -> bool {
+        self.heeded.is_none_or(|when| now.saturating_sub(when) >= HINT_MS)
+    }
 }
 
 /// What came of a datagram.
@@ -110,7 +118,7 @@ impl Connect {
             waiting: VecDeque::new(),
             last: None,
             unanswered: None,
-            heeded: 0,
+            heeded: None,
             touched: io.now(),
         };
         self.sessions.insert(id, session);
@@ -182,7 +190,7 @@ impl Connect {
             return;
         }
         tracing::warn!(device = %session.device, "the session seems to be lost: a new one is begun");
-        session.heeded = now;
+        session.heeded = Some(now);
         session.unanswered = None;
         self.counters.lost_sessions += 1;
         if let Some((when, datagram)) = session.last.take()
@@ -299,7 +307,7 @@ impl Side for Connect {
             // It is not lost: somebody said so who does not know.
             self.refused.add(connection.refusals());
             self.flush(id, now);
-        } else if hinted && now.saturating_sub(session.heeded) >= HINT_MS && session.last.is_some() {
+        } else if hinted && session.heeds(now) && session.last.is_some() {
             self.lost(id, now);
         }
         self.settle(id, now);
