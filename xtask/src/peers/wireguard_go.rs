@@ -176,8 +176,9 @@ fn dissect(file: &Path, keys: &Path) -> Result<String, String> {
     tshark.args(["-T", "fields", "-E", "separator=|", "-e", "wg.type", "-e", "frame.protocols", "-r"]);
     let text = tshark.arg(file).read(120)?;
     let mut all = 0;
+    // The first name that fits counts: DCP lies in PROFINET's real-time frames.
     let mut found =
-        [("PROFINET", ":pn_rt", 0), ("DCP", ":pn_dcp", 0), ("ICMP", ":icmp", 0), ("fragments", "", 0)];
+        [("DCP", ":pn_dcp", 0), ("PROFINET", ":pn_rt", 0), ("ICMP", ":icmp", 0), ("fragments", "", 0)];
     for line in text.lines() {
         let Some(("4", protocols)) = line.split_once('|') else { continue };
         all += 1;
