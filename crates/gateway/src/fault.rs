@@ -140,15 +140,19 @@ impl fmt::Display for Faults {
     }
 }
 
-/// The name of `known` that is nearest to `wrong`, if one is near enough to be meant.
-pub(crate) fn nearest<'k>(wrong: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+/// The name of `known` that is nearest to `wrong`, if one is near enough to be meant: mistyped, or the only one that begins so.
+pub(crate) fn nearest<'k>(wrong: &str, known: impl IntoIterator<Item = &'k str> + Clone) -> Option<&'k str> {
     let wrong = wrong.to_lowercase();
-    known
+    let mistyped = known
+        .clone()
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(&wrong, &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= (name.chars().count() / 3).max(1))
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
+        .map(|(_, name)| name);
+    let mut longer =
+        known.into_iter().filter(|name| wrong.len() > 2 && name.to_lowercase().starts_with(&wrong));
+    mistyped.or_else(|| longer.next().filter(|_| longer.next().is_none()))
 }
 
 /// A remedy that offers the nearest known name, or all of them.
