@@ -1,6 +1,6 @@
 //! MQTT clients whose payloads are protected end to end, through any broker.
 //!
-//! - [`file`]: the group file (topics, keys, members) and a device's own key
+//! - [`mod@file`]: the group file (topics, keys, members) and a device's own key
 //! - [`guard`]: seals what is published, opens what arrives, follows rotations
 //! - [`store`]: sequence numbers and replay bounds on disk
 //! - [`client`]: MQTT 3.1.1 and 5.0 over TCP or TLS (`rumqttc`), one thread, no delay

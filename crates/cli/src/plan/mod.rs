@@ -17,7 +17,7 @@ mod tsch;
 
 /// Does a scenario meet its deadlines, and what would make it?
 ///
-/// A file with [[message]] is answered with margin, breakdown, what limits, the cheapest change that helps, energy and memory; one with
+/// A file with `[[message]]` is answered with margin, breakdown, what limits, the cheapest change that helps, energy and memory; one with
 /// a slotframe with the shortest TSCH slot and what each flow gets. Exit status 1 if a deadline is missed.
 #[derive(Args)]
 #[command(
