@@ -27,6 +27,12 @@ pub(crate) struct Demo {
     /// Octets of a cyclic frame, without its frame check sequence
     #[arg(long, value_name = "OCTETS", default_value_t = Options::default().frame_bytes)]
     frame_bytes: usize,
+    /// The MTU of the wire, 128 and more: frames that it does not carry cross it in fragments
+    #[arg(long, value_name = "OCTETS")]
+    mtu: Option<u16>,
+    /// Gives cyclic frames a secure channel of their own, which goes between the fragments of all others
+    #[arg(long)]
+    express: bool,
     /// What is done to the plant afterwards: none, all, or names with commas between them; see below
     #[arg(long, value_name = "LIST", default_value = "none", num_args = 0..=1, default_missing_value = "all")]
     faults: String,
@@ -54,6 +60,8 @@ impl Demo {
             cycle_us: self.cycle_us,
             milliseconds: self.seconds,
             frame_bytes: self.frame_bytes,
+            mtu: self.mtu,
+            express: self.express,
             faults,
             seed: self.seed,
             pcap: self.pcap,

@@ -18,8 +18,15 @@ use crate::sys::clock::monotonic_ns;
 /// How long a gateway may take to forward.
 const START_PATIENCE: Duration = Duration::from_secs(10);
 /// MACsec's counters of received frames that count no refusal (IEEE 802.1AE-2018 clause 10.7).
-const NOT_REFUSED: [&str; 6] =
-    ["InPktsOK", "InPktsUnchecked", "InPktsDelayed", "InPktsUntagged", "InPktsInvalid", "InPktsUnusedSA"];
+const NOT_REFUSED: [&str; 7] = [
+    "InPktsOK",
+    "InPktsUnchecked",
+    "InPktsDelayed",
+    "InPktsUntagged",
+    "InPktsInvalid",
+    "InPktsUnusedSA",
+    "InPktsUncontrolled",
+];
 
 /// How a gateway is set up.
 #[derive(Clone, Debug)]
@@ -30,6 +37,8 @@ pub(super) struct Setup {
     pub(super) secure: Secure,
     /// The key file, relative to the directory; of an overlay, a file with the public key of the other end.
     pub(super) keys: PathBuf,
+    /// More lines of `[macsec]`, and sections behind it.
+    pub(super) macsec: String,
     pub(super) cpus: Vec<usize>,
     /// `SCHED_FIFO`, where permitted.
     pub(super) priority: Option<u8>,
@@ -42,7 +51,7 @@ impl Setup {
     fn text(&self) -> String {
         let Self { name, field, uplink, keys, .. } = self;
         let protection = match self.secure {
-            Secure::Macsec => format!("[macsec]\nkey_file = \"{}\"", keys.display()),
+            Secure::Macsec => format!("[macsec]\nkey_file = \"{}\"{}", keys.display(), self.macsec),
             Secure::Overlay => overlay(name, keys),
             Secure::None | Secure::Bridge => "[plain]".to_owned(),
         };
@@ -252,6 +261,7 @@ mod tests {
             field: "field".into(),
             uplink: "uplink".into(),
             secure: Secure::Macsec,
+            macsec: String::new(),
             keys: "keys.toml".into(),
             cpus: vec![1],
             priority: Some(20),

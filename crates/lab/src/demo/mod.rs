@@ -83,6 +83,10 @@ pub struct Options {
     pub milliseconds: u64,
     /// Octets of a cyclic frame without frame check sequence.
     pub frame_bytes: usize,
+    /// The MTU of the wire, where it is not long enough for all frames; longer ones cross it in fragments.
+    pub mtu: Option<u16>,
+    /// Cyclic frames have a secure channel of their own, and go between the fragments of others.
+    pub express: bool,
     /// What happens afterwards, one by one.
     pub faults: Vec<Scenario>,
     /// Decides which frames faults strike.
@@ -103,6 +107,8 @@ impl Default for Options {
             cycle_us: 4_000,
             milliseconds: 10_000,
             frame_bytes: 64,
+            mtu: None,
+            express: false,
             faults: Vec::new(),
             seed: 1,
             pcap: None,
@@ -169,6 +175,12 @@ impl Options {
                 cyclic::MAX_FRAME_LEN
             ));
         }
+        if self.mtu.is_some_and(|mtu| mtu < 128) {
+            return usage("--mtu: at least 128".into());
+        }
+        if (self.mtu.is_some() || self.express) && (self.secure != Secure::Macsec || self.ports.is_some()) {
+            return usage("--mtu and --express are for --secure macsec on the virtual plant".into());
+        }
         if self.milliseconds < 100 {
             return usage("--seconds: at least 0.1".into());
         }
@@ -185,6 +197,20 @@ impl Options {
             );
         }
         Ok(())
+    }
+}
+
+impl Options {
+    /// What the gateways' `[macsec]` needs for it, and the section behind.
+    fn macsec(&self) -> String {
+        let mut lines = String::new();
+        if self.mtu.is_some() || self.express {
+            lines.push_str("\nfragmentation = \"marked\"");
+        }
+        if self.express {
+            lines.push_str("\n\n[express]\ntraffic = [\"profinet-rt\"]\nrate_mbit = 100");
+        }
+        lines
     }
 }
 

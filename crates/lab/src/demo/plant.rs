@@ -163,7 +163,10 @@ impl Plant {
     /// Builds it and waits until controller and device exchange data.
     pub(super) fn build(options: &Options, privilege: Privilege) -> Result<Self, Error> {
         let placement = Placement::on(&crate::sys::sched::allowed_cpus());
-        let chain = Chain::build(ChainOptions::default())?;
+        let chain = Chain::build(ChainOptions {
+            wire_mtu: options.mtu.map_or(ChainOptions::default().wire_mtu, u32::from),
+            ..ChainOptions::default()
+        })?;
         let directory = Directory::create()?;
         let priority = (privilege == Privilege::Root).then_some(PRIORITY);
         let wire_namespace =
@@ -378,6 +381,7 @@ fn start_gateways(
             } else {
                 keys.clone()
             },
+            macsec: options.macsec(),
             cpus: cpus.clone(),
             priority,
             audible: false,

@@ -93,6 +93,7 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
         uplink: ports.uplink.clone(),
         secure: options.secure,
         keys,
+        macsec: options.macsec(),
         cpus: placement.plc_side.clone(),
         priority: None,
         audible: true,

@@ -69,6 +69,7 @@ fn round_trips(report: &mut Report, backend: Backend, options: &Options) -> Resu
                 macsec: "",
                 field_mtu: 1504,
                 wire_mtu: 1600,
+                rekey_seconds: None,
                 rate_mbit: 0,
             })?;
             link.round_trips(128, count / 10, &mut histogram::Times::default())?;

@@ -29,20 +29,29 @@ pub(super) fn run(options: &Options) -> Result<Report, String> {
     let mut report = Report::new("fragmentation", "lackorzynski2020");
     let wires = [(0, "bridge"), (1000, "1000 Mbit/s"), (100, "100 Mbit/s")];
     for (step, (rate, wire)) in wires.into_iter().enumerate() {
-        options.progress(step, 5, &format!("round trips over {wire}"));
+        options.progress(step, 6, &format!("round trips over {wire}"));
         round_trips(&mut report, rate, wire, options)?;
     }
-    options.progress(3, 5, "throughput");
+    options.progress(3, 6, "throughput");
     throughput(&mut report, options)?;
-    options.progress(4, 5, "cyclic frames behind bulk");
+    options.progress(4, 6, "cyclic frames behind bulk");
     express(&mut report, options)?;
-    options.progress(5, 5, "");
+    options.progress(5, 6, "cyclic frames while keys change");
+    rotation(&mut report, options)?;
+    options.progress(6, 6, "");
     Ok(report)
 }
 
 /// A link of which only the rate, the MTUs and the fragments differ.
 fn link(rate_mbit: u32, wire_mtu: u32, macsec: &str) -> Result<Link, String> {
-    Link::build(&Settings { suite: "gcm-aes-128", macsec, field_mtu: 3000, wire_mtu, rate_mbit })
+    Link::build(&Settings {
+        suite: "gcm-aes-128",
+        macsec,
+        field_mtu: 3000,
+        wire_mtu,
+        rekey_seconds: None,
+        rate_mbit,
+    })
 }
 
 fn round_trips(report: &mut Report, rate: u32, wire: &str, options: &Options) -> Result<(), String> {
@@ -160,5 +169,48 @@ fn express(report: &mut Report, options: &Options) -> Result<(), String> {
     );
     let what = format!("a cyclic frame waits {:.1} µs longer behind bulk at p99.9, goal 51", with[1]);
     report.check(what, with[1] <= 51.0);
+    Ok(())
+}
+
+/// How late a change of keys makes cyclic frames, of which none may be lost.
+fn rotation(report: &mut Report, options: &Options) -> Result<(), String> {
+    const OFTEN: u32 = 2;
+    const NEVER: u32 = 100_000;
+    let count = if options.quick { 5_000 } else { 60_000 };
+    let measure = |rekey_seconds| -> Result<(Times, u64), String> {
+        let link = Link::build(&Settings {
+            suite: "gcm-aes-128",
+            macsec: "",
+            field_mtu: 1500,
+            wire_mtu: 1600,
+            rekey_seconds: Some(rekey_seconds),
+            rate_mbit: 0,
+        })?;
+        link.cyclic(count / 10, false)?;
+        let before = link.fresh_keys(1);
+        let (times, _) = link.cyclic(count, false)?;
+        Ok((times, link.fresh_keys(1) - before))
+    };
+    let (still, _) = measure(NEVER)?;
+    let (changing, keys) = measure(OFTEN)?;
+    let case = format!("64 B cyclic, each 1 ms, a fresh SAK each {OFTEN} s");
+    for (metric, percent) in [("one way, p50", 50.0), ("one way, p99.9", 99.9), ("one way, longest", 100.0)] {
+        report.row(
+            Row::new(&case, metric, "µs")
+                .baseline(still.percentile_us(percent))
+                .antedated(changing.percentile_us(percent))
+                .note("baseline: the same with one key"),
+        );
+    }
+    let later = changing.percentile_us(99.9) - still.percentile_us(99.9);
+    let lost = count.saturating_sub(changing.count());
+    report.row(Row::new(&case, "frames lost", "1").antedated(lost as f64));
+    report.row(Row::new(&case, "later by, p99.9", "µs").antedated(later));
+    report.check(format!("keys changed {keys} times while {count} frames crossed"), keys > 0);
+    report.check(format!("{lost} of {count} frames were lost while keys changed"), lost == 0);
+    report.check(
+        format!("frames were {later:.1} µs later while keys changed, p99.9, goal 100"),
+        later <= 100.0,
+    );
     Ok(())
 }

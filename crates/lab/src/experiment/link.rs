@@ -40,6 +40,8 @@ const TIME: u8 = b'T';
 const ENDS: i32 = 30;
 /// Between two round trips.
 const PAUSE_NS: u64 = 200_000;
+/// Of gateways that agree on keys, which protect nothing here.
+const CAK: &str = "mka_cak=000102030405060708090a0b0c0d0e0f\nmka_ckn=616263\n";
 /// Cyclic frames in a row.
 const BURST: u64 = 600;
 
@@ -51,6 +53,8 @@ pub(super) struct Settings<'a> {
     pub(super) macsec: &'a str,
     pub(super) field_mtu: u32,
     pub(super) wire_mtu: u32,
+    /// The gateways agree on keys, and change them so often; otherwise keys are static.
+    pub(super) rekey_seconds: Option<u32>,
     /// Mbit/s of the emulated wire; 0: a Linux bridge, as fast as the machine.
     pub(super) rate_mbit: u32,
 }
@@ -111,7 +115,10 @@ impl Link {
         let _ = fs::remove_dir_all(&files);
         fs::create_dir_all(&files).map_err(text)?;
         fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).map_err(text)?;
-        keys(&files, settings.suite)?;
+        match settings.rekey_seconds {
+            Some(_) => private(&files.join("cak"), CAK)?,
+            None => keys(&files, settings.suite)?,
+        }
         let cpus = sched::allowed_cpus();
         let cpu = |index: usize| cpus.get(index % cpus.len().max(1)).copied().unwrap_or(0);
         let gateways = vec![
@@ -128,7 +135,32 @@ impl Link {
             let far = Arc::clone(&far);
             thread::spawn(move || answer(&device, &far))
         };
-        Ok(Self { plc, far, answering: Some(answering), gateways, _wire: wire, _chain: chain, files })
+        let link = Self { plc, far, answering: Some(answering), gateways, _wire: wire, _chain: chain, files };
+        if settings.rekey_seconds.is_some() {
+            link.until_agreed()?;
+        }
+        Ok(link)
+    }
+
+    /// Waits until both gateways protect with a key.
+    fn until_agreed(&self) -> Result<(), String> {
+        let end = Instant::now() + Duration::from_secs(10);
+        while (0..2).any(|gateway| self.fresh_keys(gateway) == 0) {
+            if Instant::now() > end {
+                return Err("the gateways do not agree on a key".into());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        // The last one begins to transmit.
+        thread::sleep(Duration::from_millis(200));
+        Ok(())
+    }
+
+    /// How many keys a gateway that protects with one has had.
+    pub(super) fn fresh_keys(&self, gateway: usize) -> u64 {
+        let agreement = self.status(gateway).and_then(|status| status.macsec?.agreement);
+        let used = agreement.filter(|agreement| agreement.keys.iter().any(|key| key.transmits));
+        used.map_or(0, |agreement| agreement.fresh_keys)
     }
 
     /// Round trips of frames of `len` octets, one at a time.
@@ -275,6 +307,11 @@ fn keys(files: &Path, suite: &str) -> Result<(), String> {
     keys.write_new(&files.join("keys")).map_err(text)
 }
 
+fn private(file: &Path, text: &str) -> Result<(), String> {
+    fs::write(file, text).map_err(self::text)?;
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).map_err(self::text)
+}
+
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
@@ -293,11 +330,14 @@ impl Gateway {
         cpu: usize,
     ) -> Result<Self, String> {
         let (state, socket) = (files.join(format!("state-{name}")), files.join(format!("{name}.sock")));
+        let keys = settings.rekey_seconds.map_or("key_file = \"keys\"".to_owned(), |seconds| {
+            format!("cak_file = \"cak\"\nmka_destination = \"broadcast\"\nmka_rekey_seconds = {seconds}")
+        });
         let configuration = format!(
             "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
              [policy]\nallow = [\"all\"]\n[run]\npoll = \"adaptive\"\npoll_cpu_percent = 80\npriority = 20\ncpus = [{cpu}]\n\
              [state]\ndirectory = \"{}\"\n[control]\nsocket = \"{}\"\n\
-             [macsec]\nkey_file = \"keys\"\n{}\n",
+             [macsec]\n{keys}\n{}\n",
             state.display(),
             socket.display(),
             settings.macsec,

@@ -323,7 +323,7 @@ fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option
     lines.note("macsec.mka_destination", to.as_ref().map(Field::line));
     let to = to.map(|field| destination(&field));
     let priority = priority.map(|field| number(&field, 0..=0xff));
-    let rekey = rekey.map(|field| number(&field, 10..=0xffff_ffff));
+    let rekey = rekey.map(|field| number(&field, 2..=0xffff_ffff));
     let delay = delay.map(|field| field.boolean());
     if let Some(field) = section.get("key_file") {
         field.fault(
