@@ -3,7 +3,7 @@
 //! A payload travels in an [`envelope`]: a COSE_Encrypt0 (RFC 9052 section 5.2) whose protected header names the
 //! [`Algorithm`], whose `kid` is the key's epoch and the publisher, and whose Partial IV is the publisher's sequence number.
 //! Topic, publisher, epoch and sequence number are external associated data. From the secret of a group's epoch each
-//! publisher has a key and a nonce base of its own ([`derive`], HKDF), so two publishers can never meet in a nonce, and the
+//! publisher has a key and a nonce base of its own ([`mod@derive`], HKDF), so two publishers can never meet in a nonce, and the
 //! nonce is known as soon as the number is: everything but the reading can be done beforehand.
 //!
 //! - [`Publisher`] seals, one number after the other; [`Publisher::prepare`] antedates a publish for a [`PayloadTemplate`].

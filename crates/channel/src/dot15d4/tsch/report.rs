@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::super::{ExtendedAddress, FrameType};
 use super::Ticket;
 
-/// What a node counted besides its [`Security`].
+/// What a node counted besides its [`Security`](super::super::Security).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeCounters {
     /// frames sent, retransmissions included
@@ -73,7 +73,7 @@ pub struct Delivered {
 pub struct Reaction {
     /// for the layer above, unless it came before or is for somebody else
     pub delivered: Option<Delivered>,
-    /// an acknowledgment lies ready ([`Node::ack`]), to be sent TsTxAckDelay after the frame's end
+    /// an acknowledgment lies ready ([`Node::ack`](super::Node::ack)), to be sent TsTxAckDelay after the frame's end
     pub ack: bool,
 }
 
