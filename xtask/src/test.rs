@@ -85,7 +85,10 @@ fn steps() -> Vec<Step> {
         }),
     );
     add("dependencies", Box::new(licences::check));
-    add("tests", Box::new(|| quiet(cargo().args(["test", "--workspace", "--locked"]), 1800)));
+    add(
+        "tests",
+        Box::new(|| quiet(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), 1800)),
+    );
     add("fuzz seeds", Box::new(fuzz_seeds));
     add("each crate alone", Box::new(each_alone));
     add("no_std", Box::new(nostd::check));

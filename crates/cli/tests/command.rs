@@ -250,7 +250,7 @@ fn impossible_options_of_the_demo_are_refused_before_anything_is_built() {
         (["--cycle-us", "10"], "--cycle-us 10: 250 to 512000 are possible"),
         (["--frame-bytes", "9000"], "--frame-bytes 9000"),
         (["--faults", "loose"], "no fault is called `loose`"),
-        (["--secure", "tls"], "`tls` is none of macsec, none, bridge"),
+        (["--secure", "tls"], "`tls` is none of macsec, overlay, none, bridge"),
         (["--seconds", "0"], "give 0.1 to"),
         (["--ports", "eth0"], "write field=eth1,uplink=eth0,keys=FILE"),
     ] {
