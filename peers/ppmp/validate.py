@@ -1,4 +1,4 @@
-"""Validates each line of standard input, a PPMP message, against SCHEMA; says how many there were."""
+"""Validates each line of FILE, a PPMP message, against SCHEMA (arguments: SCHEMA FILE); says how many there were."""
 
 import json
 import sys
@@ -12,9 +12,10 @@ def main():
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     count = 0
-    for line in sys.stdin:
-        validator.validate(json.loads(line))
-        count += 1
+    with open(sys.argv[2], encoding="utf-8") as file:
+        for line in file:
+            validator.validate(json.loads(line))
+            count += 1
     # A schema that takes anything would prove nothing.
     for wrong in [{}, {"content-spec": "urn:spec://eclipse.org/unide/machine-message#v3", "device": {}, "messages": []}]:
         if validator.is_valid(wrong):

@@ -26,9 +26,8 @@ pub(crate) fn run() -> StepResult {
     }
     let file = cache("peers/run")?.join("ppmp.jsonl");
     std::fs::write(&file, lines).map_err(|e| format!("{}: {e}", file.display()))?;
-    let input = std::fs::File::open(&file).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut validate = program(&python);
-    validate.arg(python::script("ppmp/validate.py")).arg(python::script("ppmp/schema.json")).stdin(input);
+    validate.arg(python::script("ppmp/validate.py")).arg(python::script("ppmp/schema.json")).arg(&file);
     let said = validate.read(30)?;
     if said.trim() != "2 valid" {
         return Err(format!("expected 2 valid, came {said}").into());
