@@ -44,9 +44,12 @@ pub(crate) struct Publish {
     /// A file with 32 hexadecimal digits, readable by its owner only
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Where the numbers that were reserved are kept; made by the first call with this key
+    /// Where the numbers that were reserved are kept
     #[arg(long, value_name = "FILE")]
     state: PathBuf,
+    /// The key was never used before: makes the file of --state
+    #[arg(long)]
+    first: bool,
     /// Encrypt as well
     #[arg(long)]
     encrypt: bool,
@@ -110,8 +113,8 @@ fn key(file: &Path) -> Result<Key<Aes128Gcm>, Failure> {
 struct Reservation(PathBuf);
 
 impl Reservation {
-    /// The first number that may be used.
-    fn next(&self) -> Result<u64, Failure> {
+    /// The first number that may be used: without a file none, unless the key was never used.
+    fn next(&self, first: bool) -> Result<u64, Failure> {
         match fs::read_to_string(&self.0) {
             Ok(text) => Ok(text.trim().parse().map_err(|_| {
                 Fault::of_file(
@@ -120,7 +123,13 @@ impl Reservation {
                     "with a new key, delete it; with the old one its numbers would repeat",
                 )
             })?),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(1),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && first => Ok(1),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Fault::of_file(
+                &self.0,
+                "is not there",
+                "with a key that was never used give --first; with any other make a new key, for its numbers would repeat",
+            )
+            .into()),
             Err(error) => Err(self.fault("read", &error)),
         }
     }
@@ -201,8 +210,21 @@ impl Publish {
             Layout::new(EthernetAddress(GROUP), EthernetAddress(socket.address()), &message, form, period)
                 .map_err(|error| failed(&error))?;
         let key = key(&self.key)?;
+        // Two publishers of one key would meet in a number.
+        let held = fs::File::open(&self.key).is_ok_and(|file| {
+            let alone = file.try_lock().is_ok();
+            // Held until the process ends.
+            std::mem::forget(file);
+            alone
+        });
+        if !held {
+            return Err(Failure::usage(
+                format!("{}: another publisher uses this key", self.key.display()),
+                "give each publisher a key of its own",
+            ));
+        }
         let reservation = Reservation(self.state);
-        let first = reservation.next()?;
+        let first = reservation.next(self.first)?;
         let mut limit = first.saturating_add(AHEAD);
         reservation.reserve(limit)?;
         let mut publisher = Publisher::new(key, Counter::new(SENDER, first, limit), &layout)
@@ -325,10 +347,11 @@ mod tests {
     fn numbers_that_were_reserved_are_not_given_out_again() {
         let desk = tempfile::tempdir().expect("a directory");
         let reservation = Reservation(desk.path().join("state"));
-        assert_eq!(reservation.next().ok(), Some(1));
+        assert!(reservation.next(false).is_err(), "a lost file is no new key");
+        assert_eq!(reservation.next(true).ok(), Some(1));
         reservation.reserve(65_537).map_err(drop).expect("written");
-        assert_eq!(Reservation(desk.path().join("state")).next().ok(), Some(65_537));
+        assert_eq!(Reservation(desk.path().join("state")).next(false).ok(), Some(65_537));
         fs::write(desk.path().join("state"), "x").expect("written");
-        assert!(reservation.next().is_err());
+        assert!(reservation.next(false).is_err());
     }
 }

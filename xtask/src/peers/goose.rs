@@ -96,6 +96,9 @@ fn with_ours(python: &Path) -> Result<String, String> {
         let mut publisher = net::inside("publisher", antedate());
         publisher.args(["goose", "publish", "eth0", "--key"]).arg(&key).arg("--state").arg(&state);
         publisher.args(["--events", &events.to_string(), "--repeats", &repeats.to_string()]);
+        if repeats == 0 {
+            publisher.arg("--first");
+        }
         publisher.read(30)?;
         std::thread::sleep(std::time::Duration::from_secs(1));
     }
