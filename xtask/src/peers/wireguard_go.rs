@@ -60,8 +60,15 @@ pub(crate) fn run() -> StepResult {
         ping.args(["-q", "-n", "-c", "3", "-i", "0.05", "-W", "2", "-M", "do", "-s", size, "10.7.0.2"]);
         ping.read(15)?;
     }
+    // The protocol allows one initiation in five seconds: the new session comes while the stations talk, or, where the
+    // machine is slow, its answer is lost once, soon after.
     gateway.command("rekey")?;
     stations(&dir)?;
+    until("a second session", 30.0, || match gateway.peer() {
+        Ok(peer) if peer["handshakes"].as_u64() < Some(2) => None,
+        other => Some(other.map(drop)),
+    })??;
+    net::inside("plc", "ping").args(["-q", "-n", "-c", "3", "-i", "0.05", "-W", "2", "10.7.0.2"]).read(15)?;
     // What follows is too much for the dissector.
     capture.stop(5)?;
     let rate = |v: &Value| v["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0) / 1e6;
@@ -73,7 +80,7 @@ pub(crate) fn run() -> StepResult {
     let status = gateway.status()?;
     let peer = &status["overlay"]["peers"][0];
     let number = |key: &str| peer[key].as_u64().unwrap_or(0);
-    if number("handshakes") < 2 || number("frames_in_fragments") < 3 || number("frames_reassembled") < 3 {
+    if number("frames_in_fragments") < 3 || number("frames_reassembled") < 3 {
         return Err(format!("too little happened: {peer:#}").into());
     }
     if let Some(refused) = status["overlay"]["refused"].as_object().filter(|refused| !refused.is_empty()) {
@@ -149,6 +156,11 @@ impl Gateway {
         Command::new(antedate()).args(["gateway", verb, "--socket"]).arg(&self.socket).read(10).map(drop)
     }
 
+    /// What the status says of the far end.
+    fn peer(&self) -> Result<Value, String> {
+        Ok(self.status()?["overlay"]["peers"][0].take())
+    }
+
     fn status(&self) -> Result<Value, String> {
         let mut command = Command::new(antedate());
         let text = command.args(["gateway", "status", "--json", "--socket"]).arg(&self.socket).read(10)?;
@@ -163,9 +175,9 @@ fn stations(dir: &Path) -> Result<(), String> {
         command.arg("lab-station").arg(options.to_string());
         command
     };
-    let device = json!({ "role": "device", "cycle_us": 4000, "seconds": 5.0 });
+    let device = json!({ "role": "device", "cycle_us": 4000, "seconds": 7.0 });
     let device = station("dev", device).background(&dir.join("device.log"))?;
-    station("plc", json!({ "role": "plc", "cycle_us": 4000, "seconds": 3.0 })).read(30)?;
+    station("plc", json!({ "role": "plc", "cycle_us": 4000, "seconds": 5.0 })).read(30)?;
     device.finish(20).map(drop)
 }
 
