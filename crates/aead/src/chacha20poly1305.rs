@@ -269,7 +269,10 @@ pub struct Prepared {
 impl Zeroize for Prepared {
     #[inline]
     fn zeroize(&mut self) {
-        (self.polynomial, self.s) = Default::default();
+        // One after the other: a small CPU writes each in line, and would call a function for both at once.
+        self.polynomial = Limbs::default();
+        zeroize::optimization_barrier(&self.polynomial);
+        self.s = [0; 16];
         zeroize::optimization_barrier(self);
     }
 }
@@ -377,19 +380,37 @@ impl Polynomial for ChaCha20Poly1305 {
     }
 }
 
-/// `SparseEngine::fill` on any CPU.
+/// `SparseEngine::fill` on any CPU. Each weight is wiped where it was used.
 #[inline(never)]
 fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
     let mut sum = Sum::from(&head.sum.polynomial);
-    for Spot { piece, weight } in head.spots() {
-        let mut value = piece.block_of(values.bytes(piece));
-        if piece.in_payload() {
-            value = sparse::xor_block(body, piece.at(), value) & piece.bits();
+    let count = head.count as usize;
+    // Over the array and not over a slice of it, so that a slot for one piece has no loop.
+    for (i, Spot { piece, weight }) in head.spots.iter_mut().enumerate() {
+        if i >= count {
+            break;
         }
-        sum.add(&Limbs::split(value), weight);
+        let bytes = values.bytes(piece);
+        // A whole block is the usual case.
+        if let (16, Some(value), Some(block)) = (bytes.len(), bytes.first_chunk(), piece.whole_block(body)) {
+            sum.fill(weight, value, block);
+        } else {
+            fill_part(&mut sum, weight, piece, bytes, body);
+        }
     }
     head.tag = sum.tag(&head.sum.s);
-    head.wipe();
+    head.sum.zeroize();
+}
+
+/// `Sum::fill` for a piece that is no whole block of the payload.
+#[inline(never)]
+fn fill_part(sum: &mut Sum, weight: &mut Limbs, piece: &Piece, bytes: &[u8], body: &mut [u8]) {
+    let mut value = piece.block_of(bytes);
+    if piece.in_payload() {
+        value = sparse::xor_block(body, piece.at(), value) & piece.bits();
+    }
+    sum.add(&Limbs::split(value), weight);
+    weight.zeroize();
 }
 
 /// `SparseEngine::check` on any CPU.

@@ -157,6 +157,15 @@ impl Piece {
         part[self.at() + self.start()..][..self.len()].copy_from_slice(&bytes[..self.len()]);
     }
 
+    /// The block of the payload that the piece is all of, if it is.
+    #[inline]
+    pub(crate) fn whole_block<'a>(&self, payload: &'a mut [u8]) -> Option<&'a mut [u8; 16]> {
+        if self.len < 16 || !self.in_payload {
+            return None;
+        }
+        payload.get_mut(self.at()..)?.first_chunk_mut()
+    }
+
     /// All bits of the piece's bytes.
     #[inline]
     pub(crate) fn bits(&self) -> u128 {

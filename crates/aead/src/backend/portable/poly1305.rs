@@ -97,6 +97,16 @@ impl Sum {
 }
 
 impl Sum {
+    /// Puts a value into a block where the cipherstream is, adds the block, without the bit 2^128, times its weight, and wipes
+    /// the weight.
+    #[inline]
+    pub(crate) fn fill(&mut self, weight: &mut Limbs, value: &[u8; 16], block: &mut [u8; 16]) {
+        let now = u128::from_le_bytes(*value) ^ u128::from_le_bytes(*block);
+        *block = now.to_le_bytes();
+        self.add(&Limbs::split(now), weight);
+        weight.zeroize();
+    }
+
     /// A sum that begins with a number.
     #[inline]
     pub(crate) fn from(limbs: &Limbs) -> Self {

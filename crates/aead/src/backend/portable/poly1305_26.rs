@@ -10,6 +10,7 @@ const MASK: u32 = (1 << 26) - 1;
 
 /// A number below 2^131 or so, not fully reduced.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[repr(transparent)]
 #[cfg_attr(target_pointer_width = "64", allow(unreachable_pub, reason = "for tests alone there"))]
 pub struct Limbs(pub(crate) [u32; 5]);
 
@@ -84,6 +85,7 @@ impl Limbs {
 
 /// An unreduced sum of products.
 #[derive(Clone, Copy, Default)]
+#[repr(transparent)]
 pub(crate) struct Sum([u64; 5]);
 
 impl Sum {
@@ -104,6 +106,13 @@ impl Sum {
         self.0[2] += times(h0, r2) + times(h1, r1) + times(h2, r0) + times(h3, s4) + times(h4, s3);
         self.0[3] += times(h0, r3) + times(h1, r2) + times(h2, r1) + times(h3, r0) + times(h4, s4);
         self.0[4] += times(h0, r4) + times(h1, r3) + times(h2, r2) + times(h3, r1) + times(h4, r0);
+    }
+
+    /// Puts a value into a block where the cipherstream is, adds the block, without the bit 2^128, times its weight, and wipes
+    /// the weight.
+    #[inline]
+    pub(crate) fn fill(&mut self, weight: &mut Limbs, value: &[u8; 16], block: &mut [u8; 16]) {
+        block_of_a_template::fill(self, weight, value, block);
     }
 
     #[inline]
@@ -138,6 +147,49 @@ impl Sum {
         let (_, carry) = low.overflowing_add(5);
         let once_more = (top + u32::from(carry)) >> 2;
         low.wrapping_add(u128::from(once_more * 5)).wrapping_add(u128::from_le_bytes(*s)).to_le_bytes()
+    }
+}
+
+/// `Sum::fill` in assembly: the limbs of two numbers fit the registers, and a compiler spills them. It is tested in QEMU.
+#[cfg(all(target_arch = "arm", target_os = "none", target_has_atomic = "32"))]
+#[allow(unsafe_code)]
+mod block_of_a_template {
+    use super::{Limbs, Sum};
+    use core::arch::global_asm;
+
+    // Exclusive loads and stores tell ARMv7-M from ARMv6-M, which has no long products.
+    global_asm!(include_str!("poly1305_arm.s"));
+
+    unsafe extern "C" {
+        fn antedate_poly1305_fill(
+            sum: *mut Sum,
+            weight: *mut Limbs,
+            value: *const [u8; 16],
+            block: *mut [u8; 16],
+        );
+    }
+
+    #[inline]
+    pub(super) fn fill(sum: &mut Sum, weight: &mut Limbs, value: &[u8; 16], block: &mut [u8; 16]) {
+        // SAFETY: the function reads and writes the five doublewords of the sum, the five words of the weight and the 16 bytes of
+        // the block, and reads those of the value, all of which outlive the call; bytes are read by loads that may be
+        // unaligned; it keeps the registers that the ABI says it must.
+        unsafe { antedate_poly1305_fill(sum, weight, value, block) }
+    }
+}
+
+/// `Sum::fill` on any other CPU.
+#[cfg(not(all(target_arch = "arm", target_os = "none", target_has_atomic = "32")))]
+mod block_of_a_template {
+    use super::{Limbs, Sum};
+    use zeroize::Zeroize;
+
+    #[inline]
+    pub(super) fn fill(sum: &mut Sum, weight: &mut Limbs, value: &[u8; 16], block: &mut [u8; 16]) {
+        let now = u128::from_le_bytes(*value) ^ u128::from_le_bytes(*block);
+        *block = now.to_le_bytes();
+        sum.add(&Limbs::split(now), weight);
+        weight.zeroize();
     }
 }
 
@@ -214,6 +266,26 @@ mod tests {
             let mut sum = Sum::from(&small.value().minus(&before));
             sum.add(&Limbs::block(&first), &small_r.to_the(n));
             prop_assert_eq!(sum.tag(&s), wide::finish(&oracle.value(), &s));
+        }
+
+        #[test]
+        fn filling_a_block_adds_it_and_wipes_the_weight(r: [u8; 16], s: [u8; 16], value: [u8; 16], stream: [u8; 16]) {
+            use crate::backend::portable::poly1305 as wide;
+            let mut weight = Limbs::clamped(&r).to_the(3);
+            let (mut sum, mut expected) = (Sum::from(&weight), Sum::from(&weight));
+            let (mut there, both) = (stream, array::from_fn::<u8, 16, _>(|i| value[i] ^ stream[i]));
+            expected.add(&Limbs::split(u128::from_le_bytes(both)), &weight);
+            sum.fill(&mut weight, &value, &mut there);
+            prop_assert_eq!(there, both);
+            prop_assert_eq!(sum.tag(&s), expected.tag(&s));
+            prop_assert!(weight == Limbs::default());
+
+            let mut weight = wide::Limbs::clamped(&r).to_the(3);
+            let (mut sum, mut there) = (wide::Sum::from(&weight), stream);
+            sum.fill(&mut weight, &value, &mut there);
+            prop_assert_eq!(there, both);
+            prop_assert_eq!(sum.tag(&s), expected.tag(&s));
+            prop_assert!(weight == wide::Limbs::default());
         }
     }
 }
