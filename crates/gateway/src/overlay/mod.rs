@@ -3,7 +3,13 @@
 //! A frame's way out, in one thread from the ring of the field port to the socket: policy, which peers it is for ([`table`]),
 //! VXLAN's headers in front, sealed by WireGuard with what was prepared, sent. The way in mirrors it.
 //!
-//! - [`path`]: that way, both directions
+//! - [`path`]: a turn of that way, both directions
+//! - `outbound`, `carrier`: from the field to the peers, whole or in parts
+//! - `inbound`: from the peers to the field
+//! - `state`: what both directions share, and what is done when it is due
+//! - `uplink`: where datagrams come from and leave by
+//! - [`drops`]: what is dropped, by reason
+//! - `world`: clocks and random numbers
 //! - [`peers`]: what is known of the other ends, and what two Antedate ends agree on
 //! - [`table`]: which machine is behind which peer
 //! - [`storm`]: a bound on frames that go to everybody
@@ -12,11 +18,19 @@
 //! - [`daemon`]: the steward of an overlay
 //! - [`report`]: what it tells of itself
 
+mod carrier;
 pub mod class;
+
 pub mod daemon;
+pub mod drops;
+mod inbound;
+mod outbound;
 pub mod path;
 pub mod peers;
 pub mod report;
+mod state;
 pub mod storm;
 pub mod table;
+mod uplink;
 pub mod worker;
+mod world;

@@ -1,0 +1,228 @@
+//! From the peers to the field: open where the datagram lies, take the headers off, ask the policy, send.
+
+use std::net::SocketAddr;
+
+use antedate_channel::overlay::encapsulation::{self, Bad, packet};
+use antedate_channel::overlay::message::{self, Message};
+use antedate_channel::overlay::reassembly::{Part, Whole};
+use antedate_channel::wireguard::{COOKIE_LEN, LONGEST_HANDSHAKE, Received as Came, Refusal};
+use antedate_wire::vxlan;
+
+use super::peers::Peer;
+use super::state::{Core, Crypt, IN, address};
+use super::table::{Heard, Place};
+use super::world::World;
+use crate::gate::Way;
+use crate::path::{admit, exceeds, flow, put};
+
+impl Core {
+    /// A datagram came.
+    #[inline]
+    pub(super) fn inbound(
+        &mut self,
+        now: u64,
+        datagram: &mut [u8],
+        from: SocketAddr,
+        heard: &mut impl FnMut(u32),
+    ) {
+        self.inward.received.count();
+        self.inward.octets_received.add(datagram.len() as u64);
+        let Crypt::Wireguard(device) = &mut self.crypt else {
+            return self.inbound_bare(now, datagram, from, heard);
+        };
+        let number = |at: usize| datagram.get(at..).and_then(<[u8]>::first_chunk::<8>).copied();
+        // The index of the session and the counter, which the tag proves below.
+        let session = number(4).map_or(0, |octets| u64::from_le_bytes(octets) as u32);
+        let counter = number(8).map_or(0, u64::from_le_bytes);
+        let mut answer = [0; LONGEST_HANDSHAKE];
+        match device.receive(&mut World, from, datagram, &mut answer) {
+            Ok(Came::Packet { peer, range, .. }) => {
+                let handshakes = device.counters(peer).map_or(0, |counters| counters.handshakes);
+                if let Some(known) = self.peers.get_mut(peer.0)
+                    && known.is_new_session(handshakes, now)
+                {
+                    self.greet(now, peer.0);
+                }
+                if let Some(packet) = datagram.get_mut(range) {
+                    self.opened(now, peer.0, (session, counter), packet, heard);
+                }
+            }
+            Ok(Came::Keepalive { peer } | Came::Session { peer }) => {
+                let handshakes = device.counters(peer).map_or(0, |counters| counters.handshakes);
+                if let Some(known) = self.peers.get_mut(peer.0)
+                    && known.is_new_session(handshakes, now)
+                {
+                    self.greet(now, peer.0);
+                }
+                self.look = 0;
+            }
+            Ok(Came::Answer { len }) => {
+                self.reply(&answer[..len], from);
+                self.look = 0;
+            }
+            Ok(Came::Cookie { .. }) => self.look = 0,
+            Err(Refusal::CookieWanted) => {
+                self.cookies += 1;
+                self.reply(&answer[..COOKIE_LEN], from);
+            }
+            // Counted there, by its reason.
+            Err(_) => {}
+        }
+    }
+
+    fn inbound_bare(&mut self, now: u64, datagram: &mut [u8], from: SocketAddr, heard: &mut impl FnMut(u32)) {
+        let sent = |peer: &Peer| peer.endpoint.is_some_and(|at| at.ip() == from.ip());
+        let Some(place) = self.peers.iter().position(sent) else {
+            self.drops.stranger += 1;
+            return;
+        };
+        match vxlan::parse(datagram) {
+            Ok((vni, _)) if vni == self.overlay.vni => {
+                self.deliver(now, place, &mut datagram[vxlan::HEADER_LEN..], heard);
+            }
+            Ok(_) => self.drops.other_vni += 1,
+            Err(_) => self.drops.not_vxlan += 1,
+        }
+    }
+
+    /// A packet of a peer that was authenticated.
+    #[inline]
+    fn opened(
+        &mut self,
+        now: u64,
+        place: usize,
+        (session, counter): (u32, u64),
+        octets: &mut [u8],
+        heard: &mut impl FnMut(u32),
+    ) {
+        if message::is_ours(octets) {
+            return self.message(now, place, (session, counter), octets, heard);
+        }
+        let Some(peer) = self.peers.get_mut(place) else { return };
+        let read = match packet(octets) {
+            Ok(read) => read,
+            Err(bad) => return self.bad(bad),
+        };
+        let ends = (read.from, read.to);
+        if ends != (peer.settings.address, self.overlay.address) {
+            self.drops.foreign_address += 1;
+            return;
+        }
+        let (port, vni) = (self.overlay.port, self.overlay.vni);
+        let Some(fragment) = read.fragment else {
+            let start = read.payload.start;
+            match encapsulation::frame(&octets[read.payload], ends, port, vni) {
+                Ok(range) => {
+                    let range = start + range.start..start + range.end;
+                    self.deliver(now, place, &mut octets[range], heard);
+                }
+                Err(bad) => self.bad(bad),
+            }
+            return;
+        };
+        // Lent out while the frame in it is looked at.
+        let Some(mut reassembly) = peer.reassembly.take() else { return };
+        let of = Whole::Packet(fragment.ident);
+        let part = Part { of, offset: fragment.offset, octets: &octets[read.payload], last: !fragment.more };
+        if let Some(datagram) = reassembly.add(now, part) {
+            match encapsulation::frame(datagram, ends, port, vni) {
+                Ok(range) => self.deliver(now, place, &mut datagram[range], heard),
+                Err(bad) => self.bad(bad),
+            }
+        }
+        self.peers[place].reassembly = Some(reassembly);
+    }
+
+    fn bad(&mut self, bad: Bad) {
+        let counter = match bad {
+            Bad::NotIpv4 => &mut self.drops.not_ipv4,
+            Bad::NotVxlan => &mut self.drops.not_vxlan,
+            Bad::Damaged => &mut self.drops.damaged,
+            Bad::Vni => &mut self.drops.other_vni,
+        };
+        *counter += 1;
+    }
+
+    /// Something that only an Antedate says.
+    fn message(
+        &mut self,
+        now: u64,
+        place: usize,
+        (session, counter): (u32, u64),
+        octets: &[u8],
+        heard: &mut impl FnMut(u32),
+    ) {
+        let Some(peer) = self.peers.get_mut(place) else { return };
+        match message::parse(octets) {
+            Some(Message::Hello(hello)) => {
+                peer.answered(hello);
+                if hello.wants_answer {
+                    self.say_hello(now, place, false);
+                }
+            }
+            Some(Message::Piece(piece, data)) => {
+                if piece.vni != self.overlay.vni {
+                    self.drops.other_vni += 1;
+                    return;
+                }
+                let Some(first) = counter.checked_sub(piece.index.into()) else { return };
+                let Some(mut reassembly) = peer.reassembly.take() else { return };
+                let of = Whole::Frame { session, first, count: piece.count };
+                let part = Part { of, offset: piece.offset, octets: data, last: piece.is_last() };
+                if let Some(frame) = reassembly.add(now, part) {
+                    self.deliver(now, place, frame, heard);
+                }
+                self.peers[place].reassembly = Some(reassembly);
+            }
+            None => self.drops.unknown_message += 1,
+        }
+    }
+
+    /// A frame of a peer is whole.
+    #[inline]
+    fn deliver(&mut self, now: u64, place: usize, frame: &mut [u8], heard: &mut impl FnMut(u32)) {
+        heard(flow(frame));
+        let Some(kind) = admit(&self.gate, Way::In, &self.inward, frame) else { return };
+        let Some(peer) = self.peers.get_mut(place) else { return };
+        peer.traffic.received += 1;
+        peer.traffic.octets_received += frame.len() as u64;
+        let learn = peer.settings.learn;
+        let (to, from) = (address(frame, 0), address(frame, 6));
+        if self.table.heard(from, Place::Peer(place), learn, now) == Heard::Elsewhere {
+            self.drops.elsewhere += 1;
+            return;
+        }
+        self.clamp(kind, frame);
+        let whither = if to.is_multicast() { None } else { self.table.find(to, now) };
+        match whither {
+            Some(Place::Peer(other)) if other != place => {
+                if self.overlay.relay {
+                    self.send(now, other, frame);
+                } else {
+                    self.drops.not_relayed += 1;
+                }
+                return;
+            }
+            // It is where it came from.
+            Some(Place::Peer(_)) => {
+                self.drops.not_relayed += 1;
+                return;
+            }
+            Some(Place::Field) => {}
+            None if !self.bounds[IN].passes(now) => {
+                self.drops.storm_in += 1;
+                return;
+            }
+            None if self.overlay.relay => {
+                for other in (0..self.peers.len()).filter(|other| *other != place) {
+                    self.send(now, other, frame);
+                }
+            }
+            None => {}
+        }
+        if exceeds(frame, self.field_mtu) {
+            return self.inward.too_long.count();
+        }
+        put(&self.inward, &self.to_field, frame);
+    }
+}

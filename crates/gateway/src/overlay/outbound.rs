@@ -1,0 +1,127 @@
+//! From the field to the peers: ask the policy, find the peers, put VXLAN's headers and the frame behind the room for WireGuard's,
+//! seal in place.
+
+use antedate_channel::overlay::clamp::clamp_mss;
+use antedate_channel::overlay::encapsulation::{HEADER_LEN, source_port};
+use antedate_channel::wireguard::SendError;
+use antedate_wire::vxlan;
+
+use super::carrier::{Carrier, fragments, pieces};
+use super::class;
+use super::peers::{Long, limit};
+use super::state::{Core, Crypt, LONGEST, OUT, address};
+use super::table::{Heard, Place};
+use crate::config::overlay::Clamp;
+use crate::config::policy::Traffic;
+use crate::gate::{Class, Way};
+use crate::path::admit;
+
+impl Core {
+    /// From the field to the peers.
+    #[inline]
+    pub(super) fn outbound(&mut self, now: u64, frame: &mut [u8]) {
+        let Some(kind) = admit(&self.gate, Way::Out, &self.out, frame) else { return };
+        if frame.len() > LONGEST {
+            return self.out.too_long.count();
+        }
+        let (to, from) = (address(frame, 0), address(frame, 6));
+        if self.table.heard(from, Place::Field, true, now) == Heard::Elsewhere {
+            self.drops.elsewhere += 1;
+            return;
+        }
+        self.clamp(kind, frame);
+        let place = if to.is_multicast() { None } else { self.table.find(to, now) };
+        match place {
+            Some(Place::Peer(peer)) => self.send(now, peer, frame),
+            Some(Place::Field) => self.drops.local += 1,
+            None if self.bounds[OUT].passes(now) => {
+                for peer in 0..self.peers.len() {
+                    self.send(now, peer, frame);
+                }
+            }
+            None => self.drops.storm_out += 1,
+        }
+    }
+
+    #[inline]
+    pub(super) fn clamp(&self, kind: Class, frame: &mut [u8]) {
+        if !matches!(kind, Class::Named(Traffic::Ipv4 | Traffic::Ipv6)) {
+            return;
+        }
+        let mtu = match self.overlay.tcp_mss {
+            Clamp::Off => return,
+            Clamp::At(segment) => usize::from(segment) + 40,
+            // The frame's own header and VXLAN's stand around the IP packet.
+            Clamp::Auto => limit(&self.overlay, self.mtu).saturating_sub(HEADER_LEN + 14),
+        };
+        clamp_mss(frame, mtu);
+    }
+
+    /// Sends a frame to a peer, in the way that its length wants.
+    #[inline]
+    pub(super) fn send(&mut self, now: u64, place: usize, frame: &[u8]) {
+        let class = class::of(frame, self.overlay.dscp);
+        let Some(peer) = self.peers.get_mut(place) else { return };
+        let Crypt::Wireguard(device) = &mut self.crypt else {
+            return self.send_bare(place, class, frame);
+        };
+        let len = HEADER_LEN + frame.len();
+        let long = len > peer.limit;
+        let way = if long { peer.long(self.overlay.fragmentation, frame.len()) } else { Long::Outside };
+        if way == Long::Refused {
+            return self.out.too_long.count();
+        }
+        // So that pieces and fragments are all or nothing.
+        if !device.is_ready(now, peer.id) {
+            device.want_handshake(now, peer.id);
+            peer.hold(now, frame);
+            self.look = 0;
+            return;
+        }
+        let mut carrier = Carrier { now, device, uplink: &mut self.uplink, out: &self.out, class };
+        let port = source_port(frame);
+        let done = match way {
+            Long::Outside => carrier.carry(peer.id, len, |packet| {
+                if let Some((head, rest)) = packet.split_first_chunk_mut() {
+                    peer.template.write(head, frame.len(), port);
+                    rest[..frame.len()].copy_from_slice(frame);
+                }
+            }),
+            Long::Pieces => {
+                peer.traffic.in_pieces += 1;
+                pieces(&mut carrier, peer, self.overlay.vni, frame)
+            }
+            Long::Inside => {
+                peer.traffic.in_fragments += 1;
+                fragments(&mut carrier, peer, frame, port)
+            }
+            Long::Refused => Ok(()),
+        };
+        match done {
+            Ok(()) => {
+                peer.traffic.sent += 1;
+                peer.traffic.octets_sent += frame.len() as u64;
+            }
+            Err(SendError::NoRoom) => self.out.too_long.count(),
+            Err(_) => {
+                peer.hold(now, frame);
+                self.look = 0;
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn send_bare(&mut self, place: usize, class: u8, frame: &[u8]) {
+        if self.uplink.outbox.is_full() {
+            self.flush();
+        }
+        let Some(peer) = self.peers.get_mut(place) else { return };
+        let (Some(to), Some(room)) = (peer.endpoint, self.uplink.outbox.place()) else { return };
+        let end = vxlan::HEADER_LEN + frame.len();
+        room[..vxlan::HEADER_LEN].copy_from_slice(&vxlan::header(self.overlay.vni));
+        room[vxlan::HEADER_LEN..end].copy_from_slice(frame);
+        self.uplink.outbox.put(end, to, class);
+        peer.traffic.sent += 1;
+        peer.traffic.octets_sent += frame.len() as u64;
+    }
+}

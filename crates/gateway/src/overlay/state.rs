@@ -1,0 +1,149 @@
+//! What both directions of an overlay share: sessions, peers, the table, the uplink's sending side, and what is done when it is
+//! due.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc::Sender as Post;
+
+use antedate_channel::overlay::message::Hello;
+use antedate_channel::wireguard::{Device, KeyLogEntry, LONGEST_HANDSHAKE};
+use antedate_wire::EthernetAddress;
+
+use super::carrier::Carrier;
+use super::drops::Drops;
+use super::peers::Peer;
+use super::storm::Bound;
+use super::table::Table;
+use super::uplink::Outward;
+use super::world::World;
+use crate::config::overlay::Overlay;
+use crate::counters::PathCounters;
+use crate::gate::Gate;
+use crate::sys::packet::Sender;
+
+/// Octets of the longest frame: a jumbo frame with two VLAN tags.
+pub(super) const LONGEST: usize = 9_018 + 4;
+/// How often timers are looked at when nothing is due.
+const LOOK: u64 = 100_000_000;
+/// How often addresses are aged.
+const AGE: u64 = 1_000_000_000;
+/// Which of the bounds.
+pub(super) const OUT: usize = 0;
+pub(super) const IN: usize = 1;
+
+/// What protects.
+pub(super) enum Crypt {
+    Wireguard(Box<Device>),
+    Bare,
+}
+
+/// All but where frames come from.
+pub(super) struct Core {
+    pub(super) to_field: Sender,
+    pub(super) field_mtu: usize,
+    pub(super) uplink: Outward,
+    pub(super) crypt: Crypt,
+    pub(super) peers: Vec<Peer>,
+    pub(super) table: Table,
+    pub(super) overlay: Overlay,
+    pub(super) gate: Arc<Gate>,
+    pub(super) out: Arc<PathCounters>,
+    pub(super) inward: Arc<PathCounters>,
+    pub(super) bounds: [Bound; 2],
+    pub(super) mtu: usize,
+    pub(super) drops: Drops,
+    pub(super) cookies: u64,
+    /// When timers are looked at next.
+    pub(super) look: u64,
+    pub(super) aged: u64,
+    pub(super) key_log: Option<Post<Vec<KeyLogEntry>>>,
+}
+
+pub(super) fn address(frame: &[u8], at: usize) -> EthernetAddress {
+    EthernetAddress(frame.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default())
+}
+
+impl Core {
+    /// A session is new: the other end is asked whether it is an Antedate, and what waited is sent.
+    #[cold]
+    pub(super) fn greet(&mut self, now: u64, place: usize) {
+        if self.peers.get_mut(place).is_some_and(|peer| peer.asks(now)) {
+            self.say_hello(now, place, true);
+        }
+        while let Some(frame) = self.peers.get_mut(place).and_then(|peer| peer.held(now)) {
+            self.send(now, place, &frame);
+        }
+        self.look = 0;
+    }
+
+    pub(super) fn say_hello(&mut self, now: u64, place: usize, wants_answer: bool) {
+        let (Some(peer), Crypt::Wireguard(device)) = (self.peers.get(place), &mut self.crypt) else { return };
+        let hello = Hello { wants_answer, reads_pieces: true, longest: LONGEST as u16 };
+        let octets = hello.emit();
+        let mut carrier = Carrier { now, device, uplink: &mut self.uplink, out: &self.out, class: 0 };
+        // Without a session it is said in the next one.
+        let _ =
+            carrier.carry(peer.id, octets.len(), |packet| packet[..octets.len()].copy_from_slice(&octets));
+    }
+
+    /// Sends an answer to where a datagram came from.
+    #[cold]
+    pub(super) fn reply(&mut self, octets: &[u8], to: SocketAddr) {
+        if self.uplink.outbox.is_full() {
+            self.flush();
+        }
+        if let Some(room) = self.uplink.outbox.place() {
+            room[..octets.len()].copy_from_slice(octets);
+            self.uplink.outbox.put(octets.len(), to, 0);
+        }
+    }
+
+    /// Does what is due.
+    #[cold]
+    pub(super) fn timers(&mut self, now: u64) {
+        let mut next = now + LOOK;
+        if let Crypt::Wireguard(device) = &mut self.crypt {
+            let mut octets = [0; LONGEST_HANDSHAKE];
+            // Bounded by what fits the outbox; the rest is sent in the next turn.
+            while !self.uplink.outbox.is_full() {
+                let Some(outgoing) = device.poll(&mut World, &mut octets) else { break };
+                if let Some(room) = self.uplink.outbox.place() {
+                    room[..outgoing.len].copy_from_slice(&octets[..outgoing.len]);
+                    self.uplink.outbox.put(outgoing.len, outgoing.to, 0);
+                }
+            }
+            next = device.due().map_or(next, |due| due.clamp(now + 1_000_000, next));
+            if let Some(post) = &self.key_log {
+                let keys = device.take_key_log();
+                if !keys.is_empty() {
+                    // Who writes them down may have stopped; nothing depends on it.
+                    let _ = post.send(keys);
+                }
+            }
+        }
+        if self.uplink.outbox.is_full() {
+            next = now;
+        }
+        self.look = next;
+        if now.saturating_sub(self.aged) >= AGE {
+            self.aged = now;
+            self.table.age(now);
+            self.peers.iter_mut().filter_map(|peer| peer.reassembly.as_mut()).for_each(|r| r.expire(now));
+        }
+    }
+
+    /// Asks the peers that are to be asked.
+    pub(super) fn ask(&mut self, now: u64) {
+        for place in 0..self.peers.len() {
+            if self.peers[place].asks(now) {
+                self.say_hello(now, place, true);
+            }
+        }
+    }
+
+    /// Sends what is ready.
+    #[inline]
+    pub(super) fn flush(&mut self) {
+        self.uplink.flush(&self.out);
+    }
+}
