@@ -9,6 +9,8 @@
 //! Times are nanoseconds of a monotonic clock.
 //!
 //! - `noise`: the handshake,
+//! - `work`: what of it takes long, for another thread if there is one,
+//! - `handshake`: what comes before that work, and after,
 //! - `cookie`: MACs and cookies, which bound what strangers cost,
 //! - `session`: transport data,
 //! - `counters`: what was refused, and what happened with a peer,
@@ -18,6 +20,7 @@
 
 mod cookie;
 mod counters;
+mod handshake;
 mod noise;
 mod outcome;
 mod peer;
@@ -25,27 +28,30 @@ mod session;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod work;
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::SocketAddr;
 
 use antedate_wire::wireguard::{
-    COOKIE_REPLY_LEN, CookieReply, INITIATION_LEN, Initiation, Message, Response, TAG_LEN,
-    TRANSPORT_HEADER_LEN,
+    COOKIE_REPLY_LEN, CookieReply, INITIATION_LEN, Message, TAG_LEN, TRANSPORT_HEADER_LEN,
 };
 use zeroize::Zeroizing;
 
 use cookie::Checker;
 pub use counters::{PeerCounters, Refusal, Refusals};
+use noise::Identity;
 pub use noise::Timestamp;
-use noise::{Begun, Heard, Identity};
-pub use outcome::{KeyLogEntry, Outgoing, Received, SendError};
-use peer::{Peer, SECOND, Stale};
+pub use outcome::{Finished, KeyLogEntry, Outgoing, Received, SendError};
+use peer::{Peer, SECOND};
 use session::{Bad, Session};
 pub use session::{PREPARED_LEN, SLOTS};
 pub use settings::{PeerError, PeerId, Settings};
+pub use work::{Done, Job};
+use work::{Keys, Partner};
 
 /// Octets in front of a packet that is to be sealed: where the transport header goes.
 pub const HEADROOM: usize = Peer::HEADROOM;
@@ -69,7 +75,7 @@ pub trait Environment {
 
 /// One end of tunnels.
 pub struct Device {
-    identity: Identity,
+    keys: Arc<Keys>,
     checker: Checker,
     peers: Vec<Peer>,
     /// Which peer an index of ours belongs to.
@@ -80,15 +86,18 @@ pub struct Device {
     load: (u64, u32),
     refusals: Refusals,
     key_log: Option<Vec<KeyLogEntry>>,
+    /// Parts of handshakes that somebody else is to do; `None` when they are done at once.
+    jobs: Option<VecDeque<Job>>,
 }
 
 impl Device {
     /// A device with this private key and no peers.
     pub fn new(private: &[u8; 32]) -> Self {
-        let identity = Identity::new(private);
+        let identity = Arc::new(Identity::new(private));
         let checker = Checker::new(&identity.public);
         Self {
-            identity,
+            keys: Arc::new(Keys { identity, partners: Vec::new() }),
+            jobs: None,
             checker,
             peers: Vec::new(),
             indices: BTreeMap::new(),
@@ -100,8 +109,8 @@ impl Device {
     }
 
     /// Our public key.
-    pub const fn public(&self) -> &[u8; 32] {
-        &self.identity.public
+    pub fn public(&self) -> &[u8; 32] {
+        &self.keys.identity.public
     }
 
     /// The public key that belongs to a private one.
@@ -111,14 +120,17 @@ impl Device {
 
     /// Adds a peer.
     pub fn add_peer(&mut self, settings: &Settings) -> Result<PeerId, PeerError> {
-        if settings.public == self.identity.public {
+        if settings.public == *self.public() {
             return Err(PeerError::Ourselves);
         }
         if self.peers.iter().any(|peer| peer.public == settings.public) {
             return Err(PeerError::Known);
         }
-        let shared = self.identity.agree(&settings.public).map_err(|_| PeerError::LowOrder)?;
-        self.peers.push(Peer::new(settings, shared));
+        let shared = self.keys.identity.agree(&settings.public).map_err(|_| PeerError::LowOrder)?;
+        let preshared = Zeroizing::new(settings.preshared);
+        let partner = Partner { public: settings.public, shared, preshared };
+        Arc::make_mut(&mut self.keys).partners.push(Arc::new(partner));
+        self.peers.push(Peer::new(settings));
         Ok(PeerId(self.peers.len() - 1))
     }
 
@@ -185,7 +197,7 @@ impl Device {
                 .and_then(|()| self.initiation(world, from, &message, answer)),
             Ok(Message::Response(message)) => self
                 .admit(world, from, datagram, message.sender, answer)
-                .and_then(|()| self.response(world, from, &message)),
+                .and_then(|()| self.response(world, from, &message, answer)),
             Ok(Message::CookieReply(message)) => self.cookie_reply(world.now(), &message),
         };
         result.inspect_err(|refusal| self.refusals.count(*refusal))
@@ -259,75 +271,6 @@ impl Device {
         if self.load.1 <= MOST { Ok(()) } else { Err(Refusal::Overload) }
     }
 
-    fn initiation(
-        &mut self,
-        world: &mut impl Environment,
-        from: SocketAddr,
-        message: &Initiation,
-        answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
-        let now = world.now();
-        let heard = Heard::new(&self.identity, message).map_err(|_| Refusal::ForgedHandshake)?;
-        let PeerId(at) = self.peer(&heard.initiator).ok_or(Refusal::UnknownPeer)?;
-        let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownPeer)?;
-        let (proven, timestamp) = heard.timestamp(&peer.shared).map_err(|_| Refusal::ForgedHandshake)?;
-        peer.is_fresh(timestamp, now).map_err(|stale| match stale {
-            Stale::Replayed => Refusal::OldTimestamp,
-            Stale::Flood => Refusal::Flood,
-        })?;
-        let index = free_index(&self.indices, world);
-        let mut ephemeral = Zeroizing::new([0; 32]);
-        world.random(&mut ephemeral[..]);
-        let remote = proven.index();
-        let (response, keys) =
-            proven.respond(&peer.preshared, &ephemeral, index).map_err(|_| Refusal::ForgedHandshake)?;
-        let session = Session::new(keys, index, remote, false, now).ok_or(Refusal::ForgedHandshake)?;
-        self.indices.insert(index, at);
-        if let Some(log) = &mut self.key_log {
-            log.push(KeyLogEntry {
-                local_static: self.identity.secret(),
-                local_ephemeral: ephemeral,
-                remote_static: peer.public,
-                preshared: peer.preshared.clone(),
-            });
-        }
-        if peer.endpoint != Some(from) {
-            peer.counters.roamed += u64::from(peer.endpoint.is_some());
-            peer.endpoint = Some(from);
-        }
-        let gone = peer.answered(session, now);
-        let mut octets = response.emit();
-        peer.marker.mark(&mut octets, now);
-        answer[..octets.len()].copy_from_slice(&octets);
-        self.release(gone);
-        Ok(Received::Answer { len: octets.len() })
-    }
-
-    fn response(
-        &mut self,
-        world: &mut impl Environment,
-        from: SocketAddr,
-        message: &Response,
-    ) -> Result<Received, Refusal> {
-        let now = world.now();
-        let at = *self.indices.get(&message.receiver).ok_or(Refusal::UnknownIndex)?;
-        let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownIndex)?;
-        let begun = peer.begun.as_ref().filter(|begun| begun.index == message.receiver);
-        let begun = begun.ok_or(Refusal::UnknownIndex)?;
-        let keys =
-            begun.finish(&self.identity, &peer.preshared, message).map_err(|_| Refusal::ForgedHandshake)?;
-        let session = Session::new(keys, message.receiver, message.sender, true, now);
-        let session = session.ok_or(Refusal::ForgedHandshake)?;
-        if peer.endpoint != Some(from) {
-            peer.endpoint = Some(from);
-            peer.counters.roamed += 1;
-        }
-        for gone in peer.finished(session, now) {
-            self.release(gone);
-        }
-        Ok(Received::Session { peer: PeerId(at) })
-    }
-
     fn cookie_reply(&mut self, now: u64, message: &CookieReply) -> Result<Received, Refusal> {
         let at = *self.indices.get(&message.receiver).ok_or(Refusal::StrayCookie)?;
         let peer = self.peers.get_mut(at).ok_or(Refusal::StrayCookie)?;
@@ -367,44 +310,6 @@ impl Device {
             }
         }
         None
-    }
-
-    fn initiate(
-        &mut self,
-        world: &mut impl Environment,
-        at: usize,
-        out: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Option<usize> {
-        let now = world.now();
-        let index = free_index(&self.indices, world);
-        let mut random = Zeroizing::new([0; 40]);
-        world.random(&mut random[..]);
-        let (ephemeral, jitter) = random.split_first_chunk::<32>()?;
-        let jitter = u64::from_le_bytes(jitter.try_into().ok()?);
-        let peer = self.peers.get_mut(at)?;
-        let timestamp = world.timestamp().max(after(peer.said));
-        let begun = Begun::new(&self.identity, &peer.public, &peer.shared, ephemeral, &timestamp, index).ok();
-        let (begun, message) = begun?;
-        peer.said = timestamp;
-        if let Some(log) = &mut self.key_log {
-            log.push(KeyLogEntry {
-                local_static: self.identity.secret(),
-                local_ephemeral: begun.ephemeral(),
-                remote_static: peer.public,
-                preshared: peer.preshared.clone(),
-            });
-        }
-        let given_up = peer.begun.replace(begun).map(|begun| begun.index);
-        peer.initiated(now, jitter);
-        let octets = {
-            let mut octets = message.emit();
-            peer.marker.mark(&mut octets, now);
-            octets
-        };
-        *out = octets;
-        self.release(given_up);
-        self.indices.insert(index, at);
-        Some(octets.len())
     }
 
     /// When [`poll`](Self::poll) has something to do next.
@@ -479,28 +384,4 @@ impl fmt::Debug for Device {
             .field("refusals", &self.refusals)
             .finish_non_exhaustive()
     }
-}
-
-/// An index that nobody has.
-fn free_index(indices: &BTreeMap<u32, usize>, world: &mut impl Environment) -> u32 {
-    loop {
-        let mut octets = [0; 4];
-        world.random(&mut octets);
-        let index = u32::from_le_bytes(octets);
-        if !indices.contains_key(&index) {
-            return index;
-        }
-    }
-}
-
-/// The timestamp that follows: TAI64N is a big-endian number as far as its order goes.
-fn after(timestamp: Timestamp) -> Timestamp {
-    let mut next = timestamp;
-    for octet in next.iter_mut().rev() {
-        *octet = octet.wrapping_add(1);
-        if *octet != 0 {
-            break;
-        }
-    }
-    next
 }

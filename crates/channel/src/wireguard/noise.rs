@@ -87,6 +87,7 @@ fn single(key: &Secret) -> Result<Key<ChaCha20Poly1305>, Forged> {
 }
 
 /// The state that both sides run through.
+#[derive(Clone)]
 struct Symmetric {
     chaining: Secret,
     hash: [u8; 32],
@@ -146,6 +147,7 @@ impl Symmetric {
 }
 
 /// A handshake that was begun and not answered yet.
+#[derive(Clone)]
 pub(super) struct Begun {
     state: Symmetric,
     ephemeral: StaticSecret,
@@ -184,7 +186,7 @@ impl Begun {
         preshared: &Secret,
         response: &Response,
     ) -> Result<[Secret; 2], Forged> {
-        let mut state = Symmetric { chaining: self.state.chaining.clone(), hash: self.state.hash };
+        let mut state = self.state.clone();
         state.mix_key(&response.ephemeral);
         state.mix_hash(&response.ephemeral);
         state.mix_key(&agree(&self.ephemeral, &response.ephemeral)?[..]);

@@ -61,9 +61,25 @@ pub enum Received {
         /// with whom
         peer: PeerId,
     },
+    /// A message of a handshake whose answer takes long: see [`take_job`](super::Device::take_job).
+    Pending,
     /// A cookie, for the next try.
     Cookie {
         /// who gave it
+        peer: PeerId,
+    },
+}
+
+/// What came of a [`Job`](super::Job).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finished {
+    /// A message is to be sent: the first one of a handshake of ours.
+    Begun(Outgoing),
+    /// A message is to be sent: the answer to the first one of a peer.
+    Answered(Outgoing),
+    /// There is a session.
+    Session {
+        /// with whom
         peer: PeerId,
     },
 }

@@ -5,7 +5,7 @@ use core::net::SocketAddr;
 use antedate_wire::wireguard::{TRANSPORT_HEADER_LEN, TRANSPORT_OVERHEAD};
 
 use super::cookie::Marker;
-use super::noise::{Begun, Secret, Timestamp};
+use super::noise::{Begun, Timestamp};
 use super::session::Session;
 use super::{PeerCounters, Settings};
 
@@ -34,9 +34,6 @@ pub(super) enum Age {
 
 pub(super) struct Peer {
     pub(super) public: [u8; 32],
-    /// What our static keys and the peer's agree on.
-    pub(super) shared: Secret,
-    pub(super) preshared: Secret,
     pub(super) endpoint: Option<SocketAddr>,
     pub(super) counters: PeerCounters,
     pub(super) marker: Marker,
@@ -73,11 +70,9 @@ pub(super) enum Stale {
 }
 
 impl Peer {
-    pub(super) fn new(settings: &Settings, shared: Secret) -> Self {
+    pub(super) fn new(settings: &Settings) -> Self {
         Self {
             public: settings.public,
-            shared,
-            preshared: Secret::new(settings.preshared),
             endpoint: settings.endpoint,
             counters: PeerCounters::default(),
             marker: Marker::new(&settings.public),

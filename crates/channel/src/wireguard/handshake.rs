@@ -1,0 +1,241 @@
+//! Handshakes: what comes before the part that takes long ([`work`](super::work)), and what comes after.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use core::net::SocketAddr;
+
+use antedate_wire::wireguard::{Initiation, Response};
+use zeroize::Zeroizing;
+
+use super::noise::Timestamp;
+use super::peer::Stale;
+use super::session::Session;
+use super::work::{Answer, Done, Job, Outcome, Task};
+use super::{
+    Device, Environment, Finished, KeyLogEntry, LONGEST_HANDSHAKE, Outgoing, PeerId, Received, Refusal,
+};
+
+/// Answers that may wait for somebody to work them out.
+const WAITING: usize = 32;
+
+impl Device {
+    /// From now on the parts of handshakes that take long wait until they are [taken](Self::take_job), for another thread.
+    pub fn defer_handshakes(&mut self) {
+        self.jobs.get_or_insert_default();
+    }
+
+    /// The next part of a handshake that takes long. To be asked for until there is none, after each
+    /// [`receive`](Self::receive) that gave [`Received::Pending`] and after [`poll`](Self::poll).
+    pub fn take_job(&mut self) -> Option<Job> {
+        self.jobs.as_mut().and_then(VecDeque::pop_front)
+    }
+
+    /// Takes a part of a handshake that is done. A message that is to be sent goes to `out`.
+    pub fn finish(
+        &mut self,
+        world: &mut impl Environment,
+        done: Done,
+        out: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Finished, Refusal> {
+        self.complete(world, done, out).inspect_err(|refusal| self.refusals.count(*refusal))
+    }
+
+    pub(super) fn initiation(
+        &mut self,
+        world: &mut impl Environment,
+        from: SocketAddr,
+        message: &Initiation,
+        answer: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Received, Refusal> {
+        let index = free_index(&self.indices, world);
+        let mut ephemeral = Zeroizing::new([0; 32]);
+        world.random(&mut ephemeral[..]);
+        self.work(world, Task::Answer { from, message: *message, index, ephemeral }, answer)
+    }
+
+    pub(super) fn response(
+        &mut self,
+        world: &mut impl Environment,
+        from: SocketAddr,
+        message: &Response,
+        answer: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Received, Refusal> {
+        let at = *self.indices.get(&message.receiver).ok_or(Refusal::UnknownIndex)?;
+        let begun = self.peers.get(at).and_then(|peer| peer.begun.as_ref());
+        let begun = begun.filter(|begun| begun.index == message.receiver).ok_or(Refusal::UnknownIndex)?;
+        self.work(world, Task::End { from, at, message: *message, begun: begun.clone() }, answer)
+    }
+
+    /// Works something out that came, here or elsewhere.
+    fn work(
+        &mut self,
+        world: &mut impl Environment,
+        task: Task,
+        answer: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Received, Refusal> {
+        let job = Job { keys: Arc::clone(&self.keys), task };
+        match &mut self.jobs {
+            Some(jobs) if jobs.len() >= WAITING => Err(Refusal::Overload),
+            Some(jobs) => {
+                jobs.push_back(job);
+                Ok(Received::Pending)
+            }
+            None => self.complete(world, job.run(), answer).map(|finished| match finished {
+                Finished::Begun(Outgoing { len, .. }) | Finished::Answered(Outgoing { len, .. }) => {
+                    Received::Answer { len }
+                }
+                Finished::Session { peer } => Received::Session { peer },
+            }),
+        }
+    }
+
+    /// Begins a handshake. Gives the message's length, unless it is worked out elsewhere.
+    pub(super) fn initiate(
+        &mut self,
+        world: &mut impl Environment,
+        at: usize,
+        out: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Option<usize> {
+        let now = world.now();
+        let index = free_index(&self.indices, world);
+        let mut random = Zeroizing::new([0; 40]);
+        world.random(&mut random[..]);
+        let (ephemeral, jitter) = random.split_first_chunk::<32>()?;
+        let jitter = u64::from_le_bytes(jitter.try_into().ok()?);
+        let peer = self.peers.get_mut(at)?;
+        let timestamp = world.timestamp().max(after(peer.said));
+        peer.said = timestamp;
+        peer.initiated(now, jitter);
+        let ephemeral = Zeroizing::new(*ephemeral);
+        let task = Task::Begin { at, index, ephemeral, timestamp };
+        let job = Job { keys: Arc::clone(&self.keys), task };
+        if let Some(jobs) = &mut self.jobs {
+            // One for each peer at most: the next try comes seconds later.
+            jobs.push_back(job);
+            return None;
+        }
+        match self.complete(world, job.run(), out) {
+            Ok(Finished::Begun(outgoing)) => Some(outgoing.len),
+            _ => None,
+        }
+    }
+
+    fn complete(
+        &mut self,
+        world: &mut impl Environment,
+        done: Done,
+        out: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Finished, Refusal> {
+        let now = world.now();
+        match done.0 {
+            Outcome::Forged => Err(Refusal::ForgedHandshake),
+            Outcome::UnknownPeer => Err(Refusal::UnknownPeer),
+            Outcome::Begun { at, begun, message } => {
+                let index = begun.index;
+                let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownPeer)?;
+                let to = peer.endpoint.ok_or(Refusal::UnknownPeer)?;
+                if self.indices.contains_key(&index) {
+                    return Err(Refusal::UnknownIndex);
+                }
+                let ephemeral = begun.ephemeral();
+                let given_up = peer.begun.replace(begun).map(|begun| begun.index);
+                let mut octets = message.emit();
+                peer.marker.mark(&mut octets, now);
+                *out = octets;
+                self.log(at, ephemeral);
+                self.release(given_up);
+                self.indices.insert(index, at);
+                Ok(Finished::Begun(Outgoing { peer: PeerId(at), to, len: octets.len() }))
+            }
+            Outcome::Answered { from, at, timestamp, answer } => {
+                self.answer(now, from, at, timestamp, answer, out)
+            }
+            Outcome::Ended { from, at, message, keys } => {
+                let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownIndex)?;
+                // Another answer may have come first, or the handshake was begun anew.
+                if peer.begun.as_ref().is_none_or(|begun| begun.index != message.receiver) {
+                    return Err(Refusal::UnknownIndex);
+                }
+                let session = Session::new(keys, message.receiver, message.sender, true, now);
+                let session = session.ok_or(Refusal::ForgedHandshake)?;
+                if peer.endpoint != Some(from) {
+                    peer.endpoint = Some(from);
+                    peer.counters.roamed += 1;
+                }
+                for gone in peer.finished(session, now) {
+                    self.release(gone);
+                }
+                Ok(Finished::Session { peer: PeerId(at) })
+            }
+        }
+    }
+
+    fn answer(
+        &mut self,
+        now: u64,
+        from: SocketAddr,
+        at: usize,
+        timestamp: Timestamp,
+        answer: Answer,
+        out: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Finished, Refusal> {
+        let Answer { index, remote, ephemeral, response, keys } = answer;
+        let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownPeer)?;
+        peer.is_fresh(timestamp, now).map_err(|stale| match stale {
+            Stale::Replayed => Refusal::OldTimestamp,
+            Stale::Flood => Refusal::Flood,
+        })?;
+        if self.indices.contains_key(&index) {
+            return Err(Refusal::Overload);
+        }
+        let session = Session::new(keys, index, remote, false, now).ok_or(Refusal::ForgedHandshake)?;
+        self.indices.insert(index, at);
+        if peer.endpoint != Some(from) {
+            peer.counters.roamed += u64::from(peer.endpoint.is_some());
+            peer.endpoint = Some(from);
+        }
+        let gone = peer.answered(session, now);
+        let mut octets = response.emit();
+        peer.marker.mark(&mut octets, now);
+        out[..octets.len()].copy_from_slice(&octets);
+        self.log(at, ephemeral);
+        self.release(gone);
+        Ok(Finished::Answered(Outgoing { peer: PeerId(at), to: from, len: octets.len() }))
+    }
+
+    /// Remembers the keys of a handshake, where that is wanted.
+    fn log(&mut self, at: usize, local_ephemeral: Zeroizing<[u8; 32]>) {
+        if let (Some(log), Some(partner)) = (&mut self.key_log, self.keys.partners.get(at)) {
+            log.push(KeyLogEntry {
+                local_static: self.keys.identity.secret(),
+                local_ephemeral,
+                remote_static: partner.public,
+                preshared: partner.preshared.clone(),
+            });
+        }
+    }
+}
+
+/// An index that nobody has.
+fn free_index(indices: &BTreeMap<u32, usize>, world: &mut impl Environment) -> u32 {
+    loop {
+        let mut octets = [0; 4];
+        world.random(&mut octets);
+        let index = u32::from_le_bytes(octets);
+        if !indices.contains_key(&index) {
+            return index;
+        }
+    }
+}
+
+/// The timestamp that follows: TAI64N is a big-endian number as far as its order goes.
+fn after(timestamp: Timestamp) -> Timestamp {
+    let mut next = timestamp;
+    for octet in next.iter_mut().rev() {
+        *octet = octet.wrapping_add(1);
+        if *octet != 0 {
+            break;
+        }
+    }
+    next
+}

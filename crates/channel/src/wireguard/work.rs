@@ -1,0 +1,121 @@
+//! What of a handshake takes long, apart from the rest: two to four multiplications on the curve, a tenth of a millisecond in
+//! which a frame would wait.
+//!
+//! A [`Job`] has all that it needs, so it can be [run](Job::run) on any thread. Nothing has happened before its [`Done`] came
+//! back to the device: whether an initiation is new, and whether a response is still awaited, is looked at then.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::net::SocketAddr;
+
+use antedate_wire::wireguard::{Initiation, Response};
+
+use super::noise::{Begun, Forged, Heard, Identity, Secret, Timestamp};
+
+/// What is known of a peer before the first message, and never changes.
+pub(super) struct Partner {
+    pub(super) public: [u8; 32],
+    /// What our static keys and the peer's agree on.
+    pub(super) shared: Secret,
+    pub(super) preshared: Secret,
+}
+
+/// Our keys and those of all peers.
+#[derive(Clone)]
+pub(super) struct Keys {
+    pub(super) identity: Arc<Identity>,
+    pub(super) partners: Vec<Arc<Partner>>,
+}
+
+/// A part of a handshake that takes long.
+pub struct Job {
+    pub(super) keys: Arc<Keys>,
+    pub(super) task: Task,
+}
+
+pub(super) enum Task {
+    /// Begin a handshake with a peer.
+    Begin { at: usize, index: u32, ephemeral: Secret, timestamp: Timestamp },
+    /// Answer the first message of one.
+    Answer { from: SocketAddr, message: Initiation, index: u32, ephemeral: Secret },
+    /// End one of ours with the second message.
+    End { from: SocketAddr, at: usize, message: Response, begun: Begun },
+}
+
+/// A part of a handshake that is done. To be given back to the device it came from.
+pub struct Done(pub(super) Outcome);
+
+pub(super) enum Outcome {
+    Begun { at: usize, begun: Begun, message: Initiation },
+    Answered { from: SocketAddr, at: usize, timestamp: Timestamp, answer: Answer },
+    Ended { from: SocketAddr, at: usize, message: Response, keys: [Secret; 2] },
+    Forged,
+    UnknownPeer,
+}
+
+/// An answer that is ready.
+pub(super) struct Answer {
+    pub(super) index: u32,
+    pub(super) remote: u32,
+    pub(super) ephemeral: Secret,
+    pub(super) response: Response,
+    pub(super) keys: [Secret; 2],
+}
+
+impl Job {
+    /// Does it.
+    pub fn run(self) -> Done {
+        let Self { keys, task } = self;
+        Done(match task {
+            Task::Begin { at, index, ephemeral, timestamp } => {
+                keys.begin(at, index, &ephemeral, &timestamp).unwrap_or(Outcome::Forged)
+            }
+            Task::Answer { from, message, index, ephemeral } => {
+                keys.answer(from, &message, index, ephemeral).unwrap_or(Outcome::Forged)
+            }
+            Task::End { from, at, message, begun } => {
+                keys.end(from, at, message, &begun).unwrap_or(Outcome::Forged)
+            }
+        })
+    }
+}
+
+impl Keys {
+    fn begin(
+        &self,
+        at: usize,
+        index: u32,
+        ephemeral: &Secret,
+        timestamp: &Timestamp,
+    ) -> Result<Outcome, Forged> {
+        let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
+        let (public, shared) = (&partner.public, &partner.shared);
+        let (begun, message) = Begun::new(&self.identity, public, shared, ephemeral, timestamp, index)?;
+        Ok(Outcome::Begun { at, begun, message })
+    }
+
+    fn answer(
+        &self,
+        from: SocketAddr,
+        message: &Initiation,
+        index: u32,
+        ephemeral: Secret,
+    ) -> Result<Outcome, Forged> {
+        let heard = Heard::new(&self.identity, message)?;
+        let at = self.partners.iter().position(|partner| partner.public == heard.initiator);
+        let Some((at, partner)) = at.and_then(|at| Some((at, self.partners.get(at)?))) else {
+            return Ok(Outcome::UnknownPeer);
+        };
+        let (proven, timestamp) = heard.timestamp(&partner.shared)?;
+        let remote = proven.index();
+        let (response, keys) = proven.respond(&partner.preshared, &ephemeral, index)?;
+        let answer = Answer { index, remote, ephemeral, response, keys };
+        Ok(Outcome::Answered { from, at, timestamp, answer })
+    }
+
+    fn end(&self, from: SocketAddr, at: usize, message: Response, begun: &Begun) -> Result<Outcome, Forged> {
+        let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
+        let keys = begun.finish(&self.identity, &partner.preshared, &message)?;
+        Ok(Outcome::Ended { from, at, message, keys })
+    }
+}
