@@ -109,12 +109,14 @@ fn buffer() -> Box<[u8]> {
     vec![0; LONGEST].into_boxed_slice()
 }
 
-/// Which flow a frame belongs to, for the rhythm of arrivals: source address, EtherType and what follows it.
+/// Which flow a frame belongs to, for the rhythm of arrivals: source address, EtherType, and the two octets that follow it
+/// (PROFINET's FrameID), behind a VLAN tag if there is one. What comes then may change from frame to frame.
 #[inline]
 pub(crate) fn flow(frame: &[u8]) -> u32 {
     let word =
         |at: usize| frame.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_ne_bytes);
-    let mixed = (word(6) ^ word(10).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let behind = if frame.get(12..14) == Some(&[0x81, 0x00]) { 12 } else { 8 };
+    let mixed = (word(6) ^ word(behind).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 32) as u32
 }
 
@@ -471,4 +473,24 @@ pub(crate) fn not_sent(counters: &PathCounters, error: &io::Error) {
         _ => &counters.send_failed,
     };
     counter.count();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_its_source_and_frame_id_whatever_the_data() {
+        let frame = |source: u8, id: u8, data: u8, tag: &[u8]| {
+            let head =
+                [&[1, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, source][..], tag, &[0x88, 0x92, 0x80, id]].concat();
+            [&head[..], &[data; 40]].concat()
+        };
+        for tag in [&[][..], &[0x81, 0x00, 0xc0, 0x00]] {
+            let one = flow(&frame(1, 1, 0, tag));
+            assert_eq!(one, flow(&frame(1, 1, 0xff, tag)));
+            assert_ne!(one, flow(&frame(2, 1, 0, tag)));
+            assert_ne!(one, flow(&frame(1, 2, 0, tag)));
+        }
+    }
 }

@@ -242,8 +242,15 @@ pub struct Overlay {
     pub address: String,
     /// The network.
     pub vni: u32,
+    /// How datagrams come: from the `interface`, or through the kernel's IP stack by the `socket`, and why.
+    pub datagrams_by: String,
+    /// Addresses of peers to which datagrams leave by the interface, past the kernel's IP stack.
+    pub direct_addresses: u64,
     /// The other ends.
     pub peers: Vec<OverlayPeer>,
+    /// What the release clock did, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release_clock: Option<ReleaseClock>,
     /// Machines that are known on the field.
     pub field_macs: u64,
     /// Machines that can be known.
@@ -256,6 +263,35 @@ pub struct Overlay {
     pub cookies_sent: u64,
     /// What was dropped, by reason: `wireguard:` with WireGuard's own, or what hindered it behind the tunnel.
     pub refused: BTreeMap<String, u64>,
+}
+
+/// The egress release clock of an overlay. Jitter is how far the intervals of a flow are off its period.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ReleaseClock {
+    /// Flows whose period is known.
+    pub flows: u64,
+    /// Microseconds that a frame may be held.
+    pub limit_us: u64,
+    /// Microseconds from a frame's beat to its departure, of the flow where it is longest.
+    pub delay_us: f64,
+    /// Frames that were held.
+    pub held: u64,
+    /// Microseconds that they were held: the mean,
+    pub added_mean_us: f64,
+    /// and the longest.
+    pub added_max_us: f64,
+    /// Frames that came too late for the clock, and left at once.
+    pub late: u64,
+    /// Frames that left at once, for there was no place left.
+    pub full: u64,
+    /// The jitter that came, in microseconds: the 99th percentile,
+    pub jitter_in_p99_us: u64,
+    /// and that of one in a thousand.
+    pub jitter_in_p999_us: u64,
+    /// The jitter that is left, in microseconds: the 99th percentile,
+    pub jitter_out_p99_us: u64,
+    /// and that of one in a thousand.
+    pub jitter_out_p999_us: u64,
 }
 
 /// Another end of an overlay.

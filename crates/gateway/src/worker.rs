@@ -18,7 +18,7 @@ use crate::sys::thread;
 /// Nanoseconds of preparation between two looks at the ports: so long a frame may wait for it at most.
 const LONGEST_PREPARATION: u64 = 200;
 /// Nanoseconds that a sleeping thread may take to wake.
-const WAKE_UP: u64 = 100_000;
+pub(crate) const WAKE_UP: u64 = 100_000;
 /// Steps of preparation that are taken at once where a step is cheapest.
 const MOST_STEPS: u32 = 64;
 

@@ -10,8 +10,10 @@ mod sites;
 use std::net::UdpSocket;
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use antedate_channel::wireguard::{self, Device, Environment, LONGEST_HANDSHAKE};
+use antedate_gateway::tunnel_keys::public_of;
 use antedate_lab::ns;
 use plant::{Gateway, PATIENCE, arp, cyclic, dcp_set, vlan};
 use sites::{Far, Settings, Sites, Stock, configuration, run, stock_is_missing};
@@ -24,9 +26,16 @@ const TESTS: &[Test] = &[
     ("new_sessions_under_traffic_lose_nothing", new_sessions_under_traffic_lose_nothing),
     ("a_restarted_peer_is_found_again", a_restarted_peer_is_found_again),
     ("a_peer_that_moves_is_followed", a_peer_that_moves_is_followed),
+    ("datagrams_pass_the_stack_by_and_neighbours_are_followed", neighbours_are_followed),
+    ("without_direct_the_socket_carries_all", the_socket_carries_all),
+    ("an_uplink_that_is_replaced_is_used_again", an_uplink_that_is_replaced_is_used_again),
     ("policy_and_static_machines_hold", policy_and_static_machines_hold),
     ("a_storm_is_bounded_and_good_traffic_goes_on", a_storm_is_bounded),
     ("strangers_change_nothing_and_are_counted", strangers_change_nothing),
+    ("a_flood_of_handshakes_delays_no_frame", a_flood_of_handshakes_delays_no_frame),
+    ("what_the_wire_recorded_is_refused", what_the_wire_recorded_is_refused),
+    ("a_full_table_costs_bandwidth_and_nothing_else", a_full_table_costs_bandwidth),
+    ("the_release_clock_gives_cyclic_frames_out_on_their_period", the_release_clock_keeps_the_period),
     ("classes_are_carried_outward", classes_are_carried_outward),
     ("a_bare_overlay_is_vxlan_alone", a_bare_overlay_is_vxlan_alone),
     ("wireguard_go_and_kernel_vxlan_are_a_far_end", wireguard_go_is_a_far_end),
@@ -173,6 +182,73 @@ fn a_peer_that_moves_is_followed() {
     assert_eq!((peer.endpoint.as_str(), peer.roamed), ("192.0.2.9:51820", 1), "{peer:?}");
 }
 
+fn neighbours_are_followed() {
+    let sites = Sites::build(&Settings::default());
+    both_ways(&sites, &[64]);
+    let overlay = || sites.near.status().overlay.expect("an overlay");
+    let until = |what: &str, holds: &dyn Fn() -> bool| {
+        let end = Instant::now() + PATIENCE;
+        while !holds() {
+            assert!(Instant::now() < end, "{what}: {:?}", overlay());
+            thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until("a next hop is known", &|| overlay().direct_addresses == 1);
+    assert_eq!(overlay().datagrams_by, "interface");
+    both_ways(&sites, &[64, 1514]);
+    // The machine at the address is another one now, as after a failover: what was known of it is wrong until the kernel hears
+    // of it, here by an announcement.
+    let far = &sites.chain.gateway_b;
+    far.batch(&["link set dev uplink address 02:00:5e:00:00:b9".into()]).expect("another address");
+    let near = &sites.chain.gateway_a;
+    near.batch(&["neigh replace 192.0.2.2 lladdr 02:00:5e:00:00:b9 dev uplink".into()]).expect("a neighbour");
+    thread::sleep(Duration::from_millis(300));
+    both_ways(&sites, &[64, 1514]);
+    // Nobody is known there: the kernel asks, and sends.
+    near.batch(&["neigh del 192.0.2.2 dev uplink".into()]).expect("no neighbour");
+    thread::sleep(Duration::from_millis(300));
+    sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(4, 64));
+    until("the next hop is known again", &|| overlay().direct_addresses == 1);
+    both_ways(&sites, &[64, 1514]);
+    assert!(overlay().refused.is_empty(), "{:?}", overlay().refused);
+}
+
+fn the_socket_carries_all() {
+    let sites = Sites::build(&Settings { overlay: "direct = false", ..Settings::default() });
+    both_ways(&sites, &[64, 1514, 200]);
+    let overlay = sites.near.status().overlay.expect("an overlay");
+    assert_eq!((overlay.datagrams_by.as_str(), overlay.direct_addresses), ("socket", 0));
+}
+
+fn an_uplink_that_is_replaced_is_used_again() {
+    for direct in ["direct = true", "direct = false"] {
+        let sites = Sites::build(&Settings { overlay: direct, ..Settings::default() });
+        both_ways(&sites, &[64]);
+        // Another MTU, and then another interface of the same name.
+        let near = &sites.chain.gateway_a;
+        near.batch(&["link set dev uplink mtu 1400".into()]).expect("another MTU");
+        let end = Instant::now() + PATIENCE;
+        while sites.near.status().uplink.mtu != 1400 {
+            assert!(Instant::now() < end, "the MTU is not followed");
+            thread::sleep(Duration::from_millis(20));
+        }
+        both_ways(&sites, &[64, 1514]);
+        near.batch(&["link del uplink".into()]).expect("the uplink is removed");
+        thread::sleep(Duration::from_millis(700));
+        let wire = sites.chain.wire.as_ref().expect("a wire");
+        let add = format!(
+            "link add name uplink mtu 1500 address 02:00:5e:00:00:a2 type veth peer name a mtu 1500 netns {}",
+            wire.name()
+        );
+        near.batch(&[add, "addr add 192.0.2.1/24 dev uplink".into(), "link set dev uplink up".into()])
+            .expect("another uplink");
+        wire.batch(&["link set dev a master br0".into(), "link set dev a up".into()]).expect("its other end");
+        sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+        both_ways(&sites, &[64, 1514, 200]);
+        assert_eq!(sites.near.status().uplink.mtu, 1500);
+    }
+}
+
 fn policy_and_static_machines_hold() {
     let policy = "allow = [\"profinet-rt\", \"profinet-dcp-read\"]";
     let peer = "macs = [\"02:00:5e:00:00:02\"]\nlearn = false";
@@ -256,6 +332,166 @@ fn strangers_change_nothing() {
         assert!(overlay.refused.contains_key(reason), "{reason}: {:?}", overlay.refused);
     }
     assert_eq!(overlay.peers[0].handshakes, 1);
+}
+
+/// The time and random numbers of somebody who attacks.
+struct Attacker {
+    now: u64,
+    random: u64,
+}
+
+impl Environment for Attacker {
+    fn now(&self) -> u64 {
+        self.now
+    }
+
+    fn timestamp(&self) -> [u8; 12] {
+        let mut stamp = [0x40; 12];
+        stamp[4..].copy_from_slice(&self.now.to_be_bytes());
+        stamp
+    }
+
+    fn random(&mut self, out: &mut [u8]) {
+        for octet in out {
+            self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            *octet = (self.random >> 56) as u8;
+        }
+    }
+}
+
+/// Somebody who knows our public key, and no more, at an address of his own: his handshakes pass the first check, and with the cookie
+/// that he is given the second one too. All are worked out until it is known that he is nobody's peer.
+fn a_flood_of_handshakes_delays_no_frame() {
+    let sites = Sites::build(&Settings::default());
+    both_ways(&sites, &[64]);
+    let (ours, seconds) = (public_of(&sites.keys[0]), 2u64);
+    let attack = move || {
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
+        socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a time-out");
+        let to: std::net::SocketAddr = "192.0.2.1:51820".parse().expect("an address");
+        let mut stranger = Device::new(&[0x77; 32]);
+        let settings = wireguard::Settings { endpoint: Some(to), ..wireguard::Settings::new(ours) };
+        let peer = stranger.add_peer(&settings).expect("a peer");
+        let mut world = Attacker { now: 1_000_000_000_000, random: 5 };
+        let begin = |stranger: &mut Device, world: &mut Attacker| {
+            let mut message = [0; LONGEST_HANDSHAKE];
+            // One in five seconds, as the protocol wants; a cookie is good for two minutes.
+            world.now += 10_000_000_000;
+            stranger.want_handshake(world.now, peer);
+            stranger.poll(world, &mut message).map(|outgoing| message[..outgoing.len].to_vec())
+        };
+        let first = begin(&mut stranger, &mut world).expect("an initiation");
+        // Until a cookie is wanted.
+        (0..60).for_each(|_| drop(socket.send_to(&first, to)));
+        let (mut answer, mut unused) = ([0; 256], [0; LONGEST_HANDSHAKE]);
+        let (len, from) = socket.recv_from(&mut answer).expect("a cookie");
+        let took = stranger.receive(&mut world, from, &mut answer[..len], &mut unused);
+        assert!(matches!(took, Ok(wireguard::Received::Cookie { .. })), "{took:?}");
+        let with_cookie = begin(&mut stranger, &mut world).expect("another initiation");
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let mut sent = 0u64;
+        while Instant::now() < end {
+            for _ in 0..20 {
+                sent += u64::from(socket.send_to(&with_cookie, to).is_ok());
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        sent
+    };
+    let flood = thread::scope(|scope| {
+        let flood = scope.spawn(|| sites.chain.gateway_b.run(attack).expect("a thread"));
+        thread::sleep(Duration::from_millis(300));
+        // Not one frame is lost or waits for long.
+        for number in 0..60 {
+            let (there, again) = (cyclic(number, 64), back(number, 1514));
+            let sent = Instant::now();
+            sites.plc.send(&there);
+            sites.device.expect(&there);
+            sites.device.send(&again);
+            sites.plc.expect(&again);
+            assert!(sent.elapsed() < Duration::from_secs(1), "{:?}", sent.elapsed());
+            thread::sleep(Duration::from_millis(15));
+        }
+        flood.join().expect("the flood ends")
+    });
+    let overlay = sites.near.status().overlay.expect("an overlay");
+    let refused = |reason: &str| overlay.refused.get(reason).copied().unwrap_or(0);
+    let worked_out = refused("wireguard:unknown_peer");
+    assert!(flood > 2_000 && overlay.cookies_sent > 0, "{flood} sent, {overlay:?}");
+    // What costs much is bounded, whatever comes: 500 a second, and a second more for where it begins.
+    assert!(
+        (1..=500 * (seconds + 1)).contains(&worked_out),
+        "{worked_out} of {flood}: {:?}",
+        overlay.refused
+    );
+    assert!(refused("wireguard:overload") > flood / 4, "{flood}: {:?}", overlay.refused);
+    assert_eq!(overlay.peers[0].handshakes, 1);
+}
+
+fn what_the_wire_recorded_is_refused() {
+    let sites = Sites::build(&Settings::default());
+    let wire = sites.chain.wire.as_ref().expect("a wire");
+    let ends = ["a", "b"].map(|name| plant::Port::open(wire, name));
+    both_ways(&sites, &[64, 1514, 64]);
+    // The handshake and all data, of which each side of the wire hears what its gateway sends.
+    let recorded = ends.each_ref().map(|end| {
+        let all = std::iter::from_fn(|| end.next(Duration::from_millis(50)));
+        all.filter(|frame| frame[12..14] == [8, 0] && frame[23] == 17).collect::<Vec<_>>()
+    });
+    let kinds = recorded.each_ref().map(|frames| frames.iter().map(|frame| frame[42]).collect::<Vec<_>>());
+    assert!(kinds[0].contains(&1) && kinds[1].contains(&2), "{kinds:?}");
+    for _ in 0..3 {
+        recorded[0].iter().for_each(|frame| ends[1].send(frame));
+        recorded[1].iter().for_each(|frame| ends[0].send(frame));
+        sites.device.expect_nothing();
+        sites.plc.expect_nothing();
+    }
+    both_ways(&sites, &[64, 1514]);
+    let near = sites.near.status().overlay.expect("an overlay");
+    let far = sites.far.as_ref().expect("ours").status().overlay.expect("an overlay");
+    assert!(near.refused.get("wireguard:replayed") >= Some(&9), "{:?}", near.refused);
+    assert!(far.refused.get("wireguard:replayed") >= Some(&9), "{:?}", far.refused);
+    assert_eq!(far.refused.get("wireguard:old_timestamp"), Some(&3), "{:?}", far.refused);
+    assert_eq!(near.refused.get("wireguard:unknown_index"), Some(&3), "{:?}", near.refused);
+    assert_eq!((near.peers[0].handshakes, far.peers[0].handshakes), (1, 1));
+}
+
+fn a_full_table_costs_bandwidth() {
+    let sites = Sites::build(&Settings { overlay: "mac_limit = 16", ..Settings::default() });
+    both_ways(&sites, &[64]);
+    for number in 0..100u8 {
+        let mut frame = cyclic(number, 64);
+        frame[11] = 100 + number;
+        sites.plc.send(&frame);
+        sites.device.expect(&frame);
+    }
+    both_ways(&sites, &[64, 1514]);
+    let near = sites.near.status().overlay.expect("an overlay");
+    let far = sites.far.as_ref().expect("ours").status().overlay.expect("an overlay");
+    assert!(near.field_macs + near.peers[0].macs <= 16 && near.macs_not_learned >= 80, "{near:?}");
+    assert!(far.field_macs + far.peers[0].macs <= 16 && far.macs_not_learned >= 80, "{far:?}");
+}
+
+fn the_release_clock_keeps_the_period() {
+    let overlay = "release_clock_us = 20000";
+    let sites = Sites::build(&Settings { overlay, ..Settings::default() });
+    both_ways(&sites, &[64]);
+    // Every 20 ms, but up to 6 ms late, and never the same.
+    let start = Instant::now();
+    for number in 0..120u32 {
+        let late = Duration::from_micros(u64::from(number.wrapping_mul(2_654_435_761) >> 16) % 6_000);
+        thread::sleep(
+            (start + Duration::from_millis(20) * number + late).saturating_duration_since(Instant::now()),
+        );
+        sites.plc.send(&cyclic(number as u8, 64));
+    }
+    for number in 0..120u8 {
+        sites.device.expect(&cyclic(number, 64));
+    }
+    let far = sites.far.as_ref().expect("ours").status().overlay.expect("an overlay");
+    let clock = far.release_clock.expect("a clock");
+    assert!(clock.flows == 1 && clock.held >= 50 && clock.delay_us <= 10_000.0, "{clock:?}");
+    assert!(clock.jitter_in_p99_us >= 1_000, "{clock:?}");
 }
 
 fn classes_are_carried_outward() {

@@ -46,14 +46,15 @@ pub(crate) fn run() -> StepResult {
     let theirs = keygen(&dir, "theirs")?;
     let _stock = stock(&dir, &ours)?;
     let capture_file = dir.join("uplink.pcap");
-    let mut capture = net::inside("gwa", "dumpcap");
+    // At the far end: what our gateway sends goes past the taps of its own interface.
+    let mut capture = net::inside("gwb", "dumpcap");
     capture.args(["-q", "-i", "uplink", "-w"]).arg(&capture_file);
     let mut capture = capture.background(&dir.join("dumpcap.log"))?;
     until("dumpcap", 10.0, || match capture.alive() {
         Err(e) => Some(Err(e)),
         Ok(()) => capture.output().contains("File: ").then_some(Ok(())),
     })??;
-    let gateway = Gateway::start(&dir, &theirs)?;
+    let gateway = Gateway::start(&dir, &theirs, "")?;
 
     for size in ["0", "56", "1344", "1364", "1365", "1400", "1472"] {
         let mut ping = net::inside("plc", "ping");
@@ -63,7 +64,7 @@ pub(crate) fn run() -> StepResult {
     // The protocol allows one initiation in five seconds: the new session comes while the stations talk, or, where the
     // machine is slow, its answer is lost once, soon after.
     gateway.command("rekey")?;
-    stations(&dir)?;
+    stations(&dir, 4000)?;
     until("a second session", 30.0, || match gateway.peer() {
         Ok(peer) if peer["handshakes"].as_u64() < Some(2) => None,
         other => Some(other.map(drop)),
@@ -95,7 +96,7 @@ pub(crate) fn run() -> StepResult {
 }
 
 /// A private key in a file, and its public key.
-fn keygen(dir: &Path, name: &str) -> Result<String, String> {
+pub(super) fn keygen(dir: &Path, name: &str) -> Result<String, String> {
     let mut command = program(antedate());
     let text = command.args(["keygen", "wireguard", "--out"]).arg(dir.join(name)).read(10)?;
     Ok(text.trim().to_string())
@@ -126,19 +127,20 @@ fn stock(dir: &Path, ours: &str) -> Result<Background, String> {
 }
 
 /// Our end.
-struct Gateway {
-    process: Background,
+pub(super) struct Gateway {
+    pub(super) process: Background,
     socket: PathBuf,
 }
 
 impl Gateway {
-    fn start(dir: &Path, theirs: &str) -> Result<Gateway, String> {
+    /// Starts it, with more lines about its peer.
+    pub(super) fn start(dir: &Path, theirs: &str, peer: &str) -> Result<Gateway, String> {
         let (file, socket) = (dir.join("gateway.toml"), dir.join("s"));
         let text = format!(
             "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
              [overlay]\nprivate_key_file = \"ours\"\naddress = \"10.66.0.1\"\nvni = 42\n\
              [[overlay.peer]]\nname = \"stock\"\npublic_key = \"{theirs}\"\nendpoint = \"192.0.2.2:51820\"\n\
-             address = \"10.66.0.2\"\n[policy]\nallow = [\"all\"]\n[control]\nsocket = \"s\"\n"
+             address = \"10.66.0.2\"\n{peer}[policy]\nallow = [\"all\"]\n[control]\nsocket = \"s\"\n"
         );
         fs::write(&file, text).map_err(|e| e.to_string())?;
         let mut command = net::inside("gwa", antedate());
@@ -152,7 +154,7 @@ impl Gateway {
         Ok(Gateway { process, socket })
     }
 
-    fn command(&self, verb: &str) -> Result<(), String> {
+    pub(super) fn command(&self, verb: &str) -> Result<(), String> {
         Command::new(antedate()).args(["gateway", verb, "--socket"]).arg(&self.socket).read(10).map(drop)
     }
 
@@ -161,23 +163,23 @@ impl Gateway {
         Ok(self.status()?["overlay"]["peers"][0].take())
     }
 
-    fn status(&self) -> Result<Value, String> {
+    pub(super) fn status(&self) -> Result<Value, String> {
         let mut command = Command::new(antedate());
         let text = command.args(["gateway", "status", "--json", "--socket"]).arg(&self.socket).read(10)?;
         serde_json::from_str(&text).map_err(|e| format!("gateway status: {e}\n{text}"))
     }
 }
 
-/// PROFINET at the paper's update time of 4 ms, found by DCP.
-fn stations(dir: &Path) -> Result<(), String> {
+/// PROFINET with this update time (the paper's is 4 ms), found by DCP.
+pub(super) fn stations(dir: &Path, cycle_us: u32) -> Result<(), String> {
     let station = |space, options: Value| {
         let mut command = net::inside(space, antedate());
         command.arg("lab-station").arg(options.to_string());
         command
     };
-    let device = json!({ "role": "device", "cycle_us": 4000, "seconds": 7.0 });
+    let device = json!({ "role": "device", "cycle_us": cycle_us, "seconds": 7.0 });
     let device = station("dev", device).background(&dir.join("device.log"))?;
-    station("plc", json!({ "role": "plc", "cycle_us": 4000, "seconds": 5.0 })).read(30)?;
+    station("plc", json!({ "role": "plc", "cycle_us": cycle_us, "seconds": 5.0 })).read(30)?;
     device.finish(20).map(drop)
 }
 

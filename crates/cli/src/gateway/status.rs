@@ -164,8 +164,26 @@ impl Page {
         self.line("protected", &how);
         let Overlay { vni, address, listen, .. } = overlay;
         self.line("", &format!("network {vni}, {address} in the tunnel, listening on {listen}"));
+        let (by, direct) = (&overlay.datagrams_by, overlay.direct_addresses);
+        self.line(
+            "",
+            &format!("datagrams come by the {by}, and leave by the interface to {direct} addresses"),
+        );
         for peer in &overlay.peers {
             self.peer(peer, overlay.protection == "wireguard");
+        }
+        if let Some(clock) = &overlay.release_clock {
+            let flows = format!("{} flows, at most {} µs", clock.flows, clock.limit_us);
+            self.line(
+                "release",
+                &format!(
+                    "{flows}; {:.0} µs now, {:.1} µs added to {} frames",
+                    clock.delay_us, clock.added_mean_us, clock.held
+                ),
+            );
+            let (before, after) = (clock.jitter_in_p999_us, clock.jitter_out_p999_us);
+            self.line("", &format!("jitter of one in a thousand: {before} µs came, {after} µs are left"));
+            self.count("too late for the release clock:", clock.late);
         }
         self.line("machines", &format!("{} on the field, {} places", overlay.field_macs, overlay.mac_limit));
         self.count("moved:", overlay.macs_moved);

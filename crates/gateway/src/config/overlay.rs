@@ -20,6 +20,8 @@ pub const MACS: usize = 4096;
 pub struct Overlay {
     /// Where datagrams come in.
     pub listen: SocketAddr,
+    /// Whether datagrams are taken from the interface and put on it, past the kernel's IP stack.
+    pub direct: bool,
     /// The file with the private key. `None`: no WireGuard, VXLAN alone. For comparing measurements.
     pub private_key_file: Option<PathBuf>,
     /// Our address in the tunnel, from which VXLAN comes.
@@ -38,6 +40,8 @@ pub struct Overlay {
     pub relay: bool,
     /// Frames to groups and unknown addresses a second, each way; 0: as many as come.
     pub storm_limit: u32,
+    /// Microseconds that the release clock may hold a cyclic frame; 0: frames pass as they come.
+    pub release_clock_us: u32,
     /// Seconds after which an address that is not heard is forgotten.
     pub mac_ageing_seconds: u32,
     /// Addresses that are remembered.

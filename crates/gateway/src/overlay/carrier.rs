@@ -30,13 +30,10 @@ impl Carrier<'_> {
         len: usize,
         write: impl FnOnce(&mut [u8]),
     ) -> Result<(), SendError> {
-        if self.uplink.outbox.is_full() {
-            self.uplink.flush(self.out);
-        }
-        let room = self.uplink.outbox.place().ok_or(SendError::NoRoom)?;
+        let room = self.uplink.place(self.out).ok_or(SendError::NoRoom)?;
         write(room.get_mut(HEADROOM..).filter(|rest| len + 32 <= rest.len()).ok_or(SendError::NoRoom)?);
         let (to, sealed) = self.device.seal(self.now, peer, room, len)?;
-        self.uplink.outbox.put(sealed, to, self.class);
+        self.uplink.put(self.now, sealed, to, self.class);
         Ok(())
     }
 }

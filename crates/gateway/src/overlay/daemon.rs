@@ -12,9 +12,12 @@ use std::time::Duration;
 
 use antedate_channel::wireguard::{Device, KeyLogEntry, PREPARED_LEN, PeerError, Settings};
 
+use super::handshakes;
+use super::neighbours::Neighbours;
 use super::path::{Parts, Path};
 use super::peers::limit;
 use super::report::Desk;
+use super::uplink::Port;
 use super::worker::{Letter, Worker};
 use crate::config::overlay::{LongFrames, Overlay};
 use crate::config::{Checked, Config, Keyed};
@@ -55,6 +58,8 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
         thread::sleep(ROUND);
         round += 1;
         steward.write_keys();
+        let (mailbox, index) = (&steward.mailbox, steward.uplink.index);
+        steward.neighbours.follow(index, |to, hop| mailbox.post(Letter::Hop(to, hop)));
         if round.is_multiple_of(ROUNDS_PER_LOOK) {
             steward.follow();
         }
@@ -63,7 +68,7 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
         }
     }
     steward.mailbox.post(Letter::Stop);
-    let ended = steward.thread.join();
+    let ended = steward.thread.join().and_then(|()| steward.handshakes.join());
     if let Some(log) = &mut steward.key_log {
         log.drain();
     }
@@ -76,9 +81,12 @@ struct Steward {
     overlay: Overlay,
     mailbox: Arc<Mailbox<Letter>>,
     thread: JoinHandle<()>,
+    handshakes: JoinHandle<()>,
     desk: Arc<Desk>,
     field: Interface,
     uplink: Interface,
+    socket: Arc<UdpSocket>,
+    neighbours: Neighbours,
     key_log: Option<KeyLog>,
     _server: Server,
 }
@@ -96,6 +104,16 @@ impl Steward {
         let key_log = key_log.map(KeyLog::open).transpose()?;
         let mut device =
             private.map(|private| device(&config, overlay, private, preshared, mtu)).transpose()?;
+        if let Some(device) = &mut device {
+            device.defer_handshakes();
+        }
+        let unmade = |error: io::Error| {
+            let what = format!("cannot start a thread: {error}");
+            Fault::of_file(&config.file, what, "see ulimit -n and ulimit -u")
+        };
+        let mailbox = Arc::new(Mailbox::new().map_err(unmade)?);
+        let (jobs, handshakes) =
+            handshakes::start(config.run.priority, Arc::clone(&mailbox)).map_err(unmade)?;
         let post = key_log.as_ref().map(|log| log.post.clone());
         if let (Some(device), Some(_)) = (&mut device, &post) {
             device.log_keys();
@@ -104,20 +122,20 @@ impl Steward {
         let rules = config.policy.rules.len();
         let (out, inward) = (Arc::new(PathCounters::new(rules)), Arc::new(PathCounters::new(rules)));
         let (from, to) = field_port(&config, field)?;
+        let socket = Arc::new(socket(&config, overlay, uplink)?);
+        let port = port(&config, overlay, &socket, uplink, mtu)?;
+        let (ask, asked) = mpsc::channel();
         let path = Path::new(Parts {
             field: (from, to, field.mtu),
-            socket: (socket(&config, overlay, uplink)?, mtu),
+            uplink: (port, mtu),
+            ask,
             device,
             overlay: overlay.clone(),
             gate,
             counters: [Arc::clone(&out), Arc::clone(&inward)],
+            jobs,
             key_log: post,
         });
-        let unmade = |error: io::Error| {
-            let what = format!("cannot start a thread: {error}");
-            Fault::of_file(&config.file, what, "see ulimit -n and ulimit -u")
-        };
-        let mailbox = Arc::new(Mailbox::new().map_err(unmade)?);
         let place = Arc::new(Mutex::new(Place { direction: "both", granted: Granted::default() }));
         let worker = Worker { path, mode: setup::mode(config.run.poll), mailbox: Arc::clone(&mailbox) };
         let (cpu, priority) =
@@ -148,8 +166,11 @@ impl Steward {
             overlay: overlay.clone(),
             mailbox,
             thread,
+            handshakes,
             desk,
             field: field.clone(),
+            neighbours: Neighbours::new(asked),
+            socket,
             uplink: uplink.clone(),
             key_log,
             _server: server,
@@ -204,11 +225,14 @@ impl Steward {
 
     fn reopen_uplink(&mut self, uplink: Interface) {
         let mtu = self.config.uplink.mtu.map_or(uplink.mtu, usize::from);
-        // The port is the old socket's until the forwarding thread has dropped it, so the new one has to wait for a moment:
-        // it is tried again in the next round.
-        match socket(&self.config, &self.overlay, &uplink) {
-            Ok(socket) => {
-                self.mailbox.post(Letter::Uplink(socket, mtu));
+        // The socket keeps its port, and is bound to the interface that has the name now.
+        let again = self
+            .socket
+            .bind_to(&uplink.name)
+            .map_err(|error| refused(&self.config, &self.overlay, &uplink, &error));
+        match again.and_then(|()| port(&self.config, &self.overlay, &self.socket, &uplink, mtu)) {
+            Ok(port) => {
+                self.mailbox.post(Letter::Uplink(port, mtu));
                 lock(&self.desk.mtus)[1] = mtu;
                 tracing::info!(interface = %uplink.name, mtu, "uplink opened again");
                 self.uplink = uplink;
@@ -250,18 +274,33 @@ fn field_port(config: &Config, field: &Interface) -> Result<(Receiver, Sender), 
 
 fn socket(config: &Config, overlay: &Overlay, uplink: &Interface) -> Result<UdpSocket, Fault> {
     let fragment = overlay.fragmentation == LongFrames::Outside || overlay.private_key_file.is_none();
-    UdpSocket::open(overlay.listen, &uplink.name, fragment).map_err(|error| {
-        let remedy = match error.kind() {
-            io::ErrorKind::AddrInUse => {
-                "another program has this port: stop it, or give overlay.listen another one"
-            }
-            io::ErrorKind::AddrNotAvailable => "give overlay.listen an address of this machine, or 0.0.0.0",
-            io::ErrorKind::PermissionDenied => "run as root, or give the program CAP_NET_RAW",
-            _ => "see overlay.listen, and that the uplink exists: ip addr",
-        };
-        let what = format!("cannot listen on {} of {}: {error}", overlay.listen, uplink.name);
-        Fault::of_file(&config.file, what, remedy)
-    })
+    UdpSocket::open(overlay.listen, &uplink.name, fragment)
+        .map_err(|error| refused(config, overlay, uplink, &error))
+}
+
+fn port(
+    config: &Config,
+    overlay: &Overlay,
+    socket: &Arc<UdpSocket>,
+    uplink: &Interface,
+    mtu: usize,
+) -> Result<Port, Fault> {
+    let bare = overlay.private_key_file.is_none();
+    Port::new(Arc::clone(socket), uplink, overlay, (mtu, config.run.qdisc_bypass), bare)
+        .map_err(|error| refused(config, overlay, uplink, &error))
+}
+
+fn refused(config: &Config, overlay: &Overlay, uplink: &Interface, error: &io::Error) -> Fault {
+    let remedy = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another program has this port: stop it, or give overlay.listen another one"
+        }
+        io::ErrorKind::AddrNotAvailable => "give overlay.listen an address of this machine, or 0.0.0.0",
+        io::ErrorKind::PermissionDenied => "run as root, or give the program CAP_NET_RAW",
+        _ => "see overlay.listen, and that the uplink exists: ip addr",
+    };
+    let what = format!("cannot listen on {} of {}: {error}", overlay.listen, uplink.name);
+    Fault::of_file(&config.file, what, remedy)
 }
 
 /// The file with the keys of all sessions, in the form that tshark's WireGuard dissector reads.

@@ -12,8 +12,10 @@ use super::peers::Peer;
 use super::state::{Core, Crypt, IN, address};
 use super::table::{Heard, Place};
 use super::world::World;
-use crate::gate::Way;
+use crate::config::policy::Traffic;
+use crate::gate::{Class, Way};
 use crate::path::{admit, exceeds, flow, put};
+use crate::sys::thread;
 
 impl Core {
     /// A datagram came.
@@ -37,25 +39,16 @@ impl Core {
         let mut answer = [0; LONGEST_HANDSHAKE];
         match device.receive(&mut World, from, datagram, &mut answer) {
             Ok(Came::Packet { peer, range, .. }) => {
-                let handshakes = device.counters(peer).map_or(0, |counters| counters.handshakes);
-                if let Some(known) = self.peers.get_mut(peer.0)
-                    && known.is_new_session(handshakes, now)
-                {
-                    self.greet(now, peer.0);
-                }
+                self.session(now, peer);
                 if let Some(packet) = datagram.get_mut(range) {
                     self.opened(now, peer.0, (session, counter), packet, heard);
                 }
             }
             Ok(Came::Keepalive { peer } | Came::Session { peer }) => {
-                let handshakes = device.counters(peer).map_or(0, |counters| counters.handshakes);
-                if let Some(known) = self.peers.get_mut(peer.0)
-                    && known.is_new_session(handshakes, now)
-                {
-                    self.greet(now, peer.0);
-                }
+                self.session(now, peer);
                 self.look = 0;
             }
+            Ok(Came::Pending) => self.hand_over(),
             Ok(Came::Answer { len }) => {
                 self.reply(&answer[..len], from);
                 self.look = 0;
@@ -222,6 +215,11 @@ impl Core {
         }
         if exceeds(frame, self.field_mtu) {
             return self.inward.too_long.count();
+        }
+        if let (Some(release), Class::Named(Traffic::ProfinetRt)) = (&mut self.release, kind)
+            && release.hold(thread::now(), flow(frame), frame)
+        {
+            return;
         }
         put(&self.inward, &self.to_field, frame);
     }

@@ -7,11 +7,15 @@
 //! - `outbound`, `carrier`: from the field to the peers, whole or in parts
 //! - `inbound`: from the peers to the field
 //! - `state`: what both directions share, and what is done when it is due
-//! - `uplink`: where datagrams come from and leave by
+//! - `uplink`: where datagrams come from and leave by: the interface itself, and a socket for what needs the kernel
+//! - `handshakes`: the thread that works handshakes out
+//! - `datagram`: the headers around datagrams on the interface
+//! - `hops`, `neighbours`: over whom a peer is reached
 //! - [`drops`]: what is dropped, by reason
 //! - `world`: clocks and random numbers
 //! - [`peers`]: what is known of the other ends, and what two Antedate ends agree on
 //! - [`table`]: which machine is behind which peer
+//! - [`release`]: a buffer that takes the jitter out of cyclic frames
 //! - [`storm`]: a bound on frames that go to everybody
 //! - [`class`]: the class of a frame, carried outward
 //! - [`worker`]: the forwarding thread, and what others ask of it
@@ -22,11 +26,16 @@ mod carrier;
 pub mod class;
 
 pub mod daemon;
+mod datagram;
 pub mod drops;
+mod handshakes;
+mod hops;
 mod inbound;
+mod neighbours;
 mod outbound;
 pub mod path;
 pub mod peers;
+pub mod release;
 pub mod report;
 mod state;
 pub mod storm;

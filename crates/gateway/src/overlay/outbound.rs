@@ -63,7 +63,7 @@ impl Core {
         let class = class::of(frame, self.overlay.dscp);
         let Some(peer) = self.peers.get_mut(place) else { return };
         let Crypt::Wireguard(device) = &mut self.crypt else {
-            return self.send_bare(place, class, frame);
+            return self.send_bare(now, place, class, frame);
         };
         let len = HEADER_LEN + frame.len();
         let long = len > peer.limit;
@@ -111,16 +111,13 @@ impl Core {
     }
 
     #[inline]
-    pub(super) fn send_bare(&mut self, place: usize, class: u8, frame: &[u8]) {
-        if self.uplink.outbox.is_full() {
-            self.flush();
-        }
+    pub(super) fn send_bare(&mut self, now: u64, place: usize, class: u8, frame: &[u8]) {
         let Some(peer) = self.peers.get_mut(place) else { return };
-        let (Some(to), Some(room)) = (peer.endpoint, self.uplink.outbox.place()) else { return };
+        let (Some(to), Some(room)) = (peer.endpoint, self.uplink.place(&self.out)) else { return };
         let end = vxlan::HEADER_LEN + frame.len();
         room[..vxlan::HEADER_LEN].copy_from_slice(&vxlan::header(self.overlay.vni));
         room[vxlan::HEADER_LEN..end].copy_from_slice(frame);
-        self.uplink.outbox.put(end, to, class);
+        self.uplink.put(now, end, to, class);
         peer.traffic.sent += 1;
         peer.traffic.octets_sent += frame.len() as u64;
     }

@@ -5,25 +5,27 @@
 //! room for WireGuard's, seal in place, send. In: open where the datagram lies, take the headers off, ask the policy, send. A
 //! frame is copied once on its way out and not at all on its way in, unless it came in parts.
 
+use std::net::SocketAddrV4;
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Post;
 
-use antedate_channel::wireguard::{Device, KeyLogEntry};
+use antedate_channel::wireguard::{Device, Done, Job, KeyLogEntry};
 
 use super::drops::Drops;
 use super::peers::{Peer, limit};
+use super::release::Release;
 use super::state::{Core, Crypt};
 use super::storm::Bound;
 use super::table::Table;
-use super::uplink::{Inward, Outward};
+use super::uplink::{Inward, Port};
 use crate::config::overlay::Overlay;
 use crate::counters::PathCounters;
 use crate::gate::Gate;
 use crate::offload;
 use crate::path::flow;
 use crate::sys::packet::{Next, Receiver, Sender};
+use crate::sys::route::Hop;
 use crate::sys::thread;
-use crate::sys::udp::UdpSocket;
 
 /// Frames that one direction handles before the other has its turn.
 const TURN: usize = 16;
@@ -32,6 +34,7 @@ const TURN: usize = 16;
 pub struct Path {
     from_field: Receiver,
     from_uplink: Inward,
+    ask: Post<SocketAddrV4>,
     scratch: Box<[u8]>,
     core: Core,
 }
@@ -41,7 +44,9 @@ pub struct Parts {
     /// The field port.
     pub field: (Receiver, Sender, usize),
     /// The uplink, and what it carries.
-    pub socket: (UdpSocket, usize),
+    pub uplink: (Port, usize),
+    /// Who is asked for next hops.
+    pub ask: Post<SocketAddrV4>,
     /// Sessions; none without WireGuard.
     pub device: Option<Box<Device>>,
     /// What the file says.
@@ -50,6 +55,8 @@ pub struct Parts {
     pub gate: Arc<Gate>,
     /// From the field, and to it.
     pub counters: [Arc<PathCounters>; 2],
+    /// Who works handshakes out.
+    pub jobs: Post<Job>,
     /// Where keys go, if they are to be written down.
     pub key_log: Option<Post<Vec<KeyLogEntry>>>,
 }
@@ -58,8 +65,9 @@ impl Path {
     /// A path of these parts.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        let Parts { field: (from_field, to_field, field_mtu), socket: (socket, mtu), overlay, .. } = parts;
-        let (now, socket) = (thread::now(), Arc::new(socket));
+        let Parts { field: (from_field, to_field, field_mtu), uplink: (port, mtu), overlay, ask, .. } = parts;
+        let now = thread::now();
+        let (from_uplink, uplink) = port.sides(ask.clone());
         let peers = overlay.peers.iter().enumerate();
         let peers: Vec<_> = peers.map(|(place, peer)| Peer::new(&overlay, place, peer, mtu)).collect();
         let ageing = u64::from(overlay.mac_ageing_seconds) * 1_000_000_000;
@@ -71,10 +79,12 @@ impl Path {
         let core = Core {
             to_field,
             field_mtu,
-            uplink: Outward::new(Arc::clone(&socket)),
+            uplink,
             crypt: parts.device.map_or(Crypt::Bare, Crypt::Wireguard),
             peers,
             table,
+            release: (overlay.release_clock_us > 0)
+                .then(|| Release::new(u64::from(overlay.release_clock_us) * 1_000)),
             bounds: [(); 2].map(|()| Bound::new(overlay.storm_limit, now)),
             overlay,
             gate: parts.gate,
@@ -85,9 +95,11 @@ impl Path {
             cookies: 0,
             look: 0,
             aged: now,
+            jobs: parts.jobs,
+            in_flight: 0,
             key_log: parts.key_log,
         };
-        Self { from_field, from_uplink: Inward::new(socket), scratch: vec![0; 16 * 1024].into(), core }
+        Self { from_field, from_uplink, ask, scratch: vec![0; 16 * 1024].into(), core }
     }
 
     /// Handles what stands ready in both directions, a bounded number of frames. `heard` is told the flow of each.
@@ -95,6 +107,7 @@ impl Path {
     pub(super) fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
         let done = self.turn_out(&mut heard) + self.turn_in(&mut heard);
         let now = thread::now();
+        let done = done + self.core.release(now);
         if now >= self.core.look {
             self.core.timers(now);
             self.core.ask(now);
@@ -137,7 +150,18 @@ impl Path {
     #[inline]
     fn turn_in(&mut self, heard: &mut impl FnMut(u32)) -> usize {
         let Self { from_uplink, core, .. } = self;
-        from_uplink.turn(|datagram, from| core.inbound(thread::now(), datagram, from, heard))
+        let now = thread::now();
+        from_uplink
+            .turn(now, core, Core::is_peer, |core, datagram, from| core.inbound(now, datagram, from, heard))
+    }
+
+    /// When the release clock gives out its next frame.
+    pub(super) fn due(&self) -> Option<u64> {
+        self.core.release.as_ref().and_then(Release::due)
+    }
+
+    pub(super) const fn clock(&self) -> Option<&Release> {
+        self.core.release.as_ref()
     }
 
     /// Prepares, at most `budget` steps. Returns how many were done.
@@ -164,18 +188,34 @@ impl Path {
         (self.core.to_field, self.core.field_mtu) = (to, mtu);
     }
 
-    /// Uses another socket from now on, or the same with another MTU.
-    pub(super) fn replace_uplink(&mut self, socket: UdpSocket, mtu: usize) {
-        let socket = Arc::new(socket);
-        self.from_uplink.replace(Arc::clone(&socket));
-        self.core.uplink.replace(socket);
+    /// Uses another uplink from now on, or the same with another MTU.
+    pub(super) fn replace_uplink(&mut self, port: Port, mtu: usize) {
+        let damaged = self.from_uplink.damaged;
+        (self.from_uplink, self.core.uplink) = port.sides(self.ask.clone());
+        self.from_uplink.damaged = damaged;
         self.core.mtu = mtu;
         let longest = limit(&self.core.overlay, mtu);
         self.core.peers.iter_mut().for_each(|peer| peer.limit = longest);
     }
 
-    pub(super) fn ports(&self) -> (&Receiver, &UdpSocket) {
-        (&self.from_field, self.from_uplink.socket())
+    /// A part of a handshake is done.
+    pub(super) fn handshake(&mut self, done: Done) {
+        self.core.handshake(thread::now(), done);
+        self.core.flush();
+    }
+
+    /// The next hop towards an address of a peer, or that there is none.
+    pub(super) fn learn_hop(&mut self, to: SocketAddrV4, hop: Option<Hop>) {
+        self.core.uplink.learn(to, hop);
+    }
+
+    pub(super) const fn ports(&self) -> (&Receiver, &Inward) {
+        (&self.from_field, &self.from_uplink)
+    }
+
+    /// How datagrams come, and to how many addresses they leave past the kernel's IP stack.
+    pub(super) fn uplink(&self) -> (&'static str, usize, u64) {
+        (self.from_uplink.way(), self.core.uplink.direct(), self.from_uplink.damaged)
     }
 
     pub(super) const fn peers(&self) -> &[Peer] {
@@ -204,5 +244,6 @@ impl Path {
     /// Adds what the kernel dropped since the last time.
     pub(super) fn census(&self) {
         self.core.out.overruns.add(self.from_field.overruns());
+        self.core.inward.overruns.add(self.from_uplink.overruns());
     }
 }

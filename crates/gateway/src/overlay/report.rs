@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::path::Path;
 use super::peers::{Long, Peer};
+use super::release::Release;
 use super::worker::Letter;
 use crate::config::overlay::{LongFrames, Overlay};
 use crate::control::{Command, Refusal, StatusSource};
@@ -14,7 +15,7 @@ use crate::daemon::lock;
 use crate::mailbox::Mailbox;
 use crate::poll::Governor;
 use crate::report::{About, Place, Shares, Waits, forwarding, port};
-use crate::status::{Overlay as Document, OverlayPeer, Preparation, Status};
+use crate::status::{Overlay as Document, OverlayPeer, Preparation, ReleaseClock, Status};
 use crate::sys::thread;
 use crate::tunnel_keys;
 use antedate_channel::wireguard::{Device, SLOTS};
@@ -39,12 +40,14 @@ impl Snapshot {
         let (field, behind) = path.table().census();
         let (drops, cookies) = path.drops();
         let table = path.table();
+        let (datagrams_by, direct_addresses, damaged) = path.uplink();
         let mut refused: std::collections::BTreeMap<String, u64> =
             drops.named().map(|(name, count)| (name.to_owned(), count)).collect();
         if let Some(device) = device {
             let wireguard = device.refusals().each();
             refused.extend(wireguard.map(|(name, count)| (format!("wireguard:{name}"), count)));
         }
+        *refused.entry("damaged-datagram".to_owned()).or_default() += damaged;
         for peer in path.peers() {
             let Some(counters) = peer.reassembly.as_ref().map(|reassembly| *reassembly.counters()) else {
                 continue;
@@ -67,6 +70,9 @@ impl Snapshot {
             listen: overlay.listen.to_string(),
             address: overlay.address.to_string(),
             vni: overlay.vni.number(),
+            datagrams_by: datagrams_by.into(),
+            direct_addresses: direct_addresses as u64,
+            release_clock: path.clock().map(|clock| release_clock(clock, overlay)),
             peers: peers.map(|(peer, macs)| row(peer, overlay, device, *macs, now)).collect(),
             field_macs: field as u64,
             mac_limit: overlay.mac_limit as u64,
@@ -83,6 +89,25 @@ impl Snapshot {
             cpu: thread::cpu_time(),
         };
         Self { document, waits }
+    }
+}
+
+fn release_clock(clock: &Release, overlay: &Overlay) -> ReleaseClock {
+    let counts = &clock.counts;
+    let us = |ns: u64| ns as f64 / 1e3;
+    ReleaseClock {
+        flows: clock.clocks() as u64,
+        limit_us: overlay.release_clock_us.into(),
+        delay_us: us(clock.delay()),
+        held: counts.held,
+        added_mean_us: us(counts.delayed) / counts.held.max(1) as f64,
+        added_max_us: us(counts.longest),
+        late: counts.late,
+        full: counts.full,
+        jitter_in_p99_us: counts.before.per_mille(990),
+        jitter_in_p999_us: counts.before.per_mille(999),
+        jitter_out_p99_us: counts.after.per_mille(990),
+        jitter_out_p999_us: counts.after.per_mille(999),
     }
 }
 

@@ -1,17 +1,19 @@
 //! What both directions of an overlay share: sessions, peers, the table, the uplink's sending side, and what is done when it is
 //! due.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Post;
 
 use antedate_channel::overlay::message::Hello;
-use antedate_channel::wireguard::{Device, KeyLogEntry, LONGEST_HANDSHAKE};
+use antedate_channel::wireguard::{Device, Done, Finished, Job, KeyLogEntry, LONGEST_HANDSHAKE, PeerId};
 use antedate_wire::EthernetAddress;
 
 use super::carrier::Carrier;
 use super::drops::Drops;
+use super::handshakes::IN_FLIGHT;
 use super::peers::Peer;
+use super::release::Release;
 use super::storm::Bound;
 use super::table::Table;
 use super::uplink::Outward;
@@ -19,6 +21,7 @@ use super::world::World;
 use crate::config::overlay::Overlay;
 use crate::counters::PathCounters;
 use crate::gate::Gate;
+use crate::path::put;
 use crate::sys::packet::Sender;
 
 /// Octets of the longest frame: a jumbo frame with two VLAN tags.
@@ -50,12 +53,16 @@ pub(super) struct Core {
     pub(super) out: Arc<PathCounters>,
     pub(super) inward: Arc<PathCounters>,
     pub(super) bounds: [Bound; 2],
+    pub(super) release: Option<Release>,
     pub(super) mtu: usize,
     pub(super) drops: Drops,
     pub(super) cookies: u64,
     /// When timers are looked at next.
     pub(super) look: u64,
     pub(super) aged: u64,
+    pub(super) jobs: Post<Job>,
+    /// Parts of handshakes that are worked out.
+    pub(super) in_flight: usize,
     pub(super) key_log: Option<Post<Vec<KeyLogEntry>>>,
 }
 
@@ -89,12 +96,51 @@ impl Core {
     /// Sends an answer to where a datagram came from.
     #[cold]
     pub(super) fn reply(&mut self, octets: &[u8], to: SocketAddr) {
-        if self.uplink.outbox.is_full() {
-            self.flush();
-        }
-        if let Some(room) = self.uplink.outbox.place() {
+        if let Some(room) = self.uplink.place(&self.out) {
             room[..octets.len()].copy_from_slice(octets);
-            self.uplink.outbox.put(octets.len(), to, 0);
+            self.uplink.put_by_socket(octets.len(), to);
+        }
+    }
+
+    /// Gives parts of handshakes to the thread that works them out, as many as it may have.
+    #[cold]
+    pub(super) fn hand_over(&mut self) {
+        let Crypt::Wireguard(device) = &mut self.crypt else { return };
+        while self.in_flight < IN_FLIGHT
+            && let Some(job) = device.take_job()
+        {
+            // The thread lives as long as this one.
+            self.in_flight += usize::from(self.jobs.send(job).is_ok());
+        }
+    }
+
+    /// A part of a handshake is done.
+    #[cold]
+    pub(super) fn handshake(&mut self, now: u64, done: Done) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let Crypt::Wireguard(device) = &mut self.crypt else { return };
+        let mut octets = [0; LONGEST_HANDSHAKE];
+        match device.finish(&mut World, done, &mut octets) {
+            Ok(Finished::Begun(outgoing) | Finished::Answered(outgoing)) => {
+                self.reply(&octets[..outgoing.len], outgoing.to);
+            }
+            Ok(Finished::Session { peer }) => self.session(now, peer),
+            // Counted there, by its reason.
+            Err(_) => {}
+        }
+        self.look = 0;
+        self.hand_over();
+    }
+
+    /// Something came in a session, which may be a new one.
+    #[inline]
+    pub(super) fn session(&mut self, now: u64, peer: PeerId) {
+        let Crypt::Wireguard(device) = &self.crypt else { return };
+        let handshakes = device.counters(peer).map_or(0, |counters| counters.handshakes);
+        if let Some(known) = self.peers.get_mut(peer.0)
+            && known.is_new_session(handshakes, now)
+        {
+            self.greet(now, peer.0);
         }
     }
 
@@ -105,11 +151,11 @@ impl Core {
         if let Crypt::Wireguard(device) = &mut self.crypt {
             let mut octets = [0; LONGEST_HANDSHAKE];
             // Bounded by what fits the outbox; the rest is sent in the next turn.
-            while !self.uplink.outbox.is_full() {
+            while !self.uplink.is_full() {
                 let Some(outgoing) = device.poll(&mut World, &mut octets) else { break };
-                if let Some(room) = self.uplink.outbox.place() {
+                if let Some(room) = self.uplink.place(&self.out) {
                     room[..outgoing.len].copy_from_slice(&octets[..outgoing.len]);
-                    self.uplink.outbox.put(outgoing.len, outgoing.to, 0);
+                    self.uplink.put_by_socket(outgoing.len, outgoing.to);
                 }
             }
             next = device.due().map_or(next, |due| due.clamp(now + 1_000_000, next));
@@ -121,7 +167,8 @@ impl Core {
                 }
             }
         }
-        if self.uplink.outbox.is_full() {
+        self.hand_over();
+        if self.uplink.is_full() {
             next = now;
         }
         self.look = next;
@@ -139,6 +186,26 @@ impl Core {
                 self.say_hello(now, place, true);
             }
         }
+    }
+
+    /// Whether there is a peer at an address.
+    pub(super) fn is_peer(&self, ip: IpAddr) -> bool {
+        let at = |peer: &Peer| match &self.crypt {
+            Crypt::Wireguard(device) => device.endpoint(peer.id),
+            Crypt::Bare => peer.endpoint,
+        };
+        self.peers.iter().any(|peer| at(peer).is_some_and(|endpoint| endpoint.ip() == ip))
+    }
+
+    /// Gives out the frames that the release clock held until now.
+    #[inline]
+    pub(super) fn release(&mut self, now: u64) -> usize {
+        let Some(release) = &mut self.release else { return 0 };
+        let mut count = 0;
+        while release.take(now, |frame| put(&self.inward, &self.to_field, frame)) {
+            count += 1;
+        }
+        count
     }
 
     /// Sends what is ready.

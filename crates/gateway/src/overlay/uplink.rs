@@ -1,37 +1,235 @@
 //! The uplink: where datagrams come from and leave by.
+//!
+//! A UDP socket has the port, and for IPv4 a packet socket each for coming and going beside it: datagrams are taken from the
+//! interface's ring, where a look costs a read of memory, and put on the interface with their headers in front. That is the
+//! way that the frames of a plain gateway go, and saves the kernel's way through IP and UDP twice. The socket is left with
+//! what needs that way: datagrams in fragments, neighbours whose link address is not known, IPv6.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, SocketAddrV4};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
+use std::sync::mpsc::Sender as Post;
 
+use super::datagram::{Came, read};
+use super::hops::Hops;
+use crate::config::overlay::Overlay;
 use crate::counters::PathCounters;
+use crate::offload;
 use crate::path::not_sent;
-use crate::sys::udp::{BATCH, Inbox, Outbox, UdpSocket};
+use crate::sys::filter::{Datagrams, Filter};
+use crate::sys::interface::Interface;
+use crate::sys::outbox::Outbox;
+use crate::sys::packet::{Next, Offload, Receiver, Sender};
+use crate::sys::route::Hop;
+use crate::sys::udp::{BATCH, Inbox, ROOM, UdpSocket, headers};
+
+/// Datagrams that are taken in a turn.
+const TURN: usize = 16;
+/// How long datagrams come by the socket after one of a peer came in fragments, in nanoseconds.
+const BY_SOCKET: u64 = 10_000_000_000;
+
+/// The sockets of an uplink.
+pub struct Port {
+    socket: Arc<UdpSocket>,
+    direct: Option<(Receiver, Sender)>,
+    listen: SocketAddr,
+    link: [u8; 6],
+    mtu: usize,
+    bare: bool,
+}
+
+impl Port {
+    /// A socket and, unless the file says otherwise, the packet sockets beside it, of an interface on which a packet has at
+    /// most `mtu` octets; frames skip the queueing discipline with `bypass`. With `bare` there is no WireGuard to tell what was
+    /// damaged on the way, so checksums are looked at.
+    ///
+    /// # Errors
+    /// When the kernel refuses a packet socket.
+    pub fn new(
+        socket: Arc<UdpSocket>,
+        interface: &Interface,
+        overlay: &Overlay,
+        (mtu, bypass): (usize, bool),
+        bare: bool,
+    ) -> std::io::Result<Self> {
+        let listen = overlay.listen;
+        let direct = if overlay.direct && listen.is_ipv4() {
+            let ring = Receiver::open_filtered(interface, &filter(listen, Datagrams::All))?;
+            // From now on the socket has only what the ring does not take. What it took before is read from it.
+            socket.filter(&longer(mtu))?;
+            Some((ring, Sender::open(interface, bypass)?))
+        } else {
+            None
+        };
+        Ok(Self { socket, direct, listen, link: interface.address, mtu, bare })
+    }
+
+    /// Its two sides. Addresses whose next hop is wanted are told to `ask`.
+    pub(super) fn sides(self, ask: Post<SocketAddrV4>) -> (Inward, Outward) {
+        let (ring, sender) = self.direct.map_or((None, None), |(ring, sender)| (Some(ring), Some(sender)));
+        let outward = Outward {
+            socket: Arc::clone(&self.socket),
+            sender,
+            hops: Hops::new(self.link, self.listen.port(), ask),
+            outbox: Outbox::new(),
+            mtu: self.mtu,
+        };
+        let inward = Inward {
+            socket: self.socket,
+            ring,
+            listen: self.listen,
+            mtu: self.mtu,
+            bare: self.bare,
+            by_socket: 0,
+            looked: 0,
+            inbox: Inbox::new(),
+            ask: 1,
+            scratch: vec![0; ROOM].into(),
+            damaged: 0,
+        };
+        (inward, outward)
+    }
+}
+
+/// What a ring takes.
+fn filter(listen: SocketAddr, which: Datagrams) -> Filter {
+    let address = match listen.ip() {
+        IpAddr::V4(ip) if !ip.is_unspecified() => Some(ip),
+        _ => None,
+    };
+    Filter::datagrams(listen.port(), address, which)
+}
+
+/// What a socket takes beside a ring: a datagram that is too long for a packet came in fragments.
+fn longer(mtu: usize) -> Filter {
+    Filter::longer_than(mtu.saturating_sub(28))
+}
 
 /// Where datagrams come from.
 pub(super) struct Inward {
     socket: Arc<UdpSocket>,
+    ring: Option<Receiver>,
+    listen: SocketAddr,
+    mtu: usize,
+    bare: bool,
+    /// Until when datagrams come by the socket, though there is a ring; 0: they come by the ring.
+    by_socket: u64,
+    /// When the socket was looked at last, while they come by the ring.
+    looked: u64,
     inbox: Inbox,
-    /// How many datagrams are asked for at a time: one where they come singly.
+    /// How many datagrams are asked of the socket at a time: one where they come singly.
     ask: usize,
+    scratch: Box<[u8]>,
+    /// Packets with wrong lengths or checksums.
+    pub(super) damaged: u64,
 }
 
+/// How often the socket is looked at beside the ring.
+const LOOK: u64 = 10_000_000;
+
 impl Inward {
-    pub(super) fn new(socket: Arc<UdpSocket>) -> Self {
-        Self { socket, inbox: Inbox::new(), ask: 1 }
+    /// What a thread waits on: the ring, if there is one, and the socket.
+    pub(super) fn descriptors(&self) -> [RawFd; 2] {
+        [self.ring.as_ref().map_or(-1, AsRawFd::as_raw_fd), self.socket.as_raw_fd()]
     }
 
-    pub(super) fn replace(&mut self, socket: Arc<UdpSocket>) {
-        self.socket = socket;
+    /// After a wait: a link that went down leaves an error, which would end every wait at once until it is taken.
+    pub(super) fn take_error(&self) {
+        if let Some(ring) = &self.ring
+            && !ring.ready()
+        {
+            ring.take_error();
+        }
     }
 
-    pub(super) fn socket(&self) -> &UdpSocket {
-        &self.socket
+    /// Datagrams that the kernel dropped because the ring was full, since the last call.
+    pub(super) fn overruns(&self) -> u64 {
+        self.ring.as_ref().map_or(0, Receiver::overruns)
     }
 
-    /// Shows each datagram that stands ready, a bounded number. Returns how many.
+    /// By which way datagrams come.
+    pub(super) fn way(&self) -> &'static str {
+        match (&self.ring, self.by_socket) {
+            (None, _) => "socket",
+            (Some(_), 0) => "interface",
+            (Some(_), _) => "socket, for datagrams came in fragments",
+        }
+    }
+
+    /// Shows each datagram that stands ready, a bounded number. Returns how many. `is_peer` tells whether there is a peer at
+    /// an address.
     #[inline]
-    pub(super) fn turn(&mut self, mut each: impl FnMut(&mut [u8], SocketAddr)) -> usize {
-        let Self { socket, inbox, ask } = self;
+    pub(super) fn turn<C>(
+        &mut self,
+        now: u64,
+        context: &mut C,
+        is_peer: impl Fn(&C, IpAddr) -> bool,
+        mut each: impl FnMut(&mut C, &mut [u8], SocketAddr),
+    ) -> usize {
+        let Some(ring) = &mut self.ring else { return self.read_socket(|d, from| each(context, d, from)) };
+        let (mut count, mut fragments) = (0, false);
+        while count < TURN {
+            match ring.peek() {
+                Next::Empty => break,
+                // The tunnel's replay window and counters do without it.
+                Next::Truncated => self.damaged += 1,
+                Next::Frame(mut received) => {
+                    let partial = received.offload.needs_checksum;
+                    if received.offload.segmentation == 0 {
+                        // A checksum that the sender's stack left to the hardware is of no use here.
+                        received.offload = Offload::default();
+                    }
+                    let (bare, damaged) = (self.bare && !partial, &mut self.damaged);
+                    let taken =
+                        offload::finish(received, &mut self.scratch, |frame| match read(frame, bare) {
+                            Came::Datagram(datagram, from) => each(context, datagram, from.into()),
+                            Came::FirstPiece(from) => fragments |= is_peer(context, from.into()),
+                            Came::Damaged => *damaged += 1,
+                        });
+                    self.damaged += u64::from(taken.is_err());
+                }
+            }
+            ring.release();
+            count += 1;
+        }
+        if fragments || self.by_socket != 0 || now.saturating_sub(self.looked) >= LOOK {
+            count += self.aside(now, fragments, |d, from| each(context, d, from));
+        }
+        count
+    }
+
+    /// What comes by the socket beside the ring; and changes from one to the other.
+    #[cold]
+    fn aside(&mut self, now: u64, fragments: bool, each: impl FnMut(&mut [u8], SocketAddr)) -> usize {
+        self.looked = now;
+        let which = match self.by_socket {
+            0 if fragments => Some(Datagrams::FirstPieces),
+            until if until != 0 && now >= until => Some(Datagrams::All),
+            _ => None,
+        };
+        if fragments {
+            self.by_socket = now + BY_SOCKET;
+        }
+        // In this order a datagram may come twice, and the second one is refused as a replay, but none is lost.
+        if let (Some(which), Some(ring)) = (which, &self.ring) {
+            let socket = if which == Datagrams::All { longer(self.mtu) } else { Filter::everything() };
+            let ring = || ring.filter(&filter(self.listen, which));
+            let changed = if which == Datagrams::All {
+                self.by_socket = 0;
+                ring().and_then(|()| self.socket.filter(&socket))
+            } else {
+                self.socket.filter(&socket).and_then(|()| ring())
+            };
+            if let Err(error) = changed {
+                tracing::error!(%error, "the kernel takes no filter");
+            }
+        }
+        self.read_socket(each)
+    }
+
+    #[inline]
+    fn read_socket(&mut self, mut each: impl FnMut(&mut [u8], SocketAddr)) -> usize {
+        let Self { socket, inbox, ask, .. } = self;
         // What the network said of a datagram that was sent before is no reason to stop.
         let count = inbox.receive(socket, *ask).unwrap_or(0);
         *ask = if count == *ask && count > 0 { BATCH } else { 1 };
@@ -47,17 +245,53 @@ impl Inward {
 /// Where datagrams leave by.
 pub(super) struct Outward {
     socket: Arc<UdpSocket>,
-    /// Those that are put together.
-    pub(super) outbox: Outbox,
+    sender: Option<Sender>,
+    hops: Hops,
+    outbox: Outbox,
+    mtu: usize,
 }
 
 impl Outward {
-    pub(super) fn new(socket: Arc<UdpSocket>) -> Self {
-        Self { socket, outbox: Outbox::new() }
+    /// Where the next datagram is put together. What is ready is sent before, if there is no place left.
+    #[inline]
+    pub(super) fn place(&mut self, counters: &PathCounters) -> Option<&mut [u8; ROOM]> {
+        if self.outbox.is_full() {
+            self.flush(counters);
+        }
+        self.outbox.place()
     }
 
-    pub(super) fn replace(&mut self, socket: Arc<UdpSocket>) {
-        self.socket = socket;
+    /// The datagram in the place has so many octets, and is to go to a peer. `class` is the octet with DSCP and ECN.
+    #[inline]
+    pub(super) fn put(&mut self, now: u64, len: usize, to: SocketAddr, class: u8) {
+        if self.sender.is_some()
+            && let SocketAddr::V4(v4) = to
+            && len + headers(to.ip()) <= self.mtu
+            && let Some(hop) = self.hops.find(now, v4)
+        {
+            self.outbox.put_frame(len, |head, datagram| hop.write(head, datagram, class));
+        } else {
+            self.outbox.put(len, to, class);
+        }
+    }
+
+    /// The same by the socket, to anybody.
+    pub(super) fn put_by_socket(&mut self, len: usize, to: SocketAddr) {
+        self.outbox.put(len, to, 0);
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.outbox.is_full()
+    }
+
+    /// The next hop towards an address, or that there is none.
+    pub(super) fn learn(&mut self, to: SocketAddrV4, hop: Option<Hop>) {
+        self.hops.learn(to, hop);
+    }
+
+    /// Addresses to which datagrams leave past the kernel's IP stack.
+    pub(super) fn direct(&self) -> usize {
+        self.hops.known()
     }
 
     /// Sends what is ready.
@@ -66,7 +300,7 @@ impl Outward {
         if self.outbox.is_empty() {
             return;
         }
-        self.outbox.send(&self.socket, |result| match result {
+        self.outbox.send(&self.socket, self.sender.as_ref(), |result| match result {
             Ok(len) => {
                 counters.sent.count();
                 counters.octets_sent.add(len as u64);

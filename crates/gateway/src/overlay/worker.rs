@@ -1,17 +1,21 @@
 //! The forwarding thread of an overlay, and what the other threads ask of it.
 
+use std::net::SocketAddrV4;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Answer;
 
+use antedate_channel::wireguard::Done;
+
 use super::path::Path;
 use super::report::Snapshot;
+use super::uplink::Port;
 use crate::mailbox::Mailbox;
 use crate::poll::{Governor, Mode};
 use crate::sys::packet::{Receiver, Sender};
+use crate::sys::route::Hop;
 use crate::sys::thread;
-use crate::sys::udp::UdpSocket;
-use crate::worker::{Duty, forward};
+use crate::worker::{Duty, WAKE_UP, forward};
 
 /// Steps of preparation between two looks at the ports: some 50 ns each, and a look at the socket takes longer.
 const STEPS: u32 = 4;
@@ -24,8 +28,12 @@ pub enum Letter {
     Rekey,
     /// Use this field port from now on, for the interface was replaced or has another MTU.
     Field(Receiver, Sender, usize),
-    /// Use this socket from now on, likewise.
-    Uplink(UdpSocket, usize),
+    /// Use this uplink from now on, likewise.
+    Uplink(Port, usize),
+    /// A part of a handshake is done.
+    Handshake(Done),
+    /// The next hop towards an address, or that the kernel knows none.
+    Hop(SocketAddrV4, Option<Hop>),
     /// Send no more and end.
     Stop,
 }
@@ -60,7 +68,9 @@ impl Duty for Worker {
             }
             Some(Letter::Rekey) => self.path.rekey(),
             Some(Letter::Field(from, to, mtu)) => self.path.replace_field(from, to, mtu),
-            Some(Letter::Uplink(socket, mtu)) => self.path.replace_uplink(socket, mtu),
+            Some(Letter::Uplink(port, mtu)) => self.path.replace_uplink(port, mtu),
+            Some(Letter::Handshake(done)) => self.path.handshake(done),
+            Some(Letter::Hop(to, hop)) => self.path.learn_hop(to, hop),
             Some(Letter::Stop) => return false,
         }
         true
@@ -69,6 +79,18 @@ impl Duty for Worker {
     #[inline]
     fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
         self.path.turn(heard)
+    }
+
+    /// Waits until the release clock gives out a frame, or one comes: too short a time to sleep, most often.
+    fn await_the_wire(&mut self, steps: u32) -> bool {
+        let Some(due) = self.path.due() else { return false };
+        let left = due.saturating_sub(thread::now());
+        if left > WAKE_UP {
+            self.sleep(std::time::Duration::from_nanos(left - WAKE_UP));
+        } else if self.prepare(steps) == 0 {
+            thread::yield_now();
+        }
+        true
     }
 
     fn steps(&mut self) -> u32 {
@@ -82,11 +104,15 @@ impl Duty for Worker {
 
     fn sleep(&mut self, pause: std::time::Duration) {
         let (field, uplink) = self.path.ports();
-        let fds = [field.as_raw_fd(), uplink.as_raw_fd(), self.mailbox.as_raw_fd()];
-        let [from_field, ..] = thread::wait(fds, Some(pause));
+        let [ring, socket] = uplink.descriptors();
+        let fds = [field.as_raw_fd(), ring, socket, self.mailbox.as_raw_fd()];
+        let [from_field, from_uplink, ..] = thread::wait(fds, Some(pause));
         // A link that went down leaves an error, which would end every wait at once until it is taken.
         if from_field && !field.ready() {
             field.take_error();
+        }
+        if from_uplink {
+            uplink.take_error();
         }
     }
 }

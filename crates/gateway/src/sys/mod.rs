@@ -4,14 +4,20 @@
 //! - [`interface`]: index, address, MTU and link state of an interface (`netdevice(7)`)
 //! - [`listener`]: AF_PACKET for the few frames of one EtherType
 //! - [`udp`]: a UDP socket, several datagrams at a time
+//! - [`outbox`]: datagrams that leave by it, or as frames of an interface
+//! - [`filter`]: which frames and datagrams a socket takes at all
+//! - [`route`]: over which neighbour an address is reached
 //! - [`thread`]: pinning, priority, timer slack, clocks
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
 #![allow(unsafe_code)]
 
 pub mod event;
+pub mod filter;
 pub mod interface;
 pub mod listener;
+pub mod outbox;
 pub mod packet;
+pub mod route;
 pub mod thread;
 pub mod udp;
 

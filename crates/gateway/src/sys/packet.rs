@@ -11,7 +11,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{check, interface::Interface, set_option};
+use super::{check, filter::Filter, interface::Interface, set_option};
 
 /// Slots of a receive ring: at 500,000 frames a second they hold two milliseconds.
 const SLOTS: usize = 1024;
@@ -142,6 +142,38 @@ impl Receiver {
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`), or when the kernel refuses an option.
     pub fn open(interface: &Interface) -> io::Result<Self> {
+        let receiver = Self::ring(interface)?;
+        let membership = libc::packet_mreq {
+            mr_ifindex: interface.index,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        set_option(&receiver.socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
+        bind(&receiver.socket, interface.index, libc::ETH_P_ALL as u16)?;
+        Ok(receiver)
+    }
+
+    /// Opens a ring on the interface for what passes the filter alone.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_filtered(interface: &Interface, filter: &Filter) -> io::Result<Self> {
+        let receiver = Self::ring(interface)?;
+        receiver.filter(filter)?;
+        bind(&receiver.socket, interface.index, libc::ETH_P_ALL as u16)?;
+        Ok(receiver)
+    }
+
+    /// Takes what passes this filter from now on.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn filter(&self, filter: &Filter) -> io::Result<()> {
+        filter.attach(&self.socket)
+    }
+
+    fn ring(interface: &Interface) -> io::Result<Self> {
         let socket = raw_socket()?;
         set_option(&socket, libc::SOL_PACKET, PACKET_VERSION, &1i32)?;
         set_option(&socket, libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
@@ -175,7 +207,7 @@ impl Receiver {
             return Err(io::Error::last_os_error());
         }
         let ring = NonNull::new(ring.cast()).ok_or_else(io::Error::last_os_error)?;
-        let receiver = Self {
+        Ok(Self {
             socket,
             ring,
             length,
@@ -183,16 +215,7 @@ impl Receiver {
             slots: SLOTS,
             position: 0,
             long: vec![0; OFFLOAD_HEADER + LONGEST].into_boxed_slice(),
-        };
-        let membership = libc::packet_mreq {
-            mr_ifindex: interface.index,
-            mr_type: libc::PACKET_MR_PROMISC as u16,
-            mr_alen: 0,
-            mr_address: [0; 8],
-        };
-        set_option(&receiver.socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &membership)?;
-        bind(&receiver.socket, interface.index, libc::ETH_P_ALL as u16)?;
-        Ok(receiver)
+        })
     }
 
     /// Whether a frame stands ready. Costs one read of memory.
@@ -379,6 +402,12 @@ impl Sender {
             libc::send(self.socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT)
         };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+impl AsRawFd for Sender {
+    fn as_raw_fd(&self) -> RawFd {
+        self.socket.as_raw_fd()
     }
 }
 

@@ -1,5 +1,4 @@
-//! A UDP socket that is polled, and that takes and sends several datagrams with one system call (`recvmmsg(2)`,
-//! `sendmmsg(2)`).
+//! A UDP socket that is polled, and that takes several datagrams with one system call (`recvmmsg(2)`).
 
 use std::io;
 use std::mem;
@@ -7,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
+use super::filter::Filter;
 use super::{check, set_option};
 
 /// Datagrams that are taken or sent at a time.
@@ -15,8 +15,6 @@ pub const BATCH: usize = 16;
 pub const ROOM: usize = 10_240;
 /// Octets that the kernel may hold in each direction.
 const QUEUE: libc::c_int = 4 << 20;
-/// The control message with a datagram's class: its head and a number, aligned.
-const CLASS_LEN: usize = 24;
 
 /// A socket that is bound to a port of an interface.
 #[derive(Debug)]
@@ -37,11 +35,7 @@ impl UdpSocket {
         let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers; a successful call gives a descriptor that nobody else owns.
         let socket = unsafe { OwnedFd::from_raw_fd(check(libc::socket(family, kind, 0))?) };
-        let mut name = [0u8; libc::IFNAMSIZ];
-        for (to, from) in name.iter_mut().zip(interface.bytes()) {
-            *to = from;
-        }
-        set_option(&socket, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &name)?;
+        bind_to(&socket, interface)?;
         for (forced, usual) in
             [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
         {
@@ -63,6 +57,28 @@ impl UdpSocket {
         Ok(Self { socket, v6 })
     }
 
+    /// Binds it to another interface: datagrams come from it and leave by it from now on. The port stays.
+    ///
+    /// # Errors
+    /// When there is no such interface, or for want of `CAP_NET_RAW`.
+    pub fn bind_to(&self, interface: &str) -> io::Result<()> {
+        bind_to(&self.socket, interface)
+    }
+
+    /// Takes what passes this filter from now on.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn filter(&self, filter: &Filter) -> io::Result<()> {
+        filter.attach(&self.socket)
+    }
+
+    /// Whether its addresses are those of IPv6.
+    #[must_use]
+    pub const fn is_v6(&self) -> bool {
+        self.v6
+    }
+
     /// The port that it is bound to.
     #[must_use]
     pub fn port(&self) -> u16 {
@@ -75,6 +91,14 @@ impl UdpSocket {
         };
         if result == 0 { from_raw(&address).map_or(0, |address| address.port()) } else { 0 }
     }
+}
+
+fn bind_to(socket: &OwnedFd, interface: &str) -> io::Result<()> {
+    let mut name = [0u8; libc::IFNAMSIZ];
+    for (to, from) in name.iter_mut().zip(interface.bytes()) {
+        *to = from;
+    }
+    set_option(socket, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &name)
 }
 
 impl AsRawFd for UdpSocket {
@@ -154,131 +178,12 @@ impl Default for Inbox {
     }
 }
 
-/// Datagrams that are to be sent.
-pub struct Outbox {
-    octets: Box<[[u8; ROOM]; BATCH]>,
-    to: [(libc::sockaddr_storage, libc::socklen_t); BATCH],
-    lengths: [usize; BATCH],
-    classes: [u8; BATCH],
-    count: usize,
-}
-
-impl Outbox {
-    /// An empty one.
-    #[must_use]
-    pub fn new() -> Self {
-        // SAFETY: sockaddr_storage is plain data for which all zeroes is valid.
-        let to = unsafe { mem::zeroed() };
-        Self { octets: buffers(), to, lengths: [0; BATCH], classes: [0; BATCH], count: 0 }
-    }
-
-    /// Whether there is no room for another one.
-    #[inline]
-    #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.count >= BATCH
-    }
-
-    /// Whether there is nothing to send.
-    #[inline]
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
-    /// Where the next datagram is to be put together; nothing if all places are taken.
-    #[inline]
-    pub fn place(&mut self) -> Option<&mut [u8; ROOM]> {
-        self.octets.get_mut(self.count)
-    }
-
-    /// The datagram in the place has so many octets, and is to go there. `class` is the octet with DSCP and ECN.
-    #[inline]
-    pub fn put(&mut self, len: usize, to: SocketAddr, class: u8) {
-        if self.count < BATCH {
-            self.to[self.count] = to_raw(to);
-            self.lengths[self.count] = len.min(ROOM);
-            self.classes[self.count] = class;
-            self.count += 1;
-        }
-    }
-
-    /// Sends all of them. `done` is told for each in turn its length, or why it was not sent.
-    #[inline]
-    pub fn send(&mut self, socket: &UdpSocket, mut done: impl FnMut(Result<usize, io::Error>)) {
-        let count = mem::take(&mut self.count);
-        if count == 0 {
-            return;
-        }
-        // SAFETY: both are plain data for which all zeroes is valid.
-        let (mut heads, mut parts): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) = unsafe { mem::zeroed() };
-        let mut controls = [[0u64; CLASS_LEN / 8]; BATCH];
-        for at in 0..count {
-            parts[at] =
-                libc::iovec { iov_base: self.octets[at].as_mut_ptr().cast(), iov_len: self.lengths[at] };
-            let head = &mut heads[at].msg_hdr;
-            head.msg_iov = &mut parts[at];
-            head.msg_iovlen = 1;
-            head.msg_name = ptr::from_mut(&mut self.to[at].0).cast();
-            head.msg_namelen = self.to[at].1;
-            if self.classes[at] != 0 {
-                let (level, kind) = if socket.v6 {
-                    (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
-                } else {
-                    (libc::IPPROTO_IP, libc::IP_TOS)
-                };
-                // struct cmsghdr: length, level and kind, then the number.
-                let length = 16 + mem::size_of::<libc::c_int>() as u64;
-                let pair = |low: i32, high: i32| {
-                    let (low, high) = (low.to_ne_bytes(), high.to_ne_bytes());
-                    let mut both = [0; 8];
-                    both[..4].copy_from_slice(&low);
-                    both[4..].copy_from_slice(&high);
-                    u64::from_ne_bytes(both)
-                };
-                controls[at] = [length, pair(level, kind), pair(self.classes[at].into(), 0)];
-                head.msg_control = controls[at].as_mut_ptr().cast();
-                head.msg_controllen = CLASS_LEN as _;
-            }
-        }
-        let mut sent = 0;
-        while sent < count {
-            // SAFETY: the heads from `sent` to `count` lead to buffers, addresses and control messages of the lengths that
-            // they say, all of which outlive the call.
-            let result = unsafe {
-                libc::sendmmsg(
-                    socket.as_raw_fd(),
-                    heads.as_mut_ptr().add(sent),
-                    (count - sent) as libc::c_uint,
-                    libc::MSG_DONTWAIT as _,
-                )
-            };
-            if result <= 0 {
-                // The error is that of the first one; the others have another chance.
-                done(Err(io::Error::last_os_error()));
-                sent += 1;
-                continue;
-            }
-            for length in self.lengths.iter().skip(sent).take(result as usize) {
-                done(Ok(*length));
-            }
-            sent += result as usize;
-        }
-    }
-}
-
-impl Default for Outbox {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 fn buffers() -> Box<[[u8; ROOM]; BATCH]> {
     // SAFETY: an array of octets may be all zeroes.
     unsafe { Box::<[[u8; ROOM]; BATCH]>::new_zeroed().assume_init() }
 }
 
-fn to_raw(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
+pub(super) fn to_raw(address: SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: sockaddr_storage is plain data for which all zeroes is valid.
     let mut raw: libc::sockaddr_storage = unsafe { mem::zeroed() };
     let length = match address {
@@ -337,6 +242,7 @@ pub const fn headers(to: IpAddr) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::outbox::Outbox;
     use super::*;
 
     #[test]
@@ -362,7 +268,7 @@ mod tests {
         }
         assert!(out.is_full() && out.place().is_none());
         let mut sent = 0;
-        out.send(&a, |result| sent += result.unwrap());
+        out.send(&a, None, |result| sent += result.unwrap());
         assert_eq!((sent, out.is_empty()), (3 * BATCH, true));
         let mut inbox = Inbox::new();
         assert_eq!(inbox.receive(&b, BATCH).unwrap(), BATCH);

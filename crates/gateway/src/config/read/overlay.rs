@@ -23,6 +23,7 @@ pub(super) fn overlay(mut section: Section<'_, '_>, base: &Path, lines: &mut Lin
         lines.note("overlay.listen", Some(field.line()));
         listen(&field)
     });
+    let direct = section.get("direct").map(|field| field.boolean());
     let secured = section.get("wireguard");
     let secured_set = all(secured.as_ref().map(Field::boolean));
     let plain = matches!(secured_set, Some(Some(false)));
@@ -63,6 +64,7 @@ pub(super) fn overlay(mut section: Section<'_, '_>, base: &Path, lines: &mut Lin
     });
     let relay = section.get("relay").map(|field| field.boolean());
     let storm_limit = section.get("storm_limit").map(|field| number(&field, 0..=10_000_000));
+    let release = section.get("release_clock_us").map(|field| number(&field, 0..=100_000));
     let ageing = section.get("mac_ageing_seconds").map(|field| number(&field, 10..=86_400));
     let mac_limit = section.get("mac_limit").map(|field| number(&field, 16..=65_536));
     let peers = peers(&mut section, base, plain);
@@ -72,6 +74,7 @@ pub(super) fn overlay(mut section: Section<'_, '_>, base: &Path, lines: &mut Lin
     secured_set?;
     Some(Overlay {
         listen,
+        direct: all(direct)?.unwrap_or(true),
         private_key_file: key_file?,
         address: address?,
         vni: vni?,
@@ -81,6 +84,7 @@ pub(super) fn overlay(mut section: Section<'_, '_>, base: &Path, lines: &mut Lin
         dscp: all(dscp)?.unwrap_or_default(),
         relay: all(relay)?.unwrap_or(false),
         storm_limit: all(storm_limit)?.unwrap_or(STORM_LIMIT),
+        release_clock_us: all(release)?.unwrap_or(0),
         mac_ageing_seconds: all(ageing)?.unwrap_or(AGEING),
         mac_limit: all(mac_limit)?.unwrap_or(MACS),
         peers,
