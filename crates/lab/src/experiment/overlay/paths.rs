@@ -1,6 +1,8 @@
 //! The contenders, each as a path of four namespaces: controller, near gateway, far gateway, device.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path as FilePath, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -283,6 +285,42 @@ impl Path {
         }
         echo.end();
         Ok(report.lost)
+    }
+
+    /// Mbit/s of one TCP connection from the controller's machine to the device's.
+    pub(super) fn tcp(&self, seconds: f64) -> Result<f64, String> {
+        let address = |last: u8| format!("10.7.0.{last}");
+        for (space, last) in [(&self.chain.plc, 1), (&self.chain.device, 2)] {
+            space.batch(&[format!("addr add {}/24 dev eth0", address(last))]).map_err(text)?;
+        }
+        let to = format!("{}:5201", address(2));
+        let listener = self.chain.device.run(|| TcpListener::bind(&to)).map_err(text)?.map_err(text)?;
+        let begin =
+            || TcpStream::connect_timeout(&to.parse().map_err(text)?, Duration::from_secs(10)).map_err(text);
+        let mut sender = self.chain.plc.run(begin).map_err(text)??;
+        let (mut receiver, _) = listener.accept().map_err(text)?;
+        sender.set_write_timeout(Some(Duration::from_secs(10))).map_err(text)?;
+        receiver.set_read_timeout(Some(Duration::from_secs(10))).map_err(text)?;
+        std::thread::scope(|scope| {
+            let send = scope.spawn(move || {
+                let (block, end) =
+                    (vec![0x5a; 128 * 1024], Instant::now() + Duration::from_secs_f64(seconds));
+                while Instant::now() < end {
+                    sender.write_all(&block)?;
+                }
+                sender.shutdown(std::net::Shutdown::Write)
+            });
+            let (mut block, mut octets, start) = (vec![0; 256 * 1024], 0, Instant::now());
+            loop {
+                match receiver.read(&mut block).map_err(text)? {
+                    0 => break,
+                    count => octets += count,
+                }
+            }
+            let passed = start.elapsed().as_secs_f64();
+            send.join().map_err(|_| "the sender stopped")?.map_err(text)?;
+            Ok(octets as f64 * 8.0 / passed / 1e6)
+        })
     }
 
     /// Controller and device exchange Profinet; their reports.
