@@ -14,6 +14,7 @@ use crate::{
     },
     buffers::Buffers,
     engine::Engine,
+    flow::LinearEngine,
     sparse::{self, Filling, Head, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
     speculation::Polynomial,
 };
@@ -219,6 +220,36 @@ macro_rules! engine {
                     return avx512.check(reading);
                 }
                 with!(key, key => key.check(reading))
+            }
+        }
+
+        impl LinearEngine for $suite {
+            fn add_stream(key: &Self::Key, mac: &mut u128, stream: &mut [u8], len: usize) {
+                /// Plaintext that leaves the cipherstream as it is.
+                const NOTHING: [u8; 512] = [0; 512];
+                for (index, body) in stream.chunks_mut(NOTHING.len()).enumerate() {
+                    let len = len.saturating_sub(index * NOTHING.len()).min(NOTHING.len());
+                    let stretch =
+                        Stretch { aad: &[], aad_from: 0, payload: &NOTHING[..len], payload_from: 0, body };
+                    with!(key, key => key.absorb(mac, stretch));
+                }
+            }
+
+            fn close_stream(key: &Self::Key, once: &OneTime, mac: u128) -> u128 {
+                with!(key, key => key.times(mac)) ^ u128::from_be(once.mask)
+            }
+
+            fn flow_half(sum: &Predicted) -> u128 {
+                sum.hash
+            }
+
+            #[inline]
+            fn product(key: &Self::Key, block: u128, weight: &Power) -> u128 {
+                with!(key, key => key.product(block, weight))
+            }
+
+            fn tag(sum: u128) -> [u8; 16] {
+                sum.to_be_bytes()
             }
         }
 

@@ -201,6 +201,8 @@ mod ctr;
 mod duplex;
 mod engine;
 mod expected;
+#[cfg(feature = "gcm")]
+mod flow;
 #[cfg(feature = "ccm")]
 mod frame_slot;
 mod front;
@@ -248,6 +250,8 @@ pub use ccm::{
 #[cfg(feature = "chacha20-poly1305")]
 pub use chacha20poly1305::ChaCha20Poly1305;
 pub use expected::{Expected, Opener, Refused};
+#[cfg(feature = "gcm")]
+pub use flow::{Flow, FlowPool, Halved, LENGTHS, Linear};
 #[cfg(feature = "ccm")]
 pub use frame_slot::{FrameError, FrameSlot, Shape};
 pub use front::{Front, FrontError};

@@ -103,6 +103,19 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         self.sealer.sequence_mut()
     }
 
+    pub(crate) const fn key(&self) -> &Key<S> {
+        &self.sealer.key
+    }
+
+    /// Where the slot is that is so many packets ahead of the next one.
+    pub(crate) const fn place(&self, ahead: usize) -> usize {
+        Self::turn(self.head + ahead)
+    }
+
+    pub(crate) fn slot_mut(&mut self, place: usize) -> (&Key<S>, &mut Slot<S, CAP>) {
+        (&self.sealer.key, &mut self.slots[place])
+    }
+
     const fn turn(index: usize) -> usize {
         if index < SLOTS { index } else { index - SLOTS }
     }

@@ -70,6 +70,10 @@ impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
         Self { key, slot }
     }
 
+    pub(crate) fn key_and_slot(&mut self) -> (&Key<S>, &mut Slot<S, CAP>) {
+        (self.key, self.slot)
+    }
+
     /// The packet number that the nonce was given for.
     pub fn number(&self) -> u64 {
         self.slot.number()
