@@ -5,7 +5,8 @@
 //! [`Transmit::protect`] (clause 10.5) and [`Receive::validate`] (clause 10.6), from top to bottom.
 //!
 //! Each association has a pool of packet numbers whose cipherstream is prepared in idle time
-//! ([`Transmit::idle`], [`Receive::idle`]). The frames are the same with and without it.
+//! ([`Transmit::idle`], [`Receive::idle`]). The frames are the same with and without it. A new key is expanded and prepared
+//! on another thread ([`ReadyTransmit`], [`ReadyReceive`]), and an old one is wiped there ([`Retired`]).
 //!
 //! Around the standard there are three rules of our own:
 //!
@@ -16,6 +17,7 @@
 //! - Within the replay window a number is accepted once ([`crate::replay`]).
 
 mod counters;
+mod flows;
 mod history;
 mod lengths;
 mod packet_number;
@@ -30,13 +32,15 @@ mod tests;
 
 pub use antedate_wire::macsec::{An, Invalid, Sci};
 pub use counters::{ReceiveCounters, TransmitCounters};
-pub use pool::{PREPARED_LEN, SLOTS};
+pub use flows::{FLOW_BLOCKS, FLOWS, FlowShape};
+pub use pool::{PREPARED_LEN, Retired, SLOTS};
 pub use receive::{
-    Discard, PeerError, Receive, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus, ValidateFrames,
+    Discard, PeerError, ReadyReceive, Receive, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus,
+    ValidateFrames,
 };
 pub use sak::{InvalidSak, Sak};
 pub use suite::{CipherSuite, UnknownCipherSuite};
 pub use transmit::{
-    ProtectError, SciMode, SwitchError, Transmit, TransmitConfig, TransmitConfigError, TransmitInstallError,
-    TransmitSaStatus,
+    ProtectError, ReadyTransmit, SciMode, SwitchError, Transmit, TransmitConfig, TransmitConfigError,
+    TransmitInstallError, TransmitSaStatus,
 };

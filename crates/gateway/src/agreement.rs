@@ -1,8 +1,9 @@
 //! Key agreement (IEEE 802.1X-2020 clauses 9 and 11) beside the forwarding threads.
 //!
 //! A thread of its own speaks MKA on a packet socket of the uplink; what a [`Participant`] decides it leaves in the
-//! mailboxes of the forwarding threads, one letter for each key and member, so that a frame waits for one installation
-//! at most. It says that it receives with a key only when all its letters were answered.
+//! mailboxes of the forwarding threads, one letter for each key and member. The key comes expanded, with its first packet
+//! numbers prepared, and the old one goes back the same way and is wiped here: the forwarding thread only exchanges them.
+//! This thread says that it receives with a key only when all its letters were answered.
 //!
 //! - [`cak`]: the file with the pre-shared key
 //! - [`report`]: what is told of the members and keys
@@ -20,7 +21,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use antedate_channel::fragment::Marks;
-use antedate_channel::macsec::CipherSuite;
+use antedate_channel::macsec::{
+    CipherSuite, ReadyReceive, ReadyTransmit, Retired, TransmitConfig, TransmitInstallError,
+};
 use antedate_channel::mka::{Action, Config, Install, Participant, Status};
 use antedate_wire::macsec::An;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
@@ -76,7 +79,8 @@ pub struct Agreement {
 pub type View = Arc<Mutex<Option<Status>>>;
 
 impl Agreement {
-    /// Starts to speak on the uplink. `threads` are the forwarding threads' mailboxes: out first, in last.
+    /// Starts to speak on the uplink. `threads` are the forwarding threads' mailboxes: out first, in last. `channels` are the
+    /// gateway's own: the one that all use, and the express one.
     ///
     /// # Errors
     /// When there is no socket or no thread to be had.
@@ -86,6 +90,7 @@ impl Agreement {
         cak: &CakFile,
         uplink: &Interface,
         threads: Vec<Arc<Mailbox<Letter>>>,
+        channels: Vec<TransmitConfig>,
         shown: Arc<Shown>,
     ) -> Result<Self, Fault> {
         let file = &cak.file;
@@ -104,6 +109,7 @@ impl Agreement {
             uplink: uplink.clone(),
             socket: Some(socket),
             threads,
+            channels,
             shown,
             start: Instant::now(),
             looked: Instant::now(),
@@ -163,6 +169,7 @@ struct Speaker {
     uplink: Interface,
     socket: Option<Listener>,
     threads: Vec<Arc<Mailbox<Letter>>>,
+    channels: Vec<TransmitConfig>,
     shown: Arc<Shown>,
     start: Instant,
     looked: Instant,
@@ -243,11 +250,11 @@ impl Speaker {
                         self.tell_receiver(Letter::Lowest(express_sci(sci), an, lowest));
                     }
                 }
-                Action::Remove(an) => self.post(|| Letter::RemoveSa(an)),
+                Action::Remove(an) => self.wipe(|answer| Letter::RemoveSa(an, answer)),
                 Action::Forget(sci) => {
                     self.takes_from.retain(|known| *known != sci);
-                    self.post(|| Letter::ForgetPeer(sci));
-                    self.post(|| Letter::ForgetPeer(express_sci(sci)));
+                    self.wipe(|answer| Letter::ForgetPeer(sci, answer));
+                    self.wipe(|answer| Letter::ForgetPeer(express_sci(sci), answer));
                 }
             }
         }
@@ -264,16 +271,25 @@ impl Speaker {
         let ours = |sci: &Sci| status.members.iter().any(|member| member.sci == *sci && member.antedate);
         let express: Vec<_> = channels.iter().filter(|(sci, _)| ours(sci)).copied().collect();
         channels.extend(express.into_iter().map(|(sci, ssci)| (express_sci(sci), ssci.map(express_ssci))));
-        let (sak, count) = (Arc::new(sak), channels.len());
+        let count = channels.len();
         for (sci, ssci) in channels {
-            let (sak, answer) = (Arc::clone(&sak), answer.clone());
-            mailbox.post(Letter::InstallReceive { sci, ssci, an, sak, answer });
+            match ReadyReceive::new(sci, ssci, an, &sak, 1) {
+                Ok(ready) => {
+                    let letter = Letter::InstallReceive(Box::new(ready.prepared()), answer.clone());
+                    mailbox.post(letter);
+                }
+                Err(error) => {
+                    tracing::error!(%error, %an, "a key is not installed for receiving");
+                    return;
+                }
+            }
         }
         drop(answer);
         let end = Instant::now() + PATIENCE;
         for _ in 0..count {
             match answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(Ok(())) => {}
+                // What it replaces is wiped here.
+                Ok(Ok(retired)) => drop(retired),
                 Ok(Err(error)) => {
                     tracing::error!(%error, %an, "a key is not installed for receiving");
                     return;
@@ -292,12 +308,35 @@ impl Speaker {
     fn transmit(&mut self, install: Install) {
         let Install { an, sak, ssci, .. } = install;
         let Some(mailbox) = self.threads.first() else { return };
+        // The express channel comes second. A key is agreed upon once, so it begins at 1, and nothing needs to be durable.
+        let channels = self.channels.iter().zip([ssci, ssci.map(express_ssci)]);
+        let ready: Result<Vec<_>, TransmitInstallError> = channels
+            .map(|(channel, ssci)| {
+                let config = TransmitConfig { suite: sak.suite(), ssci, ..*channel };
+                Ok(ReadyTransmit::new(config, an, &sak, 1, u64::MAX)?.prepared())
+            })
+            .collect();
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(error) => return tracing::error!(%error, %an, "a key is not installed for sending"),
+        };
         let (answer, answers) = mpsc::channel();
-        mailbox.post(Letter::InstallTransmit { ssci, an, sak, answer });
+        mailbox.post(Letter::InstallTransmit(ready, answer));
         match answers.recv_timeout(PATIENCE) {
-            Ok(Ok(())) => {}
+            Ok(Ok(retired)) => drop(retired),
             Ok(Err(error)) => tracing::error!(%error, %an, "a key is not installed for sending"),
             Err(_) => tracing::error!(%an, "the forwarding thread does not install a key"),
+        }
+    }
+
+    /// Has the forwarding threads take keys out of use, and wipes them.
+    fn wipe(&self, letter: impl Fn(mpsc::Sender<Retired>) -> Letter) {
+        let (answer, answers) = mpsc::channel();
+        self.post(|| letter(answer.clone()));
+        drop(answer);
+        // Ends when all threads have answered. One that does not has ended, or wipes them itself.
+        while let Ok(retired) = answers.recv_timeout(PATIENCE) {
+            drop(retired);
         }
     }
 

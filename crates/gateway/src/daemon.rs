@@ -13,7 +13,7 @@ use antedate_channel::macsec::SLOTS;
 use antedate_wire::macsec::An;
 
 use crate::agreement::{self, Agreement};
-use crate::config::{Checked, Config, Keyed, Protection};
+use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection};
 use crate::control::Server;
 use crate::counters::PathCounters;
 use crate::express::Express;
@@ -150,7 +150,13 @@ impl Steward {
             let mbit = setup::rate(checked, settings.rate)?;
             outbound.express = Some(Box::new(Express::new(transmit, settings.clone(), mbit)));
         }
+        if let Some(Flows { tables, shapes }) = &config.flows
+            && (*tables == FlowTables::On || *tables == FlowTables::Auto && fastest::tables_pay())
+        {
+            outbound.channels().for_each(|transmit| transmit.set_flows(shapes.clone()));
+        }
         let inbound = Inbound::new(inbound, gate, Arc::clone(&inward), channels.validator);
+        let own_channels: Vec<_> = outbound.channels().map(|transmit| *transmit.config()).collect();
 
         let cpus = setup::cpus(config.run.threads);
         let parts = if cpus.len() == 1 {
@@ -212,6 +218,7 @@ impl Steward {
                     cak,
                     &checked.uplink,
                     mailboxes.clone(),
+                    own_channels,
                     shown,
                 )?;
                 *lock(&desk.agreement) = Some(agreement.view());

@@ -4,6 +4,9 @@
 //! polling costs CPU. Cyclic traffic tells when it comes next: the [`Governor`] learns the rhythm of each flow, sleeps
 //! between the beats, and polls from shortly before the next one is due. What the thread uses altogether, forwarding
 //! included, stays within a share of the CPU that the configuration names, unless forwarding alone needs more.
+//!
+//! A thread with a fixed priority that never rests is stopped by the kernel, for 50 ms in each second as a rule. The
+//! [`Breath`] takes the same share of rest in pieces that no frame notices.
 
 use std::time::Duration;
 
@@ -158,10 +161,80 @@ impl Governor {
         self.lead
     }
 
+    /// Whether a frame of a steady flow is due within so many nanoseconds.
+    #[must_use]
+    pub fn expects(&self, now: u64, within: u64) -> bool {
+        self.rhythm.next_due(now).is_some_and(|due| due <= now + within)
+    }
+
     /// How many flows have a rhythm.
     #[must_use]
     pub fn flows(&self) -> usize {
         self.rhythm.flows.iter().filter(|f| f.steady()).count()
+    }
+}
+
+/// How long a breath is. A frame ends it.
+const BREATH: u64 = 100_000;
+/// Breaths that are due before one is taken although a frame is expected.
+const URGENT: u64 = 4;
+/// Breaths that are due before one is taken although frames stand ready: the kernel would stop the thread soon.
+const OVERDUE: u64 = 150;
+/// What is left to others beyond what the kernel asks for, in thousandths of the time.
+const MARGIN: u64 = 15;
+
+/// What to do about the rest that is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Due {
+    /// Nothing.
+    None,
+    /// Sleep so many nanoseconds, or until a frame comes.
+    Doze(u64),
+    /// Sleep so many nanoseconds, whatever comes.
+    Pause(u64),
+}
+
+/// Rest of a thread with a fixed priority.
+///
+/// Linux lets such threads have `sched_rt_runtime_us` of each `sched_rt_period_us` (sched(7)), 950 of 1000 ms unless it was
+/// changed; then all of them on the core stand still for the rest of the period, or others get as much time as they want of
+/// it (since 6.12). A thread that polls without end, or waits for the wire while bulk is sent, meets that in each second.
+/// So it sleeps a little more than that share by itself, a tenth of a millisecond at a time and when no frame is due.
+/// All times are nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Breath {
+    /// Thousandths of the time to rest.
+    share: u64,
+    seen: u64,
+    owed: u64,
+}
+
+impl Breath {
+    /// For a thread that may use `runtime` of each `period` (both of one unit).
+    #[must_use]
+    pub fn new(runtime: u64, period: u64, now: u64) -> Self {
+        let rest = period.saturating_sub(runtime).saturating_mul(1000).div_ceil(period.max(1));
+        Self { share: (rest + MARGIN).min(500), seen: now, owed: 0 }
+    }
+
+    /// What is due now that the thread has been busy since it was asked last, or rested last. `idle`: no frame stands ready.
+    pub fn due(&mut self, now: u64, idle: bool, governor: &Governor) -> Due {
+        self.owed += now.saturating_sub(self.seen) * self.share / 1000;
+        self.seen = now;
+        let breaths = self.owed / BREATH;
+        match breaths {
+            0 => Due::None,
+            OVERDUE.. => Due::Pause(BREATH),
+            _ if !idle => Due::None,
+            ..URGENT if governor.expects(now, 2 * BREATH) => Due::None,
+            _ => Due::Doze(BREATH),
+        }
+    }
+
+    /// It has rested until `now`, since it was asked last or since then, whichever was later.
+    pub fn rested(&mut self, now: u64) {
+        self.owed = self.owed.saturating_sub(now.saturating_sub(self.seen));
+        self.seen = now;
     }
 }
 
@@ -340,6 +413,61 @@ mod tests {
         }
         g.settle(10 * MS, 5 * MS, 1);
         assert!(matches!(g.rest(11 * MS - 10_000, || 5 * MS), Rest::Sleep(_)));
+    }
+
+    /// The kernel's usual bounds: 950 of 1000 ms.
+    fn breath() -> Breath {
+        Breath::new(950_000, 1_000_000, 0)
+    }
+
+    #[test]
+    fn a_thread_that_polls_without_end_rests_more_than_the_kernel_asks_for_and_only_a_little_at_a_time() {
+        let (g, mut breath) = (governor(100), breath());
+        let (mut now, mut rested) = (0, 0);
+        while now < 1_000 * MS {
+            now += 500;
+            match breath.due(now, true, &g) {
+                Due::None => {}
+                Due::Doze(time) => {
+                    assert!(time <= BREATH);
+                    (now, rested) = (now + time, rested + time);
+                    breath.rested(now);
+                }
+                Due::Pause(_) => panic!("nothing keeps it from dozing"),
+            }
+        }
+        assert!((55 * MS..75 * MS).contains(&rested), "{rested} ns of a second");
+    }
+
+    #[test]
+    fn it_does_not_doze_when_a_frame_is_due_and_pauses_before_the_kernel_stops_it() {
+        let (mut g, mut breath) = (governor(100), breath());
+        for beat in 1..=10 {
+            g.frame(7, beat * MS);
+        }
+        // 2 ms of work are owed 130 µs.
+        assert_eq!(breath.due(2 * MS, false, &g), Due::None, "frames stand ready");
+        breath.seen = 11 * MS - 50_000;
+        assert_eq!(breath.due(11 * MS - 50_000, true, &g), Due::None, "a frame is due");
+        assert_eq!(breath.due(11 * MS + 100_000, true, &g), Due::Doze(BREATH));
+        breath.rested(11 * MS + 200_000);
+        assert_eq!(breath.due(11 * MS + 201_000, true, &g), Due::None);
+        let mut pauses = 0;
+        for now in (12 * MS..1_012 * MS).step_by(100_000) {
+            if matches!(breath.due(now, false, &g), Due::Pause(_)) {
+                pauses += 1;
+                breath.rested(now + BREATH);
+            }
+        }
+        assert!(pauses > 200, "{pauses} pauses in a second without end");
+    }
+
+    #[test]
+    fn sleep_that_was_not_asked_for_counts() {
+        let (g, mut breath) = (governor(100), breath());
+        assert_ne!(breath.due(4 * MS, true, &g), Due::None);
+        breath.rested(6 * MS);
+        assert_eq!(breath.due(7 * MS, true, &g), Due::None);
     }
 
     #[test]

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender as Answer;
 
 use antedate_channel::fragment::{Limits, Marks};
-use antedate_channel::macsec::{An, Sak, Sci, SwitchError, Transmit};
+use antedate_channel::macsec::{An, ReadyReceive, ReadyTransmit, Retired, Sci, SwitchError, Transmit};
 
 use crate::counters::Counter;
-use crate::express::express_ssci;
 use crate::mailbox::Mailbox;
 use crate::path::{Inbound, Outbound, Ports, Protector, Validator};
-use crate::poll::{Governor, Mode, Rest};
+use crate::poll::{Breath, Due, Governor, Mode, Rest};
 use crate::report::Snapshot;
 use crate::sys::thread;
 
@@ -24,6 +23,9 @@ const MOST_STEPS: u32 = 64;
 
 /// Looks at the ports from one rehearsal to the next, in turn for either direction: some ten microseconds.
 const REHEARSAL: u32 = 16;
+
+/// Turns with frames, one after the other, before the thread looks whether it must rest.
+const TURNS: u32 = 64;
 
 /// What the other threads ask of a forwarding thread.
 #[derive(Debug)]
@@ -43,36 +45,17 @@ pub enum Letter {
     SendFragments(Option<Marks>),
     /// Take fragments from a peer that announced them, or not any more.
     TakeFragments(Sci, Option<Marks>),
-    /// Receive from a member with a key; a member that is new is added.
-    InstallReceive {
-        /// The member's channel.
-        sci: Sci,
-        /// Its short SCI, with an XPN suite.
-        ssci: Option<u32>,
-        /// The association.
-        an: An,
-        /// The key.
-        sak: Arc<Sak>,
-        /// Told when it is done.
-        answer: Answer<Result<(), String>>,
-    },
-    /// Protect with a key from the next frame on.
-    InstallTransmit {
-        /// The own short SCI, with an XPN suite.
-        ssci: Option<u32>,
-        /// The association.
-        an: An,
-        /// The key.
-        sak: Sak,
-        /// Told when it is done.
-        answer: Answer<Result<(), String>>,
-    },
+    /// Receive from a member with a key that was made ready; a member that is new is added. What the key replaces comes back.
+    InstallReceive(Box<ReadyReceive>, Answer<Result<Retired, String>>),
+    /// Protect with keys that were made ready from the next frame on: the channel that all use comes first, the express one
+    /// second. What they replace comes back.
+    InstallTransmit(Vec<ReadyTransmit>, Answer<Result<Retired, String>>),
     /// Receive nothing below this packet number on this channel any more, for it is late.
     Lowest(Sci, An, u64),
-    /// Neither receive nor protect with the keys of this association any more.
-    RemoveSa(An),
-    /// Receive nothing from this channel any more.
-    ForgetPeer(Sci),
+    /// Neither receive nor protect with the keys of this association any more. They come back.
+    RemoveSa(An, Answer<Retired>),
+    /// Receive nothing from this channel any more. Its keys come back.
+    ForgetPeer(Sci, Answer<Retired>),
     /// Use these ports from now on, for the interface was replaced.
     Outbound(Ports),
     /// As [`Self::Outbound`], for the other direction.
@@ -140,11 +123,13 @@ pub(crate) trait Duty {
 /// Forwards until a letter ends it: take, forward, prepare, rest.
 pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
     let mut governor = Governor::new(mode, thread::now(), thread::cpu_time());
+    let bound = thread::real_time_bound();
+    let mut breath = bound.map(|(runtime, period)| Breath::new(runtime, period, thread::now()));
     let listens = governor.listens();
     let mut rested = true;
     let steps = duty.steps();
-    // Looks since the last frame or sleep.
-    let mut looks = 0u32;
+    // Looks since the last frame or sleep, and turns with frames since the last look.
+    let (mut looks, mut turns) = (0u32, 0u32);
     loop {
         // One at a time: between the keys of many members, frames have their turn.
         if !duty.letter(&governor) {
@@ -156,17 +141,22 @@ pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
             }
         });
         if done > 0 {
-            (rested, looks) = (false, 0);
+            (rested, looks, turns) = (false, 0, turns + 1);
             duty.show();
+            if turns >= TURNS {
+                turns = 0;
+                breathe(duty, breath.as_mut(), &governor, false);
+            }
             continue;
         }
+        turns = 0;
         if !rested {
             // Whoever waits for the frame that was just sent may wait for this CPU, and answer at once.
             rested = true;
             thread::yield_now();
             continue;
         }
-        if duty.await_the_wire(steps) {
+        if breathe(duty, breath.as_mut(), &governor, true) || duty.await_the_wire(steps) {
             continue;
         }
         if duty.prepare(steps) > 0 {
@@ -184,12 +174,28 @@ pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
             Rest::Sleep(pause) => {
                 duty.sleep(pause);
                 looks = 0;
+                if let Some(breath) = &mut breath {
+                    breath.rested(thread::now());
+                }
                 if listens {
                     governor.awake(thread::now());
                 }
             }
         }
     }
+}
+
+/// Rests if that is due. `idle`: no frame stands ready. Returns whether it did.
+#[inline]
+fn breathe(duty: &mut impl Duty, breath: Option<&mut Breath>, governor: &Governor, idle: bool) -> bool {
+    let Some(breath) = breath else { return false };
+    match breath.due(thread::now(), idle, governor) {
+        Due::None => return false,
+        Due::Doze(time) => duty.sleep(std::time::Duration::from_nanos(time)),
+        Due::Pause(time) => thread::pause(time),
+    }
+    breath.rested(thread::now());
+    true
 }
 
 impl Worker {
@@ -354,23 +360,20 @@ impl Worker {
                 };
                 let _ = answer.send(Snapshot::take(transmit, receive, governor));
             }
-            Letter::InstallReceive { sci, ssci, an, sak, answer } => {
+            Letter::InstallReceive(ready, answer) => {
                 if let Some(receive) = self.receive() {
-                    receive.set_suite(sak.suite());
-                    // It may be known already.
-                    let _ = receive.add_peer(sci, ssci);
-                    receive.set_ssci(sci, ssci);
-                    let _ = answer.send(receive.install(sci, an, &sak, 1).map_err(|e| e.to_string()));
+                    let _ = answer.send(receive.adopt(*ready).map_err(|e| e.to_string()));
                 }
             }
-            Letter::InstallTransmit { ssci, an, sak, answer } => {
+            Letter::InstallTransmit(ready, answer) => {
                 if let Some(outbound) = &mut self.outbound {
-                    // The express channel comes second.
-                    let sscis = [ssci, ssci.map(express_ssci)];
-                    let mut channels = outbound.channels().zip(sscis);
-                    let done =
-                        channels.try_for_each(|(transmit, ssci)| protect_with(transmit, ssci, an, &sak));
-                    let _ = answer.send(done);
+                    let mut retired = Retired::default();
+                    let mut channels = outbound.channels().zip(ready);
+                    let done = channels.try_for_each(|(transmit, ready)| {
+                        retired.add(protect_with(transmit, ready)?);
+                        Ok(())
+                    });
+                    let _ = answer.send(done.map(|()| retired));
                 }
                 self.show();
             }
@@ -379,17 +382,19 @@ impl Worker {
                     receive.set_lowest_acceptable_pn(sci, an, lowest_pn);
                 }
             }
-            Letter::RemoveSa(an) => {
+            Letter::RemoveSa(an, answer) => {
+                let mut retired = Retired::default();
                 for transmit in self.outbound.iter_mut().flat_map(Outbound::channels) {
-                    transmit.remove(an);
+                    retired.add(transmit.remove(an));
                 }
                 if let Some(receive) = self.receive() {
-                    receive.remove_all(an);
+                    retired.add(receive.remove_all(an));
                 }
+                let _ = answer.send(retired);
             }
-            Letter::ForgetPeer(sci) => {
+            Letter::ForgetPeer(sci, answer) => {
                 if let Some(receive) = self.receive() {
-                    receive.remove_peer(sci);
+                    let _ = answer.send(receive.remove_peer(sci));
                 }
             }
             Letter::Outbound(ports) => {
@@ -408,11 +413,10 @@ impl Worker {
     }
 }
 
-/// Installs a key that is agreed upon, and protects with it from the next frame on. It is agreed upon once, so it begins
-/// at 1, and nothing needs to be durable.
-fn protect_with(transmit: &mut Transmit, ssci: Option<u32>, an: An, sak: &Sak) -> Result<(), String> {
-    transmit.set_suite(sak.suite());
-    transmit.set_ssci(ssci);
-    transmit.install(an, sak, 1, u64::MAX).map_err(|error| error.to_string())?;
-    transmit.set_encoding_sa(an).map_err(|error| error.to_string())
+/// Installs a key that is agreed upon, and protects with it from the next frame on. Gives what it replaces.
+fn protect_with(transmit: &mut Transmit, ready: ReadyTransmit) -> Result<Retired, String> {
+    let an = ready.an();
+    let retired = transmit.adopt(ready).map_err(|error| error.to_string())?;
+    transmit.set_encoding_sa(an).map_err(|error| error.to_string())?;
+    Ok(retired)
 }

@@ -55,6 +55,8 @@ counters! {
         out_fragments = "OutFragments",
         /// ours: frames whose packet number was fully prepared before they came
         out_prepared = "OutPrepared",
+        /// frames protected by the flow tables
+        out_by_tables = "OutByTables",
     }
 }
 

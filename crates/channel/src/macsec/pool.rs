@@ -1,12 +1,14 @@
 //! The pools of an association, of one cipher or the other. The suite is looked at once a frame, here.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use antedate_aead::research::Morus1280;
 use antedate_aead::{
     Aegis128L, Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, Key, OpenPool, SealPool, Suite, Unauthentic,
 };
 
+use super::flows::{FlowShape, Tables};
 use super::packet_number::PacketNumbers;
 use super::sak::{Fingerprint, Sak};
 use super::suite::{CipherSuite, NonceRule, Width};
@@ -25,8 +27,8 @@ type Opening<S, B = [u8; 12]> = Box<OpenPool<S, Rule<B>, SLOTS, PREPARED_LEN>>;
 /// A sealing pool.
 #[derive(Debug)]
 pub(super) enum Seal {
-    Aes128(Sealing<Aes128Gcm>),
-    Aes256(Sealing<Aes256Gcm>),
+    Aes128(Box<Tables<Aes128Gcm>>),
+    Aes256(Box<Tables<Aes256Gcm>>),
     ChaCha(Sealing<ChaCha20Poly1305>),
     Aegis(Sealing<Aegis128L>),
     Morus(Sealing<Morus1280>),
@@ -40,6 +42,36 @@ pub(super) enum Open {
     ChaCha(Opening<ChaCha20Poly1305>),
     Aegis(Opening<Aegis128L, [u8; 16]>),
     Morus(Opening<Morus1280, [u8; 16]>),
+}
+
+/// Keys that were taken out of use, and what was prepared with them. Dropping them wipes it all, which takes as long as
+/// some frames do: a thread that forwards leaves it to another one.
+#[derive(Debug, Default)]
+pub struct Retired {
+    sealing: Vec<Seal>,
+    opening: Vec<Open>,
+}
+
+impl Retired {
+    pub(super) fn seal(&mut self, pool: Seal) {
+        self.sealing.push(pool);
+    }
+
+    pub(super) fn open(&mut self, pool: Open) {
+        self.opening.push(pool);
+    }
+
+    /// Takes others in.
+    pub fn add(&mut self, others: Self) {
+        self.sealing.extend(others.sealing);
+        self.opening.extend(others.opening);
+    }
+
+    /// How many keys there are, one for each channel and association.
+    #[must_use]
+    pub fn keys(&self) -> usize {
+        self.sealing.len() + self.opening.len()
+    }
 }
 
 /// A key of the suite that the SAK is for. None if the length does not fit, which [`Sak::new`] has ruled out.
@@ -84,15 +116,25 @@ impl Seal {
     pub(super) fn new(sak: &Sak, numbers: PacketNumbers) -> Option<Self> {
         Some(match sak.suite() {
             CipherSuite::GcmAes128 | CipherSuite::GcmAesXpn128 => {
-                Self::Aes128(Box::new(SealPool::new(key(sak)?.0, numbers)))
+                Self::Aes128(Box::new(Tables::new(key(sak)?.0, numbers)))
             }
             CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => {
-                Self::Aes256(Box::new(SealPool::new(key(sak)?.0, numbers)))
+                Self::Aes256(Box::new(Tables::new(key(sak)?.0, numbers)))
             }
             CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Box::new(SealPool::new(key(sak)?.0, numbers))),
             CipherSuite::Aegis128L => Self::Aegis(Box::new(SealPool::new(key(sak)?.0, numbers))),
             CipherSuite::Morus1280 => Self::Morus(Box::new(SealPool::new(key(sak)?.0, numbers))),
         })
+    }
+
+    /// Makes flow tables for frames of these shapes. False where the cipher has none.
+    pub(super) fn set_flows(&mut self, shapes: &[FlowShape]) -> bool {
+        match self {
+            Self::Aes128(tables) => tables.set_shapes(shapes.to_vec()),
+            Self::Aes256(tables) => tables.set_shapes(shapes.to_vec()),
+            _ => return false,
+        }
+        true
     }
 
     /// Prepares for data of up to `octets` from now on.
@@ -103,6 +145,16 @@ impl Seal {
     #[inline]
     pub(super) fn idle(&mut self, budget: u32) -> u32 {
         with!(self, pool => pool.idle(budget))
+    }
+
+    /// Works on flow tables alone, and prepares no further packet number.
+    #[inline]
+    pub(super) fn finish(&mut self, budget: u32) -> u32 {
+        match self {
+            Self::Aes128(tables) => tables.finish(budget),
+            Self::Aes256(tables) => tables.finish(budget),
+            _ => 0,
+        }
     }
 
     pub(super) fn rehearse(&self, aad: &[u8], data: &mut [u8]) {

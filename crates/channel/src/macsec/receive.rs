@@ -13,7 +13,7 @@ use super::counters::ReceiveCounters;
 use super::history::History;
 use super::lengths::Lengths;
 use super::packet_number::recover;
-use super::pool::{Open, fingerprint};
+use super::pool::{Open, Retired, fingerprint};
 use super::sak::{Fingerprint, Sak};
 use super::suite::{CipherSuite, NonceRule};
 use super::{An, Invalid, Sci};
@@ -59,6 +59,56 @@ impl Opened {
     /// A frame that no cipher has seen, of no peer.
     fn unread(len: usize) -> Self {
         Self { len, peer: usize::MAX, an: 0, number: 0, more: false, continued: false }
+    }
+}
+
+/// A peer's key that is ready to receive with: expanded, and its first packet numbers prepared where that was asked for.
+/// Another thread than the one that validates makes it, for it takes many times what a frame does; that one then
+/// [adopts](Receive::adopt) it.
+pub struct ReadyReceive {
+    sci: Sci,
+    ssci: u32,
+    suite: CipherSuite,
+    an: An,
+    lowest_pn: u64,
+    key: Fingerprint,
+    rule: NonceRule,
+    pool: Open,
+}
+
+impl ReadyReceive {
+    /// A key of the peer with this SCI and, for an XPN suite, this short SCI. The other arguments are those of
+    /// [`Receive::install`].
+    pub fn new(
+        sci: Sci,
+        ssci: Option<u32>,
+        an: An,
+        sak: &Sak,
+        lowest_pn: u64,
+    ) -> Result<Self, ReceiveInstallError> {
+        let suite = sak.suite();
+        if suite.is_xpn() && ssci.is_none() {
+            return Err(ReceiveInstallError::SsciMissing);
+        }
+        let ssci = ssci.unwrap_or_default();
+        let rule =
+            if suite.is_xpn() { NonceRule::from_salt(sak.salt(), ssci) } else { NonceRule::from_sci(sci) };
+        let key = fingerprint(sak).ok_or(ReceiveInstallError::OtherSuite)?;
+        let pool = Open::new(sak, rule, lowest_pn.max(1)).ok_or(ReceiveInstallError::OtherSuite)?;
+        Ok(Self { sci, ssci, suite, an, lowest_pn, key, rule, pool })
+    }
+
+    /// Prepares as many packet numbers as there is room for.
+    #[must_use]
+    pub fn prepared(mut self) -> Self {
+        while self.pool.idle(u32::MAX) > 0 {}
+        self
+    }
+}
+
+impl fmt::Debug for ReadyReceive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadyReceive").field("sci", &self.sci).field("an", &self.an).finish()
     }
 }
 
@@ -108,22 +158,13 @@ impl Receive {
         Ok(())
     }
 
-    /// A peer's short SCI for keys that are installed from now on. Gives false if there is no such peer.
-    pub fn set_ssci(&mut self, sci: Sci, ssci: Option<u32>) -> bool {
-        let peer = self.peers.iter_mut().find(|peer| peer.sci == sci);
-        peer.map(|peer| peer.ssci = ssci.unwrap_or_default()).is_some()
-    }
-
-    /// The cipher suite of keys that are installed from now on, as [`Transmit::set_suite`](super::Transmit::set_suite).
-    pub const fn set_suite(&mut self, suite: CipherSuite) {
-        self.config.suite = suite;
-    }
-
     /// Removes a peer and its keys.
-    pub fn remove_peer(&mut self, sci: Sci) {
-        An::ALL.into_iter().for_each(|an| self.remove(sci, an));
+    pub fn remove_peer(&mut self, sci: Sci) -> Retired {
+        let mut retired = Retired::default();
+        An::ALL.into_iter().for_each(|an| retired.add(self.remove(sci, an)));
         self.peers.retain(|peer| peer.sci != sci);
         self.recent = (0, 0);
+        retired
     }
 
     /// Takes fragments from a peer that marks them so, or from now on none. They are put together by [`accept`](Self::accept);
@@ -163,49 +204,75 @@ impl Receive {
         sak: &Sak,
         lowest_pn: u64,
     ) -> Result<(), ReceiveInstallError> {
-        let suite = self.config.suite;
-        if sak.suite() != suite {
+        if sak.suite() != self.config.suite {
             return Err(ReceiveInstallError::OtherSuite);
         }
         let peer = self.peers.iter().find(|peer| peer.sci == sci).ok_or(ReceiveInstallError::UnknownSci)?;
-        let rule = if suite.is_xpn() {
-            NonceRule::from_salt(sak.salt(), peer.ssci)
-        } else {
-            NonceRule::from_sci(sci)
+        self.adopt(ReadyReceive::new(sci, Some(peer.ssci), an, sak, lowest_pn)?).map(drop)
+    }
+
+    /// Installs a key that was made ready elsewhere, as [`install`](Self::install) does, and gives back the one whose place
+    /// it took. A peer that is new is added; it and the channels take over the short SCI and the suite that the key was made
+    /// for.
+    pub fn adopt(&mut self, ready: ReadyReceive) -> Result<Retired, ReceiveInstallError> {
+        let ReadyReceive { sci, ssci, suite, an, lowest_pn, key, rule, mut pool } = ready;
+        let place = match self.peers.iter().position(|peer| peer.sci == sci) {
+            Some(place) => place,
+            None if self.peers.len() >= self.config.max_peers => {
+                return Err(ReceiveInstallError::TooManyPeers);
+            }
+            None => {
+                self.peers.push(Peer {
+                    sci,
+                    ssci,
+                    associations: [const { None }; An::COUNT],
+                    assembly: None,
+                });
+                self.peers.len() - 1
+            }
         };
-        let key = fingerprint(sak).ok_or(ReceiveInstallError::OtherSuite)?;
+        self.config.suite = suite;
+        let Some(peer) = self.peers.get_mut(place) else { return Err(ReceiveInstallError::UnknownSci) };
+        peer.ssci = ssci;
         let same = |sa: &&ReceiveSa| sa.key == key && sa.rule == rule;
         let known =
             peer.associations.iter().flatten().filter(same).map(|sa| sa.window.next()).max().unwrap_or(0);
         let lowest = lowest_pn.max(1).max(self.history.next(key, rule)).max(known);
-        let pool = Open::new(sak, rule, lowest).ok_or(ReceiveInstallError::OtherSuite)?;
+        pool.expect_from(lowest);
         let window = ReplayWindow::new(lowest, self.config.replay_window);
-        self.remove(sci, an);
-        if let Some(peer) = self.peers.iter_mut().find(|peer| peer.sci == sci) {
-            peer.associations[an.index()] =
-                Some(ReceiveSa { pool, window, key, rule, xpn: suite.is_xpn(), lengths: Lengths::new() });
-            if let Some(assembly) = &mut peer.assembly {
-                assembly.install(an.index(), lowest);
-            }
+        let sa = ReceiveSa { pool, window, key, rule, xpn: suite.is_xpn(), lengths: Lengths::new() };
+        let mut retired = Retired::default();
+        if let Some(old) = peer.associations[an.index()].replace(sa) {
+            self.history.note(old.key, old.rule, old.window.next());
+            retired.open(old.pool);
         }
-        Ok(())
+        if let Some(assembly) = &mut peer.assembly {
+            assembly.install(an.index(), lowest);
+        }
+        Ok(retired)
     }
 
     /// Removes a peer's key.
-    pub fn remove(&mut self, sci: Sci, an: An) {
-        let Some(peer) = self.peers.iter_mut().find(|peer| peer.sci == sci) else { return };
-        if let Some(sa) = peer.associations[an.index()].take() {
+    pub fn remove(&mut self, sci: Sci, an: An) -> Retired {
+        let mut retired = Retired::default();
+        let peer = self.peers.iter_mut().find(|peer| peer.sci == sci);
+        if let Some(sa) = peer.and_then(|peer| peer.associations[an.index()].take()) {
             self.history.note(sa.key, sa.rule, sa.window.next());
+            retired.open(sa.pool);
         }
+        retired
     }
 
     /// Removes the keys of all peers under an association number.
-    pub fn remove_all(&mut self, an: An) {
-        for place in 0..self.peers.len() {
-            if let Some(sci) = self.peers.get(place).map(|peer| peer.sci) {
-                self.remove(sci, an);
+    pub fn remove_all(&mut self, an: An) -> Retired {
+        let mut retired = Retired::default();
+        for peer in &mut self.peers {
+            if let Some(sa) = peer.associations[an.index()].take() {
+                self.history.note(sa.key, sa.rule, sa.window.next());
+                retired.open(sa.pool);
             }
         }
+        retired
     }
 
     /// Accepts nothing below `lowest_pn` any more, as key agreement may tell (clause 10.7.15). A value below the present

@@ -3,18 +3,20 @@
 mod config;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
-use antedate_aead::{SealPool, Suite};
+use antedate_aead::{Linear, SealPool, Suite};
 use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG, TAG_LEN_SHORT, Tci};
 
 use super::counters::TransmitCounters;
+use super::flows::{FlowShape, Tables};
 use super::history::History;
 use super::lengths::Lengths;
 use super::packet_number::{PacketNumbers, Spent};
-use super::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
+use super::pool::{PREPARED_LEN, Retired, SLOTS, Seal, fingerprint};
 use super::sak::{Fingerprint, Sak};
-use super::suite::{CipherSuite, NonceRule, Width};
+use super::suite::{NonceRule, Width};
 use super::{An, Sci};
 use crate::fragment::{HEADER, MAX_FRAME, Marks, Split};
 pub use config::{
@@ -23,7 +25,7 @@ pub use config::{
 };
 
 /// Octets of the two addresses, which stay in front of the SecTAG.
-const ADDRESSES_LEN: usize = 12;
+pub(super) const ADDRESSES_LEN: usize = 12;
 /// Octets of the shortest user data: an EtherType.
 const MIN_DATA_LEN: usize = 2;
 /// Steps of preparation that one packet number takes: one for the tag, one for each 64 octets.
@@ -42,6 +44,94 @@ struct TransmitSa {
     lengths: Lengths,
 }
 
+impl TransmitSa {
+    /// Does at most `budget` steps of preparation while fewer than `prepare` packet numbers lie ready.
+    #[inline]
+    fn idle(&mut self, prepare: usize, budget: u32) -> u32 {
+        let wanted = prepare.min(SLOTS).saturating_sub(self.pool.prepared());
+        let steps = (wanted as u32).saturating_mul(STEPS_A_SLOT);
+        if steps == 0 { self.pool.finish(budget) } else { self.pool.idle(budget.min(steps)) }
+    }
+}
+
+/// A key that is ready to protect with: expanded, and its first packet numbers prepared where that was asked for. That takes
+/// many times what a frame does, so it is done on another thread than the one that protects, which then
+/// [adopts](Transmit::adopt) it.
+pub struct ReadyTransmit {
+    config: TransmitConfig,
+    an: An,
+    sa: TransmitSa,
+}
+
+impl ReadyTransmit {
+    /// A key for the channel of this configuration, of whose suite it is, and with its short SCI for an XPN suite.
+    /// The other arguments are those of [`Transmit::install`].
+    pub fn new(
+        config: TransmitConfig,
+        an: An,
+        sak: &Sak,
+        next_pn: u64,
+        limit: u64,
+    ) -> Result<Self, TransmitInstallError> {
+        let suite = config.suite;
+        if sak.suite() != suite {
+            return Err(TransmitInstallError::OtherSuite);
+        }
+        if next_pn == 0 {
+            return Err(TransmitInstallError::PacketNumberZero);
+        }
+        let rule = match config.ssci {
+            Some(ssci) if suite.is_xpn() => NonceRule::from_salt(sak.salt(), ssci),
+            None if suite.is_xpn() => return Err(TransmitInstallError::SsciMissing),
+            _ => NonceRule::from_sci(config.sci),
+        };
+        let key = fingerprint(sak).ok_or(TransmitInstallError::OtherSuite)?;
+        let numbers = PacketNumbers::new(rule, next_pn, limit, suite.packet_number_end());
+        let pool = Seal::new(sak, numbers).ok_or(TransmitInstallError::OtherSuite)?;
+        let mut template = [0; TAG_LEN_LONG];
+        // The template has room for the longest SecTAG, so this cannot fail.
+        let _ = tag(&config, an).emit(&mut template);
+        let sa = TransmitSa { template, pool, key, rule, next_pn, lengths: Lengths::new() };
+        Ok(Self { config, an, sa })
+    }
+
+    /// The association number that it is for.
+    #[must_use]
+    pub const fn an(&self) -> An {
+        self.an
+    }
+
+    /// Prepares as many packet numbers as the channel keeps.
+    #[must_use]
+    pub fn prepared(mut self) -> Self {
+        while self.sa.idle(self.config.prepare, u32::MAX) > 0 {}
+        self
+    }
+}
+
+impl fmt::Debug for ReadyTransmit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadyTransmit").field("config", &self.config).field("an", &self.an).finish()
+    }
+}
+
+/// The SecTAG of an association, packet number and short length left open.
+fn tag(config: &TransmitConfig, an: An) -> SecTag {
+    let TransmitConfig { sci, sci_mode, confidentiality, .. } = *config;
+    SecTag {
+        tci: Tci::NONE
+            .with_end_station(sci_mode == SciMode::EndStation)
+            .with_encryption(confidentiality)
+            .with_changed_text(confidentiality),
+        an,
+        short_length: 0,
+        more_fragments: false,
+        continued: false,
+        packet_number: 0,
+        sci: (sci_mode == SciMode::Explicit).then_some(sci),
+    }
+}
+
 /// A transmit secure channel.
 pub struct Transmit {
     config: TransmitConfig,
@@ -52,6 +142,7 @@ pub struct Transmit {
     counters: TransmitCounters,
     /// EtherType and data of a fragment that is not the first, in one piece.
     piece: Box<[u8]>,
+    flows: Vec<FlowShape>,
 }
 
 impl Transmit {
@@ -71,8 +162,9 @@ impl Transmit {
             history: History::new(),
             counters: TransmitCounters::default(),
             piece: Box::default(),
+            flows: Vec::new(),
         };
-        this.tag_len = this.tag(An::ALL[0]).buffer_len();
+        this.tag_len = tag(&this.config, An::ALL[0]).buffer_len();
         Ok(this)
     }
 
@@ -92,18 +184,18 @@ impl Transmit {
         next_pn: u64,
         limit: u64,
     ) -> Result<(), TransmitInstallError> {
-        let suite = self.config.suite;
-        if sak.suite() != suite {
-            return Err(TransmitInstallError::OtherSuite);
+        self.adopt(ReadyTransmit::new(self.config, an, sak, next_pn, limit)?).map(drop)
+    }
+
+    /// Installs a key that was made ready elsewhere, as [`install`](Self::install) does, and gives back the one whose place
+    /// it took. The channel takes over the suite and the short SCI that the key was made for.
+    pub fn adopt(&mut self, ready: ReadyTransmit) -> Result<Retired, TransmitInstallError> {
+        let ReadyTransmit { config, an, mut sa } = ready;
+        let TransmitConfig { suite, ssci, .. } = config;
+        if config != (TransmitConfig { suite, ssci, ..self.config }) {
+            return Err(TransmitInstallError::OtherChannel);
         }
-        if next_pn == 0 {
-            return Err(TransmitInstallError::PacketNumberZero);
-        }
-        let rule = match self.config.ssci {
-            Some(ssci) if suite.is_xpn() => NonceRule::from_salt(sak.salt(), ssci),
-            _ => NonceRule::from_sci(self.config.sci),
-        };
-        let key = fingerprint(sak).ok_or(TransmitInstallError::OtherSuite)?;
+        let (key, rule) = (sa.key, sa.rule);
         let mut lowest = self.history.next(key, rule);
         let mut other_salt = self.history.has_other_rule(key, rule);
         for (other, sa) in An::ALL.into_iter().zip(&self.associations) {
@@ -117,38 +209,38 @@ impl Transmit {
         if other_salt {
             return Err(TransmitInstallError::OtherSalt);
         }
-        if next_pn < lowest {
+        if sa.next_pn < lowest {
             return Err(TransmitInstallError::PacketNumberUsed { lowest });
         }
-        let numbers = PacketNumbers::new(rule, next_pn, limit, suite.packet_number_end());
-        let pool = Seal::new(sak, numbers).ok_or(TransmitInstallError::OtherSuite)?;
-        let mut template = [0; TAG_LEN_LONG];
-        // The template has room for the longest SecTAG, so this cannot fail.
-        let _ = self.tag(an).emit(&mut template);
-        self.retire(an);
-        self.associations[an.index()] =
-            Some(TransmitSa { template, pool, key, rule, next_pn, lengths: Lengths::new() });
+        // The next frames will be as long as the last ones, whatever the key.
+        if let Some(now) = self.encoding.and_then(|an| self.associations[an.index()].as_ref()) {
+            sa.lengths = now.lengths;
+            sa.pool.set_reach(sa.lengths.reach());
+        }
+        sa.pool.set_flows(&self.flows);
+        let mut retired = Retired::default();
+        self.retire(an, &mut retired);
+        self.config = config;
+        self.associations[an.index()] = Some(sa);
         self.encoding = self.encoding.or(Some(an));
-        Ok(())
+        Ok(retired)
     }
 
-    /// The short SCI for keys that are installed from now on: key agreement gives it anew with each of them.
-    pub const fn set_ssci(&mut self, ssci: Option<u32>) {
-        self.config.ssci = ssci;
-    }
-
-    /// The cipher suite of keys that are installed from now on: key agreement tells it with each of them. Those that are
-    /// installed stay as they are.
-    pub const fn set_suite(&mut self, suite: CipherSuite) {
-        self.config.suite = suite;
+    /// Makes flow tables for frames of these shapes from now on, with the keys that there are and those to come. They serve where
+    /// the cipher is AES-GCM and encrypts; the frames are the same with and without.
+    pub fn set_flows(&mut self, shapes: Vec<FlowShape>) {
+        self.associations.iter_mut().flatten().for_each(|sa| _ = sa.pool.set_flows(&shapes));
+        self.flows = shapes;
     }
 
     /// Removes a key. If it encoded, no frame can be protected until another one does.
-    pub fn remove(&mut self, an: An) {
-        self.retire(an);
+    pub fn remove(&mut self, an: An) -> Retired {
+        let mut retired = Retired::default();
+        self.retire(an, &mut retired);
         if self.encoding == Some(an) {
             self.encoding = None;
         }
+        retired
     }
 
     /// Protects with another association from the next frame on. What was prepared under the old one stays until
@@ -331,9 +423,10 @@ impl Transmit {
         let packet =
             Packet { addresses, template: &sa.template, next_pn: sa.next_pn, flags, data, header_len, out };
         let prepared = sa.pool.prepared() > 0;
+        let (confidentiality, mut by_tables) = (self.config.confidentiality, false);
         let number = match &mut sa.pool {
-            Seal::Aes128(pool) => packet.seal(pool, self.config.confidentiality)?,
-            Seal::Aes256(pool) => packet.seal(pool, self.config.confidentiality)?,
+            Seal::Aes128(tables) => packet.seal_by_tables(tables, confidentiality, &mut by_tables)?,
+            Seal::Aes256(tables) => packet.seal_by_tables(tables, confidentiality, &mut by_tables)?,
             Seal::ChaCha(pool) => packet.seal(pool, self.config.confidentiality)?,
             Seal::Aegis(pool) => packet.seal(pool, self.config.confidentiality)?,
             Seal::Morus(pool) => packet.seal(pool, self.config.confidentiality)?,
@@ -343,6 +436,7 @@ impl Transmit {
             sa.pool.set_reach(reach);
         }
         self.counters.out_prepared += u64::from(prepared);
+        self.counters.out_by_tables += u64::from(by_tables);
         let octets = data.len() as u64;
         if self.config.confidentiality {
             self.counters.out_pkts_encrypted += 1;
@@ -358,10 +452,9 @@ impl Transmit {
     /// encodes, and gives the steps done: 0 when nothing is left to do.
     #[inline]
     pub fn idle(&mut self, budget: u32) -> u32 {
-        let Some(sa) = self.encoding.and_then(|an| self.associations[an.index()].as_mut()) else { return 0 };
-        let wanted = self.config.prepare.min(SLOTS).saturating_sub(sa.pool.prepared());
-        let steps = (wanted as u32).saturating_mul(STEPS_A_SLOT);
-        if steps == 0 { 0 } else { sa.pool.idle(budget.min(steps)) }
+        let prepare = self.config.prepare;
+        let sa = self.encoding.and_then(|an| self.associations[an.index()].as_mut());
+        sa.map_or(0, |sa| sa.idle(prepare, budget))
     }
 
     /// Does once, on what lies in `scratch` and leaves it so, what protecting the next frame will do. A frame after a pause then
@@ -413,26 +506,11 @@ impl Transmit {
         self.counters.out_pkts_untagged += 1;
     }
 
-    fn tag(&self, an: An) -> SecTag {
-        let TransmitConfig { sci, sci_mode, confidentiality, .. } = self.config;
-        SecTag {
-            tci: Tci::NONE
-                .with_end_station(sci_mode == SciMode::EndStation)
-                .with_encryption(confidentiality)
-                .with_changed_text(confidentiality),
-            an,
-            short_length: 0,
-            more_fragments: false,
-            continued: false,
-            packet_number: 0,
-            sci: (sci_mode == SciMode::Explicit).then_some(sci),
-        }
-    }
-
     /// Takes an association away and remembers how far its key came.
-    fn retire(&mut self, an: An) {
+    fn retire(&mut self, an: An, retired: &mut Retired) {
         if let Some(sa) = self.associations[an.index()].take() {
             self.history.note(sa.key, sa.rule, sa.next_pn);
+            retired.seal(sa.pool);
         }
     }
 
@@ -471,17 +549,10 @@ struct Packet<'a> {
     out: &'a mut [u8],
 }
 
-impl Packet<'_> {
-    /// Clause 10.5: the next packet number, the SecTAG, the cipher, the ICV. Gives the packet number.
+impl<'a> Packet<'a> {
+    /// Writes what stands in front of the user data, and gives the place of the whole frame.
     #[inline]
-    fn seal<S: Suite<TagBytes = [u8; 16]>>(
-        self,
-        pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
-        confidentiality: bool,
-    ) -> Result<u64, Spent>
-    where
-        S::NonceBytes: Width,
-    {
+    fn head(self) -> &'a mut [u8] {
         let Self { addresses, template, next_pn, flags, data, header_len, out } = self;
         // The header is written before the packet number is taken, so that its octets have reached the cache when the
         // cipher loads them in one piece: a load over fresh stores waits for them.
@@ -494,6 +565,60 @@ impl Packet<'_> {
         }
         tag[3] = SecTag::short_length_of(data.len()) | flags;
         tag[4..8].copy_from_slice(&(next_pn as u32).to_be_bytes());
+        out
+    }
+
+    /// As [`seal`](Self::seal), by the table of the frame's flow if there is one.
+    #[inline]
+    fn seal_by_tables<S: Linear<NonceBytes = [u8; 12]>>(
+        self,
+        tables: &mut Tables<S>,
+        confidentiality: bool,
+        by_tables: &mut bool,
+    ) -> Result<u64, Spent> {
+        if let Some(pool) = tables.plain() {
+            return self.seal(pool, confidentiality);
+        }
+        let (next_pn, data, header_len) = (self.next_pn, self.data, self.header_len);
+        let out = self.head();
+        let (packet, flow) = tables.next(&out[..header_len], data)?;
+        let number = packet.number();
+        if number != next_pn {
+            out[16..20].copy_from_slice(&(number as u32).to_be_bytes());
+        }
+        let (header, rest) = out.split_at_mut(header_len);
+        let place = &mut rest[..data.len()];
+        let icv = match flow {
+            Some(flow) if confidentiality => {
+                let (icv, joined) = packet.seal(flow, header, data, place);
+                *by_tables = joined;
+                if !joined {
+                    tables.missed();
+                }
+                icv
+            }
+            _ if confidentiality => packet.whole().seal(header, data, place),
+            _ => {
+                place.copy_from_slice(data);
+                packet.whole().authenticate(&[&out[..header_len + data.len()]])
+            }
+        };
+        out[header_len + data.len()..].copy_from_slice(icv.as_bytes());
+        Ok(number)
+    }
+
+    /// Clause 10.5: the next packet number, the SecTAG, the cipher, the ICV. Gives the packet number.
+    #[inline]
+    fn seal<S: Suite<TagBytes = [u8; 16]>>(
+        self,
+        pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
+        confidentiality: bool,
+    ) -> Result<u64, Spent>
+    where
+        S::NonceBytes: Width,
+    {
+        let (next_pn, data, header_len) = (self.next_pn, self.data, self.header_len);
+        let out = self.head();
         let prepared = pool.next()?;
         let number = prepared.number();
         // Nothing else takes one; yet a nonce and a SecTAG that differ would be worse than this comparison.

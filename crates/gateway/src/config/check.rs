@@ -328,6 +328,9 @@ fn overlaid(
     if draft.express.as_ref().is_some_and(Option::is_some) {
         fault("express", "belongs to [macsec]".to_owned(), "remove [express]");
     }
+    if draft.flows.as_ref().is_some_and(Option::is_some) {
+        fault("flows", "belongs to [macsec]".to_owned(), "remove [flows]");
+    }
     if matches!(draft.run.as_ref().map(|run| run.threads), Some(Threads::Two(_))) {
         let what = "an overlay has one forwarding thread: sealing and opening share its sessions";
         fault("run.threads", what.to_owned(), "remove the line, and name one CPU");

@@ -21,7 +21,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use antedate_channel::fragment::Marks;
-use antedate_channel::macsec::CipherSuite;
+use antedate_channel::macsec::{CipherSuite, FlowShape};
 use antedate_wire::{EtherType, Sci};
 
 pub use check::{Checked, Keyed, check};
@@ -53,6 +53,8 @@ pub struct Config {
     pub protection: Protection,
     /// Which frames do not wait behind others, if any.
     pub express: Option<Express>,
+    /// Frames of which only some octets vary, if any are declared.
+    pub flows: Option<Flows>,
     /// What may pass.
     pub policy: Policy,
     /// Threads, CPUs and polling.
@@ -187,6 +189,26 @@ pub struct Express {
     pub fragment: usize,
     /// The rate of the uplink, at which others are sent.
     pub rate: Rate,
+}
+
+/// `[flows]`: frames of which only some octets vary, and whether tables are made for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flows {
+    /// When tables are used.
+    pub tables: FlowTables,
+    /// The frames.
+    pub shapes: Vec<FlowShape>,
+}
+
+/// When flow tables are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlowTables {
+    /// Where a measurement at the start finds them faster.
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
 }
 
 /// The rate of a link.

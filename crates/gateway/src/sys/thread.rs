@@ -35,6 +35,30 @@ pub fn real_time(priority: u8) -> io::Result<()> {
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &param) }).map(drop)
 }
 
+/// What the kernel lets threads of fixed priority have of a core: so many microseconds in so many. `None` where the calling
+/// thread has no fixed priority, or there is no bound.
+#[must_use]
+pub fn real_time_bound() -> Option<(u64, u64)> {
+    // SAFETY: no pointers; 0 is the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    if policy != libc::SCHED_FIFO && policy != libc::SCHED_RR {
+        return None;
+    }
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/kernel/sched_rt_{name}_us")).ok()?;
+        text.trim().parse::<i64>().ok()
+    };
+    // A runtime of -1 is no bound.
+    let (runtime, period) = (read("runtime")?, read("period")?);
+    Some((u64::try_from(runtime).ok()?, u64::try_from(period).ok()?))
+        .filter(|(runtime, period)| runtime < period)
+}
+
+/// Sleeps so long, whatever comes.
+pub fn pause(nanoseconds: u64) {
+    std::thread::sleep(Duration::from_nanos(nanoseconds));
+}
+
 /// Keeps all memory that the process has now resident (`mlockall(2)`), so that no page fault meets a deadline and no key
 /// reaches the swap. Memory that comes later is left alone: under a limit it could not be had at all.
 ///

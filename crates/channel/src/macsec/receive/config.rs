@@ -80,6 +80,10 @@ pub enum ReceiveInstallError {
     UnknownSci,
     /// the key is for another cipher suite
     OtherSuite,
+    /// an XPN suite needs a short SCI
+    SsciMissing,
+    /// there are as many peers as the configuration allows
+    TooManyPeers,
 }
 
 impl fmt::Display for ReceiveInstallError {
@@ -87,6 +91,8 @@ impl fmt::Display for ReceiveInstallError {
         f.write_str(match self {
             Self::UnknownSci => "no peer has this SCI",
             Self::OtherSuite => "the key is for another cipher suite",
+            Self::SsciMissing => "an XPN cipher suite needs a short SCI",
+            Self::TooManyPeers => "there are as many peers as the configuration allows",
         })
     }
 }

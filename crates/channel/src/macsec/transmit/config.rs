@@ -68,6 +68,8 @@ impl core::error::Error for TransmitConfigError {}
 pub enum TransmitInstallError {
     /// the key is for another cipher suite
     OtherSuite,
+    /// an XPN suite needs a short SCI
+    SsciMissing,
     /// packet number 0 is not used
     PacketNumberZero,
     /// packet numbers from the one given have been used with this key
@@ -79,18 +81,22 @@ pub enum TransmitInstallError {
     KeyInUse(An),
     /// the key was used with another salt, so that a nonce could come twice
     OtherSalt,
+    /// the key was made ready for a channel with another SCI or another form of frames
+    OtherChannel,
 }
 
 impl fmt::Display for TransmitInstallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherSuite => f.write_str("the key is for another cipher suite"),
+            Self::SsciMissing => f.write_str("an XPN cipher suite needs a short SCI"),
             Self::PacketNumberZero => f.write_str("packet numbers begin at 1"),
             Self::PacketNumberUsed { lowest } => {
                 write!(f, "packet numbers below {lowest} have been used with this key")
             }
             Self::KeyInUse(an) => write!(f, "the key is in use under association number {an}"),
             Self::OtherSalt => f.write_str("the key has been used with another salt"),
+            Self::OtherChannel => f.write_str("the key was made ready for another channel"),
         }
     }
 }

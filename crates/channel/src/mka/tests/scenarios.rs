@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use super::super::*;
 use super::world::{Faults, World, sci};
-use crate::macsec::CipherSuite;
+use crate::macsec::{CipherSuite, Discard};
 
 #[test]
 fn two_members_agree_within_a_moment_and_the_better_priority_serves() {
@@ -82,6 +82,20 @@ fn sixty_four_members_agree() {
     world.until_agreed(10.0);
     let status = world.stations[63].status(world.now);
     assert_eq!(status.members.iter().filter(|member| member.live && member.receives).count(), 63);
+    // Everybody's frames reach everybody, and whoever is none of them costs nobody anything.
+    let (lost, got) = (world.lost(), world.got());
+    world.run(0.2);
+    assert_eq!(world.lost(), lost);
+    assert_eq!(world.got() - got, 20 * 64 * 63);
+    let stranger = world.frame_of_a_stranger();
+    let before = world.held();
+    for _ in 0..1_000 {
+        world.deliver(&stranger, Discard::UnknownSci);
+    }
+    assert_eq!(world.held(), before, "no channel, no key and no memory");
+    let (lost, got) = (world.lost(), world.got());
+    world.run(0.2);
+    assert_eq!((world.lost(), world.got() - got), (lost, 20 * 64 * 63));
 }
 
 #[test]

@@ -14,7 +14,9 @@ use antedate_wire::macsec::{An, Mpdu};
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::super::*;
-use crate::macsec::{CipherSuite, Discard, Receive, ReceiveConfig, Transmit, TransmitConfig};
+use crate::macsec::{
+    CipherSuite, Discard, ReadyReceive, ReadyTransmit, Receive, ReceiveConfig, Sak, Transmit, TransmitConfig,
+};
 use crate::world::Rng;
 
 pub(super) const STEP: Duration = Duration::from_millis(10);
@@ -39,7 +41,6 @@ pub(super) struct Station {
     installing: Vec<(u64, Install)>,
     /// Which key each association number stands for.
     transmits: Option<KeyIdentifier>,
-    pub(super) peers: BTreeSet<Sci>,
     /// Frames of others that it could not read although it was up, and those it could.
     pub(super) lost: u64,
     pub(super) got: u64,
@@ -85,7 +86,6 @@ impl Station {
             config,
             installing: Vec::new(),
             transmits: None,
-            peers: BTreeSet::new(),
             lost: 0,
             got: 0,
             second_pn: None,
@@ -220,13 +220,9 @@ impl World {
             core::mem::take(&mut station.installing).into_iter().partition(|(at, _)| *at <= step);
         station.installing = waiting;
         for (_, install) in ready as Vec<(u64, Install)> {
-            station.receive.set_suite(install.sak.suite());
             for (sci, ssci) in &install.members {
-                if station.peers.insert(*sci) {
-                    station.receive.add_peer(*sci, Some(ssci.unwrap_or(0))).unwrap();
-                }
-                station.receive.set_ssci(*sci, *ssci);
-                station.receive.install(*sci, install.an, &install.sak, 1).unwrap();
+                let ready = ReadyReceive::new(*sci, *ssci, install.an, &install.sak, 1).unwrap();
+                station.receive.adopt(ready).unwrap();
             }
             participant.receives(install.key);
         }
@@ -243,9 +239,10 @@ impl World {
                     station.installing.push((step + delay, install));
                 }
                 Action::Transmit(install) => {
-                    station.transmit.set_suite(install.sak.suite());
-                    station.transmit.set_ssci(install.ssci);
-                    station.transmit.install(install.an, &install.sak, 1, u64::MAX).unwrap();
+                    let (suite, ssci) = (install.sak.suite(), install.ssci);
+                    let config = TransmitConfig { suite, ssci, ..*station.transmit.config() };
+                    let ready = ReadyTransmit::new(config, install.an, &install.sak, 1, u64::MAX).unwrap();
+                    station.transmit.adopt(ready).unwrap();
                     station.transmit.set_encoding_sa(install.an).unwrap();
                     station.transmits = Some(install.key);
                 }
@@ -256,10 +253,9 @@ impl World {
                 Action::Remove(an) => {
                     station.installing.retain(|(_, install)| install.an != an);
                     station.transmit.remove(an);
-                    station.peers.iter().for_each(|sci| station.receive.remove(*sci, an));
+                    station.receive.remove_all(an);
                 }
                 Action::Forget(sci) => {
-                    station.peers.remove(&sci);
                     station.receive.remove_peer(sci);
                 }
             }
@@ -327,6 +323,30 @@ impl World {
             }
         }
         (accepted, late)
+    }
+
+    /// A frame of somebody who is no member, protected with a key of his own.
+    pub(super) fn frame_of_a_stranger(&self) -> Vec<u8> {
+        let suite = CipherSuite::GcmAes128;
+        let mut transmit = Transmit::new(TransmitConfig::new(suite, sci(200))).unwrap();
+        transmit.install(An::ALL[0], &Sak::new(suite, &[1; 16], None).unwrap(), 1, u64::MAX).unwrap();
+        let frame = [&[0xff; 6][..], &[2; 6], &[0x88, 0x92], &[7; 50]].concat();
+        let mut protected = vec![0; 128];
+        let len = transmit.protect(&frame, &mut protected).unwrap();
+        protected.truncate(len);
+        protected
+    }
+
+    /// Gives everybody a frame, which all must discard so.
+    pub(super) fn deliver(&mut self, frame: &[u8], why: Discard) {
+        for station in &mut self.stations {
+            assert_eq!(station.receive.validate(frame, &mut [0; 128]), Err(why));
+        }
+    }
+
+    /// Receive associations of all stations.
+    pub(super) fn held(&self) -> usize {
+        self.stations.iter().map(|station| station.receive.status().count()).sum()
     }
 
     pub(super) fn lost(&self) -> u64 {

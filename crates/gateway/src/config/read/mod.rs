@@ -4,6 +4,7 @@
 //! that what could be read can still be held against the machine.
 
 mod express;
+mod flows;
 mod overlay;
 mod policy;
 mod run;
@@ -20,8 +21,8 @@ use antedate_wire::EthernetAddress;
 
 use super::policy::Policy;
 use super::{
-    Cipher, Config, Control, Express, FieldPort, Fragmentation, Identity, InterfaceName, Keys, Lines, Macsec,
-    Protection, RESERVE, Run, SciMode, State, UplinkPort,
+    Cipher, Config, Control, Express, FieldPort, Flows, Fragmentation, Identity, InterfaceName, Keys, Lines,
+    Macsec, Protection, RESERVE, Run, SciMode, State, UplinkPort,
 };
 use crate::agreement;
 use crate::document::{Document, Field, Section};
@@ -59,6 +60,7 @@ pub(super) struct Draft {
     pub(super) uplink: Option<UplinkPort>,
     pub(super) protection: Option<Protection>,
     pub(super) express: Option<Option<Express>>,
+    pub(super) flows: Option<Option<Flows>>,
     pub(super) policy: Policy,
     pub(super) run: Option<Run>,
     pub(super) state: Option<State>,
@@ -75,6 +77,7 @@ impl Draft {
             uplink: self.uplink?,
             protection: self.protection?,
             express: self.express?,
+            flows: self.flows?,
             policy: self.policy,
             run: self.run?,
             state: self.state?,
@@ -130,6 +133,7 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         uplink,
         protection,
         express: express::express(root.section("express"), &mut lines),
+        flows: flows::flows(root.section("flows"), &mut lines),
         policy: policy::policy(root.section("policy"), &mut lines),
         run: run::run(root.section("run"), &mut lines),
         state: state(root.section("state"), base, &mut lines),

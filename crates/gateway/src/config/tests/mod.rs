@@ -413,3 +413,27 @@ mod properties {
         }
     }
 }
+
+#[test]
+fn flows_are_read_with_their_octets_counted_from_the_ethertype() {
+    assert_eq!(parse(SMALLEST).unwrap().flows, None);
+    let text = "[flows]\n[[flows.shape]]\nbegins = \"8892 80 01\"\nvaries = [[20, 39], [60, 60]]\n";
+    let flows = parse(&format!("{SMALLEST}{text}")).unwrap().flows.unwrap();
+    assert_eq!(flows.tables, FlowTables::Auto);
+    let shape = FlowShape { begins: vec![0x88, 0x92, 0x80, 0x01], holes: vec![8..28, 48..49] };
+    assert_eq!(flows.shapes, [shape]);
+    let text = "[flows]\ntables = false\n[[flows.shape]]\nbegins = \"88b8\"\nvaries = []\n";
+    assert_eq!(parse(&format!("{SMALLEST}{text}")).unwrap().flows.unwrap().tables, FlowTables::Off);
+}
+
+#[test]
+fn faults_of_flows_say_what_to_write() {
+    let with = |begins: &str, varies: &str| {
+        faults_with(&format!("[flows]\n[[flows.shape]]\nbegins = \"{begins}\"\nvaries = {varies}\n"))
+    };
+    assert!(with("88", "[]").contains("is not an EtherType and what follows it"));
+    assert!(with("8892 8", "[]").contains("hexadecimal digits"));
+    assert!(with("8892", "[[30, 20]]").contains("is not the first and the last octet that vary"));
+    assert!(with("8892", "[[2, 20]]").contains("out of range"));
+    assert!(faults_with("[flows]\ntables = true\n").contains("add [[flows.shape]]"));
+}

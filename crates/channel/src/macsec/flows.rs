@@ -1,0 +1,171 @@
+//! Flow tables (see `antedate_aead::Flow`): frames of one shape, of which only some octets change.
+//!
+//! Whoever knows the frames declares their [`FlowShape`]s: what they begin with, and which octets vary. The first frame of a shape
+//! gives all others: from it a flow's half is made in idle time, once for a key. A frame of the shape with another address
+//! or constant makes a flow of its own, up to a bound; what belongs to none is protected as any frame.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+use antedate_aead::{Flow, FlowPool, Halved, Hole, Key, Linear, SealPool, Template};
+use antedate_wire::macsec::TAG_LEN_LONG;
+
+use super::packet_number::{PacketNumbers, Spent};
+use super::pool::{PREPARED_LEN, SLOTS};
+use super::transmit::ADDRESSES_LEN;
+
+/// Flows that one key has tables for.
+pub const FLOWS: usize = 16;
+/// Octets in front of the user data, the longest SecTAG included, in whole blocks.
+const HEADER: usize = (ADDRESSES_LEN + TAG_LEN_LONG).next_multiple_of(16);
+/// Blocks of 16 octets that the holes of a flow may touch, that of the packet number included.
+pub const FLOW_BLOCKS: usize = 16;
+/// Frames of a shape without a table after which the shapes are taken for wrong.
+const PATIENCE: u32 = 256;
+/// Where the packet number lies in a protected frame.
+const PACKET_NUMBER: Range<usize> = ADDRESSES_LEN + 4..ADDRESSES_LEN + 8;
+
+/// Which frames make flows, and what varies in them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlowShape {
+    /// what they have from the EtherType on
+    pub begins: Vec<u8>,
+    /// the octets that vary, counted from the EtherType on
+    pub holes: Vec<Range<usize>>,
+}
+
+impl FlowShape {
+    fn takes(&self, data: &[u8]) -> bool {
+        data.starts_with(&self.begins) && self.holes.iter().all(|hole| hole.end <= data.len())
+    }
+}
+
+pub(super) type Table<S> = Flow<S, HEADER, PREPARED_LEN, FLOW_BLOCKS>;
+
+/// A pool of packet numbers, and the tables of the flows that were seen.
+pub(super) struct Tables<S: Linear<NonceBytes = [u8; 12]>> {
+    pool: FlowPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
+    shapes: Vec<FlowShape>,
+    flows: Vec<Box<Table<S>>>,
+    /// A frame of a shape that has no table yet: header, user data, and the shape.
+    seen: Option<(Vec<u8>, Vec<u8>, usize)>,
+    /// Frames of a shape that no table served, beyond those that one did.
+    misses: u32,
+}
+
+impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
+    pub(super) fn new(key: Key<S>, numbers: PacketNumbers) -> Self {
+        let pool = FlowPool::new(SealPool::new(key, numbers));
+        Self { pool, shapes: Vec::new(), flows: Vec::new(), seen: None, misses: 0 }
+    }
+
+    /// Makes tables for frames of these shapes from now on, and forgets those that there are.
+    pub(super) fn set_shapes(&mut self, shapes: Vec<FlowShape>) {
+        (self.shapes, self.flows, self.seen, self.misses) = (shapes, Vec::new(), None, 0);
+        self.pool.forget_lengths();
+    }
+
+    pub(super) fn set_reach(&mut self, octets: usize) {
+        self.pool.set_reach(octets);
+    }
+
+    pub(super) fn idle(&mut self, budget: u32) -> u32 {
+        self.pool.idle(budget)
+    }
+
+    /// Works on the tables alone.
+    pub(super) fn finish(&mut self, budget: u32) -> u32 {
+        if let (Some((header, data, shape)), true) = (&self.seen, budget > 0) {
+            self.learn(&header.clone(), &data.clone(), *shape);
+            self.seen = None;
+            return budget;
+        }
+        self.pool.finish(budget)
+    }
+
+    /// Makes the table of a flow.
+    #[cold]
+    fn learn(&mut self, header: &[u8], data: &[u8], shape: usize) {
+        let Some(FlowShape { holes, .. }) = self.shapes.get(shape) else { return };
+        let number = core::iter::once(Hole::Aad(PACKET_NUMBER));
+        let holes: Vec<_> = number.chain(holes.iter().cloned().map(Hole::Payload)).collect();
+        let flow =
+            Template::new(header, data, &holes).and_then(|template| Flow::new(self.pool.key(), &template));
+        match flow {
+            Ok(flow) if self.pool.add_length(data.len()) => self.flows.push(Box::new(flow)),
+            // Its holes touch more than there is room for, or there are other lengths enough: as any frame.
+            _ => {
+                self.shapes.remove(shape);
+                if self.shapes.is_empty() && self.flows.is_empty() {
+                    self.pool.forget_lengths();
+                }
+            }
+        }
+    }
+
+    pub(super) fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
+        self.pool.pool().rehearse(aad, data);
+    }
+
+    pub(super) fn prepared(&self) -> usize {
+        self.pool.pool().prepared()
+    }
+
+    pub(super) fn sequence(&self) -> &PacketNumbers {
+        self.pool.pool().sequence()
+    }
+
+    pub(super) fn sequence_mut(&mut self) -> &mut PacketNumbers {
+        self.pool.sequence_mut()
+    }
+
+    /// The pool itself, where there are no shapes to look for.
+    #[inline]
+    pub(super) fn plain(&mut self) -> Option<&mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>> {
+        if self.shapes.is_empty() && self.flows.is_empty() { self.pool.plain() } else { None }
+    }
+
+    /// The next packet number, and the table that a frame seems to belong to. `header` is that of the protected frame.
+    #[inline]
+    pub(super) fn next(
+        &mut self,
+        header: &[u8],
+        data: &[u8],
+    ) -> Result<(Halved<'_, S, PREPARED_LEN>, Option<&Table<S>>), Spent> {
+        let place = self.find(header, data);
+        let Self { pool, flows, .. } = self;
+        Ok((pool.next()?, place.and_then(|place| flows.get(place)).map(|flow| &**flow)))
+    }
+
+    fn find(&mut self, header: &[u8], data: &[u8]) -> Option<usize> {
+        if let Some(place) = self.flows.iter().position(|flow| flow.begins(header, data)) {
+            self.misses = self.misses.saturating_sub(1);
+            return Some(place);
+        }
+        let shape = self.shapes.iter().position(|shape| shape.takes(data))?;
+        self.misses += 1;
+        if self.misses > PATIENCE {
+            // What was declared to stay the same does not: looking costs more than it saves.
+            self.set_shapes(Vec::new());
+        } else if self.seen.is_none() && self.flows.len() < FLOWS && data.len() <= PREPARED_LEN {
+            self.seen = Some((header.to_vec(), data.to_vec(), shape));
+        }
+        None
+    }
+
+    /// A table was not for its frame after all.
+    pub(super) fn missed(&mut self) {
+        self.misses += 2;
+        if self.misses > PATIENCE {
+            self.set_shapes(Vec::new());
+        }
+    }
+}
+
+impl<S: Linear<NonceBytes = [u8; 12]>> fmt::Debug for Tables<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tables({:?}, {} flows)", self.pool, self.flows.len())
+    }
+}

@@ -1,0 +1,66 @@
+//! Reads `[flows]`.
+
+use std::ops::Range;
+
+use antedate_channel::macsec::FlowShape;
+
+use super::{all, number};
+use crate::config::{FlowTables, Flows, Lines};
+use crate::document::{Field, Section};
+
+/// Where the EtherType lies in a frame.
+const ETHERTYPE: usize = 12;
+
+/// `None`: written but wrong, and said so. `Some(None)`: not written.
+pub(super) fn flows(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<Flows>> {
+    lines.note("flows", section.line());
+    if !section.is_present() {
+        section.finish();
+        return Some(None);
+    }
+    let tables = section.get("tables").map(|field| match field.as_string() {
+        Some(_) => field.one_of("a choice", &[("auto", FlowTables::Auto)]),
+        None => field.boolean().map(|on| if on { FlowTables::On } else { FlowTables::Off }),
+    });
+    let shapes = section.required("shape", "add [[flows.shape]] with begins and varies");
+    let shapes = shapes.and_then(|field| field.array()?.iter().map(shape).collect());
+    section.finish();
+    Some(Some(Flows { tables: all(tables)?.unwrap_or(FlowTables::Auto), shapes: shapes? }))
+}
+
+fn shape(field: &Field<'_, '_>) -> Option<FlowShape> {
+    let mut section = field.section()?;
+    let remedy = "write what the frames have from the EtherType on, e.g. begins = \"8892 8001\"";
+    let begins = section.required("begins", remedy).and_then(|field| octets(&field));
+    let remedy = "write the octets that vary, counted from the destination address, e.g. varies = [[20, 39], [60, 61]]";
+    let varies = section.required("varies", remedy);
+    let holes = varies.and_then(|field| field.array()?.iter().map(hole).collect());
+    section.finish();
+    Some(FlowShape { begins: begins?, holes: holes? })
+}
+
+fn octets(field: &Field<'_, '_>) -> Option<Vec<u8>> {
+    let digits: String = field.string()?.split_whitespace().collect();
+    let pairs = digits.as_bytes().chunks(2);
+    let octets: Option<Vec<u8>> =
+        pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
+    let octets = octets.filter(|octets| octets.len() >= 2 && digits.len() == 2 * octets.len());
+    if octets.is_none() {
+        field
+            .fault("is not an EtherType and what follows it", "write hexadecimal digits, e.g. \"8892 8001\"");
+    }
+    octets
+}
+
+/// From the first octet to the last; given back from the EtherType on.
+fn hole(field: &Field<'_, '_>) -> Option<Range<usize>> {
+    let bounds: Vec<usize> =
+        field.array()?.iter().map(|bound| number(bound, 14..=9017)).collect::<Option<_>>()?;
+    match bounds[..] {
+        [first, last] if first <= last => Some(first - ETHERTYPE..last + 1 - ETHERTYPE),
+        _ => {
+            field.fault("is not the first and the last octet that vary", "write two numbers, e.g. [20, 39]");
+            None
+        }
+    }
+}
