@@ -42,6 +42,9 @@ const MODULES: [&str; 8] = [
 
 /// What IEEE 802.15.4 needs, loaded by [`Guest::load_radios`] alone: two simulated radios that hear each other, and sockets.
 const RADIOS: [&str; 5] = ["ctr", "ccm", "cmac", "mac802154_hwsim", "ieee802154_socket"];
+/// What L2TPv3 between bridges needs, loaded by [`Guest::load_tunnels`] alone.
+const TUNNELS: [&str; 7] =
+    ["af_packet", "veth", "bridge", "l2tp_core", "l2tp_netlink", "l2tp_ip", "l2tp_eth"];
 /// Our program of the guest.
 const WPAN: &str = "peers/kernel-wpan/wpan.c";
 
@@ -59,7 +62,7 @@ pub(crate) fn build() -> Result<Image, String> {
     // The recipe is part of the cache's key: a changed list or init builds anew.
     let text = |path: &Path| fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
     let recipe = format!(
-        "{PACKAGES:?}{PROGRAMS:?}{APPLETS:?}{MODULES:?}{RADIOS:?}{}{}",
+        "{PACKAGES:?}{PROGRAMS:?}{APPLETS:?}{MODULES:?}{RADIOS:?}{TUNNELS:?}{}{}",
         text(&init)?,
         text(&root().join(WPAN))?
     );
@@ -90,7 +93,7 @@ pub(crate) fn build() -> Result<Image, String> {
     }
     archive.file("bin/wpan", &wpan(&dir)?)?;
     let mut done = BTreeSet::new();
-    for (list, wanted) in [("order", &MODULES[..]), ("radios", &RADIOS[..])] {
+    for (list, wanted) in [("order", &MODULES[..]), ("radios", &RADIOS[..]), ("tunnels", &TUNNELS[..])] {
         let mut order = String::new();
         for (name, bytes) in modules(&tree, wanted, &mut done)? {
             archive.entry(&format!("mods/{name}"), 0o100644, &bytes);
@@ -103,6 +106,32 @@ pub(crate) fn build() -> Result<Image, String> {
     fs::write(&stamp, recipe).map_err(|e| e.to_string())?;
     println!("   guest built from {kernel_package} in {}", dir.display());
     Ok(image)
+}
+
+impl Image {
+    /// The image with a program of this machine and files beside it: their places in the guest, modes and contents.
+    pub(crate) fn with(&self, path: &Path, files: &[(&str, u32, &str)]) -> Result<Image, String> {
+        let dir = cache("peers/guest")?;
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let plain = dir.join(format!("{name}.stripped"));
+        program("strip").arg("-o").arg(&plain).arg(path).read(60)?;
+        let mut archive = Cpio::default();
+        archive.file(&format!("bin/{name}"), &plain)?;
+        for (library, file) in libraries(&dir.join("tree"), &[plain])? {
+            let place = if library.starts_with("ld-linux") { "lib64" } else { "lib/x86_64-linux-gnu" };
+            archive.file(&format!("{place}/{library}"), &file)?;
+        }
+        archive.entry("etc", 0o040755, &[]);
+        for (place, mode, text) in files {
+            archive.entry(place, 0o100000 | mode, text.as_bytes());
+        }
+        // The kernel unpacks one archive after the other.
+        let mut bytes = fs::read(&self.initrd).map_err(|e| e.to_string())?;
+        bytes.extend(archive.finish());
+        let initrd = dir.join(format!("initrd-{name}"));
+        fs::write(&initrd, bytes).map_err(|e| e.to_string())?;
+        Ok(Image { kernel: self.kernel.clone(), initrd })
+    }
 }
 
 /// Compiles our program so that it needs no library of the guest.
@@ -358,10 +387,28 @@ impl Guest {
         Guest::start(image, qemu)
     }
 
+    /// Boots the image without a network, and with a clock that counts instructions: each takes a nanosecond, and idle time
+    /// passes at once. Times then say how much is done, the same in each run, and not how busy this machine is.
+    pub(crate) fn boot_counting(image: &Image) -> Result<Guest, String> {
+        let mut qemu = program("qemu-system-x86_64");
+        qemu.args(["-nic", "none", "-icount", "shift=0,sleep=off"]);
+        Guest::start(image, qemu)
+    }
+
     /// Loads the simulated radios.
     pub(crate) fn load_radios(&mut self) -> Result<(), String> {
-        let said = self.run("while read -r m; do insmod /mods/$m || echo $m failed; done </mods/radios")?;
-        if said.contains("failed") { Err(format!("the guest's radios: {said}")) } else { Ok(()) }
+        self.load("radios")
+    }
+
+    /// Loads what tunnels and bridges need.
+    pub(crate) fn load_tunnels(&mut self) -> Result<(), String> {
+        self.load("tunnels")
+    }
+
+    fn load(&mut self, list: &str) -> Result<(), String> {
+        let line = format!("while read -r m; do insmod /mods/$m || echo $m failed; done </mods/{list}");
+        let said = self.run(&line)?;
+        if said.contains("failed") { Err(format!("the guest's modules: {said}")) } else { Ok(()) }
     }
 
     fn start(image: &Image, mut wrap: Command) -> Result<Guest, String> {
@@ -378,7 +425,8 @@ impl Guest {
         let start = Instant::now();
         let mut machine = wrap.background(&dir.join("console.log"))?;
         let stream = until("QEMU's serial socket", 10.0, || UnixStream::connect(&socket).ok())?;
-        stream.set_read_timeout(Some(Duration::from_secs(60))).map_err(|e| e.to_string())?;
+        // A guest that counts instructions boots ten times as slowly.
+        stream.set_read_timeout(Some(Duration::from_secs(240))).map_err(|e| e.to_string())?;
         let writer = stream.try_clone().map_err(|e| e.to_string())?;
         let mut guest = Guest {
             machine: {

@@ -15,6 +15,7 @@ mod iperf3;
 pub(crate) use iperf3::transfer;
 mod kernel_macsec;
 mod kernel_wpan;
+mod l2tp;
 mod mqtt;
 mod ppmp;
 mod python;
@@ -38,7 +39,7 @@ pub(crate) struct Peer {
 }
 
 /// All of them, quick ones first.
-pub(crate) const PEERS: [Peer; 12] = [
+pub(crate) const PEERS: [Peer; 13] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -117,6 +118,13 @@ pub(crate) const PEERS: [Peer; 12] = [
         run: kernel_wpan::run,
     },
     Peer {
+        name: "l2tp",
+        about: "L2TPv3 over the kernel's MACsec between two bridges, and our fragments beside it, in one guest that counts instructions",
+        limit: 480,
+        prepare: l2tp::prepare,
+        run: l2tp::run,
+    },
+    Peer {
         name: "wpa-supplicant",
         about: "wpa_supplicant's key agreement over the kernel's MACsec, in the same guest",
         limit: 480,
@@ -124,6 +132,9 @@ pub(crate) const PEERS: [Peer; 12] = [
         run: wpa_supplicant::run,
     },
 ];
+
+/// Those that `cargo xtask test` leaves out, for they measure, and do so for minutes.
+pub(crate) const ALONE: [&str; 1] = ["l2tp"];
 
 /// Runs all peers or those named.
 pub(crate) fn main(args: &[String]) -> Result<bool, String> {
