@@ -381,6 +381,7 @@ impl Polynomial for ChaCha20Poly1305 {
 }
 
 /// `SparseEngine::fill` on any CPU. Each weight is wiped where it was used.
+#[cfg(not(target_pointer_width = "16"))]
 #[inline(never)]
 fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
     let mut sum = Sum::from(&head.sum.polynomial);
@@ -403,6 +404,7 @@ fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values:
 }
 
 /// `Sum::fill` for a piece that is no whole block of the payload.
+#[cfg(not(target_pointer_width = "16"))]
 #[inline(never)]
 fn fill_part(sum: &mut Sum, weight: &mut Limbs, piece: &Piece, bytes: &[u8], body: &mut [u8]) {
     let mut value = piece.block_of(bytes);
@@ -411,6 +413,29 @@ fn fill_part(sum: &mut Sum, weight: &mut Limbs, piece: &Piece, bytes: &[u8], bod
     }
     sum.add(&Limbs::split(value), weight);
     weight.zeroize();
+}
+
+/// The same byte by byte and in place, for a CPU that shifts by a bit at a time: no number of 128 bits is moved there.
+#[cfg(target_pointer_width = "16")]
+#[inline(never)]
+fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
+    let Head { sum, spots, count, tag, .. } = head;
+    for Spot { piece, weight } in &spots[..N.min(*count as usize)] {
+        let (mut block, bytes) = (poly1305::Block::default(), values.bytes(piece));
+        let place = &mut block.0[piece.start()..][..bytes.len()];
+        if piece.in_payload() {
+            let there = &mut body[piece.at() + piece.start()..][..bytes.len()];
+            for ((to, there), byte) in place.iter_mut().zip(there).zip(bytes) {
+                *there ^= *byte;
+                *to = *there;
+            }
+        } else {
+            place.copy_from_slice(bytes);
+        }
+        sum.polynomial.add_block(&block, weight);
+    }
+    sum.polynomial.tag_to(&sum.s, tag);
+    head.wipe();
 }
 
 /// `SparseEngine::check` on any CPU.

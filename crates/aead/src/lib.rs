@@ -178,7 +178,10 @@
     )),
     allow(dead_code, unused_imports, unreachable_pub)
 )]
-#![cfg_attr(all(feature = "table-aes-2k", target_arch = "msp430"), feature(asm_experimental_arch))]
+#![cfg_attr(
+    all(any(feature = "table-aes-2k", feature = "msp430-multiplier"), target_arch = "msp430"),
+    feature(asm_experimental_arch)
+)]
 
 #[cfg(feature = "aegis")]
 mod aegis;

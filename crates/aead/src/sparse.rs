@@ -158,6 +158,7 @@ impl Piece {
     }
 
     /// The block of the payload that the piece is all of, if it is.
+    #[cfg(not(target_pointer_width = "16"))]
     #[inline]
     pub(crate) fn whole_block<'a>(&self, payload: &'a mut [u8]) -> Option<&'a mut [u8; 16]> {
         if self.len < 16 || !self.in_payload {

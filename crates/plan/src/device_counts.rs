@@ -18,10 +18,11 @@ const fn serial(
 /// A polynomial.
 const fn sparse(seal: Line, prepare: Line, online: Line) -> Costs {
     // A unit of 64 bytes is a step.
-    Costs { seal, prepare, online, antedated: None, single: None, step: prepare.unit }
+    let step = prepare.unit;
+    Costs { seal, prepare, online, antedated: None, single: None, step }
 }
 
-pub(super) const MSP430_CCM: Costs = serial(
+pub(super) static MSP430_CCM: Costs = serial(
     Line::new(7769.0, 3926.0, 186.0, 0.0),
     Line::new(14_785.0, 2050.0, 0.0, 0.0),
     Line::new(6279.0, 2041.0, 173.0, 0.0),
@@ -30,7 +31,7 @@ pub(super) const MSP430_CCM: Costs = serial(
     3200.0,
 );
 
-pub(super) const MSP430_ENGINE_CCM: Costs = serial(
+pub(super) static MSP430_ENGINE_CCM: Costs = serial(
     Line::new(15_173.0, 8526.0, 190.0, 0.0),
     Line::new(29_075.0, 4284.0, 0.0, 0.0),
     Line::new(10_976.0, 4341.0, 180.0, 0.0),
@@ -39,19 +40,19 @@ pub(super) const MSP430_ENGINE_CCM: Costs = serial(
     6800.0,
 );
 
-pub(super) const MSP430_GCM: Costs = sparse(
+pub(super) static MSP430_GCM: Costs = sparse(
     Line::new(171_926.0, 44_499.0, 29.0, 82_305.0),
     Line::new(328_446.0, 46_513.0, 15.0, 99_428.0),
     Line::new(10_003.0, 35_319.0, 1867.0, 0.0),
 );
 
-pub(super) const MSP430_CHACHA: Costs = sparse(
-    Line::new(40_485.0, 7744.0, 54.0, 22_070.0),
-    Line::new(54_554.0, 6926.0, 3376.0, 28_110.0),
-    Line::new(2716.0, 7242.0, 3630.0, 0.0),
+pub(super) static MSP430_CHACHA: Costs = sparse(
+    Line::new(29_690.0, 2897.0, 26.0, 21_963.0),
+    Line::new(34_521.0, 2045.0, 1761.0, 26_007.0),
+    Line::new(711.0, 2245.0, -36.0, 0.0),
 );
 
-pub(super) const M3_CCM: Costs = serial(
+pub(super) static M3_CCM: Costs = serial(
     Line::new(2478.0, 1161.0, 97.0, 0.0),
     Line::new(4434.0, 603.0, 0.0, 0.0),
     Line::new(1726.0, 598.0, 92.0, 0.0),
@@ -60,14 +61,14 @@ pub(super) const M3_CCM: Costs = serial(
     1305.0,
 );
 
-pub(super) const M3_GCM: Costs = sparse(
+pub(super) static M3_GCM: Costs = sparse(
     Line::new(11_890.0, 1766.0, 34.0, 8458.0),
     Line::new(17_796.0, 1953.0, 343.0, 8911.0),
     Line::new(203.0, 1734.0, 60.0, 0.0),
 );
 
-pub(super) const M3_CHACHA: Costs = sparse(
+pub(super) static M3_CHACHA: Costs = sparse(
     Line::new(2437.0, 229.0, -33.0, 2229.0),
     Line::new(3005.0, 200.0, 59.0, 2320.0),
-    Line::new(221.0, 144.0, 124.0, 0.0),
+    Line::new(150.0, 116.0, 200.0, 0.0),
 );

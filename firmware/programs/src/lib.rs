@@ -15,9 +15,9 @@ mod schedule;
 mod slots;
 pub mod smallest;
 
+pub use dtls::measure_dtls;
 pub use scenarios::{Holes, measure_holes, measure_scenarios};
 pub use schedule::measure_schedule;
-pub use dtls::measure_dtls;
 pub use slots::measure_slots;
 
 use antedate_aead::{BlockCipher, Nonce, NonceSequence};

@@ -7,6 +7,7 @@ use antedate_aead::{
     PreparedFront, PreparedTemplate, Sealed, SealedFront, Sealer, Slot, Sparse, Tag, Template, TemplateSlot,
 };
 use core::hint::black_box;
+use core::ops::Range;
 
 /// The longest payload, 1521 bytes, in slots of whole units.
 const CAP: usize = 1536;
@@ -145,10 +146,14 @@ pub fn measure_holes<M: Mote, S: Holes>() -> Result<(), Wrong> {
     nothing::<M>();
     for size in SPARSE {
         for new in NEW {
-            holes::<M, S>(size, new)?;
+            // In the middle, on whole blocks.
+            let new_here = new.min(size);
+            let start = ((size - new_here) / 32) * 16;
+            holes::<M, S>(size, new, start..start + new_here)?;
         }
     }
-    Ok(())
+    // Printing: 16 bytes are known, and what follows is not.
+    holes::<M, S>(30, 14, 16..30)
 }
 
 /// A sum that tells where each byte is: memory is too short for two packets beside a preparation.
@@ -158,13 +163,11 @@ fn sum(data: &[u8]) -> u32 {
 }
 
 #[inline(never)]
-fn holes<M: Mote, S: Holes>(size: usize, new: usize) -> Result<(), Wrong> {
+fn holes<M: Mote, S: Holes>(size: usize, new: usize, hole: Range<usize>) -> Result<(), Wrong> {
     let mut data = [0; CAP];
     fill(&mut data);
-    let new_here = new.min(size);
-    // In the middle, on whole blocks.
-    let start = ((size - new_here) / 32) * 16;
-    let holes = [Hole::Payload(start..start + new_here)];
+    let (start, new_here) = (hole.start, hole.len());
+    let holes = [Hole::Payload(hole)];
     let secret = black_box([7; 32]);
     let key = || Key::<S>::new(secret.get(..S::KEY_LEN).unwrap_or_default()).map_err(|_| Wrong::Fit);
     let mut value = [0; 32];

@@ -17,7 +17,13 @@ pub(crate) mod ocb3;
 pub(crate) mod pieces;
 #[cfg(target_pointer_width = "64")]
 pub(crate) mod poly1305;
-#[cfg(any(test, not(target_pointer_width = "64")))]
+#[cfg(all(feature = "msp430-multiplier", not(target_arch = "msp430")))]
+compile_error!("msp430-multiplier is for MSP430 alone; leave the feature out");
+#[cfg(any(test, target_pointer_width = "16"))]
+pub(crate) mod poly1305_16;
+#[cfg(any(test, target_pointer_width = "32"))]
 pub(crate) mod poly1305_26;
-#[cfg(not(target_pointer_width = "64"))]
+#[cfg(target_pointer_width = "16")]
+pub(crate) use poly1305_16 as poly1305;
+#[cfg(target_pointer_width = "32")]
 pub(crate) use poly1305_26 as poly1305;
