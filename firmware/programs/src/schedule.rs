@@ -4,8 +4,8 @@
 //! was counted to take, and the clock goes on by that; with nothing to do it jumps to the next release. The planner's analysis says
 //! beforehand what may come out at worst.
 
-use crate::{AAD, Counter, Mote, Wrong, answers, cost, nothing, report, right};
-use antedate_aead::{AesCcm, BlockCipher, Front, FrontSlot, Key, Sealer};
+use crate::{AAD, Counter, Mote, Wrong, answers, cost, nonce_of, nothing, report};
+use antedate_aead::{AesCcm, BlockCipher, Front, FrontSlot, Key, Nonce, Sealer};
 use core::hint::black_box;
 
 /// A node, in thousands of what the mote counts.
@@ -19,17 +19,27 @@ struct Node {
     work_period: u32,
     /// the work, in AES blocks
     work: u32,
-    /// every so often a message comes by half a period early; 0: never
+    /// every so often a message comes early; 0: never
     early: u32,
+    /// how long after the one before it was sent, then
+    soon: u32,
 }
 
-/// Nodes with time to spare, with little, with too little, and with a message that comes early.
-const NODES: [Node; 5] = [
-    Node { period: 400, size: 112, front: 96, work_period: 40, work: 4, early: 0 },
-    Node { period: 160, size: 112, front: 96, work_period: 20, work: 5, early: 0 },
-    Node { period: 1000, size: 496, front: 480, work_period: 80, work: 20, early: 0 },
-    Node { period: 24, size: 112, front: 96, work_period: 20, work: 5, early: 0 },
-    Node { period: 400, size: 112, front: 96, work_period: 40, work: 4, early: 4 },
+const fn node(period: u32, size: usize, front: usize, work: [u32; 2], early: [u32; 2]) -> Node {
+    let ([work_period, work], [early, soon]) = (work, early);
+    Node { period, size, front, work_period, work, early, soon }
+}
+
+/// Nodes with time to spare, with little, with a long message, with too little time, with a message that comes early, with one that comes
+/// in the middle of its preparation, and with one that comes before any of it.
+const NODES: [Node; 7] = [
+    node(400, 112, 96, [40, 4], [0, 0]),
+    node(160, 112, 96, [20, 5], [0, 0]),
+    node(1000, 496, 480, [80, 20], [0, 0]),
+    node(24, 112, 96, [20, 5], [0, 0]),
+    node(400, 112, 96, [40, 4], [4, 200]),
+    node(400, 112, 96, [40, 4], [4, 8]),
+    node(400, 112, 96, [40, 4], [4, 0]),
 ];
 
 /// Messages of a run.
@@ -58,12 +68,19 @@ struct Seen {
     response: u32,
     /// the longest time from the beginning of a preparation to its end
     ready: u32,
-    /// messages that were not ready
+    /// messages that were not ready, and the longest time from the release of one to its end
     missed: u32,
+    early_response: u32,
+    /// messages whose packet was not the unmodified cipher's under the number that was their turn
+    wrong: u32,
     /// the longest piece of work, and how long it took from its release
     work: u32,
     work_response: u32,
     idle: u32,
+}
+
+fn key<A: BlockCipher>() -> Result<Key<Ccm8<A>>, Wrong> {
+    Key::new(&black_box([7; 16])).map_err(|_| Wrong::Fit)
 }
 
 #[inline(never)]
@@ -82,24 +99,28 @@ fn run<M: Mote, A: BlockCipher>(index: usize, node: &Node) -> Result<(), Wrong> 
     let data = [0x5a; CAP];
     let lengths = [size];
     let front_of = Front::new(&AAD, &data[..front], &lengths).map_err(|_| Wrong::Fit)?;
-    let mut sealer =
-        Sealer::new(Key::<Ccm8<A>>::new(&black_box([7; 16])).map_err(|_| Wrong::Fit)?, Counter(0));
+    let mut sealer = Sealer::new(key::<A>()?, Counter(0));
     let mut slot = FrontSlot::<Ccm8<A>, CAP, 1>::new();
     let aes = A::new(&[3; 16]);
     // What the counter counts of itself is no time of the node's.
     let (own, ()) = cost!(M, ());
+    let plain = key::<A>()?;
+    let mut packet = data;
+    let nonce = Nonce::assume_unique(nonce_of(1));
+    let (unmodified, _) = cost!(M, plain.seal_in_place(nonce, &AAD, black_box(&mut packet[..size])));
     let mut seen = Seen::default();
     let (mut now, mut work_due) = (0u32, 0u32);
     let mut due = 0u32;
     for message in 0..MESSAGES {
         // The message's release; the first one finds a preparation that had a period.
         let early = node.early > 0 && message % node.early == node.early - 1;
-        due += if early { period / 2 } else { period };
+        due = if early { now + 1000 * node.soon } else { due + period };
         let begun = now;
         let (cost, prepared) = cost!(M, sealer.prepare_front(&front_of, &mut slot));
         let cost = cost.saturating_sub(own);
         let mut prepared = prepared.map_err(|_| Wrong::Fit)?;
         now += cost;
+        seen.step = seen.step.max(cost);
         let mut spent = cost;
         let mut ready = false;
         while now < due {
@@ -131,7 +152,12 @@ fn run<M: Mote, A: BlockCipher>(index: usize, node: &Node) -> Result<(), Wrong> 
         let cost = cost.saturating_sub(own);
         now += cost;
         let sealed = sealed.map_err(|_| Wrong::Fit)?;
-        right(sealed.ciphertext().len() == size)?;
+        // Whether it was ready or not: its turn's number, no other, and the unmodified cipher's packet under it.
+        let number = u64::from(message) + 1;
+        packet = data;
+        let tag = plain.seal_in_place(Nonce::assume_unique(nonce_of(number)), &AAD, &mut packet[..size]);
+        let same = sealed.tag() == tag && sealed.ciphertext() == &packet[..size];
+        seen.wrong += u32::from(sealed.number() != number || !same);
         let (wipe, ()) = cost!(M, drop(sealed));
         let wipe = wipe.saturating_sub(own);
         if ready {
@@ -140,6 +166,7 @@ fn run<M: Mote, A: BlockCipher>(index: usize, node: &Node) -> Result<(), Wrong> 
         } else {
             seen.missed += 1;
             seen.fallback = seen.fallback.max(cost);
+            seen.early_response = seen.early_response.max(now - due);
         }
         now += wipe;
     }
@@ -151,6 +178,9 @@ fn run<M: Mote, A: BlockCipher>(index: usize, node: &Node) -> Result<(), Wrong> 
         ("response", seen.response),
         ("ready", seen.ready),
         ("ram-missed", seen.missed),
+        ("early-response", seen.early_response),
+        ("ram-wrong", seen.wrong),
+        ("unmodified", unmodified.saturating_sub(own)),
         ("work", seen.work),
         ("work-response", seen.work_response),
         ("ram-idle", seen.idle),
