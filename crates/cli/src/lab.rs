@@ -1,7 +1,9 @@
 //! `antedate lab`.
 
+use std::fs;
 use std::path::PathBuf;
 
+use antedate_gateway::fault::Fault;
 use antedate_lab::experiment::{self, Experiment, Options};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -21,6 +23,9 @@ pub(crate) struct Lab {
     /// Writes the result as JSON to FILE, or to standard output without one
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
+    /// Draws the paper's figure with these numbers, as SVG, where the experiment has one
+    #[arg(long, value_name = "FILE")]
+    figure: Option<PathBuf>,
 }
 
 fn names() -> PossibleValuesParser {
@@ -44,6 +49,17 @@ impl Lab {
         }
         if let Some(file) = self.json {
             output::json(&file, &report)?;
+        }
+        if let Some(file) = self.figure {
+            let figure = report.figure.as_ref().ok_or_else(|| {
+                Failure::usage(
+                    format!("lab {}: has no figure of its own", self.name),
+                    "leave --figure away; the numbers are in the table and in --json",
+                )
+            })?;
+            fs::write(&file, figure).map_err(|error| {
+                Fault::of_io(&file, "write the figure", &error, "give a file that you can write to")
+            })?;
         }
         if report.passed() {
             Ok(())

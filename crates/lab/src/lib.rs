@@ -22,5 +22,6 @@ pub mod process;
 pub mod realtime;
 pub mod roundtrip;
 pub mod station;
+pub mod svg;
 pub mod sys;
 pub mod tap;

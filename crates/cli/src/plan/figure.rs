@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use antedate_lab::svg::{COLOURS, escaped};
+
 /// A line of a figure.
 pub(super) struct Line {
     name: String,
@@ -16,8 +18,6 @@ impl Line {
     }
 }
 
-/// Colours that are told apart by most eyes (Okabe and Ito).
-const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
 const WIDTH: u32 = 900;
 const HEIGHT: u32 = 520;
 
@@ -90,10 +90,6 @@ pub(super) fn svg(x: &str, y: &str, lines: &[Line]) -> String {
 
 fn short(value: f64) -> String {
     if value >= 100.0 || value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -19,6 +19,9 @@ pub struct Report {
     /// What had to hold, and whether it did; empty where an experiment only reports.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
+    /// The paper's figure with these numbers, as SVG, where the experiment draws one.
+    #[serde(skip)]
+    pub figure: Option<String>,
 }
 
 /// One number, three times.
@@ -114,7 +117,15 @@ impl Report {
     #[must_use]
     pub fn new(experiment: &'static str, paper: &'static str) -> Self {
         let antedate = env!("CARGO_PKG_VERSION");
-        Self { experiment, paper, machine: Machine::here(), antedate, rows: Vec::new(), checks: Vec::new() }
+        Self {
+            experiment,
+            paper,
+            machine: Machine::here(),
+            antedate,
+            rows: Vec::new(),
+            checks: Vec::new(),
+            figure: None,
+        }
     }
 
     /// Adds a row.

@@ -7,6 +7,7 @@
 //!
 //! Each point is also compared with what the planner says of it, and the motes' cooperative runtime with the planner's analysis.
 
+mod figure;
 mod planner;
 mod table;
 
@@ -73,5 +74,6 @@ pub(super) fn run(options: &Options) -> Result<Report, String> {
         planner::points(&mut report, mote, options.quick)?;
         planner::schedule(&mut report, mote)?;
     }
+    report.figure = Some(figure::svg(&motes)?);
     Ok(report)
 }
