@@ -106,3 +106,14 @@ fn a_thousand_messages_are_answered_in_far_less_than_as_many_squared_steps() {
     assert_eq!(answer.messages.len(), 1000);
     assert!(answer.load < 1.0 && answer.messages.iter().all(|message| message.schedule.ready_ms.is_some()));
 }
+
+#[test]
+fn a_cost_by_blocks_stands_in_the_place_of_the_line() {
+    use crate::device::Line;
+    let line = Line { fixed: 9.0, block: 2.0, partial: 0.5, unit: 4.0, ..Line::default() };
+    assert_eq!([line.at(20), line.at(64), line.at(65)], [17.5, 21.0, 27.5]);
+    let blocks = Line { blocks: vec![10.0, 30.0], ..line };
+    assert_eq!([16, 32, 20, 64].map(|bytes| blocks.at(bytes)), [10.0, 30.0, 30.5, 34.0]);
+    let partials = Line { partials: vec![11.0, 31.0], ..blocks };
+    assert_eq!([16, 9, 20, 63].map(|bytes| partials.at(bytes)), [10.0, 11.0, 31.0, 35.0]);
+}

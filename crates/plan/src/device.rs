@@ -1,25 +1,31 @@
 //! Devices: what sealing a packet takes on them, prepared and not.
 //!
 //! A cost is a straight line over 16-byte blocks and 64-byte units, with an addend where the last block is not whole. The lines of the motes were
-//! fitted to what the programs of `firmware/` count (`antedate lab scenarios` compares them with every point anew); those of a host come
-//! from `antedate plan --calibrate`.
+//! fitted to what the programs of `firmware/` count (`antedate lab scenarios` compares them with every point anew). What vector instructions
+//! take is no straight line, so `antedate plan --calibrate` writes down each number of blocks.
 
 use serde::{Deserialize, Serialize};
 
 /// A cost over blocks, in the device's counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
     /// whatever the length
     pub fixed: f64,
     /// for each block of 16 bytes
     pub block: f64,
-    /// if the last block is not whole
+    /// if the last block is not whole, or the blocks that holes touch are not new as a whole
     #[serde(default)]
     pub partial: f64,
     /// for each unit of 64 bytes, in which some ciphers make their cipherstream
     #[serde(default)]
     pub unit: f64,
+    /// for 1, 2, ... blocks, in the place of the line; what is longer goes on from the last by `block`
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<f64>,
+    /// the same where they are not whole, in the place of `partial`
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partials: Vec<f64>,
 }
 
 /// A single new block at the end, which a serial MAC goes over without its loop.
@@ -36,14 +42,33 @@ pub struct Single {
 
 impl Line {
     const fn new(fixed: f64, block: f64, partial: f64, unit: f64) -> Self {
-        Self { fixed, block, partial, unit }
+        Self { fixed, block, partial, unit, blocks: Vec::new(), partials: Vec::new() }
     }
 
     /// The cost of so many bytes.
     #[must_use]
     pub fn at(&self, bytes: usize) -> f64 {
-        let partial = if bytes.is_multiple_of(16) { 0.0 } else { self.partial };
-        self.fixed + self.block * bytes.div_ceil(16) as f64 + self.unit * bytes.div_ceil(64) as f64 + partial
+        self.of(bytes.div_ceil(16), bytes.is_multiple_of(16))
+    }
+
+    /// The cost of so many blocks, all of them whole or not.
+    #[must_use]
+    pub fn of(&self, blocks: usize, whole: bool) -> f64 {
+        let (table, partial) = match whole {
+            true => (&self.blocks, 0.0),
+            false if self.partials.is_empty() => (&self.blocks, self.partial),
+            false => (&self.partials, 0.0),
+        };
+        match table.last() {
+            Some(last) if blocks > 0 => {
+                let beyond = self.block * blocks.saturating_sub(table.len()) as f64;
+                table.get(blocks - 1).unwrap_or(last) + beyond + partial
+            }
+            _ => {
+                // A unit is four blocks.
+                self.fixed + self.block * blocks as f64 + self.unit * blocks.div_ceil(4) as f64 + partial
+            }
+        }
     }
 }
 
@@ -96,7 +121,7 @@ impl Cipher {
 }
 
 /// What a cipher takes on a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
     /// sealing without preparation, by the payload
@@ -171,11 +196,15 @@ impl Device {
                 continue;
             };
             any = true;
-            let antedated = antedated.unwrap_or_default();
+            let antedated = antedated.clone().unwrap_or_default();
             let single = single.unwrap_or_default();
             // A last block that is not whole may cost less.
             let lines = [seal, prepare, online, &antedated].into_iter();
-            let costs = lines.flat_map(|line| [line.fixed, line.block, line.unit]);
+            let costs = lines.flat_map(|line| {
+                [line.fixed, line.block, line.unit]
+                    .into_iter()
+                    .chain(line.blocks.iter().chain(&line.partials).copied())
+            });
             let costs = costs.chain([single.whole, single.partial, single.byte, *step]);
             let small = [seal.at(1), prepare.at(1), online.at(1)];
             if costs.chain(small).any(|value| !value.is_finite() || value < 0.0) {
@@ -221,13 +250,15 @@ pub fn counts(
     }
     let before = costs.prepare.at(size);
     let online = if cipher.is_sparse() {
-        let touched = if way == Way::Template { 16 * new_blocks } else { size };
-        let partial =
-            if way == Way::Template && !new.is_multiple_of(16) { costs.online.partial } else { 0.0 };
-        if touched == 0 { 0.0 } else { costs.online.at(touched) + partial }
+        match way {
+            Way::Template if new_blocks == 0 => 0.0,
+            Way::Template => costs.online.of(new_blocks, new == 16 * new_blocks),
+            _ if size == 0 => 0.0,
+            _ => costs.online.of(size.div_ceil(16), true),
+        }
     } else {
         let rest = if way == Way::Template { size - front.min(size) / 16 * 16 } else { size };
-        match (costs.antedated, costs.single) {
+        match (&costs.antedated, &costs.single) {
             (Some(antedated), _) if way == Way::Antedated => antedated.at(size),
             (_, Some(single)) if rest == 16 => single.whole,
             (_, Some(single)) if rest < 16 => single.partial + single.byte * rest as f64,
@@ -240,16 +271,19 @@ pub fn counts(
 /// The devices that are known by name.
 #[must_use]
 pub fn all() -> Vec<Device> {
-    let device = |name: &str, about: &str, counts_per_us, cpu_mw, ram, costs: [Option<Costs>; 3]| Device {
-        name: name.into(),
-        about: about.into(),
-        counts_per_us,
-        cpu_mw,
-        ram: Some(ram),
-        ccm8: costs[0],
-        gcm: costs[1],
-        chacha: costs[2],
-    };
+    let device =
+        |name: &str, about: &str, counts_per_us, cpu_mw, ram, [ccm8, gcm, chacha]: [Option<&Costs>; 3]| {
+            Device {
+                name: name.into(),
+                about: about.into(),
+                counts_per_us,
+                cpu_mw,
+                ram: Some(ram),
+                ccm8: ccm8.cloned(),
+                gcm: gcm.cloned(),
+                chacha: chacha.cloned(),
+            }
+        };
     vec![
         device(
             "msp430-16mhz",
@@ -258,7 +292,7 @@ pub fn all() -> Vec<Device> {
             // 515 uA a MHz at 3 V (datasheet SLAS541).
             24.7,
             8 * 1024,
-            [Some(MSP430_CCM), Some(MSP430_GCM), Some(MSP430_CHACHA)],
+            [Some(&MSP430_CCM), Some(&MSP430_GCM), Some(&MSP430_CHACHA)],
         ),
         device(
             "msp430-16mhz-aes",
@@ -266,7 +300,7 @@ pub fn all() -> Vec<Device> {
             16.0,
             24.7,
             8 * 1024,
-            [Some(MSP430_ENGINE_CCM), None, Some(MSP430_CHACHA)],
+            [Some(&MSP430_ENGINE_CCM), None, Some(&MSP430_CHACHA)],
         ),
         device(
             "cortex-m3-32mhz",
@@ -274,7 +308,7 @@ pub fn all() -> Vec<Device> {
             32.0 / 1.5,
             39.0,
             32 * 1024,
-            [Some(M3_CCM), Some(M3_GCM), Some(M3_CHACHA)],
+            [Some(&M3_CCM), Some(&M3_GCM), Some(&M3_CHACHA)],
         ),
     ]
 }

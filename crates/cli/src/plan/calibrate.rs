@@ -1,59 +1,82 @@
 //! `antedate plan --calibrate`: measures the engine on this machine and writes what the planner needs to know of it.
+//!
+//! What is measured is a median over batches, for a single packet is shorter than the clock is fine, and of several passes the least, for what
+//! else runs on a core only makes packets slower. `--check` measures other packets than those that the platform was made of, and puts the
+//! planner's prediction beside each.
 
 use std::fs;
-use std::hint::black_box;
 use std::path::Path;
-use std::time::Instant;
 
-use antedate_aead::{
-    Aes128Ccm8, Aes128Gcm, ChaCha20Poly1305, Front, FrontSlot, Fronted, Hole, Key, Nonce, NonceSequence,
-    Sealer, Sparse, Suite, Template, TemplateSlot,
-};
 use antedate_gateway::fault::Fault;
-use antedate_plan::device::{Costs, Device, Line};
+use antedate_plan::device::{Cipher, Costs, Device, Line, Way, counts};
 
+use self::packets::{Bench, Fronts, Holes};
 use crate::failure::{Done, Failure};
 use crate::output;
 
-/// Sizes between which a line is drawn, and one whose last block is not whole.
-const SHORT: usize = 64;
-const LONG: usize = 1472;
-const PARTIAL: usize = LONG - 7;
-const CAP: usize = 1536;
-/// Repetitions; the median counts.
-const ROUNDS: usize = 2001;
+mod packets;
 
-/// Numbers that are never seen outside.
-struct Numbers(u64);
+/// Blocks of the longest packet.
+const BLOCKS: usize = 92;
+/// Blocks of new bytes at most, where they may be anywhere.
+const NEW: usize = 16;
+/// Passes over all packets; the least counts.
+const PASSES: usize = 5;
+/// How far a prediction may be off.
+const WITHIN: f64 = 0.10;
+/// Packets that are not what the platform was made of: payload, and how much of it is new, at its end.
+const POINTS: [(usize, usize); 14] = [
+    (24, 8),
+    (40, 16),
+    (72, 32),
+    (100, 16),
+    (120, 64),
+    (200, 32),
+    (250, 8),
+    (333, 16),
+    (500, 64),
+    (777, 32),
+    (1000, 16),
+    (1111, 128),
+    (1300, 32),
+    (1465, 16),
+];
 
-impl NonceSequence for Numbers {
-    type Error = core::convert::Infallible;
-
-    fn next(&mut self) -> Result<(u64, Nonce), Self::Error> {
-        self.0 += 1;
-        let mut nonce = [0; 12];
-        nonce[4..].copy_from_slice(&self.0.to_be_bytes());
-        Ok((self.0, Nonce::assume_unique(nonce)))
-    }
-}
-
-pub(super) fn run(out: Option<&Path>) -> Done {
+pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
     let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = model.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let about = model.map_or(std::env::consts::ARCH, |(_, name)| name);
     let unfit = || {
         Failure::usage("the engine does not take the calibration's packets", "this is a fault of the program")
     };
+    let mut benches: [(Cipher, Box<dyn Bench>); 3] = [
+        (Cipher::Ccm8, Box::new(Fronts::new().ok_or_else(unfit)?)),
+        (Cipher::Gcm, Box::new(Holes::<antedate_aead::Aes128Gcm>::new().ok_or_else(unfit)?)),
+        (Cipher::ChaCha, Box::new(Holes::<antedate_aead::ChaCha20Poly1305>::new().ok_or_else(unfit)?)),
+    ];
+    let mut passes = Vec::new();
+    let mut points = vec![[f64::INFINITY; 2]; if check { benches.len() * POINTS.len() } else { 0 }];
+    for _ in 0..PASSES {
+        let raw = benches.iter_mut().map(|(cipher, bench)| raw(*cipher, bench.as_mut()));
+        passes.push(raw.collect::<Option<Vec<_>>>().ok_or_else(unfit)?);
+        // In the same minute, so that a core's mood is the same.
+        measure(&mut points, &mut benches).ok_or_else(unfit)?;
+    }
+    let mut measured = (0..benches.len()).map(|which| {
+        let all = passes.iter().filter_map(|pass| pass.get(which).cloned());
+        all.reduce(|a, b| least(&a, &b)).and_then(|times| costs(&times))
+    });
+    let mut next = || measured.next().flatten().ok_or_else(unfit);
     let device = Device {
         name: "this machine".into(),
-        about: format!("{about}; nanoseconds, medians of {ROUNDS}"),
+        about: format!("{about}; nanoseconds, medians of {} batches, the least of {PASSES}", packets::ROUNDS),
         counts_per_us: 1000.0,
         // Not measured: a share of what a core of a server takes.
         cpu_mw: 0.0,
         ram: None,
-        ccm8: Some(fronts::<Aes128Ccm8>().ok_or_else(unfit)?),
-        gcm: Some(holes::<Aes128Gcm>().ok_or_else(unfit)?),
-        chacha: Some(holes::<ChaCha20Poly1305>().ok_or_else(unfit)?),
+        ccm8: Some(next()?),
+        gcm: Some(next()?),
+        chacha: Some(next()?),
     };
     let text = toml::to_string(&device).map_err(|error| {
         Failure::usage(format!("cannot be written: {error}"), "this is a fault of the program")
@@ -62,128 +85,115 @@ pub(super) fn run(out: Option<&Path>) -> Done {
         "# A platform for antedate plan. cpu_mw is not measured: give the watts of your CPU if energy matters.\n{text}"
     );
     match out {
-        None => output::print(&text),
+        None if check => {}
+        None => output::print(&text)?,
         Some(file) => fs::write(file, text).map_err(|error| {
             Fault::of_file(
                 file,
                 format!("cannot be written: {error}"),
                 "give --out a file that you can write to",
             )
-            .into()
-        }),
+        })?,
     }
+    if check { compare(&device, &points).ok_or_else(unfit)? } else { Ok(()) }
 }
 
-fn median(mut one: impl FnMut() -> Option<f64>) -> Option<f64> {
-    let mut times = (0..ROUNDS).map(|_| one()).collect::<Option<Vec<_>>>()?;
-    times.sort_by(f64::total_cmp);
-    // The clock's own cost.
-    let mut none: Vec<f64> = (0..ROUNDS).map(|_| nanoseconds(Instant::now())).collect();
-    none.sort_by(f64::total_cmp);
-    Some((times[ROUNDS / 2] - none[ROUNDS / 2]).max(0.0))
-}
+/// Times of a cipher: of sealing each number of blocks, whole and not, of preparing them, and of sealing what is prepared with each number of new
+/// blocks, whole and not.
+type Times = [Vec<f64>; 5];
 
-fn nanoseconds(since: Instant) -> f64 {
-    since.elapsed().as_nanos() as f64
-}
+/// What a last block that is not whole lacks.
+const LACK: usize = 7;
 
-/// The line through two costs, and what a third has more than it.
-fn line(short: (usize, f64), long: (usize, f64), partial: Option<(usize, f64)>) -> Line {
-    let block = ((long.1 - short.1) / (long.0 - short.0) as f64).max(0.0);
-    let fixed = (short.1 - block * short.0 as f64).max(0.0);
-    let partial = partial.map_or(0.0, |(blocks, cost)| (cost - fixed - block * blocks as f64).max(0.0));
-    Line { fixed, block, partial, unit: 0.0 }
-}
-
-fn key<S: Suite>() -> Option<Key<S>> {
-    Key::new([7; 32].get(..S::KEY_LEN)?).ok()
-}
-
-fn seal<S: Suite<NonceBytes = [u8; 12]>>() -> Option<Line> {
-    let key = key::<S>()?;
-    let mut numbers = Numbers(0);
-    let mut data = [0x5a; CAP];
-    let mut at = |size: usize| {
-        median(|| {
-            let Ok((_, nonce)) = numbers.next();
-            let begun = Instant::now();
-            black_box(key.seal_in_place(nonce, &[0; 13], black_box(&mut data[..size])));
-            Some(nanoseconds(begun))
+fn raw(cipher: Cipher, bench: &mut dyn Bench) -> Option<Times> {
+    let sizes = || (1..=BLOCKS).map(|blocks| 16 * blocks);
+    let last = 16 * BLOCKS;
+    let seal: Vec<f64> = sizes().map(|size| bench.seal(size)).collect();
+    let seal_partial: Vec<f64> = sizes().map(|size| bench.seal(size - LACK)).collect();
+    let prepare: Option<Vec<f64>> = sizes().map(|size| Some(bench.prepared(size, 16)?[0])).collect();
+    let most = if cipher.is_sparse() { NEW } else { BLOCKS };
+    let mut online = |size: usize, new: usize| Some(bench.prepared(size, new)?[1]);
+    let whole: Option<Vec<f64>> = (1..=most).map(|blocks| online(last, 16 * blocks)).collect();
+    let partial: Option<Vec<f64>> = (1..=most)
+        .map(|blocks| match blocks {
+            // Half of the first and of the last block are new, and all between.
+            2.. if cipher.is_sparse() => online(last - 8, 16 * blocks - 16),
+            _ => online(last - LACK, 16 * blocks - LACK),
         })
-    };
-    Some(line((SHORT / 16, at(SHORT)?), (LONG / 16, at(LONG)?), Some((LONG / 16, at(PARTIAL)?))))
+        .collect();
+    Some([seal, seal_partial, prepare?, whole?, partial?])
 }
 
-fn holes<S: Sparse<NonceBytes = [u8; 12]>>() -> Option<Costs> {
-    let data = [0x5a; CAP];
-    let mut slot = Box::new(TemplateSlot::<S, CAP, 16>::new());
-    let mut sealer = Sealer::new(key::<S>()?, Numbers(0));
-    let mut at = |size: usize, blocks: usize| {
-        let hole = [Hole::Payload(0..16 * blocks)];
-        let template = Template::new(&[0; 13], &data[..size], &hole).ok()?;
-        let mut before = Vec::with_capacity(ROUNDS);
-        let online = median(|| {
-            let begun = Instant::now();
-            let mut prepared = sealer.prepare_template(&template, &mut slot).ok()?;
-            while prepared.step(u32::MAX) > 0 {}
-            before.push(nanoseconds(begun));
-            let begun = Instant::now();
-            let sealed = prepared.seal(&[black_box(&data[..16 * blocks])]).ok()?;
-            let time = nanoseconds(begun);
-            black_box(sealed.ciphertext());
-            Some(time)
-        })?;
-        before.sort_by(f64::total_cmp);
-        Some((before[ROUNDS / 2], online))
-    };
-    let (short, one) = at(SHORT, 1)?;
-    let (long, _) = at(LONG, 1)?;
-    let (_, many) = at(LONG, 9)?;
-    let prepare = line((SHORT / 16, short), (LONG / 16, long), None);
-    Some(Costs {
-        seal: seal::<S>()?,
-        prepare,
-        online: line((1, one), (9, many), None),
-        antedated: None,
-        single: None,
-        step: 4.0 * prepare.block,
-    })
+/// The lesser of each time.
+fn least(a: &Times, b: &Times) -> Times {
+    std::array::from_fn(|i| a[i].iter().zip(&b[i]).map(|(a, b)| a.min(*b)).collect())
 }
 
-fn fronts<S: Fronted<NonceBytes = [u8; 12]>>() -> Option<Costs> {
-    let data = [0x5a; CAP];
-    let mut slot = Box::new(FrontSlot::<S, CAP, 1>::new());
-    let mut sealer = Sealer::new(key::<S>()?, Numbers(0));
-    let mut at = |size: usize, known: usize| {
-        let lengths = [size];
-        let front = Front::new(&[0; 13], &data[..known], &lengths).ok()?;
-        let mut before = Vec::with_capacity(ROUNDS);
-        let online = median(|| {
-            let begun = Instant::now();
-            let mut prepared = sealer.prepare_front(&front, &mut slot).ok()?;
-            while prepared.step(u32::MAX) > 0 {}
-            before.push(nanoseconds(begun));
-            let begun = Instant::now();
-            let sealed = prepared.seal(black_box(&data[known..size])).ok()?;
-            let time = nanoseconds(begun);
-            black_box(sealed.ciphertext());
-            Some(time)
-        })?;
-        before.sort_by(f64::total_cmp);
-        Some((before[ROUNDS / 2], online))
-    };
-    let (short, one) = at(SHORT, SHORT - 16)?;
-    let (long, _) = at(LONG, LONG - 16)?;
-    let (_, many) = at(LONG, 0)?;
-    let (_, partial) = at(PARTIAL, LONG - 16)?;
-    let prepare = line((SHORT / 16, short), (LONG / 16, long), None);
-    let online = line((1, one), (LONG / 16, many), Some((1, partial)));
-    Some(Costs {
-        seal: seal::<S>()?,
-        prepare,
-        online,
-        antedated: None,
-        single: None,
-        step: 4.0 * prepare.block,
-    })
+/// What the planner wants to know of a cipher.
+fn costs([seal, seal_partial, prepare, online, online_partial]: &Times) -> Option<Costs> {
+    let prepare = line(prepare, &[])?;
+    let step = 4.0 * prepare.block;
+    let (seal, online) = (line(seal, seal_partial)?, line(online, online_partial)?);
+    Some(Costs { seal, prepare, online, antedated: None, single: None, step })
+}
+
+/// What was measured for each number of blocks, and how it goes on.
+fn line(blocks: &[f64], partials: &[f64]) -> Option<Line> {
+    let middle = blocks.len() / 2;
+    let block = (blocks.last()? - blocks.get(middle)?) / (blocks.len() - middle - 1).max(1) as f64;
+    let (blocks, partials) = (blocks.to_vec(), partials.to_vec());
+    Some(Line { block: block.max(0.0), blocks, partials, ..Line::default() })
+}
+
+/// Measures each cipher's points once more, sealed in one go and prepared; the least counts.
+fn measure(points: &mut [[f64; 2]], benches: &mut [(Cipher, Box<dyn Bench>)]) -> Option<()> {
+    for ((_, bench), points) in benches.iter_mut().zip(points.chunks_mut(POINTS.len())) {
+        for ((size, new), times) in POINTS.into_iter().zip(points) {
+            let now = [bench.seal(size), bench.prepared(size, new)?[1]];
+            *times = [times[0].min(now[0]), times[1].min(now[1])];
+        }
+    }
+    Some(())
+}
+
+/// The planner's predictions beside what was measured.
+fn compare(device: &Device, points: &[[f64; 2]]) -> Option<Done> {
+    let mut text = format!(
+        "{:<18}  {:>7}  {:>3}  {:<9}  {:>9}  {:>9}  {:>6}\n",
+        "cipher", "payload", "new", "way", "predicted", "measured", "off"
+    );
+    let (mut all, mut beyond, mut worst) = (0, 0, 0.0f64);
+    for (cipher, points) in Cipher::ALL.iter().zip(points.chunks(POINTS.len())) {
+        let costs = device.costs(*cipher)?;
+        for ((size, new), measured) in POINTS.into_iter().zip(points) {
+            let front = size - new;
+            let touched = size.div_ceil(16) - front / 16;
+            for (way, measured) in [Way::Unmodified, Way::Template].into_iter().zip(*measured) {
+                let (_, predicted) = counts(costs, *cipher, way, size, front, new, touched);
+                let off = (predicted - measured) / measured;
+                all += 1;
+                beyond += usize::from(off.abs() > WITHIN);
+                worst = if off.abs() > worst.abs() { off } else { worst };
+                let way = if way == Way::Unmodified { "one shot" } else { "template" };
+                text.push_str(&format!(
+                    "{:<18}  {size:>7}  {new:>3}  {way:<9}  {predicted:>6.0} ns  {measured:>6.0} ns  {:>4.1} %\n",
+                    cipher.name(),
+                    100.0 * off
+                ));
+            }
+        }
+    }
+    text.push_str(&format!(
+        "{all} points, {beyond} of them off by more than 10 %, the furthest by {:.1} %\n",
+        100.0 * worst
+    ));
+    Some(output::print(&text).and_then(|()| {
+        if beyond == 0 {
+            Ok(())
+        } else {
+            Err(Failure::Verdict(format!(
+                "{beyond} of {all} predictions are off by more than 10 %; is the machine busy?"
+            )))
+        }
+    }))
 }

@@ -77,7 +77,15 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Document, Failure> {
     let chapter = "see the chapter on the planner in the book";
     let file: File = toml::from_str(text).map_err(|error: toml::de::Error| {
         let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
-        Failure::from(Fault { line, ..Fault::of_file(path, error.message().to_owned(), chapter) })
+        // A bearer has a table of its own, which a name alone is not.
+        let (what, remedy) = match error.message() {
+            what if what.contains("enum Bearer") => (
+                "bearer: must be a table with `kind`".to_owned(),
+                "write [bearer] and below it kind = \"none\", \"tsch\", \"fast-ethernet\", \"gigabit\", \"wireguard\" or \"mqtt\"",
+            ),
+            what => (what.to_owned(), chapter),
+        };
+        Failure::from(Fault { line, ..Fault::of_file(path, what, remedy) })
     })?;
     let cipher = match file.cipher.as_str() {
         "any" => None,

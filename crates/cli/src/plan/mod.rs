@@ -42,6 +42,9 @@ pub(crate) struct Plan {
     /// Measures this machine and writes a platform file, which a scenario names by its path
     #[arg(long, conflicts_with_all = ["file", "json", "sweep"])]
     calibrate: bool,
+    /// Measures other packets as well and puts the prediction beside each; exit status 1 if one is off by more than 10 %
+    #[arg(long, requires = "calibrate")]
+    check: bool,
     /// Where the platform file goes in the place of standard output
     #[arg(long, value_name = "FILE", requires = "calibrate")]
     out: Option<PathBuf>,
@@ -49,7 +52,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn run(self) -> Done {
-        let Some(file) = &self.file else { return calibrate::run(self.out.as_deref()) };
+        let Some(file) = &self.file else { return calibrate::run(self.out.as_deref(), self.check) };
         let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(file, what, remedy));
         let text = fs::read_to_string(file)
             .map_err(|error| fault(format!("cannot be read: {error}"), "give a file that is there"))?;
