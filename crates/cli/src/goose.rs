@@ -1,13 +1,10 @@
 //! `antedate goose`: publish and subscribe to protected GOOSE on an interface.
 
-use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use antedate_aead::{Aes128Gcm, Key};
 use antedate_channel::goose::{Counter, Form, KeyPeriod, Layout, Publisher, Subscriber};
-use antedate_gateway::fault::Fault;
 use antedate_lab::sys::packet::{Options, PacketSocket};
 use antedate_lab::sys::signal;
 use antedate_wire::EthernetAddress;
@@ -16,6 +13,9 @@ use clap::{Args, Subcommand};
 
 use crate::failure::{Done, Failure};
 use crate::output;
+use keeping::{Numbers, Secret};
+
+mod keeping;
 
 /// What to do with GOOSE.
 #[derive(Subcommand)]
@@ -44,10 +44,10 @@ pub(crate) struct Publish {
     /// A file with 32 hexadecimal digits, readable by its owner only
     #[arg(long, value_name = "FILE")]
     key: PathBuf,
-    /// Where the numbers that were reserved are kept
-    #[arg(long, value_name = "FILE")]
+    /// A directory in which the numbers that were reserved are kept
+    #[arg(long, value_name = "DIR")]
     state: PathBuf,
-    /// The key was never used before: makes the file of --state
+    /// The key was never used before: makes the state
     #[arg(long)]
     first: bool,
     /// Encrypt as well
@@ -89,73 +89,10 @@ const SENDER: [u8; 4] = [0, 0, 0, 1];
 const KEY_NUMBER: u32 = 1;
 const GROUP: [u8; 6] = [0x01, 0x0c, 0xcd, 0x01, 0x00, 0x01];
 const ETHERTYPE: u16 = 0x88b8;
-/// Numbers that are reserved at a time.
-const AHEAD: u64 = 1 << 16;
 
-fn key(file: &Path) -> Result<Key<Aes128Gcm>, Failure> {
-    use std::os::unix::fs::PermissionsExt;
-    let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(file, what, remedy));
-    let make = "make one: (umask 077; openssl rand -hex 16 > FILE)";
-    let cannot = |error| fault(format!("cannot be read: {error}"), make);
-    if fs::metadata(file).map_err(cannot)?.permissions().mode() & 0o077 != 0 {
-        return Err(fault("others can read it".into(), "chmod 600"));
-    }
-    let text = fs::read_to_string(file).map_err(cannot)?;
-    let digits: Option<Vec<u32>> = text.trim().chars().map(|c| c.to_digit(16)).collect();
-    let digits = digits
-        .filter(|digits| digits.len() == 32)
-        .ok_or_else(|| fault("not 32 hexadecimal digits".into(), make))?;
-    let bytes: Vec<u8> = digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
-    Key::new(&bytes).map_err(|error| fault(error.to_string(), make))
-}
-
-/// Numbers that survive a restart: the file has the first that was never reserved, and is written before any of them is used.
-struct Reservation(PathBuf);
-
-impl Reservation {
-    /// The first number that may be used: without a file none, unless the key was never used.
-    fn next(&self, first: bool) -> Result<u64, Failure> {
-        match fs::read_to_string(&self.0) {
-            Ok(text) => Ok(text.trim().parse().map_err(|_| {
-                Fault::of_file(
-                    &self.0,
-                    "no number",
-                    "with a new key, delete it; with the old one its numbers would repeat",
-                )
-            })?),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && first => Ok(1),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Fault::of_file(
-                &self.0,
-                "is not there",
-                "with a key that was never used give --first; with any other make a new key, for its numbers would repeat",
-            )
-            .into()),
-            Err(error) => Err(self.fault("read", &error)),
-        }
-    }
-
-    fn fault(&self, doing: &str, error: &std::io::Error) -> Failure {
-        Fault::of_file(
-            &self.0,
-            format!("cannot be {doing}: {error}"),
-            "give --state a file that you can write to",
-        )
-        .into()
-    }
-
-    fn reserve(&self, until: u64) -> Result<(), Failure> {
-        let beside = self.0.with_extension("new");
-        let write = || {
-            let mut file = fs::File::create(&beside)?;
-            writeln!(file, "{until}")?;
-            file.sync_all()?;
-            fs::rename(&beside, &self.0)?;
-            let directory =
-                self.0.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            fs::File::open(directory)?.sync_all()
-        };
-        write().map_err(|error| self.fault("written", &error))
-    }
+fn key(secret: &Secret) -> Result<Key<Aes128Gcm>, Failure> {
+    Key::new(secret.as_bytes())
+        .map_err(|error| Failure::usage(format!("goose: {error}"), "this is a fault of the program"))
 }
 
 fn open(interface: &str) -> Result<PacketSocket, Failure> {
@@ -209,41 +146,25 @@ impl Publish {
         let layout =
             Layout::new(EthernetAddress(GROUP), EthernetAddress(socket.address()), &message, form, period)
                 .map_err(|error| failed(&error))?;
-        let key = key(&self.key)?;
-        // Two publishers of one key would meet in a number.
-        let held = fs::File::open(&self.key).is_ok_and(|file| {
-            let alone = file.try_lock().is_ok();
-            // Held until the process ends.
-            std::mem::forget(file);
-            alone
-        });
-        if !held {
-            return Err(Failure::usage(
-                format!("{}: another publisher uses this key", self.key.display()),
-                "give each publisher a key of its own",
-            ));
-        }
-        let reservation = Reservation(self.state);
-        let first = reservation.next(self.first)?;
-        let mut limit = first.saturating_add(AHEAD);
-        reservation.reserve(limit)?;
-        let mut publisher = Publisher::new(key, Counter::new(SENDER, first, limit), &layout)
-            .map_err(|error| failed(&error))?;
+        let secret = Secret::load(&self.key)?;
+        let _alone = Secret::alone(&self.key)?;
+        let mut numbers = Numbers::open(&self.state, &secret, self.first)?;
+        let counter = Counter::new(SENDER, numbers.first, numbers.limit);
+        let mut publisher =
+            Publisher::new(key(&secret)?, counter, &layout).map_err(|error| failed(&error))?;
         signal::install();
         let mut frame = vec![0; layout.frame_len()];
         let mut slowest = Duration::ZERO;
         let mut sent = 0u64;
         for event in 1..=self.events {
             for again in 0..=self.repeats {
-                if publisher.counter_mut().left() < AHEAD / 2 {
-                    limit = limit.saturating_add(AHEAD);
-                    reservation.reserve(limit)?;
-                    publisher.counter_mut().reserve_until(limit);
+                if numbers.top_up(publisher.counter_mut().left(), &self.state)? {
+                    publisher.counter_mut().reserve_until(numbers.limit);
                 }
                 publisher.idle(u32::MAX);
                 std::thread::sleep(Duration::from_millis(self.interval));
                 if signal::stopping() {
-                    return Ok(());
+                    return Ok(numbers.close(publisher.counter_mut().left(), &self.state)?);
                 }
                 let begun = Instant::now();
                 let len = if again == 0 {
@@ -262,6 +183,7 @@ impl Publish {
                 sent += 1;
             }
         }
+        numbers.close(publisher.counter_mut().left(), &self.state)?;
         output::print(&format!(
             "{sent} messages of {} bytes, {} of them known before an event; the slowest was made in {:.1} us\n",
             layout.frame_len(),
@@ -276,7 +198,7 @@ impl Subscribe {
         let form = if self.encrypt { Form::Encrypted } else { Form::Authenticated };
         let socket = open(&self.interface)?;
         let mut subscriber = match &self.key {
-            Some(file) => Some(Subscriber::new(key(file)?, KEY_NUMBER, SENDER, form, 1, 0)),
+            Some(file) => Some(Subscriber::new(key(&Secret::load(file)?)?, KEY_NUMBER, SENDER, form, 1, 0)),
             None => None,
         };
         signal::install();
@@ -336,22 +258,5 @@ fn value(value: Value<'_>) -> serde_json::Value {
         Value::Bits(value, _) | Value::Octets(value) | Value::BinaryTime(value) => value.into(),
         Value::UtcTime(value) => value.to_vec().into(),
         Value::Structure(values) | Value::Array(values) => values.iter().map(self::value).collect(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_that_were_reserved_are_not_given_out_again() {
-        let desk = tempfile::tempdir().expect("a directory");
-        let reservation = Reservation(desk.path().join("state"));
-        assert!(reservation.next(false).is_err(), "a lost file is no new key");
-        assert_eq!(reservation.next(true).ok(), Some(1));
-        reservation.reserve(65_537).map_err(drop).expect("written");
-        assert_eq!(Reservation(desk.path().join("state")).next(false).ok(), Some(65_537));
-        fs::write(desk.path().join("state"), "x").expect("written");
-        assert!(reservation.next(false).is_err());
     }
 }

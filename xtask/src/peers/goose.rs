@@ -76,9 +76,8 @@ fn with_ours(python: &Path) -> Result<String, String> {
     net::link(end("publisher", 1), end("subscriber", 2), net::FIELD_MTU)?;
     let directory = cache("peers/run")?;
     let (key, state) = (directory.join("goose.key"), directory.join("goose.state"));
-    for file in [&key, &state] {
-        let _ = std::fs::remove_file(file);
-    }
+    let _ = std::fs::remove_file(&key);
+    let _ = std::fs::remove_dir_all(&state);
     std::fs::write(&key, "000102030405060708090a0b0c0d0e0f\n").map_err(|e| e.to_string())?;
     std::fs::set_permissions(&key, Permissions::from_mode(0o600)).map_err(|e| e.to_string())?;
 

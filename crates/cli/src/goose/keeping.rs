@@ -1,0 +1,185 @@
+//! What a publisher of GOOSE keeps: its key, and the numbers that were reserved for it, by the rules of the gateway's files.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+
+use antedate_gateway::config::machine::{Machine, ThisMachine};
+use antedate_gateway::fault::Fault;
+use antedate_gateway::keys::{LONGEST, read_private};
+use antedate_gateway::names::parse_hex;
+use antedate_gateway::state::{KeyId, StateError, StateFault, StateFile};
+use zeroize::Zeroizing;
+
+/// Octets of a key.
+const KEY_LEN: usize = 16;
+/// Numbers that are reserved at a time.
+const AHEAD: u64 = 1 << 16;
+
+/// The key of a file.
+pub(super) struct Secret(Zeroizing<Vec<u8>>);
+
+impl Secret {
+    /// Reads a file that nobody but its owner may read.
+    pub(super) fn load(file: &Path) -> Result<Self, Fault> {
+        let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
+        let len = read_private(file, ThisMachine.user(), &mut text)?;
+        let digits = text.get(..len).and_then(|octets| std::str::from_utf8(octets).ok()).unwrap_or_default();
+        let mut key = Zeroizing::new(vec![0; KEY_LEN]);
+        if digits.trim().len() != 2 * KEY_LEN || !parse_hex(digits.trim(), &mut key) {
+            return Err(Fault::of_file(
+                file,
+                "not 32 hexadecimal digits",
+                "make one: (umask 077; openssl rand -hex 16 > FILE)",
+            ));
+        }
+        Ok(Self(key))
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Holds the file for as long as the result lives: two publishers of one key would meet in a number.
+    pub(super) fn alone(file: &Path) -> Result<File, Fault> {
+        let open = File::open(file)
+            .map_err(|error| Fault::of_io(file, "read the key file", &error, "run as its owner"))?;
+        match open.try_lock() {
+            Ok(()) => Ok(open),
+            Err(TryLockError::WouldBlock) => Err(Fault::of_file(
+                file,
+                "another publisher uses this key",
+                "give each publisher a key of its own",
+            )),
+            Err(TryLockError::Error(error)) => {
+                Err(Fault::of_io(file, "lock the key file", &error, "put it on a local file system"))
+            }
+        }
+    }
+}
+
+/// Numbers that survive a restart: their bound is on the disk before any of them is used.
+pub(super) struct Numbers {
+    state: StateFile,
+    key: KeyId,
+    /// The first number that may be used.
+    pub(super) first: u64,
+    /// The first one that may not yet.
+    pub(super) limit: u64,
+}
+
+impl Numbers {
+    /// Takes the numbers of a key. `new` says that the key was never used, and makes the directory's state.
+    pub(super) fn open(directory: &Path, secret: &Secret, new: bool) -> Result<Self, Fault> {
+        let state = if new { StateFile::create(directory) } else { StateFile::open(directory) };
+        let state = state.map_err(|error| fault(directory, error))?;
+        let key = KeyId::of_key("antedate GOOSE key", secret.as_bytes());
+        let first = state.next(&key).map_err(|error| fault(directory, error))?;
+        if first == 1 && !new {
+            return Err(Fault::of_file(
+                directory,
+                "does not know this key",
+                "with a key that was never used give --first and a directory that is not there; with any other make a new key, for its \
+                 numbers would repeat",
+            ));
+        }
+        let mut this = Self { state, key, first, limit: first };
+        this.raise(directory)?;
+        Ok(this)
+    }
+
+    /// Reserves more if less than half of a reservation is left, and says whether it did.
+    pub(super) fn top_up(&mut self, left: u64, directory: &Path) -> Result<bool, Fault> {
+        let needed = left < AHEAD / 2;
+        if needed {
+            self.raise(directory)?;
+        }
+        Ok(needed)
+    }
+
+    fn raise(&mut self, directory: &Path) -> Result<(), Fault> {
+        let limit = self.limit.saturating_add(AHEAD);
+        self.state.reserve(&[(self.key, limit)]).map_err(|error| fault(directory, error))?;
+        self.limit = limit;
+        Ok(())
+    }
+
+    /// The clean end, with so many numbers of the reservation left: writes the exact next one, so that none is lost.
+    pub(super) fn close(self, left: u64, directory: &Path) -> Result<(), Fault> {
+        let next = self.limit.saturating_sub(left);
+        self.state.close(&[(self.key, next)], &[]).map_err(|error| fault(directory, error))
+    }
+}
+
+fn fault(directory: &Path, error: StateError) -> Fault {
+    let shown = directory.display();
+    let remedy = match &error.kind {
+        StateFault::NoDirectory | StateFault::Missing => {
+            "with a key that was never used give --first; with any other make a new key, for its numbers would repeat".into()
+        }
+        StateFault::InUse => "give each publisher a key and a state directory of its own".into(),
+        StateFault::Corrupt | StateFault::Full | StateFault::Exhausted => {
+            format!("make a new key, remove {shown}, and give --first")
+        }
+        StateFault::Exists => format!(
+            "leave --first away to go on where it stopped; for a key that was never used name another directory than {shown}"
+        ),
+        _ => error.remedy(),
+    };
+    Fault::of_file(&error.path.clone(), error.kind.to_string(), remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn secret(directory: &Path, digits: &str) -> Secret {
+        let file = directory.join(format!("key-{}", &digits[..2]));
+        fs::write(&file, digits).expect("written");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("set");
+        Secret::load(&file).map_err(|fault| fault.to_string()).expect("a key")
+    }
+
+    #[test]
+    fn numbers_that_were_reserved_are_not_given_out_again() {
+        let desk = tempfile::tempdir().expect("a directory");
+        let key = secret(desk.path(), "000102030405060708090a0b0c0d0e0f\n");
+        let state = desk.path().join("state");
+        let refused = |result: Result<Numbers, Fault>| result.err().map(|fault| fault.to_string());
+        let lost = refused(Numbers::open(&state, &key, false)).expect("a lost state is no new key");
+        assert!(lost.contains("--first"), "{lost}");
+        let numbers = Numbers::open(&state, &key, true).map_err(|fault| fault.to_string()).expect("new");
+        assert_eq!((numbers.first, numbers.limit), (1, 65_537));
+        assert!(refused(Numbers::open(&state, &key, false)).is_some(), "another publisher has it");
+        // A crash: the rest of the reservation is never used.
+        drop(numbers);
+        let numbers = Numbers::open(&state, &key, false).map_err(|fault| fault.to_string()).expect("again");
+        assert_eq!(numbers.first, 65_537);
+        // A clean end after three of them: none is lost.
+        let numbers_left = numbers.limit - 65_540;
+        numbers.close(numbers_left, &state).map_err(|fault| fault.to_string()).expect("closed");
+        let numbers = Numbers::open(&state, &key, false).map_err(|fault| fault.to_string()).expect("again");
+        assert_eq!(numbers.first, 65_540);
+        drop(numbers);
+        assert!(refused(Numbers::open(&state, &key, true)).is_some(), "--first makes no second beginning");
+        let other = secret(desk.path(), "ff0102030405060708090a0b0c0d0e0f");
+        assert!(refused(Numbers::open(&state, &other, false)).is_some(), "a key that is not known");
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let desk = tempfile::tempdir().expect("a directory");
+        let file = desk.path().join("key");
+        for (text, mode, says) in [
+            ("000102030405060708090a0b0c0d0e0", 0o600, "32 hexadecimal"),
+            ("x00102030405060708090a0b0c0d0e0f", 0o600, "32 hexadecimal"),
+            ("000102030405060708090a0b0c0d0e0f", 0o640, "rights"),
+        ] {
+            fs::write(&file, text).expect("written");
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("set");
+            let fault = Secret::load(&file).err().map(|fault| fault.to_string()).unwrap_or_default();
+            assert!(fault.contains(says), "{fault}");
+        }
+    }
+}
