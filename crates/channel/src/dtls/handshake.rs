@@ -77,7 +77,7 @@ pub struct Settings {
     pub give_up_ms: u64,
     /// octets of the longest datagram of a handshake
     pub mtu: usize,
-    /// octets of each record's plaintext that are prepared, [`PREPARED_LEN`] at most
+    /// octets of each record's plaintext that are prepared, [`PREPARED_LEN`] at most; with 0 nothing is
     pub reach: usize,
     /// Is a peer refused that does not have the extended master secret (RFC 7627)?
     pub require_extended_master_secret: bool,

@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Write};
 
 mod aead;
 mod ciphers;
+mod dtls;
 mod fragmentation;
 mod link;
 mod motes;
@@ -56,6 +57,12 @@ pub const ALL: &[Experiment] = &[
         paper: "hiller2018",
         shows: "which industrial scenarios meet their deadlines on motes, as they are, antedated, and with sparse templates",
         run: scenarios::run,
+    },
+    Experiment {
+        name: "dtls",
+        paper: "hiller2018",
+        shows: "what the DTLS proxy adds to a device's round trip, antedated, not prepared, and beside plain relays",
+        run: dtls::run,
     },
     Experiment {
         name: "mqtt",

@@ -460,6 +460,9 @@ impl Connection {
     /// Prepares for at most `budget` steps of about 64 octets, first what is sent next, then what is expected next; gives how
     /// many were done.
     pub fn idle(&mut self, budget: u32) -> u32 {
+        if self.settings.reach == 0 {
+            return 0;
+        }
         if self.phase != Phase::Established {
             return 0;
         }
