@@ -155,6 +155,12 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers, Bench],
     },
     Need {
+        sign: Program("go"),
+        package: "golang-go",
+        why: "builds a partner of our DTLS that has connection IDs",
+        purposes: &[Test, Peers],
+    },
+    Need {
         sign: Program("qemu-system-arm"),
         package: "qemu-system-arm",
         why: "an emulated Cortex-M3",

@@ -1,5 +1,7 @@
-//! OpenSSL is server and client of ours, over a wire that is good or bad; Wireshark reads what we write, given the key.
+//! OpenSSL is server and client of ours, over a wire that is good or bad, pion/dtls with connection IDs as well; Wireshark reads what we write,
+//! given the key.
 
+mod pion;
 mod relay;
 
 use crate::report::{StepResult, Stop};
@@ -30,8 +32,9 @@ const SUITES: [(&str, &str); 5] = [
 ];
 const BAD_WIRE: Faults = Faults { lose: 80, duplicate: 100, delay: 150, replay: 150 };
 
-/// Needs packages only.
+/// Builds the partner in Go.
 pub(crate) fn prepare() -> Result<(), Stop> {
+    pion::build()?;
     Ok(())
 }
 
@@ -53,6 +56,8 @@ pub(crate) fn run() -> StepResult {
     let capture = Capture::start(&place)?;
     notes.push(restarted(&place)?);
     notes.push(format!("with connection IDs {}", capture.read()?));
+    notes.push(pion::client(&place)?);
+    notes.push(pion::server(&place)?);
     Ok(notes.join("; "))
 }
 
@@ -360,6 +365,8 @@ impl Capture {
 
     /// Each of our messages is found in what Wireshark makes of the records, given the key.
     fn read(self) -> Result<String, String> {
+        // What is still in the kernel's buffer when dumpcap ends is not in the file.
+        sleep(Duration::from_millis(1500));
         self.process.stop(5)?;
         let decrypted = dissect(&self.file)?;
         let missing = (0..MESSAGES).find(|i| !decrypted.contains(&format!("message {i}\n")));

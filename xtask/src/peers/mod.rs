@@ -63,7 +63,7 @@ pub(crate) const PEERS: [Peer; 13] = [
     },
     Peer {
         name: "dtls",
-        about: "OpenSSL's DTLS as server and client of ours, on a good and a bad wire; Wireshark decrypts it",
+        about: "OpenSSL's and pion's DTLS as server and client of ours; Wireshark decrypts it",
         limit: 240,
         prepare: dtls::prepare,
         run: dtls::run,

@@ -22,6 +22,8 @@ pub(super) struct Relay {
     /// Where the client sends to.
     pub(super) at: SocketAddr,
     stop: Arc<AtomicBool>,
+    /// The server shall see another address from now on.
+    moves: Arc<AtomicBool>,
     done: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -42,19 +44,20 @@ impl Rng {
 impl Relay {
     /// A wire to this address.
     pub(super) fn to(server: SocketAddr, faults: Faults, seed: u64) -> Result<Self, String> {
-        let socket = || {
-            let socket = UdpSocket::bind("127.0.0.1:0")?;
-            socket.set_read_timeout(Some(Duration::from_millis(1)))?;
-            Ok(socket)
-        };
         let text = |e: std::io::Error| format!("the relay: {e}");
         let (front, back) = (socket().map_err(text)?, socket().map_err(text)?);
         let at = front.local_addr().map_err(text)?;
         let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (stopped, counted) = (Arc::clone(&stop), Arc::clone(&done));
-        let thread =
-            thread::spawn(move || carry(&[front, back], server, faults, Rng(seed), &stopped, &counted));
-        Ok(Self { at, stop, done, thread: Some(thread) })
+        let moves = Arc::new(AtomicBool::new(false));
+        let flags = [Arc::clone(&stop), Arc::clone(&moves)];
+        let counted = Arc::clone(&done);
+        let thread = thread::spawn(move || carry([front, back], server, faults, Rng(seed), &flags, &counted));
+        Ok(Self { at, stop, moves, done, thread: Some(thread) })
+    }
+
+    /// Sends to the server from another port, as a translation of addresses does after a while.
+    pub(super) fn move_on(&self) {
+        self.moves.store(true, Ordering::Relaxed);
     }
 
     /// How many datagrams were lost, doubled, delayed or replayed.
@@ -72,12 +75,18 @@ impl Drop for Relay {
     }
 }
 
+fn socket() -> std::io::Result<UdpSocket> {
+    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    socket.set_read_timeout(Some(Duration::from_millis(1)))?;
+    Ok(socket)
+}
+
 fn carry(
-    sockets: &[UdpSocket; 2],
+    mut sockets: [UdpSocket; 2],
     server: SocketAddr,
     faults: Faults,
     mut rng: Rng,
-    stop: &AtomicBool,
+    [stop, moves]: &[Arc<AtomicBool>; 2],
     done: &AtomicU64,
 ) {
     let mut client: Option<SocketAddr> = None;
@@ -85,6 +94,11 @@ fn carry(
     let mut late: Vec<(Instant, usize, Vec<u8>)> = Vec::new();
     let mut buffer = [0; 65_535];
     while !stop.load(Ordering::Relaxed) {
+        if moves.swap(false, Ordering::Relaxed)
+            && let Ok(other) = socket()
+        {
+            sockets[1] = other;
+        }
         for side in [0, 1] {
             let Ok((len, from)) = sockets[side].recv_from(&mut buffer) else { continue };
             if side == 0 {
