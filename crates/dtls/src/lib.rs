@@ -13,9 +13,11 @@
 //! - `psk`: the file with identities and keys.
 //! - `event_loop`: sockets, time, preparation, status; what both sides share.
 //! - `connect`, `listen`: what a datagram means on each side.
+//! - [`certified`]: without the proxy, keys that a library's handshake with certificates agreed on.
 
 #![forbid(unsafe_code)]
 
+pub mod certified;
 mod connect;
 mod event_loop;
 mod listen;
