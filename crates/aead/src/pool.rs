@@ -103,15 +103,18 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         self.sealer.sequence_mut()
     }
 
+    #[cfg(feature = "gcm")]
     pub(crate) const fn key(&self) -> &Key<S> {
         &self.sealer.key
     }
 
+    #[cfg(feature = "gcm")]
     /// Where the slot is that is so many packets ahead of the next one.
     pub(crate) const fn place(&self, ahead: usize) -> usize {
         Self::turn(self.head + ahead)
     }
 
+    #[cfg(feature = "gcm")]
     pub(crate) fn slot_mut(&mut self, place: usize) -> (&Key<S>, &mut Slot<S, CAP>) {
         (&self.sealer.key, &mut self.slots[place])
     }

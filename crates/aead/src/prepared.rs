@@ -70,6 +70,7 @@ impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
         Self { key, slot }
     }
 
+    #[cfg(feature = "gcm")]
     pub(crate) fn key_and_slot(&mut self) -> (&Key<S>, &mut Slot<S, CAP>) {
         (self.key, self.slot)
     }

@@ -71,6 +71,7 @@ fn round_trips(report: &mut Report, backend: Backend, options: &Options) -> Resu
                 wire_mtu: 1600,
                 rekey_seconds: None,
                 rate_mbit: 0,
+                bulk: false,
             })?;
             link.round_trips(128, count / 10, &mut histogram::Times::default())?;
             for ((len, _), times) in WEIGHTS.iter().zip(times) {

@@ -4,6 +4,12 @@
 //! The frames go through two gateways in network namespaces; the wire between them is a Linux bridge, or emulated with
 //! the serialisation delay of 100 or 1000 Mbit/s. Round trips of the sizes that are compared are taken in turns, so that
 //! what disturbs the machine disturbs all of them.
+//!
+//! - [`express`]: what a cyclic frame waits for behind bulk
+//! - [`rotation`]: how late a change of keys makes one
+
+mod express;
+mod rotation;
 
 use std::time::Duration;
 
@@ -35,15 +41,15 @@ pub(super) fn run(options: &Options) -> Result<Report, String> {
     options.progress(3, 6, "throughput");
     throughput(&mut report, options)?;
     options.progress(4, 6, "cyclic frames behind bulk");
-    express(&mut report, options)?;
+    express::run(&mut report, options)?;
     options.progress(5, 6, "cyclic frames while keys change");
-    rotation(&mut report, options)?;
+    rotation::run(&mut report, options)?;
     options.progress(6, 6, "");
     Ok(report)
 }
 
 /// A link of which only the rate, the MTUs and the fragments differ.
-fn link(rate_mbit: u32, wire_mtu: u32, macsec: &str) -> Result<Link, String> {
+fn link(rate_mbit: u32, bulk: bool, wire_mtu: u32, macsec: &str) -> Result<Link, String> {
     Link::build(&Settings {
         suite: "gcm-aes-128",
         macsec,
@@ -51,6 +57,7 @@ fn link(rate_mbit: u32, wire_mtu: u32, macsec: &str) -> Result<Link, String> {
         wire_mtu,
         rekey_seconds: None,
         rate_mbit,
+        bulk,
     })
 }
 
@@ -61,7 +68,7 @@ fn round_trips(report: &mut Report, rate: u32, wire: &str, options: &Options) ->
     let mut lost = 0;
     for _ in 0..rounds {
         for (mtu, macsec, times) in [(1500, MARKED, &mut fragmented), (4000, OFF, &mut whole)] {
-            let link = link(rate, mtu, macsec)?;
+            let link = link(rate, false, mtu, macsec)?;
             link.round_trips(FITS, block / 10, &mut Times::default())?;
             for _ in 0..10 {
                 for (times, len) in times.iter_mut().zip([FITS, SPLIT, DOUBLE]) {
@@ -116,8 +123,8 @@ fn throughput(report: &mut Report, options: &Options) -> Result<(), String> {
     // What a frame takes on the wire, in nanoseconds of 100 Mbit/s: whole, and in two fragments that repeat the header.
     let wire = |frames: usize, octets: usize| ((octets + frames * (MEDIUM + MACSEC)) * 80) as f64;
     let (whole_ns, split_ns) = (wire(1, SPLIT), wire(2, SPLIT + 14));
-    let whole = link(100, 1550, OFF)?.delivered(SPLIT, whole_ns * 1.01, time)? / 1.01;
-    let split = link(100, 1500, MARKED)?.delivered(SPLIT, split_ns * 1.01, time)? / 1.01;
+    let whole = link(100, true, 1550, OFF)?.delivered(SPLIT, whole_ns * 1.01, time)? / 1.01;
+    let split = link(100, true, 1500, MARKED)?.delivered(SPLIT, split_ns * 1.01, time)? / 1.01;
     let mbit = |share: f64, ns: f64| share * (SPLIT - 14) as f64 * 8_000.0 / ns;
     let (before, after) = (mbit(whole, whole_ns), mbit(split, split_ns));
     report.row(
@@ -133,84 +140,5 @@ fn throughput(report: &mut Report, options: &Options) -> Result<(), String> {
             .antedated(ratio),
     );
     report.check(what, ratio >= 0.97);
-    Ok(())
-}
-
-fn express(report: &mut Report, options: &Options) -> Result<(), String> {
-    let count = if options.quick { 200 } else { 4_000 };
-    let on = "fragmentation = \"marked\"\n[express]\ntraffic = [\"profinet-rt\"]\nrate_mbit = 100";
-    let added = |macsec: &str| -> Result<([f64; 2], f64), String> {
-        let link = link(100, 1500, macsec)?;
-        link.cyclic(count / 10, false)?;
-        let (idle, _) = link.cyclic(count, false)?;
-        let (busy, octets) = link.cyclic(count, true)?;
-        if busy.count() == 0 || idle.count() == 0 {
-            return Err("no cyclic frame arrived".into());
-        }
-        let more = |percent| busy.percentile_us(percent) - idle.percentile_us(percent);
-        let mbit = octets as f64 * 8.0 / (count as f64 * 1000.0);
-        Ok(([more(50.0), busy.percentile_us(99.9) - idle.percentile_us(50.0)], mbit))
-    };
-    let (without, bulk_without) = added(MARKED)?;
-    let (with, bulk_with) = added(on)?;
-    let note = "against the median without bulk; paper: a full frame takes 123 µs of the wire";
-    for (metric, index) in [("added delay p50", 0), ("added delay p99.9", 1)] {
-        report.row(
-            Row::new("64 B cyclic behind bulk, 100 Mbit/s", metric, "µs")
-                .baseline(without[index])
-                .antedated(with[index])
-                .note(note),
-        );
-    }
-    report.row(
-        Row::new("bulk beside it, 100 Mbit/s", "throughput", "Mbit/s")
-            .baseline(bulk_without)
-            .antedated(bulk_with),
-    );
-    let what = format!("a cyclic frame waits {:.1} µs longer behind bulk at p99.9, goal 51", with[1]);
-    report.check(what, with[1] <= 51.0);
-    Ok(())
-}
-
-/// How late a change of keys makes cyclic frames, of which none may be lost.
-fn rotation(report: &mut Report, options: &Options) -> Result<(), String> {
-    const OFTEN: u32 = 2;
-    const NEVER: u32 = 100_000;
-    let count = if options.quick { 5_000 } else { 60_000 };
-    let measure = |rekey_seconds| -> Result<(Times, u64), String> {
-        let link = Link::build(&Settings {
-            suite: "gcm-aes-128",
-            macsec: "",
-            field_mtu: 1500,
-            wire_mtu: 1600,
-            rekey_seconds: Some(rekey_seconds),
-            rate_mbit: 0,
-        })?;
-        link.cyclic(count / 10, false)?;
-        let before = link.fresh_keys(1);
-        let (times, _) = link.cyclic(count, false)?;
-        Ok((times, link.fresh_keys(1) - before))
-    };
-    let (still, _) = measure(NEVER)?;
-    let (changing, keys) = measure(OFTEN)?;
-    let case = format!("64 B cyclic, each 1 ms, a fresh SAK each {OFTEN} s");
-    for (metric, percent) in [("one way, p50", 50.0), ("one way, p99.9", 99.9), ("one way, longest", 100.0)] {
-        report.row(
-            Row::new(&case, metric, "µs")
-                .baseline(still.percentile_us(percent))
-                .antedated(changing.percentile_us(percent))
-                .note("baseline: the same with one key"),
-        );
-    }
-    let later = changing.percentile_us(99.9) - still.percentile_us(99.9);
-    let lost = count.saturating_sub(changing.count());
-    report.row(Row::new(&case, "frames lost", "1").antedated(lost as f64));
-    report.row(Row::new(&case, "later by, p99.9", "µs").antedated(later));
-    report.check(format!("keys changed {keys} times while {count} frames crossed"), keys > 0);
-    report.check(format!("{lost} of {count} frames were lost while keys changed"), lost == 0);
-    report.check(
-        format!("frames were {later:.1} µs later while keys changed, p99.9, goal 100"),
-        later <= 100.0,
-    );
     Ok(())
 }

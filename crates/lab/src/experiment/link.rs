@@ -1,5 +1,11 @@
 //! Two gateways between two machines, as an experiment needs them: in network namespaces, the gateways as threads of this
 //! process, the wire a Linux bridge or the emulator with a rate. What is measured lies on raw sockets at both ends.
+//!
+//! - [`cyclic`]: cyclic frames and what became of each
+//! - [`stalls`]: when the machine withheld a core
+
+pub(super) mod cyclic;
+pub(super) mod stalls;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -42,8 +48,6 @@ const ENDS: i32 = 30;
 const PAUSE_NS: u64 = 200_000;
 /// Of gateways that agree on keys, which protect nothing here.
 const CAK: &str = "mka_cak=000102030405060708090a0b0c0d0e0f\nmka_ckn=616263\n";
-/// Cyclic frames in a row.
-const BURST: u64 = 600;
 
 /// What differs between links.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +61,8 @@ pub(super) struct Settings<'a> {
     pub(super) rekey_seconds: Option<u32>,
     /// Mbit/s of the emulated wire; 0: a Linux bridge, as fast as the machine.
     pub(super) rate_mbit: u32,
+    /// The emulated wire is there for bulk, and not for single frames.
+    pub(super) bulk: bool,
 }
 
 /// Machines, gateways and the wire; all of it ends when dropped.
@@ -66,7 +72,7 @@ pub(super) struct Link {
     answering: Option<JoinHandle<()>>,
     gateways: Vec<Gateway>,
     _wire: Option<Process>,
-    _chain: Chain,
+    chain: Chain,
     files: PathBuf,
 }
 
@@ -75,8 +81,8 @@ pub(super) struct Link {
 struct Far {
     stop: AtomicBool,
     counted: AtomicU64,
-    octets: AtomicU64,
-    times: Mutex<Times>,
+    /// When the frames were sent that ask for the time, and when they came.
+    crossings: Mutex<Vec<(u64, u64)>>,
 }
 
 pub(super) struct Gateway {
@@ -93,15 +99,21 @@ impl Link {
     pub(super) fn build(settings: &Settings<'_>) -> Result<Self, String> {
         let Settings { field_mtu, wire_mtu, rate_mbit, .. } = *settings;
         let chain = Chain::build(ChainOptions { field_mtu, wire_mtu, wire: true }).map_err(text)?;
+        let cpus = sched::allowed_cpus();
+        let cpu = |index: usize| cpus.get(index % cpus.len().max(1)).copied().unwrap_or(0);
         let wire = if rate_mbit == 0 {
             chain.bridge_wire().map_err(text)?;
             None
         } else {
-            // It spins when frames are due. Below the gateways, or it would keep one of them from its core; above them
-            // where they spin too, while bulk waits.
-            let consumer_priority = if settings.macsec.contains("[express]") { 25 } else { 15 };
-            let lane = Realtime { wanted: true, consumer_priority, ..Realtime::default() };
-            let (a_to_b, b_to_a) = (lane.clone(), lane);
+            // It spins when frames are due. Above the gateways, and each way on the core of the gateway that has to wait for its
+            // frames: below them it would wait for a gateway that polls. For bulk it is below them, or that gateway would starve.
+            let consumer_priority = if settings.bulk { 15 } else { 25 };
+            let lane = |cpu: usize| Realtime {
+                consumer_priority,
+                cpus: if settings.bulk { Vec::new() } else { vec![cpu] },
+                ..Realtime::default()
+            };
+            let (a_to_b, b_to_a) = (lane(cpu(1)), lane(cpu(0)));
             let options = emulator::Options { rate_mbit, a_to_b, b_to_a, ..emulator::Options::default() };
             let inside = chain.wire.as_ref().map(Namespace::file);
             let place = Place { namespace: inside, cpus: &[] };
@@ -119,8 +131,6 @@ impl Link {
             Some(_) => private(&files.join("cak"), CAK)?,
             None => keys(&files, settings.suite)?,
         }
-        let cpus = sched::allowed_cpus();
-        let cpu = |index: usize| cpus.get(index % cpus.len().max(1)).copied().unwrap_or(0);
         let gateways = vec![
             Gateway::start(&chain.gateway_a, &files, "a", settings, cpu(0))?,
             Gateway::start(&chain.gateway_b, &files, "b", settings, cpu(1))?,
@@ -135,7 +145,7 @@ impl Link {
             let far = Arc::clone(&far);
             thread::spawn(move || answer(&device, &far))
         };
-        let link = Self { plc, far, answering: Some(answering), gateways, _wire: wire, _chain: chain, files };
+        let link = Self { plc, far, answering: Some(answering), gateways, _wire: wire, chain, files };
         if settings.rekey_seconds.is_some() {
             link.until_agreed()?;
         }
@@ -206,35 +216,6 @@ impl Link {
         Ok(came as f64 / sent.max(1) as f64)
     }
 
-    /// One-way times of cyclic frames of 64 octets, one a millisecond, with or without all the bulk that a sender has.
-    pub(super) fn cyclic(&self, count: u64, bulk: bool) -> Result<(Times, u64), String> {
-        *lock(&self.far.times) = Times::default();
-        let _ = sched::fifo(ENDS);
-        let (mut cyclic, full) = (frame(&CYCLIC, 64, TIME), frame(&BULK, 1514, COUNT));
-        let octets = self.far.octets.load(Ordering::Relaxed);
-        let mut due = monotonic_ns();
-        for number in 0..count {
-            if number % BURST == 0 {
-                // The kernel stops threads of fixed priority that leave nothing to others.
-                thread::sleep(Duration::from_millis(200));
-                due = monotonic_ns();
-            }
-            due += 1_000_000;
-            while bulk && monotonic_ns() + 20_000 < due {
-                // As many as a wire of twice the rate would take: more than it carries, and the rest is dropped.
-                self.plc.send(&full).map_err(text)?;
-                sleep_until(monotonic_ns() + 60_000);
-            }
-            // Spinning at this priority would keep the gateway from the core.
-            sleep_until(due);
-            cyclic[STAMP].copy_from_slice(&monotonic_ns().to_be_bytes());
-            self.plc.send(&cyclic).map_err(text)?;
-        }
-        thread::sleep(Duration::from_millis(50));
-        let times = lock(&self.far.times).clone();
-        Ok((times, self.far.octets.load(Ordering::Relaxed) - octets))
-    }
-
     /// What gateway A (0) or B (1) tells.
     pub(super) fn status(&self, gateway: usize) -> Option<Status> {
         let reply = control::ask(&self.gateways.get(gateway)?.socket, Request::Status {}).ok()?;
@@ -284,9 +265,8 @@ fn answer(socket: &PacketSocket, far: &Far) {
             }
             COUNT => {
                 far.counted.fetch_add(1, Ordering::Relaxed);
-                far.octets.fetch_add(len as u64, Ordering::Relaxed);
             }
-            TIME => lock(&far.times).record(monotonic_ns().saturating_sub(u64::from_be_bytes(stamp))),
+            TIME => lock(&far.crossings).push((u64::from_be_bytes(stamp), monotonic_ns())),
             _ => {}
         }
     }

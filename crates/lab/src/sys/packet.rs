@@ -86,8 +86,11 @@ impl PacketSocket {
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };
         let mut socket = Self { fd, address: [0; 6] };
 
-        let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &(options.receive_buffer as libc::c_int));
-        let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &(options.receive_buffer as libc::c_int));
+        let octets = options.receive_buffer as libc::c_int;
+        if socket.set(libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &octets).is_err() {
+            // What everybody may have is less.
+            let _ = socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, &octets);
+        }
         if !options.outgoing {
             socket.set(libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1)?;
         }
