@@ -24,14 +24,55 @@ const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
             "node-plain",
             "node-secured",
             "node-antedated",
+            "mqtt_ccm",
+            "mqtt_bare",
+            "mqtt_ocb3",
+            "link",
+            "client-plain",
+            "client-blocks",
+            "client-cbc",
+            "client-ocb3",
+            "client-ccm",
+            "client-ccm-antedated",
+            "client-ccm-sensor",
+            "client-gcm",
+            "client-chacha",
         ],
     ),
-    ("antedate-mote-cortex-m3", "thumbv7m-none-eabi", "fast", &["chacha", "chacha_holes", "gcm_holes"]),
+    (
+        "antedate-mote-cortex-m3",
+        "thumbv7m-none-eabi",
+        "fast",
+        &["chacha", "chacha_holes", "gcm_holes", "mqtt_chacha", "mqtt_gcm"],
+    ),
     (
         "antedate-mote-msp430",
         "msp430-none-elf",
         "small",
-        &["ccm", "engine", "scenarios", "scenarios_engine", "schedule", "smallest", "nothing"],
+        &[
+            "ccm",
+            "engine",
+            "scenarios",
+            "scenarios_engine",
+            "schedule",
+            "smallest",
+            "nothing",
+            "mqtt_ccm",
+            "mqtt_bare",
+            "mqtt_ocb3",
+            "mqtt_gcm",
+            "mqtt_chacha",
+            "link",
+            "client-plain",
+            "client-blocks",
+            "client-cbc",
+            "client-ocb3",
+            "client-ccm",
+            "client-ccm-antedated",
+            "client-ccm-sensor",
+            "client-gcm",
+            "client-chacha",
+        ],
     ),
     (
         "antedate-mote-msp430",
@@ -53,7 +94,7 @@ const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
 ];
 
 /// The experiments over the programs.
-const EXPERIMENTS: [&str; 3] = ["motes", "scenarios", "timeslot"];
+const EXPERIMENTS: [&str; 4] = ["motes", "scenarios", "timeslot", "mqtt-motes"];
 
 /// Builds, runs and measures; false if a goal was missed.
 pub(crate) fn main(args: &[String]) -> Result<bool, String> {

@@ -4,11 +4,15 @@
 //! encryption of the XOR of all plaintext blocks. So a block that is known beforehand can be done beforehand, wherever
 //! it stands.
 
+#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
+use crate::backend::portable::aes::{Aes, RoundKeys};
+#[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+use crate::backend::table::cipher::BothWays;
 #[cfg(target_arch = "x86_64")]
 use crate::backend::x86::ocb3 as x86;
 use crate::{
     Backend, Suite,
-    backend::portable::{aes::RoundKeys, ocb3 as portable},
+    backend::portable::ocb3 as portable,
     buffers::Buffers,
     engine::Engine,
     sparse::{Filling, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
@@ -64,13 +68,19 @@ impl Engine for Aes128Ocb3 {
     const STREAMS: bool = false;
 
     fn expand(key: &[u8], backend: Backend) -> Expanded {
-        let round_keys = RoundKeys::expand(key);
-        #[cfg(target_arch = "x86_64")]
-        if let Some(key) = x86::Key::new(&round_keys, backend) {
-            return Expanded::X86(key);
-        }
+        #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+        let aes = BothWays::new(key);
+        #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
+        let aes = {
+            let round_keys = RoundKeys::expand(key);
+            #[cfg(target_arch = "x86_64")]
+            if let Some(key) = x86::Key::new(&round_keys, backend) {
+                return Expanded::X86(key);
+            }
+            Aes::new(&round_keys)
+        };
         let _ = backend;
-        Expanded::Portable(portable::Key::new(&round_keys))
+        Expanded::Portable(portable::Key::new(aes))
     }
 
     fn prepare_once(key: &Expanded, nonce: &[u8; 12], once: &mut OneTime) {

@@ -15,6 +15,9 @@ use crate::{
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum TwoWay<const R: usize> {
     Portable(Aes),
+    /// Ten rounds, where tables are chosen.
+    #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+    Table(crate::backend::table::cipher::BothWays),
     #[cfg(target_arch = "x86_64")]
     X86(x86::Key<R>),
 }
@@ -22,6 +25,10 @@ pub(crate) enum TwoWay<const R: usize> {
 impl<const R: usize> TwoWay<R> {
     /// Expands a key of the length that belongs to `R`.
     pub(crate) fn new(key: &[u8], backend: Backend) -> Self {
+        #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+        if R == 10 {
+            return Self::Table(crate::backend::table::cipher::BothWays::new(key));
+        }
         let round_keys = RoundKeys::expand(key);
         #[cfg(target_arch = "x86_64")]
         if let Some(key) = x86::Key::new(&round_keys, backend) {
@@ -33,12 +40,9 @@ impl<const R: usize> TwoWay<R> {
 
     pub(crate) fn encrypt(&self, block: &mut [u8; 16]) {
         match self {
-            Self::Portable(aes) => {
-                let mut blocks = [*block, [0; 16], [0; 16], [0; 16]];
-                aes.encrypt(&mut blocks);
-                *block = blocks[0];
-                wipe(blocks.as_flattened_mut());
-            }
+            #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+            Self::Table(aes) => aes.encrypt_some(core::slice::from_mut(block)),
+            Self::Portable(aes) => aes.encrypt_some(core::slice::from_mut(block)),
             #[cfg(target_arch = "x86_64")]
             Self::X86(key) => key.encrypt(block),
         }
@@ -46,12 +50,9 @@ impl<const R: usize> TwoWay<R> {
 
     pub(crate) fn decrypt(&self, block: &mut [u8; 16]) {
         match self {
-            Self::Portable(aes) => {
-                let mut blocks = [*block, [0; 16], [0; 16], [0; 16]];
-                aes.decrypt(&mut blocks);
-                *block = blocks[0];
-                wipe(blocks.as_flattened_mut());
-            }
+            #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+            Self::Table(aes) => aes.decrypt_some(core::slice::from_mut(block)),
+            Self::Portable(aes) => aes.decrypt_some(core::slice::from_mut(block)),
             #[cfg(target_arch = "x86_64")]
             Self::X86(key) => key.decrypt(block),
         }
@@ -74,6 +75,16 @@ impl<const R: usize> TwoWay<R> {
     pub(crate) fn decrypt_chain(&self, chain: &mut [u8; 16], blocks: &mut [[u8; 16]]) {
         let aes = match self {
             Self::Portable(aes) => aes,
+            #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+            Self::Table(aes) => {
+                for block in blocks {
+                    let before = *block;
+                    aes.decrypt_some(core::slice::from_mut(block));
+                    xor_in(block, chain);
+                    *chain = before;
+                }
+                return;
+            }
             #[cfg(target_arch = "x86_64")]
             Self::X86(key) => return key.decrypt_chain(chain, blocks),
         };

@@ -56,8 +56,7 @@ pub use template::{PayloadTemplate, TemplateFault};
 
 /// Bytes of a group's secret, of which every key is derived.
 pub const SECRET_LEN: usize = 32;
-/// Bytes of the longest name of a publisher.
-pub const PUBLISHER_MAX: usize = 64;
+pub use antedate_wire::mqtt::PUBLISHER_MAX;
 
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::publish;
+
 /// What carries packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -21,6 +23,16 @@ pub enum Bearer {
         /// a slot, in ms
         #[serde(default = "ten")]
         slot_ms: f64,
+    },
+    /// 6LoWPAN over IEEE 802.15.4 without slots, of which the receiver may sleep
+    #[serde(rename = "6lowpan")]
+    SixLowpan {
+        /// how long a frame waits for its receiver to wake, in ms; 0 where radios are always on
+        #[serde(default)]
+        wait_ms: f64,
+        /// hops
+        #[serde(default = "one")]
+        hops: u32,
     },
     /// 100 Mbit/s
     FastEthernet(Path),
@@ -115,6 +127,11 @@ const TSCH_PAYLOAD: usize = 65;
 /// The frame and its acknowledgment on the air (table III of sciancalepore2016).
 const TSCH_AIR_MS: f64 = crate::timeslot::TS_MAX_TX + crate::timeslot::TS_MAX_ACK;
 
+/// Octets of UDP's header.
+const UDP: usize = 8;
+/// Bytes of COSE_Encrypt0 around a payload, its tag not counted.
+const COSE: usize = 24;
+
 impl Bearer {
     /// Its name.
     #[must_use]
@@ -122,6 +139,7 @@ impl Bearer {
         match self {
             Self::None => "none".into(),
             Self::Tsch { .. } => "tsch".into(),
+            Self::SixLowpan { .. } => "6lowpan".into(),
             Self::FastEthernet(_) => "fast-ethernet".into(),
             Self::Gigabit(_) => "gigabit".into(),
             Self::Wireguard { .. } => "wireguard".into(),
@@ -145,6 +163,8 @@ impl Bearer {
                 )
                 .or_else(|| says(not_positive(*slot_ms), "tsch: slot_ms must be more than 0"))
             }
+            Self::SixLowpan { wait_ms, hops } => says(*hops == 0, "6lowpan: there is at least one hop")
+                .or_else(|| says(negative(*wait_ms), "6lowpan: wait_ms must be 0 or more")),
             Self::FastEthernet(path) | Self::Gigabit(path) => says(
                 negative(path.switch_us)
                     || negative(path.metres)
@@ -168,6 +188,12 @@ impl Bearer {
                     .or_else(|| over.fault())
             }
         }
+    }
+
+    /// Bytes that MQTT's envelope adds to a payload, the tag not counted.
+    #[must_use]
+    pub const fn envelope() -> usize {
+        COSE
     }
 
     /// The longest payload that it carries in one packet, if that is bounded.
@@ -197,6 +223,16 @@ impl Bearer {
                     air_ms: 2.0 * hops * frames * TSCH_AIR_MS,
                 }
             }
+            Self::SixLowpan { wait_ms, hops } => {
+                let frames = publish::packet(UDP + bytes + security, false);
+                let hops = f64::from(*hops);
+                Journey {
+                    transmission_ms: frames.air_ms + frames.ack_ms,
+                    propagation_ms: 0.0,
+                    forwarding_ms: hops * wait_ms + (hops - 1.0) * frames.all_ms(),
+                    air_ms: 2.0 * hops * frames.all_ms(),
+                }
+            }
             Self::FastEthernet(path) => path.journey(bytes + security, 100.0),
             Self::Gigabit(path) => path.journey(bytes + security, 1000.0),
             Self::Wireguard { rate_mbit, delay_ms, quantile } => {
@@ -209,8 +245,10 @@ impl Bearer {
                 }
             }
             Self::Mqtt { broker_ms, topic, over } => {
-                // Fixed header, topic and its length, TCP and IP with time stamps, COSE_Encrypt0 around the payload.
-                let leg = over.journey(bytes, security + 3 + 2 + topic + 52 + 32);
+                // TCP and IP with time stamps; on a radio without, where IP is compressed and UDP's 8 are counted already.
+                let transport = if matches!(**over, Self::SixLowpan { .. }) { publish::TCP - UDP } else { 52 };
+                // Fixed header, topic and its length, and COSE_Encrypt0 around the payload without the tag.
+                let leg = over.journey(bytes, security + 3 + 2 + topic + transport + COSE);
                 Journey {
                     transmission_ms: 2.0 * leg.transmission_ms,
                     propagation_ms: 2.0 * leg.propagation_ms,
@@ -305,8 +343,19 @@ mod tests {
     }
 
     #[test]
+    fn mqtt_on_a_radio_waits_for_two_receivers_and_takes_the_frames_of_the_model() {
+        let over = Box::new(Bearer::SixLowpan { wait_ms: 60.0, hops: 1 });
+        let journey = Bearer::Mqtt { broker_ms: 1.0, topic: 13, over }.journey(48, 8);
+        // One octet more than a PUBLISH of less than 128, whose length has one.
+        let leg = publish::frames(13, 48 + 32 + 1, false);
+        assert_eq!(leg.count, 2);
+        assert!((journey.transmission_ms - 2.0 * leg.all_ms()).abs() < 1e-9);
+        assert!((journey.forwarding_ms - 121.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn mqtt_takes_both_legs_and_the_broker() {
-        let leg = Bearer::Gigabit(Path::default()).journey(80, 8 + 3 + 2 + 32 + 52 + 32);
+        let leg = Bearer::Gigabit(Path::default()).journey(80, 8 + 3 + 2 + 32 + 52 + 24);
         let mqtt =
             Bearer::Mqtt { broker_ms: 0.5, topic: 32, over: Box::new(Bearer::Gigabit(Path::default())) };
         let journey = mqtt.journey(80, 8);

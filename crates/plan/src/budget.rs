@@ -349,7 +349,9 @@ fn breakdown(
     sealing: &Sealing,
     outcome: &Outcome,
 ) -> (Breakdown, Journey) {
-    let journey = bearer.journey(message.size, RECORD + sealing.cipher.tag());
+    // An envelope is MQTT's own.
+    let record = if matches!(bearer, Bearer::Mqtt { .. }) { 0 } else { RECORD };
+    let journey = bearer.journey(message.size, record + sealing.cipher.tag());
     // What is not ready when it is due is sealed the ordinary way.
     let online_ms = if outcome.in_time { sealing.online } else { sealing.fallback };
     let breakdown = Breakdown {

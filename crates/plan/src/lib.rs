@@ -7,6 +7,8 @@
 //! - [`schedule`]: when preparations are done beside a device's other work,
 //! - [`budget`]: all of these together; margin, breakdown, limit, advice.
 //!
+//! For MQTT on motes: [`publish`], frames, round trips, CPU share and power.
+//!
 //! For the slots of TSCH:
 //!
 //! - [`timeslot`]: equations 1 and 2 of sciancalepore2016,
@@ -24,6 +26,7 @@ pub mod counts;
 pub mod device;
 pub mod energy;
 pub mod platform;
+pub mod publish;
 pub mod schedule;
 pub mod strategy;
 pub mod timeslot;

@@ -18,6 +18,7 @@
 //! - [`tlv`]: messages of type, length and value, sorted so that what is known stands in front,
 //! - what sensors say by radio: [`dot15d4`], the MAC frames of IEEE 802.15.4,
 //! - what devices say over UDP: [`dtls`], the records and the handshake messages of DTLS 1.2,
+//! - what they say through brokers: [`mqtt`], the envelope of a protected payload,
 //! - what a port of a host must understand to complete a checksum or cut a super-frame that a network card
 //!   would have completed or cut: [`ipv4`], [`ipv6`], [`tcp`], [`udp`], [`checksum`],
 //! - what carries frames over networks that know IP alone: [`vxlan`], and [`wireguard`] around it.
@@ -48,6 +49,7 @@ pub mod lldp;
 pub mod macsec;
 pub mod mka;
 pub mod modbus;
+pub mod mqtt;
 pub mod ppmp;
 pub mod profinet;
 pub mod sparkplug;

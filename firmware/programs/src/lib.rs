@@ -7,15 +7,21 @@
 mod answers;
 mod ccm;
 mod chacha;
+pub mod client;
 mod ctr;
 mod dtls;
+mod link;
+mod mqtt;
 pub mod node;
 mod scenarios;
 mod schedule;
 mod slots;
 pub mod smallest;
+mod vectors;
 
 pub use dtls::measure_dtls;
+pub use link::measure_link;
+pub use mqtt::{Protects, measure_mqtt, measure_mqtt_bare, measure_mqtt_ccm};
 pub use scenarios::{Holes, measure_holes, measure_scenarios};
 pub use schedule::measure_schedule;
 pub use slots::measure_slots;

@@ -17,7 +17,7 @@ use core::mem::size_of;
 
 /// Octets of the frame without its FCS.
 pub(crate) const FRAME: usize = 125;
-const PAN: PanId = PanId(0xabcd);
+pub(crate) const PAN: PanId = PanId(0xabcd);
 pub(crate) const SENDER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 1]);
 pub(crate) const RECEIVER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 2]);
 pub(crate) const KEY: [u8; 16] = *b"sixteen byte key";

@@ -39,13 +39,65 @@ pub(super) fn slots() -> Result<[Count; 2], String> {
 
 /// What link-layer security takes of a mote in a program that has it, over the program that has not; in the order of `names`.
 pub(super) fn footprints(cortex_m3: bool, names: &[&str]) -> Result<Vec<Footprint>, String> {
+    footprints_over(cortex_m3, "node-plain", names)
+}
+
+/// What programs take of a mote over the one named first.
+fn footprints_over(cortex_m3: bool, plain: &str, names: &[&str]) -> Result<Vec<Footprint>, String> {
     let programs = Programs::find()?;
-    let plain = programs.footprint(cortex_m3, "node-plain")?;
+    let plain = programs.footprint(cortex_m3, plain)?;
     let over = |name: &&str| {
         let of = programs.footprint(cortex_m3, name)?;
         Ok(Footprint { flash: of.flash - plain.flash, ram: of.ram - plain.ram })
     };
     names.iter().map(over).collect()
+}
+
+/// What the programs of MQTT count, and what the clients take of a mote over one without protection.
+pub(super) struct MqttCounts {
+    pub(super) count: Count,
+    /// In the order of [`MQTT_CLIENTS`].
+    pub(super) footprints: Vec<Footprint>,
+}
+
+/// The clients whose images are compared.
+pub(super) const MQTT_CLIENTS: [&str; 8] = [
+    "client-blocks",
+    "client-cbc",
+    "client-ocb3",
+    "client-ccm",
+    "client-ccm-antedated",
+    "client-ccm-sensor",
+    "client-gcm",
+    "client-chacha",
+];
+
+/// Counts MQTT: MSP430, Cortex-M3. `step` hears of each program.
+pub(super) fn mqtt(mut step: impl FnMut(&str)) -> Result<[MqttCounts; 2], String> {
+    let programs = Programs::find()?;
+    let mut of = |cortex_m3: bool| {
+        let mut all: Option<Numbers> = None;
+        for name in ["mqtt_ccm", "mqtt_bare", "mqtt_ocb3", "mqtt_gcm", "mqtt_chacha", "link"] {
+            let numbers = if cortex_m3 {
+                step(&format!("{name} on a Cortex-M3"));
+                programs.cortex_m3(name)?
+            } else {
+                step(&format!("{name} on an MSP430"));
+                programs.msp430(name, Devices::default())?
+            };
+            match &mut all {
+                Some(all) => all.extend(numbers),
+                None => all = Some(numbers),
+            }
+        }
+        step("images");
+        let numbers = all.ok_or("no program ran")?;
+        let mut footprints = footprints_over(cortex_m3, "client-plain", &MQTT_CLIENTS)?;
+        // Link-layer security is a node's.
+        footprints.extend(footprints_over(cortex_m3, "node-plain", &["node-secured"])?);
+        Ok::<_, String>(MqttCounts { count: Box::new(move |name: &str| numbers.get(name)), footprints })
+    };
+    Ok([of(false)?, of(true)?])
 }
 
 /// What the programs of the industrial scenarios count: CCM_8, GCM's and ChaCha20-Poly1305's sparse templates, and the runtime.

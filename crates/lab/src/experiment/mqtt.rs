@@ -7,8 +7,10 @@
 //! The paper's own times are those of motes on a radio, and stand beside ours for orientation only.
 
 mod broker;
+mod motes;
 mod roundtrip;
 mod throughput;
+mod wind_park;
 
 use antedate_channel::mqtt::Algorithm;
 
@@ -65,19 +67,47 @@ impl Way {
     }
 }
 
+/// All of it.
 pub(super) fn run(options: &Options) -> Result<Report, String> {
     let mut report = Report::new("mqtt", "katsikeas2017");
+    // The motes first: if their programs are not built, nobody has waited for it.
+    on_motes(&mut report, options)?;
+    on_host(&mut report, options)?;
+    Ok(report)
+}
+
+/// The motes alone.
+pub(super) fn run_motes(options: &Options) -> Result<Report, String> {
+    let mut report = Report::new("mqtt-motes", "katsikeas2017");
+    on_motes(&mut report, options)?;
+    Ok(report)
+}
+
+/// The broker alone.
+pub(super) fn run_host(options: &Options) -> Result<Report, String> {
+    let mut report = Report::new("mqtt-host", "katsikeas2017");
+    on_host(&mut report, options)?;
+    Ok(report)
+}
+
+fn on_motes(report: &mut Report, options: &Options) -> Result<(), String> {
+    let motes = motes::Mote::both(options)?;
+    motes::report(report, &motes, options)?;
+    wind_park::report(report, &motes)
+}
+
+fn on_host(report: &mut Report, options: &Options) -> Result<(), String> {
     let broker = broker::Broker::start()?;
     let (sizes, rounds) = if options.quick { (&QUICK_SIZES[..], 200) } else { (&SIZES[..], 3000) };
     for (step, size) in sizes.iter().enumerate() {
         options.progress(step, sizes.len() + 1, &format!("round trips with {size} bytes"));
-        rows(&mut report, *size, &roundtrip::measure(&broker, *size, rounds)?, options);
+        rows(report, *size, &roundtrip::measure(&broker, *size, rounds)?, options);
     }
     options.progress(sizes.len(), sizes.len() + 1, "publishes in a second");
     let (count, turns) = if options.quick { (5_000, 2) } else { (50_000, 5) };
-    rates(&mut report, &throughput::measure(&broker, count, turns)?, options);
+    rates(report, &throughput::measure(&broker, count, turns)?, options);
     options.progress(1, 1, "");
-    Ok(report)
+    Ok(())
 }
 
 fn rows(report: &mut Report, size: usize, found: &[(Way, Summary)], options: &Options) {

@@ -91,6 +91,30 @@ impl Aes {
     }
 }
 
+impl Aes {
+    /// Encrypts up to four blocks.
+    pub(crate) fn encrypt_some(&self, blocks: &mut [[u8; 16]]) {
+        self.some(blocks, Self::encrypt);
+    }
+
+    /// Decrypts up to four blocks.
+    pub(crate) fn decrypt_some(&self, blocks: &mut [[u8; 16]]) {
+        self.some(blocks, Self::decrypt);
+    }
+
+    fn some(&self, blocks: &mut [[u8; 16]], direction: impl Fn(&Self, &mut [[u8; 16]; 4])) {
+        let mut four = [[0; 16]; 4];
+        for (block, of) in four.iter_mut().zip(&*blocks) {
+            *block = *of;
+        }
+        direction(self, &mut four);
+        for (block, of) in blocks.iter_mut().zip(&four) {
+            *block = *of;
+        }
+        four.zeroize();
+    }
+}
+
 fn sub_word(word: [u8; 4]) -> [u8; 4] {
     let mut blocks = [[0u8; 16]; 4];
     blocks[0][..4].copy_from_slice(&word);

@@ -1,14 +1,15 @@
-//! AES-OCB3 (RFC 7253) with nonces of 96 bits and tags of 128, from the sliced AES.
+//! AES-OCB3 (RFC 7253) with nonces of 96 bits and tags of 128, from the sliced AES, or from tables where those are chosen.
 //!
 //! Blocks are numbers as they lie in memory; where the standard shifts and doubles, the first byte is the most
 //! significant one. The offset of block i is the nonce's offset and the L of the bits of i's Gray code: consecutive
 //! codes differ in bit ntz(i), which is the standard's step, and with the closed form any block's offset can be made by
 //! itself.
 
-use super::{
-    aes::{Aes, RoundKeys},
-    pieces,
-};
+use super::pieces;
+#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
+use crate::backend::portable::aes::Aes;
+#[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+use crate::backend::table::cipher::BothWays as Aes;
 use crate::{
     buffers::Buffers,
     ocb3::{self, Aes128Ocb3},
@@ -110,10 +111,9 @@ pub struct Key {
 }
 
 impl Key {
-    pub(crate) fn new(round_keys: &RoundKeys) -> Self {
-        let aes = Aes::new(round_keys);
-        let mut blocks = [[0; 16]; 4];
-        aes.encrypt(&mut blocks);
+    pub(crate) fn new(aes: Aes) -> Self {
+        let mut blocks = [[0; 16]];
+        aes.encrypt_some(&mut blocks);
         let masks = Masks::new(u128::from_ne_bytes(blocks[0]));
         blocks.zeroize();
         Self { aes, masks }
@@ -121,21 +121,21 @@ impl Key {
 
     /// Encrypts blocks, each by itself.
     pub(crate) fn encrypt(&self, blocks: &mut [u128]) {
-        self.each(blocks, Aes::encrypt);
+        self.each(blocks, Aes::encrypt_some);
     }
 
     /// Decrypts blocks, each by itself.
     pub(crate) fn decrypt(&self, blocks: &mut [u128]) {
-        self.each(blocks, Aes::decrypt);
+        self.each(blocks, Aes::decrypt_some);
     }
 
-    fn each(&self, blocks: &mut [u128], direction: impl Fn(&Aes, &mut [[u8; 16]; 4])) {
+    fn each(&self, blocks: &mut [u128], direction: impl Fn(&Aes, &mut [[u8; 16]])) {
         let mut four = [[0; 16]; 4];
         for chunk in blocks.chunks_mut(4) {
             for (bytes, block) in four.iter_mut().zip(&*chunk) {
                 *bytes = block.to_ne_bytes();
             }
-            direction(&self.aes, &mut four);
+            direction(&self.aes, &mut four[..chunk.len()]);
             for (block, bytes) in chunk.iter_mut().zip(&four) {
                 *block = u128::from_ne_bytes(*bytes);
             }

@@ -1,5 +1,6 @@
-//! The table cipher of this target as the block cipher of CCM and CTR.
+//! The table cipher of this target as the block cipher of CCM and CTR, and both ways for OCB3, CBC and single blocks.
 
+use super::inverse;
 #[cfg(feature = "table-aes-2k")]
 use super::narrow as table;
 #[cfg(all(feature = "table-aes-1k", not(feature = "table-aes-2k")))]
@@ -64,5 +65,34 @@ impl BlockCipher for Aes128 {
 impl core::fmt::Debug for Aes128 {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("Aes128(..)")
+    }
+}
+
+/// AES with a key of 128 bits, forth and back.
+pub(crate) struct BothWays {
+    forth: table::Aes128,
+    back: inverse::Aes128,
+}
+
+impl BothWays {
+    /// Expands a key of 16 bytes.
+    pub(crate) fn new(key: &[u8]) -> Self {
+        let mut bytes = [0; 16];
+        for (byte, of) in bytes.iter_mut().zip(key) {
+            *byte = *of;
+        }
+        let this = Self { forth: table::Aes128::new(&bytes), back: inverse::Aes128::new(&bytes) };
+        crate::engine::wipe(&mut bytes);
+        this
+    }
+
+    /// Encrypts blocks, each by itself.
+    pub(crate) fn encrypt_some(&self, blocks: &mut [[u8; 16]]) {
+        blocks.iter_mut().for_each(|block| self.forth.encrypt(block));
+    }
+
+    /// Decrypts blocks, each by itself.
+    pub(crate) fn decrypt_some(&self, blocks: &mut [[u8; 16]]) {
+        blocks.iter_mut().for_each(|block| self.back.decrypt(block));
     }
 }

@@ -57,7 +57,7 @@ impl Numbers {
 /// How a program is compiled: for space as far as a goal bounds it, and ChaCha20-Poly1305 for speed where there is room.
 fn profile(target: &str, name: &str) -> &'static str {
     match (target, name) {
-        (CORTEX_M3, "chacha" | "chacha_holes" | "gcm_holes") => "fast",
+        (CORTEX_M3, "chacha" | "chacha_holes" | "gcm_holes" | "mqtt_chacha" | "mqtt_gcm") => "fast",
         (MSP430, "chacha" | "chacha_holes" | "gcm_holes" | "dtls" | "slots") => "release",
         (MSP430, name) if name.starts_with("node-") => "release",
         (MSP430, _) => "small",

@@ -1,0 +1,418 @@
+//! The envelope of a protected MQTT payload: COSE_Encrypt0 (RFC 9052 section 5.2), and what is authenticated beside it.
+//!
+//! ```text
+//! [ << {1: algorithm} >>,                                   protected header
+//!   {4: epoch (LEB128) followed by the publisher's name,     kid
+//!    6: sequence number, big-endian, no leading zeros},      Partial IV
+//!   ciphertext with its tag ]
+//!
+//! external_aad = << [topic, publisher, epoch, sequence number in 8 bytes] >>
+//! ```
+//!
+//! The CBOR tag 16 may stand before it; we leave it out. With AES-CCM-16-64-128 and a publisher's name of 8 bytes an envelope
+//! has 32 bytes more than its payload, as long as the epoch is below 128, the sequence number below 2^24 and the payload below 248 bytes.
+//!
+//! CBOR is read and written here by hand, as much of it as an envelope has: a general library takes a mote ten times the code. Channels
+//! test it against one.
+
+use crate::{Error, Result};
+
+/// Bytes of the longest name of a publisher.
+pub const PUBLISHER_MAX: usize = 64;
+/// Bytes of the longest protected header that [`protected`] makes.
+pub const PROTECTED_MAX: usize = 7;
+/// Bytes of the longest [`Head`] of an envelope.
+pub const HEAD_MAX: usize = 28 + PUBLISHER_MAX;
+/// What stands before the protected header in what is authenticated (RFC 9052 section 5.3).
+const CONTEXT: &str = "Encrypt0";
+
+/// Header parameters (RFC 9052 section 3.1).
+const ALG: i32 = 1;
+const CRIT: i32 = 2;
+const KID: i32 = 4;
+const PARTIAL_IV: i32 = 6;
+/// The CBOR tag of COSE_Encrypt0.
+const TAG: u32 = 16;
+
+/// An envelope as it was received. Nothing of it is authenticated yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// The protected header as it came.
+    pub protected: &'a [u8],
+    /// The number of its algorithm.
+    pub algorithm: i64,
+    /// The epoch of the key.
+    pub epoch: u32,
+    /// Who published.
+    pub publisher: &'a [u8],
+    /// The publisher's sequence number.
+    pub sequence: u64,
+    /// The ciphertext with its tag.
+    pub ciphertext: &'a [u8],
+}
+
+/// Why a message is no envelope.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotEnvelope {
+    /// It is not CBOR of this form: plaintext of someone else, as a rule.
+    Format,
+    /// A header parameter that must be there is not, or comes twice.
+    Parameter(&'static str),
+    /// It has a critical header parameter, which this version does not know (RFC 9052 section 3.1).
+    Critical,
+    /// Something follows the envelope.
+    Trailing,
+}
+
+impl core::fmt::Display for NotEnvelope {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Format => f.write_str("is no COSE_Encrypt0"),
+            Self::Parameter(name) => write!(f, "its header has no valid {name}"),
+            Self::Critical => f.write_str("it demands a header parameter that is not known here"),
+            Self::Trailing => f.write_str("something follows the envelope"),
+        }
+    }
+}
+
+impl core::error::Error for NotEnvelope {}
+
+impl From<Error> for NotEnvelope {
+    fn from(_: Error) -> Self {
+        Self::Format
+    }
+}
+
+/// Major types (RFC 8949 section 3.1).
+const UNSIGNED: u8 = 0;
+const NEGATIVE: u8 = 1;
+const BYTES: u8 = 2;
+const TEXT: u8 = 3;
+const ARRAY: u8 = 4;
+const MAP: u8 = 5;
+const TAGGED: u8 = 6;
+
+/// Items of definite length, one behind the other.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, len: u32) -> Result<&'a [u8]> {
+        let len = usize::try_from(len).map_err(|_| Error::Truncated)?;
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(Error::Truncated)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    /// A major type and its argument. What is beyond 32 bits counts as the largest: no length and no number here is as large.
+    fn head(&mut self) -> Result<(u8, u32)> {
+        let &[first] = self.take(1)? else { return Err(Error::Truncated) };
+        let info = first & 0x1f;
+        let argument = match info {
+            0..24 => u32::from(info),
+            24..28 => {
+                let bytes = self.take(1 << (info - 24))?;
+                let mut whole = [0; 8];
+                for (to, from) in whole.iter_mut().rev().zip(bytes.iter().rev()) {
+                    *to = *from;
+                }
+                let [high @ .., a, b, c, d] = whole;
+                if high == [0; 4] { u32::from_be_bytes([a, b, c, d]) } else { u32::MAX }
+            }
+            _ => return Err(Error::Value),
+        };
+        Ok((first >> 5, argument))
+    }
+
+    /// The argument of an item that must be of this type.
+    fn argument(&mut self, major: u8) -> Result<u32> {
+        let (found, argument) = self.head()?;
+        if found == major { Ok(argument) } else { Err(Error::Value) }
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8]> {
+        let len = self.argument(BYTES)?;
+        self.take(len)
+    }
+
+    /// An integer; what is beyond 32 bits counts as the largest, which is no number here.
+    fn integer(&mut self) -> Result<i32> {
+        let (major, value) = self.head()?;
+        let value = i32::try_from(value).unwrap_or(i32::MAX);
+        match major {
+            UNSIGNED => Ok(value),
+            NEGATIVE => Ok(-1 - value),
+            _ => Err(Error::Value),
+        }
+    }
+
+    /// Goes over an item, whatever it is.
+    fn skip(&mut self) -> Result<()> {
+        let mut left = 1u32;
+        while left > 0 {
+            let (major, argument) = self.head()?;
+            let more = match major {
+                BYTES | TEXT => self.take(argument).map(|_| 0)?,
+                ARRAY => argument,
+                MAP => argument.checked_mul(2).ok_or(Error::Length)?,
+                TAGGED => 1,
+                _ => 0,
+            };
+            left = (left - 1).checked_add(more).ok_or(Error::Length)?;
+        }
+        Ok(())
+    }
+
+    /// The entries of a map of header parameters. Where each belongs is fixed, or an envelope could say two things.
+    fn parameters(
+        &mut self,
+        protected: bool,
+        into: &mut Parameters<'a>,
+    ) -> core::result::Result<(), NotEnvelope> {
+        for _ in 0..self.argument(MAP)? {
+            if self.0.first().is_some_and(|first| first >> 5 == TEXT) {
+                self.skip()?;
+                self.skip()?;
+                continue;
+            }
+            match self.integer()? {
+                ALG if protected && into.algorithm.is_none() => into.algorithm = Some(self.integer()?),
+                KID if !protected && into.kid.is_none() => into.kid = Some(self.bytes()?),
+                PARTIAL_IV if !protected && into.number.is_none() => into.number = Some(self.bytes()?),
+                ALG => return Err(NotEnvelope::Parameter("alg")),
+                KID => return Err(NotEnvelope::Parameter("kid")),
+                PARTIAL_IV => return Err(NotEnvelope::Parameter("Partial IV")),
+                CRIT => return Err(NotEnvelope::Critical),
+                _ => self.skip()?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The header parameters that an envelope has.
+#[derive(Default)]
+struct Parameters<'a> {
+    algorithm: Option<i32>,
+    kid: Option<&'a [u8]>,
+    number: Option<&'a [u8]>,
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// [`NotEnvelope`].
+    pub fn parse(message: &'a [u8]) -> core::result::Result<Self, NotEnvelope> {
+        let mut reader = Reader(message);
+        if message.first().is_some_and(|first| first >> 5 == TAGGED) && reader.argument(TAGGED)? != TAG {
+            return Err(NotEnvelope::Format);
+        }
+        if reader.argument(ARRAY)? != 3 {
+            return Err(NotEnvelope::Format);
+        }
+        let protected = reader.bytes()?;
+        let mut found = Parameters::default();
+        let mut header = Reader(protected);
+        header.parameters(true, &mut found)?;
+        if !header.0.is_empty() {
+            return Err(NotEnvelope::Format);
+        }
+        let algorithm = found.algorithm.ok_or(NotEnvelope::Parameter("alg"))?;
+        reader.parameters(false, &mut found)?;
+        let ciphertext = reader.bytes()?;
+        if !reader.0.is_empty() {
+            return Err(NotEnvelope::Trailing);
+        }
+        let (epoch, publisher) = found.kid.and_then(split_kid).ok_or(NotEnvelope::Parameter("kid"))?;
+        let sequence = found.number.and_then(sequence).ok_or(NotEnvelope::Parameter("Partial IV"))?;
+        Ok(Self { protected, algorithm: algorithm.into(), epoch, publisher, sequence, ciphertext })
+    }
+}
+
+/// Epoch and publisher.
+fn split_kid(kid: &[u8]) -> Option<(u32, &[u8])> {
+    let mut epoch = 0u32;
+    for (i, byte) in kid.iter().enumerate().take(5) {
+        let bits = u32::from(byte & 0x7f);
+        if i == 4 && bits > 0x0f || i > 0 && *byte == 0 {
+            return None;
+        }
+        epoch |= bits << (7 * i);
+        if byte & 0x80 == 0 {
+            let publisher = &kid[i + 1..];
+            return (1..=PUBLISHER_MAX).contains(&publisher.len()).then_some((epoch, publisher));
+        }
+    }
+    None
+}
+
+fn sequence(bytes: &[u8]) -> Option<u64> {
+    // A leading zero would be a second way to write a number.
+    if bytes.is_empty() || bytes.len() > 8 || bytes[0] == 0 {
+        return None;
+    }
+    let mut number = [0; 8];
+    number.get_mut(8 - bytes.len()..)?.copy_from_slice(bytes);
+    Some(u64::from_be_bytes(number))
+}
+
+/// What one publisher's envelopes of one epoch have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head<'a> {
+    /// The algorithm's COSE number.
+    pub algorithm: i64,
+    /// The epoch.
+    pub epoch: u32,
+    /// The publisher, at most [`PUBLISHER_MAX`] bytes; what is beyond is left out.
+    pub publisher: &'a [u8],
+}
+
+/// Writes items, one behind the other.
+struct Writer<'a> {
+    out: &'a mut [u8],
+    at: usize,
+}
+
+impl Writer<'_> {
+    fn raw(&mut self, bytes: &[u8]) -> Result<()> {
+        let end = self.at + bytes.len();
+        self.out.get_mut(self.at..end).ok_or(Error::Truncated)?.copy_from_slice(bytes);
+        self.at = end;
+        Ok(())
+    }
+
+    /// The shortest head of an item (RFC 8949 section 4.2.1).
+    fn head(&mut self, major: u8, argument: u32) -> Result<()> {
+        let [a, b, c, d] = argument.to_be_bytes();
+        let first = |info: u8| major << 5 | info;
+        match (a | b, c) {
+            (0, 0) if d < 24 => self.raw(&[first(d)]),
+            (0, 0) => self.raw(&[first(24), d]),
+            (0, _) => self.raw(&[first(25), c, d]),
+            _ => self.raw(&[first(26), a, b, c, d]),
+        }
+    }
+
+    fn string(&mut self, major: u8, bytes: &[u8]) -> Result<()> {
+        self.head(major, bytes.len() as u32)?;
+        self.raw(bytes)
+    }
+
+    /// The map with the algorithm.
+    fn protected(&mut self, algorithm: i64) -> Result<()> {
+        self.head(MAP, 1)?;
+        self.head(UNSIGNED, ALG as u32)?;
+        // Numbers of the registry and those for private use have 32 bits.
+        if algorithm < 0 {
+            self.head(NEGATIVE, (-1 - algorithm) as u32)
+        } else {
+            self.head(UNSIGNED, algorithm as u32)
+        }
+    }
+}
+
+/// Bytes of the head of an item with this argument.
+const fn head_len(argument: u32) -> usize {
+    match argument {
+        0..24 => 1,
+        24..0x100 => 2,
+        0x100..0x1_0000 => 3,
+        _ => 5,
+    }
+}
+
+const fn string_len(len: usize) -> usize {
+    head_len(len as u32) + len
+}
+
+/// The protected header that names an algorithm: its first bytes, and how many they are.
+#[must_use]
+pub fn protected(algorithm: i64) -> ([u8; PROTECTED_MAX], usize) {
+    let mut bytes = [0; PROTECTED_MAX];
+    let mut writer = Writer { out: &mut bytes, at: 0 };
+    // Two bytes and a number of at most five.
+    let _ = writer.protected(algorithm);
+    let len = writer.at;
+    (bytes, len)
+}
+
+impl Head<'_> {
+    /// Writes all of an envelope but the bytes of its ciphertext, which must follow. Gives how long it is, [`HEAD_MAX`] at most.
+    ///
+    /// # Errors
+    /// [`Error::Truncated`] when `out` is too short.
+    pub fn emit(&self, sequence: u64, ciphertext: usize, out: &mut [u8]) -> Result<usize> {
+        let (header, header_len) = protected(self.algorithm);
+        let publisher = self.publisher.get(..PUBLISHER_MAX).unwrap_or(self.publisher);
+        // LEB128.
+        let (mut epoch, mut epoch_len, mut rest) = ([0; 5], 0, self.epoch);
+        for byte in &mut epoch {
+            epoch_len += 1;
+            *byte = rest as u8 & 0x7f;
+            rest >>= 7;
+            if rest == 0 {
+                break;
+            }
+            *byte |= 0x80;
+        }
+        let number = sequence.to_be_bytes();
+        let zeros = number.iter().take_while(|byte| **byte == 0).count();
+        let mut writer = Writer { out, at: 0 };
+        writer.head(ARRAY, 3)?;
+        writer.string(BYTES, header.get(..header_len).unwrap_or_default())?;
+        writer.head(MAP, 2)?;
+        writer.head(UNSIGNED, KID as u32)?;
+        writer.head(BYTES, (epoch_len + publisher.len()) as u32)?;
+        writer.raw(epoch.get(..epoch_len).unwrap_or_default())?;
+        writer.raw(publisher)?;
+        writer.head(UNSIGNED, PARTIAL_IV as u32)?;
+        writer.string(BYTES, number.get(zeros..).unwrap_or_default())?;
+        writer.head(BYTES, ciphertext as u32)?;
+        Ok(writer.at)
+    }
+}
+
+/// Bytes that [`associated_data`] writes at most.
+#[must_use]
+pub const fn associated_data_max(protected: usize, topic: usize, publisher: usize) -> usize {
+    1 + string_len(CONTEXT.len())
+        + string_len(protected)
+        + 5
+        + 1
+        + string_len(topic)
+        + string_len(publisher)
+        + 5
+        + 9
+}
+
+/// Writes the Enc_structure (RFC 9052 section 5.3), which is the cipher's associated data: protected header, topic, publisher,
+/// epoch and sequence number. Gives how long it is.
+///
+/// # Errors
+/// [`Error::Truncated`] when `out` is too short.
+pub fn associated_data(
+    protected: &[u8],
+    topic: &str,
+    publisher: &[u8],
+    epoch: u32,
+    sequence: u64,
+    out: &mut [u8],
+) -> Result<usize> {
+    let number = sequence.to_be_bytes();
+    let external = 1
+        + string_len(topic.len())
+        + string_len(publisher.len())
+        + head_len(epoch)
+        + string_len(number.len());
+    let mut writer = Writer { out, at: 0 };
+    writer.head(ARRAY, 3)?;
+    writer.string(TEXT, CONTEXT.as_bytes())?;
+    writer.string(BYTES, protected)?;
+    writer.head(BYTES, external as u32)?;
+    writer.head(ARRAY, 4)?;
+    writer.string(TEXT, topic.as_bytes())?;
+    writer.string(BYTES, publisher)?;
+    writer.head(UNSIGNED, epoch)?;
+    writer.string(BYTES, &number)?;
+    Ok(writer.at)
+}

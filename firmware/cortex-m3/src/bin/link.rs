@@ -1,0 +1,12 @@
+//! Secures the frames that carry publishes, and measures.
+#![no_std]
+#![no_main]
+
+use antedate_aead::Aes128;
+use antedate_mote_cortex_m3::{CortexM3, exit};
+use antedate_mote_programs::measure_link;
+
+#[unsafe(no_mangle)]
+extern "C" fn program() -> ! {
+    exit(measure_link::<CortexM3, Aes128>().err().map_or(0, |wrong| wrong as u16))
+}

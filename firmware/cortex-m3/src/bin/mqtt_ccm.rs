@@ -1,0 +1,12 @@
+//! Seals publishes with AES-CCM, checks them against the known answer and measures.
+#![no_std]
+#![no_main]
+
+use antedate_aead::Aes128;
+use antedate_mote_cortex_m3::{CortexM3, exit};
+use antedate_mote_programs::measure_mqtt_ccm;
+
+#[unsafe(no_mangle)]
+extern "C" fn program() -> ! {
+    exit(measure_mqtt_ccm::<CortexM3, Aes128>().err().map_or(0, |wrong| wrong as u16))
+}

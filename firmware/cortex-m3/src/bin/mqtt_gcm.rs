@@ -1,0 +1,12 @@
+//! Seals publishes with AES-GCM, checks them and measures.
+#![no_std]
+#![no_main]
+
+use antedate_aead::Aes128Gcm;
+use antedate_mote_cortex_m3::{CortexM3, exit};
+use antedate_mote_programs::measure_mqtt;
+
+#[unsafe(no_mangle)]
+extern "C" fn program() -> ! {
+    exit(measure_mqtt::<CortexM3, Aes128Gcm>().err().map_or(0, |wrong| wrong as u16))
+}

@@ -1,0 +1,11 @@
+//! A sensor's MQTT client, which prepares its publish with AES-CCM and receives nothing.
+#![no_std]
+#![no_main]
+
+use antedate_mote_msp430::{Msp430, exit};
+use antedate_mote_programs::client;
+
+#[unsafe(no_mangle)]
+extern "C" fn program() -> ! {
+    exit(client::sensor::<Msp430>().err().map_or(0, |wrong| wrong as u16))
+}

@@ -1,0 +1,12 @@
+//! An MQTT client with AES-GCM.
+#![no_std]
+#![no_main]
+
+use antedate_aead::Aes128Gcm;
+use antedate_mote_msp430::{Msp430, exit};
+use antedate_mote_programs::client;
+
+#[unsafe(no_mangle)]
+extern "C" fn program() -> ! {
+    exit(client::protected::<Msp430, Aes128Gcm>().err().map_or(0, |wrong| wrong as u16))
+}

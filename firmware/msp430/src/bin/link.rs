@@ -1,0 +1,16 @@
+//! Secures the frames that carry publishes, and measures.
+#![no_std]
+#![no_main]
+
+use antedate_aead::Aes128;
+use antedate_mote_msp430::{Msp430, exit, libcalls};
+use antedate_mote_programs::{measure_link, report};
+
+#[unsafe(no_mangle)]
+extern "C" fn program() -> ! {
+    if let Some(which) = libcalls::check() {
+        report::<Msp430>("wrong-libcall", &[], "", which as u32);
+        exit(2);
+    }
+    exit(measure_link::<Msp430, Aes128>().err().map_or(0, |wrong| wrong as u16))
+}
