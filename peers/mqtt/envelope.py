@@ -3,10 +3,14 @@
 import cbor2
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers.aead import AESCCM, AESGCM, AESOCB3, ChaCha20Poly1305
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.keywrap import aes_key_unwrap
 from pycose.headers import IV, KID, Algorithm, PartialIV
-from pycose.keys import SymmetricKey
-from pycose.messages import Enc0Message
+from pycose.algorithms import EdDSA
+from pycose.keys import OKPKey, SymmetricKey
+from pycose.keys.curves import Ed25519
+from pycose.messages import CoseMessage, Enc0Message
 
 # name: COSE number, bytes of the key, bytes of the nonce, cipher
 ALGORITHMS = {
@@ -92,3 +96,31 @@ class Group:
             protected = cbor2.dumps({1: number})
             ciphertext = cipher(key).encrypt(nonce, payload, cbor2.dumps(["Encrypt0", protected, external]))
         return cbor2.dumps([protected, {4: kid, 6: partial}, ciphertext])
+
+
+def open_rotation(message, group, manager, member, secret):
+    """What a rotation message brings this member: epoch, algorithm's number, secret, seconds. The signature is pycose's affair."""
+    signed = CoseMessage.decode(message)
+    signed.key = OKPKey(crv=Ed25519, x=manager)
+    signed.external_aad = cbor2.dumps(["antedate-mqtt rotation", group])
+    assert signed.get_attr(Algorithm) == EdDSA and signed.verify_signature(), "not the manager's signature"
+    tag = cbor2.loads(signed.payload)
+    assert tag.tag == 96, "no COSE_Encrypt"
+    protected, unprotected, ciphertext, recipients = tag.value
+    assert cbor2.loads(protected) == {1: 3}
+    for header, parameters, wrapped in recipients:
+        if parameters[4] != member:
+            continue
+        assert cbor2.loads(header) == {1: -31}, "no ECDH-ES + A256KW"
+        ephemeral = parameters[-1]
+        assert (ephemeral[1], ephemeral[-1]) == (1, 4), "no X25519 key"
+        shared = X25519PrivateKey.from_private_bytes(secret).exchange(X25519PublicKey.from_public_bytes(ephemeral[-2]))
+        # COSE_KDF_Context (RFC 9053 section 5.2), nobody named.
+        context = cbor2.dumps([-5, [None] * 3, [None] * 3, [256, header]])
+        wrapping = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=context).derive(shared)
+        key = aes_key_unwrap(wrapping, wrapped)
+        plain = AESGCM(key).decrypt(unprotected[5], ciphertext, cbor2.dumps(["Encrypt", protected, b""]))
+        name, epoch, number, fresh, grace = cbor2.loads(plain)
+        assert name == group
+        return epoch, number, fresh, grace
+    raise LookupError("not a recipient")

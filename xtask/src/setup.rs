@@ -143,6 +143,18 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers, Bench],
     },
     Need {
+        sign: File("/usr/include/mosquitto_broker.h"),
+        package: "mosquitto-dev",
+        why: "the broker's headers, which its plugin is held against",
+        purposes: &[Test, Peers],
+    },
+    Need {
+        sign: File("/usr/include/mosquitto.h"),
+        package: "libmosquitto-dev",
+        why: "the header that those include",
+        purposes: &[Test, Peers],
+    },
+    Need {
         sign: Program("openvpn"),
         package: "openvpn",
         why: "the peer of the gateway's benchmark",

@@ -71,6 +71,11 @@ impl Drop for OneTime {
     }
 }
 
+/// Bytes up to which the narrow vectors are taken where there are wide ones: after some 100 us without use the upper halves
+/// sleep, and what comes first then waits half a microsecond, which is more than a short message gains.
+#[cfg(target_arch = "x86_64")]
+const SHORT: usize = 256;
+
 impl Expanded {
     /// Takes the one-time key from the first block.
     fn once(&self, first: &mut [u8; 32], once: &mut OneTime) {
@@ -83,7 +88,9 @@ impl Expanded {
     /// Cipherstream from block `counter` on; `out` is a whole number of blocks.
     fn stream(&self, counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = self.avx2 {
+        if let Some(avx2) = self.avx2
+            && out.len() > SHORT
+        {
             return avx2.stream(&self.words, counter, nonce, out);
         }
         #[cfg(target_arch = "x86_64")]

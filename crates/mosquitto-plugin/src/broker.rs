@@ -46,6 +46,19 @@ pub(crate) struct Message {
     future2: [*mut c_void; 4],
 }
 
+// `peers/mqtt/layout.c` asserts the same of the headers themselves, on 64-bit targets, which is what Debian's broker is built for.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::{offset_of, size_of};
+    assert!(offset_of!(Opt, key) == 0 && offset_of!(Opt, value) == 8 && size_of::<Opt>() == 16);
+    assert!(offset_of!(Message, future) == 0 && offset_of!(Message, client) == 8);
+    assert!(offset_of!(Message, topic) == 16 && offset_of!(Message, payload) == 24);
+    assert!(offset_of!(Message, properties) == 32 && offset_of!(Message, reason_string) == 40);
+    assert!(offset_of!(Message, payloadlen) == 48 && offset_of!(Message, qos) == 52);
+    assert!(offset_of!(Message, reason_code) == 53 && offset_of!(Message, retain) == 54);
+    assert!(offset_of!(Message, future2) == 56 && size_of::<Message>() == 88);
+};
+
 /// `MOSQ_FUNC_generic_callback`
 type Callback = extern "C" fn(c_int, *mut c_void, *mut c_void) -> c_int;
 

@@ -139,12 +139,24 @@ impl GroupFile {
         if keys.is_empty() && manager.is_none() && signing.is_none() {
             root.fault("", "there is neither a [[key]] nor a manager to get one from", "add one of them");
         }
+        let rotation_topic =
+            rotation_topic.or_else(|| group.as_ref().map(|group| format!("antedate/keys/{group}")));
+        if let Some(name) = &rotation_topic
+            && (manager.is_some() || signing.is_some())
+            && let Some(filter) = topics.iter().find(|filter| topic::matches(filter, name))
+        {
+            root.fault(
+                "topics",
+                format!("\"{filter}\" takes in the rotation topic \"{name}\", whose messages are no payloads"),
+                "narrow the topics, or give rotation_topic = \"...\" another name",
+            );
+        }
         root.finish();
         let faults = document.into_faults();
         match (group, algorithm) {
             (Some(group), Some(algorithm)) if faults.is_empty() => Ok(Self {
                 file: file.to_owned(),
-                rotation_topic: rotation_topic.unwrap_or_else(|| format!("antedate/keys/{group}")),
+                rotation_topic: rotation_topic.unwrap_or_default(),
                 manager: signing.as_ref().map(|secret| manager_public(secret)).or(manager),
                 group,
                 algorithm,
@@ -362,6 +374,21 @@ mod tests {
 
     fn faults(text: &str) -> String {
         GroupFile::parse(Path::new("g.toml"), text).expect_err("faults").to_string()
+    }
+
+    #[test]
+    fn a_rotation_topic_among_the_groups_topics_is_refused_where_there_is_a_manager() {
+        let with = |topics: &str, more: &str| {
+            format!(
+                "group = \"line4\"\nalgorithm = \"aes-128-gcm\"\ntopics = [\"{topics}\"]\nmanager = \"{}\"\n{more}",
+                "7".repeat(64)
+            )
+        };
+        let said = faults(&with("#", ""));
+        assert!(said.contains("antedate/keys/line4") && said.contains("rotation_topic"), "{said}");
+        assert!(faults(&with("plant/#", "rotation_topic = \"plant/keys\"\n")).contains("plant/keys"));
+        assert!(faults(&with("plant/#", "rotation_topic = \"plant/+\"\n")).contains("name of a topic"));
+        GroupFile::parse(Path::new("g.toml"), &with("plant/#", "")).expect("apart from each other");
     }
 
     fn group() -> GroupFile {

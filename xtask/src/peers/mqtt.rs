@@ -12,6 +12,8 @@ const KILLS: &str = "200";
 pub(crate) fn prepare() -> Result<(), Stop> {
     python()?;
     cargo().args(["build", "--release", "--package", "antedate-mosquitto-plugin"]).bounded(600)?;
+    // The layouts that the plugin takes for granted, by Mosquitto's own headers.
+    program("cc").args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only"]).arg(python::script("mqtt/layout.c")).bounded(60)?;
     Ok(())
 }
 

@@ -36,7 +36,7 @@ pub(super) fn groups(ways: &[Way]) -> Result<Vec<GroupFile>, String> {
 const fn algorithm(way: Way) -> Option<Algorithm> {
     match way {
         Way::Sealed(algorithm) | Way::Antedated(algorithm) => Some(algorithm),
-        Way::Plain | Way::Tls => None,
+        Way::Plain | Way::Again | Way::Tls => None,
     }
 }
 
@@ -101,9 +101,22 @@ impl Station {
     }
 }
 
+/// What a way took.
+pub(super) struct Found {
+    pub(super) way: Way,
+    pub(super) times: Summary,
+    /// Its median against plaintext's within a stretch of the run, and of all stretches the median: what drifts meanwhile, such as the
+    /// CPU's clock, meets both.
+    pub(super) ratio: f64,
+}
+
+/// Stretches of a run.
+const STRETCHES: usize = 20;
+
 /// Round trips of all ways with payloads of `size` bytes.
-pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec<(Way, Summary)>, String> {
+pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec<Found>, String> {
     let ways = Way::all();
+    debug_assert_eq!(ways.len(), 16);
     let [mut seals, opens] = guards(&ways, broker.directory(), &format!("roundtrip-{size}"))?;
     let stop = Arc::new(AtomicBool::new(false));
     let count = ways.len();
@@ -117,6 +130,8 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
         let mut near = Station::connect(&broker.settings("near", false), "ack/#")?;
         let mut near_tls = Station::connect(&broker.settings("near-tls", true), "tls/ack/#")?;
         let mut times: Vec<Times> = ways.iter().map(|_| Times::default()).collect();
+        let mut stretches: Vec<Vec<Times>> =
+            ways.iter().map(|_| (0..STRETCHES).map(|_| Times::default()).collect()).collect();
         let mut text = vec![b'@'; size];
         text[..size - VALUE].fill(b'x');
         let mut payload = text.clone();
@@ -129,16 +144,16 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
             }
         }
         for round in 0..rounds + WARM_UP {
-            // Nobody is always the first, nor always behind the same one.
+            // Nobody is always the first, nor always behind the same one: an odd stride reaches all of the sixteen.
             for turn in 0..count {
-                let index = (round * 7 + turn * if round % 2 == 0 { 1 } else { count - 1 }) % count;
+                let index = (round * 7 + turn * (2 * (round % 8) + 1)) % count;
                 let value = format!("{round:VALUE$}").into_bytes();
                 payload[size - VALUE..].copy_from_slice(&value);
                 let station = if ways[index] == Way::Tls { &mut near_tls } else { &mut near };
                 let mut message = Vec::with_capacity(size + 64);
                 let mut begin = Instant::now();
                 match ways[index] {
-                    Way::Plain | Way::Tls => message.extend_from_slice(&payload),
+                    Way::Plain | Way::Again | Way::Tls => message.extend_from_slice(&payload),
                     Way::Sealed(_) => {
                         seals
                             .seal(&topic(index), &payload, &mut message)
@@ -167,10 +182,21 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
                 }
                 if round >= WARM_UP {
                     times[index].record(took.as_nanos() as u64);
+                    stretches[index][(round - WARM_UP) * STRETCHES / rounds].record(took.as_nanos() as u64);
                 }
             }
         }
-        Ok(ways.iter().copied().zip(times.iter().map(Times::summary)).collect())
+        let plain: Vec<f64> = stretches[0].iter().map(|times| times.summary().p50).collect();
+        let ratio = |of: &[Times]| {
+            let mut ratios: Vec<f64> =
+                of.iter().zip(&plain).map(|(times, plain)| times.summary().p50 / plain).collect();
+            ratios.sort_by(f64::total_cmp);
+            (ratios[STRETCHES / 2 - 1] + ratios[STRETCHES / 2]) / 2.0
+        };
+        let found = ways.iter().zip(&times).zip(&stretches);
+        Ok(found
+            .map(|((way, times), of)| Found { way: *way, times: times.summary(), ratio: ratio(of) })
+            .collect())
     })();
     stop.store(true, Ordering::Relaxed);
     for far in [far, far_tls] {
