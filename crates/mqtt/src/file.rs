@@ -147,7 +147,9 @@ impl GroupFile {
         {
             root.fault(
                 "topics",
-                format!("\"{filter}\" takes in the rotation topic \"{name}\", whose messages are no payloads"),
+                format!(
+                    "\"{filter}\" takes in the rotation topic \"{name}\", whose messages are no payloads"
+                ),
                 "narrow the topics, or give rotation_topic = \"...\" another name",
             );
         }

@@ -246,7 +246,8 @@ impl Bearer {
             }
             Self::Mqtt { broker_ms, topic, over } => {
                 // TCP and IP with time stamps; on a radio without, where IP is compressed and UDP's 8 are counted already.
-                let transport = if matches!(**over, Self::SixLowpan { .. }) { publish::TCP - UDP } else { 52 };
+                let transport =
+                    if matches!(**over, Self::SixLowpan { .. }) { publish::TCP - UDP } else { 52 };
                 // Fixed header, topic and its length, and COSE_Encrypt0 around the payload without the tag.
                 let leg = over.journey(bytes, security + 3 + 2 + topic + transport + COSE);
                 Journey {

@@ -86,12 +86,17 @@ pub fn protected<M: Mote, S: Protects>() -> Result<(), Wrong> {
 const FRAME: usize = 128;
 type Preparation = FrameSlot<FRAME, PAYLOAD, 1>;
 
-/// Begins to prepare a publish of `len` octets of payload, which begins as is known; gives the octets of associated data.
+/// Lays a publish out as a frame that begins as is known, and begins to prepare it; gives the octets of associated data.
 #[inline(never)]
-fn prepare(number: u64, known: &[u8], len: usize, slot: &mut Preparation) -> Result<usize, Wrong> {
-    let mut frame = [0; FRAME];
-    let open = associated(CCM, number, &mut frame)?;
-    let end = put(known, &[], open, &mut frame)?;
+fn prepare(
+    number: u64,
+    known: &[u8],
+    len: usize,
+    frame: &mut [u8; FRAME],
+    slot: &mut Preparation,
+) -> Result<usize, Wrong> {
+    let open = associated(CCM, number, frame)?;
+    let end = put(known, &[], open, frame)?;
     let known = frame.get(..end).ok_or(Wrong::Fit)?;
     let shape = Shape { mic: 8, open: Some(open), known, lengths: &[open + len] };
     slot.begin(Nonce::assume_unique(Ccm::nonce(number)), &shape).map_err(|_| Wrong::Fit)?;
@@ -122,7 +127,7 @@ fn prepares<const RECEIVES: bool>() -> Result<(), Wrong> {
     let at = PUBLISH + lay_out(CCM, number, PAYLOAD + 8, packet.get_mut(PUBLISH..).ok_or(Wrong::Fit)?)?;
     publish(at - PUBLISH + PAYLOAD + 8, &mut packet)?;
     let (known, value) = data.split_last_chunk::<VALUE>().ok_or(Wrong::Fit)?;
-    let open = prepare(number, known, PAYLOAD, &mut slot)?;
+    let open = prepare(number, known, PAYLOAD, &mut frame, &mut slot)?;
     while slot.step(&key, 1) > 0 {}
     // The deadline.
     let len = slot.seal(&key, value, &mut frame).map_err(|_| Wrong::Fit)?;
@@ -134,12 +139,11 @@ fn prepares<const RECEIVES: bool>() -> Result<(), Wrong> {
     // Receiving. One key serves both directions here; in earnest it is another publisher's.
     let (number, ciphertext) = parse(CCM, payload(black_box(&packet))?)?;
     let (body, tag) = ciphertext.split_last_chunk::<8>().ok_or(Wrong::Answer)?;
-    let mut received = [0; FRAME];
-    let open = prepare(number, &[], body.len(), &mut slot)?;
-    let end = associated(CCM, number, &mut received)? + body.len();
-    put(body, &[], open, &mut received)?;
-    let received = received.get(..end).ok_or(Wrong::Fit)?;
-    let out = frame.get_mut(..end).ok_or(Wrong::Fit)?;
+    let open = prepare(number, &[], body.len(), &mut frame, &mut slot)?;
+    let end = put(body, &[], open, &mut frame)?;
+    let mut out = [0; FRAME];
+    let (received, out) = (frame.get(..end), out.get_mut(..end));
+    let (received, out) = (received.ok_or(Wrong::Fit)?, out.ok_or(Wrong::Fit)?);
     slot.open(&key, received, tag, out).map_err(|_| Wrong::Answer)?;
     right(number == FIRST && out.ends_with(&data))
 }

@@ -216,17 +216,23 @@ fn sum(data: &[u8]) -> u32 {
 /// Unprepared: sealing and opening a publish, and the payload alone, as the paper's options seal it. Gives the envelope's sum.
 #[inline(never)]
 fn whole<M: Mote, S: Protects>(size: usize) -> Result<u32, Wrong> {
+    // Expanding takes memory for itself, which is free again when the messages need it; here and below.
     let key = Key::<S>::new(black_box(S::BYTES)).map_err(|_| Wrong::Fit)?;
+    unprepared::<M, S>(size, &key)
+}
+
+#[inline(never)]
+fn unprepared<M: Mote, S: Protects>(size: usize, key: &Key<S>) -> Result<u32, Wrong> {
     let (mut data, mut message): (_, Message) = ([0; LONGEST], [0; HEAD + LONGEST + BEHIND]);
     fill(&mut data);
-    let (cost, len) = cost!(M, seal(&key, black_box(FIRST), &data[..size], &mut message));
+    let (cost, len) = cost!(M, seal(key, black_box(FIRST), &data[..size], &mut message));
     report::<M>(S::WHAT, &[size], "seal", cost);
     let envelope = message.get(..len?).ok_or(Wrong::Fit)?;
     if size == KNOWN {
         right(envelope == S::ANSWER)?;
     }
     data.fill(0);
-    let (cost, number) = cost!(M, open(&key, black_box(envelope), &mut data));
+    let (cost, number) = cost!(M, open(key, black_box(envelope), &mut data));
     report::<M>(S::WHAT, &[size], "open", cost);
     right(number? == FIRST && is_filled(&data[..size]))?;
     let sum = sum(envelope);
@@ -238,15 +244,36 @@ fn whole<M: Mote, S: Protects>(size: usize) -> Result<u32, Wrong> {
     Ok(sum)
 }
 
+/// A publish to be opened; the key's memory is free again then.
+#[inline(never)]
+fn published<S: Protects>(size: usize, key: &Key<S>, message: &mut Message) -> Result<usize, Wrong> {
+    let mut data = [0; LONGEST];
+    fill(&mut data);
+    seal(key, FIRST, &data[..size], message)
+}
+
 /// A subscriber that knows which number comes next.
 #[inline(never)]
 fn expecting<M: Mote, S: Protects>(size: usize) -> Result<(), Wrong> {
+    let key = Key::<S>::new(black_box(S::BYTES)).map_err(|_| Wrong::Fit)?;
+    expected_by::<M, S>(size, key)
+}
+
+#[inline(never)]
+fn expected_by<M: Mote, S: Protects>(size: usize, key: Key<S>) -> Result<(), Wrong> {
     let mut message: Message = [0; HEAD + LONGEST + BEHIND];
+    let len = published::<S>(size, &key, &mut message)?;
+    let opener = Opener::new(key, S::nonce);
+    opening::<M, S>(size, &opener, message.get(..len).ok_or(Wrong::Fit)?)
+}
+
+#[inline(never)]
+fn opening<M: Mote, S: Protects>(
+    size: usize,
+    opener: &Opener<S, impl Fn(u64) -> S::NonceBytes>,
+    message: &[u8],
+) -> Result<(), Wrong> {
     let mut data = [0; LONGEST];
-    fill(&mut data);
-    let key = || Key::<S>::new(black_box(S::BYTES)).map_err(|_| Wrong::Fit);
-    let len = seal(&key()?, FIRST, &data[..size], &mut message)?;
-    let opener = Opener::new(key()?, S::nonce);
     let mut slot = Slot::<S, LONGEST>::new();
     let mut aad = [0; AAD];
     let (cost, (aad_len, expected)) = cost!(M, {
@@ -259,8 +286,6 @@ fn expecting<M: Mote, S: Protects>(size: usize) -> Result<(), Wrong> {
     });
     report::<M>(S::WHAT, &[size], "open-prepare", cost);
     let aad = aad.get(..aad_len?).ok_or(Wrong::Fit)?;
-    data.fill(0);
-    let message = message.get(..len).ok_or(Wrong::Fit)?;
     let (cost, opened) = cost!(M, {
         parse(S::NUMBER, black_box(message)).and_then(|(number, ciphertext)| {
             right(number == FIRST)?;
@@ -332,6 +357,15 @@ pub fn measure_mqtt<M: Mote, S: Protects + Sparse>() -> Result<(), Wrong> {
 #[inline(never)]
 fn holed<M: Mote, S: Protects + Sparse>(size: usize, expected: u32) -> Result<(), Wrong> {
     let key = Key::<S>::new(black_box(S::BYTES)).map_err(|_| Wrong::Fit)?;
+    filled::<M, S>(size, expected, &mut Sealer::new(key, nonces::<S>()))
+}
+
+#[inline(never)]
+fn filled<M: Mote, S: Protects + Sparse>(
+    size: usize,
+    expected: u32,
+    sealer: &mut Sealer<S, Nonces<S>>,
+) -> Result<(), Wrong> {
     let mut message: Message = [0; HEAD + LONGEST + BEHIND];
     let mut aad = [0; AAD];
     let (laying, (aad_len, at)) = cost!(M, {
@@ -348,7 +382,6 @@ fn holed<M: Mote, S: Protects + Sparse>(size: usize, expected: u32) -> Result<()
     let value = core::mem::take(hole);
     let holes = [Hole::Payload(size - VALUE..size)];
     let template = Template::new(aad, payload, &holes).map_err(|_| Wrong::Fit)?;
-    let mut sealer = Sealer::new(key, nonces::<S>());
     let mut slot = TemplateSlot::<S, LONGEST, 1>::new();
     let mut prepared = sealer.prepare_template(&template, &mut slot).map_err(|_| Wrong::Fit)?;
     let (preparing, _) = cost!(M, prepared.step(u32::MAX));

@@ -13,7 +13,10 @@ pub(crate) fn prepare() -> Result<(), Stop> {
     python()?;
     cargo().args(["build", "--release", "--package", "antedate-mosquitto-plugin"]).bounded(600)?;
     // The layouts that the plugin takes for granted, by Mosquitto's own headers.
-    program("cc").args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only"]).arg(python::script("mqtt/layout.c")).bounded(60)?;
+    program("cc")
+        .args(["-std=c11", "-Wall", "-Werror", "-fsyntax-only"])
+        .arg(python::script("mqtt/layout.c"))
+        .bounded(60)?;
     Ok(())
 }
 

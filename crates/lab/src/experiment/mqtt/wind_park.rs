@@ -37,7 +37,11 @@ fn networks() -> [Network; 4] {
         network("6LoWPAN, radios asleep as the paper's", radio(publish::wait_ms(TOPIC)), true),
         network("6LoWPAN, radios always on", radio(0.0), true),
         network("TSCH, 7 slots of 10 ms", Bearer::Tsch { slots: 7, cells: 1, hops: 1, slot_ms: 10.0 }, false),
-        network("100 Mbit/s Ethernet, 2 switches", Bearer::FastEthernet(Path { switches: 2, ..Path::default() }), false),
+        network(
+            "100 Mbit/s Ethernet, 2 switches",
+            Bearer::FastEthernet(Path { switches: 2, ..Path::default() }),
+            false,
+        ),
     ]
 }
 
@@ -101,7 +105,8 @@ fn link_layer(report: &mut Report, network: &Network, mote: &Mote) {
         [["seal", "open"], ["online", "open-online"]]
             .map(|parts| Some(parts.map(|part| hops * frames.sum(|octets| mote.link_ms(octets, &[part])))))
     };
-    let case = |service: &str| format!("wind park, {}, {}, link-layer CCM*: {service}", network.name, mote.name);
+    let case =
+        |service: &str| format!("wind park, {}, {}, link-layer CCM*: {service}", network.name, mote.name);
     say(report, case("MQTT"), &of(&publish, 2.0, BROKER_MS), cost(&publish, 2.0), &TCP);
     say(report, case("UDP"), &of(&packet, 1.0, 0.0), cost(&packet, 1.0), &[UDP]);
 }
