@@ -10,7 +10,7 @@ from pycose.headers import IV, KID, Algorithm, PartialIV
 from pycose.algorithms import EdDSA
 from pycose.keys import OKPKey, SymmetricKey
 from pycose.keys.curves import Ed25519
-from pycose.messages import CoseMessage, Enc0Message
+from pycose.messages import Enc0Message, Sign1Message
 
 # name: COSE number, bytes of the key, bytes of the nonce, cipher
 ALGORITHMS = {
@@ -100,7 +100,10 @@ class Group:
 
 def open_rotation(message, group, manager, member, secret):
     """What a rotation message brings this member: epoch, algorithm's number, secret, seconds. The signature is pycose's affair."""
-    signed = CoseMessage.decode(message)
+    outer = cbor2.loads(message)
+    assert outer.tag == 18, "no COSE_Sign1"
+    protected, unprotected, payload, signature = outer.value
+    signed = Sign1Message.from_cose_obj([protected, dict(unprotected), payload, signature], False)
     signed.key = OKPKey(crv=Ed25519, x=manager)
     signed.external_aad = cbor2.dumps(["antedate-mqtt rotation", group])
     assert signed.get_attr(Algorithm) == EdDSA and signed.verify_signature(), "not the manager's signature"

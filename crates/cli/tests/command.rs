@@ -75,10 +75,12 @@ fn the_examples_of_the_planner_meet_their_deadlines() {
     let mut count = 0;
     for entry in fs::read_dir(&examples).expect("examples").flatten() {
         let called = Desk::new().antedate(&["plan", &entry.path().to_string_lossy()]);
-        assert_eq!(called.status(), 0, "{}: {}", entry.path().display(), called.err());
+        // One shows what the paper's sleeping radios break.
+        let broken = entry.file_name() == "wind-park-services.toml";
+        assert_eq!(called.status(), i32::from(broken), "{}: {}", entry.path().display(), called.err());
         count += 1;
     }
-    assert_eq!(count, 5);
+    assert_eq!(count, 7);
 }
 
 const SCENARIO: &str = "platform = \"msp430-16mhz\"\nantedated = false\nbearer = { kind = \"none\" }\n\
