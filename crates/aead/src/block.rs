@@ -41,4 +41,5 @@ macro_rules! block {
 }
 
 block!(SingleBlockAes128, "128", 16, 10);
+#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
 block!(SingleBlockAes256, "256", 32, 14);

@@ -184,6 +184,7 @@ macro_rules! cbc {
 }
 
 cbc!(Aes128Cbc, "128", 16, 10);
+#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
 cbc!(Aes256Cbc, "256", 32, 14);
 
 /// The bytes of padding that a last block ends with, 1 to 16. Takes the same time for all blocks.

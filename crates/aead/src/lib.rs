@@ -281,15 +281,16 @@ pub use templated::{ExpectedTemplate, Misfit, PreparedTemplate, Sealed};
 /// Ciphers that are here to reproduce papers, and not to protect anything.
 #[cfg(feature = "research")]
 pub mod research {
-    pub use crate::{
-        block::{SingleBlockAes128, SingleBlockAes256},
-        morus::Morus1280,
-    };
+    #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
+    pub use crate::block::SingleBlockAes256;
+    pub use crate::{block::SingleBlockAes128, morus::Morus1280};
 }
 
 /// Encryption that authenticates nothing: for comparison, and for what is authenticated by other means.
 pub mod unauthenticated {
+    #[cfg(all(feature = "cbc", not(any(feature = "table-aes-1k", feature = "table-aes-2k"))))]
+    pub use crate::cbc::Aes256Cbc;
     #[cfg(feature = "cbc")]
-    pub use crate::cbc::{Aes128Cbc, Aes256Cbc, CbcError, Iv, Unverified, ciphertext_len};
+    pub use crate::cbc::{Aes128Cbc, CbcError, Iv, Unverified, ciphertext_len};
     pub use crate::ctr::{CounterBlock, CtrStream, OutOfStream, StreamEnded};
 }

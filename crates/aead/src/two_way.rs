@@ -1,21 +1,17 @@
 //! AES both ways, for what is no AEAD: CBC and single blocks.
 
+#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
+use crate::backend::portable::aes::{Aes, RoundKeys};
 #[cfg(target_arch = "x86_64")]
 use crate::backend::x86::two_way as x86;
-use crate::{
-    Backend,
-    backend::portable::{
-        aes::{Aes, RoundKeys},
-        blocks::xor_in,
-    },
-    engine::wipe,
-};
+use crate::{Backend, backend::portable::blocks::xor_in, engine::wipe};
 
 /// An expanded key for AES of `R` rounds.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum TwoWay<const R: usize> {
+    #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
     Portable(Aes),
-    /// Ten rounds, where tables are chosen.
+    /// Where tables are chosen there are keys of 128 bits alone.
     #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
     Table(crate::backend::table::cipher::BothWays),
     #[cfg(target_arch = "x86_64")]
@@ -25,23 +21,25 @@ pub(crate) enum TwoWay<const R: usize> {
 impl<const R: usize> TwoWay<R> {
     /// Expands a key of the length that belongs to `R`.
     pub(crate) fn new(key: &[u8], backend: Backend) -> Self {
-        #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
-        if R == 10 {
-            return Self::Table(crate::backend::table::cipher::BothWays::new(key));
-        }
-        let round_keys = RoundKeys::expand(key);
-        #[cfg(target_arch = "x86_64")]
-        if let Some(key) = x86::Key::new(&round_keys, backend) {
-            return Self::X86(key);
-        }
         let _ = backend;
-        Self::Portable(Aes::new(&round_keys))
+        #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+        return Self::Table(crate::backend::table::cipher::BothWays::new(key));
+        #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
+        {
+            let round_keys = RoundKeys::expand(key);
+            #[cfg(target_arch = "x86_64")]
+            if let Some(key) = x86::Key::new(&round_keys, backend) {
+                return Self::X86(key);
+            }
+            Self::Portable(Aes::new(&round_keys))
+        }
     }
 
     pub(crate) fn encrypt(&self, block: &mut [u8; 16]) {
         match self {
             #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
             Self::Table(aes) => aes.encrypt_some(core::slice::from_mut(block)),
+            #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
             Self::Portable(aes) => aes.encrypt_some(core::slice::from_mut(block)),
             #[cfg(target_arch = "x86_64")]
             Self::X86(key) => key.encrypt(block),
@@ -52,6 +50,7 @@ impl<const R: usize> TwoWay<R> {
         match self {
             #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
             Self::Table(aes) => aes.decrypt_some(core::slice::from_mut(block)),
+            #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
             Self::Portable(aes) => aes.decrypt_some(core::slice::from_mut(block)),
             #[cfg(target_arch = "x86_64")]
             Self::X86(key) => key.decrypt(block),
@@ -73,26 +72,24 @@ impl<const R: usize> TwoWay<R> {
 
     /// CBC decryption; the chain is as in encryption.
     pub(crate) fn decrypt_chain(&self, chain: &mut [u8; 16], blocks: &mut [[u8; 16]]) {
-        let aes = match self {
-            Self::Portable(aes) => aes,
-            #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
-            Self::Table(aes) => {
-                for block in blocks {
-                    let before = *block;
-                    aes.decrypt_some(core::slice::from_mut(block));
-                    xor_in(block, chain);
-                    *chain = before;
-                }
-                return;
-            }
-            #[cfg(target_arch = "x86_64")]
-            Self::X86(key) => return key.decrypt_chain(chain, blocks),
-        };
+        #[cfg(target_arch = "x86_64")]
+        if let Self::X86(key) = self {
+            return key.decrypt_chain(chain, blocks);
+        }
+        // By fours, as the sliced cipher takes them.
         let mut four = [[0; 16]; 4];
         for some in blocks.chunks_mut(4) {
-            four[..some.len()].copy_from_slice(some);
-            aes.decrypt(&mut four);
-            for (block, plain) in some.iter_mut().zip(&mut four) {
+            let plain = &mut four[..some.len()];
+            plain.copy_from_slice(some);
+            match self {
+                #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
+                Self::Portable(aes) => aes.decrypt_some(plain),
+                #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
+                Self::Table(aes) => aes.decrypt_some(plain),
+                #[cfg(target_arch = "x86_64")]
+                Self::X86(_) => {}
+            }
+            for (block, plain) in some.iter_mut().zip(plain) {
                 xor_in(plain, chain);
                 *chain = *block;
                 *block = *plain;

@@ -3,3 +3,4 @@
 mod envelopes;
 mod rotations;
 mod setup;
+mod vectors;

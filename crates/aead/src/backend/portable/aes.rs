@@ -91,6 +91,7 @@ impl Aes {
     }
 }
 
+#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
 impl Aes {
     /// Encrypts up to four blocks.
     pub(crate) fn encrypt_some(&self, blocks: &mut [[u8; 16]]) {

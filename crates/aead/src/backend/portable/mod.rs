@@ -3,6 +3,7 @@
 #[cfg(feature = "aegis")]
 pub(crate) mod aegis;
 pub(crate) mod aes;
+#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
 mod aes_inverse;
 #[cfg(feature = "ascon")]
 pub(crate) mod ascon;
