@@ -22,7 +22,7 @@ pub const PUBLISHER_MAX: usize = 64;
 /// Bytes of the longest protected header that [`protected`] makes.
 pub const PROTECTED_MAX: usize = 7;
 /// Bytes of the longest [`Head`] of an envelope.
-pub const HEAD_MAX: usize = 28 + PUBLISHER_MAX;
+pub const HEAD_MAX: usize = 33 + PUBLISHER_MAX;
 /// What stands before the protected header in what is authenticated (RFC 9052 section 5.3).
 const CONTEXT: &str = "Encrypt0";
 

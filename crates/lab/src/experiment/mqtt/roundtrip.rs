@@ -47,14 +47,28 @@ pub(super) fn topic(index: usize) -> String {
 
 /// A guard that seals, and the one that opens.
 pub(super) fn guards(ways: &[Way], directory: &Path, name: &str) -> Result<[Guard; 2], String> {
+    pair(groups(ways)?, directory, name)
+}
+
+fn pair(files: Vec<GroupFile>, directory: &Path, name: &str) -> Result<[Guard; 2], String> {
     let state = directory.join(name);
     Store::create(&state).map_err(|fault| fault.to_string())?;
     let store = Store::open(&state).map_err(|fault| fault.to_string())?;
-    let files = groups(ways)?;
     let copies = files.iter().map(|file| GroupFile::parse("group".as_ref(), &file.to_text(false)));
     let copies = copies.collect::<Result<Vec<_>, _>>().map_err(|faults| faults.to_string())?;
     let seals = Guard::new(files, None, Some(store), Some("press7".into()));
     Ok([seals, Guard::new(copies, None, None, None)])
+}
+
+/// For each way a guard that seals and one that opens, with its own group alone, as a device has it.
+fn guard_each(ways: &[Way], directory: &Path, name: &str) -> Result<Vec<[Guard; 2]>, String> {
+    let mut each = Vec::new();
+    let mut files = groups(ways)?.into_iter();
+    for (index, way) in ways.iter().enumerate() {
+        let file = if algorithm(*way).is_some() { files.next() } else { None };
+        each.push(pair(file.into_iter().collect(), directory, &format!("{name}-{index}"))?);
+    }
+    Ok(each)
 }
 
 /// A client on this thread.
@@ -105,6 +119,8 @@ impl Station {
 pub(super) struct Found {
     pub(super) way: Way,
     pub(super) times: Summary,
+    /// What plaintext took in turns with it.
+    pub(super) plain: Summary,
     /// Its median against plaintext's within a stretch of the run, and of all stretches the median: what drifts meanwhile, such as the
     /// CPU's clock, meets both.
     pub(super) ratio: f64,
@@ -113,90 +129,94 @@ pub(super) struct Found {
 /// Stretches of a run.
 const STRETCHES: usize = 20;
 
-/// Round trips of all ways with payloads of `size` bytes.
+/// Rounds that do not count.
+const WARM_UP: usize = 20;
+
+/// Round trips of all ways with payloads of `size` bytes, each in turns with plaintext.
 pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec<Found>, String> {
     let ways = Way::all();
-    debug_assert_eq!(ways.len(), 16);
-    let [mut seals, opens] = guards(&ways, broker.directory(), &format!("roundtrip-{size}"))?;
+    let each = guard_each(&ways, broker.directory(), &format!("roundtrip-{size}"))?;
+    let (mut seals, opens): (Vec<Guard>, Vec<Guard>) =
+        each.into_iter().map(|[seals, opens]| (seals, opens)).unzip();
     let stop = Arc::new(AtomicBool::new(false));
     let count = ways.len();
-    let answers = |tls: bool, mut guard: Guard| {
+    let answers = |tls: bool, mut guards: Vec<Guard>| {
         let (settings, stop) = (broker.settings(if tls { "far-tls" } else { "far" }, tls), Arc::clone(&stop));
-        std::thread::spawn(move || answer(&settings, if tls { "tls/" } else { "" }, &mut guard, count, &stop))
+        std::thread::spawn(move || answer(&settings, if tls { "tls/" } else { "" }, &mut guards, &stop))
     };
     let far = answers(false, opens);
-    let far_tls = answers(true, Guard::new(Vec::new(), None, None, None));
+    let far_tls = answers(true, Vec::new());
     let result = (|| {
         let mut near = Station::connect(&broker.settings("near", false), "ack/#")?;
         let mut near_tls = Station::connect(&broker.settings("near-tls", true), "tls/ack/#")?;
-        let mut times: Vec<Times> = ways.iter().map(|_| Times::default()).collect();
-        let mut stretches: Vec<Vec<Times>> =
-            ways.iter().map(|_| (0..STRETCHES).map(|_| Times::default()).collect()).collect();
         let mut text = vec![b'@'; size];
         text[..size - VALUE].fill(b'x');
         let mut payload = text.clone();
         let templates = (0..count).map(|index| PayloadTemplate::marked(&topic(index), &text));
         let templates = templates.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
-        for (index, way) in ways.iter().enumerate() {
+        let mut found = Vec::new();
+        for (index, way) in ways.iter().enumerate().skip(1) {
             if algorithm(*way).is_some() {
                 let needed = rounds as u64 + WARM_UP as u64 + 1;
-                seals.reserve(&topic(index), needed).map_err(|error| error.to_string())?;
+                seals[index].reserve(&topic(index), needed).map_err(|error| error.to_string())?;
             }
-        }
-        for round in 0..rounds + WARM_UP {
-            // Nobody is always the first, nor always behind the same one: an odd stride reaches all of the sixteen.
-            for turn in 0..count {
-                let index = (round * 7 + turn * (2 * (round % 8) + 1)) % count;
-                let value = format!("{round:VALUE$}").into_bytes();
-                payload[size - VALUE..].copy_from_slice(&value);
-                let station = if ways[index] == Way::Tls { &mut near_tls } else { &mut near };
-                let mut message = Vec::with_capacity(size + 64);
-                let mut begin = Instant::now();
-                match ways[index] {
-                    Way::Plain | Way::Again | Way::Tls => message.extend_from_slice(&payload),
-                    Way::Sealed(_) => {
-                        seals
-                            .seal(&topic(index), &payload, &mut message)
-                            .map_err(|error| error.to_string())?;
+            let mut times: [Vec<Times>; 2] =
+                [(); 2].map(|()| (0..STRETCHES).map(|_| Times::default()).collect());
+            let mut all = [Times::default(), Times::default()];
+            for round in 0..rounds + WARM_UP {
+                // Nobody is always the first.
+                for turn in [round % 2, 1 - round % 2] {
+                    let index = if turn == 0 { 0 } else { index };
+                    let seals = &mut seals[index];
+                    let value = format!("{round:VALUE$}").into_bytes();
+                    payload[size - VALUE..].copy_from_slice(&value);
+                    let station = if ways[index] == Way::Tls { &mut near_tls } else { &mut near };
+                    let mut message = Vec::with_capacity(size + 64);
+                    let mut begin = Instant::now();
+                    match ways[index] {
+                        Way::Plain | Way::Again | Way::Tls => message.extend_from_slice(&payload),
+                        Way::Sealed(_) => {
+                            seals
+                                .seal(&topic(index), &payload, &mut message)
+                                .map_err(|error| error.to_string())?;
+                        }
+                        Way::Antedated(_) => {
+                            let values = || {
+                                begin = Instant::now();
+                                Some(vec![value.clone()])
+                            };
+                            seals
+                                .antedate(&templates[index], values, &mut message)
+                                .map_err(|error| error.to_string())?;
+                        }
                     }
-                    Way::Antedated(_) => {
-                        let values = || {
-                            begin = Instant::now();
-                            Some(vec![value.clone()])
-                        };
-                        seals
-                            .antedate(&templates[index], values, &mut message)
-                            .map_err(|error| error.to_string())?;
+                    let place =
+                        if ways[index] == Way::Tls { format!("tls/{}", topic(index)) } else { topic(index) };
+                    station
+                        .client
+                        .publish(&place, Qos::AtMostOnce, false, message)
+                        .map_err(|full| full.to_string())?;
+                    let ack = station.message(PATIENCE)?.ok_or("an acknowledgement did not come")?;
+                    let took = begin.elapsed();
+                    if ack.payload != value {
+                        return Err(format!("{}: another payload was acknowledged", ways[index].name()));
                     }
-                }
-                let place =
-                    if ways[index] == Way::Tls { format!("tls/{}", topic(index)) } else { topic(index) };
-                station
-                    .client
-                    .publish(&place, Qos::AtMostOnce, false, message)
-                    .map_err(|full| full.to_string())?;
-                let ack = station.message(PATIENCE)?.ok_or("an acknowledgement did not come")?;
-                let took = begin.elapsed();
-                if ack.payload != value {
-                    return Err(format!("{}: another payload was acknowledged", ways[index].name()));
-                }
-                if round >= WARM_UP {
-                    times[index].record(took.as_nanos() as u64);
-                    stretches[index][(round - WARM_UP) * STRETCHES / rounds].record(took.as_nanos() as u64);
+                    if round >= WARM_UP {
+                        all[turn].record(took.as_nanos() as u64);
+                        times[turn][(round - WARM_UP) * STRETCHES / rounds].record(took.as_nanos() as u64);
+                    }
                 }
             }
-        }
-        let plain: Vec<f64> = stretches[0].iter().map(|times| times.summary().p50).collect();
-        let ratio = |of: &[Times]| {
-            let mut ratios: Vec<f64> =
-                of.iter().zip(&plain).map(|(times, plain)| times.summary().p50 / plain).collect();
+            let mut ratios: Vec<f64> = times[1]
+                .iter()
+                .zip(&times[0])
+                .map(|(times, plain)| times.summary().p50 / plain.summary().p50)
+                .collect();
             ratios.sort_by(f64::total_cmp);
-            (ratios[STRETCHES / 2 - 1] + ratios[STRETCHES / 2]) / 2.0
-        };
-        let found = ways.iter().zip(&times).zip(&stretches);
-        Ok(found
-            .map(|((way, times), of)| Found { way: *way, times: times.summary(), ratio: ratio(of) })
-            .collect())
+            let ratio = (ratios[STRETCHES / 2 - 1] + ratios[STRETCHES / 2]) / 2.0;
+            found.push(Found { way: *way, times: all[1].summary(), plain: all[0].summary(), ratio });
+        }
+        Ok(found)
     })();
     stop.store(true, Ordering::Relaxed);
     for far in [far, far_tls] {
@@ -205,30 +225,22 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
     result
 }
 
-/// Rounds that do not count.
-const WARM_UP: usize = 20;
-
 /// The subscriber: opens what comes and acknowledges it with the payload's last bytes.
-fn answer(
-    settings: &Settings,
-    prefix: &str,
-    guard: &mut Guard,
-    count: usize,
-    stop: &AtomicBool,
-) -> Result<(), String> {
+fn answer(settings: &Settings, prefix: &str, guards: &mut [Guard], stop: &AtomicBool) -> Result<(), String> {
     let mut station = Station::connect(settings, &format!("{prefix}plant/line4/+"))?;
-    let topics: Vec<String> = (0..count).map(topic).collect();
+    let topics: Vec<String> = (0..guards.len()).map(topic).collect();
     let mut payload = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let Some(message) = station.message(Duration::from_millis(100))? else { continue };
-        match guard.open(&message.topic, &message.payload, &mut payload) {
-            Verdict::Opened(_) | Verdict::Plain => {}
-            other => return Err(format!("{}: {other:?}", message.topic)),
-        }
-        if prefix.is_empty() && !topics.contains(&message.topic) {
-            return Err(format!("{}: nobody publishes there", message.topic));
-        }
-        let value = payload[payload.len().saturating_sub(VALUE)..].to_vec();
+        let opened = match topics.iter().position(|topic| *topic == message.topic) {
+            Some(index) => match guards[index].open(&message.topic, &message.payload, &mut payload) {
+                Verdict::Opened(_) | Verdict::Plain => &payload,
+                other => return Err(format!("{}: {other:?}", message.topic)),
+            },
+            None if !prefix.is_empty() => &message.payload,
+            None => return Err(format!("{}: nobody publishes there", message.topic)),
+        };
+        let value = opened[opened.len().saturating_sub(VALUE)..].to_vec();
         let place = format!("{prefix}ack/a");
         station.client.publish(&place, Qos::AtMostOnce, false, value).map_err(|full| full.to_string())?;
     }
