@@ -14,16 +14,17 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Packages beside the kernel: the programs of the guest. Their libraries come with their dependencies.
-const PACKAGES: [&str; 6] =
-    ["busybox-static", "dash", "iproute2", "iputils-ping", "wpan-tools", "wpasupplicant"];
+const PACKAGES: [&str; 7] =
+    ["busybox-static", "dash", "iproute2", "iputils-ping", "wireguard-tools", "wpan-tools", "wpasupplicant"];
 /// Where each program is taken from, and its name in the guest. Debian's busybox shell would run its own `ip` and
 /// `ping` instead of the real ones, so the shell is dash.
-const PROGRAMS: [(&[&str], &str); 6] = [
+const PROGRAMS: [(&[&str], &str); 7] = [
     (&["bin/busybox", "usr/bin/busybox"], "busybox"),
     (&["bin/dash", "usr/bin/dash"], "sh"),
     (&["bin/ip", "usr/bin/ip", "sbin/ip", "usr/sbin/ip"], "ip"),
     (&["bin/ping", "usr/bin/ping"], "ping"),
     (&["sbin/wpa_supplicant", "usr/sbin/wpa_supplicant"], "wpa_supplicant"),
+    (&["usr/bin/wg", "bin/wg"], "wg"),
     (&["usr/bin/iwpan", "usr/sbin/iwpan"], "iwpan"),
 ];
 const APPLETS: [&str; 12] =
@@ -42,9 +43,9 @@ const MODULES: [&str; 8] = [
 
 /// What IEEE 802.15.4 needs, loaded by [`Guest::load_radios`] alone: two simulated radios that hear each other, and sockets.
 const RADIOS: [&str; 5] = ["ctr", "ccm", "cmac", "mac802154_hwsim", "ieee802154_socket"];
-/// What L2TPv3 between bridges needs, loaded by [`Guest::load_tunnels`] alone.
-const TUNNELS: [&str; 7] =
-    ["af_packet", "veth", "bridge", "l2tp_core", "l2tp_netlink", "l2tp_ip", "l2tp_eth"];
+/// What tunnels between bridges need, L2TPv3 and VXLAN over WireGuard, loaded by [`Guest::load_tunnels`] alone.
+const TUNNELS: [&str; 9] =
+    ["af_packet", "veth", "bridge", "l2tp_core", "l2tp_netlink", "l2tp_ip", "l2tp_eth", "vxlan", "wireguard"];
 /// Our program of the guest.
 const WPAN: &str = "peers/kernel-wpan/wpan.c";
 
@@ -377,6 +378,19 @@ impl Guest {
         wrap.args(["-netdev", &format!("tap,id=net,ifname={tap},script=no,downscript=no,vhost=off")]);
         // Room for a full field frame and what MACsec adds.
         wrap.args(["-device", &format!("virtio-net-pci,netdev=net,mac={mac},romfile=,host_mtu=1600")]);
+        Guest::start(image, wrap)
+    }
+
+    /// Boots the image with two network cards, each on a TAP device: its name, and the card's address.
+    pub(crate) fn boot_between(
+        image: &Image,
+        mut wrap: Command,
+        cards: &[(&str, String); 2],
+    ) -> Result<Guest, String> {
+        for (at, (tap, mac)) in cards.iter().enumerate() {
+            wrap.args(["-netdev", &format!("tap,id=net{at},ifname={tap},script=no,downscript=no,vhost=off")]);
+            wrap.args(["-device", &format!("virtio-net-pci,netdev=net{at},mac={mac},romfile=")]);
+        }
         Guest::start(image, wrap)
     }
 

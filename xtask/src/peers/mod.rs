@@ -14,6 +14,7 @@ mod guest;
 mod iperf3;
 pub(crate) use iperf3::transfer;
 mod kernel_macsec;
+mod kernel_wireguard;
 mod kernel_wpan;
 mod l2tp;
 mod mqtt;
@@ -39,7 +40,7 @@ pub(crate) struct Peer {
 }
 
 /// All of them, quick ones first.
-pub(crate) const PEERS: [Peer; 13] = [
+pub(crate) const PEERS: [Peer; 14] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -102,6 +103,13 @@ pub(crate) const PEERS: [Peer; 13] = [
         limit: 240,
         prepare: wireguard_go::prepare,
         run: wireguard_go::run,
+    },
+    Peer {
+        name: "kernel-wireguard",
+        about: "the Linux kernel's WireGuard and VXLAN in a QEMU guest as the far end of an overlay",
+        limit: 240,
+        prepare: kernel_wireguard::prepare,
+        run: kernel_wireguard::run,
     },
     Peer {
         name: "kernel-macsec",
