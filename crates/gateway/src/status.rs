@@ -248,6 +248,9 @@ pub struct Overlay {
     pub direct_addresses: u64,
     /// The other ends.
     pub peers: Vec<OverlayPeer>,
+    /// What the second uplink did, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_uplink: Option<SecondUplink>,
     /// What the release clock did, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_clock: Option<ReleaseClock>,
@@ -263,6 +266,19 @@ pub struct Overlay {
     pub cookies_sent: u64,
     /// What was dropped, by reason: `wireguard:` with WireGuard's own, or what hindered it behind the tunnel.
     pub refused: BTreeMap<String, u64>,
+}
+
+/// The second uplink of an overlay.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SecondUplink {
+    /// Its interface.
+    pub interface: String,
+    /// Datagrams that came by it.
+    pub received: u64,
+    /// Those of them that came before their copy by the first uplink, or without it.
+    pub first: u64,
+    /// Copies that were refused, on either uplink, for the other one had come.
+    pub eliminated: u64,
 }
 
 /// The egress release clock of an overlay. Jitter is how far the intervals of a flow are off its period.

@@ -29,6 +29,7 @@ const TESTS: &[Test] = &[
     ("datagrams_pass_the_stack_by_and_neighbours_are_followed", neighbours_are_followed),
     ("without_direct_the_socket_carries_all", the_socket_carries_all),
     ("an_uplink_that_is_replaced_is_used_again", an_uplink_that_is_replaced_is_used_again),
+    ("with_two_uplinks_a_broken_one_costs_no_frame", two_uplinks_lose_nothing),
     ("policy_and_static_machines_hold", policy_and_static_machines_hold),
     ("a_storm_is_bounded_and_good_traffic_goes_on", a_storm_is_bounded),
     ("strangers_change_nothing_and_are_counted", strangers_change_nothing),
@@ -247,6 +248,36 @@ fn an_uplink_that_is_replaced_is_used_again() {
         both_ways(&sites, &[64, 1514, 200]);
         assert_eq!(sites.near.status().uplink.mtu, 1500);
     }
+}
+
+fn two_uplinks_lose_nothing() {
+    let overlay = "[overlay.second_uplink]\ninterface = \"second\"";
+    let peer = "second_endpoint = \"198.51.100.OTHER:51820\"";
+    let sites = Sites::build(&Settings { overlay, peer, ..Settings::default() });
+    both_ways(&sites, &[64, 1514, 200]);
+    let doubles =
+        || sites.near.status().overlay.and_then(|overlay| overlay.second_uplink).expect("a second one");
+    let before = doubles();
+    assert!(before.received >= 3 && before.eliminated >= 3, "{before:?}");
+    let wire = sites.chain.wire.as_ref().expect("a wire");
+    for (space, link) in [(wire, "a"), (&sites.chain.gateway_b, "second")] {
+        for number in 0..30u8 {
+            if number == 10 {
+                space.set_link(link, false).expect("the link goes down");
+            }
+            let (there, again) = (cyclic(number, 64), back(number, 1514));
+            sites.plc.send(&there);
+            sites.device.expect(&there);
+            sites.device.send(&again);
+            sites.plc.expect(&again);
+        }
+        space.set_link(link, true).expect("the link comes up");
+        thread::sleep(Duration::from_millis(700));
+    }
+    both_ways(&sites, &[64, 1514, 200]);
+    let after = doubles();
+    assert!(after.first >= before.first + 20 && after.eliminated > before.eliminated, "{after:?}");
+    assert_eq!(sites.near.status().overlay.expect("an overlay").peers[0].roamed, 0);
 }
 
 fn policy_and_static_machines_hold() {

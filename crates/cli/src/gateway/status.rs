@@ -172,6 +172,12 @@ impl Page {
         for peer in &overlay.peers {
             self.peer(peer, overlay.protection == "wireguard");
         }
+        if let Some(second) = &overlay.second_uplink {
+            let came = format!("{} came by {}", second.received, second.interface);
+            let what =
+                format!("{came}, {} of them first; {} copies eliminated", second.first, second.eliminated);
+            self.line("second", &what);
+        }
         if let Some(clock) = &overlay.release_clock {
             let flows = format!("{} flows, at most {} µs", clock.flows, clock.limit_us);
             self.line(

@@ -340,6 +340,22 @@ fn overlaid(
             let what = format!("the endpoint of {} is of another version of IP than listen", peer.name);
             fault("overlay.listen", what, "listen = \"[::]:51820\" for IPv6, \"0.0.0.0:51820\" for IPv4");
         }
+        match (peer.second_endpoint, &overlay.second_uplink) {
+            (Some(_), None) => {
+                let what = format!("{} has a second_endpoint, but there is no second uplink", peer.name);
+                fault("overlay", what, "add [overlay.second_uplink] with its interface, or remove the line");
+            }
+            (Some(at), Some(second)) if at.is_ipv6() != second.listen.is_ipv6() => {
+                let what =
+                    format!("the second_endpoint of {} is of another version of IP than listen", peer.name);
+                fault(
+                    "overlay.second_uplink",
+                    what,
+                    "listen = \"[::]:51820\" for IPv6, \"0.0.0.0:51820\" for IPv4",
+                );
+            }
+            _ => {}
+        }
         if peer.address == overlay.address {
             let what = format!("{} has this gateway's own address {}", peer.name, peer.address);
             fault("overlay", what, "give each end an address of its own");

@@ -46,8 +46,19 @@ pub struct Overlay {
     pub mac_ageing_seconds: u32,
     /// Addresses that are remembered.
     pub mac_limit: usize,
+    /// By which a copy of each datagram leaves, and comes.
+    pub second_uplink: Option<SecondUplink>,
     /// The other ends.
     pub peers: Vec<Peer>,
+}
+
+/// `[overlay.second_uplink]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecondUplink {
+    /// Its interface.
+    pub interface: String,
+    /// Where datagrams come in there.
+    pub listen: SocketAddr,
 }
 
 /// `[[overlay.peer]]`: another end.
@@ -61,6 +72,8 @@ pub struct Peer {
     pub preshared_key_file: Option<PathBuf>,
     /// Where it is; without it, the peer has to begin.
     pub endpoint: Option<SocketAddr>,
+    /// Where it is on the second uplink.
+    pub second_endpoint: Option<SocketAddr>,
     /// Its address in the tunnel: VXLAN from it has this source.
     pub address: Ipv4Addr,
     /// A sign of life every so many seconds, 0 for none.

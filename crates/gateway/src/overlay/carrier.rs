@@ -1,5 +1,7 @@
 //! Seals packets and puts them where they are sent from: a frame whole, in pieces of ours, or in fragments of IP.
 
+use std::net::SocketAddr;
+
 use antedate_channel::overlay::encapsulation::{HEADER_LEN, UDP_VXLAN_LEN};
 use antedate_channel::overlay::message::{self, PIECE_HEADER_LEN, Piece};
 use antedate_channel::wireguard::{Device, HEADROOM, PeerId, SendError};
@@ -17,6 +19,8 @@ pub(super) struct Carrier<'a> {
     pub(super) now: u64,
     pub(super) device: &'a mut Device,
     pub(super) uplink: &'a mut Outward,
+    /// Where a copy goes.
+    pub(super) second: Option<(&'a mut Outward, SocketAddr)>,
     pub(super) out: &'a PathCounters,
     pub(super) class: u8,
 }
@@ -33,6 +37,9 @@ impl Carrier<'_> {
         let room = self.uplink.place(self.out).ok_or(SendError::NoRoom)?;
         write(room.get_mut(HEADROOM..).filter(|rest| len + 32 <= rest.len()).ok_or(SendError::NoRoom)?);
         let (to, sealed) = self.device.seal(self.now, peer, room, len)?;
+        if let Some((second, also)) = &mut self.second {
+            second.copy(self.out, self.now, &room[..sealed], *also, self.class);
+        }
         self.uplink.put(self.now, sealed, to, self.class);
         Ok(())
     }

@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::net::SocketAddrV4;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path as FilePath;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +14,13 @@ use std::time::Duration;
 use antedate_channel::wireguard::{Device, KeyLogEntry, PREPARED_LEN, PeerError, Settings};
 
 use super::handshakes;
-use super::neighbours::Neighbours;
 use super::path::{Parts, Path};
 use super::peers::limit;
 use super::report::Desk;
 use super::uplink::Port;
-use super::worker::{Letter, Worker};
-use crate::config::overlay::{LongFrames, Overlay};
+use super::wires::{Wire, changed};
+use super::worker::{Letter, Which, Worker};
+use crate::config::overlay::Overlay;
 use crate::config::{Checked, Config, Keyed};
 use crate::control::Server;
 use crate::counters::PathCounters;
@@ -31,7 +32,6 @@ use crate::report::{About, Place, Shares};
 use crate::setup::{self, Granted};
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::{Receiver, Sender};
-use crate::sys::udp::UdpSocket;
 use crate::tunnel_keys::{Secret, encode};
 
 /// How often the steward looks.
@@ -58,8 +58,7 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
         thread::sleep(ROUND);
         round += 1;
         steward.write_keys();
-        let (mailbox, index) = (&steward.mailbox, steward.uplink.index);
-        steward.neighbours.follow(index, |to, hop| mailbox.post(Letter::Hop(to, hop)));
+        steward.wires.iter_mut().for_each(|wire| wire.tell(&steward.mailbox));
         if round.is_multiple_of(ROUNDS_PER_LOOK) {
             steward.follow();
         }
@@ -84,9 +83,8 @@ struct Steward {
     handshakes: JoinHandle<()>,
     desk: Arc<Desk>,
     field: Interface,
-    uplink: Interface,
-    socket: Arc<UdpSocket>,
-    neighbours: Neighbours,
+    /// The uplink, and the second one if there is one.
+    wires: Vec<Wire>,
     key_log: Option<KeyLog>,
     _server: Server,
 }
@@ -122,13 +120,16 @@ impl Steward {
         let rules = config.policy.rules.len();
         let (out, inward) = (Arc::new(PathCounters::new(rules)), Arc::new(PathCounters::new(rules)));
         let (from, to) = field_port(&config, field)?;
-        let socket = Arc::new(socket(&config, overlay, uplink)?);
-        let port = port(&config, overlay, &socket, uplink, mtu)?;
-        let (ask, asked) = mpsc::channel();
+        let (wire, port, ask) = Wire::open(&config, overlay, Which::First, (uplink, mtu), overlay.listen)?;
+        let mut wires = vec![wire];
+        let second = second(&config, overlay)?.map(|(wire, port, ask)| {
+            wires.push(wire);
+            (port, ask)
+        });
         let path = Path::new(Parts {
             field: (from, to, field.mtu),
-            uplink: (port, mtu),
-            ask,
+            uplink: (port, ask, mtu),
+            second,
             device,
             overlay: overlay.clone(),
             gate,
@@ -169,9 +170,7 @@ impl Steward {
             handshakes,
             desk,
             field: field.clone(),
-            neighbours: Neighbours::new(asked),
-            socket,
-            uplink: uplink.clone(),
+            wires,
             key_log,
             _server: server,
             config,
@@ -186,7 +185,8 @@ impl Steward {
 
     /// Follows the links, and opens a port again whose interface was replaced or has another MTU.
     fn follow(&mut self) {
-        for (at, port) in [&self.field, &self.uplink].into_iter().enumerate() {
+        let uplink = self.wires.first().map(|wire| &wire.interface);
+        for (at, port) in std::iter::once(&self.field).chain(uplink).enumerate() {
             let up = interface::link_up(&port.name) == Some(true);
             let mut links = lock(&self.desk.links);
             let (known, downs) = &mut links[at];
@@ -200,9 +200,6 @@ impl Steward {
                 }
             }
         }
-        let changed = |port: &Interface| {
-            !port.still_there() || interface::mtu(&port.name).is_some_and(|mtu| mtu != port.mtu)
-        };
         if changed(&self.field)
             && let Ok(field) = Interface::find(&self.field.name)
         {
@@ -216,30 +213,29 @@ impl Steward {
                 Err(fault) => tracing::error!("{fault:#}"),
             }
         }
-        if changed(&self.uplink)
-            && let Ok(uplink) = Interface::find(&self.uplink.name)
-        {
-            self.reopen_uplink(uplink);
-        }
-    }
-
-    fn reopen_uplink(&mut self, uplink: Interface) {
-        let mtu = self.config.uplink.mtu.map_or(uplink.mtu, usize::from);
-        // The socket keeps its port, and is bound to the interface that has the name now.
-        let again = self
-            .socket
-            .bind_to(&uplink.name)
-            .map_err(|error| refused(&self.config, &self.overlay, &uplink, &error));
-        match again.and_then(|()| port(&self.config, &self.overlay, &self.socket, &uplink, mtu)) {
-            Ok(port) => {
-                self.mailbox.post(Letter::Uplink(port, mtu));
+        for (at, wire) in self.wires.iter_mut().enumerate() {
+            if let Some(mtu) = wire.follow(&self.config, &self.overlay, &self.mailbox)
+                && at == 0
+            {
                 lock(&self.desk.mtus)[1] = mtu;
-                tracing::info!(interface = %uplink.name, mtu, "uplink opened again");
-                self.uplink = uplink;
             }
-            Err(fault) => tracing::error!("{fault:#}"),
         }
     }
+}
+
+/// The second uplink, if there is one.
+#[allow(clippy::type_complexity)]
+fn second(
+    config: &Config,
+    overlay: &Overlay,
+) -> Result<Option<(Wire, Port, mpsc::Sender<SocketAddrV4>)>, Fault> {
+    let Some(second) = &overlay.second_uplink else { return Ok(None) };
+    let interface = Interface::find(&second.interface).map_err(|error| {
+        let what = format!("the second uplink {}: {error}", second.interface);
+        Fault::of_file(&config.file, what, "see interface in [overlay.second_uplink], and: ip link")
+    })?;
+    let mtu = config.uplink.mtu.map_or(interface.mtu, usize::from);
+    Wire::open(config, overlay, Which::Second, (&interface, mtu), second.listen).map(Some)
 }
 
 /// The tunnels' end.
@@ -270,37 +266,6 @@ fn device(
 fn field_port(config: &Config, field: &Interface) -> Result<(Receiver, Sender), Fault> {
     let ports = setup::ports(&config.file, field, field, field.mtu, config.run.qdisc_bypass)?;
     Ok((ports.from, ports.to))
-}
-
-fn socket(config: &Config, overlay: &Overlay, uplink: &Interface) -> Result<UdpSocket, Fault> {
-    let fragment = overlay.fragmentation == LongFrames::Outside || overlay.private_key_file.is_none();
-    UdpSocket::open(overlay.listen, &uplink.name, fragment)
-        .map_err(|error| refused(config, overlay, uplink, &error))
-}
-
-fn port(
-    config: &Config,
-    overlay: &Overlay,
-    socket: &Arc<UdpSocket>,
-    uplink: &Interface,
-    mtu: usize,
-) -> Result<Port, Fault> {
-    let bare = overlay.private_key_file.is_none();
-    Port::new(Arc::clone(socket), uplink, overlay, (mtu, config.run.qdisc_bypass), bare)
-        .map_err(|error| refused(config, overlay, uplink, &error))
-}
-
-fn refused(config: &Config, overlay: &Overlay, uplink: &Interface, error: &io::Error) -> Fault {
-    let remedy = match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "another program has this port: stop it, or give overlay.listen another one"
-        }
-        io::ErrorKind::AddrNotAvailable => "give overlay.listen an address of this machine, or 0.0.0.0",
-        io::ErrorKind::PermissionDenied => "run as root, or give the program CAP_NET_RAW",
-        _ => "see overlay.listen, and that the uplink exists: ip addr",
-    };
-    let what = format!("cannot listen on {} of {}: {error}", overlay.listen, uplink.name);
-    Fault::of_file(&config.file, what, remedy)
 }
 
 /// The file with the keys of all sessions, in the form that tshark's WireGuard dissector reads.

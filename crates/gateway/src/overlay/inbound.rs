@@ -58,6 +58,7 @@ impl Core {
                 self.cookies += 1;
                 self.reply(&answer[..COOKIE_LEN], from);
             }
+            Err(Refusal::Replayed) => self.doubles.eliminated += u64::from(self.second.is_some()),
             // Counted there, by its reason.
             Err(_) => {}
         }

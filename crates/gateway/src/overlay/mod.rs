@@ -10,12 +10,14 @@
 //! - `uplink`: where datagrams come from and leave by: the interface itself, and a socket for what needs the kernel
 //! - `handshakes`: the thread that works handshakes out
 //! - `datagram`: the headers around datagrams on the interface
+//! - `wires`: what the steward knows of an uplink
 //! - `hops`, `neighbours`: over whom a peer is reached
 //! - [`drops`]: what is dropped, by reason
 //! - `world`: clocks and random numbers
 //! - [`peers`]: what is known of the other ends, and what two Antedate ends agree on
 //! - [`table`]: which machine is behind which peer
 //! - [`release`]: a buffer that takes the jitter out of cyclic frames
+//! - [`second`]: a second uplink, with a copy of each datagram
 //! - [`storm`]: a bound on frames that go to everybody
 //! - [`class`]: the class of a frame, carried outward
 //! - [`worker`]: the forwarding thread, and what others ask of it
@@ -37,9 +39,11 @@ pub mod path;
 pub mod peers;
 pub mod release;
 pub mod report;
+pub mod second;
 mod state;
 pub mod storm;
 pub mod table;
 mod uplink;
+mod wires;
 pub mod worker;
 mod world;

@@ -78,7 +78,8 @@ impl Core {
             self.look = 0;
             return;
         }
-        let mut carrier = Carrier { now, device, uplink: &mut self.uplink, out: &self.out, class };
+        let second = self.second.as_mut().zip(peer.settings.second_endpoint);
+        let mut carrier = Carrier { now, device, uplink: &mut self.uplink, second, out: &self.out, class };
         let port = source_port(frame);
         let done = match way {
             Long::Outside => carrier.carry(peer.id, len, |packet| {

@@ -14,10 +14,12 @@ use antedate_channel::wireguard::{Device, Done, Job, KeyLogEntry};
 use super::drops::Drops;
 use super::peers::{Peer, limit};
 use super::release::Release;
+use super::second::Doubles;
 use super::state::{Core, Crypt};
 use super::storm::Bound;
 use super::table::Table;
 use super::uplink::{Inward, Port};
+use super::worker::Which;
 use crate::config::overlay::Overlay;
 use crate::counters::PathCounters;
 use crate::gate::Gate;
@@ -34,7 +36,9 @@ const TURN: usize = 16;
 pub struct Path {
     from_field: Receiver,
     from_uplink: Inward,
-    ask: Post<SocketAddrV4>,
+    from_second: Option<Inward>,
+    /// Who is asked for next hops, on each uplink.
+    ask: [Option<Post<SocketAddrV4>>; 2],
     scratch: Box<[u8]>,
     core: Core,
 }
@@ -43,10 +47,10 @@ pub struct Path {
 pub struct Parts {
     /// The field port.
     pub field: (Receiver, Sender, usize),
-    /// The uplink, and what it carries.
-    pub uplink: (Port, usize),
-    /// Who is asked for next hops.
-    pub ask: Post<SocketAddrV4>,
+    /// The uplink, who is asked for next hops there, and what it carries.
+    pub uplink: (Port, Post<SocketAddrV4>, usize),
+    /// The second uplink, if there is one.
+    pub second: Option<(Port, Post<SocketAddrV4>)>,
     /// Sessions; none without WireGuard.
     pub device: Option<Box<Device>>,
     /// What the file says.
@@ -65,9 +69,13 @@ impl Path {
     /// A path of these parts.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        let Parts { field: (from_field, to_field, field_mtu), uplink: (port, mtu), overlay, ask, .. } = parts;
+        let Parts {
+            field: (from_field, to_field, field_mtu), uplink: (port, ask, mtu), overlay, second, ..
+        } = parts;
         let now = thread::now();
         let (from_uplink, uplink) = port.sides(ask.clone());
+        let ask = [Some(ask), second.as_ref().map(|(_, ask)| ask.clone())];
+        let (from_second, second) = second.map(|(port, ask)| port.sides(ask)).unzip();
         let peers = overlay.peers.iter().enumerate();
         let peers: Vec<_> = peers.map(|(place, peer)| Peer::new(&overlay, place, peer, mtu)).collect();
         let ageing = u64::from(overlay.mac_ageing_seconds) * 1_000_000_000;
@@ -80,6 +88,7 @@ impl Path {
             to_field,
             field_mtu,
             uplink,
+            second,
             crypt: parts.device.map_or(Crypt::Bare, Crypt::Wireguard),
             peers,
             table,
@@ -97,9 +106,10 @@ impl Path {
             aged: now,
             jobs: parts.jobs,
             in_flight: 0,
+            doubles: Doubles::default(),
             key_log: parts.key_log,
         };
-        Self { from_field, from_uplink, ask, scratch: vec![0; 16 * 1024].into(), core }
+        Self { from_field, from_uplink, from_second, ask, scratch: vec![0; 16 * 1024].into(), core }
     }
 
     /// Handles what stands ready in both directions, a bounded number of frames. `heard` is told the flow of each.
@@ -149,10 +159,16 @@ impl Path {
 
     #[inline]
     fn turn_in(&mut self, heard: &mut impl FnMut(u32)) -> usize {
-        let Self { from_uplink, core, .. } = self;
+        let Self { from_uplink, from_second, core, .. } = self;
         let now = thread::now();
-        from_uplink
-            .turn(now, core, Core::is_peer, |core, datagram, from| core.inbound(now, datagram, from, heard))
+        let count = from_uplink
+            .turn(now, core, Core::is_peer, |core, datagram, from| core.inbound(now, datagram, from, heard));
+        let Some(second) = from_second else { return count };
+        let is_peer = |core: &Core, ip| core.second_place(ip).is_some();
+        count
+            + second.turn(now, core, is_peer, |core, datagram, from| {
+                core.inbound_second(now, datagram, from, heard)
+            })
     }
 
     /// When the release clock gives out its next frame.
@@ -189,9 +205,17 @@ impl Path {
     }
 
     /// Uses another uplink from now on, or the same with another MTU.
-    pub(super) fn replace_uplink(&mut self, port: Port, mtu: usize) {
+    pub(super) fn replace_uplink(&mut self, which: Which, port: Port, mtu: usize) {
+        let [first, second] = &self.ask;
+        let ask = if which == Which::First { first } else { second };
+        let Some(ask) = ask.clone() else { return };
+        let (inward, outward) = port.sides(ask);
+        if which == Which::Second {
+            (self.from_second, self.core.second) = (Some(inward), Some(outward));
+            return;
+        }
         let damaged = self.from_uplink.damaged;
-        (self.from_uplink, self.core.uplink) = port.sides(self.ask.clone());
+        (self.from_uplink, self.core.uplink) = (inward, outward);
         self.from_uplink.damaged = damaged;
         self.core.mtu = mtu;
         let longest = limit(&self.core.overlay, mtu);
@@ -205,12 +229,21 @@ impl Path {
     }
 
     /// The next hop towards an address of a peer, or that there is none.
-    pub(super) fn learn_hop(&mut self, to: SocketAddrV4, hop: Option<Hop>) {
-        self.core.uplink.learn(to, hop);
+    pub(super) fn learn_hop(&mut self, which: Which, to: SocketAddrV4, hop: Option<Hop>) {
+        match (which, &mut self.core.second) {
+            (Which::First, _) => self.core.uplink.learn(to, hop),
+            (Which::Second, Some(second)) => second.learn(to, hop),
+            (Which::Second, None) => {}
+        }
     }
 
-    pub(super) const fn ports(&self) -> (&Receiver, &Inward) {
-        (&self.from_field, &self.from_uplink)
+    pub(super) const fn ports(&self) -> (&Receiver, &Inward, Option<&Inward>) {
+        (&self.from_field, &self.from_uplink, self.from_second.as_ref())
+    }
+
+    /// What the second uplink did, if there is one.
+    pub(super) fn doubles(&self) -> Option<Doubles> {
+        self.from_second.as_ref().map(|_| self.core.doubles)
     }
 
     /// How datagrams come, and to how many addresses they leave past the kernel's IP stack.

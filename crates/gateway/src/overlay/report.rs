@@ -15,7 +15,7 @@ use crate::daemon::lock;
 use crate::mailbox::Mailbox;
 use crate::poll::Governor;
 use crate::report::{About, Place, Shares, Waits, forwarding, port};
-use crate::status::{Overlay as Document, OverlayPeer, Preparation, ReleaseClock, Status};
+use crate::status::{Overlay as Document, OverlayPeer, Preparation, ReleaseClock, SecondUplink, Status};
 use crate::sys::thread;
 use crate::tunnel_keys;
 use antedate_channel::wireguard::{Device, SLOTS};
@@ -72,6 +72,15 @@ impl Snapshot {
             vni: overlay.vni.number(),
             datagrams_by: datagrams_by.into(),
             direct_addresses: direct_addresses as u64,
+            second_uplink: path.doubles().map(|doubles| SecondUplink {
+                interface: overlay
+                    .second_uplink
+                    .as_ref()
+                    .map_or_else(String::new, |second| second.interface.clone()),
+                received: doubles.received,
+                first: doubles.first,
+                eliminated: doubles.eliminated,
+            }),
             release_clock: path.clock().map(|clock| release_clock(clock, overlay)),
             peers: peers.map(|(peer, macs)| row(peer, overlay, device, *macs, now)).collect(),
             field_macs: field as u64,

@@ -14,6 +14,7 @@ use super::drops::Drops;
 use super::handshakes::IN_FLIGHT;
 use super::peers::Peer;
 use super::release::Release;
+use super::second::Doubles;
 use super::storm::Bound;
 use super::table::Table;
 use super::uplink::Outward;
@@ -45,6 +46,9 @@ pub(super) struct Core {
     pub(super) to_field: Sender,
     pub(super) field_mtu: usize,
     pub(super) uplink: Outward,
+    /// The second uplink, by which a copy of each datagram goes to peers that have an address there.
+    pub(super) second: Option<Outward>,
+    pub(super) doubles: Doubles,
     pub(super) crypt: Crypt,
     pub(super) peers: Vec<Peer>,
     pub(super) table: Table,
@@ -87,7 +91,8 @@ impl Core {
         let (Some(peer), Crypt::Wireguard(device)) = (self.peers.get(place), &mut self.crypt) else { return };
         let hello = Hello { wants_answer, reads_pieces: true, longest: LONGEST as u16 };
         let octets = hello.emit();
-        let mut carrier = Carrier { now, device, uplink: &mut self.uplink, out: &self.out, class: 0 };
+        let second = self.second.as_mut().zip(peer.settings.second_endpoint);
+        let mut carrier = Carrier { now, device, uplink: &mut self.uplink, second, out: &self.out, class: 0 };
         // Without a session it is said in the next one.
         let _ =
             carrier.carry(peer.id, octets.len(), |packet| packet[..octets.len()].copy_from_slice(&octets));
@@ -123,6 +128,7 @@ impl Core {
         match device.finish(&mut World, done, &mut octets) {
             Ok(Finished::Begun(outgoing) | Finished::Answered(outgoing)) => {
                 self.reply(&octets[..outgoing.len], outgoing.to);
+                self.repeat(outgoing.peer, &octets[..outgoing.len]);
             }
             Ok(Finished::Session { peer }) => self.session(now, peer),
             // Counted there, by its reason.
@@ -156,6 +162,10 @@ impl Core {
                 if let Some(room) = self.uplink.place(&self.out) {
                     room[..outgoing.len].copy_from_slice(&octets[..outgoing.len]);
                     self.uplink.put_by_socket(outgoing.len, outgoing.to);
+                }
+                let also = self.peers.get(outgoing.peer.0).and_then(|peer| peer.settings.second_endpoint);
+                if let Some((second, to)) = self.second.as_mut().zip(also) {
+                    second.copy(&self.out, now, &octets[..outgoing.len], to, 0);
                 }
             }
             next = device.due().map_or(next, |due| due.clamp(now + 1_000_000, next));
@@ -212,5 +222,8 @@ impl Core {
     #[inline]
     pub(super) fn flush(&mut self) {
         self.uplink.flush(&self.out);
+        if let Some(second) = &mut self.second {
+            second.flush(&self.out);
+        }
     }
 }

@@ -12,7 +12,6 @@ use std::sync::mpsc::Sender as Post;
 
 use super::datagram::{Came, read};
 use super::hops::Hops;
-use crate::config::overlay::Overlay;
 use crate::counters::PathCounters;
 use crate::offload;
 use crate::path::not_sent;
@@ -39,7 +38,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// A socket and, unless the file says otherwise, the packet sockets beside it, of an interface on which a packet has at
+    /// A socket and, with `direct`, the packet sockets beside it, of an interface on which a packet has at
     /// most `mtu` octets; frames skip the queueing discipline with `bypass`. With `bare` there is no WireGuard to tell what was
     /// damaged on the way, so checksums are looked at.
     ///
@@ -48,12 +47,11 @@ impl Port {
     pub fn new(
         socket: Arc<UdpSocket>,
         interface: &Interface,
-        overlay: &Overlay,
-        (mtu, bypass): (usize, bool),
+        listen: SocketAddr,
+        (mtu, direct, bypass): (usize, bool, bool),
         bare: bool,
     ) -> std::io::Result<Self> {
-        let listen = overlay.listen;
-        let direct = if overlay.direct && listen.is_ipv4() {
+        let direct = if direct && listen.is_ipv4() {
             let ring = Receiver::open_filtered(interface, &filter(listen, Datagrams::All))?;
             // From now on the socket has only what the ring does not take. What it took before is read from it.
             socket.filter(&longer(mtu))?;
@@ -272,6 +270,22 @@ impl Outward {
             self.outbox.put_frame(len, |head, datagram| hop.write(head, datagram, class));
         } else {
             self.outbox.put(len, to, class);
+        }
+    }
+
+    /// Puts a copy of a datagram that goes elsewhere too.
+    #[inline]
+    pub(super) fn copy(
+        &mut self,
+        counters: &PathCounters,
+        now: u64,
+        datagram: &[u8],
+        to: SocketAddr,
+        class: u8,
+    ) {
+        if let Some(room) = self.place(counters) {
+            room[..datagram.len()].copy_from_slice(datagram);
+            self.put(now, datagram.len(), to, class);
         }
     }
 

@@ -9,7 +9,7 @@ use antedate_channel::wireguard::Done;
 
 use super::path::Path;
 use super::report::Snapshot;
-use super::uplink::Port;
+use super::uplink::{Inward, Port};
 use crate::mailbox::Mailbox;
 use crate::poll::{Governor, Mode};
 use crate::sys::packet::{Receiver, Sender};
@@ -20,6 +20,15 @@ use crate::worker::{Duty, WAKE_UP, forward};
 /// Steps of preparation between two looks at the ports: some 50 ns each, and a look at the socket takes longer.
 const STEPS: u32 = 4;
 
+/// Which uplink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// That of `[uplink]`.
+    First,
+    /// That of `[overlay.second_uplink]`.
+    Second,
+}
+
 /// What the other threads ask.
 pub enum Letter {
     /// Tell the state of all there is.
@@ -29,11 +38,11 @@ pub enum Letter {
     /// Use this field port from now on, for the interface was replaced or has another MTU.
     Field(Receiver, Sender, usize),
     /// Use this uplink from now on, likewise.
-    Uplink(Port, usize),
+    Uplink(Which, Port, usize),
     /// A part of a handshake is done.
     Handshake(Done),
     /// The next hop towards an address, or that the kernel knows none.
-    Hop(SocketAddrV4, Option<Hop>),
+    Hop(Which, SocketAddrV4, Option<Hop>),
     /// Send no more and end.
     Stop,
 }
@@ -68,9 +77,9 @@ impl Duty for Worker {
             }
             Some(Letter::Rekey) => self.path.rekey(),
             Some(Letter::Field(from, to, mtu)) => self.path.replace_field(from, to, mtu),
-            Some(Letter::Uplink(port, mtu)) => self.path.replace_uplink(port, mtu),
+            Some(Letter::Uplink(which, port, mtu)) => self.path.replace_uplink(which, port, mtu),
             Some(Letter::Handshake(done)) => self.path.handshake(done),
-            Some(Letter::Hop(to, hop)) => self.path.learn_hop(to, hop),
+            Some(Letter::Hop(which, to, hop)) => self.path.learn_hop(which, to, hop),
             Some(Letter::Stop) => return false,
         }
         true
@@ -103,16 +112,20 @@ impl Duty for Worker {
     }
 
     fn sleep(&mut self, pause: std::time::Duration) {
-        let (field, uplink) = self.path.ports();
+        let (field, uplink, second) = self.path.ports();
         let [ring, socket] = uplink.descriptors();
-        let fds = [field.as_raw_fd(), ring, socket, self.mailbox.as_raw_fd()];
-        let [from_field, from_uplink, ..] = thread::wait(fds, Some(pause));
+        let [ring_2, socket_2] = second.map_or([-1; 2], Inward::descriptors);
+        let fds = [field.as_raw_fd(), ring, socket, ring_2, socket_2, self.mailbox.as_raw_fd()];
+        let [from_field, from_uplink, _, from_second, ..] = thread::wait(fds, Some(pause));
         // A link that went down leaves an error, which would end every wait at once until it is taken.
         if from_field && !field.ready() {
             field.take_error();
         }
         if from_uplink {
             uplink.take_error();
+        }
+        if let (true, Some(second)) = (from_second, second) {
+            second.take_error();
         }
     }
 }

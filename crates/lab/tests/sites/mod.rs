@@ -80,6 +80,7 @@ pub(crate) fn configuration(
 ) -> String {
     let [own, other] = ends;
     let Settings { overlay, peer, policy, .. } = settings;
+    let peer = peer.replace("OTHER", &other.to_string());
     let preshared = if settings.preshared { "preshared_key_file = \"psk\"\n" } else { "" };
     format!(
         "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
@@ -99,6 +100,15 @@ impl Sites {
         chain.bridge_wire().expect("a bridge as wire");
         for (space, last) in [(&chain.gateway_a, 1), (&chain.gateway_b, 2)] {
             space.batch(&[format!("addr add 192.0.2.{last}/24 dev uplink")]).expect("an address");
+        }
+        if settings.overlay.contains("second_uplink") {
+            let pair =
+                format!("link add name second type veth peer name second netns {}", chain.gateway_b.name());
+            chain.gateway_a.batch(&[pair]).expect("another way");
+            for (space, last) in [(&chain.gateway_a, 1), (&chain.gateway_b, 2)] {
+                let address = format!("addr add 198.51.100.{last}/24 dev second");
+                space.batch(&[address, "link set dev second up".into()]).expect("an address there");
+            }
         }
         let files = std::env::temp_dir().join(format!("antedate-overlay-{}", std::process::id()));
         let _ = fs::remove_dir_all(&files);

@@ -8,7 +8,9 @@ use antedate_wire::vxlan::{self, Vni};
 
 use super::{U16_MAX, all, number, path};
 use crate::config::Lines;
-use crate::config::overlay::{AGEING, Clamp, Dscp, LongFrames, MACS, Overlay, PORT, Peer, STORM_LIMIT};
+use crate::config::overlay::{
+    AGEING, Clamp, Dscp, LongFrames, MACS, Overlay, PORT, Peer, STORM_LIMIT, SecondUplink,
+};
 use crate::document::{Field, Section};
 use crate::keys::is_member_name;
 use crate::tunnel_keys;
@@ -67,6 +69,10 @@ pub(super) fn overlay(mut section: Section<'_, '_>, base: &Path, lines: &mut Lin
     let release = section.get("release_clock_us").map(|field| number(&field, 0..=100_000));
     let ageing = section.get("mac_ageing_seconds").map(|field| number(&field, 10..=86_400));
     let mac_limit = section.get("mac_limit").map(|field| number(&field, 16..=65_536));
+    let second = section.get("second_uplink").map(|field| {
+        lines.note("overlay.second_uplink", Some(field.line()));
+        second_uplink(&field, plain)
+    });
     let peers = peers(&mut section, base, plain);
     section.finish();
     let listen = all(listen)?.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)));
@@ -87,6 +93,7 @@ pub(super) fn overlay(mut section: Section<'_, '_>, base: &Path, lines: &mut Lin
         release_clock_us: all(release)?.unwrap_or(0),
         mac_ageing_seconds: all(ageing)?.unwrap_or(AGEING),
         mac_limit: all(mac_limit)?.unwrap_or(MACS),
+        second_uplink: all(second)?,
         peers,
     })
 }
@@ -159,6 +166,33 @@ fn peers(section: &mut Section<'_, '_>, base: &Path, plain: bool) -> Option<Vec<
     whole.then_some(peers)
 }
 
+/// `[overlay.second_uplink]`.
+fn second_uplink(field: &Field<'_, '_>, plain: bool) -> Option<SecondUplink> {
+    if plain {
+        field.fault("is not used without WireGuard", "remove it, or wireguard = false");
+    }
+    let mut section = field.section()?;
+    let interface = section.required("interface", "name the interface, e.g. interface = \"eth2\"");
+    let interface = interface.and_then(|field| Some(field.string()?.to_owned()));
+    let at = section.get("listen").map(|field| listen(&field));
+    section.finish();
+    let listen = all(at)?.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)));
+    Some(SecondUplink { interface: interface?, listen })
+}
+
+/// Address and port.
+fn socket_address(field: &Field<'_, '_>, key: &str) -> Option<SocketAddr> {
+    let text = field.string()?;
+    let found = text.parse::<SocketAddr>().ok().filter(|at| at.port() != 0 && !at.ip().is_unspecified());
+    if found.is_none() {
+        field.fault(
+            format!("\"{text}\" is not address and port"),
+            format!("write e.g. {key} = \"192.0.2.2:51820\" or \"[2001:db8::2]:51820\""),
+        );
+    }
+    found
+}
+
 fn peer(field: &Field<'_, '_>, base: &Path, plain: bool, place: usize) -> Option<Peer> {
     let mut section = field.section()?;
     let name = section.get("name").map(|field| {
@@ -191,17 +225,8 @@ fn peer(field: &Field<'_, '_>, base: &Path, plain: bool, place: usize) -> Option
     let remedy = "`antedate keygen wireguard --preshared --out FILE` makes one";
     let preshared = section.get("preshared_key_file").map(|field| path(&field, base, remedy));
     let endpoint = section.get("endpoint");
-    let endpoint_set = endpoint.as_ref().map(|field| {
-        let text = field.string()?;
-        let found = text.parse::<SocketAddr>().ok().filter(|at| at.port() != 0 && !at.ip().is_unspecified());
-        if found.is_none() {
-            field.fault(
-                format!("\"{text}\" is not address and port"),
-                "write e.g. endpoint = \"192.0.2.2:51820\" or \"[2001:db8::2]:51820\"",
-            );
-        }
-        found
-    });
+    let endpoint_set = endpoint.as_ref().map(|field| socket_address(field, "endpoint"));
+    let second = section.get("second_endpoint").map(|field| socket_address(&field, "second_endpoint"));
     if plain && endpoint.is_none() {
         section.fault("endpoint", "is missing, and without WireGuard no peer can begin", "write its address");
     }
@@ -218,6 +243,7 @@ fn peer(field: &Field<'_, '_>, base: &Path, plain: bool, place: usize) -> Option
         public_key: public_key?,
         preshared_key_file: all(preshared)?,
         endpoint: all(endpoint_set)?,
+        second_endpoint: all(second)?,
         address: address?,
         keepalive_seconds: all(keepalive)?.unwrap_or(0),
         macs: all(macs)?.unwrap_or_default(),

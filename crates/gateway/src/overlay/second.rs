@@ -1,0 +1,65 @@
+//! A second uplink between two Antedate ends: each datagram leaves by both, and of its two copies the receiver takes the one that
+//! comes first. As in IEEE 802.1CB the copies have one sequence number, here WireGuard's counter, which is authenticated, and the
+//! window that refuses replays eliminates the second copy.
+//!
+//! The addresses on the second uplink are those of the configuration: nobody roams there, and what comes from elsewhere is
+//! dropped.
+
+use std::net::{IpAddr, SocketAddr};
+
+use antedate_channel::wireguard::PeerId;
+
+use super::state::{Core, Crypt};
+
+/// What became of copies.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Doubles {
+    /// Datagrams that came by the second uplink.
+    pub received: u64,
+    /// Those of them that came before their copy by the first one, or without it.
+    pub first: u64,
+    /// Copies that were refused, on either uplink, for the other one had come.
+    pub eliminated: u64,
+}
+
+impl Core {
+    /// Which peer has that address on the second uplink.
+    pub(super) fn second_place(&self, ip: IpAddr) -> Option<usize> {
+        self.peers.iter().position(|peer| peer.settings.second_endpoint.is_some_and(|at| at.ip() == ip))
+    }
+
+    /// A datagram came by the second uplink.
+    pub(super) fn inbound_second(
+        &mut self,
+        now: u64,
+        datagram: &mut [u8],
+        from: SocketAddr,
+        heard: &mut impl FnMut(u32),
+    ) {
+        let Some(place) = self.second_place(from.ip()) else {
+            self.drops.stranger += 1;
+            return;
+        };
+        let Crypt::Wireguard(device) = &self.crypt else { return };
+        // To the session it comes from where the peer is on the first uplink.
+        let peer = PeerId(place);
+        let first = device.endpoint(peer).unwrap_or(from);
+        let before = device.counters(peer).map_or(0, |counters| counters.received);
+        self.doubles.received += 1;
+        self.inbound(now, datagram, first, heard);
+        let Crypt::Wireguard(device) = &self.crypt else { return };
+        let after = device.counters(peer).map_or(0, |counters| counters.received);
+        self.doubles.first += u64::from(after > before);
+    }
+
+    /// Sends a message to a peer by the second uplink as well.
+    pub(super) fn repeat(&mut self, peer: PeerId, octets: &[u8]) {
+        let to = self.peers.get(peer.0).and_then(|peer| peer.settings.second_endpoint);
+        if let Some((second, to)) = self.second.as_mut().zip(to)
+            && let Some(room) = second.place(&self.out)
+        {
+            room[..octets.len()].copy_from_slice(octets);
+            second.put_by_socket(octets.len(), to);
+        }
+    }
+}

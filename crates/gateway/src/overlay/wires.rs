@@ -1,0 +1,112 @@
+//! What the steward knows of an uplink: opens its port, opens it again when the interface was replaced or has another MTU, and
+//! finds the neighbours there.
+
+use std::io;
+use std::net::{SocketAddr, SocketAddrV4};
+use std::sync::{Arc, mpsc};
+
+use super::neighbours::Neighbours;
+use super::uplink::Port;
+use super::worker::{Letter, Which};
+use crate::config::Config;
+use crate::config::overlay::{LongFrames, Overlay};
+use crate::fault::Fault;
+use crate::mailbox::Mailbox;
+use crate::sys::interface::{self, Interface};
+use crate::sys::udp::UdpSocket;
+
+/// An uplink.
+pub(super) struct Wire {
+    which: Which,
+    pub(super) interface: Interface,
+    listen: SocketAddr,
+    socket: Arc<UdpSocket>,
+    neighbours: Neighbours,
+}
+
+impl Wire {
+    /// Opens a port on an interface, on which packets have at most `mtu` octets. Whoever wants to know a next hop there asks by
+    /// the returned sender.
+    pub(super) fn open(
+        config: &Config,
+        overlay: &Overlay,
+        which: Which,
+        (interface, mtu): (&Interface, usize),
+        listen: SocketAddr,
+    ) -> Result<(Self, Port, mpsc::Sender<SocketAddrV4>), Fault> {
+        let fragment = overlay.fragmentation == LongFrames::Outside || overlay.private_key_file.is_none();
+        let socket = UdpSocket::open(listen, &interface.name, fragment)
+            .map_err(|error| refused(config, listen, interface, &error))?;
+        let (ask, asked) = mpsc::channel();
+        let wire = Self {
+            which,
+            interface: interface.clone(),
+            listen,
+            socket: Arc::new(socket),
+            neighbours: Neighbours::new(asked),
+        };
+        let port = wire.port(config, overlay, interface, mtu)?;
+        Ok((wire, port, ask))
+    }
+
+    fn port(&self, config: &Config, overlay: &Overlay, to: &Interface, mtu: usize) -> Result<Port, Fault> {
+        let bare = overlay.private_key_file.is_none();
+        let ways = (mtu, overlay.direct, config.run.qdisc_bypass);
+        Port::new(Arc::clone(&self.socket), to, self.listen, ways, bare)
+            .map_err(|error| refused(config, self.listen, to, &error))
+    }
+
+    /// Tells the forwarding thread what is new about next hops.
+    pub(super) fn tell(&mut self, mailbox: &Mailbox<Letter>) {
+        let which = self.which;
+        let tell = |to, hop| mailbox.post(Letter::Hop(which, to, hop));
+        self.neighbours.follow(self.interface.index, tell);
+    }
+
+    /// Opens the port again, if need be. Gives what it carries then.
+    pub(super) fn follow(
+        &mut self,
+        config: &Config,
+        overlay: &Overlay,
+        mailbox: &Mailbox<Letter>,
+    ) -> Option<usize> {
+        if !changed(&self.interface) {
+            return None;
+        }
+        let now = Interface::find(&self.interface.name).ok()?;
+        let mtu = config.uplink.mtu.map_or(now.mtu, usize::from);
+        // The socket keeps its port, and is bound to the interface that has the name now.
+        let again =
+            self.socket.bind_to(&now.name).map_err(|error| refused(config, self.listen, &now, &error));
+        match again.and_then(|()| self.port(config, overlay, &now, mtu)) {
+            Ok(port) => {
+                mailbox.post(Letter::Uplink(self.which, port, mtu));
+                tracing::info!(interface = %now.name, mtu, "uplink opened again");
+                self.interface = now;
+                Some(mtu)
+            }
+            Err(fault) => {
+                tracing::error!("{fault:#}");
+                None
+            }
+        }
+    }
+}
+
+/// Whether an interface was replaced, or has another MTU.
+pub(super) fn changed(port: &Interface) -> bool {
+    !port.still_there() || interface::mtu(&port.name).is_some_and(|mtu| mtu != port.mtu)
+}
+
+fn refused(config: &Config, listen: SocketAddr, uplink: &Interface, error: &io::Error) -> Fault {
+    let remedy = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "another program has this port: stop it, or give overlay.listen another one"
+        }
+        io::ErrorKind::AddrNotAvailable => "give overlay.listen an address of this machine, or 0.0.0.0",
+        io::ErrorKind::PermissionDenied => "run as root, or give the program CAP_NET_RAW",
+        _ => "see overlay.listen, and that the uplink exists: ip addr",
+    };
+    let what = format!("cannot listen on {listen} of {}: {error}", uplink.name);
+    Fault::of_file(&config.file, what, remedy)
+}
