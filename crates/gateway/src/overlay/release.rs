@@ -171,6 +171,8 @@ impl Clock {
 #[derive(Clone)]
 struct Waiting {
     due: u64,
+    /// Of those that are due at once, the one with the least number leaves first.
+    number: u64,
     arrived: u64,
     flow: usize,
     id: u32,
@@ -185,6 +187,8 @@ pub struct Release {
     /// Those that wait are in front, in no order.
     places: Vec<Waiting>,
     waiting: usize,
+    /// Frames that were held so far.
+    number: u64,
     next: u64,
     /// What it did.
     pub counts: Counts,
@@ -194,12 +198,14 @@ impl Release {
     /// A buffer that delays no frame by more than so many nanoseconds.
     #[must_use]
     pub fn new(most: u64) -> Self {
-        let place = Waiting { due: 0, arrived: 0, flow: 0, id: 0, len: 0, octets: Box::new([0; LONGEST]) };
+        let place =
+            Waiting { due: 0, number: 0, arrived: 0, flow: 0, id: 0, len: 0, octets: Box::new([0; LONGEST]) };
         Self {
             most: most as i64,
             flows: Vec::with_capacity(FLOWS),
             places: vec![place; PLACES],
             waiting: 0,
+            number: 0,
             next: u64::MAX,
             counts: Counts::default(),
         }
@@ -230,18 +236,26 @@ impl Release {
         let Some(at) = self.flow(now, id) else { return false };
         let flow = &mut self.flows[at];
         let interval = now.saturating_sub(std::mem::replace(&mut flow.arrived, now));
-        let Some(clock) = &mut flow.clock else {
-            flow.learn(now, interval);
-            return false;
+        let due = match &mut flow.clock {
+            None => {
+                flow.learn(now, interval);
+                None
+            }
+            Some(clock) => {
+                let due = clock.tick(now, self.most);
+                match due {
+                    Some(_) => self.counts.before.record(off(interval, clock.period())),
+                    None => (flow.clock, flow.learned) = (None, 0),
+                }
+                // Whoever comes before its beat waits no longer than the bound either.
+                due.map(|due| due.min(now + self.most as u64))
+            }
         };
-        let Some(due) = clock.tick(now, self.most) else {
-            (flow.clock, flow.learned) = (None, 0);
-            return false;
-        };
-        // Whoever comes before its beat waits no longer than the bound either.
-        let due = due.min(now + self.most as u64);
-        self.counts.before.record(off(interval, clock.period()));
-        if due <= now || frame.len() > LONGEST {
+        // No frame passes one of its own flow that waits, whatever the clock says of it.
+        let waiting = self.places[..self.waiting].iter().filter(|place| place.id == id);
+        let before = waiting.map(|place| place.due).max();
+        let Some(due) = due.max(before) else { return false };
+        if before.is_none() && due <= now || frame.len() > LONGEST {
             self.counts.late += 1;
             self.leave(at, id, now);
             return false;
@@ -251,9 +265,11 @@ impl Release {
             self.leave(at, id, now);
             return false;
         };
-        (place.due, place.arrived, place.flow, place.id, place.len) = (due, now, at, id, frame.len());
+        (place.due, place.number, place.arrived) = (due, self.number, now);
+        (place.flow, place.id, place.len) = (at, id, frame.len());
         place.octets[..frame.len()].copy_from_slice(frame);
         self.waiting += 1;
+        self.number += 1;
         self.next = if self.waiting == 1 { due } else { self.next.min(due) };
         true
     }
@@ -263,7 +279,8 @@ impl Release {
         if self.waiting == 0 || now < self.next {
             return false;
         }
-        let due = self.places[..self.waiting].iter().enumerate().min_by_key(|(_, place)| place.due);
+        let due =
+            self.places[..self.waiting].iter().enumerate().min_by_key(|(_, place)| (place.due, place.number));
         let Some((at, _)) = due else { return false };
         let last = self.waiting - 1;
         self.places.swap(at, last);
@@ -440,6 +457,27 @@ mod tests {
             assert!(!release.hold(now, 2, &[0; 64]));
         }
         assert_eq!(release.clocks(), 1);
+    }
+
+    #[test]
+    fn no_frame_passes_another_one_when_the_clock_is_given_up_or_late() {
+        let mut release = Release::new(2_000_000);
+        let mut now = 0;
+        for _ in 0..200 {
+            now += 1_000_000;
+            release.hold(now, 1, &[0; 64]);
+            release.take(now + 400_000, |_| ());
+        }
+        assert_eq!(release.clocks(), 1);
+        assert!(release.hold(now + 1_000_000, 1, &[1; 64]), "the clock holds it");
+        // Far before its beat, so that the clock is given up, and one that nothing is known of then.
+        let held = [2u8, 3].map(|n| release.hold(now + 1_000_001, 1, &[n; 64]));
+        now += 100_000_000;
+        assert!(release.hold(now, 1, &[4; 64]), "those before still wait");
+        let mut left = vec![];
+        while release.take(now + 10_000_000, |frame| left.push(frame[0])) {}
+        assert_eq!((held, left), ([true; 2], vec![1, 2, 3, 4]));
+        assert!(!release.hold(now + 1_000_000, 1, &[5; 64]));
     }
 
     #[test]
