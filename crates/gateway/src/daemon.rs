@@ -166,13 +166,7 @@ impl Steward {
         };
         let (mut mailboxes, mut threads, mut places) = (Vec::new(), Vec::new(), Vec::new());
         for ((direction, outbound, inbound), cpu) in parts.into_iter().zip(cpus) {
-            let unmade = |error: std::io::Error| {
-                Fault::of_file(
-                    &config.file,
-                    format!("cannot start a thread: {error}"),
-                    "see ulimit -n and ulimit -u",
-                )
-            };
+            let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
             let mailbox = Arc::new(Mailbox::new().map_err(unmade)?);
             mailboxes.push(Arc::clone(&mailbox));
             let worker = Worker {

@@ -33,6 +33,11 @@ impl Fault {
         }
     }
 
+    /// A thread cannot be started, or what it needs.
+    pub(crate) fn of_thread(file: &Path, error: &std::io::Error) -> Self {
+        Self::of_file(file, format!("cannot start a thread: {error}"), "see ulimit -n and ulimit -u")
+    }
+
     /// The file cannot be read or written at all.
     pub fn of_io(file: &Path, doing: &str, error: &std::io::Error, remedy: impl Into<String>) -> Self {
         Self::of_file(file, format!("cannot {doing}: {}", explain(error)), remedy)

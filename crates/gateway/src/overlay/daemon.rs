@@ -58,7 +58,6 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
         thread::sleep(ROUND);
         round += 1;
         steward.write_keys();
-        steward.wires.iter_mut().for_each(|wire| wire.tell(&steward.mailbox));
         if round.is_multiple_of(ROUNDS_PER_LOOK) {
             steward.follow();
         }
@@ -67,7 +66,9 @@ pub fn run(checked: &Checked, key_log: Option<&FilePath>, stop: &AtomicBool) -> 
         }
     }
     steward.mailbox.post(Letter::Stop);
-    let ended = steward.thread.join().and_then(|()| steward.handshakes.join());
+    let threads = steward.wires.into_iter().map(|wire| wire.next_hops).chain([steward.handshakes]);
+    // The forwarding thread ends first: nobody asks the others then, and they end too.
+    let ended = steward.thread.join().and_then(|()| threads.into_iter().try_for_each(JoinHandle::join));
     if let Some(log) = &mut steward.key_log {
         log.drain();
     }
@@ -105,10 +106,7 @@ impl Steward {
         if let Some(device) = &mut device {
             device.defer_handshakes();
         }
-        let unmade = |error: io::Error| {
-            let what = format!("cannot start a thread: {error}");
-            Fault::of_file(&config.file, what, "see ulimit -n and ulimit -u")
-        };
+        let unmade = |error: io::Error| Fault::of_thread(&config.file, &error);
         let mailbox = Arc::new(Mailbox::new().map_err(unmade)?);
         let (jobs, handshakes) =
             handshakes::start(config.run.priority, Arc::clone(&mailbox)).map_err(unmade)?;
@@ -120,9 +118,10 @@ impl Steward {
         let rules = config.policy.rules.len();
         let (out, inward) = (Arc::new(PathCounters::new(rules)), Arc::new(PathCounters::new(rules)));
         let (from, to) = field_port(&config, field)?;
-        let (wire, port, ask) = Wire::open(&config, overlay, Which::First, (uplink, mtu), overlay.listen)?;
+        let (wire, port, ask) =
+            Wire::open(&config, overlay, Which::First, (uplink, mtu), overlay.listen, &mailbox)?;
         let mut wires = vec![wire];
-        let second = second(&config, overlay)?.map(|(wire, port, ask)| {
+        let second = second(&config, overlay, &mailbox)?.map(|(wire, port, ask)| {
             wires.push(wire);
             (port, ask)
         });
@@ -228,6 +227,7 @@ impl Steward {
 fn second(
     config: &Config,
     overlay: &Overlay,
+    mailbox: &Arc<Mailbox<Letter>>,
 ) -> Result<Option<(Wire, Port, mpsc::Sender<SocketAddrV4>)>, Fault> {
     let Some(second) = &overlay.second_uplink else { return Ok(None) };
     let interface = Interface::find(&second.interface).map_err(|error| {
@@ -235,7 +235,7 @@ fn second(
         Fault::of_file(&config.file, what, "see interface in [overlay.second_uplink], and: ip link")
     })?;
     let mtu = config.uplink.mtu.map_or(interface.mtu, usize::from);
-    Wire::open(config, overlay, Which::Second, (&interface, mtu), second.listen).map(Some)
+    Wire::open(config, overlay, Which::Second, (&interface, mtu), second.listen, mailbox).map(Some)
 }
 
 /// The tunnels' end.

@@ -1,9 +1,16 @@
-//! What the steward asks the kernel for the forwarding thread: the next hop towards each peer.
+//! The thread that asks the kernel for the next hop towards each peer.
 
+use std::io;
 use std::net::SocketAddrV4;
-use std::sync::mpsc::Receiver;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::worker::{Letter, Which};
+use crate::mailbox::Mailbox;
+use crate::setup;
 use crate::sys::route::{Hop, Routes};
 
 /// How often the kernel is asked again.
@@ -18,21 +25,48 @@ struct Known {
 }
 
 /// Addresses that were asked for, and what the kernel said.
-pub(super) struct Neighbours {
-    asked: Receiver<SocketAddrV4>,
+struct Neighbours {
+    /// The index of the uplink's interface, which changes where it is replaced.
+    index: Arc<AtomicI32>,
     known: Vec<Known>,
     looked: Instant,
 }
 
+/// Starts it for one uplink. It ends when nobody can ask it any more.
+///
+/// Like the handshakes' thread it has the forwarding thread's priority and no CPU of its own: below, it would not be heard where
+/// each CPU has a thread that polls, and all datagrams would go through the kernel's IP stack for good.
+pub(super) fn start(
+    which: Which,
+    priority: Option<u8>,
+    index: Arc<AtomicI32>,
+    mailbox: Arc<Mailbox<Letter>>,
+) -> io::Result<(mpsc::Sender<SocketAddrV4>, JoinHandle<()>)> {
+    let (ask, asked) = mpsc::channel();
+    let work = move || {
+        let _ = setup::place(None, priority);
+        let mut neighbours = Neighbours { index, known: Vec::new(), looked: Instant::now() };
+        neighbours.serve(&asked, |to, hop| mailbox.post(Letter::Hop(which, to, hop)));
+    };
+    Ok((ask, thread::Builder::new().name("next-hops".into()).spawn(work)?))
+}
+
 impl Neighbours {
-    pub(super) fn new(asked: Receiver<SocketAddrV4>) -> Self {
-        Self { asked, known: Vec::new(), looked: Instant::now() }
+    fn serve(&mut self, asked: &Receiver<SocketAddrV4>, mut tell: impl FnMut(SocketAddrV4, Option<Hop>)) {
+        loop {
+            let first = match asked.recv_timeout(AGAIN) {
+                Ok(to) => Some(to),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let asked: Vec<_> = first.into_iter().chain(asked.try_iter()).collect();
+            self.follow(&asked, &mut tell);
+        }
     }
 
-    /// Tells what is new on the interface with that index.
-    pub(super) fn follow(&mut self, index: i32, mut tell: impl FnMut(SocketAddrV4, Option<Hop>)) {
+    /// Answers what was asked, and tells what is new of what was asked before.
+    fn follow(&mut self, asked: &[SocketAddrV4], mut tell: impl FnMut(SocketAddrV4, Option<Hop>)) {
         let now = Instant::now();
-        let asked: Vec<_> = self.asked.try_iter().collect();
         let look = now.duration_since(self.looked) >= AGAIN;
         if asked.is_empty() && (!look || self.known.is_empty()) {
             return;
@@ -41,7 +75,8 @@ impl Neighbours {
             Ok(routes) => routes,
             Err(error) => return tracing::warn!(%error, "the kernel cannot be asked for next hops"),
         };
-        for to in asked {
+        let index = self.index.load(Ordering::Relaxed);
+        for &to in asked {
             let hop = routes.hop(index, *to.ip());
             tell(to, hop);
             match self.known.iter_mut().find(|known| known.to == to) {

@@ -1,11 +1,13 @@
 //! What the steward knows of an uplink: opens its port, opens it again when the interface was replaced or has another MTU, and
-//! finds the neighbours there.
+//! has its next hops asked for.
 
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 
-use super::neighbours::Neighbours;
+use super::neighbours;
 use super::uplink::Port;
 use super::worker::{Letter, Which};
 use crate::config::Config;
@@ -21,7 +23,9 @@ pub(super) struct Wire {
     pub(super) interface: Interface,
     listen: SocketAddr,
     socket: Arc<UdpSocket>,
-    neighbours: Neighbours,
+    /// The interface's index, for the thread that asks for next hops.
+    index: Arc<AtomicI32>,
+    pub(super) next_hops: JoinHandle<()>,
 }
 
 impl Wire {
@@ -33,18 +37,17 @@ impl Wire {
         which: Which,
         (interface, mtu): (&Interface, usize),
         listen: SocketAddr,
+        mailbox: &Arc<Mailbox<Letter>>,
     ) -> Result<(Self, Port, mpsc::Sender<SocketAddrV4>), Fault> {
         let fragment = overlay.fragmentation == LongFrames::Outside || overlay.private_key_file.is_none();
         let socket = UdpSocket::open(listen, &interface.name, fragment)
             .map_err(|error| refused(config, listen, interface, &error))?;
-        let (ask, asked) = mpsc::channel();
-        let wire = Self {
-            which,
-            interface: interface.clone(),
-            listen,
-            socket: Arc::new(socket),
-            neighbours: Neighbours::new(asked),
-        };
+        let index = Arc::new(AtomicI32::new(interface.index));
+        let (ask, next_hops) =
+            neighbours::start(which, config.run.priority, Arc::clone(&index), Arc::clone(mailbox))
+                .map_err(|error| Fault::of_thread(&config.file, &error))?;
+        let wire =
+            Self { which, interface: interface.clone(), listen, socket: Arc::new(socket), index, next_hops };
         let port = wire.port(config, overlay, interface, mtu)?;
         Ok((wire, port, ask))
     }
@@ -54,13 +57,6 @@ impl Wire {
         let ways = (mtu, overlay.direct, config.run.qdisc_bypass);
         Port::new(Arc::clone(&self.socket), to, self.listen, ways, bare)
             .map_err(|error| refused(config, self.listen, to, &error))
-    }
-
-    /// Tells the forwarding thread what is new about next hops.
-    pub(super) fn tell(&mut self, mailbox: &Mailbox<Letter>) {
-        let which = self.which;
-        let tell = |to, hop| mailbox.post(Letter::Hop(which, to, hop));
-        self.neighbours.follow(self.interface.index, tell);
     }
 
     /// Opens the port again, if need be. Gives what it carries then.
@@ -82,6 +78,7 @@ impl Wire {
             Ok(port) => {
                 mailbox.post(Letter::Uplink(self.which, port, mtu));
                 tracing::info!(interface = %now.name, mtu, "uplink opened again");
+                self.index.store(now.index, Ordering::Relaxed);
                 self.interface = now;
                 Some(mtu)
             }

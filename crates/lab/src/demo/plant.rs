@@ -65,6 +65,8 @@ pub(super) struct Station {
     process: Process,
     pub(super) live: Live,
     pub(super) events: Vec<station::Line>,
+    /// When its core was not to be had: from, to.
+    stalls: Vec<(u64, u64)>,
     report: Option<Report>,
 }
 
@@ -74,7 +76,7 @@ impl Station {
         let options = station::Options { role, ..options.clone() };
         let process = Process::role(name, "lab-station", &options, place)
             .map_err(|error| Error::Start(format!("{name}: {error}")))?;
-        Ok(Self { process, live: Live::default(), events: Vec::new(), report: None })
+        Ok(Self { process, live: Live::default(), events: Vec::new(), stalls: Vec::new(), report: None })
     }
 
     /// Takes the lines that have come; what the other station should know of them.
@@ -87,6 +89,7 @@ impl Station {
             station::Line::Live(live) => self.live = live,
             station::Line::Result(report) => self.report = Some(*report),
             station::Line::Stalled { from_ns, to_ns } => {
+                self.stalls.push((from_ns, to_ns));
                 return Some(station::Request::PeerStalled { from_ns, to_ns });
             }
             event => self.events.push(event),
@@ -265,6 +268,12 @@ impl Plant {
             }
         }
         Ok(())
+    }
+
+    /// For how long a station's core was not to be had between two times, at most, in nanoseconds.
+    pub(super) fn stalled(&self, from: u64, to: u64) -> u64 {
+        let stalls = self.plc.stalls.iter().chain(&self.device.stalls);
+        stalls.map(|&(begin, end)| end.min(to).saturating_sub(begin.max(from))).sum()
     }
 
     /// What comes now shall not show in the stations' histograms.

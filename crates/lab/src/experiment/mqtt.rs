@@ -37,6 +37,8 @@ enum Way {
     Plain,
     /// As it is, once more: how far apart equal things are measured.
     Again,
+    /// As it is, with as many bytes more as an envelope has: what its length alone takes.
+    Longer,
     /// As it is, over TLS.
     Tls,
     /// Sealed when it exists.
@@ -48,7 +50,7 @@ enum Way {
 impl Way {
     /// All of them; the preparation exists for the AEADs.
     fn all() -> Vec<Self> {
-        let mut all = vec![Self::Plain, Self::Again, Self::Tls];
+        let mut all = vec![Self::Plain, Self::Again, Self::Longer, Self::Tls];
         all.extend(Algorithm::ALL.map(Self::Sealed));
         all.extend(Algorithm::ALL.into_iter().take(5).map(Self::Antedated));
         all
@@ -58,6 +60,7 @@ impl Way {
         match self {
             Self::Plain => "plaintext".into(),
             Self::Again => "plaintext, again".into(),
+            Self::Longer => "plaintext of an envelope's length".into(),
             Self::Tls => "TLS to the broker".into(),
             Self::Sealed(algorithm) => algorithm.to_string(),
             Self::Antedated(algorithm) => format!("{algorithm}, antedated"),
@@ -122,7 +125,7 @@ fn rows(report: &mut Report, size: usize, found: &[Found], options: &Options) {
         report.row(row.note(if paper.is_some() { "paper: a mote on a radio" } else { "" }));
         report.row(Row::new(&case, "p99 RTT", "us").baseline(plain.p99));
     }
-    for Found { way, times, plain, ratio } in found {
+    for Found { way, times, plain, ratio, sealing, opening } in found {
         let case = format!("{}, {size} B", way.name());
         for (metric, base, ours) in [("median RTT", plain.p50, times.p50), ("p99 RTT", plain.p99, times.p99)]
         {
@@ -131,6 +134,10 @@ fn rows(report: &mut Report, size: usize, found: &[Found], options: &Options) {
         let (median, p99) = (*ratio, times.p99 / plain.p99);
         report.row(Row::new(&case, "median RTT against plaintext", "times").antedated(median));
         report.row(Row::new(&case, "p99 RTT against plaintext", "times").antedated(p99));
+        if let Way::Sealed(_) | Way::Antedated(_) = way {
+            report.row(Row::new(&case, "of the median RTT, sealing", "us").antedated(sealing.p50));
+            report.row(Row::new(&case, "of the median RTT, opening", "us").antedated(opening.p50));
+        }
         // A short series says that it works, and nothing about two in a hundred.
         if way.is_aead() && !options.quick {
             report.check(
@@ -166,7 +173,7 @@ mod tests {
     #[test]
     fn the_ways_have_names_of_their_own() {
         let all = Way::all();
-        assert_eq!(all.len(), 16);
+        assert_eq!(all.len(), 17);
         for (i, way) in all.iter().enumerate() {
             assert!(all.iter().skip(i + 1).all(|other| other.name() != way.name()));
         }

@@ -36,7 +36,7 @@ pub(super) fn groups(ways: &[Way]) -> Result<Vec<GroupFile>, String> {
 const fn algorithm(way: Way) -> Option<Algorithm> {
     match way {
         Way::Sealed(algorithm) | Way::Antedated(algorithm) => Some(algorithm),
-        Way::Plain | Way::Again | Way::Tls => None,
+        Way::Plain | Way::Again | Way::Longer | Way::Tls => None,
     }
 }
 
@@ -124,6 +124,10 @@ pub(super) struct Found {
     /// Its median against plaintext's within a stretch of the run, and of all stretches the median: what drifts meanwhile, such as the
     /// CPU's clock, meets both.
     pub(super) ratio: f64,
+    /// What of it is sealing: from when the reading exists until the message does.
+    pub(super) sealing: Summary,
+    /// What of it is opening; nothing where nothing was sealed.
+    pub(super) opening: Summary,
 }
 
 /// Stretches of a run.
@@ -149,6 +153,7 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
     let result = (|| {
         let mut near = Station::connect(&broker.settings("near", false), "ack/#")?;
         let mut near_tls = Station::connect(&broker.settings("near-tls", true), "tls/ack/#")?;
+        let envelope = envelope_len(&ways, &mut seals, size)?;
         let mut text = vec![b'@'; size];
         text[..size - VALUE].fill(b'x');
         let mut payload = text.clone();
@@ -163,6 +168,7 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
             let mut times: [Vec<Times>; 2] =
                 [(); 2].map(|()| (0..STRETCHES).map(|_| Times::default()).collect());
             let mut all = [Times::default(), Times::default()];
+            let mut sealing = Times::default();
             for round in 0..rounds + WARM_UP {
                 // Nobody is always the first.
                 for turn in [round % 2, 1 - round % 2] {
@@ -171,10 +177,14 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
                     let value = format!("{round:VALUE$}").into_bytes();
                     payload[size - VALUE..].copy_from_slice(&value);
                     let station = if ways[index] == Way::Tls { &mut near_tls } else { &mut near };
-                    let mut message = Vec::with_capacity(size + 64);
+                    let mut message = Vec::with_capacity(size + ROOM);
                     let mut begin = Instant::now();
                     match ways[index] {
                         Way::Plain | Way::Again | Way::Tls => message.extend_from_slice(&payload),
+                        Way::Longer => {
+                            message.resize(envelope - size, b'x');
+                            message.extend_from_slice(&payload);
+                        }
                         Way::Sealed(_) => {
                             seals
                                 .seal(&topic(index), &payload, &mut message)
@@ -190,6 +200,7 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
                                 .map_err(|error| error.to_string())?;
                         }
                     }
+                    let sealed = begin.elapsed();
                     let place =
                         if ways[index] == Way::Tls { format!("tls/{}", topic(index)) } else { topic(index) };
                     station
@@ -203,6 +214,9 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
                     }
                     if round >= WARM_UP {
                         all[turn].record(took.as_nanos() as u64);
+                        if turn == 1 {
+                            sealing.record(sealed.as_nanos() as u64);
+                        }
                         times[turn][(round - WARM_UP) * STRETCHES / rounds].record(took.as_nanos() as u64);
                     }
                 }
@@ -214,29 +228,65 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
                 .collect();
             ratios.sort_by(f64::total_cmp);
             let ratio = (ratios[STRETCHES / 2 - 1] + ratios[STRETCHES / 2]) / 2.0;
-            found.push(Found { way: *way, times: all[1].summary(), plain: all[0].summary(), ratio });
+            found.push(Found {
+                way: *way,
+                times: all[1].summary(),
+                plain: all[0].summary(),
+                ratio,
+                sealing: sealing.summary(),
+                opening: Times::default().summary(),
+            });
         }
         Ok(found)
     })();
     stop.store(true, Ordering::Relaxed);
-    for far in [far, far_tls] {
-        far.join().map_err(|_| "the subscriber panicked")??;
+    let [opening, tls] = [far, far_tls].map(|far| far.join().map_err(|_| "the subscriber panicked"));
+    let (mut found, opening) = (result?, opening??);
+    tls??;
+    for (found, opening) in found.iter_mut().zip(opening.iter().skip(1)) {
+        found.opening = opening.summary();
     }
-    result
+    Ok(found)
 }
 
-/// The subscriber: opens what comes and acknowledges it with the payload's last bytes.
-fn answer(settings: &Settings, prefix: &str, guards: &mut [Guard], stop: &AtomicBool) -> Result<(), String> {
+/// Bytes that the longest envelope of one of the AEADs has more than its payload, and some.
+const ROOM: usize = 64;
+
+/// How long AES-128-GCM makes a payload.
+fn envelope_len(ways: &[Way], seals: &mut [Guard], size: usize) -> Result<usize, String> {
+    let mut message = Vec::new();
+    for (index, way) in ways.iter().enumerate() {
+        if *way == Way::Sealed(Algorithm::A128Gcm) {
+            let sealed = seals[index].seal(&topic(index), &vec![0; size], &mut message);
+            sealed.map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(message.len())
+}
+
+/// The subscriber: opens what comes and acknowledges it with the payload's last bytes. Gives what opening took, for each topic.
+fn answer(
+    settings: &Settings,
+    prefix: &str,
+    guards: &mut [Guard],
+    stop: &AtomicBool,
+) -> Result<Vec<Times>, String> {
     let mut station = Station::connect(settings, &format!("{prefix}plant/line4/+"))?;
     let topics: Vec<String> = (0..guards.len()).map(topic).collect();
+    let mut opening: Vec<Times> = (0..guards.len()).map(|_| Times::default()).collect();
     let mut payload = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let Some(message) = station.message(Duration::from_millis(100))? else { continue };
         let opened = match topics.iter().position(|topic| *topic == message.topic) {
-            Some(index) => match guards[index].open(&message.topic, &message.payload, &mut payload) {
-                Verdict::Opened(_) | Verdict::Plain => &payload,
-                other => return Err(format!("{}: {other:?}", message.topic)),
-            },
+            Some(index) => {
+                let begin = Instant::now();
+                let verdict = guards[index].open(&message.topic, &message.payload, &mut payload);
+                opening[index].record(begin.elapsed().as_nanos() as u64);
+                match verdict {
+                    Verdict::Opened(_) | Verdict::Plain => &payload,
+                    other => return Err(format!("{}: {other:?}", message.topic)),
+                }
+            }
             None if !prefix.is_empty() => &message.payload,
             None => return Err(format!("{}: nobody publishes there", message.topic)),
         };
@@ -244,5 +294,5 @@ fn answer(settings: &Settings, prefix: &str, guards: &mut [Guard], stop: &Atomic
         let place = format!("{prefix}ack/a");
         station.client.publish(&place, Qos::AtMostOnce, false, value).map_err(|full| full.to_string())?;
     }
-    Ok(())
+    Ok(opening)
 }
