@@ -30,22 +30,40 @@ const OFF: &str = "fragmentation = false";
 const PAPER_SPLIT: f64 = 7.0;
 const PAPER_DOUBLE_OVER_SPLIT: f64 = 3.0;
 
+/// All of it.
 pub(super) fn run(options: &Options) -> Result<Report, String> {
     ns::acquire().map_err(|error| error.to_string())?;
     let mut report = Report::new("fragmentation", "lackorzynski2020");
+    on_fragments(&mut report, options)?;
+    on_cycles(&mut report, options)?;
+    Ok(report)
+}
+
+/// Cyclic frames alone.
+pub(super) fn run_cycles(options: &Options) -> Result<Report, String> {
+    ns::acquire().map_err(|error| error.to_string())?;
+    let mut report = Report::new("fragmentation-cycles", "lackorzynski2020");
+    on_cycles(&mut report, options)?;
+    Ok(report)
+}
+
+fn on_fragments(report: &mut Report, options: &Options) -> Result<(), String> {
     let wires = [(0, "bridge"), (1000, "1000 Mbit/s"), (100, "100 Mbit/s")];
     for (step, (rate, wire)) in wires.into_iter().enumerate() {
         options.progress(step, 6, &format!("round trips over {wire}"));
-        round_trips(&mut report, rate, wire, options)?;
+        round_trips(report, rate, wire, options)?;
     }
     options.progress(3, 6, "throughput");
-    throughput(&mut report, options)?;
+    throughput(report, options)
+}
+
+fn on_cycles(report: &mut Report, options: &Options) -> Result<(), String> {
     options.progress(4, 6, "cyclic frames behind bulk");
-    express::run(&mut report, options)?;
+    express::run(report, options)?;
     options.progress(5, 6, "cyclic frames while keys change");
-    rotation::run(&mut report, options)?;
+    rotation::run(report, options)?;
     options.progress(6, 6, "");
-    Ok(report)
+    Ok(())
 }
 
 /// A link of which only the rate, the MTUs and the fragments differ.

@@ -95,10 +95,28 @@ pub const ALL: &[Experiment] = &[
         run: fragmentation::run,
     },
     Experiment {
+        name: "fragmentation-cycles",
+        paper: "lackorzynski2020",
+        shows: "of it what cyclic frames wait for behind bulk, and while keys change",
+        run: fragmentation::run_cycles,
+    },
+    Experiment {
         name: "overlay",
         paper: "hohmann2020",
-        shows: "layer 2 between sites: round trips and cyclic Profinet through bridges, kernel tunnels and ours",
+        shows: "layer 2 between sites through bridges, kernel tunnels and ours: overlay-paths and overlay-cycles together",
         run: overlay::run,
+    },
+    Experiment {
+        name: "overlay-paths",
+        paper: "hohmann2020",
+        shows: "round trips and TCP on each path, ten minutes",
+        run: overlay::run_paths,
+    },
+    Experiment {
+        name: "overlay-cycles",
+        paper: "hohmann2020",
+        shows: "cyclic Profinet on each path, bus errors and the shortest cycle without one, an hour",
+        run: overlay::run_cycles,
     },
     Experiment {
         name: "ciphers",

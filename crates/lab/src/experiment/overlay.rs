@@ -23,23 +23,51 @@ const GOALS: [(Contender, f64, Option<f64>); 4] = [
     (Contender::OursBare, 1.08, None),
 ];
 
+/// All of it.
 pub(super) fn run(options: &Options) -> Result<Report, String> {
+    let (mut report, all) = begin("overlay")?;
+    on_paths(&mut report, options, &all)?;
+    on_cycles(&mut report, options, &all)?;
+    Ok(report)
+}
+
+/// Round trips and TCP alone.
+pub(super) fn run_paths(options: &Options) -> Result<Report, String> {
+    let (mut report, all) = begin("overlay-paths")?;
+    on_paths(&mut report, options, &all)?;
+    Ok(report)
+}
+
+/// Cyclic Profinet alone.
+pub(super) fn run_cycles(options: &Options) -> Result<Report, String> {
+    let (mut report, all) = begin("overlay-cycles")?;
+    on_cycles(&mut report, options, &all)?;
+    Ok(report)
+}
+
+/// A report, and who is there to be compared.
+fn begin(name: &'static str) -> Result<(Report, Vec<Contender>), String> {
     crate::ns::acquire().map_err(|error| error.to_string())?;
     crate::ns::sweep();
-    let mut report = Report::new("overlay", "hohmann2020");
-    let all: Vec<Contender> =
-        Contender::ALL.into_iter().filter(|contender| contender.missing().is_none()).collect();
+    let mut report = Report::new(name, "hohmann2020");
+    let all = Contender::ALL.into_iter().filter(|contender| contender.missing().is_none()).collect();
     for contender in Contender::ALL {
         if let Some(missing) = contender.missing() {
             report.row(Row::new(contender.name(), "left out", "").note(missing));
         }
     }
+    Ok((report, all))
+}
+
+fn on_paths(report: &mut Report, options: &Options, all: &[Contender]) -> Result<(), String> {
     let (rounds, count) = if options.quick { (2, 500) } else { (12, 10_000) };
-    round_trips(&mut report, options, &all, rounds, count)?;
-    tcp(&mut report, options, &all, if options.quick { (1, 1.0) } else { (3, 5.0) })?;
+    round_trips(report, options, all, rounds, count)?;
+    tcp(report, options, all, if options.quick { (1, 1.0) } else { (3, 5.0) })
+}
+
+fn on_cycles(report: &mut Report, options: &Options, all: &[Contender]) -> Result<(), String> {
     let cycles: &[u32] = if options.quick { &[4000, 1000] } else { &[4000, 2000, 1000, 500, 250] };
-    profinet(&mut report, options, &all, cycles)?;
-    Ok(report)
+    profinet(report, options, all, cycles)
 }
 
 fn round_trips(
