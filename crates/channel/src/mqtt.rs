@@ -40,6 +40,7 @@ mod cipher;
 pub mod derive;
 pub mod envelope;
 mod group;
+mod layout;
 mod publisher;
 mod refusal;
 pub mod rotation;

@@ -1,7 +1,9 @@
 //! A client of either version of MQTT, on the caller's thread: nothing waits for another thread, and no segment for another
 //! (TCP_NODELAY).
 
+use std::future::{Future, poll_fn};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -302,6 +304,22 @@ impl Client {
             Inner::Four(client, _) => client.try_disconnect().map_err(|_| Full),
             Inner::Five(client, _) => client.try_disconnect().map_err(|_| Full),
         }
+    }
+
+    /// As [`next`](Self::next), and calls `idle` first if all is sent and nothing has happened yet.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub async fn next_after(&mut self, idle: impl FnOnce()) -> Result<Event, Lost> {
+        let (mut next, mut idle) = (pin!(self.next()), Some(idle));
+        poll_fn(|context| {
+            let polled = next.as_mut().poll(context);
+            if let (true, Some(idle)) = (polled.is_pending(), idle.take()) {
+                idle();
+            }
+            polled
+        })
+        .await
     }
 
     /// Connects if it is not connected, sends what waits, and waits for what happens next.

@@ -27,6 +27,22 @@ struct Membership {
     retire: Option<(Instant, u32)>,
     /// What was received since it was written down: opened messages and their topics.
     unwritten: Vec<(Opened, String)>,
+    /// The topic that was found to be one of the group's last.
+    covered: String,
+}
+
+impl Membership {
+    /// Whether a topic is one of the group's.
+    fn covers(&mut self, topic: &str) -> bool {
+        if !topic.is_empty() && self.covered == topic {
+            return true;
+        }
+        let covers = self.file.covers(topic);
+        if covers {
+            topic.clone_into(&mut self.covered);
+        }
+        covers
+    }
 }
 
 /// What became of a message that arrived.
@@ -113,6 +129,7 @@ impl Guard {
             publisher: None,
             retire: None,
             unwritten: Vec::new(),
+            covered: String::new(),
         });
         Self { groups: groups.collect(), store, device, publisher }
     }
@@ -176,7 +193,7 @@ impl Guard {
     }
 
     fn publisher(&mut self, topic: &str) -> Result<&mut Publisher<Stored>, CannotSeal> {
-        let one = self.groups.iter_mut().find(|one| one.file.covers(topic));
+        let one = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one));
         let one = one.ok_or_else(|| CannotSeal::NoGroup(topic.to_owned()))?;
         let newest = one.group.newest().ok_or_else(|| CannotSeal::NoKey(one.file.group.clone()))?;
         let current = one.publisher.as_ref().is_some_and(|publisher| publisher.head().epoch == newest);
@@ -198,7 +215,7 @@ impl Guard {
         if let Some(at) = self.groups.iter().position(|one| listening && one.file.rotation_topic == topic) {
             return self.rotate(at, message);
         }
-        let Some(one) = self.groups.iter_mut().find(|one| one.file.covers(topic)) else {
+        let Some(one) = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one)) else {
             out.extend_from_slice(message);
             return Verdict::Plain;
         };
@@ -212,6 +229,14 @@ impl Guard {
                 Verdict::Opened(opened)
             }
             Err(refusal) => Verdict::Refused(refusal),
+        }
+    }
+
+    /// Prepares for the next messages of those who published last: to be called when there is nothing else to do, for a few
+    /// microseconds.
+    pub fn idle(&mut self) {
+        for one in &mut self.groups {
+            one.group.idle(u32::MAX);
         }
     }
 

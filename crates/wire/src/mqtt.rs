@@ -372,6 +372,25 @@ impl Head<'_> {
     }
 }
 
+/// The head of a byte string of so many bytes, with which an envelope's ciphertext begins: its first bytes, and how many they are.
+#[must_use]
+pub fn string_head(len: usize) -> ([u8; 5], usize) {
+    let mut bytes = [0; 5];
+    let mut writer = Writer { out: &mut bytes, at: 0 };
+    // The longest has five.
+    let _ = writer.head(BYTES, len as u32);
+    let at = writer.at;
+    (bytes, at)
+}
+
+/// What is in the byte string that these bytes are, if they are one and nothing else.
+#[must_use]
+pub fn only_string(item: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader(item);
+    let found = reader.bytes().ok()?;
+    reader.0.is_empty().then_some(found)
+}
+
 /// Bytes that [`associated_data`] writes at most.
 #[must_use]
 pub const fn associated_data_max(protected: usize, topic: usize, publisher: usize) -> usize {

@@ -11,6 +11,9 @@ use std::path::Path;
 use std::process::Command;
 
 const FILE_OCTETS: usize = 64 << 20;
+/// Percent of the datagrams that may get lost, and series in which none lost fewer.
+const LOST_PERCENT: f64 = 1.0;
+const TRIES: u32 = 3;
 
 /// Needs packages only.
 pub(crate) fn prepare() -> Result<(), Stop> {
@@ -48,11 +51,7 @@ pub(crate) fn run() -> StepResult {
             same(&sent, &received)?;
             let there = transfer(address, &["-t", "2"])?;
             let back = transfer(address, &["-R", "-t", "2"])?;
-            let udp = transfer(address, &["-u", "-b", "100M", "-l", "1400", "-t", "2"])?;
-            let lost = udp["end"]["sum"]["lost_percent"].as_f64().unwrap_or(100.0);
-            if lost > 1.0 {
-                return Err(format!("{address} {kind}: {lost} % of the datagrams lost").into());
-            }
+            let lost = datagrams(address, kind)?;
             let rate = |v: &Value, key: &str| v["end"][key]["bits_per_second"].as_f64().unwrap_or(0.0) / 1e9;
             let note = format!(
                 "{address} {kind}: file whole, there {:.2} Gbit/s, back {:.2} Gbit/s, UDP lost {lost:.2} %",
@@ -128,6 +127,21 @@ fn vlan(space: &str) -> Result<(), String> {
         .args(["eth0", "7"])
         .read(20)
         .map(drop)
+}
+
+/// Percent of the datagrams that got lost. A machine whose cores are taken away for a while loses some through no fault of a
+/// gateway, so a bad series is told and done again.
+fn datagrams(address: &str, kind: &str) -> Result<f64, String> {
+    let mut lost = 100.0;
+    for _ in 0..TRIES {
+        let udp = transfer(address, &["-u", "-b", "100M", "-l", "1400", "-t", "2"])?;
+        lost = udp["end"]["sum"]["lost_percent"].as_f64().unwrap_or(100.0);
+        if lost <= LOST_PERCENT {
+            return Ok(lost);
+        }
+        println!("   {address} {kind}: {lost:.2} % of the datagrams lost, again");
+    }
+    Err(format!("{address} {kind}: {lost} % of the datagrams lost in each of {TRIES} series"))
 }
 
 /// One run of iperf3 from `plc` to `dev`; gives the client's JSON.

@@ -17,6 +17,7 @@ use super::template::PayloadTemplate;
 #[derive(Default)]
 pub struct Room<'a> {
     aad: OnceCell<Vec<u8>>,
+    envelope: OnceCell<Vec<u8>>,
     length: OnceCell<[usize; 1]>,
     front: OnceCell<Front<'a>>,
 }
@@ -24,7 +25,12 @@ pub struct Room<'a> {
 impl Room<'_> {
     /// An empty one.
     pub const fn new() -> Self {
-        Self { aad: OnceCell::new(), length: OnceCell::new(), front: OnceCell::new() }
+        Self {
+            aad: OnceCell::new(),
+            envelope: OnceCell::new(),
+            length: OnceCell::new(),
+            front: OnceCell::new(),
+        }
     }
 }
 
@@ -47,6 +53,8 @@ pub struct Antedated<'a> {
     head: &'a Head,
     template: &'a PayloadTemplate,
     aad: &'a [u8],
+    /// The envelope up to its ciphertext, if the values fit.
+    envelope: &'a [u8],
     number: u64,
     prepared: Prepared<'a>,
 }
@@ -62,7 +70,7 @@ impl<N: Numbers> Publisher<N> {
         template: &'a PayloadTemplate,
         room: &'a Room<'a>,
     ) -> Option<Antedated<'a>> {
-        let Self { head, protected, lane } = self;
+        let Self { head, protected, lane, .. } = self;
         let (head, len) = (&*head, template.payload().len());
         if len > CAP || room.aad.get().is_some() {
             return None;
@@ -104,7 +112,12 @@ impl<N: Numbers> Publisher<N> {
             Lane::Ocb3(lane) => sparse!(lane, Ocb3),
             Lane::Blocks(..) => return None,
         };
-        Some(Antedated { head, template, aad, number, prepared })
+        let envelope = room.envelope.get_or_init(|| {
+            let mut envelope = Vec::new();
+            head.put(number, head.algorithm.sealed_len(len), &mut envelope);
+            envelope
+        });
+        Some(Antedated { head, template, aad, envelope, number, prepared })
     }
 }
 
@@ -142,11 +155,12 @@ impl Antedated<'_> {
     /// Values of other lengths than their holes, and a publish that is not ready, go the ordinary way at once, with the same
     /// number.
     pub fn seal(self, values: &[&[u8]], out: &mut Vec<u8>) -> u64 {
-        let Self { head, template, aad, number, prepared } = self;
+        let Self { head, template, aad, envelope, number, prepared } = self;
         let (algorithm, payload) = (head.algorithm, template.payload());
         let fits = template.fits(values);
         if fits {
-            head.put(number, algorithm.sealed_len(payload.len()), out);
+            out.reserve(envelope.len() + algorithm.sealed_len(payload.len()));
+            out.extend_from_slice(envelope);
         }
         macro_rules! other {
             ($prepared:expr) => {{

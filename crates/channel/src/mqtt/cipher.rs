@@ -1,77 +1,111 @@
-//! A publisher's key, expanded, for the side that opens; and CBC and single blocks, which no sealer of the engine knows.
+//! A publisher's key, expanded, for the side that opens, with what is prepared for the next message; and CBC and single blocks, which no sealer of the engine knows.
 
 use alloc::{boxed::Box, vec::Vec};
 
 use antedate_aead::research::SingleBlockAes128;
 use antedate_aead::unauthenticated::{Aes128Cbc, Iv};
 use antedate_aead::{
-    Aes128Gcm, Aes128Ocb3, Aes256Gcm, ChaCha20Poly1305, CoseCcm16_64_128, InvalidKeyLength, Key,
+    Aes128Gcm, Aes128Ocb3, Aes256Gcm, ChaCha20Poly1305, CoseCcm16_64_128, InvalidKeyLength, Key, OpenPool,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
-use zeroize::Zeroizing;
 
+use super::Algorithm;
 use super::derive::{Material, nonce};
-use super::{Algorithm, envelope};
+
+/// Bytes of payload that are prepared at most.
+const CAP: usize = 1024;
+
+type NonceOf<const LEN: usize> = Box<dyn Fn(u64) -> [u8; LEN] + Send + Sync>;
+/// A key with the preparation of one message.
+type Pool<S, const LEN: usize> = Box<OpenPool<S, NonceOf<LEN>, 1, CAP>>;
 
 /// The key of one publisher.
-pub(super) struct Cipher {
-    base: Zeroizing<Vec<u8>>,
-    key: Expanded,
-}
-
-enum Expanded {
-    Ccm(Box<Key<CoseCcm16_64_128>>),
-    Gcm128(Box<Key<Aes128Gcm>>),
-    Gcm256(Box<Key<Aes256Gcm>>),
-    ChaCha(Box<Key<ChaCha20Poly1305>>),
-    Ocb3(Box<Key<Aes128Ocb3>>),
+pub(super) enum Cipher {
+    Ccm(Pool<CoseCcm16_64_128, 13>),
+    Gcm128(Pool<Aes128Gcm, 12>),
+    Gcm256(Pool<Aes256Gcm, 12>),
+    ChaCha(Pool<ChaCha20Poly1305, 12>),
+    Ocb3(Pool<Aes128Ocb3, 12>),
     Blocks(Box<Blocks>),
 }
 
 /// Opens with an AEAD: the tag stands at the end.
 macro_rules! open {
-    ($key:expr, $nonce:expr, $aad:expr, $src:expr, $out:expr, $tag:literal) => {{
+    ($pool:expr, $number:expr, $aad:expr, $src:expr, $out:expr, $tag:literal) => {{
         let (body, tag) = $src.split_last_chunk::<$tag>()?;
         $out.resize(body.len(), 0);
-        $key.open($nonce, $aad, body, $out, tag).ok()
+        $pool.open($number, $aad, body, $out, tag).ok()
     }};
+}
+
+/// Calls the same on whichever pool there is.
+macro_rules! each {
+    ($cipher:expr, $pool:ident => $call:expr, $otherwise:expr) => {
+        match $cipher {
+            Cipher::Ccm($pool) => $call,
+            Cipher::Gcm128($pool) => $call,
+            Cipher::Gcm256($pool) => $call,
+            Cipher::ChaCha($pool) => $call,
+            Cipher::Ocb3($pool) => $call,
+            Cipher::Blocks(_) => $otherwise,
+        }
+    };
+}
+
+fn nonce_of<const LEN: usize>(material: &Material) -> NonceOf<LEN> {
+    let base = material.base.clone();
+    Box::new(move |number| nonce(&base, number))
 }
 
 impl Cipher {
     pub(super) fn new(material: &Material) -> Result<Self, InvalidKeyLength> {
-        let key = &material.key;
-        let key = match material.head.algorithm {
-            Algorithm::AesCcm16_64_128 => Expanded::Ccm(Box::new(Key::new(key)?)),
-            Algorithm::A128Gcm => Expanded::Gcm128(Box::new(Key::new(key)?)),
-            Algorithm::A256Gcm => Expanded::Gcm256(Box::new(Key::new(key)?)),
-            Algorithm::ChaCha20Poly1305 => Expanded::ChaCha(Box::new(Key::new(key)?)),
-            Algorithm::Aes128Ocb3 => Expanded::Ocb3(Box::new(Key::new(key)?)),
-            _ => Expanded::Blocks(Box::new(Blocks::new(material)?)),
-        };
-        Ok(Self { base: material.base.clone(), key })
+        macro_rules! pool {
+            ($name:ident) => {
+                Self::$name(Box::new(OpenPool::new(Key::new(&material.key)?, nonce_of(material))))
+            };
+        }
+        Ok(match material.head.algorithm {
+            Algorithm::AesCcm16_64_128 => pool!(Ccm),
+            Algorithm::A128Gcm => pool!(Gcm128),
+            Algorithm::A256Gcm => pool!(Gcm256),
+            Algorithm::ChaCha20Poly1305 => pool!(ChaCha),
+            Algorithm::Aes128Ocb3 => pool!(Ocb3),
+            _ => Self::Blocks(Box::new(Blocks::new(material)?)),
+        })
     }
 
-    /// Opens an envelope's ciphertext into `out`. On refusal nothing of it comes out.
-    pub(super) fn open(&self, envelope: &envelope::Envelope<'_>, aad: &[u8], out: &mut Vec<u8>) -> bool {
+    /// Expects the message of a number with a payload of up to `reach` bytes, and prepares for it. Does `budget` steps at most and
+    /// returns how many it did.
+    pub(super) fn idle(&mut self, number: u64, reach: usize, budget: u32) -> u32 {
+        each!(self, pool => {
+            pool.set_reach(reach);
+            pool.expect_from(number);
+            pool.idle(budget)
+        }, 0)
+    }
+
+    /// Opens a ciphertext into `out`. On refusal nothing of it comes out.
+    #[inline]
+    pub(super) fn open(&mut self, number: u64, ciphertext: &[u8], aad: &[u8], out: &mut Vec<u8>) -> bool {
         out.clear();
-        let opened = self.try_open(envelope, aad, out).is_some();
+        let opened = self.try_open(number, ciphertext, aad, out).is_some();
         if !opened {
             out.clear();
         }
         opened
     }
 
-    fn try_open(&self, envelope: &envelope::Envelope<'_>, aad: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        let (src, number) = (envelope.ciphertext, envelope.sequence);
-        match &self.key {
-            Expanded::Ccm(key) => open!(key, nonce::<13>(&self.base, number), aad, src, out, 8),
-            Expanded::Gcm128(key) => open!(key, nonce::<12>(&self.base, number), aad, src, out, 16),
-            Expanded::Gcm256(key) => open!(key, nonce::<12>(&self.base, number), aad, src, out, 16),
-            Expanded::ChaCha(key) => open!(key, nonce::<12>(&self.base, number), aad, src, out, 16),
-            Expanded::Ocb3(key) => open!(key, nonce::<12>(&self.base, number), aad, src, out, 16),
-            Expanded::Blocks(blocks) => blocks.open(number, aad, src, out),
+    #[inline]
+    fn try_open(&mut self, number: u64, src: &[u8], aad: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        match self {
+            Self::Ccm(pool) => open!(pool, number, aad, src, out, 8),
+            Self::Gcm128(pool) => open!(pool, number, aad, src, out, 16),
+            Self::Gcm256(pool) => open!(pool, number, aad, src, out, 16),
+            Self::ChaCha(pool) => open!(pool, number, aad, src, out, 16),
+            Self::Ocb3(pool) => open!(pool, number, aad, src, out, 16),
+            Self::Blocks(blocks) => blocks.open(number, aad, src, out),
         }
     }
 }

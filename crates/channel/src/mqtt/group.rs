@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 use super::cipher::Cipher;
 use super::derive::Material;
 use super::envelope::{Envelope, associated_data};
+use super::layout::Layout;
 use super::rotation::Rotation;
 use super::{Algorithm, Refusal, SECRET_LEN, topic};
 use crate::replay::{MAX_WINDOW, Refusal as Replayed, ReplayWindow};
@@ -17,6 +18,8 @@ use crate::replay::{MAX_WINDOW, Refusal as Replayed, ReplayWindow};
 const STREAMS_MAX: usize = 1 << 16;
 /// Other topics and publishers that are tried to say what happened to a message that is not authentic.
 const SUSPECTS: usize = 8;
+/// Publishers and topics whose next message is prepared.
+const RECENT: usize = 8;
 
 /// The keys of a group of topics, and what came under them.
 pub struct Group {
@@ -29,12 +32,26 @@ pub struct Group {
     publishers: Option<BTreeSet<Vec<u8>>>,
     senders: BTreeMap<(u32, Vec<u8>), Sender>,
     streams: usize,
+    /// From whom and where the last messages came.
+    recent: Vec<Recent>,
+    /// The entry of `recent` that gives way to the next one.
+    oldest: usize,
+}
+
+/// A publisher in an epoch, and the topic of a message of it.
+struct Recent {
+    index: (u32, Vec<u8>),
+    layout: Layout,
 }
 
 /// What is known of a publisher in an epoch.
 struct Sender {
     material: Material,
     cipher: Cipher,
+    /// One above the highest number that came.
+    next: u64,
+    /// Bytes of its last message's ciphertext.
+    reach: usize,
     /// A window for each topic: a retained message, or one that was prepared long before, is late on no other topic.
     windows: BTreeMap<String, ReplayWindow>,
 }
@@ -62,6 +79,8 @@ impl Group {
             publishers: None,
             senders: BTreeMap::new(),
             streams: 0,
+            recent: Vec::new(),
+            oldest: 0,
         }
     }
 
@@ -88,6 +107,7 @@ impl Group {
     /// Lets these publish and nobody else.
     pub fn allow(&mut self, publishers: impl IntoIterator<Item = Vec<u8>>) {
         self.publishers = Some(publishers.into_iter().collect());
+        self.recent.clear();
     }
 
     /// How far behind the highest number of its publisher and topic a message may be, 1024 at most.
@@ -115,6 +135,7 @@ impl Group {
     pub fn retire_before(&mut self, epoch: u32) {
         self.epochs.retain(|known, _| *known >= epoch);
         self.senders.retain(|(known, _), _| *known >= epoch);
+        self.recent.retain(|recent| recent.index.0 >= epoch);
         self.streams = self.senders.values().map(|sender| sender.windows.len()).sum();
     }
 
@@ -144,6 +165,9 @@ impl Group {
         lowest: impl FnOnce(&Material) -> u64,
     ) -> Result<Opened, Refusal> {
         out.clear();
+        if let Some(opened) = self.open_known(topic, message, out)? {
+            return Ok(opened);
+        }
         topic::check_name(topic).map_err(Refusal::Topic)?;
         let envelope = Envelope::parse(message).map_err(Refusal::NotEnvelope)?;
         let Envelope { epoch, publisher, sequence, .. } = envelope;
@@ -168,23 +192,28 @@ impl Group {
         {
             // The cheap question first; marked is what was authentic.
             window.check(sequence).map_err(|why| replayed(why, sequence, window))?;
-            if sender.cipher.open(&envelope, &aad, out) {
+            if sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
                 window.mark(sequence);
+                self.remember(&index, topic, message, (sequence, envelope.ciphertext));
                 return Ok(Opened { publisher: index.1, epoch, sequence });
             }
             return Err(self.suspect(&envelope, topic, out).unwrap_or_else(unauthentic));
         }
-        let fresh = match self.senders.get(&index) {
+        let mut fresh = match self.senders.get(&index) {
             Some(_) => None,
             // Not remembered before it is authentic: strangers could fill the memory with names.
             None => {
                 let material = self.material(epoch, publisher).ok_or_else(unauthentic)?;
                 let cipher = Cipher::new(&material).map_err(|_| unauthentic())?;
-                Some(Sender { material, cipher, windows: BTreeMap::new() })
+                Some(Sender { material, cipher, next: 1, reach: 0, windows: BTreeMap::new() })
             }
         };
-        let sender = fresh.as_ref().or_else(|| self.senders.get(&index)).ok_or_else(unauthentic)?;
-        if !sender.cipher.open(&envelope, &aad, out) {
+        let known = match &mut fresh {
+            Some(sender) => Some(sender),
+            None => self.senders.get_mut(&index),
+        };
+        let sender = known.ok_or_else(unauthentic)?;
+        if !sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
             return Err(self.suspect(&envelope, topic, out).unwrap_or_else(unauthentic));
         }
         let mut window = ReplayWindow::new(lowest(&sender.material).max(1), self.window);
@@ -204,7 +233,80 @@ impl Group {
             sender.windows.insert(topic.into(), window);
             self.streams += 1;
         }
+        self.remember(&index, topic, message, (sequence, envelope.ciphertext));
         Ok(Opened { publisher: index.1, epoch, sequence })
+    }
+
+    /// Prepares for the next messages of those who sent last, at most `budget` steps of some 64 bytes each. Returns how many were
+    /// done: fewer when nothing is left to do.
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        let mut left = budget;
+        for recent in &self.recent {
+            if let Some(sender) = self.senders.get_mut(&recent.index) {
+                left -= sender.cipher.idle(sender.next, sender.reach, left);
+            }
+        }
+        budget - left
+    }
+
+    /// Opens a message of one of those who sent last. Whatever is unlike theirs, or not authentic, is left to the ordinary way,
+    /// which knows what to say.
+    #[inline]
+    fn open_known(
+        &mut self,
+        topic: &str,
+        message: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Opened>, Refusal> {
+        let Self { recent, senders, .. } = self;
+        let known = recent.iter_mut().filter(|recent| recent.layout.is_of(topic));
+        for Recent { index, layout } in known {
+            let Some((sequence, ciphertext)) = layout.read(message) else { continue };
+            let Some(sender) = senders.get_mut(index) else { continue };
+            let Some(window) = sender.windows.get_mut(topic) else { continue };
+            window.check(sequence).map_err(|why| replayed(why, sequence, window))?;
+            let aad = layout.associated_data(sequence);
+            if !sender.cipher.open(sequence, ciphertext, aad, out) {
+                return Ok(None);
+            }
+            window.mark(sequence);
+            sender.came(sequence, ciphertext);
+            let (epoch, publisher) = (index.0, index.1.clone());
+            return Ok(Some(Opened { publisher, epoch, sequence }));
+        }
+        Ok(None)
+    }
+
+    /// Remembers from whom and where an authentic message came.
+    fn remember(
+        &mut self,
+        index: &(u32, Vec<u8>),
+        topic: &str,
+        message: &[u8],
+        (sequence, ciphertext): (u64, &[u8]),
+    ) {
+        let Some(sender) = self.senders.get_mut(index) else { return };
+        sender.came(sequence, ciphertext);
+        let same = |recent: &Recent| recent.index == *index && recent.layout.is_of(topic);
+        let at = match self.recent.iter().position(same) {
+            Some(at) => at,
+            None if self.recent.len() < RECENT => {
+                self.recent.push(Recent { index: index.clone(), layout: Layout::default() });
+                self.recent.len() - 1
+            }
+            None => {
+                self.oldest = (self.oldest + 1) % RECENT;
+                self.oldest
+            }
+        };
+        let Some(recent) = self.recent.get_mut(at) else { return };
+        recent.index.clone_from(index);
+        let head = sender.material.head();
+        recent.layout.renew(head, &head.protected(), topic, sequence);
+        // Another implementation may write the same in another way; its messages are read item by item.
+        if recent.layout.read(message) != Some((sequence, ciphertext)) {
+            self.recent.swap_remove(at);
+        }
     }
 
     /// One above the highest number that came from a publisher on a topic, and the publisher's material: for whoever writes it
@@ -216,32 +318,39 @@ impl Group {
 
     /// What happened to a message that is not authentic: was it sealed for another topic, or by another publisher? A few of those
     /// that were seen are tried, so it costs a few times what refusing costs.
-    fn suspect(&self, envelope: &Envelope<'_>, topic: &str, out: &mut Vec<u8>) -> Option<Refusal> {
+    fn suspect(&mut self, envelope: &Envelope<'_>, topic: &str, out: &mut Vec<u8>) -> Option<Refusal> {
         if !self.algorithm.is_authenticated() {
             return None;
         }
         let Envelope { protected, epoch, publisher, sequence, .. } = *envelope;
-        let mut authentic = |sender: &Sender, topic: &str, publisher: &[u8]| {
+        let mut authentic = |cipher: &mut Cipher, topic: &str, publisher: &[u8]| {
             let aad = associated_data(protected, topic, publisher, epoch, sequence);
-            let authentic = sender.cipher.open(envelope, &aad, out);
+            let authentic = cipher.open(sequence, envelope.ciphertext, &aad, out);
             out.clear();
             authentic
         };
-        let named = self.senders.get(&(epoch, publisher.to_vec()));
-        for (other, sender) in self.senders.range((epoch, Vec::new())..).take(SUSPECTS) {
+        for (other, sender) in self.senders.range_mut((epoch, Vec::new())..).take(SUSPECTS) {
             let other = &other.1;
-            if sender.material.head.epoch == epoch && other != publisher && authentic(sender, topic, other) {
+            let same = sender.material.head.epoch == epoch;
+            if same && other != publisher && authentic(&mut sender.cipher, topic, other) {
                 let [named, by] = [publisher, other].map(|name| String::from_utf8_lossy(name).into_owned());
                 return Some(Refusal::Impersonated { named, by });
             }
         }
-        let named = named?;
         let topics = self.senders.values().flat_map(|sender| sender.windows.keys());
-        let from = topics
-            .filter(|from| *from != topic)
-            .take(SUSPECTS)
-            .find(|from| authentic(named, from, publisher));
-        from.map(|from| Refusal::Moved { from: from.clone() })
+        let topics: Vec<String> = topics.filter(|from| *from != topic).take(SUSPECTS).cloned().collect();
+        let named = self.senders.get_mut(&(epoch, publisher.to_vec()))?;
+        let from = topics.into_iter().find(|from| authentic(&mut named.cipher, from, publisher));
+        from.map(|from| Refusal::Moved { from })
+    }
+}
+
+impl Sender {
+    /// A message came, and was authentic.
+    #[inline]
+    fn came(&mut self, sequence: u64, ciphertext: &[u8]) {
+        self.next = self.next.max(sequence.saturating_add(1));
+        self.reach = ciphertext.len();
     }
 }
 

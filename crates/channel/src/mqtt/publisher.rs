@@ -11,7 +11,8 @@ use zeroize::Zeroizing;
 
 use super::cipher::Blocks;
 use super::derive::{Material, nonce};
-use super::envelope::{Head, associated_data};
+use super::envelope::Head;
+use super::layout::Layout;
 use super::{Algorithm, topic};
 
 /// Where sequence numbers come from. A number that was given is never given again, in no run of the program: that is what keeps
@@ -183,6 +184,8 @@ pub struct Publisher<N: Numbers> {
     pub(super) head: Head,
     pub(super) protected: Vec<u8>,
     pub(super) lane: Lane<N>,
+    /// That of the topic on which was published last.
+    layout: Layout,
 }
 
 /// Takes the next number and seals into what `put` makes of it.
@@ -190,12 +193,13 @@ macro_rules! seal {
     ($lane:expr, $self:ident, $topic:ident, $payload:ident, $out:ident) => {{
         let prepared = $lane.sealer.prepare(&mut $lane.once).map_err(PublishError::Number)?;
         let number = prepared.number();
-        let Head { algorithm, publisher, epoch } = &$self.head;
-        let aad = associated_data(&$self.protected, $topic, publisher, *epoch, number);
-        $self.head.put(number, algorithm.sealed_len($payload.len()), $out);
+        if !$self.layout.fits($topic, number) {
+            $self.layout.renew(&$self.head, &$self.protected, $topic, number);
+        }
+        $self.layout.put(number, $self.head.algorithm.sealed_len($payload.len()), $out);
         let start = $out.len();
         $out.extend_from_slice($payload);
-        let tag = prepared.seal_in_place(&aad, &mut $out[start..]);
+        let tag = prepared.seal_in_place($self.layout.associated_data(number), &mut $out[start..]);
         $out.extend_from_slice(tag.as_bytes());
         number
     }};
@@ -210,7 +214,7 @@ impl<N: Numbers> Publisher<N> {
         let lane = Self::lane(material, numbers);
         let lane = lane.unwrap_or_else(|_| unreachable!("a material has a key of the right length"));
         let head = material.head.clone();
-        Self { protected: head.protected(), head, lane }
+        Self { protected: head.protected(), head, lane, layout: Layout::default() }
     }
 
     fn lane(material: &Material, numbers: N) -> Result<Lane<N>, InvalidKeyLength> {
@@ -265,7 +269,9 @@ impl<N: Numbers> Publisher<N> {
         payload: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<u64, PublishError<N::Error>> {
-        topic::check_name(topic).map_err(PublishError::Topic)?;
+        if !self.layout.is_of(topic) {
+            topic::check_name(topic).map_err(PublishError::Topic)?;
+        }
         let max = self.head.algorithm.max_payload();
         if payload.len() > max {
             return Err(PublishError::TooLong { len: payload.len(), max });
@@ -278,10 +284,11 @@ impl<N: Numbers> Publisher<N> {
             Lane::Ocb3(lane) => seal!(lane, self, topic, payload, out),
             Lane::Blocks(blocks, numbers) => {
                 let number = numbers.take().map_err(PublishError::Number)?;
-                let Head { algorithm, publisher, epoch } = &self.head;
-                let aad = associated_data(&self.protected, topic, publisher, *epoch, number);
-                self.head.put(number, algorithm.sealed_len(payload.len()), out);
-                blocks.seal(number, &aad, payload, out);
+                if !self.layout.fits(topic, number) {
+                    self.layout.renew(&self.head, &self.protected, topic, number);
+                }
+                self.layout.put(number, self.head.algorithm.sealed_len(payload.len()), out);
+                blocks.seal(number, self.layout.associated_data(number), payload, out);
                 number
             }
         })

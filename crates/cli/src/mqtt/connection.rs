@@ -252,7 +252,9 @@ impl Link {
     pub(super) async fn turn(&mut self, patience: Duration) -> Result<Arrival, Failure> {
         // A connection that is being made must not be given up by halves.
         let patience = if self.connected { patience } else { PATIENCE };
-        let event = match tokio::time::timeout(patience, self.client.next()).await {
+        let guard = &mut self.guard;
+        let next = self.client.next_after(|| guard.idle());
+        let event = match tokio::time::timeout(patience, next).await {
             Err(_) => return Ok(Arrival::Nothing),
             Ok(event) => event,
         };

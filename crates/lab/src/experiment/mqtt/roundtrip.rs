@@ -96,7 +96,12 @@ impl Station {
 
     /// What happens next, if anything does in time.
     pub(super) fn next(&mut self, patience: Duration) -> Result<Option<Event>, String> {
-        let next = async { tokio::time::timeout(patience, self.client.next()).await };
+        self.next_after(patience, || {})
+    }
+
+    /// As `next`, and calls `idle` first if all is sent and nothing has happened yet.
+    fn next_after(&mut self, patience: Duration, idle: impl FnOnce()) -> Result<Option<Event>, String> {
+        let next = async { tokio::time::timeout(patience, self.client.next_after(idle)).await };
         match self.runtime.block_on(next) {
             Err(_) => Ok(None),
             Ok(event) => event.map(Some).map_err(|lost| lost.to_string()),
@@ -274,11 +279,20 @@ fn answer(
     let mut station = Station::connect(settings, &format!("{prefix}plant/line4/+"))?;
     let topics: Vec<String> = (0..guards.len()).map(topic).collect();
     let mut opening: Vec<Times> = (0..guards.len()).map(|_| Times::default()).collect();
-    let mut payload = Vec::new();
+    let (mut payload, mut last) = (Vec::new(), None);
     while !stop.load(Ordering::Relaxed) {
-        let Some(message) = station.message(Duration::from_millis(100))? else { continue };
+        // A device has one guard: that of the last message.
+        let idle = || {
+            if let Some(guard) = last.and_then(|last: usize| guards.get_mut(last)) {
+                guard.idle();
+            }
+        };
+        let Some(Event::Message(message)) = station.next_after(Duration::from_millis(100), idle)? else {
+            continue;
+        };
         let opened = match topics.iter().position(|topic| *topic == message.topic) {
             Some(index) => {
+                last = Some(index);
                 let begin = Instant::now();
                 let verdict = guards[index].open(&message.topic, &message.payload, &mut payload);
                 opening[index].record(begin.elapsed().as_nanos() as u64);
