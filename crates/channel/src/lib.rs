@@ -26,6 +26,7 @@ pub mod dot15d4;
 pub mod dtls;
 pub mod fragment;
 pub mod goose;
+mod lengths;
 pub mod macsec;
 #[cfg(feature = "mka")]
 pub mod mka;

@@ -19,7 +19,6 @@
 mod counters;
 mod flows;
 mod history;
-mod lengths;
 mod packet_number;
 mod pool;
 mod receive;

@@ -11,13 +11,13 @@ use antedate_wire::macsec::{Mpdu, TAG_LEN_LONG};
 
 use super::counters::ReceiveCounters;
 use super::history::History;
-use super::lengths::Lengths;
 use super::packet_number::recover;
-use super::pool::{Open, Retired, fingerprint};
+use super::pool::{Open, PREPARED_LEN, Retired, fingerprint};
 use super::sak::{Fingerprint, Sak};
 use super::suite::{CipherSuite, NonceRule};
 use super::{An, Invalid, Sci};
 use crate::fragment::{Assembly, FragmentCounters, Limits, Marks, Verdict, Verified};
+use crate::lengths::Lengths;
 use crate::replay::{MAX_WINDOW, ReplayWindow};
 pub use config::{Discard, PeerError, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus, ValidateFrames};
 
@@ -240,7 +240,8 @@ impl Receive {
         let lowest = lowest_pn.max(1).max(self.history.next(key, rule)).max(known);
         pool.expect_from(lowest);
         let window = ReplayWindow::new(lowest, self.config.replay_window);
-        let sa = ReceiveSa { pool, window, key, rule, xpn: suite.is_xpn(), lengths: Lengths::new() };
+        let sa =
+            ReceiveSa { pool, window, key, rule, xpn: suite.is_xpn(), lengths: Lengths::new(PREPARED_LEN) };
         let mut retired = Retired::default();
         if let Some(old) = peer.associations[an.index()].replace(sa) {
             self.history.note(old.key, old.rule, old.window.next());

@@ -12,13 +12,13 @@ use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG, TAG_LEN_SHORT, Tci};
 use super::counters::TransmitCounters;
 use super::flows::{FlowShape, Tables};
 use super::history::History;
-use super::lengths::Lengths;
 use super::packet_number::{PacketNumbers, Spent};
 use super::pool::{PREPARED_LEN, Retired, SLOTS, Seal, fingerprint};
 use super::sak::{Fingerprint, Sak};
 use super::suite::{NonceRule, Width};
 use super::{An, Sci};
 use crate::fragment::{HEADER, MAX_FRAME, Marks, Split};
+use crate::lengths::Lengths;
 pub use config::{
     ProtectError, SciMode, SwitchError, TransmitConfig, TransmitConfigError, TransmitInstallError,
     TransmitSaStatus,
@@ -91,7 +91,7 @@ impl ReadyTransmit {
         let mut template = [0; TAG_LEN_LONG];
         // The template has room for the longest SecTAG, so this cannot fail.
         let _ = tag(&config, an).emit(&mut template);
-        let sa = TransmitSa { template, pool, key, rule, next_pn, lengths: Lengths::new() };
+        let sa = TransmitSa { template, pool, key, rule, next_pn, lengths: Lengths::new(PREPARED_LEN) };
         Ok(Self { config, an, sa })
     }
 

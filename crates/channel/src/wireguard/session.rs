@@ -6,6 +6,7 @@ use antedate_aead::{ChaCha20Poly1305, Key, Nonce, NonceSequence, OpenPool, SealP
 use antedate_wire::wireguard::{PADDING, TAG_LEN, TRANSPORT_HEADER_LEN, padded_len, transport_header};
 
 use super::noise::Secret;
+use crate::lengths::Lengths;
 use crate::replay::{MAX_WINDOW, ReplayWindow};
 
 /// Packets that lie prepared in each direction of a session.
@@ -73,6 +74,9 @@ pub(super) struct Session {
     pub(super) initiator: bool,
     seal: Box<SealPool<ChaCha20Poly1305, Counters, SLOTS, PREPARED_LEN>>,
     open: Box<OpenPool<ChaCha20Poly1305, Rule, SLOTS, PREPARED_LEN>>,
+    /// How long packets are, in each direction.
+    sending: Lengths,
+    receiving: Lengths,
     window: ReplayWindow,
     /// Messages sent.
     sent: u64,
@@ -95,6 +99,8 @@ impl Session {
             initiator,
             seal: Box::new(SealPool::new(key(&send)?, counters)),
             open: Box::new(OpenPool::new(key(&receive)?, nonce as Rule)),
+            sending: Lengths::new(PREPARED_LEN),
+            receiving: Lengths::new(PREPARED_LEN),
             window: ReplayWindow::new(0, MAX_WINDOW),
             sent: 0,
         })
@@ -114,6 +120,9 @@ impl Session {
         let (text, tag) = message[TRANSPORT_HEADER_LEN..].split_at_mut(padded);
         tag.copy_from_slice(prepared.seal_in_place(&[], text).as_bytes());
         self.sent += 1;
+        if let Some(reach) = self.sending.saw(padded) {
+            self.seal.set_reach(reach);
+        }
         Some(end + TAG_LEN)
     }
 
@@ -129,6 +138,9 @@ impl Session {
         self.window.mark(counter);
         if ahead {
             self.open.expect_from(self.window.next());
+        }
+        if let Some(reach) = self.receiving.saw(packet.len()) {
+            self.open.set_reach(reach);
         }
         Ok(())
     }
@@ -147,8 +159,10 @@ impl Session {
         }
     }
 
-    /// Prepares packets of up to so many octets from now on.
+    /// Prepares packets of up to so many octets at most from now on.
     pub(super) fn set_reach(&mut self, octets: usize) {
+        let most = octets.min(PREPARED_LEN);
+        (self.sending, self.receiving) = (Lengths::new(most), Lengths::new(most));
         self.seal.set_reach(octets);
         self.open.set_reach(octets);
     }

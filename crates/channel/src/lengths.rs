@@ -1,9 +1,7 @@
-//! How long the next frames will be, told from the past ones, so that no more is prepared than they need.
+//! How long the next packets will be, told from the past ones, so that no more is prepared than they need.
 //!
 //! Frames of a plant come in few lengths, most of them short. The prediction is the longest of the last 64 to 128
 //! frames: a longer one that comes meanwhile goes the ordinary way, and the next ones are prepared for its length.
-
-use super::pool::PREPARED_LEN;
 
 /// Frames after which what came before the last window is forgotten.
 const WINDOW: u8 = 64;
@@ -12,31 +10,33 @@ const STEP: usize = 64;
 
 /// A prediction of the length of user data.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Lengths {
+pub(crate) struct Lengths {
     /// The prediction: a multiple of [`STEP`].
     reach: usize,
     longest: usize,
     longest_before: usize,
     seen: u8,
+    /// No more is ever prepared.
+    most: usize,
 }
 
 impl Lengths {
-    /// Before the first frame anything is expected.
-    pub(super) const fn new() -> Self {
-        Self { reach: PREPARED_LEN, longest: 0, longest_before: PREPARED_LEN, seen: 0 }
+    /// Before the first frame anything is expected, up to `most` octets.
+    pub(crate) const fn new(most: usize) -> Self {
+        Self { reach: most, longest: 0, longest_before: most, seen: 0, most }
     }
 
     /// Takes note of a frame with `octets` of user data. Gives the new prediction if it has changed.
     #[inline]
-    pub(super) fn saw(&mut self, octets: usize) -> Option<usize> {
+    pub(crate) fn saw(&mut self, octets: usize) -> Option<usize> {
         self.longest = self.longest.max(octets);
         self.seen += 1;
         let window_ends = self.seen == WINDOW;
         if !window_ends && octets <= self.reach { None } else { self.predict(window_ends) }
     }
 
-    /// The prediction: a multiple of 64.
-    pub(super) const fn reach(&self) -> usize {
+    /// The prediction: a multiple of 64, or all there may be.
+    pub(crate) const fn reach(&self) -> usize {
         self.reach
     }
 
@@ -45,7 +45,7 @@ impl Lengths {
         if window_ends {
             (self.longest_before, self.longest, self.seen) = (self.longest, 0, 0);
         }
-        let reach = longest.next_multiple_of(STEP).min(PREPARED_LEN);
+        let reach = longest.next_multiple_of(STEP).min(self.most);
         if reach == self.reach {
             return None;
         }
@@ -58,6 +58,8 @@ impl Lengths {
 mod tests {
     use super::*;
 
+    const MOST: usize = 1664;
+
     fn after(lengths: &mut Lengths, octets: usize, frames: usize) -> usize {
         for _ in 0..frames {
             lengths.saw(octets);
@@ -67,14 +69,14 @@ mod tests {
 
     #[test]
     fn short_frames_shorten_the_prediction_after_two_windows() {
-        let mut lengths = Lengths::new();
-        assert_eq!(after(&mut lengths, 50, 64), PREPARED_LEN);
+        let mut lengths = Lengths::new(MOST);
+        assert_eq!(after(&mut lengths, 50, 64), MOST);
         assert_eq!(after(&mut lengths, 50, 64), 64);
     }
 
     #[test]
     fn a_longer_frame_lengthens_it_at_once_and_is_forgotten_later() {
-        let mut lengths = Lengths::new();
+        let mut lengths = Lengths::new(MOST);
         after(&mut lengths, 50, 128);
         assert_eq!(lengths.saw(1500), Some(1536));
         assert_eq!(after(&mut lengths, 50, 63), 1536);
@@ -84,9 +86,9 @@ mod tests {
 
     #[test]
     fn the_longest_frames_are_prepared_as_far_as_slots_go() {
-        let mut lengths = Lengths::new();
+        let mut lengths = Lengths::new(MOST);
         after(&mut lengths, 50, 128);
-        assert_eq!(lengths.saw(9000), Some(PREPARED_LEN));
+        assert_eq!(lengths.saw(9000), Some(MOST));
         assert_eq!(lengths.saw(9000), None);
     }
 }
