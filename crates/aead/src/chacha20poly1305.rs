@@ -27,9 +27,9 @@ impl Suite for ChaCha20Poly1305 {
     const KEY_LEN: usize = 32;
 }
 
-/// Bytes of cipherstream that are made at a time where a packet is not prepared: what the widest kernel likes, and little
-/// on a device with a small stack.
-const BATCH: usize = if cfg!(target_arch = "x86_64") { 8 * UNIT } else { UNIT };
+/// Bytes of cipherstream that are made at a time where a packet is not prepared: a multiple of what the widest kernel likes, and
+/// little on a device with a small stack.
+const BATCH: usize = if cfg!(target_arch = "x86_64") { 16 * UNIT } else { UNIT };
 
 /// The key as words, and the backend that works with it.
 pub struct Expanded {
@@ -47,42 +47,75 @@ impl Drop for Expanded {
     }
 }
 
-/// The one-time key of Poly1305, and the powers of r where the backend works with them.
+/// The one-time key of Poly1305.
 #[derive(Default)]
-pub struct OneTime {
+pub(crate) struct Mac {
     r: Limbs,
     s: [u8; 16],
+    /// r^2 to r^4.
+    #[cfg(target_pointer_width = "64")]
+    higher: [Limbs; 3],
+}
+
+impl Zeroize for Mac {
+    fn zeroize(&mut self) {
+        self.r.zeroize();
+        crate::engine::wipe(&mut self.s);
+        #[cfg(target_pointer_width = "64")]
+        self.higher.zeroize();
+    }
+}
+
+impl Drop for Mac {
+    fn drop(&mut self) {
+        self.zeroize();
+    }
+}
+
+/// The one-time key, and all powers of r where the backend works with them.
+#[derive(Default)]
+pub struct OneTime {
+    mac: Mac,
     #[cfg(target_arch = "x86_64")]
     powers: Powers,
 }
 
 impl Zeroize for OneTime {
     fn zeroize(&mut self) {
-        self.r.zeroize();
-        crate::engine::wipe(&mut self.s);
+        self.mac.zeroize();
         #[cfg(target_arch = "x86_64")]
         self.powers.zeroize();
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 impl Drop for OneTime {
     fn drop(&mut self) {
-        self.zeroize();
+        self.powers.zeroize();
     }
 }
 
 /// Bytes up to which the narrow vectors are taken where there are wide ones: after some 100 us without use the upper halves
 /// sleep, and what comes first then waits half a microsecond, which is more than a short message gains.
 #[cfg(target_arch = "x86_64")]
-const SHORT: usize = 256;
+const SHORT: usize = 320;
 
 impl Expanded {
     /// Takes the one-time key from the first block.
-    fn once(&self, first: &mut [u8; 32], once: &mut OneTime) {
+    fn once(&self, first: &mut [u8; 32], mac: &mut Mac) {
         let ([r, s], _) = first.as_chunks::<16>() else { return };
-        once.r = Limbs::clamped(r);
-        once.s = *s;
+        mac.r = Limbs::clamped(r);
+        mac.s = *s;
         wipe(first);
+    }
+
+    /// As [`once`](Self::once), with the powers that [`Mac::tag`] works with.
+    fn once_with_powers(&self, first: &mut [u8; 32], mac: &mut Mac) {
+        self.once(first, mac);
+        #[cfg(target_pointer_width = "64")]
+        {
+            mac.higher = poly1305::higher(&mac.r);
+        }
     }
 
     /// Cipherstream from block `counter` on; `out` is a whole number of blocks.
@@ -99,7 +132,35 @@ impl Expanded {
         chacha20::stream(&self.words, counter, nonce, out);
     }
 
+    /// Makes the first cipherstream of a packet that is not prepared, and takes the one-time key from it.
+    #[cfg(target_arch = "x86_64")]
+    fn begin(&self, nonce: &[u8; 12], len: usize, stream: &mut [u8; BATCH]) -> Mac {
+        let needed = (UNIT + len).next_multiple_of(UNIT).min(BATCH);
+        self.stream(0, nonce, &mut stream[..needed]);
+        let mut mac = Mac::default();
+        if let Some(first) = stream.first_chunk_mut() {
+            self.once_with_powers(first, &mut mac);
+        }
+        mac
+    }
+
+    /// XORs the payload with what began there, and with what follows.
+    #[cfg(target_arch = "x86_64")]
+    fn finish(&self, nonce: &[u8; 12], data: &mut [u8], stream: &mut [u8; BATCH]) {
+        let (now, later) = data.split_at_mut(data.len().min(BATCH - UNIT));
+        pieces::xor(now, &stream[UNIT..]);
+        let mut used = (UNIT + now.len()).next_multiple_of(UNIT);
+        for (counter, part) in (1..).zip(later.chunks_mut(BATCH)) {
+            let needed = part.len().next_multiple_of(UNIT);
+            self.stream(counter * (BATCH / UNIT) as u32, nonce, &mut stream[..needed]);
+            pieces::xor(part, stream);
+            used = used.max(needed);
+        }
+        wipe(&mut stream[..used]);
+    }
+
     /// XORs the payload.
+    #[cfg(not(target_arch = "x86_64"))]
     fn xor(&self, nonce: &[u8; 12], data: &mut [u8]) {
         let mut stream = [0; BATCH];
         let mut counter = 1;
@@ -118,23 +179,31 @@ impl Expanded {
         if let Some(avx512) = self.avx512 {
             return avx512.power(&once.powers, k);
         }
-        once.r.to_the(k)
+        once.mac.r.to_the(k)
     }
 
     /// The one-time key of a packet that is not prepared.
-    fn lone(&self, nonce: &[u8; 12]) -> OneTime {
-        let (mut first, mut once) = ([0; 32], OneTime::default());
+    #[cfg(not(target_arch = "x86_64"))]
+    fn lone(&self, nonce: &[u8; 12]) -> Mac {
+        let (mut first, mut mac) = ([0; 32], Mac::default());
         chacha20::block(&self.words, 0, nonce, &mut first);
-        self.once(&mut first, &mut once);
-        once
+        self.once_with_powers(&mut first, &mut mac);
+        mac
     }
 }
 
-impl OneTime {
+impl Mac {
     fn tag(&self, aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
         let mut poly = Poly1305::new(&self.r);
         let aad_len = pieces::padded(aad, |block| poly.block(block));
-        pieces::padded(&[ciphertext], |block| poly.block(block));
+        let rest = ciphertext;
+        #[cfg(target_pointer_width = "64")]
+        let rest = {
+            let (fours, rest) = rest.as_chunks::<64>();
+            fours.iter().for_each(|four| poly.four(four, &self.higher));
+            rest
+        };
+        pieces::padded(&[rest], |block| poly.block(block));
         poly.block(&lengths(aad_len, ciphertext.len()));
         poly1305::finish(&poly.value(), &self.s)
     }
@@ -174,14 +243,14 @@ impl Engine for ChaCha20Poly1305 {
             avx512.stream(&key.words, 0, nonce, &mut first);
             let (begin, rest) = first.split_at_mut(32);
             if let Some(begin) = begin.first_chunk_mut() {
-                key.once(begin, once);
+                key.once(begin, &mut once.mac);
             }
             wipe(rest);
-            return avx512.powers(&once.r, &mut once.powers);
+            return avx512.powers(&once.mac.r, &mut once.powers);
         }
         let mut first = [0; 32];
         chacha20::block(&key.words, 0, nonce, &mut first);
-        key.once(&mut first, once);
+        key.once_with_powers(&mut first, &mut once.mac);
     }
 
     fn prepare_stream(key: &Expanded, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
@@ -198,8 +267,18 @@ impl Engine for ChaCha20Poly1305 {
             return avx512.seal(&key.words, nonce, aad, buffers);
         }
         let data = buffers.into_in_place();
-        key.xor(nonce, data);
-        key.lone(nonce).tag(&[aad], data)
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut stream = [0; BATCH];
+            let mac = key.begin(nonce, data.len(), &mut stream);
+            key.finish(nonce, data, &mut stream);
+            mac.tag(&[aad], data)
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            key.xor(nonce, data);
+            key.lone(nonce).tag(&[aad], data)
+        }
     }
 
     fn open(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
@@ -208,9 +287,19 @@ impl Engine for ChaCha20Poly1305 {
             return avx512.open(&key.words, nonce, aad, buffers);
         }
         let data = buffers.into_in_place();
-        let tag = key.lone(nonce).tag(&[aad], data);
-        key.xor(nonce, data);
-        tag
+        #[cfg(target_arch = "x86_64")]
+        {
+            let mut stream = [0; BATCH];
+            let tag = key.begin(nonce, data.len(), &mut stream).tag(&[aad], data);
+            key.finish(nonce, data, &mut stream);
+            tag
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let tag = key.lone(nonce).tag(&[aad], data);
+            key.xor(nonce, data);
+            tag
+        }
     }
 
     fn seal_prepared(
@@ -224,14 +313,14 @@ impl Engine for ChaCha20Poly1305 {
     ) {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = key.avx512 {
-            *tag = avx512.seal_prepared(&once.powers, &once.s, stream, aad, buffers);
+            *tag = avx512.seal_prepared(&once.powers, &once.mac.s, stream, aad, buffers);
             return;
         }
         let _ = key;
         let data = buffers.into_in_place();
         pieces::xor(data, stream);
         wipe(stream);
-        *tag = once.tag(&[aad], data);
+        *tag = once.mac.tag(&[aad], data);
     }
 
     fn open_prepared(
@@ -245,22 +334,22 @@ impl Engine for ChaCha20Poly1305 {
     ) {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = key.avx512 {
-            *tag = avx512.open_prepared(&once.powers, &once.s, stream, aad, buffers);
+            *tag = avx512.open_prepared(&once.powers, &once.mac.s, stream, aad, buffers);
             return;
         }
         let _ = key;
         let data = buffers.into_in_place();
-        *tag = once.tag(&[aad], data);
+        *tag = once.mac.tag(&[aad], data);
         pieces::xor(data, stream);
     }
 
     fn authenticate(key: &Expanded, _nonce: &[u8; 12], once: &OneTime, aad: &[&[u8]]) -> [u8; 16] {
         #[cfg(target_arch = "x86_64")]
         if let (Some(avx512), [whole]) = (key.avx512, aad) {
-            return avx512.tag(&once.powers, &once.s, whole, &[]);
+            return avx512.tag(&once.powers, &once.mac.s, whole, &[]);
         }
         let _ = key;
-        once.tag(aad, &[])
+        once.mac.tag(aad, &[])
     }
 }
 
@@ -304,17 +393,17 @@ impl SparseEngine for ChaCha20Poly1305 {
         let _ = key;
         let body = &mut body[..payload.len()];
         pieces::xor(body, payload);
-        let mut running = Poly1305::resume(&once.r, &sum.polynomial);
+        let mut running = Poly1305::resume(&once.mac.r, &sum.polynomial);
         pieces::padded(&[aad], |block| running.block(block));
         pieces::padded(&[body], |block| running.block(block));
         sum.polynomial = running.value();
     }
 
     fn close(key: &Expanded, once: &OneTime, sum: &mut Prepared, shape: &Shape) {
-        let mut running = Poly1305::resume(&once.r, &sum.polynomial);
+        let mut running = Poly1305::resume(&once.mac.r, &sum.polynomial);
         running.block(&lengths(shape.aad, shape.payload));
         sum.polynomial = running.value();
-        sum.s = once.s;
+        sum.s = once.mac.s;
         let _ = key;
         #[cfg(target_arch = "x86_64")]
         {

@@ -336,6 +336,21 @@ impl Device {
         self.peers.iter_mut().map(|peer| peer.idle(budget)).find(|done| *done > 0).unwrap_or(0)
     }
 
+    /// Does once, for nothing, what sealing the next packet for the peer that was heard last will do. A packet after a pause then
+    /// finds code and cipherstream in the nearest caches. What lies in `scratch` is overwritten.
+    pub fn rehearse_seal(&self, scratch: &mut [u8]) {
+        if let Some(session) = self.peers.get(self.recent.1).and_then(Peer::current) {
+            session.rehearse_seal(scratch);
+        }
+    }
+
+    /// As [`rehearse_seal`](Self::rehearse_seal), for the next packet that comes from that peer.
+    pub fn rehearse_open(&self, scratch: &mut [u8]) {
+        if let Some(session) = self.peers.get(self.recent.1).and_then(Peer::current) {
+            session.rehearse_open(scratch);
+        }
+    }
+
     /// Whether data for a peer can be sent at once.
     pub fn is_ready(&self, now: u64, peer: PeerId) -> bool {
         self.peers.get(peer.0).is_some_and(|peer| peer.is_ready(now))

@@ -22,7 +22,7 @@ pub(crate) const WAKE_UP: u64 = 100_000;
 const MOST_STEPS: u32 = 64;
 
 /// Looks at the ports from one rehearsal to the next, in turn for either direction: some ten microseconds.
-const REHEARSAL: u32 = 16;
+pub(crate) const REHEARSAL: u32 = 16;
 
 /// Turns with frames, one after the other, before the thread looks whether it must rest.
 const TURNS: u32 = 64;

@@ -1,5 +1,6 @@
 //! Tests of the channel as a whole.
 
+mod ahead;
 mod envelopes;
 mod rotations;
 mod setup;

@@ -312,6 +312,11 @@ impl Peer {
         sessions.into_iter().flatten().map(|session| session.idle(budget)).find(|done| *done > 0).unwrap_or(0)
     }
 
+    /// The session that is used for sending, to rehearse in.
+    pub(super) const fn current(&self) -> Option<&Session> {
+        self.current.as_ref()
+    }
+
     /// Octets of a message with a packet of `len` octets in it, and where the packet begins.
     pub(super) const HEADROOM: usize = TRANSPORT_HEADER_LEN;
 }

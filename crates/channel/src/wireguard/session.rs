@@ -159,6 +159,20 @@ impl Session {
         }
     }
 
+    /// Does once, on what lies in `scratch`, what sealing the next packet will do. No counter is spent.
+    pub(super) fn rehearse_seal(&self, scratch: &mut [u8]) {
+        if let Some(data) = scratch.get_mut(..self.sending.reach()) {
+            self.seal.rehearse(&[], data);
+        }
+    }
+
+    /// Does once, for nothing, what opening the packet expected next will do. What lies in `scratch` is overwritten.
+    pub(super) fn rehearse_open(&self, scratch: &mut [u8]) {
+        if let Some(data) = scratch.get_mut(..self.receiving.reach()) {
+            self.open.rehearse(&[], data);
+        }
+    }
+
     /// Prepares packets of up to so many octets at most from now on.
     pub(super) fn set_reach(&mut self, octets: usize) {
         let most = octets.min(PREPARED_LEN);

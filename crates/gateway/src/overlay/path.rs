@@ -28,6 +28,7 @@ use crate::path::flow;
 use crate::sys::packet::{Next, Receiver, Sender};
 use crate::sys::route::Hop;
 use crate::sys::thread;
+use crate::worker::REHEARSAL;
 
 /// Frames that one direction handles before the other has its turn.
 const TURN: usize = 16;
@@ -186,6 +187,18 @@ impl Path {
         match &mut self.core.crypt {
             Crypt::Wireguard(device) => device.idle(budget),
             Crypt::Bare => 0,
+        }
+    }
+
+    /// Keeps what the next packet will need near, in either direction: at the first looks, and every so often.
+    #[inline]
+    pub(super) fn rehearse(&mut self, looks: u32) {
+        if let Crypt::Wireguard(device) = &self.core.crypt {
+            match looks % REHEARSAL {
+                0 => device.rehearse_open(&mut self.scratch),
+                1 => device.rehearse_seal(&mut self.scratch),
+                _ => {}
+            }
         }
     }
 

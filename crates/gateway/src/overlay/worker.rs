@@ -111,6 +111,11 @@ impl Duty for Worker {
         self.path.idle(steps)
     }
 
+    #[inline]
+    fn rehearse(&mut self, looks: u32) {
+        self.path.rehearse(looks);
+    }
+
     fn sleep(&mut self, pause: std::time::Duration) {
         let (field, uplink, second) = self.path.ports();
         let [ring, socket] = uplink.descriptors();

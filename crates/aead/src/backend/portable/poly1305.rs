@@ -70,6 +70,12 @@ impl Limbs {
     }
 }
 
+/// r^2 to r^4: with them four blocks share a reduction.
+pub(crate) fn higher(r: &Limbs) -> [Limbs; 3] {
+    let two = r.times(r);
+    [two, two.times(r), two.times(&two)]
+}
+
 /// An unreduced sum of products.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sum([u128; 3]);
@@ -164,6 +170,18 @@ impl Poly1305 {
         self.sum = self.sum.plus(&Limbs::block(block)).times(&self.r);
     }
 
+    /// Adds four blocks. `higher` are the powers of r from the second on.
+    #[inline]
+    pub(crate) fn four(&mut self, blocks: &[u8; 64], higher: &[Limbs; 3]) {
+        let ([a, b, c, d], _) = blocks.as_chunks::<16>() else { return };
+        let mut sum = Sum::default();
+        sum.add(&self.sum.plus(&Limbs::block(a)), &higher[2]);
+        sum.add(&Limbs::block(b), &higher[1]);
+        sum.add(&Limbs::block(c), &higher[0]);
+        sum.add(&Limbs::block(d), &self.r);
+        self.sum = sum.value();
+    }
+
     pub(crate) fn value(&self) -> Limbs {
         self.sum
     }
@@ -172,6 +190,20 @@ impl Poly1305 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn four_blocks_at_once_are_four_in_turn() {
+        let r = Limbs::clamped(&array::from_fn(|i| 0xf7 ^ (31 * i) as u8));
+        let higher = higher(&r);
+        let (mut fast, mut slow) = (Poly1305::new(&r), Poly1305::new(&r));
+        for round in 0..200u8 {
+            let blocks: [u8; 64] =
+                array::from_fn(|i| if round % 3 == 0 { 0xff } else { round.wrapping_mul(i as u8 | 1) });
+            fast.four(&blocks, &higher);
+            blocks.as_chunks::<16>().0.iter().for_each(|block| slow.block(block));
+            assert_eq!(finish(&fast.value(), &[7; 16]), finish(&slow.value(), &[7; 16]), "{round}");
+        }
+    }
 
     #[test]
     fn numbers_around_the_prime_are_reduced_fully() {

@@ -1,0 +1,93 @@
+//! Messages of those who sent last go a shorter way, prepared or not: what comes out must be the same.
+
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::setup::{SECRET, group, publisher, sealed};
+use crate::mqtt::{Algorithm, Refusal};
+
+/// A message with the CBOR tag before it is opened item by item always.
+fn tagged(message: &[u8]) -> Vec<u8> {
+    [&[0xd0], message].concat()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Publishers and topics in any order, with replays, gaps and changed bytes, numbers that grow by a byte on the way, and
+    /// preparation as far as it comes.
+    #[test]
+    fn both_ways_say_the_same_of_every_message(
+        algorithm in 0..Algorithm::ALL.len(),
+        steps in prop::collection::vec((0..3usize, 0..4usize, 0..200usize, 0..12u8, 0..40u32), 1..400),
+    ) {
+        let algorithm = Algorithm::ALL[algorithm];
+        let (mut short, mut long) = (group(algorithm), group(algorithm));
+        let mut publishers = [b"a", b"b", b"c"].map(|name| publisher(&short, name));
+        let topics = ["plant/a", "plant/b", "plant/bb", "plant/c/d"];
+        let mut sent: Vec<(usize, Vec<u8>)> = Vec::new();
+        for (who, at, len, what, budget) in steps {
+            let (mut topic, mut message) = (at, sealed(&mut publishers[who], topics[at], &vec![what; len]));
+            match what {
+                // It is lost.
+                0 => continue,
+                // An older one comes again.
+                1 if !sent.is_empty() => (topic, message) = sent[len % sent.len()].clone(),
+                // A byte is another one.
+                2 => { let place = len % message.len(); message[place] ^= 1 << (at % 8); }
+                // It is cut, or something follows.
+                3 => { message.pop(); }
+                4 => message.push(0),
+                // It is sent on another topic.
+                5 => topic = (topic + 1) % 4,
+                _ => sent.push((topic, message.clone())),
+            }
+            let (mut a, mut b) = (Vec::new(), Vec::new());
+            let by_short = short.open(topics[topic], &message, &mut a);
+            prop_assert_eq!(&by_short, &long.open(topics[topic], &tagged(&message), &mut b));
+            prop_assert_eq!(a, b);
+            short.idle(budget);
+        }
+    }
+}
+
+#[test]
+fn what_is_known_of_an_epoch_ends_with_it() {
+    let mut group = group(Algorithm::A128Gcm);
+    let mut old = publisher(&group, b"a");
+    let mut out = Vec::new();
+    group.open("t", &sealed(&mut old, "t", b"1"), &mut out).expect("genuine");
+    group.install(2, &SECRET);
+    group.open("t", &sealed(&mut old, "t", b"2"), &mut out).expect("both epochs are read");
+    group.retire_before(2);
+    let refused = group.open("t", &sealed(&mut old, "t", b"3"), &mut out);
+    assert_eq!(refused, Err(Refusal::OldEpoch { epoch: 1, newest: 2 }));
+}
+
+#[test]
+fn who_may_not_publish_any_more_is_refused_at_once() {
+    let mut group = group(Algorithm::A128Gcm);
+    let mut a = publisher(&group, b"a");
+    let mut out = Vec::new();
+    group.open("t", &sealed(&mut a, "t", b"1"), &mut out).expect("genuine");
+    group.allow([b"b".to_vec()]);
+    let refused = group.open("t", &sealed(&mut a, "t", b"2"), &mut out);
+    assert_eq!(refused, Err(Refusal::NotPublisher { publisher: "a".into() }));
+}
+
+#[test]
+fn idle_prepares_what_the_last_message_needed_and_then_rests() {
+    let mut group = group(Algorithm::ChaCha20Poly1305);
+    let mut a = publisher(&group, b"a");
+    let mut out = Vec::new();
+    assert_eq!(group.idle(u32::MAX), 0, "nobody is known");
+    group.open("t", &sealed(&mut a, "t", &[7; 100]), &mut out).expect("genuine");
+    assert_eq!(group.idle(1), 1);
+    assert!((1..8).contains(&group.idle(u32::MAX)));
+    assert_eq!(group.idle(u32::MAX), 0);
+    group.open("t", &sealed(&mut a, "t", &[8; 100]), &mut out).expect("genuine");
+    assert_eq!(out, [8; 100]);
+    assert!(group.idle(u32::MAX) > 0, "the next one");
+}
