@@ -109,13 +109,13 @@ pub const ALL: &[Experiment] = &[
     Experiment {
         name: "overlay-paths",
         paper: "hohmann2020",
-        shows: "round trips and TCP on each path, ten minutes",
+        shows: "round trips and TCP on each path, five minutes",
         run: overlay::run_paths,
     },
     Experiment {
         name: "overlay-cycles",
         paper: "hohmann2020",
-        shows: "cyclic Profinet on each path, bus errors and the shortest cycle without one, an hour",
+        shows: "cyclic Profinet on each path, bus errors and the shortest cycle without one, half an hour",
         run: overlay::run_cycles,
     },
     Experiment {
