@@ -24,6 +24,10 @@ const MOST_STEPS: u32 = 64;
 /// Looks at the ports from one rehearsal to the next, in turn for either direction: some ten microseconds.
 pub(crate) const REHEARSAL: u32 = 16;
 
+/// How long no frame comes before a thread that shares its CPU prepares.
+const CALM: std::time::Duration = std::time::Duration::from_micros(300);
+/// Frames without such a pause after which it prepares nevertheless: half of what lies prepared.
+const HASTE: usize = antedate_channel::macsec::SLOTS / 2;
 /// Turns with frames, one after the other, before the thread looks whether it must rest.
 const TURNS: u32 = 64;
 
@@ -130,6 +134,9 @@ pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
     let steps = duty.steps();
     // Looks since the last frame or sleep, and turns with frames since the last look.
     let (mut looks, mut turns) = (0u32, 0u32);
+    // Who polls has a CPU of its own and prepares at once; who sleeps until a frame comes may share it with the very machine
+    // that waits for the frame just sent, and lets it go first. `calm`: it did. `frames`: those since all was prepared.
+    let (lets_others_go_first, mut calm, mut frames) = (mode == Mode::Block, true, 0);
     loop {
         // One at a time: between the keys of many members, frames have their turn.
         if !duty.letter(&governor) {
@@ -142,6 +149,7 @@ pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
         });
         if done > 0 {
             (rested, looks, turns) = (false, 0, turns + 1);
+            (calm, frames) = (false, frames + done);
             duty.show();
             if turns >= TURNS {
                 turns = 0;
@@ -159,10 +167,19 @@ pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
         if breathe(duty, breath.as_mut(), &governor, true) || duty.await_the_wire(steps) {
             continue;
         }
+        if lets_others_go_first && !calm && frames < HASTE {
+            calm = true;
+            duty.sleep(CALM);
+            if let Some(breath) = &mut breath {
+                breath.rested(thread::now());
+            }
+            continue;
+        }
         if duty.prepare(steps) > 0 {
             thread::yield_now();
             continue;
         }
+        frames = 0;
         // The clock is read only where it decides something.
         let now = if listens { thread::now() } else { 0 };
         match governor.rest(now, thread::cpu_time) {
