@@ -79,6 +79,10 @@ impl Report {
         }
         let total: f64 = self.rows.iter().map(|r| r.seconds).sum();
         println!("{:width$}  {total:>8.1}", "in all");
+        // What failed stands at the end too: of a long output, often only that is kept.
+        for row in self.rows.iter().filter(|row| matches!(row.outcome, Err(Stop::Failed(_)))) {
+            println!("\n{}: {}", row.name, words(&row.outcome).1.trim_end());
+        }
         let (passed, failed, skipped) = self.counts();
         println!("xtask: {passed} passed, {failed} failed, {skipped} skipped");
         failed == 0

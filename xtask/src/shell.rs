@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -71,6 +71,8 @@ pub(crate) trait Run {
     fn bounded(&mut self, seconds: u64) -> Result<(), String>;
     /// As [`Run::bounded`], and prints the command first.
     fn echoed(&mut self, seconds: u64) -> Result<(), String>;
+    /// As [`Run::echoed`] for test runners; the error carries what they said of the tests that failed.
+    fn tests(&mut self, seconds: u64) -> Result<(), String>;
     /// Runs silently and gives standard output; the error carries standard error.
     fn read(&mut self, seconds: u64) -> Result<String, String>;
     /// Starts in the background in a process group of its own, output to a file.
@@ -94,6 +96,26 @@ impl Run for Command {
     fn echoed(&mut self, seconds: u64) -> Result<(), String> {
         println!("$ {}", line(self));
         self.bounded(seconds)
+    }
+
+    fn tests(&mut self, seconds: u64) -> Result<(), String> {
+        let said = line(self);
+        println!("$ {said}");
+        let child = self.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut group = Group(child.map_err(|e| format!("{said}: {e}"))?);
+        let (send, failures) = std::sync::mpsc::channel();
+        if let Some(out) = group.0.stdout.take() {
+            std::thread::spawn(move || send.send(pass_on(out)));
+        }
+        let status = group.wait(seconds)?;
+        group.kill();
+        // What a test left behind may still hold the pipe.
+        let failures = failures.recv_timeout(Duration::from_secs(5)).unwrap_or_default();
+        match status {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(format!("{said}: {status}\n{failures}")),
+            None => Err(format!("{said}: not done after {seconds} s\n{failures}")),
+        }
     }
 
     fn read(&mut self, seconds: u64) -> Result<String, String> {
@@ -150,6 +172,22 @@ fn drain(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String
         let _ = pipe.read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })
+}
+
+/// Prints what a test runner prints, and gives its lines from "failures:" to "test result:".
+fn pass_on(out: impl Read) -> String {
+    let mut failures = String::new();
+    let mut inside = false;
+    for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        inside |= line == "failures:";
+        if inside {
+            failures += &format!("  | {line}\n");
+        }
+        inside &= !line.starts_with("test result:");
+    }
+    failures
 }
 
 /// The last `n` lines.

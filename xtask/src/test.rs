@@ -87,7 +87,7 @@ fn steps() -> Vec<Step> {
     add("dependencies", Box::new(licences::check));
     add(
         "tests",
-        Box::new(|| quiet(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), 1800)),
+        Box::new(|| tests(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), 1800)),
     );
     add("fuzz seeds", Box::new(fuzz_seeds));
     add("each crate alone", Box::new(each_alone));
@@ -115,11 +115,16 @@ fn quiet(command: &mut std::process::Command, seconds: u64) -> StepResult {
     Ok(String::new())
 }
 
+fn tests(command: &mut std::process::Command, seconds: u64) -> StepResult {
+    command.tests(seconds)?;
+    Ok(String::new())
+}
+
 /// Runs every fuzz body on its seeds, as unit tests: the fuzz targets are a workspace of their own.
 fn fuzz_seeds() -> StepResult {
     let mut command = cargo();
     command.args(["test", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
-    quiet(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
+    tests(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
 }
 
 /// Checks each package without the features that its neighbours switch on in it.
