@@ -4,7 +4,9 @@
 //! XOR and a polynomial in r.
 
 #[cfg(target_arch = "x86_64")]
-use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20_sse2, chacha20poly1305::Powers};
+use crate::backend::x86::{
+    Avx512, chacha20_avx2::Avx2, chacha20_sse2, chacha20poly1305::Powers, poly1305_avx2,
+};
 use crate::{
     Backend, Suite,
     backend::portable::{
@@ -193,10 +195,22 @@ impl Expanded {
 }
 
 impl Mac {
-    fn tag(&self, aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
+    fn tag(&self, key: &Expanded, aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
+        let _ = key;
         let mut poly = Poly1305::new(&self.r);
         let aad_len = pieces::padded(aad, |block| poly.block(block));
         let rest = ciphertext;
+        #[cfg(target_arch = "x86_64")]
+        let rest = match key.avx2 {
+            Some(avx2) if rest.len() >= poly1305_avx2::WORTH => {
+                let (fours, rest) = rest.as_chunks();
+                let [two, three, four] = &self.higher;
+                let sum = avx2.poly1305([&self.r, two, three, four], poly.value(), fours);
+                poly = Poly1305::resume(&self.r, &sum);
+                rest
+            }
+            _ => rest,
+        };
         #[cfg(target_pointer_width = "64")]
         let rest = {
             let (fours, rest) = rest.as_chunks::<64>();
@@ -272,12 +286,12 @@ impl Engine for ChaCha20Poly1305 {
             let mut stream = [0; BATCH];
             let mac = key.begin(nonce, data.len(), &mut stream);
             key.finish(nonce, data, &mut stream);
-            mac.tag(&[aad], data)
+            mac.tag(key, &[aad], data)
         }
         #[cfg(not(target_arch = "x86_64"))]
         {
             key.xor(nonce, data);
-            key.lone(nonce).tag(&[aad], data)
+            key.lone(nonce).tag(key, &[aad], data)
         }
     }
 
@@ -290,13 +304,13 @@ impl Engine for ChaCha20Poly1305 {
         #[cfg(target_arch = "x86_64")]
         {
             let mut stream = [0; BATCH];
-            let tag = key.begin(nonce, data.len(), &mut stream).tag(&[aad], data);
+            let tag = key.begin(nonce, data.len(), &mut stream).tag(key, &[aad], data);
             key.finish(nonce, data, &mut stream);
             tag
         }
         #[cfg(not(target_arch = "x86_64"))]
         {
-            let tag = key.lone(nonce).tag(&[aad], data);
+            let tag = key.lone(nonce).tag(key, &[aad], data);
             key.xor(nonce, data);
             tag
         }
@@ -320,7 +334,7 @@ impl Engine for ChaCha20Poly1305 {
         let data = buffers.into_in_place();
         pieces::xor(data, stream);
         wipe(stream);
-        *tag = once.mac.tag(&[aad], data);
+        *tag = once.mac.tag(key, &[aad], data);
     }
 
     fn open_prepared(
@@ -339,7 +353,7 @@ impl Engine for ChaCha20Poly1305 {
         }
         let _ = key;
         let data = buffers.into_in_place();
-        *tag = once.mac.tag(&[aad], data);
+        *tag = once.mac.tag(key, &[aad], data);
         pieces::xor(data, stream);
     }
 
@@ -349,7 +363,7 @@ impl Engine for ChaCha20Poly1305 {
             return avx512.tag(&once.powers, &once.mac.s, whole, &[]);
         }
         let _ = key;
-        once.mac.tag(aad, &[])
+        once.mac.tag(key, aad, &[])
     }
 }
 

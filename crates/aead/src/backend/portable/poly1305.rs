@@ -6,7 +6,7 @@
 use core::array;
 use zeroize::Zeroize;
 
-const MASK_44: u64 = (1 << 44) - 1;
+pub(crate) const MASK_44: u64 = (1 << 44) - 1;
 const MASK_42: u64 = (1 << 42) - 1;
 
 /// A number below 2^131 or so, not fully reduced.

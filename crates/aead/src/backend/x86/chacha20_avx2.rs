@@ -1,24 +1,35 @@
 //! ChaCha20 (RFC 8439 section 2.3) with AVX2, for CPUs without AVX-512: a vector holds the same row of two blocks' states.
 
+use super::chacha20poly1305::uninit;
 use crate::{Backend, backend::portable::chacha20::CONSTANTS};
 use core::arch::x86_64::*;
 
 /// The proof that the CPU has AVX2.
 #[derive(Clone, Copy)]
-pub(crate) struct Avx2(());
+pub(crate) struct Avx2 {
+    /// AVX-512F too, as the first server CPUs with it have it, without what [`Backend::Avx512`] asks for.
+    avx512f: bool,
+}
 
 /// Blocks that are made at a time.
 const BATCH: usize = 8;
+/// Blocks from which on the widest vectors are worth what their first use costs.
+const WIDE: usize = 9;
 
 impl Avx2 {
     /// For a backend that has no kernels of its own for this cipher.
     pub(crate) fn new(backend: Backend) -> Option<Self> {
-        (backend == Backend::AesNi && super::has_avx2()).then_some(Self(()))
+        let (avx2, avx512f) = super::has_avx2_and_avx512f();
+        (backend == Backend::AesNi && avx2).then_some(Self { avx512f })
     }
 
     /// Cipherstream from block `counter` on; `out` is a whole number of blocks.
     pub(crate) fn stream(self, key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
         let mut counter = counter;
+        if self.avx512f && out.len() >= WIDE * 64 {
+            // SAFETY: `self` is the proof.
+            return unsafe { super::chacha20::stream(key, counter, nonce, uninit(out)) };
+        }
         for part in out.as_chunks_mut::<64>().0.chunks_mut(BATCH) {
             // SAFETY: `self` is the proof.
             unsafe {

@@ -25,7 +25,7 @@ const UNITS: usize = 24;
 #[repr(C, align(64))]
 struct Stream([MaybeUninit<[u8; 64]>; 1 + UNITS]);
 
-fn uninit(bytes: &mut [u8]) -> &mut [MaybeUninit<[u8; 64]>] {
+pub(super) fn uninit(bytes: &mut [u8]) -> &mut [MaybeUninit<[u8; 64]>] {
     let units = bytes.as_chunks_mut::<64>().0;
     // SAFETY: the layouts are the same, and what `chacha20` does with the slice leaves all of it written.
     unsafe { &mut *(core::ptr::from_mut(units) as *mut [MaybeUninit<[u8; 64]>]) }

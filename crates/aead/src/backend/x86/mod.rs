@@ -29,6 +29,8 @@ mod ocb3_holes;
 #[cfg(feature = "ocb3")]
 mod ocb3_wide;
 mod poly1305;
+#[cfg(feature = "chacha20-poly1305")]
+pub(crate) mod poly1305_avx2;
 pub(crate) mod two_way;
 
 use super::Backend;
@@ -85,14 +87,17 @@ fn ask() -> Backend {
     if instructions && state & 0xe6 == 0xe6 { Backend::Avx512 } else { Backend::AesNi }
 }
 
-/// AVX2 and its registers' state, for what needs no more. It is asked for each time, which is when a key is expanded.
-pub(crate) fn has_avx2() -> bool {
+/// AVX2 and AVX-512F with their registers' state, for what needs no more. They are asked for each time, which is when a key is
+/// expanded.
+pub(crate) fn has_avx2_and_avx512f() -> (bool, bool) {
     // OSXSAVE, AVX
-    if __cpuid(0).eax < 7 || __cpuid(1).ecx >> 27 & 3 != 3 || __cpuid_count(7, 0).ebx >> 5 & 1 == 0 {
-        return false;
+    if __cpuid(0).eax < 7 || __cpuid(1).ecx >> 27 & 3 != 3 {
+        return (false, false);
     }
+    let seven = __cpuid_count(7, 0).ebx;
     // SAFETY: OSXSAVE was seen, so XGETBV is enabled.
     let state = unsafe { _xgetbv(0) };
-    // XMM, YMM
-    state & 6 == 6
+    // XMM, YMM; opmask, upper ZMM, high ZMM
+    let avx2 = seven >> 5 & 1 == 1 && state & 6 == 6;
+    (avx2, avx2 && seven >> 16 & 1 == 1 && state & 0xe0 == 0xe0)
 }
