@@ -57,6 +57,8 @@ pub struct PathCounters {
     pub checksums_completed: Counter,
     /// Super-frames cut into segments.
     pub super_frames: Counter,
+    /// Frames that left joined to super-frames.
+    pub joined: Counter,
     /// Frames refused because their offload is of an unknown kind.
     pub unsupported_offload: Counter,
     /// Frames that came truncated, since the kernel had no room for them whole.
@@ -92,6 +94,7 @@ impl PathCounters {
             bulk_full: Counter::default(),
             checksums_completed: Counter::default(),
             super_frames: Counter::default(),
+            joined: Counter::default(),
             unsupported_offload: Counter::default(),
             truncated: Counter::default(),
             overruns: Counter::default(),

@@ -6,6 +6,7 @@
 //! - [`worker`]: a forwarding thread: take, forward, prepare, rest
 //! - [`path`]: what happens to a frame between its two ports
 //! - [`offload`]: finishing what the sender's stack left to the hardware
+//! - [`joiner`], [`delivery`]: joining again what need not be apart; a port that frames are given to
 //! - [`gate`]: the policy: what passes
 //! - [`express`]: frames that do not wait behind others
 //! - [`overlay`]: all of that where the uplink is a tunnel: VXLAN in WireGuard
@@ -28,11 +29,13 @@ pub mod config;
 pub mod control;
 pub mod counters;
 pub mod daemon;
+pub mod delivery;
 pub mod document;
 pub mod express;
 pub mod fastest;
 pub mod fault;
 pub mod gate;
+pub mod joiner;
 pub mod keys;
 pub mod ledger;
 pub mod mailbox;

@@ -7,16 +7,16 @@
 use antedate_wire::EtherType;
 use antedate_wire::checksum::{Sum, complete_partial};
 
+use crate::sys::outbox::SEGMENT_UDP;
 use crate::sys::packet::{Offload, Received};
 
-const PROTOCOL_TCP: u8 = 6;
-const PROTOCOL_UDP: u8 = 17;
+pub(crate) const PROTOCOL_TCP: u8 = 6;
+pub(crate) const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_SCTP: u8 = 132;
 
 /// Kinds of super-frames, as in `struct virtio_net_hdr`.
-const SEGMENT_TCP4: u8 = 1;
-const SEGMENT_TCP6: u8 = 4;
-const SEGMENT_UDP: u8 = 5;
+pub(crate) const SEGMENT_TCP4: u8 = 1;
+pub(crate) const SEGMENT_TCP6: u8 = 4;
 const SEGMENT_ECN: u8 = 0x80;
 
 const FIN_PSH: u8 = 0x09;
@@ -62,7 +62,7 @@ fn complete_checksum(frame: &mut [u8], offload: Offload, shifted: usize) -> Resu
     complete_partial(frame, start, offload.checksum_offset.into()).map_err(|_| Unsupported)
 }
 
-fn half(frame: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn half(frame: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?]))
 }
 

@@ -366,6 +366,7 @@ pub(crate) fn forwarding(counters: &PathCounters) -> Forwarding {
         rules: counters.rules.iter().map(Counter::get).collect(),
         express_frames: counters.express.get(),
         segmented: counters.super_frames.get(),
+        joined: counters.joined.get(),
         checksums_completed: counters.checksums_completed.get(),
     }
 }

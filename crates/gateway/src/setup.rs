@@ -12,6 +12,7 @@ use antedate_wire::macsec::An;
 
 use crate::config::check::is_express_channel;
 use crate::config::{Checked, Config, Keyed, Macsec, Poll, Rate, SciMode, Threads};
+use crate::delivery::Delivery;
 use crate::express::{express_sci, express_ssci};
 use crate::fault::Fault;
 use crate::keys::KeyFile;
@@ -178,16 +179,27 @@ pub fn ports(
     bypass: bool,
 ) -> Result<Ports, Fault> {
     let open = || io::Result::Ok(Ports { from: Receiver::open(from)?, to: Sender::open(to, bypass)?, mtu });
-    open().map_err(|error| {
-        let remedy = match error.kind() {
-            io::ErrorKind::PermissionDenied => {
-                "run as root, or give the program the capability: setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep /usr/bin/antedate"
-            }
-            _ => "see that both interfaces exist and are up: ip link",
-        };
-        let what = format!("cannot open a packet socket from {} to {}: {error}", from.name, to.name);
-        Fault::of_file(config, what, remedy)
-    })
+    open().map_err(|error| no_socket(config, [from, to], &error))
+}
+
+/// Both directions of a port: what comes from it, and what it is given.
+///
+/// # Errors
+/// When the kernel refuses, with the remedy where there is one.
+pub fn both_ways(config: &Path, port: &Interface, bypass: bool) -> Result<(Receiver, Delivery), Fault> {
+    let open = || io::Result::Ok((Receiver::open(port)?, Delivery::open(port, bypass)?));
+    open().map_err(|error| no_socket(config, [port, port], &error))
+}
+
+fn no_socket(config: &Path, [from, to]: [&Interface; 2], error: &io::Error) -> Fault {
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "run as root, or give the program the capability: setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep /usr/bin/antedate"
+        }
+        _ => "see that both interfaces exist and are up: ip link",
+    };
+    let what = format!("cannot open a packet socket from {} to {}: {error}", from.name, to.name);
+    Fault::of_file(config, what, remedy)
 }
 
 /// The rate of the uplink in Mbit/s.

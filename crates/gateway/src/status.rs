@@ -79,6 +79,9 @@ pub struct Forwarding {
     pub express_frames: u64,
     /// Super-frames of segmentation offload that were cut.
     pub segmented: u64,
+    /// Frames that left joined to super-frames.
+    #[serde(default)]
+    pub joined: u64,
     /// Checksums that the sender had left to its network card.
     pub checksums_completed: u64,
 }

@@ -7,7 +7,8 @@
 mod plant;
 mod sites;
 
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,6 +27,7 @@ const TESTS: &[Test] = &[
     ("new_sessions_under_traffic_lose_nothing", new_sessions_under_traffic_lose_nothing),
     ("a_restarted_peer_is_found_again", a_restarted_peer_is_found_again),
     ("a_peer_that_moves_is_followed", a_peer_that_moves_is_followed),
+    ("bulk_is_joined_on_both_ports_and_arrives_as_it_was", bulk_is_joined),
     ("datagrams_pass_the_stack_by_and_neighbours_are_followed", neighbours_are_followed),
     ("without_direct_the_socket_carries_all", the_socket_carries_all),
     ("an_uplink_that_is_replaced_is_used_again", an_uplink_that_is_replaced_is_used_again),
@@ -187,6 +189,49 @@ fn a_peer_that_moves_is_followed() {
     both_ways(&sites, &[64, 1514]);
     let peer = peer();
     assert_eq!((peer.endpoint.as_str(), peer.roamed), ("192.0.2.9:51820", 1), "{peer:?}");
+}
+
+fn bulk_is_joined() {
+    const OCTETS: usize = 16 << 20;
+    let mut fars = vec![(Far::Antedate, 1650), (Far::Antedate, 1500)];
+    match stock_is_missing() {
+        None => fars.push((Far::WireguardGo, 1650)),
+        Some(missing) => println!("SKIPPED: a transfer to a stock far end: {missing}"),
+    }
+    for (far, wire_mtu) in fars {
+        let sites = Sites::build(&Settings { far, wire_mtu, ..Settings::default() });
+        sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+        for (space, last) in [(&sites.chain.plc, 1), (&sites.chain.device, 2)] {
+            space.batch(&[format!("addr add 10.7.0.{last}/24 dev eth0")]).expect("an address");
+        }
+        for (from, to, at) in [
+            (&sites.chain.plc, &sites.chain.device, "10.7.0.2:5201"),
+            (&sites.chain.device, &sites.chain.plc, "10.7.0.1:5202"),
+        ] {
+            let listener = to.run(|| TcpListener::bind(at)).expect("its namespace").expect("a listener");
+            let at = at.parse().expect("an address");
+            let connect = || TcpStream::connect_timeout(&at, PATIENCE);
+            let mut sender = from.run(connect).expect("its namespace").expect("a connection");
+            let (mut receiver, _) = listener.accept().expect("a connection");
+            receiver.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+            sender.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+            let octet = |at: usize| (at.wrapping_mul(2_654_435_761) >> 13) as u8;
+            let sent: Vec<u8> = (0..OCTETS).map(octet).collect();
+            let mut came = Vec::with_capacity(OCTETS);
+            thread::scope(|scope| {
+                let (sent, sender) = (&sent, &mut sender);
+                scope.spawn(move || {
+                    sender.write_all(sent).expect("all is sent");
+                    sender.shutdown(std::net::Shutdown::Write).expect("an end");
+                });
+                receiver.read_to_end(&mut came).expect("all comes");
+            });
+            assert!(came == sent, "{} of {OCTETS} octets, or others", came.len());
+        }
+        let near = sites.near.status();
+        assert!(near.inward.joined > 0, "{:?}", near.inward);
+        assert_eq!(near.overlay.expect("an overlay").refused.get("damaged"), None);
+    }
 }
 
 fn neighbours_are_followed() {

@@ -122,6 +122,7 @@ impl Page {
             self.count(&format!("decided by rule {}:", index + 1), *count);
         }
         self.count("super-frames cut:", direction.segmented);
+        self.count("joined to super-frames:", direction.joined);
         self.count("checksums completed:", direction.checksums_completed);
     }
 

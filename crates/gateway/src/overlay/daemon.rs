@@ -25,13 +25,14 @@ use crate::config::{Checked, Config, Keyed};
 use crate::control::Server;
 use crate::counters::PathCounters;
 use crate::daemon::{Ended, lock};
+use crate::delivery::Delivery;
 use crate::fault::Fault;
 use crate::gate::Gate;
 use crate::mailbox::Mailbox;
 use crate::report::{About, Place, Shares};
 use crate::setup::{self, Granted};
 use crate::sys::interface::{self, Interface};
-use crate::sys::packet::{Receiver, Sender};
+use crate::sys::packet::Receiver;
 use crate::tunnel_keys::{Secret, encode};
 
 /// How often the steward looks.
@@ -263,9 +264,8 @@ fn device(
     Ok(device)
 }
 
-fn field_port(config: &Config, field: &Interface) -> Result<(Receiver, Sender), Fault> {
-    let ports = setup::ports(&config.file, field, field, field.mtu, config.run.qdisc_bypass)?;
-    Ok((ports.from, ports.to))
+fn field_port(config: &Config, field: &Interface) -> Result<(Receiver, Delivery), Fault> {
+    setup::both_ways(&config.file, field, config.run.qdisc_bypass)
 }
 
 /// The file with the keys of all sessions, in the form that tshark's WireGuard dissector reads.

@@ -14,7 +14,7 @@ use super::table::{Heard, Place};
 use super::world::World;
 use crate::config::policy::Traffic;
 use crate::gate::{Class, Way};
-use crate::path::{admit, exceeds, flow, put};
+use crate::path::{admit, exceeds, flow};
 use crate::sys::thread;
 
 impl Core {
@@ -222,6 +222,10 @@ impl Core {
         {
             return;
         }
-        put(&self.inward, &self.to_field, frame);
+        // Others do not wait for bulk that is joined.
+        match kind {
+            Class::Named(Traffic::Ipv4 | Traffic::Ipv6) => self.to_field.join(&self.inward, frame),
+            _ => self.to_field.put(&self.inward, frame),
+        }
     }
 }

@@ -22,10 +22,11 @@ use super::uplink::{Inward, Port};
 use super::worker::Which;
 use crate::config::overlay::Overlay;
 use crate::counters::PathCounters;
+use crate::delivery::Delivery;
 use crate::gate::Gate;
 use crate::offload;
 use crate::path::flow;
-use crate::sys::packet::{Next, Receiver, Sender};
+use crate::sys::packet::{Next, Receiver};
 use crate::sys::route::Hop;
 use crate::sys::thread;
 use crate::worker::REHEARSAL;
@@ -47,7 +48,7 @@ pub struct Path {
 /// What a path is made of.
 pub struct Parts {
     /// The field port.
-    pub field: (Receiver, Sender, usize),
+    pub field: (Receiver, Delivery, usize),
     /// The uplink, who is asked for next hops there, and what it carries.
     pub uplink: (Port, Post<SocketAddrV4>, usize),
     /// The second uplink, if there is one.
@@ -134,7 +135,10 @@ impl Path {
         while count < TURN {
             match from_field.peek() {
                 Next::Empty => break,
-                Next::Truncated => core.out.truncated.count(),
+                Next::Truncated => {
+                    core.out.truncated.count();
+                    count += 1;
+                }
                 Next::Frame(received) => {
                     heard(flow(received.frame));
                     core.out.received.count();
@@ -142,6 +146,7 @@ impl Path {
                     let offload = received.offload;
                     let now = thread::now();
                     let done = offload::finish(received, scratch, |frame| core.outbound(now, frame));
+                    count += done.unwrap_or(1);
                     match done {
                         Err(offload::Unsupported) => core.out.unsupported_offload.count(),
                         Ok(_) if offload.segmentation != 0 => core.out.super_frames.count(),
@@ -151,7 +156,6 @@ impl Path {
                 }
             }
             from_field.release();
-            count += 1;
         }
         // One alone leaves at once; several share a system call.
         core.flush();
@@ -164,12 +168,14 @@ impl Path {
         let now = thread::now();
         let count = from_uplink
             .turn(now, core, Core::is_peer, |core, datagram, from| core.inbound(now, datagram, from, heard));
-        let Some(second) = from_second else { return count };
         let is_peer = |core: &Core, ip| core.second_place(ip).is_some();
-        count
-            + second.turn(now, core, is_peer, |core, datagram, from| {
+        let second = from_second.as_mut().map_or(0, |second| {
+            second.turn(now, core, is_peer, |core, datagram, from| {
                 core.inbound_second(now, datagram, from, heard)
             })
+        });
+        core.to_field.flush(&core.inward);
+        count + second
     }
 
     /// When the release clock gives out its next frame.
@@ -212,7 +218,7 @@ impl Path {
     }
 
     /// Uses another field port from now on.
-    pub(super) fn replace_field(&mut self, from: Receiver, to: Sender, mtu: usize) {
+    pub(super) fn replace_field(&mut self, from: Receiver, to: Delivery, mtu: usize) {
         self.from_field = from;
         (self.core.to_field, self.core.field_mtu) = (to, mtu);
     }

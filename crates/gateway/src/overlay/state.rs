@@ -21,9 +21,8 @@ use super::uplink::Outward;
 use super::world::World;
 use crate::config::overlay::Overlay;
 use crate::counters::PathCounters;
+use crate::delivery::Delivery;
 use crate::gate::Gate;
-use crate::path::put;
-use crate::sys::packet::Sender;
 
 /// Octets of the longest frame: a jumbo frame with two VLAN tags.
 pub(super) const LONGEST: usize = 9_018 + 4;
@@ -43,7 +42,7 @@ pub(super) enum Crypt {
 
 /// All but where frames come from.
 pub(super) struct Core {
-    pub(super) to_field: Sender,
+    pub(super) to_field: Delivery,
     pub(super) field_mtu: usize,
     pub(super) uplink: Outward,
     /// The second uplink, by which a copy of each datagram goes to peers that have an address there.
@@ -212,7 +211,7 @@ impl Core {
     pub(super) fn release(&mut self, now: u64) -> usize {
         let Some(release) = &mut self.release else { return 0 };
         let mut count = 0;
-        while release.take(now, |frame| put(&self.inward, &self.to_field, frame)) {
+        while release.take(now, |frame| self.to_field.put(&self.inward, frame)) {
             count += 1;
         }
         count

@@ -13,13 +13,13 @@ use std::sync::mpsc::Sender as Post;
 use super::datagram::{Came, read};
 use super::hops::Hops;
 use crate::counters::PathCounters;
-use crate::offload;
 use crate::path::not_sent;
 use crate::sys::filter::{Datagrams, Filter};
 use crate::sys::interface::Interface;
-use crate::sys::outbox::Outbox;
-use crate::sys::packet::{Next, Offload, Receiver, Sender};
+use crate::sys::outbox::{self, Outbox, SEGMENT_UDP};
+use crate::sys::packet::{Next, Received, Receiver, Sender};
 use crate::sys::route::Hop;
+use crate::sys::segmenter::Segmenter;
 use crate::sys::udp::{BATCH, Inbox, ROOM, UdpSocket, headers};
 
 /// Datagrams that are taken in a turn.
@@ -30,7 +30,7 @@ const BY_SOCKET: u64 = 10_000_000_000;
 /// The sockets of an uplink.
 pub struct Port {
     socket: Arc<UdpSocket>,
-    direct: Option<(Receiver, Sender)>,
+    direct: Option<(Receiver, outbox::Interface)>,
     listen: SocketAddr,
     link: [u8; 6],
     mtu: usize,
@@ -55,7 +55,8 @@ impl Port {
             let ring = Receiver::open_filtered(interface, &filter(listen, Datagrams::All))?;
             // From now on the socket has only what the ring does not take. What it took before is read from it.
             socket.filter(&longer(mtu))?;
-            Some((ring, Sender::open(interface, bypass)?))
+            let sender = Sender::open(interface, bypass)?;
+            Some((ring, outbox::Interface::new(sender, Segmenter::open(interface, bypass)?)))
         } else {
             None
         };
@@ -82,7 +83,6 @@ impl Port {
             looked: 0,
             inbox: Inbox::new(),
             ask: 1,
-            scratch: vec![0; ROOM].into(),
             damaged: 0,
         };
         (inward, outward)
@@ -117,7 +117,6 @@ pub(super) struct Inward {
     inbox: Inbox,
     /// How many datagrams are asked of the socket at a time: one where they come singly.
     ask: usize,
-    scratch: Box<[u8]>,
     /// Packets with wrong lengths or checksums.
     pub(super) damaged: u64,
 }
@@ -171,20 +170,22 @@ impl Inward {
                 Next::Empty => break,
                 // The tunnel's replay window and counters do without it.
                 Next::Truncated => self.damaged += 1,
-                Next::Frame(mut received) => {
-                    let partial = received.offload.needs_checksum;
-                    if received.offload.segmentation == 0 {
-                        // A checksum that the sender's stack left to the hardware is of no use here.
-                        received.offload = Offload::default();
+                Next::Frame(Received { frame, offload, .. }) => {
+                    // A checksum that the sender's stack left to the hardware is of no use here, and those of a
+                    // super-frame's datagrams were left, or looked at when it was joined.
+                    let check = self.bare && !offload.needs_checksum && offload.segmentation == 0;
+                    match (read(frame, check), offload.segmentation, offload.segment_bytes) {
+                        (Came::Datagram(datagram, from), 0, _) => each(context, datagram, from.into()),
+                        (Came::Datagram(datagrams, from), SEGMENT_UDP, 1..) => {
+                            let len = offload.segment_bytes.into();
+                            for datagram in datagrams.chunks_mut(len) {
+                                each(context, datagram, from.into());
+                                count += 1;
+                            }
+                        }
+                        (Came::FirstPiece(from), ..) => fragments |= is_peer(context, from.into()),
+                        _ => self.damaged += 1,
                     }
-                    let (bare, damaged) = (self.bare && !partial, &mut self.damaged);
-                    let taken =
-                        offload::finish(received, &mut self.scratch, |frame| match read(frame, bare) {
-                            Came::Datagram(datagram, from) => each(context, datagram, from.into()),
-                            Came::FirstPiece(from) => fragments |= is_peer(context, from.into()),
-                            Came::Damaged => *damaged += 1,
-                        });
-                    self.damaged += u64::from(taken.is_err());
                 }
             }
             ring.release();
@@ -243,7 +244,7 @@ impl Inward {
 /// Where datagrams leave by.
 pub(super) struct Outward {
     socket: Arc<UdpSocket>,
-    sender: Option<Sender>,
+    sender: Option<outbox::Interface>,
     hops: Hops,
     outbox: Outbox,
     mtu: usize,
@@ -314,7 +315,7 @@ impl Outward {
         if self.outbox.is_empty() {
             return;
         }
-        self.outbox.send(&self.socket, self.sender.as_ref(), |result| match result {
+        self.outbox.send(&self.socket, self.sender.as_mut(), |result| match result {
             Ok(len) => {
                 counters.sent.count();
                 counters.octets_sent.add(len as u64);

@@ -10,9 +10,10 @@ use antedate_channel::wireguard::Done;
 use super::path::Path;
 use super::report::Snapshot;
 use super::uplink::{Inward, Port};
+use crate::delivery::Delivery;
 use crate::mailbox::Mailbox;
 use crate::poll::{Governor, Mode};
-use crate::sys::packet::{Receiver, Sender};
+use crate::sys::packet::Receiver;
 use crate::sys::route::Hop;
 use crate::sys::thread;
 use crate::worker::{Duty, WAKE_UP, forward};
@@ -36,7 +37,7 @@ pub enum Letter {
     /// Make new sessions with all peers now.
     Rekey,
     /// Use this field port from now on, for the interface was replaced or has another MTU.
-    Field(Receiver, Sender, usize),
+    Field(Receiver, Delivery, usize),
     /// Use this uplink from now on, likewise.
     Uplink(Which, Port, usize),
     /// A part of a handshake is done.

@@ -1,6 +1,7 @@
 //! What the daemon asks of Linux, and the only place of this crate with `unsafe`.
 //!
 //! - [`packet`]: AF_PACKET sockets, the receive ring and the sender (`packet(7)`, TPACKET_V2)
+//! - [`segmenter`]: a sender of super-frames
 //! - [`interface`]: index, address, MTU and link state of an interface (`netdevice(7)`)
 //! - [`listener`]: AF_PACKET for the few frames of one EtherType
 //! - [`udp`]: a UDP socket, several datagrams at a time
@@ -18,6 +19,7 @@ pub mod listener;
 pub mod outbox;
 pub mod packet;
 pub mod route;
+pub mod segmenter;
 pub mod thread;
 pub mod udp;
 

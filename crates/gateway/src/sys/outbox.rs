@@ -1,5 +1,7 @@
 //! Datagrams that are to be sent: by a UDP socket (`sendmmsg(2)`), or with their headers in front as frames of an interface
-//! (`packet(7)`), past the kernel's IP stack. Several leave with one system call.
+//! (`packet(7)`), past the kernel's IP stack. Several leave with one system call, and those of one length to one receiver as one
+//! super-frame, which the kernel or the card cuts (UDP segmentation offload): under load, bulk costs the kernel once what each
+//! datagram cost it before.
 
 use std::io;
 use std::mem;
@@ -7,7 +9,10 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr;
 
-use super::packet::Sender;
+use antedate_wire::checksum::Sum;
+
+use super::packet::{Offload, Sender};
+use super::segmenter::{PARTS, Segmenter};
 use super::udp::{BATCH, ROOM, UdpSocket, to_raw};
 
 /// Octets of the Ethernet, IPv4 and UDP headers in front of a datagram that leaves as a frame.
@@ -15,7 +20,32 @@ pub const FRAME_HEADER: usize = 14 + 20 + 8;
 /// The control message with a datagram's class: its head and a number, aligned.
 const CLASS_LEN: usize = 24;
 
+/// Fewer datagrams are not worth a super-frame, which its receiver takes from the kernel by a way of its own.
+const WORTH_JOINING: usize = 4;
+/// Octets that a UDP datagram has at most, with its header: that of a super-frame too.
+const LONGEST: usize = 65_535 - 20;
+/// A UDP super-frame, as in `struct virtio_net_hdr`.
+pub(crate) const SEGMENT_UDP: u8 = 5;
+
+const _: () = assert!(BATCH <= PARTS);
+
 type Place = [u8; FRAME_HEADER + ROOM];
+
+/// What puts frames on the interface: one by one, and super-frames.
+#[derive(Debug)]
+pub struct Interface {
+    sender: Sender,
+    /// None once the kernel refused a super-frame.
+    segmenter: Option<Segmenter>,
+}
+
+impl Interface {
+    /// Of these sockets.
+    #[must_use]
+    pub const fn new(sender: Sender, segmenter: Segmenter) -> Self {
+        Self { sender, segmenter: Some(segmenter) }
+    }
+}
 
 /// How a datagram leaves.
 #[derive(Clone, Copy)]
@@ -94,7 +124,7 @@ impl Outbox {
     pub fn send(
         &mut self,
         socket: &UdpSocket,
-        interface: Option<&Sender>,
+        mut interface: Option<&mut Interface>,
         mut done: impl FnMut(Result<usize, io::Error>),
     ) {
         let count = mem::take(&mut self.count);
@@ -103,13 +133,23 @@ impl Outbox {
             let by_interface = matches!(self.by[start], By::Interface);
             let same = |by: &&By| matches!(by, By::Interface) == by_interface;
             let end = start + self.by[start..count].iter().take_while(same).count();
-            match interface {
+            match &mut interface {
                 Some(interface) if by_interface && end - start == 1 => {
                     let len = self.lengths[start];
-                    done(interface.send(&self.octets[start][..FRAME_HEADER + len]).map(|()| len));
+                    done(interface.sender.send(&self.octets[start][..FRAME_HEADER + len]).map(|()| len));
                 }
                 Some(interface) if by_interface => {
-                    self.run(start..end, interface.as_raw_fd(), false, &mut done);
+                    let alike = self.alike(start, end);
+                    if alike >= WORTH_JOINING && self.joined(start..start + alike, interface, &mut done) {
+                        start += alike;
+                        continue;
+                    }
+                    // What is not alike leaves before what may be.
+                    let next = (start + 1..end).find(|next| self.alike(*next, end) >= WORTH_JOINING);
+                    let end = if interface.segmenter.is_some() { next.unwrap_or(end) } else { end };
+                    self.run(start..end, interface.sender.as_raw_fd(), false, &mut done);
+                    start = end;
+                    continue;
                 }
                 None if by_interface => {
                     // The interface went away between putting and sending.
@@ -119,6 +159,74 @@ impl Outbox {
             }
             start = end;
         }
+    }
+
+    /// How many frames from `start` on may be one super-frame: all of one length but for the last, which may be shorter, with
+    /// headers that are equal but for lengths and checksums.
+    #[inline]
+    fn alike(&self, start: usize, end: usize) -> usize {
+        let head = |place: usize| &self.octets[place][..FRAME_HEADER];
+        let (first, len) = (head(start), self.lengths[start]);
+        let same = |other: &[u8]| {
+            [0..16, 18..24, 26..38].iter().all(|range| first[range.clone()] == other[range.clone()])
+        };
+        let most = (LONGEST - 8) / len.max(1);
+        let mut count = 1;
+        while start + count < end.min(start + most) {
+            let next = start + count;
+            if self.lengths[next] > len || self.lengths[next - 1] != len || !same(head(next)) {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// Sends frames that are alike as one super-frame. False if the kernel takes none; nothing was sent then.
+    fn joined(
+        &mut self,
+        run: std::ops::Range<usize>,
+        interface: &mut Interface,
+        done: &mut impl FnMut(Result<usize, io::Error>),
+    ) -> bool {
+        let Some(segmenter) = &interface.segmenter else { return false };
+        let lengths = &self.lengths[run.clone()];
+        let (len, total) = (lengths[0], lengths.iter().sum::<usize>());
+        let Some((head, _)) = self.octets[run.start].split_first_chunk_mut::<FRAME_HEADER>() else {
+            return false;
+        };
+        let alone = *head;
+        let udp = (8 + total) as u16;
+        head[16..18].copy_from_slice(&(20 + udp).to_be_bytes());
+        head[24..26].fill(0);
+        let sum = Sum::of(&head[14..34]).checksum();
+        head[24..26].copy_from_slice(&sum.to_be_bytes());
+        head[38..40].copy_from_slice(&udp.to_be_bytes());
+        let pseudo = Sum::of(&head[26..34]).and(Sum::of_u16(17)).and(Sum::of_u16(udp));
+        head[40..42].copy_from_slice(&pseudo.number().to_be_bytes());
+        let offload = Offload {
+            needs_checksum: true,
+            segmentation: SEGMENT_UDP,
+            segment_bytes: len as u16,
+            checksum_start: 34,
+            checksum_offset: 6,
+        };
+        let parts = self.octets[run.clone()].iter().zip(lengths).enumerate();
+        let parts = parts.map(|(at, (place, len))| {
+            let start = if at == 0 { 0 } else { FRAME_HEADER };
+            &place[start..FRAME_HEADER + len]
+        });
+        match segmenter.send(parts, offload, FRAME_HEADER) {
+            Ok(()) => lengths.iter().for_each(|len| done(Ok(*len))),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                tracing::warn!(%error, "the uplink takes no super-frames");
+                interface.segmenter = None;
+                self.octets[run.start][..FRAME_HEADER].copy_from_slice(&alone);
+                return false;
+            }
+            Err(error) => lengths.iter().for_each(|_| done(Err(from_same(&error)))),
+        }
+        true
     }
 
     /// Sends those of a run, which leave the same way, with as few system calls as can be.
@@ -186,6 +294,10 @@ impl Default for Outbox {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn from_same(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
 }
 
 /// The control message that gives a datagram its class.

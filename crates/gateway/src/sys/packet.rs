@@ -20,7 +20,7 @@ const LONGEST: usize = 68 * 1024;
 /// Bytes that the kernel may queue beside the ring for frames longer than a slot.
 const SIDE_QUEUE: libc::c_int = 16 << 20;
 /// `struct virtio_net_hdr`, in front of each frame on a socket with PACKET_VNET_HDR.
-const OFFLOAD_HEADER: usize = 10;
+pub(super) const OFFLOAD_HEADER: usize = 10;
 /// Room that a slot needs beside the frame: its header, the socket address, alignment and the offload header.
 const OVERHEAD: usize = 96;
 
@@ -28,7 +28,7 @@ const PACKET_VERSION: libc::c_int = 10;
 const PACKET_RX_RING: libc::c_int = 5;
 const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_COPY_THRESH: libc::c_int = 7;
-const PACKET_VNET_HDR: libc::c_int = 15;
+pub(super) const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_QDISC_BYPASS: libc::c_int = 20;
 pub(super) const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
@@ -89,6 +89,17 @@ impl Offload {
             checksum_start: half(6),
             checksum_offset: half(8),
         }
+    }
+
+    pub(super) fn emit(&self, headers: u16) -> [u8; OFFLOAD_HEADER] {
+        let mut octets = [0; OFFLOAD_HEADER];
+        (octets[0], octets[1]) = (u8::from(self.needs_checksum), self.segmentation);
+        for (at, half) in
+            [(2, headers), (4, self.segment_bytes), (6, self.checksum_start), (8, self.checksum_offset)]
+        {
+            octets[at..at + 2].copy_from_slice(&half.to_ne_bytes());
+        }
+        octets
     }
 
     /// Whether the frame can be passed on as it is.
@@ -381,14 +392,7 @@ impl Sender {
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`).
     pub fn open(interface: &Interface, bypass: bool) -> io::Result<Self> {
-        let socket = raw_socket()?;
-        if bypass {
-            set_option(&socket, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1i32)?;
-        }
-        set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &(4 << 20))?;
-        // Protocol 0 receives nothing.
-        bind(&socket, interface.index, 0)?;
-        Ok(Self { socket })
+        Ok(Self { socket: sending_socket(interface, bypass)? })
     }
 
     /// Sends one frame.
@@ -409,6 +413,17 @@ impl AsRawFd for Sender {
     fn as_raw_fd(&self) -> RawFd {
         self.socket.as_raw_fd()
     }
+}
+
+pub(super) fn sending_socket(interface: &Interface, bypass: bool) -> io::Result<OwnedFd> {
+    let socket = raw_socket()?;
+    if bypass {
+        set_option(&socket, libc::SOL_PACKET, PACKET_QDISC_BYPASS, &1i32)?;
+    }
+    set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &(4 << 20))?;
+    // Protocol 0 receives nothing.
+    bind(&socket, interface.index, 0)?;
+    Ok(socket)
 }
 
 pub(super) fn raw_socket() -> io::Result<OwnedFd> {

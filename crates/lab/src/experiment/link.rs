@@ -218,8 +218,7 @@ impl Link {
 
     /// What gateway A (0) or B (1) tells.
     pub(super) fn status(&self, gateway: usize) -> Option<Status> {
-        let reply = control::ask(&self.gateways.get(gateway)?.socket, Request::Status {}).ok()?;
-        reply.status.map(|status| *status)
+        self.gateways.get(gateway)?.status()
     }
 }
 
@@ -324,6 +323,12 @@ impl Gateway {
         );
         drop(StateFile::create(&state).map_err(text)?);
         Self::with(namespace, files, name, &configuration)
+    }
+
+    /// What it tells.
+    pub(super) fn status(&self) -> Option<Status> {
+        let reply = control::ask(&self.socket, Request::Status {}).ok()?;
+        reply.status.map(|status| *status)
     }
 
     /// Starts one with this configuration, whose control socket is `NAME.sock` beside it.

@@ -103,7 +103,7 @@ pub const ALL: &[Experiment] = &[
     Experiment {
         name: "overlay",
         paper: "hohmann2020",
-        shows: "layer 2 between sites through bridges, kernel tunnels and ours: overlay-paths and overlay-cycles together",
+        shows: "layer 2 between sites through bridges, kernel tunnels and ours: overlay-paths, overlay-cycles and overlay-release together",
         run: overlay::run,
     },
     Experiment {
@@ -111,6 +111,18 @@ pub const ALL: &[Experiment] = &[
         paper: "hohmann2020",
         shows: "round trips and TCP on each path, five minutes",
         run: overlay::run_paths,
+    },
+    Experiment {
+        name: "overlay-tcp",
+        paper: "hohmann2020",
+        shows: "of it what one TCP connection carries on each path, in more rounds, four minutes",
+        run: overlay::run_tcp,
+    },
+    Experiment {
+        name: "overlay-release",
+        paper: "hohmann2020",
+        shows: "the release clock: cyclic frames that are late by up to 300 us each, and how evenly they leave, two minutes",
+        run: overlay::run_release,
     },
     Experiment {
         name: "overlay-cycles",

@@ -4,6 +4,7 @@
 //! The contenders take turns, so that the machine's moods meet them alike.
 
 mod paths;
+mod release;
 
 use super::{Options, Report, Row};
 use crate::histogram::Times;
@@ -30,6 +31,7 @@ pub(super) fn run(options: &Options) -> Result<Report, String> {
     let (mut report, all) = begin("overlay")?;
     on_paths(&mut report, options, &all)?;
     on_cycles(&mut report, options, &all)?;
+    release::run(&mut report, options)?;
     Ok(report)
 }
 
@@ -40,10 +42,26 @@ pub(super) fn run_paths(options: &Options) -> Result<Report, String> {
     Ok(report)
 }
 
+/// TCP alone, in more rounds.
+pub(super) fn run_tcp(options: &Options) -> Result<Report, String> {
+    let (mut report, all) = begin("overlay-tcp")?;
+    tcp(&mut report, options, &all, if options.quick { (1, 1.0) } else { (7, 4.0) })?;
+    Ok(report)
+}
+
 /// Cyclic Profinet alone.
 pub(super) fn run_cycles(options: &Options) -> Result<Report, String> {
     let (mut report, all) = begin("overlay-cycles")?;
     on_cycles(&mut report, options, &all)?;
+    Ok(report)
+}
+
+/// The release clock alone.
+pub(super) fn run_release(options: &Options) -> Result<Report, String> {
+    crate::ns::acquire().map_err(|error| error.to_string())?;
+    crate::ns::sweep();
+    let mut report = Report::new("overlay-release", "hohmann2020");
+    release::run(&mut report, options)?;
     Ok(report)
 }
 
@@ -134,6 +152,7 @@ fn tcp(
     (rounds, seconds): (usize, f64),
 ) -> Result<(), String> {
     let mut rates = vec![Vec::new(); all.len()];
+    let mut stalled = vec![0; all.len()];
     for round in 0..rounds {
         for turn in 0..all.len() {
             let at = if round % 2 == 0 { turn } else { all.len() - 1 - turn };
@@ -142,7 +161,12 @@ fn tcp(
                 rounds * all.len(),
                 &format!("TCP, {}", all[at].name()),
             );
-            rates[at].push(Path::build(all[at])?.tcp(seconds)?);
+            match Path::build(all[at])?.tcp(seconds) {
+                Ok(rate) => rates[at].push(rate),
+                Err(error) if all[at].is_ours() => return Err(format!("TCP, {}: {error}", all[at].name())),
+                // Of others it is told, and nothing ends with it.
+                Err(_) => stalled[at] += 1,
+            }
         }
     }
     options.progress(1, 1, "");
@@ -151,8 +175,13 @@ fn tcp(
         rates.get(rates.len() / 2).copied().unwrap_or(0.0)
     };
     let medians: Vec<f64> = rates.iter_mut().map(median).collect();
-    for (contender, rate) in all.iter().zip(&medians) {
-        let row = Row::new(contender.name(), "TCP, one connection", "Mbit/s");
+    for ((contender, rate), stalled) in all.iter().zip(&medians).zip(stalled) {
+        let mut row = Row::new(contender.name(), "TCP, one connection", "Mbit/s");
+        if stalled > 0 {
+            row = row.note(format!(
+                "{stalled} of {rounds} connections stood still for ten seconds and are left out"
+            ));
+        }
         report.row(if contender.is_ours() { row.antedated(*rate) } else { row.baseline(*rate) });
     }
     let of = |wanted| all.iter().position(|contender| *contender == wanted).and_then(|at| medians.get(at));

@@ -98,10 +98,10 @@ impl Contender {
 
 /// A path that is up; taken down when dropped.
 pub(super) struct Path {
-    gateways: Vec<Gateway>,
+    pub(super) gateways: Vec<Gateway>,
     daemons: Vec<Daemon>,
-    cpus: [usize; 2],
-    chain: Chain,
+    pub(super) cpus: [usize; 2],
+    pub(super) chain: Chain,
     files: PathBuf,
 }
 
@@ -121,6 +121,11 @@ impl Drop for Daemon {
 
 impl Path {
     pub(super) fn build(contender: Contender) -> Result<Self, String> {
+        Self::with(contender, "")
+    }
+
+    /// With more lines of `[overlay]` in our gateways' configurations.
+    pub(super) fn with(contender: Contender, overlay: &str) -> Result<Self, String> {
         // A path of 1650 octets, so that nothing is fragmented: what is compared is the tunnels.
         let chain = Chain::build(ChainOptions { wire_mtu: 1650, wire: false, ..ChainOptions::default() })
             .map_err(text)?;
@@ -150,10 +155,10 @@ impl Path {
                 (0..2).try_for_each(|side| path.stock(side, "boringtun-cli", &keys))?;
             }
             Contender::OursPlain | Contender::OursBare | Contender::Ours => {
-                (0..2).try_for_each(|side| path.ours(side, contender, &keys))?;
+                (0..2).try_for_each(|side| path.ours(side, contender, &keys, overlay))?;
             }
             Contender::OursToStock => {
-                path.ours(0, contender, &keys)?;
+                path.ours(0, contender, &keys, overlay)?;
                 path.stock(1, "wireguard-go", &keys)?;
             }
         }
@@ -234,7 +239,13 @@ impl Path {
     }
 
     /// One of our gateways.
-    fn ours(&mut self, side: usize, contender: Contender, keys: &[Secret; 2]) -> Result<(), String> {
+    fn ours(
+        &mut self,
+        side: usize,
+        contender: Contender,
+        keys: &[Secret; 2],
+        overlay: &str,
+    ) -> Result<(), String> {
         let (own, other) = (side + 1, 2 - side);
         let protection = match contender {
             Contender::OursPlain => "[plain]".to_owned(),
@@ -243,7 +254,7 @@ impl Path {
                  [[overlay.peer]]\nendpoint = \"192.0.2.{other}:4789\"\naddress = \"10.66.0.{other}\""
             ),
             _ => format!(
-                "[overlay]\nprivate_key_file = \"{own}.key\"\naddress = \"10.66.0.{own}\"\nvni = 42\n\
+                "[overlay]\nprivate_key_file = \"{own}.key\"\naddress = \"10.66.0.{own}\"\nvni = 42\n{overlay}\n\
                  [[overlay.peer]]\npublic_key = \"{}\"\nendpoint = \"192.0.2.{other}:51820\"\n\
                  address = \"10.66.0.{other}\"",
                 *encode(&public_of(&keys[1 - side]))

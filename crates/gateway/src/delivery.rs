@@ -1,0 +1,92 @@
+//! A port that frames are given to: one by one, or joined to super-frames where they allow it ([`crate::joiner`]).
+
+use std::io;
+
+use crate::counters::PathCounters;
+use crate::joiner::{Joined, Joiner};
+use crate::offload;
+use crate::path::{not_sent, put};
+use crate::sys::interface::Interface;
+use crate::sys::packet::{Received, Sender};
+use crate::sys::segmenter::Segmenter;
+
+/// The port.
+#[derive(Debug)]
+pub struct Delivery {
+    sender: Sender,
+    /// None once the kernel refused a super-frame.
+    segmenter: Option<Segmenter>,
+    joiner: Joiner,
+    holds: bool,
+}
+
+impl Delivery {
+    /// Opens the interface; frames skip its queueing discipline with `bypass`.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_RAW` (`PermissionDenied`).
+    pub fn open(interface: &Interface, bypass: bool) -> io::Result<Self> {
+        Ok(Self {
+            sender: Sender::open(interface, bypass)?,
+            segmenter: Some(Segmenter::open(interface, bypass)?),
+            joiner: Joiner::new(),
+            holds: false,
+        })
+    }
+
+    /// Gives a frame out at once, before what is held.
+    #[inline]
+    pub fn put(&self, counters: &PathCounters, frame: &[u8]) {
+        put(counters, &self.sender, frame);
+    }
+
+    /// Gives a frame out in its turn: now, or joined to others by [`Self::flush`].
+    #[inline]
+    pub fn join(&mut self, counters: &PathCounters, frame: &[u8]) {
+        if self.segmenter.is_none() {
+            return self.put(counters, frame);
+        }
+        if self.joiner.add(frame) {
+            self.holds = true;
+            return;
+        }
+        self.flush(counters);
+        if self.joiner.add(frame) {
+            self.holds = true;
+        } else {
+            self.put(counters, frame);
+        }
+    }
+
+    /// Gives out what is held.
+    #[inline]
+    pub fn flush(&mut self, counters: &PathCounters) {
+        if std::mem::take(&mut self.holds) {
+            self.give_out(counters);
+        }
+    }
+
+    fn give_out(&mut self, counters: &PathCounters) {
+        let Some(Joined { frame, count, offload, headers }) = self.joiner.take() else { return };
+        let segmenter = match &self.segmenter {
+            Some(segmenter) if count > 1 => segmenter,
+            _ => return put(counters, &self.sender, frame),
+        };
+        match segmenter.send([&*frame].into_iter(), offload, headers) {
+            Ok(()) => {
+                counters.joined.add(count as u64);
+                counters.sent.add(count as u64);
+                counters.octets_sent.add((frame.len() + (count - 1) * headers) as u64);
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                // Nothing is lost by it, and it is not tried again.
+                tracing::warn!(%error, "the field port takes no super-frames");
+                self.segmenter = None;
+                let mut scratch = vec![0; headers + usize::from(offload.segment_bytes)];
+                let received = Received { frame, offload, shifted: 0 };
+                let _ = offload::finish(received, &mut scratch, |frame| put(counters, &self.sender, frame));
+            }
+            Err(error) => (0..count).for_each(|_| not_sent(counters, &error)),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Sends super-frames out of an interface (`packet(7)`, PACKET_VNET_HDR): the kernel, or the card, cuts them into segments.
+
+use std::io;
+use std::mem;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::interface::Interface;
+use super::packet::{Offload, PACKET_VNET_HDR, sending_socket};
+use super::set_option;
+
+/// Parts of which one super-frame may be put together.
+pub const PARTS: usize = 16;
+
+/// Sends super-frames.
+#[derive(Debug)]
+pub struct Segmenter {
+    socket: OwnedFd,
+}
+
+impl Segmenter {
+    /// Opens a socket that only sends. With `bypass` frames skip the queueing discipline (PACKET_QDISC_BYPASS).
+    ///
+    /// # Errors
+    /// Without `CAP_NET_RAW` (`PermissionDenied`).
+    pub fn open(interface: &Interface, bypass: bool) -> io::Result<Self> {
+        let socket = sending_socket(interface, bypass)?;
+        set_option(&socket, libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
+        Ok(Self { socket })
+    }
+
+    /// Sends the super-frame that `parts` are together, the first [`PARTS`] of them; its first `headers` octets are those that
+    /// stand in front of each segment.
+    ///
+    /// # Errors
+    /// What `sendmsg(2)` says, as for [`super::packet::Sender::send`]; `EINVAL` where the kernel does not cut such frames.
+    #[inline]
+    pub fn send<'a>(
+        &self,
+        parts: impl Iterator<Item = &'a [u8]>,
+        offload: Offload,
+        headers: usize,
+    ) -> io::Result<()> {
+        let header = offload.emit(headers as u16);
+        let part = |octets: &[u8]| libc::iovec {
+            iov_base: octets.as_ptr().cast_mut().cast(),
+            iov_len: octets.len(),
+        };
+        let mut vector = [part(&[]); 1 + PARTS];
+        vector[0] = part(&header);
+        let mut count = 1;
+        for (place, octets) in vector[1..].iter_mut().zip(parts) {
+            *place = part(octets);
+            count += 1;
+        }
+        // SAFETY: plain data for which all zeroes is valid.
+        let mut message: libc::msghdr = unsafe { mem::zeroed() };
+        message.msg_iov = vector.as_mut_ptr();
+        message.msg_iovlen = count as _;
+        // SAFETY: the message leads to `count` parts whose octets outlive the call; the kernel only reads them.
+        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}

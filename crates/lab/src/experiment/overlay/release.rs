@@ -1,0 +1,169 @@
+//! The release clock on a real path: cyclic frames come late, each differently, and leave the far gateway on their period.
+//!
+//! The network's part is played by the sender, which holds each frame for a random time. When a frame left is the kernel's time
+//! stamp at the device's port, so that no thread of the measurement wants a core at that moment.
+
+use std::thread;
+use std::time::Duration;
+
+use super::super::link::stalls::{Stalls, Witnesses};
+use super::super::{Options, Report, Row};
+use super::paths::{Contender, Path};
+use crate::histogram::Times;
+use crate::sys::clock::{monotonic_ns, realtime_ns, sleep_until};
+use crate::sys::packet::{self, PacketSocket};
+use crate::sys::sched;
+
+/// A cyclic PROFINET frame: addresses, EtherType, frame ID.
+const HEAD: [u8; 16] = [2, 0, 0x5e, 0, 0, 2, 2, 0, 0x5e, 0, 0, 1, 0x88, 0x92, 0x80, 0x01];
+const NUMBER: std::ops::Range<usize> = 16..24;
+const LEN: usize = 64;
+/// Frames that come before it counts: the clock learns, and what it has seen settles.
+const BEFORE: u64 = 1_200;
+/// How late a frame is at most.
+const LATE_NS: u64 = 300_000;
+/// The priority of the machines, above the gateways.
+const ENDS: i32 = 30;
+/// What the jitter must not exceed, in microseconds.
+const GOAL_US: f64 = 30.0;
+
+/// When each frame left, by its number and by the monotonic clock.
+type Left = Vec<(u64, u64)>;
+
+pub(super) fn run(report: &mut Report, options: &Options) -> Result<(), String> {
+    let periods: &[u64] = if options.quick { &[4_000] } else { &[4_000, 2_000, 1_000] };
+    for (at, period_us) in periods.iter().enumerate() {
+        options.progress(at, periods.len(), &format!("release clock, period {period_us} us"));
+        let count = if options.quick { 1_000 } else { 10_000 };
+        one(report, *period_us, count)?;
+    }
+    options.progress(1, 1, "");
+    Ok(())
+}
+
+fn one(report: &mut Report, period_us: u64, count: u64) -> Result<(), String> {
+    let path = Path::with(Contender::Ours, "release_clock_us = 2000")?;
+    let witnesses = Witnesses::watch();
+    let left = stream(&path, period_us, BEFORE + count);
+    let stalls = witnesses.end();
+    let left = left?;
+    let case = format!("period {period_us} us, frames up to {} us late", LATE_NS / 1_000);
+    let told = path.gateways.get(1).and_then(super::super::link::Gateway::status);
+    let clock = told.and_then(|status| status.overlay).and_then(|overlay| overlay.release_clock);
+    let clock = clock.ok_or("the far gateway tells of no release clock")?;
+    for (metric, value) in [
+        ("jitter that came, p99.9", clock.jitter_in_p999_us as f64),
+        ("delay from a frame's beat, as the status shows it", clock.delay_us),
+        ("time held, mean, as the status shows it", clock.added_mean_us),
+        ("jitter left, p99.9, as the status shows it", clock.jitter_out_p999_us as f64),
+    ] {
+        report.row(Row::new(&case, metric, "µs").antedated(value));
+    }
+    let (all, _) = jitter(&left, period_us, &Stalls::default());
+    let (quiet, struck) = jitter(&left, period_us, &stalls);
+    for (metric, times) in [("jitter left", &quiet), ("jitter left, stalls of the machine too", &all)] {
+        for (name, percent) in [("median", 50.0), ("p99", 99.0), ("p99.9", 99.9)] {
+            let row =
+                Row::new(&case, format!("{metric}, {name}"), "µs").antedated(times.percentile_us(percent));
+            report.row(row.note(format!(
+                "{} intervals, {struck} while the machine withheld a core, {} frames too late for the clock",
+                all.count(),
+                clock.late
+            )));
+        }
+    }
+    let came = left.iter().filter(|(number, _)| *number >= BEFORE).count() as u64;
+    report.check(format!("{case}: all frames came out ({came} of {count})"), came == count);
+    let p999 = quiet.percentile_us(99.9);
+    report.check(format!("{case}: jitter left, p99.9: {p999:.1} us, goal {GOAL_US}"), p999 <= GOAL_US);
+    Ok(())
+}
+
+/// How far the intervals between frames that follow one another are from the period, without those in which a core stood still, and how
+/// many those were.
+fn jitter(left: &Left, period_us: u64, stalls: &Stalls) -> (Times, u64) {
+    let (mut times, mut struck) = (Times::default(), 0);
+    for pair in left.windows(2) {
+        let [(before, from), (number, to)] = pair else { continue };
+        if *number != before + 1 || *before < BEFORE {
+            continue;
+        }
+        // What was late before the interval still counts: the frame of its beginning waited for it.
+        if stalls.struck(from.saturating_sub(period_us * 1_000), *to) {
+            struck += 1;
+        } else {
+            times.record(to.saturating_sub(*from).abs_diff(period_us * 1_000));
+        }
+    }
+    (times, struck)
+}
+
+/// Sends cyclic frames, each late by a random time, and tells when they left the far gateway.
+fn stream(path: &Path, period_us: u64, count: u64) -> Result<Left, String> {
+    let text = |error: std::io::Error| error.to_string();
+    let options = packet::Options {
+        protocol: 0x8892,
+        promiscuous: true,
+        metadata: true,
+        receive_buffer: 64 << 20,
+        ..Default::default()
+    };
+    let open = |space: &crate::ns::Namespace, options| {
+        space.run(|| PacketSocket::open("eth0", options)).and_then(|socket| socket).map_err(text)
+    };
+    let device = open(&path.chain.device, options)?;
+    let plc = open(&path.chain.plc, packet::Options { protocol: 0, ..Default::default() })?;
+    let cpu = path.cpus[0];
+    let send = move || {
+        let _ = sched::pin(&[cpu]);
+        let _ = sched::fifo(ENDS);
+        sched::tighten_timers();
+        let mut frame = [0u8; LEN];
+        frame[..HEAD.len()].copy_from_slice(&HEAD);
+        let mut random = 0x2545_f491_4f6c_dd1du64;
+        let begin = monotonic_ns() + 100_000_000;
+        for number in 0..count {
+            // Xorshift: any even spread will do.
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            sleep_until(begin + number * period_us * 1_000 + random % LATE_NS);
+            frame[NUMBER].copy_from_slice(&number.to_be_bytes());
+            plc.send(&frame)?;
+        }
+        Ok(())
+    };
+    thread::spawn(send).join().map_err(|_| "the sender stopped")?.map_err(text)?;
+    thread::sleep(Duration::from_millis(100));
+    let since_1970 = realtime_ns().wrapping_sub(monotonic_ns());
+    let (mut buffer, mut left) = ([0; 2048], Vec::new());
+    while let Some(received) = device.receive_with_metadata(&mut buffer).map_err(text)? {
+        let number = buffer.get(NUMBER).and_then(|octets| octets.first_chunk().copied());
+        if let (true, Some(number)) = (buffer[..HEAD.len()] == HEAD, number) {
+            left.push((u64::from_be_bytes(number), received.realtime_ns.wrapping_sub(since_1970)));
+        }
+    }
+    match device.take_drops() {
+        0 => Ok(left),
+        drops => Err(format!("{drops} frames were not seen")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_of_frames_that_follow_one_another_count_after_the_beginning() {
+        let left = vec![
+            (BEFORE - 1, 0),
+            (BEFORE, 5_000_000),
+            (BEFORE + 1, 6_010_000),
+            (BEFORE + 3, 8_000_000),
+            (BEFORE + 4, 8_980_000),
+        ];
+        let (times, struck) = jitter(&left, 1_000, &Stalls::default());
+        assert_eq!((times.count(), struck), (2, 0));
+        assert!((times.max_us() - 20.0).abs() < 0.1, "{}", times.max_us());
+    }
+}
