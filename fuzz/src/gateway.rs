@@ -5,9 +5,11 @@ use std::path::Path;
 use antedate_gateway::config::Config;
 use antedate_gateway::config::policy::{Policy, Traffic};
 use antedate_gateway::gate::{Class, Gate, Way};
+use antedate_gateway::joiner::{Joined, Joiner};
 use antedate_gateway::keys::KeyFile;
 use antedate_gateway::offload;
 use antedate_gateway::sys::packet::{Offload, Received};
+use antedate_wire::checksum::Sum;
 
 /// A configuration: either it is legal, or every fault has a remedy.
 pub fn config(data: &[u8]) {
@@ -62,4 +64,78 @@ pub fn offload(data: &[u8]) {
         Ok(count) => assert!(count == passed && longest <= len),
         Err(offload::Unsupported) => assert_eq!(passed, 0),
     }
+}
+
+/// Segments that continue one another, some with an octet changed: what is joined and cut again is what came, in order. The
+/// input is flags (1: IPv6, 2: changed ones get right checksums), a number of frames, a length of payloads in two octets, and then
+/// changes: which frame, where, by what XOR.
+pub fn joiner(data: &[u8]) {
+    let Some(([flags, count, a, b], changes)) = data.split_first_chunk() else { return };
+    let (v6, len) = (flags & 1 != 0, usize::from(u16::from_be_bytes([*a, *b])) % 1_501);
+    let mut frames: Vec<_> = (0..u32::from(*count)).map(|at| segment(v6, at, len)).collect();
+    for [frame, at, change] in changes.as_chunks().0 {
+        let count = frames.len().max(1);
+        let Some(frame) = frames.get_mut(usize::from(*frame) % count) else { return };
+        let at = usize::from(*at) % frame.len();
+        frame[at] ^= change;
+        if flags & 2 != 0 {
+            mend(v6, frame);
+        }
+    }
+    // Zero and all ones are the same sum, and cutting writes but one of them.
+    let t = if v6 { 54 } else { 34 };
+    frames.retain(|frame| frame[t + 16..t + 18] != [0, 0]);
+    let (mut joiner, mut out) = (Joiner::new(), Vec::new());
+    let give = |joiner: &mut Joiner, out: &mut Vec<Vec<u8>>| {
+        let Some(Joined { frame, count, offload, .. }) = joiner.take() else { return };
+        let received = Received { frame, offload, shifted: 0 };
+        let done = offload::finish(received, &mut [0; 2048], |frame| out.push(frame.to_vec()));
+        assert_eq!(done, Ok(count));
+    };
+    for frame in &frames {
+        if joiner.add(frame) {
+            continue;
+        }
+        give(&mut joiner, &mut out);
+        if !joiner.add(frame) {
+            out.push(frame.clone());
+        }
+    }
+    give(&mut joiner, &mut out);
+    assert_eq!(out, frames);
+}
+
+fn segment(v6: bool, at: u32, len: usize) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    if v6 {
+        frame.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+        frame.extend((20 + len as u16).to_be_bytes());
+        frame.extend([6, 64]);
+        frame.extend(1..33);
+    } else {
+        frame.extend([0x08, 0x00, 0x45, 0]);
+        frame.extend((40 + len as u16).to_be_bytes());
+        frame.extend((0xfff0 + at).to_be_bytes()[2..].iter());
+        frame.extend([0x40, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    }
+    frame.extend([0x30, 0x39, 0x00, 0x50]);
+    frame.extend((at * len as u32).to_be_bytes());
+    frame.extend([0, 0, 0, 1, 0x50, 0x10, 1, 0, 0, 0, 0, 0]);
+    frame.extend((0..len).map(|octet| (octet as u32 * 7 + at) as u8));
+    mend(v6, &mut frame);
+    frame
+}
+
+/// Puts the checksums right, wherever the headers say that they are not.
+fn mend(v6: bool, frame: &mut [u8]) {
+    let (t, addresses) = if v6 { (54, 22..54) } else { (34, 26..34) };
+    if !v6 {
+        frame[24..26].fill(0);
+        let sum = Sum::of(&frame[14..34]).checksum();
+        frame[24..26].copy_from_slice(&sum.to_be_bytes());
+    }
+    frame[t + 16..t + 18].fill(0);
+    let pseudo = Sum::of(&frame[addresses]).and(Sum::of_u16(6)).and(Sum::of_u16((frame.len() - t) as u16));
+    let sum = pseudo.and(Sum::of(&frame[t..])).checksum();
+    frame[t + 16..t + 18].copy_from_slice(&sum.to_be_bytes());
 }

@@ -13,8 +13,8 @@ pub mod channel;
 pub mod dot15d4;
 pub mod dtls;
 pub mod gateway;
-pub mod overlay;
 pub mod mqtt;
+pub mod overlay;
 pub mod suites;
 pub mod wire;
 pub mod wireguard;
@@ -47,6 +47,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("gate", gateway::gate),
     ("goose", wire::goose),
     ("ip", wire::ip),
+    ("joiner", gateway::joiner),
     ("key_file", gateway::key_file),
     ("lldp", wire::lldp),
     ("macsec_mpdu", wire::macsec_mpdu),

@@ -20,7 +20,8 @@ pub fn mqtt_envelope(data: &[u8]) {
     let algorithm = Algorithm::ALL[usize::from(data.first().copied().unwrap_or_default()) % 6];
     let mut group = Group::new("line 4", algorithm);
     group.install(1, &[7; 32]);
-    let mut publisher = Publisher::new(&group.material(1, b"press 7").expect("material"), Reserved::new(1, 9));
+    let mut publisher =
+        Publisher::new(&group.material(1, b"press 7").expect("material"), Reserved::new(1, 9));
     let (mut genuine, mut out) = (Vec::new(), Vec::new());
     publisher.seal(TOPIC, PAYLOAD, &mut genuine).expect("sealed");
     assert!(group.open(TOPIC, data, &mut out).is_err() && out.is_empty());

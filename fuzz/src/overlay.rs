@@ -58,5 +58,7 @@ fn parts(data: &[u8]) {
         }
     }
     let counters = reassembly.counters();
-    assert!(counters.whole + counters.incomplete + counters.contradictory + counters.malformed <= counters.parts);
+    assert!(
+        counters.whole + counters.incomplete + counters.contradictory + counters.malformed <= counters.parts
+    );
 }
