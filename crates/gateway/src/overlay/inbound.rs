@@ -217,10 +217,12 @@ impl Core {
         if exceeds(frame, self.field_mtu) {
             return self.inward.too_long.count();
         }
-        if let (Some(release), Class::Named(Traffic::ProfinetRt)) = (&mut self.release, kind)
-            && release.hold(thread::now(), flow(frame), frame)
-        {
-            return;
+        if let (Some(release), Class::Named(Traffic::ProfinetRt)) = (&mut self.release, kind) {
+            let now = thread::now();
+            if release.hold(now, flow(frame), frame) {
+                return;
+            }
+            self.release(now);
         }
         // Others do not wait for bulk that is joined.
         match kind {
