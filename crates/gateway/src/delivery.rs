@@ -14,10 +14,8 @@ use crate::sys::segmenter::Segmenter;
 #[derive(Debug)]
 pub struct Delivery {
     sender: Sender,
-    /// None once the kernel refused a super-frame.
-    segmenter: Option<Segmenter>,
+    segmenter: Segmenter,
     joiner: Joiner,
-    holds: bool,
 }
 
 impl Delivery {
@@ -28,9 +26,8 @@ impl Delivery {
     pub fn open(interface: &Interface, bypass: bool) -> io::Result<Self> {
         Ok(Self {
             sender: Sender::open(interface, bypass)?,
-            segmenter: Some(Segmenter::open(interface, bypass)?),
+            segmenter: Segmenter::open(interface, bypass)?,
             joiner: Joiner::new(),
-            holds: false,
         })
     }
 
@@ -43,17 +40,14 @@ impl Delivery {
     /// Gives a frame out in its turn: now, or joined to others by [`Self::flush`].
     #[inline]
     pub fn join(&mut self, counters: &PathCounters, frame: &[u8]) {
-        if self.segmenter.is_none() {
+        if !self.segmenter.takes() {
             return self.put(counters, frame);
         }
         if self.joiner.add(frame) {
-            self.holds = true;
             return;
         }
         self.flush(counters);
-        if self.joiner.add(frame) {
-            self.holds = true;
-        } else {
+        if !self.joiner.add(frame) {
             self.put(counters, frame);
         }
     }
@@ -61,27 +55,17 @@ impl Delivery {
     /// Gives out what is held.
     #[inline]
     pub fn flush(&mut self, counters: &PathCounters) {
-        if std::mem::take(&mut self.holds) {
-            self.give_out(counters);
-        }
-    }
-
-    fn give_out(&mut self, counters: &PathCounters) {
         let Some(Joined { frame, count, offload, headers }) = self.joiner.take() else { return };
-        let segmenter = match &self.segmenter {
-            Some(segmenter) if count > 1 => segmenter,
-            _ => return put(counters, &self.sender, frame),
-        };
-        match segmenter.send([&*frame].into_iter(), offload, headers) {
-            Ok(()) => {
+        if count == 1 {
+            return put(counters, &self.sender, frame);
+        }
+        match self.segmenter.send([&*frame].into_iter(), offload, headers) {
+            Ok(true) => {
                 counters.joined.add(count as u64);
                 counters.sent.add(count as u64);
                 counters.octets_sent.add((frame.len() + (count - 1) * headers) as u64);
             }
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                // Nothing is lost by it, and it is not tried again.
-                tracing::warn!(%error, "the field port takes no super-frames");
-                self.segmenter = None;
+            Ok(false) => {
                 let mut scratch = vec![0; headers + usize::from(offload.segment_bytes)];
                 let received = Received { frame, offload, shifted: 0 };
                 let _ = offload::finish(received, &mut scratch, |frame| put(counters, &self.sender, frame));

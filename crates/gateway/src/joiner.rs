@@ -7,7 +7,8 @@
 //!
 //! Joined is only what cutting gives back octet by octet: segments (RFC 9293) of IPv4 packets without options (RFC 791) or
 //! of IPv6 packets without extension headers (RFC 8200) that are equal but for lengths, consecutive sequence numbers,
-//! consecutive identifications and checksums, which must be right: a super-frame would hide a wrong one.
+//! consecutive identifications and checksums, which must be right: a super-frame would hide a wrong one. (A checksum of zero may come back as
+//! all ones, which is the same number.)
 
 use std::ops::Range;
 

@@ -35,15 +35,14 @@ type Place = [u8; FRAME_HEADER + ROOM];
 #[derive(Debug)]
 pub struct Interface {
     sender: Sender,
-    /// None once the kernel refused a super-frame.
-    segmenter: Option<Segmenter>,
+    segmenter: Segmenter,
 }
 
 impl Interface {
     /// Of these sockets.
     #[must_use]
     pub const fn new(sender: Sender, segmenter: Segmenter) -> Self {
-        Self { sender, segmenter: Some(segmenter) }
+        Self { sender, segmenter }
     }
 }
 
@@ -139,16 +138,20 @@ impl Outbox {
                     done(interface.sender.send(&self.octets[start][..FRAME_HEADER + len]).map(|()| len));
                 }
                 Some(interface) if by_interface => {
-                    let alike = self.alike(start, end);
-                    if alike >= WORTH_JOINING && self.joined(start..start + alike, interface, &mut done) {
-                        start += alike;
-                        continue;
+                    // What is not alike leaves before what is.
+                    let takes = interface.segmenter.takes();
+                    let alike = (start..end).find_map(|from| {
+                        let count = if takes { self.alike(from, end) } else { 0 };
+                        (count >= WORTH_JOINING).then_some(from..from + count)
+                    });
+                    let alike = alike.unwrap_or(end..end);
+                    if start < alike.start {
+                        self.run(start..alike.start, interface.sender.as_raw_fd(), false, &mut done);
                     }
-                    // What is not alike leaves before what may be.
-                    let next = (start + 1..end).find(|next| self.alike(*next, end) >= WORTH_JOINING);
-                    let end = if interface.segmenter.is_some() { next.unwrap_or(end) } else { end };
-                    self.run(start..end, interface.sender.as_raw_fd(), false, &mut done);
-                    start = end;
+                    start = alike.start;
+                    if !alike.is_empty() && self.joined(alike.clone(), interface, &mut done) {
+                        start = alike.end;
+                    }
                     continue;
                 }
                 None if by_interface => {
@@ -189,7 +192,6 @@ impl Outbox {
         interface: &mut Interface,
         done: &mut impl FnMut(Result<usize, io::Error>),
     ) -> bool {
-        let Some(segmenter) = &interface.segmenter else { return false };
         let lengths = &self.lengths[run.clone()];
         let (len, total) = (lengths[0], lengths.iter().sum::<usize>());
         let Some((head, _)) = self.octets[run.start].split_first_chunk_mut::<FRAME_HEADER>() else {
@@ -216,11 +218,9 @@ impl Outbox {
             let start = if at == 0 { 0 } else { FRAME_HEADER };
             &place[start..FRAME_HEADER + len]
         });
-        match segmenter.send(parts, offload, FRAME_HEADER) {
-            Ok(()) => lengths.iter().for_each(|len| done(Ok(*len))),
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-                tracing::warn!(%error, "the uplink takes no super-frames");
-                interface.segmenter = None;
+        match interface.segmenter.send(parts, offload, FRAME_HEADER) {
+            Ok(true) => lengths.iter().for_each(|len| done(Ok(*len))),
+            Ok(false) => {
                 self.octets[run.start][..FRAME_HEADER].copy_from_slice(&alone);
                 return false;
             }

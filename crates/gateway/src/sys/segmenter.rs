@@ -11,10 +11,11 @@ use super::set_option;
 /// Parts of which one super-frame may be put together.
 pub const PARTS: usize = 16;
 
-/// Sends super-frames.
+/// Sends super-frames, as long as the kernel takes them.
 #[derive(Debug)]
 pub struct Segmenter {
-    socket: OwnedFd,
+    /// None once one was refused.
+    socket: Option<OwnedFd>,
 }
 
 impl Segmenter {
@@ -25,21 +26,29 @@ impl Segmenter {
     pub fn open(interface: &Interface, bypass: bool) -> io::Result<Self> {
         let socket = sending_socket(interface, bypass)?;
         set_option(&socket, libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
-        Ok(Self { socket })
+        Ok(Self { socket: Some(socket) })
+    }
+
+    /// Whether it is worth to put a super-frame together.
+    #[inline]
+    #[must_use]
+    pub const fn takes(&self) -> bool {
+        self.socket.is_some()
     }
 
     /// Sends the super-frame that `parts` are together, the first [`PARTS`] of them; its first `headers` octets are those that
-    /// stand in front of each segment.
+    /// stand in front of each segment. False if the kernel cuts no such frames: nothing was sent, and it is not asked again.
     ///
     /// # Errors
-    /// What `sendmsg(2)` says, as for [`super::packet::Sender::send`]; `EINVAL` where the kernel does not cut such frames.
+    /// What `sendmsg(2)` says, as for [`super::packet::Sender::send`].
     #[inline]
     pub fn send<'a>(
-        &self,
+        &mut self,
         parts: impl Iterator<Item = &'a [u8]>,
         offload: Offload,
         headers: usize,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
+        let Some(socket) = &self.socket else { return Ok(false) };
         let header = offload.emit(headers as u16);
         let part = |octets: &[u8]| libc::iovec {
             iov_base: octets.as_ptr().cast_mut().cast(),
@@ -57,7 +66,16 @@ impl Segmenter {
         message.msg_iov = vector.as_mut_ptr();
         message.msg_iovlen = count as _;
         // SAFETY: the message leads to `count` parts whose octets outlive the call; the kernel only reads them.
-        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT) };
-        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_DONTWAIT) };
+        if sent >= 0 {
+            return Ok(true);
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(error);
+        }
+        tracing::warn!("the kernel takes no super-frames for a port; frames leave one by one");
+        self.socket = None;
+        Ok(false)
     }
 }

@@ -33,7 +33,7 @@ use crate::sys::packet::{Options, PacketSocket};
 use crate::sys::{namespace, sched};
 
 /// Addresses and EtherType: those of cyclic Profinet data, and of something else.
-const CYCLIC: [u8; 16] = [2, 0, 0x5e, 0, 0, 2, 2, 0, 0x5e, 0, 0, 1, 0x88, 0x92, 0x80, 0x01];
+pub(super) const CYCLIC: [u8; 16] = [2, 0, 0x5e, 0, 0, 2, 2, 0, 0x5e, 0, 0, 1, 0x88, 0x92, 0x80, 0x01];
 const BULK: [u8; 16] = [2, 0, 0x5e, 0, 0, 2, 2, 0, 0x5e, 0, 0, 1, 0x88, 0xb5, 0, 0];
 /// Where a frame says what is to be done with it, and its stamp.
 const KIND: usize = 16;
@@ -43,7 +43,7 @@ const COUNT: u8 = b'C';
 const TIME: u8 = b'T';
 
 /// The fixed priority of the machines, above the gateways.
-const ENDS: i32 = 30;
+pub(super) const ENDS: i32 = 30;
 /// Between two round trips.
 const PAUSE_NS: u64 = 200_000;
 /// Of gateways that agree on keys, which protect nothing here.

@@ -152,7 +152,7 @@ fn tcp(
     (rounds, seconds): (usize, f64),
 ) -> Result<(), String> {
     let mut rates = vec![Vec::new(); all.len()];
-    let mut stalled = vec![0; all.len()];
+    let mut failed: Vec<Vec<String>> = vec![Vec::new(); all.len()];
     for round in 0..rounds {
         for turn in 0..all.len() {
             let at = if round % 2 == 0 { turn } else { all.len() - 1 - turn };
@@ -163,10 +163,7 @@ fn tcp(
             );
             match Path::build(all[at])?.tcp(seconds) {
                 Ok(rate) => rates[at].push(rate),
-                Err(error) => {
-                    stalled[at] += 1;
-                    options.progress(0, 1, &format!("TCP, {}: {error}", all[at].name()));
-                }
+                Err(error) => failed[at].push(error),
             }
         }
     }
@@ -176,17 +173,18 @@ fn tcp(
         rates.get(rates.len() / 2).copied().unwrap_or(0.0)
     };
     let medians: Vec<f64> = rates.iter_mut().map(median).collect();
-    for ((contender, rate), stalled) in all.iter().zip(&medians).zip(stalled) {
+    for ((contender, rate), failed) in all.iter().zip(&medians).zip(&failed) {
         let mut row = Row::new(contender.name(), "TCP, one connection", "Mbit/s");
-        if stalled > 0 {
-            row = row.note(format!(
-                "{stalled} of {rounds} connections stood still for ten seconds and are left out"
-            ));
+        if let Some(error) = failed.last() {
+            row = row
+                .note(format!("{} of {rounds} connections failed and are left out: {error}", failed.len()));
         }
         report.row(if contender.is_ours() { row.antedated(*rate) } else { row.baseline(*rate) });
         if contender.is_ours() {
-            report
-                .check(format!("{}: no connection stood still ({stalled})", contender.name()), stalled == 0);
+            report.check(
+                format!("{}: no connection failed ({})", contender.name(), failed.len()),
+                failed.is_empty(),
+            );
         }
     }
     let of = |wanted| all.iter().position(|contender| *contender == wanted).and_then(|at| medians.get(at));
@@ -194,7 +192,7 @@ fn tcp(
         let ratio = ours / go;
         let case = "ours to ours / kernel VXLAN over wireguard-go";
         report.row(Row::new(case, "TCP, one connection", "1").antedated(ratio));
-        report.check(format!("{case}, TCP: {ratio:.2}, goal 2"), ratio >= 2.0);
+        report.check(format!("{case}, TCP: {ratio:.2}, goal 2"), *go > 0.0 && ratio >= 2.0);
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! ChaCha20 (RFC 8439 section 2.3) with AVX2, for CPUs without AVX-512: a vector holds the same row of two blocks' states.
+//! ChaCha20 (RFC 8439 section 2.3) with AVX2, for CPUs that lack what the AVX-512 backend asks for: a vector holds the same row of two
+//! blocks' states. Where there is AVX-512F, long streams are made with it all the same.
 
 use super::chacha20poly1305::uninit;
 use crate::{Backend, backend::portable::chacha20::CONSTANTS};

@@ -6,6 +6,7 @@
 use super::chacha20_avx2::Avx2;
 use crate::backend::portable::poly1305::{Limbs, MASK_44};
 use core::arch::{asm, x86_64::*};
+use zeroize::Zeroize;
 
 const MASK_26: u64 = (1 << 26) - 1;
 /// Shorter messages are not worth the powers, nor waking the upper halves of the vectors.
@@ -36,6 +37,13 @@ fn wide([a, b, c, d, e]: [u64; 5]) -> Limbs {
     let low = a + (b << 26);
     let middle = (low >> 44) + (c << 8) + (d << 34);
     Limbs([low & MASK_44, middle & MASK_44, (middle >> 44) + (e << 16)])
+}
+
+impl Drop for Factor {
+    fn drop(&mut self) {
+        self.r.zeroize();
+        self.s.zeroize();
+    }
 }
 
 impl Factor {

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::super::link::stalls::{Stalls, Witnesses};
+use super::super::link::{CYCLIC as HEAD, ENDS, Gateway};
 use super::super::{Options, Report, Row};
 use super::paths::{Contender, Path};
 use crate::histogram::Times;
@@ -14,16 +15,12 @@ use crate::sys::clock::{monotonic_ns, realtime_ns, sleep_until};
 use crate::sys::packet::{self, PacketSocket};
 use crate::sys::sched;
 
-/// A cyclic PROFINET frame: addresses, EtherType, frame ID.
-const HEAD: [u8; 16] = [2, 0, 0x5e, 0, 0, 2, 2, 0, 0x5e, 0, 0, 1, 0x88, 0x92, 0x80, 0x01];
 const NUMBER: std::ops::Range<usize> = 16..24;
 const LEN: usize = 64;
 /// Frames that come before it counts: the clock learns, and what it has seen settles.
 const BEFORE: u64 = 1_200;
 /// How late a frame is at most.
 const LATE_NS: u64 = 300_000;
-/// The priority of the machines, above the gateways.
-const ENDS: i32 = 30;
 /// What the jitter must not exceed, in microseconds.
 const GOAL_US: f64 = 30.0;
 
@@ -48,7 +45,7 @@ fn one(report: &mut Report, period_us: u64, count: u64) -> Result<(), String> {
     let stalls = witnesses.end();
     let left = left?;
     let case = format!("period {period_us} us, frames up to {} us late", LATE_NS / 1_000);
-    let told = path.gateways.get(1).and_then(super::super::link::Gateway::status);
+    let told = path.gateways.get(1).and_then(Gateway::status);
     let clock = told.and_then(|status| status.overlay).and_then(|overlay| overlay.release_clock);
     let clock = clock.ok_or("the far gateway tells of no release clock")?;
     for (metric, value) in [
