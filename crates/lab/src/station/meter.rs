@@ -5,9 +5,11 @@
 //! - **interval**: between two valid new frames.
 //! - **missed**: cycles in which no valid new frame came within the tolerance (half an update time) after it was
 //!   due, counted from the frame before. A lost frame misses one cycle, a frame 0.6 cycles late does too.
-//! - **missed while stalled**: those of the missed cycles in which a station itself was stalled: its core was not
-//!   to be had (`witness`), it sent late, or the peer did. That is the machine's doing (or that of whatever shares
-//!   its cores), not the path's. Bus errors are told apart in the same way.
+//! - **missed while stalled**: those of the missed cycles in which the stations themselves were stalled for an
+//!   eighth of a cycle or more, all stalls together: a core was not to be had (`witness`), a station sent late, or
+//!   the peer did. That is the machine's doing (or that of whatever shares its cores), not the path's. What a stall
+//!   held up has to be worked off behind it, so it counts for as long again, at most a cycle. Bus errors are told
+//!   apart in the same way.
 //! - **lost**: never came. **late**: came, but beyond the tolerance.
 //! - **one way**: arrival minus the sender's stamp. Both read the same `CLOCK_MONOTONIC`; over real interfaces to
 //!   another machine this number means nothing.
@@ -211,6 +213,8 @@ pub struct Live {
 const MOST_OUTAGES: usize = 1_000;
 /// Gaps and stalls remembered; on a machine with more of them nobody asks who is to blame.
 const MOST_GAPS: usize = 10_000;
+/// Stalls of this part of a cycle, together, explain a cycle that was missed.
+const STALLED_CYCLE_PART: u64 = 8;
 
 impl Meter {
     /// A meter for frames every `cycle_ns`.
@@ -333,7 +337,7 @@ impl Meter {
     /// The counters, with what happened while a station was stalled. A stall is known only when it is over, often
     /// after the frame that came meanwhile, so this is found out when asked for.
     fn counts(&self) -> Counts {
-        let stalled = |from: u64, to: u64| self.stalls.iter().any(|&(a, b)| a < to && from < b);
+        let stalled = |from: u64, to: u64| self.stalled_within(from, to) >= self.cycle_ns / STALLED_CYCLE_PART;
         let gaps = self.gaps.iter().filter(|&&(from, to, _)| stalled(from, to));
         let outages =
             self.outages.iter().filter(|outage| stalled(outage.silent_since_ns, outage.detected_ns));
@@ -342,6 +346,15 @@ impl Meter {
             bus_errors_stalled: outages.count() as u64,
             ..self.counts.clone()
         }
+    }
+
+    /// How long stations were stalled between two times, or working off what a stall had held up, in nanoseconds.
+    fn stalled_within(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let part = |&(from, to): &(u64, u64)| {
+            let over = to + to.saturating_sub(from).min(self.cycle_ns);
+            over.min(to_ns).saturating_sub(from.max(from_ns))
+        };
+        self.stalls.iter().map(part).sum()
     }
 
     fn watchdog(&mut self, at_ns: u64, event: Event) {
@@ -473,6 +486,33 @@ mod tests {
         let counts = meter.measured().counts;
         assert_eq!((counts.missed_stalled, counts.bus_errors_stalled), (2, 1));
         assert_eq!(counts.longest_stall_us, 2_000);
+    }
+
+    fn missed_beside(stalls: &[(u64, u64)]) -> u64 {
+        let mut meter = Meter::new(CYCLE);
+        for (at_ns, sequence) in [(CYCLE * 10, 0), (CYCLE * 12, 1)] {
+            let sent_ns = CYCLE * u64::from(sequence);
+            let data = ProcessData { sequence, sent_ns, ..ProcessData::default() };
+            meter.apply(Sample::Frame { at_ns, data });
+        }
+        for &(from_ns, to_ns) in stalls {
+            meter.apply(Sample::Stalled { from_ns, to_ns });
+        }
+        meter.measured().counts.missed_stalled
+    }
+
+    #[test]
+    fn many_short_stalls_explain_what_one_long_stall_does() {
+        let short = |n: u64| (CYCLE * 10 + n * CYCLE / 5, CYCLE * 10 + n * CYCLE / 5 + CYCLE / 50);
+        assert_eq!(missed_beside(&[short(1)]), 0, "too short to explain anything");
+        assert_eq!(missed_beside(&[short(1), short(2), short(3), short(4)]), 1);
+    }
+
+    #[test]
+    fn what_a_stall_held_up_is_worked_off_behind_it_but_not_for_ever() {
+        let before = |cycles: u64| (CYCLE * (8 - cycles), CYCLE * (10 - cycles));
+        assert_eq!(missed_beside(&[before(0)]), 1);
+        assert_eq!(missed_beside(&[before(1)]), 0, "over by a cycle when the last frame came");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::sys::clock::{monotonic_ns, sleep_until};
 /// A shorter sleep would itself cost too much of the core.
 const SHORTEST_NS: u64 = 250_000;
 
-/// A shorter delay is what waking up takes here and there.
+/// A shorter delay is what waking up takes here and there; whoever asks adds the longer ones up.
 const NOTABLE_NS: u64 = 100_000;
 
 /// Watches until the station stops.
@@ -23,7 +23,7 @@ pub(super) fn watch(cycle_ns: u64, shared: &Shared, samples: &Samples<'_>) {
     while !shared.stop.load(Ordering::Relaxed) {
         sleep_until(due);
         let now = monotonic_ns();
-        if now.saturating_sub(due) > (cycle_ns / 8).max(NOTABLE_NS) {
+        if now.saturating_sub(due) > NOTABLE_NS {
             samples.push(Sample::Stalled { from_ns: due, to_ns: now });
         }
         due = now.max(due) + period;
