@@ -3,7 +3,8 @@
 //! A frame's way, from top to bottom:
 //!
 //! - [`sys`]: the ports, as AF_PACKET rings; all that is asked of Linux
-//! - [`worker`]: a forwarding thread: take, forward, prepare, rest
+//! - `duty`: what any forwarding thread does over and over: take, forward, prepare, rest
+//! - [`worker`]: the forwarding thread of a pair of gateways
 //! - [`path`]: what happens to a frame between its two ports
 //! - [`offload`]: finishing what the sender's stack left to the hardware
 //! - [`joiner`], [`delivery`]: joining again what need not be apart; a port that frames are given to
@@ -31,6 +32,7 @@ pub mod counters;
 pub mod daemon;
 pub mod delivery;
 pub mod document;
+mod duty;
 pub mod express;
 pub mod fastest;
 pub mod fault;

@@ -1,4 +1,4 @@
-//! A forwarding thread: takes frames from its ports, prepares the next packet numbers when there are none, and rests.
+//! The forwarding thread of a pair of gateways, and what the other threads ask of it.
 
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -8,28 +8,17 @@ use antedate_channel::fragment::{Limits, Marks};
 use antedate_channel::macsec::{An, ReadyReceive, ReadyTransmit, Retired, Sci, SwitchError, Transmit};
 
 use crate::counters::Counter;
+use crate::duty::{Duty, REHEARSAL, forward};
 use crate::mailbox::Mailbox;
 use crate::path::{Inbound, Outbound, Ports, Protector, Validator};
-use crate::poll::{Breath, Due, Governor, Mode, Rest};
+use crate::poll::{Governor, Mode};
 use crate::report::Snapshot;
 use crate::sys::thread;
 
 /// Nanoseconds of preparation between two looks at the ports: so long a frame may wait for it at most.
 const LONGEST_PREPARATION: u64 = 200;
-/// Nanoseconds that a sleeping thread may take to wake.
-pub(crate) const WAKE_UP: u64 = 100_000;
 /// Steps of preparation that are taken at once where a step is cheapest.
 const MOST_STEPS: u32 = 64;
-
-/// Looks at the ports from one rehearsal to the next, in turn for either direction: some ten microseconds.
-pub(crate) const REHEARSAL: u32 = 16;
-
-/// How long no frame comes before a thread that shares its CPU prepares.
-const CALM: std::time::Duration = std::time::Duration::from_micros(300);
-/// Frames without such a pause after which it prepares nevertheless: half of what lies prepared.
-const HASTE: usize = antedate_channel::macsec::SLOTS / 2;
-/// Turns with frames, one after the other, before the thread looks whether it must rest.
-const TURNS: u32 = 64;
 
 /// What the other threads ask of a forwarding thread.
 #[derive(Debug)]
@@ -102,119 +91,6 @@ pub struct Worker {
     pub shown: Arc<Shown>,
 }
 
-/// What a forwarding thread does: its turns, and what it does between them.
-pub(crate) trait Duty {
-    /// Does what the next letter asks, if there is one. Returns whether to go on.
-    fn letter(&mut self, governor: &Governor) -> bool;
-    /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
-    fn turn(&mut self, heard: impl FnMut(u32)) -> usize;
-    /// Shows the others how far it is.
-    fn show(&self) {}
-    /// Waits for the wire, if a frame waits for it. Returns whether one does.
-    fn await_the_wire(&mut self, _steps: u32) -> bool {
-        false
-    }
-    /// How many steps of preparation take no longer than a frame may wait.
-    fn steps(&mut self) -> u32;
-    /// Does at most so many steps. Returns how many it did: 0 when all is prepared.
-    fn prepare(&mut self, steps: u32) -> u32;
-    /// Polls for a frame that will find what it needs near, after so many looks without one.
-    fn rehearse(&mut self, _looks: u32) {}
-    /// Sleeps until a frame or a letter comes, at most so long.
-    fn sleep(&mut self, pause: std::time::Duration);
-}
-
-/// Forwards until a letter ends it: take, forward, prepare, rest.
-pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
-    let mut governor = Governor::new(mode, thread::now(), thread::cpu_time());
-    let bound = thread::real_time_bound();
-    let mut breath = bound.map(|(runtime, period)| Breath::new(runtime, period, thread::now()));
-    let listens = governor.listens();
-    let mut rested = true;
-    let steps = duty.steps();
-    // Looks since the last frame or sleep, and turns with frames since the last look.
-    let (mut looks, mut turns) = (0u32, 0u32);
-    // Who polls has a CPU of its own and prepares at once; who sleeps until a frame comes may share it with the very machine
-    // that waits for the frame just sent, and lets it go first. `calm`: it did. `frames`: those since all was prepared.
-    let (lets_others_go_first, mut calm, mut frames) = (mode == Mode::Block, true, 0);
-    loop {
-        // One at a time: between the keys of many members, frames have their turn.
-        if !duty.letter(&governor) {
-            return;
-        }
-        let done = duty.turn(|flow| {
-            if listens {
-                governor.frame(flow, thread::now());
-            }
-        });
-        if done > 0 {
-            (rested, looks, turns) = (false, 0, turns + 1);
-            (calm, frames) = (false, frames + done);
-            duty.show();
-            if turns >= TURNS {
-                turns = 0;
-                breathe(duty, breath.as_mut(), &governor, false);
-            }
-            continue;
-        }
-        turns = 0;
-        if !rested {
-            // Whoever waits for the frame that was just sent may wait for this CPU, and answer at once.
-            rested = true;
-            thread::yield_now();
-            continue;
-        }
-        if breathe(duty, breath.as_mut(), &governor, true) || duty.await_the_wire(steps) {
-            continue;
-        }
-        if lets_others_go_first && !calm && frames < HASTE {
-            calm = true;
-            duty.sleep(CALM);
-            if let Some(breath) = &mut breath {
-                breath.rested(thread::now());
-            }
-            continue;
-        }
-        if duty.prepare(steps) > 0 {
-            thread::yield_now();
-            continue;
-        }
-        frames = 0;
-        // The clock is read only where it decides something.
-        let now = if listens { thread::now() } else { 0 };
-        match governor.rest(now, thread::cpu_time) {
-            Rest::Poll => {
-                duty.rehearse(looks);
-                looks = looks.wrapping_add(1);
-                thread::yield_now();
-            }
-            Rest::Sleep(pause) => {
-                duty.sleep(pause);
-                looks = 0;
-                if let Some(breath) = &mut breath {
-                    breath.rested(thread::now());
-                }
-                if listens {
-                    governor.awake(thread::now());
-                }
-            }
-        }
-    }
-}
-
-/// Rests if that is due. `idle`: no frame stands ready. Returns whether it did.
-#[inline]
-fn breathe(duty: &mut impl Duty, breath: Option<&mut Breath>, governor: &Governor, idle: bool) -> bool {
-    let Some(breath) = breath else { return false };
-    match breath.due(thread::now(), idle, governor) {
-        Due::None => return false,
-        Due::Doze(time) => duty.sleep(std::time::Duration::from_nanos(time)),
-        Due::Pause(time) => thread::pause(time),
-    }
-    breath.rested(thread::now());
-    true
-}
-
 impl Worker {
     /// Forwards until it is told to stop; the channels are in the returned value.
     #[must_use]
@@ -226,6 +102,8 @@ impl Worker {
 }
 
 impl Duty for Worker {
+    const PUNCTUAL: bool = false;
+
     #[inline]
     fn letter(&mut self, governor: &Governor) -> bool {
         match self.mailbox.take() {
@@ -250,16 +128,9 @@ impl Duty for Worker {
         }
     }
 
-    /// Waits until the next fragment of bulk may be sent, or a frame comes: too short a time to sleep, most often.
-    fn await_the_wire(&mut self, steps: u32) -> bool {
-        let Some(due) = self.outbound.as_ref().and_then(Outbound::due) else { return false };
-        let left = due.saturating_sub(thread::now());
-        if left > WAKE_UP {
-            self.sleep(std::time::Duration::from_nanos(left - WAKE_UP));
-        } else if self.prepare(steps) == 0 {
-            thread::yield_now();
-        }
-        true
+    #[inline]
+    fn due(&self) -> Option<u64> {
+        self.outbound.as_ref().and_then(Outbound::due)
     }
 
     /// Prepares as much as there is memory for, before the first frame, and tells how many steps this CPU does in the time

@@ -18,6 +18,10 @@ const TESTS: &[Test] = &[
     ("two_gateways_agree_and_pass_traffic", two_gateways_agree_and_pass_traffic),
     ("three_gateways_share_one_key_with_every_suite", three_gateways_share_one_key_with_every_suite),
     ("eight_gateways_reach_each_other_under_one_key", eight_gateways_reach_each_other_under_one_key),
+    (
+        "sixty_four_gateways_reach_each_other_under_one_key",
+        sixty_four_gateways_reach_each_other_under_one_key,
+    ),
     ("a_suite_is_chosen_that_all_may_use", a_suite_is_chosen_that_all_may_use),
     ("keys_that_change_under_load_lose_no_frame", keys_that_change_under_load_lose_no_frame),
     ("a_fallen_key_server_is_replaced_without_a_lost_frame", a_fallen_key_server_is_replaced),
@@ -92,18 +96,27 @@ fn three_gateways_share_one_key_with_every_suite() {
 }
 
 fn eight_gateways_reach_each_other_under_one_key() {
-    let mut association = Association::build(8, "cipher = \"auto\"");
+    all_reach_each_other(8);
+}
+
+/// As many as an association may have.
+fn sixty_four_gateways_reach_each_other_under_one_key() {
+    all_reach_each_other(64);
+}
+
+fn all_reach_each_other(count: usize) {
+    let mut association = Association::build(count, "cipher = \"auto\"");
     association.start_all();
-    let all: Vec<usize> = (0..8).collect();
+    let all: Vec<usize> = (0..count).collect();
     let took = association.until_agreed(&all);
-    let agreement = association.members[7].gateway.agreement();
+    let agreement = association.members[count - 1].gateway.agreement();
     println!(
-        "   eight gateways agreed {took:?} after the start of the last, with {} keys",
+        "   {count} gateways agreed {took:?} after the start of the last, with {} keys",
         agreement.fresh_keys
     );
-    for from in 0..8 {
-        for to in (0..8).filter(|to| *to != from) {
-            let sent = frame(from, to, (8 * from + to) as u32);
+    for from in 0..count {
+        for to in (0..count).filter(|to| *to != from) {
+            let sent = frame(from, to, (count * from + to) as u32);
             association.members[from].machine.send(&sent).expect("the frame is sent");
             // The bridge floods what is for machines that it has not heard.
             while association.next(to, Duration::from_secs(3)).expect("it arrives") != sent {}
@@ -113,7 +126,7 @@ fn eight_gateways_reach_each_other_under_one_key() {
     association.members[3].gateway.stop();
     association.members[3].gateway.start();
     association.until_agreed(&all);
-    (0..8).for_each(|number| while association.next(number, Duration::from_millis(20)).is_some() {});
+    all.iter().for_each(|number| while association.next(*number, Duration::from_millis(20)).is_some() {});
     association.crosses(3, 5, 99);
 }
 

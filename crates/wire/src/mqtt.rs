@@ -342,6 +342,18 @@ impl Head<'_> {
     /// # Errors
     /// [`Error::Truncated`] when `out` is too short.
     pub fn emit(&self, sequence: u64, ciphertext: usize, out: &mut [u8]) -> Result<usize> {
+        let number = sequence.to_be_bytes();
+        let zeros = number.iter().take_while(|byte| **byte == 0).count();
+        let mut writer = Writer { out, at: 0 };
+        self.begin(&mut writer)?;
+        writer.string(BYTES, number.get(zeros..).unwrap_or_default())?;
+        writer.head(BYTES, ciphertext as u32)?;
+        Ok(writer.at)
+    }
+
+    /// What stands before the sequence number.
+    #[inline(never)]
+    fn begin(&self, writer: &mut Writer<'_>) -> Result<()> {
         let (header, header_len) = protected(self.algorithm);
         let publisher = self.publisher.get(..PUBLISHER_MAX).unwrap_or(self.publisher);
         // LEB128.
@@ -355,9 +367,6 @@ impl Head<'_> {
             }
             *byte |= 0x80;
         }
-        let number = sequence.to_be_bytes();
-        let zeros = number.iter().take_while(|byte| **byte == 0).count();
-        let mut writer = Writer { out, at: 0 };
         writer.head(ARRAY, 3)?;
         writer.string(BYTES, header.get(..header_len).unwrap_or_default())?;
         writer.head(MAP, 2)?;
@@ -365,10 +374,28 @@ impl Head<'_> {
         writer.head(BYTES, (epoch_len + publisher.len()) as u32)?;
         writer.raw(epoch.get(..epoch_len).unwrap_or_default())?;
         writer.raw(publisher)?;
-        writer.head(UNSIGNED, PARTIAL_IV as u32)?;
-        writer.string(BYTES, number.get(zeros..).unwrap_or_default())?;
-        writer.head(BYTES, ciphertext as u32)?;
-        Ok(writer.at)
+        writer.head(UNSIGNED, PARTIAL_IV as u32)
+    }
+
+    /// Reads an envelope of this algorithm, epoch and publisher in the very form that [`emit`](Self::emit) writes, CBOR's
+    /// deterministic encoding (RFC 8949 section 4.2.1): its sequence number, and the ciphertext with its tag. `None` for anything
+    /// else, envelopes of others among it.
+    ///
+    /// A mote that knows whom it hears needs no more, and this is a fraction of [`Envelope::parse`].
+    #[must_use]
+    pub fn read<'m>(&self, message: &'m [u8]) -> Option<(u64, &'m [u8])> {
+        let mut known = [0; HEAD_MAX];
+        let mut writer = Writer { out: &mut known, at: 0 };
+        self.begin(&mut writer).ok()?;
+        let at = writer.at;
+        let (&[first], rest) = message.strip_prefix(known.get(..at)?)?.split_at_checked(1)? else { return None };
+        let (number, rest) = rest.split_at_checked(usize::from(first.checked_sub(BYTES << 5)?))?;
+        let number = sequence(number)?;
+        // How long the head is follows from how much there is.
+        let fits = |head: &usize| rest.len().checked_sub(*head).is_some_and(|len| head_len(len as u32) == *head);
+        let len = rest.len() - [1, 2, 3, 5].into_iter().find(fits)?;
+        let (head, head_len) = string_head(len);
+        Some((number, rest.strip_prefix(head.get(..head_len)?)?))
     }
 }
 

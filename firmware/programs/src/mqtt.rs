@@ -12,7 +12,7 @@ use antedate_aead::{
     Aes128Gcm, Aes128Ocb3, AesCcm, BlockCipher, ChaCha20Poly1305, Front, FrontSlot, Hole, Key, Nonce,
     NonceSequence, Opener, Sealer, Slot, Sparse, Suite, Template, TemplateSlot,
 };
-use antedate_wire::mqtt::{self, Envelope, Head};
+use antedate_wire::mqtt::{self, Head};
 use core::hint::black_box;
 
 const TEXT: &str = include_str!("../../../vectors/mqtt.txt");
@@ -128,6 +128,10 @@ fn nonces<S>() -> Nonces<S> {
     Nonces(Reserved { next: FIRST, limit: FIRST + 100 }, core::marker::PhantomData)
 }
 
+const fn head(algorithm: i64) -> Head<'static> {
+    Head { algorithm, epoch: EPOCH, publisher: PUBLISHER }
+}
+
 /// Writes an envelope up to its ciphertext; gives how long that is.
 #[inline(never)]
 pub(crate) fn lay_out(
@@ -136,8 +140,7 @@ pub(crate) fn lay_out(
     ciphertext: usize,
     out: &mut [u8],
 ) -> Result<usize, Wrong> {
-    let head = Head { algorithm, epoch: EPOCH, publisher: PUBLISHER };
-    head.emit(number, ciphertext, out).map_err(|_| Wrong::Fit)
+    head(algorithm).emit(number, ciphertext, out).map_err(|_| Wrong::Fit)
 }
 
 /// Writes what is authenticated beside the payload; gives how long it is.
@@ -170,9 +173,7 @@ pub(crate) fn seal<S: Protects>(
 /// Takes an envelope apart that must be this publisher's.
 #[inline(never)]
 pub(crate) fn parse(algorithm: i64, message: &[u8]) -> Result<(u64, &[u8]), Wrong> {
-    let envelope = Envelope::parse(message).map_err(|_| Wrong::Answer)?;
-    right(envelope.algorithm == algorithm && envelope.epoch == EPOCH && envelope.publisher == PUBLISHER)?;
-    Ok((envelope.sequence, envelope.ciphertext))
+    head(algorithm).read(message).ok_or(Wrong::Answer)
 }
 
 /// Opens an envelope; gives its number.

@@ -138,7 +138,7 @@ impl Steward {
             key_log: post,
         });
         let place = Arc::new(Mutex::new(Place { direction: "both", granted: Granted::default() }));
-        let worker = Worker { path, mode: setup::mode(config.run.poll), mailbox: Arc::clone(&mailbox) };
+        let worker = Worker::new(path, setup::mode(config.run.poll), Arc::clone(&mailbox));
         let (cpu, priority) =
             (setup::cpus(config.run.threads).first().copied().flatten(), config.run.priority);
         let granted = Arc::clone(&place);

@@ -29,7 +29,7 @@ use crate::path::flow;
 use crate::sys::packet::{Next, Receiver};
 use crate::sys::route::Hop;
 use crate::sys::thread;
-use crate::worker::REHEARSAL;
+use crate::duty::REHEARSAL;
 
 /// Frames that one direction handles before the other has its turn.
 const TURN: usize = 16;

@@ -11,15 +11,18 @@ use super::path::Path;
 use super::report::Snapshot;
 use super::uplink::{Inward, Port};
 use crate::delivery::Delivery;
+use crate::duty::{Duty, WAKE_UP, forward};
 use crate::mailbox::Mailbox;
 use crate::poll::{Governor, Mode};
 use crate::sys::packet::Receiver;
 use crate::sys::route::Hop;
 use crate::sys::thread;
-use crate::worker::{Duty, WAKE_UP, forward};
 
 /// Steps of preparation between two looks at the ports: some 50 ns each, and a look at the socket takes longer.
 const STEPS: u32 = 4;
+
+/// Nanoseconds for which letters let frames go first.
+const LETTERS_WAIT: u64 = 2_000_000;
 
 /// Which uplink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,25 +53,48 @@ pub enum Letter {
 
 /// The thread.
 pub struct Worker {
-    /// What it forwards.
-    pub path: Path,
-    /// How it waits.
-    pub mode: Mode,
-    /// Letters from the others.
-    pub mailbox: Arc<Mailbox<Letter>>,
+    path: Path,
+    mode: Mode,
+    mailbox: Arc<Mailbox<Letter>>,
+    /// When the mailbox is looked into whatever is due.
+    letters_by: u64,
 }
 
 impl Worker {
+    /// What it forwards, how it waits, and where the others' letters come.
+    #[must_use]
+    pub const fn new(path: Path, mode: Mode, mailbox: Arc<Mailbox<Letter>>) -> Self {
+        Self { path, mode, mailbox, letters_by: 0 }
+    }
+
     /// Forwards until it is told to stop.
     pub fn run(mut self) {
         let mode = self.mode;
         forward(&mut self, mode);
     }
+
+    /// Whether letters wait for a frame that the release clock gives out next: telling the state takes as long as a frame
+    /// may be off its beat.
+    #[inline]
+    fn letters_wait(&mut self) -> bool {
+        let Some(due) = self.path.due() else { return false };
+        let now = thread::now();
+        let wait = due < now + WAKE_UP && now < self.letters_by;
+        if !wait {
+            self.letters_by = now + LETTERS_WAIT;
+        }
+        wait
+    }
 }
 
 impl Duty for Worker {
+    const PUNCTUAL: bool = true;
+
     #[inline]
     fn letter(&mut self, governor: &Governor) -> bool {
+        if self.letters_wait() {
+            return true;
+        }
         match self.mailbox.take() {
             None => {}
             Some(Letter::Snapshot(answer)) => {
@@ -91,16 +117,9 @@ impl Duty for Worker {
         self.path.turn(heard)
     }
 
-    /// Waits until the release clock gives out a frame, or one comes: too short a time to sleep, most often.
-    fn await_the_wire(&mut self, steps: u32) -> bool {
-        let Some(due) = self.path.due() else { return false };
-        let left = due.saturating_sub(thread::now());
-        if left > WAKE_UP {
-            self.sleep(std::time::Duration::from_nanos(left - WAKE_UP));
-        } else if self.prepare(steps) == 0 {
-            thread::yield_now();
-        }
-        true
+    #[inline]
+    fn due(&self) -> Option<u64> {
+        self.path.due()
     }
 
     fn steps(&mut self) -> u32 {

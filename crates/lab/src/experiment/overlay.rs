@@ -3,11 +3,13 @@
 //!
 //! The contenders take turns, so that the machine's moods meet them alike.
 
+mod bulk;
 mod paths;
 mod release;
 
 use super::{Options, Report, Row};
 use crate::histogram::Times;
+use crate::station::meter::Counts;
 use paths::{Contender, Path};
 
 /// Table I of the paper: min, p25, median, p75 and max in microseconds.
@@ -214,34 +216,24 @@ fn profinet(report: &mut Report, options: &Options, all: &[Contender], cycles: &
             options.progress(turn, all.len(), &format!("{cycle_us} µs, {}", contender.name()));
             let path = Path::build(*contender)?;
             let [plc, device] = path.stations(*cycle_us, seconds)?;
-            let sum = |key: &str| {
-                [&plc, &device]
-                    .map(|end| end.get(key).and_then(serde_json::Value::as_u64).unwrap_or(0))
-                    .iter()
-                    .sum::<u64>()
-            };
-            let interval = |key: &str| {
-                device.pointer(&format!("/interval_us/{key}")).and_then(serde_json::Value::as_f64)
-            };
+            let sum = |count: fn(&Counts) -> u64| count(&plc.counts) + count(&device.counts);
+            let (all_errors, stalled) = (sum(|c| c.bus_errors), sum(|c| c.bus_errors_stalled));
             let case = format!("{}, cycle {cycle_us} µs", contender.name());
             let value = |row: Row, value: f64| {
                 if contender.is_ours() { row.antedated(value) } else { row.baseline(value) }
             };
             let paper = (*cycle_us == 4000 && PAPER.iter().any(|(of, _)| of == contender)).then_some(0.0);
             let note = format!(
-                "{} frames; {} bus errors while the machine withheld a core",
-                sum("received"),
-                sum("bus_errors_stalled")
+                "{} frames; {stalled} bus errors while the machine withheld a core",
+                sum(|c| c.received)
             );
             report.row(
-                value(Row::new(&case, "bus errors", "1"), sum("bus_errors") as f64).paper(paper).note(note),
+                value(Row::new(&case, "bus errors", "1"), all_errors as f64).paper(paper).note(note),
             );
-            for key in ["p99", "max"] {
-                if let Some(found) = interval(key) {
-                    report.row(value(Row::new(&case, format!("interval {key}"), "µs"), found));
-                }
+            for (key, found) in [("p99", device.interval_us.p99), ("max", device.interval_us.max)] {
+                report.row(value(Row::new(&case, format!("interval {key}"), "µs"), found));
             }
-            let errors = sum("bus_errors") - sum("bus_errors_stalled").min(sum("bus_errors"));
+            let errors = all_errors - stalled.min(all_errors);
             if let Some((cycle, unbroken)) = shortest.get_mut(turn) {
                 *unbroken &= errors == 0;
                 *cycle = if *unbroken { *cycle_us } else { *cycle };

@@ -1,25 +1,24 @@
 //! The contenders, each as a path of four namespaces: controller, near gateway, far gateway, device.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path as FilePath, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use antedate_gateway::tunnel_keys::{Kind, Secret, encode, generate, public_of, write_new};
-use serde_json::Value;
 
 use super::super::link::Gateway;
 use crate::histogram::Times;
 use crate::ns::{Chain, ChainOptions, Namespace};
 use crate::process::{Place, Process};
 use crate::roundtrip::{EchoOptions, PingOptions, PingReport};
+use crate::station::meter::Measured;
+use crate::station::{Line, Request};
 use crate::sys::sched;
 
 /// The real-time priority of all daemons, below that of the ends: ours and those of others.
-const PRIORITY: &str = "20";
+pub(super) const PRIORITY: i32 = 20;
 
 /// What stands between the machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +33,7 @@ pub(super) enum Contender {
     OursToStock,
 }
 
-fn text(error: impl std::fmt::Display) -> String {
+pub(super) fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
@@ -193,7 +192,7 @@ impl Path {
             self.space(side).name(),
             "chrt",
             "--fifo",
-            PRIORITY,
+            &PRIORITY.to_string(),
             program,
             "--foreground",
             &name,
@@ -298,44 +297,8 @@ impl Path {
         Ok(report.lost)
     }
 
-    /// Mbit/s of one TCP connection from the controller's machine to the device's.
-    pub(super) fn tcp(&self, seconds: f64) -> Result<f64, String> {
-        let address = |last: u8| format!("10.7.0.{last}");
-        for (space, last) in [(&self.chain.plc, 1), (&self.chain.device, 2)] {
-            space.batch(&[format!("addr add {}/24 dev eth0", address(last))]).map_err(text)?;
-        }
-        let to = format!("{}:5201", address(2));
-        let listener = self.chain.device.run(|| TcpListener::bind(&to)).map_err(text)?.map_err(text)?;
-        let begin =
-            || TcpStream::connect_timeout(&to.parse().map_err(text)?, Duration::from_secs(10)).map_err(text);
-        let mut sender = self.chain.plc.run(begin).map_err(text)??;
-        let (mut receiver, _) = listener.accept().map_err(text)?;
-        sender.set_write_timeout(Some(Duration::from_secs(10))).map_err(text)?;
-        receiver.set_read_timeout(Some(Duration::from_secs(10))).map_err(text)?;
-        std::thread::scope(|scope| {
-            let send = scope.spawn(move || {
-                let (block, end) =
-                    (vec![0x5a; 128 * 1024], Instant::now() + Duration::from_secs_f64(seconds));
-                while Instant::now() < end {
-                    sender.write_all(&block)?;
-                }
-                sender.shutdown(std::net::Shutdown::Write)
-            });
-            let (mut block, mut octets, start) = (vec![0; 256 * 1024], 0, Instant::now());
-            loop {
-                match receiver.read(&mut block).map_err(text)? {
-                    0 => break,
-                    count => octets += count,
-                }
-            }
-            let passed = start.elapsed().as_secs_f64();
-            send.join().map_err(|_| "the sender stopped")?.map_err(text)?;
-            Ok(octets as f64 * 8.0 / passed / 1e6)
-        })
-    }
-
     /// Controller and device exchange Profinet; their reports.
-    pub(super) fn stations(&self, cycle_us: u32, seconds: f64) -> Result<[Value; 2], String> {
+    pub(super) fn stations(&self, cycle_us: u32, seconds: f64) -> Result<[Measured; 2], String> {
         let start = |role: &str, namespace: &Namespace, side: usize, seconds: f64| {
             let options = serde_json::json!({
                 "role": role, "cycle_us": cycle_us, "seconds": seconds, "realtime": { "cpus": [self.cpus[side]] },
@@ -343,22 +306,30 @@ impl Path {
             let place = Place { namespace: Some(namespace.file()), cpus: &[] };
             Process::role(role, "lab-station", &options, &place).map_err(text)
         };
-        let mut device = start("device", &self.chain.device, 1, seconds + 5.0)?;
-        let mut plc = start("plc", &self.chain.plc, 0, seconds)?;
+        let device = start("device", &self.chain.device, 1, seconds + 5.0)?;
+        let mut ends = [start("plc", &self.chain.plc, 0, seconds)?, device];
+        let mut results = [None, None];
         let end = Instant::now() + Duration::from_secs_f64(seconds + 40.0);
-        let result = |process: &mut Process| loop {
-            let left = end.saturating_duration_since(Instant::now());
-            let Some(line) = process.next_line(left) else { return Err(process.errors().join("\n")) };
-            let value: Value = serde_json::from_str(&line).unwrap_or_default();
-            if let Some(result) = value.get("result") {
-                return Ok(result.clone());
+        while results.iter().any(Option::is_none) {
+            for (at, other) in [(0, 1), (1, 0)] {
+                for line in ends[at].lines() {
+                    match serde_json::from_str(&line) {
+                        Ok(Line::Result(result)) => results[at] = Some(result.measured),
+                        // Either one's core is its gateway's as well. Who has ended already wants to know no more.
+                        Ok(Line::Stalled { from_ns, to_ns }) => {
+                            let _ = ends[other].tell(&Request::PeerStalled { from_ns, to_ns });
+                        }
+                        _ => {}
+                    }
+                }
             }
-            if value.get("bus_errors").is_some() && value.get("interval_us").is_some() {
-                return Ok(value);
+            if Instant::now() > end {
+                return Err(ends.iter_mut().flat_map(|end| end.errors().to_vec()).collect::<Vec<_>>().join("\n"));
             }
-        };
-        let plc = result(&mut plc)?;
-        Ok([plc, result(&mut device)?])
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let [plc, device] = results.map(Option::unwrap_or_default);
+        Ok([plc, device])
     }
 }
 

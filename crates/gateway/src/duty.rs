@@ -1,0 +1,222 @@
+//! What any forwarding thread does over and over: take frames, forward them, prepare the next ones when there are none, rest.
+
+use std::time::Duration;
+
+use crate::poll::{Breath, Due, Governor, Mode, Rest};
+use crate::sys::thread;
+
+/// Nanoseconds that a sleeping thread may take to wake.
+pub(crate) const WAKE_UP: u64 = 100_000;
+/// Looks at the ports from one rehearsal to the next, in turn for either direction: some ten microseconds.
+pub(crate) const REHEARSAL: u32 = 16;
+
+/// How long no frame comes before a thread that shares its CPU prepares.
+const CALM: Duration = Duration::from_micros(300);
+/// Frames without such a pause after which it prepares nevertheless: half of what lies prepared.
+const HASTE: usize = antedate_channel::macsec::SLOTS / 2;
+/// Turns with frames, one after the other, before the thread looks whether it must rest.
+const TURNS: u32 = 64;
+
+/// What a forwarding thread does: its turns, and what it does between them.
+pub(crate) trait Duty {
+    /// Whether a frame that waits must leave at the very moment when it is due; if not, a little later does no harm.
+    const PUNCTUAL: bool;
+    /// Does what the next letter asks, if there is one. Returns whether to go on.
+    fn letter(&mut self, governor: &Governor) -> bool;
+    /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
+    fn turn(&mut self, heard: impl FnMut(u32)) -> usize;
+    /// Shows the others how far it is.
+    fn show(&self) {}
+    /// When a frame that waits is to be sent: the wire is free for it then, or the release clock gives it out.
+    fn due(&self) -> Option<u64>;
+    /// How many steps of preparation take no longer than a frame may wait.
+    fn steps(&mut self) -> u32;
+    /// Does at most so many steps. Returns how many it did: 0 when all is prepared.
+    fn prepare(&mut self, steps: u32) -> u32;
+    /// Polls for a frame that will find what it needs near, after so many looks without one.
+    fn rehearse(&mut self, _looks: u32) {}
+    /// Sleeps until a frame or a letter comes, at most so long.
+    fn sleep(&mut self, pause: Duration);
+}
+
+/// Forwards until a letter ends it: take, forward, prepare, rest.
+pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
+    let mut governor = Governor::new(mode, thread::now(), thread::cpu_time());
+    let bound = thread::real_time_bound();
+    let mut breath = bound.map(|(runtime, period)| Breath::new(runtime, period, thread::now()));
+    let listens = governor.listens();
+    let mut rested = true;
+    let steps = duty.steps();
+    // Looks since the last frame or sleep, and turns with frames since the last look.
+    let (mut looks, mut turns) = (0u32, 0u32);
+    // Who polls has a CPU of its own and prepares at once; who sleeps until a frame comes may share it with the very machine
+    // that waits for the frame just sent, and lets it go first. `calm`: it did. `frames`: those since all was prepared.
+    let (lets_others_go_first, mut calm, mut frames) = (mode == Mode::Block, true, 0);
+    loop {
+        // One at a time: between the keys of many members, frames have their turn.
+        if !duty.letter(&governor) {
+            return;
+        }
+        let done = duty.turn(|flow| {
+            if listens {
+                governor.frame(flow, thread::now());
+            }
+        });
+        if done > 0 {
+            (rested, looks, turns) = (false, 0, turns + 1);
+            (calm, frames) = (false, frames + done);
+            duty.show();
+            if turns >= TURNS {
+                turns = 0;
+                breathe(duty, breath.as_mut(), &governor, false);
+            }
+            continue;
+        }
+        turns = 0;
+        if !rested {
+            // Whoever waits for the frame that was just sent may wait for this CPU, and answer at once.
+            rested = true;
+            thread::yield_now();
+            continue;
+        }
+        if breathe(duty, breath.as_mut(), &governor, true) || await_due(duty, breath.as_mut(), steps) {
+            continue;
+        }
+        if lets_others_go_first && !calm && frames < HASTE {
+            calm = true;
+            duty.sleep(CALM);
+            if let Some(breath) = &mut breath {
+                breath.rested(thread::now());
+            }
+            continue;
+        }
+        if duty.prepare(steps) > 0 {
+            thread::yield_now();
+            continue;
+        }
+        frames = 0;
+        // The clock is read only where it decides something.
+        let now = if listens { thread::now() } else { 0 };
+        match governor.rest(now, thread::cpu_time) {
+            Rest::Poll => {
+                duty.rehearse(looks);
+                looks = looks.wrapping_add(1);
+                thread::yield_now();
+            }
+            Rest::Sleep(pause) => {
+                duty.sleep(pause);
+                looks = 0;
+                if let Some(breath) = &mut breath {
+                    breath.rested(thread::now());
+                }
+                if listens {
+                    governor.awake(thread::now());
+                }
+            }
+        }
+    }
+}
+
+/// Rests if that is due, and not past the moment at which a frame must leave. `idle`: no frame stands ready. Returns
+/// whether it did.
+#[inline]
+fn breathe<D: Duty>(duty: &mut D, breath: Option<&mut Breath>, governor: &Governor, idle: bool) -> bool {
+    let Some(breath) = breath else { return false };
+    let now = thread::now();
+    match breath.due(now, idle, governor) {
+        Due::None => return false,
+        Due::Doze(time) => {
+            let punctual = duty.due().filter(|_| D::PUNCTUAL);
+            match punctual.map_or(time, |due| time.min(due.saturating_sub(now + WAKE_UP))) {
+                0 => return false,
+                time => duty.sleep(Duration::from_nanos(time)),
+            }
+        }
+        Due::Pause(time) => thread::pause(time),
+    }
+    breath.rested(thread::now());
+    true
+}
+
+/// Waits until a frame that stands ready is to be sent, or one comes: too short a time to sleep, most often. Returns whether
+/// one stands ready.
+fn await_due(duty: &mut impl Duty, breath: Option<&mut Breath>, steps: u32) -> bool {
+    let Some(due) = duty.due() else { return false };
+    let left = due.saturating_sub(thread::now());
+    if left > WAKE_UP {
+        duty.sleep(Duration::from_nanos(left - WAKE_UP));
+        if let Some(breath) = breath {
+            breath.rested(thread::now());
+        }
+    } else if duty.prepare(steps) == 0 {
+        thread::yield_now();
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Has nothing to do but a frame to give out, and notes how long it sleeps.
+    struct Waits<const PUNCTUAL: bool> {
+        due: u64,
+        slept: Vec<Duration>,
+    }
+
+    impl<const PUNCTUAL: bool> Duty for Waits<PUNCTUAL> {
+        const PUNCTUAL: bool = PUNCTUAL;
+
+        fn letter(&mut self, _: &Governor) -> bool {
+            true
+        }
+
+        fn turn(&mut self, _: impl FnMut(u32)) -> usize {
+            0
+        }
+
+        fn due(&self) -> Option<u64> {
+            Some(self.due)
+        }
+
+        fn steps(&mut self) -> u32 {
+            1
+        }
+
+        fn prepare(&mut self, _: u32) -> u32 {
+            0
+        }
+
+        fn sleep(&mut self, pause: Duration) {
+            self.slept.push(pause);
+        }
+    }
+
+    /// Sleeps that rest makes when much is due, with a frame due so much later.
+    fn rests<const PUNCTUAL: bool>(later: u64) -> Vec<Duration> {
+        let now = thread::now();
+        let mut duty = Waits::<PUNCTUAL> { due: now + later, slept: Vec::new() };
+        // Since 3 ms before now: some 190 us of rest are due.
+        let mut breath = Breath::new(950, 1000, now - 3_000_000);
+        let governor = Governor::new(Mode::Busy, now, 0);
+        assert_eq!(breathe(&mut duty, Some(&mut breath), &governor, true), !duty.slept.is_empty());
+        duty.slept
+    }
+
+    #[test]
+    fn a_rest_ends_before_a_frame_must_leave() {
+        assert_eq!(rests::<true>(WAKE_UP), [], "no time for one");
+        let whole = Duration::from_micros(100);
+        assert_eq!(rests::<true>(1_000_000_000), [whole]);
+        let short = rests::<true>(WAKE_UP + 90_000);
+        assert!(short.iter().all(|rest| *rest < whole), "{short:?}");
+        assert_eq!(rests::<false>(0), [whole], "bulk waits");
+    }
+
+    #[test]
+    fn who_waits_for_a_frame_sleeps_until_shortly_before_and_that_is_rest() {
+        let mut duty = Waits::<true> { due: thread::now() + 10_000_000, slept: Vec::new() };
+        assert!(await_due(&mut duty, None, 1));
+        assert!(matches!(duty.slept[..], [slept] if slept < Duration::from_micros(9_901)), "{:?}", duty.slept);
+    }
+}
