@@ -20,6 +20,7 @@ mod l2tp;
 mod mqtt;
 mod ppmp;
 mod python;
+mod release_clock;
 mod scapy;
 mod scapy_dot15d4;
 mod tshark;
@@ -40,7 +41,7 @@ pub(crate) struct Peer {
 }
 
 /// All of them, quick ones first.
-pub(crate) const PEERS: [Peer; 14] = [
+pub(crate) const PEERS: [Peer; 15] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -124,6 +125,13 @@ pub(crate) const PEERS: [Peer; 14] = [
         limit: 180,
         prepare: kernel_wpan::prepare,
         run: kernel_wpan::run,
+    },
+    Peer {
+        name: "release-clock",
+        about: "the overlay's release clock between two gateways, in a guest that counts instructions",
+        limit: 480,
+        prepare: release_clock::prepare,
+        run: release_clock::run,
     },
     Peer {
         name: "l2tp",
