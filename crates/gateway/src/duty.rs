@@ -7,6 +7,8 @@ use crate::sys::thread;
 
 /// Nanoseconds that a sleeping thread may take to wake.
 pub(crate) const WAKE_UP: u64 = 100_000;
+/// Nanoseconds before a frame must leave in which the thread does not give its CPU away: whoever had it would have to be waited for.
+const HOLDS: u64 = 50_000;
 /// Looks at the ports from one rehearsal to the next, in turn for either direction: some ten microseconds.
 pub(crate) const REHEARSAL: u32 = 16;
 
@@ -140,7 +142,7 @@ fn breathe<D: Duty>(duty: &mut D, breath: Option<&mut Breath>, governor: &Govern
 
 /// Waits until a frame that stands ready is to be sent, or one comes: too short a time to sleep, most often. Returns whether
 /// one stands ready.
-fn await_due(duty: &mut impl Duty, breath: Option<&mut Breath>, steps: u32) -> bool {
+fn await_due<D: Duty>(duty: &mut D, breath: Option<&mut Breath>, steps: u32) -> bool {
     let Some(due) = duty.due() else { return false };
     let left = due.saturating_sub(thread::now());
     if left > WAKE_UP {
@@ -148,7 +150,7 @@ fn await_due(duty: &mut impl Duty, breath: Option<&mut Breath>, steps: u32) -> b
         if let Some(breath) = breath {
             breath.rested(thread::now());
         }
-    } else if duty.prepare(steps) == 0 {
+    } else if duty.prepare(steps) == 0 && !(D::PUNCTUAL && left < HOLDS) {
         thread::yield_now();
     }
     true
@@ -217,6 +219,10 @@ mod tests {
     fn who_waits_for_a_frame_sleeps_until_shortly_before_and_that_is_rest() {
         let mut duty = Waits::<true> { due: thread::now() + 10_000_000, slept: Vec::new() };
         assert!(await_due(&mut duty, None, 1));
-        assert!(matches!(duty.slept[..], [slept] if slept < Duration::from_micros(9_901)), "{:?}", duty.slept);
+        assert!(
+            matches!(duty.slept[..], [slept] if slept < Duration::from_micros(9_901)),
+            "{:?}",
+            duty.slept
+        );
     }
 }

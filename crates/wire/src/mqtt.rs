@@ -388,11 +388,14 @@ impl Head<'_> {
         let mut writer = Writer { out: &mut known, at: 0 };
         self.begin(&mut writer).ok()?;
         let at = writer.at;
-        let (&[first], rest) = message.strip_prefix(known.get(..at)?)?.split_at_checked(1)? else { return None };
+        let (&[first], rest) = message.strip_prefix(known.get(..at)?)?.split_at_checked(1)? else {
+            return None;
+        };
         let (number, rest) = rest.split_at_checked(usize::from(first.checked_sub(BYTES << 5)?))?;
         let number = sequence(number)?;
         // How long the head is follows from how much there is.
-        let fits = |head: &usize| rest.len().checked_sub(*head).is_some_and(|len| head_len(len as u32) == *head);
+        let fits =
+            |head: &usize| rest.len().checked_sub(*head).is_some_and(|len| head_len(len as u32) == *head);
         let len = rest.len() - [1, 2, 3, 5].into_iter().find(fits)?;
         let (head, head_len) = string_head(len);
         Some((number, rest.strip_prefix(head.get(..head_len)?)?))

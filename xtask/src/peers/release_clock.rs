@@ -38,7 +38,9 @@ pub(crate) fn run() -> StepResult {
         serde_json::from_str(said.trim()).map_err(|error| format!("the experiment says: {error}: {said}"))?;
     let rows = report["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
     let found = |case: &Value, metric: &str| {
-        rows.iter().find(|row| row["case"] == *case && row["metric"] == metric).map(|row| row["antedated"].clone())
+        rows.iter()
+            .find(|row| row["case"] == *case && row["metric"] == metric)
+            .map(|row| row["antedated"].clone())
     };
     let mut worst: f64 = 0.0;
     let mut cases: Vec<&Value> = rows.iter().map(|row| &row["case"]).collect();
@@ -46,8 +48,8 @@ pub(crate) fn run() -> StepResult {
     for case in &cases {
         let number = |metric: &str| found(case, metric).and_then(|value| value.as_f64()).unwrap_or(f64::NAN);
         // All intervals: here no stall is nobody's fault.
-        let [median, p99, p999] =
-            ["median", "p99", "p99.9"].map(|name| number(&format!("jitter left, stalls of the machine too, {name}")));
+        let [median, p99, p999] = ["median", "p99", "p99.9"]
+            .map(|name| number(&format!("jitter left, stalls of the machine too, {name}")));
         println!(
             "   {}: jitter that came {:.0} us at p99.9; left {median:.1} / {p99:.1} / {p999:.1} us (median, p99, p99.9); delay {:.0} us, held {:.0} us in the mean",
             case.as_str().unwrap_or_default(),
@@ -58,7 +60,11 @@ pub(crate) fn run() -> StepResult {
         worst = worst.max(if p999.is_nan() { f64::INFINITY } else { p999 });
     }
     let whole = report["checks"].as_array().is_some_and(|checks| {
-        checks.iter().filter(|check| check["what"].as_str().is_some_and(|what| what.contains("came out"))).count() == cases.len()
+        checks
+            .iter()
+            .filter(|check| check["what"].as_str().is_some_and(|what| what.contains("came out")))
+            .count()
+            == cases.len()
             && checks.iter().all(|check| check["met"] == true)
     });
     let text = format!("jitter left at p99.9: {worst:.1} us (goal {GOAL_US})");

@@ -23,13 +23,13 @@ use super::worker::Which;
 use crate::config::overlay::Overlay;
 use crate::counters::PathCounters;
 use crate::delivery::Delivery;
+use crate::duty::REHEARSAL;
 use crate::gate::Gate;
 use crate::offload;
 use crate::path::flow;
 use crate::sys::packet::{Next, Receiver};
 use crate::sys::route::Hop;
 use crate::sys::thread;
-use crate::duty::REHEARSAL;
 
 /// Frames that one direction handles before the other has its turn.
 const TURN: usize = 16;

@@ -21,6 +21,11 @@ const LEARN: usize = 32;
 const PERIODS: std::ops::RangeInclusive<u64> = 31_250..=1_024_000_000;
 /// A period is kept in parts of a nanosecond.
 const PARTS: i64 = 1 << 10;
+/// One over the gain with which the loop begins, behind frames from which its beat is known to a fraction of their jitter.
+const YOUNG: i64 = LEARN as i64 / 2;
+/// Of a clock that has nothing to do with the frames they are off by a quarter of its period in the mean. Beyond 2 parts in 9 it is
+/// given up, and learned anew: without that it could stay between two beats, or slip past one after the other.
+const ADRIFT: (i64, i64) = (2, 9);
 /// After so many frames the loop has its smallest gain, one over this.
 const SLOW: i64 = 256;
 /// Beats without a frame, and nanoseconds, after which a flow begins anew.
@@ -110,8 +115,10 @@ struct Clock {
     parts: i64,
     /// Frames so far, as far as the gain needs them.
     age: i64,
-    /// Mean deviation.
+    /// Mean deviation,
     deviation: i64,
+    /// and over more frames.
+    strain: i64,
     /// The latest one in this window and the one before it, and how many there were.
     latest: [i64; 2],
     seen: u32,
@@ -121,14 +128,16 @@ struct Clock {
 }
 
 impl Clock {
-    const fn new(period: u64, now: u64) -> Self {
-        let period = period as i64 * PARTS;
+    /// A clock with a period in [`PARTS`] of a nanosecond and the beat that is over now.
+    const fn new(period: i64, nominal: u64) -> Self {
         Self {
             period,
-            nominal: now,
+            nominal,
             parts: 0,
-            age: 1,
-            deviation: 0,
+            age: YOUNG,
+            strain: 0,
+            // More than it will be as a rule: the first errors are the clock's.
+            deviation: period / PARTS / 8,
             latest: [0; 2],
             seen: 0,
             delay: 0,
@@ -163,6 +172,10 @@ impl Clock {
         let bound = 4 * self.deviation + 1_000;
         let pull = error.clamp(-bound, bound);
         self.deviation += (error.abs() - self.deviation) / 16;
+        self.strain += (error.abs() - self.strain) / 64;
+        if self.strain > period / ADRIFT.1 * ADRIFT.0 {
+            return None;
+        }
         self.age = (self.age + 1).min(SLOW);
         let gain = self.age;
         let phase = pull * PARTS / gain;
@@ -357,25 +370,42 @@ impl Release {
 }
 
 impl Flow {
-    /// An interval of a flow without a clock. The median is its period, if most others are near.
+    /// An interval of a flow without a clock. The median is about its period, if most others are near.
     fn learn(&mut self, now: u64, interval: u64) {
+        self.intervals[self.learned] = interval;
+        self.learned += 1;
         if self.learned < LEARN {
-            self.intervals[self.learned] = interval;
-            self.learned += 1;
             return;
         }
+        self.learned = 0;
         let mut sorted = self.intervals;
         sorted.sort_unstable();
         let median = sorted[LEARN / 2];
         let near = sorted.iter().filter(|interval| interval.abs_diff(median) <= median / 4).count();
-        self.learned = 0;
         if PERIODS.contains(&median) && near >= LEARN * 3 / 4 {
-            // The mean of the near ones is closer than any of them.
-            let near = sorted.iter().filter(|interval| interval.abs_diff(median) <= median / 4);
-            let (sum, count) = near.fold((0, 0), |(sum, count), interval| (sum + interval, count + 1));
-            self.clock = Some(Clock::new(sum / count, now));
+            self.clock = Some(fit(&self.intervals, median, now));
         }
     }
+}
+
+/// The clock whose beats are nearest to arrivals with these intervals, the last one at `last` (least squares).
+fn fit(intervals: &[u64; LEARN], median: u64, last: u64) -> Clock {
+    let (mut beat, mut time) = (0i64, 0i64);
+    // Sums of beats, times, squares and products, of all arrivals from the first on.
+    let (mut n, mut beats, mut times, mut squares, mut products) = (1i128, 0i128, 0i128, 0i128, 0i128);
+    for interval in intervals {
+        beat += ((interval + median / 2) / median) as i64;
+        time += *interval as i64;
+        let (x, y) = (i128::from(beat), i128::from(time));
+        (n, beats, times) = (n + 1, beats + x, times + y);
+        (squares, products) = (squares + x * x, products + x * y);
+    }
+    // Most intervals are near the median: there are beats, and this is above 0.
+    let spread = (n * squares - beats * beats).max(1);
+    let period = (n * products - beats * times) * i128::from(PARTS) / spread;
+    // The mean of the arrivals is on the line; the last beat is on it too.
+    let late = i128::from(time) - (times + (i128::from(beat) * n - beats) * period / i128::from(PARTS)) / n;
+    Clock::new(period as i64, last.wrapping_add_signed(-late as i64))
 }
 
 /// How far an interval is off a number of whole periods.
@@ -448,6 +478,28 @@ mod tests {
                 release.delay()
             );
             assert!(counts.late < 200, "{} late", counts.late);
+        }
+    }
+
+    #[test]
+    fn the_clock_is_found_whatever_the_first_frames_are_late_by() {
+        for seed in 0..90 {
+            let spread = [100, 200, 300][seed as usize % 3] * US;
+            let (offs, release) =
+                run(1_000_000.0, 8_000, 2_000_000, |n| Some(random(n + 100_000 * seed, spread)));
+            assert!(worst(&offs, 0.999) <= 30 * US, "seed {seed}, {spread}: {} ns", worst(&offs, 0.999));
+            assert!(release.delay() <= spread + 30 * US, "seed {seed}, {spread}: {}", release.delay());
+        }
+    }
+
+    #[test]
+    fn beats_that_jump_by_half_a_period_are_found_again() {
+        for jump in [300, 450, 500, 550, 700] {
+            let (offs, release) = run(1_000_000.0, 20_000, 2_000_000, |n| {
+                Some(if n < 5_000 { jump * US } else { 0 } + random(n, 200 * US))
+            });
+            assert!(worst(&offs, 0.999) <= 30 * US, "{jump}: {} ns", worst(&offs, 0.999));
+            assert!(release.delay() <= 260 * US, "{jump}: {}", release.delay());
         }
     }
 

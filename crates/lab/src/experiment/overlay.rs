@@ -227,9 +227,7 @@ fn profinet(report: &mut Report, options: &Options, all: &[Contender], cycles: &
                 "{} frames; {stalled} bus errors while the machine withheld a core",
                 sum(|c| c.received)
             );
-            report.row(
-                value(Row::new(&case, "bus errors", "1"), all_errors as f64).paper(paper).note(note),
-            );
+            report.row(value(Row::new(&case, "bus errors", "1"), all_errors as f64).paper(paper).note(note));
             for (key, found) in [("p99", device.interval_us.p99), ("max", device.interval_us.max)] {
                 report.row(value(Row::new(&case, format!("interval {key}"), "µs"), found));
             }

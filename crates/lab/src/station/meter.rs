@@ -337,7 +337,8 @@ impl Meter {
     /// The counters, with what happened while a station was stalled. A stall is known only when it is over, often
     /// after the frame that came meanwhile, so this is found out when asked for.
     fn counts(&self) -> Counts {
-        let stalled = |from: u64, to: u64| self.stalled_within(from, to) >= self.cycle_ns / STALLED_CYCLE_PART;
+        let stalled =
+            |from: u64, to: u64| self.stalled_within(from, to) >= self.cycle_ns / STALLED_CYCLE_PART;
         let gaps = self.gaps.iter().filter(|&&(from, to, _)| stalled(from, to));
         let outages =
             self.outages.iter().filter(|outage| stalled(outage.silent_since_ns, outage.detected_ns));

@@ -23,8 +23,7 @@ impl Path {
             let status = gateway.status().and_then(|status| serde_json::to_string_pretty(&status).ok());
             let _ = writeln!(found, "== gateway {}\n{}", at + 1, status.unwrap_or_default());
         }
-        let spaces =
-            [&self.chain.plc, &self.chain.gateway_a, &self.chain.gateway_b, &self.chain.device];
+        let spaces = [&self.chain.plc, &self.chain.gateway_a, &self.chain.gateway_b, &self.chain.device];
         for space in spaces {
             for asked in ["wg show", "ss -tinmoa", "nstat -asz", "ip -s -s link"] {
                 let mut command = Command::new("ip");

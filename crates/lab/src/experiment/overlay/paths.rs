@@ -260,9 +260,11 @@ impl Path {
             ),
         };
         let name = format!("gateway{own}");
+        // Where both share one core, the kernel leaves 95 % of it to both.
+        let share = if self.cpus[0] == self.cpus[1] { 40 } else { 80 };
         let configuration = format!(
             "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n{protection}\n\
-             [policy]\nallow = [\"all\"]\n[run]\npoll = \"adaptive\"\npoll_cpu_percent = 80\npriority = {PRIORITY}\ncpus = [{}]\n[control]\nsocket = \"{}\"\n",
+             [policy]\nallow = [\"all\"]\n[run]\npoll = \"adaptive\"\npoll_cpu_percent = {share}\npriority = {PRIORITY}\ncpus = [{}]\n[control]\nsocket = \"{}\"\n",
             self.cpus[side],
             self.files.join(format!("{name}.sock")).display()
         );
@@ -324,7 +326,11 @@ impl Path {
                 }
             }
             if Instant::now() > end {
-                return Err(ends.iter_mut().flat_map(|end| end.errors().to_vec()).collect::<Vec<_>>().join("\n"));
+                return Err(ends
+                    .iter_mut()
+                    .flat_map(|end| end.errors().to_vec())
+                    .collect::<Vec<_>>()
+                    .join("\n"));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
