@@ -16,8 +16,9 @@ use antedate_lab::ns::Namespace;
 use antedate_lab::sys::namespace;
 use antedate_lab::sys::packet::{Options, PacketSocket};
 
-/// How long agreement may take at most, when everybody speaks at once.
+/// How long agreement may take at most, when everybody speaks at once, and longer for each member.
 const PATIENCE: Duration = Duration::from_secs(10);
+const EACH: Duration = Duration::from_millis(500);
 
 /// The CAK of all who are given no other.
 pub(crate) const CAK: &str = "000102030405060708090a0b0c0d0e0f";
@@ -108,7 +109,8 @@ impl Association {
             if first.is_some() && all.iter().all(|one| key(one) == first && live(one) + 1 == numbers.len()) {
                 return start.elapsed();
             }
-            assert!(start.elapsed() < PATIENCE, "no agreement: {all:#?}");
+            let patience = PATIENCE + EACH * numbers.len() as u32;
+            assert!(start.elapsed() < patience, "no agreement: {all:#?}");
             thread::sleep(Duration::from_millis(5));
         }
     }
