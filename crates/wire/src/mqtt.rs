@@ -23,6 +23,8 @@ pub const PUBLISHER_MAX: usize = 64;
 pub const PROTECTED_MAX: usize = 7;
 /// Bytes of the longest [`Head`] of an envelope.
 pub const HEAD_MAX: usize = 33 + PUBLISHER_MAX;
+/// Bytes of an envelope before the publisher's name: array, protected header, map, key, length and epoch.
+const BEGIN_MAX: usize = 1 + 1 + PROTECTED_MAX + 1 + 1 + 2 + 5;
 /// What stands before the protected header in what is authenticated (RFC 9052 section 5.3).
 const CONTEXT: &str = "Encrypt0";
 
@@ -346,16 +348,21 @@ impl Head<'_> {
         let zeros = number.iter().take_while(|byte| **byte == 0).count();
         let mut writer = Writer { out, at: 0 };
         self.begin(&mut writer)?;
+        writer.raw(self.name())?;
+        writer.head(UNSIGNED, PARTIAL_IV as u32)?;
         writer.string(BYTES, number.get(zeros..).unwrap_or_default())?;
         writer.head(BYTES, ciphertext as u32)?;
         Ok(writer.at)
     }
 
-    /// What stands before the sequence number.
+    fn name(&self) -> &[u8] {
+        self.publisher.get(..PUBLISHER_MAX).unwrap_or(self.publisher)
+    }
+
+    /// What stands before the publisher's name: [`BEGIN_MAX`] bytes at most.
     #[inline(never)]
     fn begin(&self, writer: &mut Writer<'_>) -> Result<()> {
         let (header, header_len) = protected(self.algorithm);
-        let publisher = self.publisher.get(..PUBLISHER_MAX).unwrap_or(self.publisher);
         // LEB128.
         let (mut epoch, mut epoch_len, mut rest) = ([0; 5], 0, self.epoch);
         for byte in &mut epoch {
@@ -371,10 +378,8 @@ impl Head<'_> {
         writer.string(BYTES, header.get(..header_len).unwrap_or_default())?;
         writer.head(MAP, 2)?;
         writer.head(UNSIGNED, KID as u32)?;
-        writer.head(BYTES, (epoch_len + publisher.len()) as u32)?;
-        writer.raw(epoch.get(..epoch_len).unwrap_or_default())?;
-        writer.raw(publisher)?;
-        writer.head(UNSIGNED, PARTIAL_IV as u32)
+        writer.head(BYTES, (epoch_len + self.name().len()) as u32)?;
+        writer.raw(epoch.get(..epoch_len).unwrap_or_default())
     }
 
     /// Reads an envelope of this algorithm, epoch and publisher in the very form that [`emit`](Self::emit) writes, CBOR's
@@ -384,13 +389,15 @@ impl Head<'_> {
     /// A mote that knows whom it hears needs no more, and this is a fraction of [`Envelope::parse`].
     #[must_use]
     pub fn read<'m>(&self, message: &'m [u8]) -> Option<(u64, &'m [u8])> {
-        let mut known = [0; HEAD_MAX];
+        let mut known = [0; BEGIN_MAX];
         let mut writer = Writer { out: &mut known, at: 0 };
         self.begin(&mut writer).ok()?;
         let at = writer.at;
-        let (&[first], rest) = message.strip_prefix(known.get(..at)?)?.split_at_checked(1)? else {
+        let rest = message.strip_prefix(known.get(..at)?)?.strip_prefix(self.name())?;
+        let [key, first, rest @ ..] = rest else { return None };
+        if i32::from(*key) != PARTIAL_IV {
             return None;
-        };
+        }
         let (number, rest) = rest.split_at_checked(usize::from(first.checked_sub(BYTES << 5)?))?;
         let number = sequence(number)?;
         // How long the head is follows from how much there is.
