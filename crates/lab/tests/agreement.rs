@@ -1,18 +1,14 @@
 //! Gateways that agree on their keys, in network namespaces: they find each other, change keys under load, and go on
 //! when one of them falls.
-//!
-//! Not under the usual harness, for without root the process must move into a user namespace before it has threads.
-//! Where the machine forbids namespaces it says so and passes.
 
+mod harness;
 mod members;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use antedate_lab::ns;
+use harness::Test;
 use members::{Association, CAK, frame};
-
-type Test = (&'static str, fn());
 
 const TESTS: &[Test] = &[
     ("two_gateways_agree_and_pass_traffic", two_gateways_agree_and_pass_traffic),
@@ -30,32 +26,7 @@ const TESTS: &[Test] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|argument| argument == "--list") {
-        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    if let Err(error) = ns::acquire() {
-        println!("SKIPPED: key agreement in namespaces: {error}");
-        return ExitCode::SUCCESS;
-    }
-    let wanted = |name: &str| {
-        let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
-        filters.peek().is_none() || filters.any(|filter| name.contains(filter.as_str()))
-    };
-    let chosen: Vec<_> = TESTS.iter().filter(|(name, _)| wanted(name)).collect();
-    println!("\nrunning {} tests", chosen.len());
-    let mut failed = 0;
-    for (name, test) in &chosen {
-        let passed = std::panic::catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        failed += usize::from(!passed);
-    }
-    let (verdict, passed) = (if failed == 0 { "ok" } else { "FAILED" }, chosen.len() - failed);
-    println!(
-        "\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"
-    );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    harness::run("key agreement", TESTS)
 }
 
 fn two_gateways_agree_and_pass_traffic() {

@@ -1,17 +1,13 @@
 //! Two gateways between a PLC and a device, in network namespaces: what crosses, what does not, and what is survived.
-//!
-//! Not under the usual harness, for without root the process must move into a user namespace before it has threads.
-//! Where the machine forbids namespaces it says so and passes.
 
+mod harness;
 mod plant;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
-use antedate_lab::ns;
+use harness::Test;
 use plant::{CYCLIC, PATIENCE, Plant, Settings, arp, cyclic, dcp_set, vlan};
-
-type Test = (&'static str, fn());
 
 const TESTS: &[Test] = &[
     ("every_suite_carries_frames_in_both_directions", every_suite_carries_frames_in_both_directions),
@@ -34,32 +30,7 @@ const TESTS: &[Test] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|argument| argument == "--list") {
-        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    if let Err(error) = ns::acquire() {
-        println!("SKIPPED: gateways in namespaces: {error}");
-        return ExitCode::SUCCESS;
-    }
-    let wanted = |name: &str| {
-        let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
-        filters.peek().is_none() || filters.any(|filter| name.contains(filter.as_str()))
-    };
-    let chosen: Vec<_> = TESTS.iter().filter(|(name, _)| wanted(name)).collect();
-    println!("\nrunning {} tests", chosen.len());
-    let mut failed = 0;
-    for (name, test) in &chosen {
-        let passed = std::panic::catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        failed += usize::from(!passed);
-    }
-    let (verdict, passed) = (if failed == 0 { "ok" } else { "FAILED" }, chosen.len() - failed);
-    println!(
-        "\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"
-    );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    harness::run("gateways", TESTS)
 }
 
 fn every_suite_carries_frames_in_both_directions() {

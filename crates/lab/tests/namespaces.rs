@@ -1,7 +1,8 @@
 //! The lab in network namespaces, without any gateway: stations, round trips, the emulated wire and the tap.
 //!
-//! The lab's processes are this executable with a role as argument, so the test brings its own `main`. Where the
-//! machine forbids namespaces it says so and passes.
+//! The lab's processes are this executable with a role as argument, so the test brings its own `main`.
+
+mod harness;
 
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -15,7 +16,7 @@ use antedate_lab::tap;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-const TESTS: [(&str, fn()); 4] = [
+const TESTS: &[harness::Test] = &[
     ("stations_over_plain_bridges_exchange_data_and_stop_cleanly", stations),
     ("round_trips_are_measured_sleeping_and_polling", round_trips),
     ("the_emulated_wire_does_what_it_counts_and_the_tap_sees_all", faults),
@@ -24,28 +25,7 @@ const TESTS: [(&str, fn()); 4] = [
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn main() -> ExitCode {
-    if let Some(code) = process::dispatch(std::env::args_os()) {
-        return code;
-    }
-    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
-    let chosen: Vec<_> = TESTS.iter().filter(|(name, _)| name.contains(&filter)).collect();
-    if std::env::args().any(|argument| argument == "--list") {
-        chosen.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    match ns::acquire() {
-        Ok(privilege) => println!("namespaces as {privilege:?}"),
-        Err(error) => {
-            println!("SKIPPED, all {} tests in network namespaces: {error}", chosen.len());
-            return ExitCode::SUCCESS;
-        }
-    }
-    for (name, test) in chosen {
-        println!("test {name} ...");
-        test();
-        println!("test {name} ... ok");
-    }
-    ExitCode::SUCCESS
+    process::dispatch(std::env::args_os()).unwrap_or_else(|| harness::run("the lab's own parts", TESTS))
 }
 
 fn start(name: &str, role: &str, namespace: &Namespace, options: &impl Serialize) -> Process {

@@ -1,8 +1,6 @@
 //! Overlays between sites, in network namespaces: ours to ours, and ours to kernel VXLAN over wireguard-go.
-//!
-//! Not under the usual harness, for without root the process must move into a user namespace before it has threads.
-//! Where the machine forbids namespaces it says so and passes.
 
+mod harness;
 #[allow(dead_code)]
 mod plant;
 mod sites;
@@ -15,11 +13,9 @@ use std::time::{Duration, Instant};
 
 use antedate_channel::wireguard::{self, Device, Environment, LONGEST_HANDSHAKE};
 use antedate_gateway::tunnel_keys::public_of;
-use antedate_lab::ns;
+use harness::Test;
 use plant::{Gateway, PATIENCE, arp, cyclic, dcp_set, vlan};
 use sites::{Far, Settings, Sites, Stock, configuration, run, stock_is_missing};
-
-type Test = (&'static str, fn());
 
 const TESTS: &[Test] = &[
     ("frames_of_all_lengths_cross_between_two_of_ours", frames_cross_between_two_of_ours),
@@ -45,32 +41,7 @@ const TESTS: &[Test] = &[
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args().skip(1).collect();
-    if arguments.iter().any(|argument| argument == "--list") {
-        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    if let Err(error) = ns::acquire() {
-        println!("SKIPPED: overlays in namespaces: {error}");
-        return ExitCode::SUCCESS;
-    }
-    let wanted = |name: &str| {
-        let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
-        filters.peek().is_none() || filters.any(|filter| name.contains(filter.as_str()))
-    };
-    let chosen: Vec<_> = TESTS.iter().filter(|(name, _)| wanted(name)).collect();
-    println!("\nrunning {} tests", chosen.len());
-    let mut failed = 0;
-    for (name, test) in &chosen {
-        let passed = std::panic::catch_unwind(test).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        failed += usize::from(!passed);
-    }
-    let (verdict, passed) = (if failed == 0 { "ok" } else { "FAILED" }, chosen.len() - failed);
-    println!(
-        "\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; 0 filtered out\n"
-    );
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    harness::run("overlays", TESTS)
 }
 
 /// An answer of the device to [`cyclic`].

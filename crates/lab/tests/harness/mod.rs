@@ -1,0 +1,40 @@
+//! How the tests in network namespaces are run: not under the usual harness, for without root the process must move into a user
+//! namespace before it has threads. Where the machine forbids namespaces it says so and passes.
+
+use std::process::ExitCode;
+
+use antedate_lab::ns;
+
+/// A test and its name.
+pub(crate) type Test = (&'static str, fn());
+
+/// Runs the tests that the arguments name, one after the other, with the words of the usual harness.
+pub(crate) fn run(what: &str, tests: &[Test]) -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let wanted = |name: &str| {
+        let mut filters = arguments.iter().filter(|argument| !argument.starts_with('-')).peekable();
+        filters.peek().is_none() || filters.any(|filter| name.contains(filter.as_str()))
+    };
+    let chosen: Vec<_> = tests.iter().filter(|(name, _)| wanted(name)).collect();
+    if arguments.iter().any(|argument| argument == "--list") {
+        chosen.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    if let Err(error) = ns::acquire() {
+        println!("SKIPPED: {what} in namespaces, {} tests: {error}", chosen.len());
+        return ExitCode::SUCCESS;
+    }
+    println!("\nrunning {} tests", chosen.len());
+    let mut failed = 0;
+    for (name, test) in &chosen {
+        let passed = std::panic::catch_unwind(test).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += usize::from(!passed);
+    }
+    let (verdict, passed) = (if failed == 0 { "ok" } else { "FAILED" }, chosen.len() - failed);
+    let left_out = tests.len() - chosen.len();
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {failed} failed; 0 ignored; 0 measured; {left_out} filtered out\n"
+    );
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
