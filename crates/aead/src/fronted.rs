@@ -11,7 +11,7 @@ use crate::{
     prepare_error::PrepareError,
     serial::{PORTION, Sizes},
 };
-use core::{array, fmt};
+use core::{array, fmt, mem::ManuallyDrop};
 use zeroize::Zeroize;
 
 /// Memory for one packet that is prepared for a [`Front`]: up to `CAP` bytes of payload, and `LENGTHS` lengths that the
@@ -29,6 +29,8 @@ pub struct FrontSlot<S: Fronted, const CAP: usize, const LENGTHS: usize> {
     begun: bool,
     /// Whether all is.
     ready: bool,
+    /// The lengths of the associated data and the payload of the front whose packet waits here without a handle, to be sealed.
+    left: Option<(usize, usize)>,
     /// Of the packet that was sealed.
     tag: S::TagBytes,
 }
@@ -46,6 +48,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             taken: 0,
             begun: false,
             ready: false,
+            left: None,
             tag: S::TagBytes::ZERO,
         }
     }
@@ -332,6 +335,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
     }
 
     pub(crate) fn wipe(&mut self) {
+        self.left = None;
         self.slot.wipe();
         self.forget_chains();
     }
@@ -384,6 +388,20 @@ impl<S: Fronted, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
         let (number, nonce) = self.sequence.next().map_err(PrepareError::Sequence)?;
         slot.name(number, nonce, front, front.lengths());
         Ok(PreparedFront::new(&self.key, front, slot))
+    }
+
+    /// Takes up a packet again that was [left](PreparedFront::leave) in its slot. The front must be the one that it was prepared
+    /// for, and the slot one that this sealer prepared: a packet of anything else is refused by who receives it.
+    ///
+    /// `None` if there is none in the slot, or one for a front of other lengths.
+    #[inline]
+    pub fn resume_front<'a, const CAP: usize, const LENGTHS: usize>(
+        &'a self,
+        front: &'a Front<'a>,
+        slot: &'a mut FrontSlot<S, CAP, LENGTHS>,
+    ) -> Option<PreparedFront<'a, S, CAP, LENGTHS>> {
+        let fits = slot.left.take() == Some((front.aad().len(), front.payload().len()));
+        fits.then(|| PreparedFront::new(&self.key, front, slot))
     }
 }
 
@@ -452,6 +470,13 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S
     /// Whether only the rest is left to do.
     pub fn is_ready(&self) -> bool {
         self.slot.0.is_ready()
+    }
+
+    /// Leaves the packet and what is prepared of it in its slot, for whoever cannot keep the handle until the rest comes.
+    /// [`Sealer::resume_front`] takes it up again; whatever else is done with the slot burns the nonce.
+    pub fn leave(self) {
+        let mut slot = ManuallyDrop::new(self.slot);
+        slot.0.left = Some((self.front.aad().len(), self.front.payload().len()));
     }
 
     /// Seals the packet whose payload is the front and then `rest`. The ciphertext lies in the slot.

@@ -103,6 +103,11 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         self.sealer.sequence_mut()
     }
 
+    /// The sealer, for packets that are prepared elsewhere: for a template, say. They get the nonces behind those in slots.
+    pub const fn sealer_mut(&mut self) -> &mut Sealer<S, N> {
+        &mut self.sealer
+    }
+
     #[cfg(feature = "gcm")]
     pub(crate) const fn key(&self) -> &Key<S> {
         &self.sealer.key

@@ -24,6 +24,8 @@ pub struct TemplateSlot<S: Sparse, const CAP: usize, const BLOCKS: usize> {
     shape: Shape,
     /// Units of preparation done.
     done: usize,
+    /// Whether the packet waits here without a handle, to be sealed.
+    left: bool,
 }
 
 /// What `step` does next.
@@ -48,6 +50,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
             number: 0,
             shape: Shape::default(),
             done: 0,
+            left: false,
         }
     }
 
@@ -83,6 +86,18 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
         self.head.stage == Stage::Ready
+    }
+
+    /// Keeps the packet here without a handle.
+    pub(crate) fn leave(&mut self) {
+        self.left = true;
+    }
+
+    /// Whether a packet of a template of this form was left here. It is not any more.
+    #[inline]
+    pub(crate) fn resume(&mut self, template: &Template<'_>) -> bool {
+        let fits = self.shape.aad == template.aad().len() && self.shape.payload == template.payload().len();
+        core::mem::take(&mut self.left) && fits
     }
 
     /// The sealed packet's ciphertext.
@@ -275,6 +290,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
 
     /// Forgets the packet and all that was prepared for it.
     pub(crate) fn wipe(&mut self) {
+        self.left = false;
         if self.head.stage == Stage::Empty {
             return;
         }

@@ -12,7 +12,7 @@ use crate::{
     sparse::{Apart, Joined, Values},
     tag,
 };
-use core::fmt;
+use core::{fmt, mem::ManuallyDrop};
 
 impl<S: Sparse, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
     /// Takes the next nonce and begins to prepare its packet for a template, in place of what the slot had.
@@ -26,6 +26,19 @@ impl<S: Sparse, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
         let (number, nonce) = self.sequence.next().map_err(PrepareError::Sequence)?;
         slot.name(number, nonce);
         Ok(PreparedTemplate { key: &self.key, template: *template, slot: Held(slot) })
+    }
+
+    /// Takes up a packet again that was [left](PreparedTemplate::leave) in its slot. The template must be the one that it was
+    /// prepared for, and the slot one that this sealer prepared: a packet of anything else is refused by who receives it.
+    ///
+    /// `None` if there is none in the slot, or one of another length.
+    #[inline]
+    pub fn resume_template<'a, const CAP: usize, const BLOCKS: usize>(
+        &'a self,
+        template: &Template<'a>,
+        slot: &'a mut TemplateSlot<S, CAP, BLOCKS>,
+    ) -> Option<PreparedTemplate<'a, S, CAP, BLOCKS>> {
+        slot.resume(template).then(|| PreparedTemplate::new(&self.key, *template, slot))
     }
 }
 
@@ -88,6 +101,13 @@ impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, 
     /// Whether only the holes are left to do.
     pub fn is_ready(&self) -> bool {
         self.slot.0.is_ready()
+    }
+
+    /// Leaves the packet and what is prepared of it in its slot, for whoever cannot keep the handle until the values come.
+    /// [`Sealer::resume_template`] takes it up again; whatever else is done with the slot burns the nonce.
+    pub fn leave(self) {
+        let mut slot = ManuallyDrop::new(self.slot);
+        slot.0.leave();
     }
 
     /// Seals the packet with these values, one for each hole in the order of the template, those of the associated
