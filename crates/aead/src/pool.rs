@@ -103,6 +103,16 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         self.sealer.sequence_mut()
     }
 
+    /// The number of the next packet, if its nonce was taken already.
+    pub fn next_number(&self) -> Option<u64> {
+        (self.named > 0).then(|| self.slots[self.head].number())
+    }
+
+    /// The sealer.
+    pub const fn sealer(&self) -> &Sealer<S, N> {
+        &self.sealer
+    }
+
     /// The sealer, for packets that are prepared elsewhere: for a template, say. They get the nonces behind those in slots.
     pub const fn sealer_mut(&mut self) -> &mut Sealer<S, N> {
         &mut self.sealer

@@ -6,7 +6,7 @@
 //! publisher has a key and a nonce base of its own ([`mod@derive`], HKDF), so two publishers can never meet in a nonce, and the
 //! nonce is known as soon as the number is: everything but the reading can be done beforehand.
 //!
-//! - [`Publisher`] seals, one number after the other; [`Publisher::prepare`] antedates a publish for a [`PayloadTemplate`].
+//! - [`Publisher`] seals, one number after the other; [`Publisher::antedate`] prepares a publish of a [`PayloadTemplate`].
 //! - [`Group`] opens what the members of a group published, once each, and says why it refuses the rest ([`Refusal`]).
 //! - [`rotation`]: the next epoch's secret, signed by the group's manager and sealed for each member (COSE_Sign1 around a
 //!   COSE_Encrypt with ephemeral-static X25519).
@@ -40,7 +40,9 @@ mod cipher;
 pub mod derive;
 pub mod envelope;
 mod group;
+mod lane;
 mod layout;
+mod numbers;
 mod publisher;
 mod refusal;
 pub mod rotation;
@@ -48,10 +50,10 @@ mod template;
 pub mod topic;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
-pub use antedated::{Antedated, Room};
 pub use derive::Material;
 pub use group::{Group, Opened};
-pub use publisher::{NoNumber, Numbers, PublishError, Publisher, Reserved};
+pub use numbers::{NoNumber, Numbers, Reserved};
+pub use publisher::{PublishError, Publisher};
 pub use refusal::Refusal;
 pub use template::{PayloadTemplate, TemplateFault};
 

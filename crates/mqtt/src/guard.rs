@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::rotation::{self, RotationRefusal};
-use antedate_channel::mqtt::{Group, Opened, PayloadTemplate, PublishError, Publisher, Refusal, Room};
+use antedate_channel::mqtt::{Group, Opened, PayloadTemplate, PublishError, Publisher, Refusal};
 use antedate_gateway::fault::Fault;
 
 use crate::file::{Device, GroupFile};
@@ -158,30 +158,35 @@ impl Guard {
         sealed.map(|number| (epoch, number)).map_err(|error| cannot(publisher, error))
     }
 
-    /// Antedates a publish: takes its number and prepares it, calls `values` for what goes into the holes, which may take as long
-    /// as it likes, and seals. `values` gets the number of holes that are to be filled, and `None` from it drops the publish.
+    /// Says that values of this template are published next, and prepares for them: a few microseconds. After the publish
+    /// [`idle`](Self::idle) prepares for the next one of the same template.
     ///
     /// # Errors
     /// [`CannotSeal`].
-    pub fn antedate(
+    pub fn antedate(&mut self, template: &PayloadTemplate) -> Result<(), CannotSeal> {
+        let publisher = self.publisher(template.topic())?;
+        while publisher.antedate(template, u32::MAX) > 0 {}
+        match publisher.numbers_mut().take_fault() {
+            Some(fault) => Err(CannotSeal::State(fault)),
+            None => Ok(()),
+        }
+    }
+
+    /// Seals a publish of a template with these values, one for each hole, and appends the envelope to `out`; returns its epoch and
+    /// sequence number. What was prepared for it need not be done now.
+    ///
+    /// # Errors
+    /// [`CannotSeal`].
+    pub fn seal_values(
         &mut self,
         template: &PayloadTemplate,
-        values: impl FnOnce() -> Option<Vec<Vec<u8>>>,
+        values: &[&[u8]],
         out: &mut Vec<u8>,
-    ) -> Result<Option<(u32, u64)>, CannotSeal> {
+    ) -> Result<(u32, u64), CannotSeal> {
         let publisher = self.publisher(template.topic())?;
         let epoch = publisher.head().epoch;
-        let room = Room::new();
-        if let Some(mut prepared) = publisher.prepare(template, &room) {
-            while prepared.step(u32::MAX) > 0 {}
-            let Some(values) = values() else { return Ok(None) };
-            let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-            return Ok(Some((epoch, prepared.seal(&values, out))));
-        }
-        let Some(values) = values() else { return Ok(None) };
-        let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-        let sealed = publisher.seal(template.topic(), &template.fill(&values), out);
-        sealed.map(|number| Some((epoch, number))).map_err(|error| cannot(publisher, error))
+        let sealed = publisher.seal_values(template, values, out);
+        sealed.map(|number| (epoch, number)).map_err(|error| cannot(publisher, error))
     }
 
     /// Reserves sequence numbers for a topic's publisher now, so that the next ones need no disk.
@@ -232,11 +237,16 @@ impl Guard {
         }
     }
 
-    /// Prepares for the next messages of those who published last: to be called when there is nothing else to do, for a few
-    /// microseconds.
+    /// Prepares for the next messages of those who published last, and for the next publish: to be called when there is nothing
+    /// else to do, for a few microseconds. A publish that is like the last one, on the same template or of the same length, finds
+    /// itself prepared then.
     pub fn idle(&mut self) {
         for one in &mut self.groups {
             one.group.idle(u32::MAX);
+            if let Some(publisher) = &mut one.publisher {
+                // If there is no number, the next publish says why.
+                publisher.idle(u32::MAX);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The receiving side: what the members of a group publish.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 use core::fmt;
 
 use zeroize::Zeroizing;

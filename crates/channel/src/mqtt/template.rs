@@ -1,6 +1,6 @@
 //! What is known of a payload before the reading is.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{string::String, sync::Arc, vec::Vec};
 use core::fmt;
 use core::ops::Range;
 
@@ -17,8 +17,13 @@ use super::topic;
 /// assert_eq!(template.holes(), [6..12, 18..19]);
 /// assert_eq!(template.fill(&[b"  81.5", b"1"]), br#"{"kN":  81.5,"ok":1}"#);
 /// ```
+///
+/// Copies share their memory.
 #[derive(Debug, Clone)]
-pub struct PayloadTemplate {
+pub struct PayloadTemplate(Arc<Parts>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Parts {
     topic: String,
     payload: Vec<u8>,
     holes: Vec<Range<usize>>,
@@ -67,7 +72,8 @@ impl PayloadTemplate {
         }
         let marks: Vec<Hole> = holes.iter().cloned().map(Hole::Payload).collect();
         Template::new(&[], payload, &marks).map_err(TemplateFault::Hole)?;
-        Ok(Self { topic: topic.into(), payload: payload.to_vec(), holes: holes.to_vec(), marks })
+        let (topic, payload, holes) = (topic.into(), payload.to_vec(), holes.to_vec());
+        Ok(Self(Arc::new(Parts { topic, payload, holes, marks })))
     }
 
     /// A payload in which each run of `@` is a hole.
@@ -87,39 +93,63 @@ impl PayloadTemplate {
 
     /// The topic.
     pub fn topic(&self) -> &str {
-        &self.topic
+        &self.0.topic
     }
 
     /// The payload; what is in holes counts for nothing.
     pub fn payload(&self) -> &[u8] {
-        &self.payload
+        &self.0.payload
     }
 
     /// Where the values go.
     pub fn holes(&self) -> &[Range<usize>] {
-        &self.holes
+        &self.0.holes
     }
 
     pub(super) fn marks(&self) -> &[Hole] {
-        &self.marks
+        &self.0.marks
+    }
+
+    /// Whether it is the same as another one.
+    #[inline]
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+
+    /// The payload up to the first hole.
+    pub(super) fn front(&self) -> &[u8] {
+        &self.payload()[..self.holes().first().map_or(0, |hole| hole.start)]
     }
 
     /// Whether there is a value for each hole, as long as the hole.
     pub fn fits(&self, values: &[&[u8]]) -> bool {
-        values.len() == self.holes.len()
-            && values.iter().zip(&self.holes).all(|(value, hole)| value.len() == hole.len())
+        values.len() == self.0.holes.len()
+            && values.iter().zip(&self.0.holes).all(|(value, hole)| value.len() == hole.len())
     }
 
     /// The payload with these values, which may be longer or shorter than the holes. A hole without a value is left out.
     pub fn fill(&self, values: &[&[u8]]) -> Vec<u8> {
-        let mut payload = Vec::with_capacity(self.payload.len());
-        let mut at = 0;
-        for (i, hole) in self.holes.iter().enumerate() {
-            payload.extend_from_slice(&self.payload[at..hole.start]);
-            payload.extend_from_slice(values.get(i).copied().unwrap_or_default());
+        let mut payload = Vec::with_capacity(self.0.payload.len());
+        payload.extend_from_slice(self.front());
+        self.fill_rest(values, &mut payload);
+        payload
+    }
+
+    /// Bytes of the payload with these values.
+    pub(super) fn filled_len(&self, values: &[&[u8]]) -> usize {
+        let holes: usize = self.holes().iter().map(Range::len).sum();
+        self.payload().len() - holes
+            + values.iter().take(self.holes().len()).map(|value| value.len()).sum::<usize>()
+    }
+
+    /// Appends what follows the front, with these values.
+    pub(super) fn fill_rest(&self, values: &[&[u8]], out: &mut Vec<u8>) {
+        let mut at = self.front().len();
+        for (i, hole) in self.0.holes.iter().enumerate() {
+            out.extend_from_slice(&self.0.payload[at..hole.start]);
+            out.extend_from_slice(values.get(i).copied().unwrap_or_default());
             at = hole.end;
         }
-        payload.extend_from_slice(&self.payload[at..]);
-        payload
+        out.extend_from_slice(&self.0.payload[at..]);
     }
 }

@@ -131,6 +131,10 @@ impl Pub {
             if link.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
+            // Before the values are there.
+            if let Some(template) = &template {
+                link.guard.antedate(template)?;
+            }
             let line = tokio::select! {
                 line = lines.recv(), if link.is_connected() && link.waiting() < WINDOW => line,
                 turned = link.turn(Duration::from_millis(200)) => {
@@ -144,7 +148,8 @@ impl Pub {
                 Some(template) => {
                     let mut envelope = Vec::new();
                     let values = values(template, &line)?;
-                    link.guard.antedate(template, || Some(values), &mut envelope)?;
+                    let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
+                    link.guard.seal_values(template, &values, &mut envelope)?;
                     link.send(&self.topic, envelope, self.qos, self.retain);
                 }
             }

@@ -11,8 +11,7 @@ use proptest::prelude::*;
 use super::setup::{SECRET, TOPIC, group, publisher, sealed};
 use crate::mqtt::envelope::{Envelope, NotEnvelope, associated_data};
 use crate::mqtt::{
-    Algorithm, Antedated, Group, Material, NoNumber, PayloadTemplate, PublishError, Publisher, Refusal,
-    Reserved, Room, topic,
+    Algorithm, Group, Material, NoNumber, PayloadTemplate, PublishError, Publisher, Refusal, Reserved, topic,
 };
 
 #[test]
@@ -265,11 +264,10 @@ fn what_is_no_envelope_is_refused_with_the_parameter_at_fault() {
 const JSON: &[u8] =
     br#"{"machine":"press 7","time":@@@@@@@@@@,"values":{"force":@@@@@@,"unit":"kN"},"ok":@}"#;
 
-fn ready<'a>(prepared: Option<Antedated<'a>>) -> Antedated<'a> {
-    let mut prepared = prepared.expect("prepared");
-    while prepared.step(1) > 0 {}
-    assert!(prepared.is_ready());
-    prepared
+/// Prepares until only the values are left to do.
+fn ready(publisher: &mut Publisher<Reserved>, template: &PayloadTemplate) {
+    assert!(publisher.antedate(template, 1) > 0);
+    while publisher.antedate(template, 1) > 0 {}
 }
 
 #[test]
@@ -280,25 +278,64 @@ fn an_antedated_publish_has_the_bytes_of_an_ordinary_one() {
         let mut group = group(algorithm);
         let (mut early, mut plain) = (publisher(&group, b"a"), publisher(&group, b"a"));
         for (number, steps) in [(1, 0), (2, 1), (3, 3), (4, 1000)] {
-            let room = Room::new();
-            let mut prepared = early.prepare(&template, &room).expect("prepared");
-            assert_eq!(prepared.number(), number);
-            prepared.step(steps);
+            early.antedate(&template, steps);
             let mut out = Vec::new();
-            assert_eq!(prepared.seal(&values, &mut out), number);
+            assert_eq!(early.seal_values(&template, &values, &mut out), Ok(number));
             assert_eq!(out, sealed(&mut plain, TOPIC, &template.fill(&values)), "{algorithm} {steps}");
             group.open(TOPIC, &out, &mut Vec::new()).expect("genuine");
         }
         // Values of other lengths: the ordinary way, with the number that was taken.
-        let room = Room::new();
         let mut out = Vec::new();
         let other: [&[u8]; 3] = [b"17", b"81.55555", b"0"];
-        ready(early.prepare(&template, &room)).seal(&other, &mut out);
+        ready(&mut early, &template);
+        assert_eq!(early.seal_values(&template, &other, &mut out), Ok(5), "{algorithm}");
         assert_eq!(out, sealed(&mut plain, TOPIC, &template.fill(&other)), "{algorithm}");
-        // One that is dropped burns its number.
-        let room = Room::new();
-        drop(ready(early.prepare(&template, &room)));
+        // What came next before is prepared for again.
+        assert!(early.idle(u32::MAX) > 0);
+        assert_eq!(early.idle(u32::MAX), 0);
+        // Something else is published first: the number is burnt.
+        out.clear();
         assert_eq!(early.seal(TOPIC, b"x", &mut out), Ok(7));
+        assert_eq!(early.seal_values(&template, &values, &mut out), Ok(8));
+    }
+}
+
+#[test]
+fn numbers_leave_in_order_whatever_was_prepared() {
+    let template = PayloadTemplate::marked(TOPIC, JSON).expect("a template");
+    let values: [&[u8]; 3] = [b"1700000000", b"  81.5", b"1"];
+    for algorithm in Algorithm::ALL.into_iter().take(5) {
+        let mut group = group(algorithm);
+        let mut publisher = publisher(&group, b"a");
+        let (mut last, mut payload) = (0, Vec::new());
+        let mut random = 1u32;
+        for _ in 0..200 {
+            random = random.wrapping_mul(1_103_515_245).wrapping_add(12345);
+            let mut out = Vec::new();
+            let expected = match (random >> 16) % 4 {
+                0 => {
+                    publisher.seal(TOPIC, b"an ordinary one", &mut out).expect("sealed");
+                    b"an ordinary one".to_vec()
+                }
+                1 => {
+                    publisher.seal_values(&template, &values, &mut out).expect("sealed");
+                    template.fill(&values)
+                }
+                2 => {
+                    publisher.idle(random >> 29);
+                    continue;
+                }
+                _ => {
+                    publisher.antedate(&template, random >> 29);
+                    continue;
+                }
+            };
+            let opened = group.open(TOPIC, &out, &mut payload).expect("genuine");
+            assert!(opened.sequence > last, "{algorithm}: {} after {last}", opened.sequence);
+            assert_eq!(payload, expected);
+            last = opened.sequence;
+        }
+        assert!(last > 90);
     }
 }
 
@@ -321,10 +358,10 @@ fn a_sparkplug_frame_is_a_template() {
         PayloadTemplate::new("spBv1.0/plant/DDATA/edge/press7", &frame, &[1..7, value]).expect("a template");
     let mut group = group(Algorithm::A256Gcm);
     let mut publisher = publisher(&group, b"edge");
-    let room = Room::new();
     let mut out = Vec::new();
     let time = [0x91, 0x92, 0x93, 0x94, 0x95, 0x32];
-    ready(publisher.prepare(&template, &room)).seal(&[&time, &81.5f64.to_le_bytes()], &mut out);
+    ready(&mut publisher, &template);
+    publisher.seal_values(&template, &[&time, &81.5f64.to_le_bytes()], &mut out).expect("sealed");
     let mut payload = Vec::new();
     group.open(template.topic(), &out, &mut payload).expect("genuine");
     assert_eq!(payload, template.fill(&[&time, &81.5f64.to_le_bytes()]));
@@ -335,14 +372,24 @@ fn a_template_that_cannot_be_prepared_costs_no_number() {
     let group = group(Algorithm::A128Gcm);
     let mut gcm = publisher(&group, b"a");
     let long = PayloadTemplate::new(TOPIC, &[b' '; 1025], std::slice::from_ref(&(3..4))).expect("a template");
-    assert!(gcm.prepare(&long, &Room::new()).is_none());
+    assert_eq!(gcm.antedate(&long, u32::MAX), 0);
     let text = "@ ".repeat(40);
     let many = PayloadTemplate::marked(TOPIC, text.as_bytes()).expect("a template");
-    assert!(gcm.prepare(&many, &Room::new()).is_none());
+    assert_eq!(gcm.antedate(&many, u32::MAX), 0);
     let cbc = super::setup::group(Algorithm::Aes128CbcHmacSha256);
     let small = PayloadTemplate::marked(TOPIC, b"@").expect("a template");
-    assert!(publisher(&cbc, b"a").prepare(&small, &Room::new()).is_none());
+    assert_eq!(publisher(&cbc, b"a").antedate(&small, u32::MAX), 0);
     assert_eq!(gcm.seal(TOPIC, b"x", &mut Vec::new()), Ok(1));
+    // They are sealed nevertheless.
+    let mut group = super::setup::group(Algorithm::A128Gcm);
+    let (mut out, mut payload) = (Vec::new(), Vec::new());
+    for template in [&long, &many] {
+        let values: Vec<&[u8]> = template.holes().iter().map(|_| &b"7"[..]).collect();
+        out.clear();
+        gcm.seal_values(template, &values, &mut out).expect("sealed");
+        group.open(TOPIC, &out, &mut payload).expect("genuine");
+        assert_eq!(payload, template.fill(&values));
+    }
     assert!(PayloadTemplate::marked(TOPIC, b"no hole").is_err());
     assert!(PayloadTemplate::new(TOPIC, b"abc", &[1..3, 0..1]).is_err());
     assert!(PayloadTemplate::new(TOPIC, b"abc", std::slice::from_ref(&(1..4))).is_err());
@@ -380,11 +427,9 @@ proptest! {
         let (mut early, mut plain) = (publisher(&group, b"a"), publisher(&group, b"a"));
         let values: Vec<Vec<u8>> = template.holes().iter().map(|hole| vec![fill; hole.len()]).collect();
         let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-        let room = Room::new();
-        let mut prepared = early.prepare(&template, &room).expect("prepared");
-        prepared.step(steps);
+        early.antedate(&template, steps);
         let mut out = Vec::new();
-        prepared.seal(&values, &mut out);
+        early.seal_values(&template, &values, &mut out).expect("sealed");
         prop_assert_eq!(out, sealed(&mut plain, TOPIC, &template.fill(&values)));
     }
 

@@ -168,6 +168,7 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
         let mut payload = text.clone();
         let templates = (0..count).map(|index| PayloadTemplate::marked(&topic(index), &text));
         let templates = templates.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+        let topics: Vec<String> = (0..count).map(topic).collect();
         let mut found = Vec::new();
         for (index, way) in ways.iter().enumerate().skip(1) {
             if algorithm(*way).is_some() {
@@ -188,10 +189,15 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
                     let station = if ways[index] == Way::Tls { &mut near_tls } else { &mut near };
                     let mut message = Vec::with_capacity(size + ROOM);
                     let due = Instant::now() + PAUSE;
-                    let mut begin = due;
-                    if !matches!(ways[index], Way::Antedated(_)) {
-                        begin = wait(due);
+                    match ways[index] {
+                        Way::Antedated(_) => seals.antedate(&templates[index]),
+                        _ => {
+                            seals.idle();
+                            Ok(())
+                        }
                     }
+                    .map_err(|error| error.to_string())?;
+                    let begin = wait(due);
                     match ways[index] {
                         Way::Plain | Way::Again | Way::Tls => message.extend_from_slice(&payload),
                         Way::Longer => {
@@ -200,16 +206,12 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
                         }
                         Way::Sealed(_) => {
                             seals
-                                .seal(&topic(index), &payload, &mut message)
+                                .seal(&topics[index], &payload, &mut message)
                                 .map_err(|error| error.to_string())?;
                         }
                         Way::Antedated(_) => {
-                            let values = || {
-                                begin = wait(due);
-                                Some(vec![value.clone()])
-                            };
                             seals
-                                .antedate(&templates[index], values, &mut message)
+                                .seal_values(&templates[index], &[&value], &mut message)
                                 .map_err(|error| error.to_string())?;
                         }
                     }
