@@ -25,7 +25,7 @@
 //! let mut payload = Vec::new();
 //! let opened = group.open("plant/press7/force", &message, &mut payload)?;
 //! assert_eq!(payload, br#"{"kN":81.5}"#);
-//! assert_eq!((opened.publisher.as_slice(), opened.sequence), (&b"press 7"[..], 1));
+//! assert_eq!((&*opened.publisher, opened.sequence), (&b"press 7"[..], 1));
 //!
 //! // The broker sends it again, or elsewhere.
 //! let again = group.open("plant/press7/force", &message, &mut payload).unwrap_err();

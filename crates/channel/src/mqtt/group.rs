@@ -30,7 +30,9 @@ pub struct Group {
     newest: Option<u32>,
     /// Who may publish; none: every member.
     publishers: Option<BTreeSet<Vec<u8>>>,
-    senders: BTreeMap<(u32, Vec<u8>), Sender>,
+    /// Where in `senders` a publisher of an epoch is.
+    known: BTreeMap<(u32, Vec<u8>), usize>,
+    senders: Vec<Sender>,
     streams: usize,
     /// From whom and where the last messages came.
     recent: Vec<Recent>,
@@ -40,27 +42,32 @@ pub struct Group {
 
 /// A publisher in an epoch, and the topic of a message of it.
 struct Recent {
-    index: (u32, Vec<u8>),
+    /// Where in `senders` it is, and where among its windows the topic's is.
+    place: (usize, usize),
     layout: Layout,
 }
 
 /// What is known of a publisher in an epoch.
 struct Sender {
     material: Material,
+    /// Its name.
+    publisher: Arc<[u8]>,
     cipher: Cipher,
     /// One above the highest number that came.
     next: u64,
     /// Bytes of its last message's ciphertext.
     reach: usize,
+    /// Where in `windows` a topic's is.
+    topics: BTreeMap<String, usize>,
     /// A window for each topic: a retained message, or one that was prepared long before, is late on no other topic.
-    windows: BTreeMap<String, ReplayWindow>,
+    windows: Vec<ReplayWindow>,
 }
 
 /// What an opened message says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
     /// Who published.
-    pub publisher: Vec<u8>,
+    pub publisher: Arc<[u8]>,
     /// The epoch of the key.
     pub epoch: u32,
     /// The publisher's sequence number.
@@ -77,7 +84,8 @@ impl Group {
             epochs: BTreeMap::new(),
             newest: None,
             publishers: None,
-            senders: BTreeMap::new(),
+            known: BTreeMap::new(),
+            senders: Vec::new(),
             streams: 0,
             recent: Vec::new(),
             oldest: 0,
@@ -134,9 +142,13 @@ impl Group {
     /// Ends all epochs before this one: what is sealed under them is refused from now on.
     pub fn retire_before(&mut self, epoch: u32) {
         self.epochs.retain(|known, _| *known >= epoch);
-        self.senders.retain(|(known, _), _| *known >= epoch);
-        self.recent.retain(|recent| recent.index.0 >= epoch);
-        self.streams = self.senders.values().map(|sender| sender.windows.len()).sum();
+        self.senders.retain(|sender| sender.material.head.epoch >= epoch);
+        let place =
+            |(at, sender): (usize, &Sender)| ((sender.material.head.epoch, sender.publisher.to_vec()), at);
+        self.known = self.senders.iter().enumerate().map(place).collect();
+        // Where they were is another place now.
+        self.recent.clear();
+        self.streams = self.senders.iter().map(|sender| sender.windows.len()).sum();
     }
 
     /// What a publisher needs in an epoch. `None` if the epoch is not known or the publisher has no valid name.
@@ -187,30 +199,34 @@ impl Group {
         let unauthentic = || Refusal::Unauthentic { publisher: name(), epoch };
         let aad = associated_data(envelope.protected, topic, publisher, epoch, sequence);
         let index = (epoch, publisher.to_vec());
-        if let Some(sender) = self.senders.get_mut(&index)
-            && let Some(window) = sender.windows.get_mut(topic)
+        let place = self.known.get(&index).copied();
+        if let Some(at) = place
+            && let Some(sender) = self.senders.get_mut(at)
+            && let Some(&stream) = sender.topics.get(topic)
+            && let Some(window) = sender.windows.get_mut(stream)
         {
             // The cheap question first; marked is what was authentic.
             window.check(sequence).map_err(|why| replayed(why, sequence, window))?;
             if sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
                 window.mark(sequence);
-                self.remember(&index, topic, message, (sequence, envelope.ciphertext));
-                return Ok(Opened { publisher: index.1, epoch, sequence });
+                let publisher = Arc::clone(&sender.publisher);
+                self.remember((at, stream), topic, message, (sequence, envelope.ciphertext));
+                return Ok(Opened { publisher, epoch, sequence });
             }
             return Err(self.suspect(&envelope, topic, out).unwrap_or_else(unauthentic));
         }
-        let mut fresh = match self.senders.get(&index) {
+        let mut fresh = match place {
             Some(_) => None,
             // Not remembered before it is authentic: strangers could fill the memory with names.
             None => {
                 let material = self.material(epoch, publisher).ok_or_else(unauthentic)?;
                 let cipher = Cipher::new(&material).map_err(|_| unauthentic())?;
-                Some(Sender { material, cipher, next: 1, reach: 0, windows: BTreeMap::new() })
+                Some(Sender::new(material, cipher))
             }
         };
         let known = match &mut fresh {
             Some(sender) => Some(sender),
-            None => self.senders.get_mut(&index),
+            None => place.and_then(|at| self.senders.get_mut(at)),
         };
         let sender = known.ok_or_else(unauthentic)?;
         if !sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
@@ -226,15 +242,18 @@ impl Group {
             return Err(Refusal::Crowded);
         }
         window.mark(sequence);
+        let at = place.unwrap_or(self.senders.len());
         if let Some(sender) = fresh {
-            self.senders.insert(index.clone(), sender);
+            self.senders.push(sender);
+            self.known.insert(index, at);
         }
-        if let Some(sender) = self.senders.get_mut(&index) {
-            sender.windows.insert(topic.into(), window);
-            self.streams += 1;
-        }
-        self.remember(&index, topic, message, (sequence, envelope.ciphertext));
-        Ok(Opened { publisher: index.1, epoch, sequence })
+        let sender = self.senders.get_mut(at).ok_or_else(unauthentic)?;
+        let (publisher, stream) = (Arc::clone(&sender.publisher), sender.windows.len());
+        sender.windows.push(window);
+        sender.topics.insert(topic.into(), stream);
+        self.streams += 1;
+        self.remember((at, stream), topic, message, (sequence, envelope.ciphertext));
+        Ok(Opened { publisher, epoch, sequence })
     }
 
     /// Prepares for the next messages of those who sent last, at most `budget` steps of some 64 bytes each. Returns how many were
@@ -242,7 +261,7 @@ impl Group {
     pub fn idle(&mut self, budget: u32) -> u32 {
         let mut left = budget;
         for recent in &self.recent {
-            if let Some(sender) = self.senders.get_mut(&recent.index) {
+            if let Some(sender) = self.senders.get_mut(recent.place.0) {
                 left -= sender.cipher.idle(sender.next, sender.reach, left);
             }
         }
@@ -260,10 +279,10 @@ impl Group {
     ) -> Result<Option<Opened>, Refusal> {
         let Self { recent, senders, .. } = self;
         let known = recent.iter_mut().filter(|recent| recent.layout.is_of(topic));
-        for Recent { index, layout } in known {
+        for Recent { place: (at, stream), layout } in known {
             let Some((sequence, ciphertext)) = layout.read(message) else { continue };
-            let Some(sender) = senders.get_mut(index) else { continue };
-            let Some(window) = sender.windows.get_mut(topic) else { continue };
+            let Some(sender) = senders.get_mut(*at) else { continue };
+            let Some(window) = sender.windows.get_mut(*stream) else { continue };
             window.check(sequence).map_err(|why| replayed(why, sequence, window))?;
             let aad = layout.associated_data(sequence);
             if !sender.cipher.open(sequence, ciphertext, aad, out) {
@@ -271,7 +290,7 @@ impl Group {
             }
             window.mark(sequence);
             sender.came(sequence, ciphertext);
-            let (epoch, publisher) = (index.0, index.1.clone());
+            let (epoch, publisher) = (sender.material.head.epoch, Arc::clone(&sender.publisher));
             return Ok(Some(Opened { publisher, epoch, sequence }));
         }
         Ok(None)
@@ -280,18 +299,18 @@ impl Group {
     /// Remembers from whom and where an authentic message came.
     fn remember(
         &mut self,
-        index: &(u32, Vec<u8>),
+        place: (usize, usize),
         topic: &str,
         message: &[u8],
         (sequence, ciphertext): (u64, &[u8]),
     ) {
-        let Some(sender) = self.senders.get_mut(index) else { return };
+        let Some(sender) = self.senders.get_mut(place.0) else { return };
         sender.came(sequence, ciphertext);
-        let same = |recent: &Recent| recent.index == *index && recent.layout.is_of(topic);
+        let same = |recent: &Recent| recent.place == place;
         let at = match self.recent.iter().position(same) {
             Some(at) => at,
             None if self.recent.len() < RECENT => {
-                self.recent.push(Recent { index: index.clone(), layout: Layout::default() });
+                self.recent.push(Recent { place, layout: Layout::default() });
                 self.recent.len() - 1
             }
             None => {
@@ -300,7 +319,7 @@ impl Group {
             }
         };
         let Some(recent) = self.recent.get_mut(at) else { return };
-        recent.index.clone_from(index);
+        recent.place = place;
         let head = sender.material.head();
         recent.layout.renew(head, &head.protected(), topic, sequence);
         // Another implementation may write the same in another way; its messages are read item by item.
@@ -312,8 +331,8 @@ impl Group {
     /// One above the highest number that came from a publisher on a topic, and the publisher's material: for whoever writes it
     /// down.
     pub fn received(&self, opened: &Opened, topic: &str) -> Option<(&Material, u64)> {
-        let sender = self.senders.get(&(opened.epoch, opened.publisher.clone()))?;
-        Some((&sender.material, sender.windows.get(topic)?.next()))
+        let sender = self.senders.get(*self.known.get(&(opened.epoch, opened.publisher.to_vec()))?)?;
+        Some((&sender.material, sender.windows.get(*sender.topics.get(topic)?)?.next()))
     }
 
     /// What happened to a message that is not authentic: was it sealed for another topic, or by another publisher? A few of those
@@ -329,23 +348,29 @@ impl Group {
             out.clear();
             authentic
         };
-        for (other, sender) in self.senders.range_mut((epoch, Vec::new())..).take(SUSPECTS) {
-            let other = &other.1;
-            let same = sender.material.head.epoch == epoch;
-            if same && other != publisher && authentic(&mut sender.cipher, topic, other) {
+        let same = |sender: &&mut Sender| sender.material.head.epoch == epoch;
+        for sender in self.senders.iter_mut().filter(same).take(SUSPECTS) {
+            let other = &*sender.publisher;
+            if other != publisher && authentic(&mut sender.cipher, topic, other) {
                 let [named, by] = [publisher, other].map(|name| String::from_utf8_lossy(name).into_owned());
                 return Some(Refusal::Impersonated { named, by });
             }
         }
-        let topics = self.senders.values().flat_map(|sender| sender.windows.keys());
+        let topics = self.senders.iter().flat_map(|sender| sender.topics.keys());
         let topics: Vec<String> = topics.filter(|from| *from != topic).take(SUSPECTS).cloned().collect();
-        let named = self.senders.get_mut(&(epoch, publisher.to_vec()))?;
+        let named = self.senders.get_mut(*self.known.get(&(epoch, publisher.to_vec()))?)?;
         let from = topics.into_iter().find(|from| authentic(&mut named.cipher, from, publisher));
         from.map(|from| Refusal::Moved { from })
     }
 }
 
 impl Sender {
+    /// One from whom nothing came yet.
+    fn new(material: Material, cipher: Cipher) -> Self {
+        let publisher = material.head.publisher.as_slice().into();
+        Self { material, publisher, cipher, next: 1, reach: 0, topics: BTreeMap::new(), windows: Vec::new() }
+    }
+
     /// A message came, and was authentic.
     #[inline]
     fn came(&mut self, sequence: u64, ciphertext: &[u8]) {

@@ -26,7 +26,7 @@ fn what_is_sealed_is_opened_once_with_every_algorithm() {
             let opened = group
                 .open(TOPIC, &message, &mut out)
                 .unwrap_or_else(|why| panic!("{algorithm} {len}: {why}"));
-            assert_eq!((&out, opened.publisher.as_slice(), opened.epoch), (&payload, &b"press 7"[..], 1));
+            assert_eq!((&out, &*opened.publisher, opened.epoch), (&payload, &b"press 7"[..], 1));
             let sequence = opened.sequence;
             assert_eq!(
                 group.open(TOPIC, &message, &mut out),
@@ -411,7 +411,7 @@ proptest! {
         let message = sealed(&mut publisher, &topic, &payload);
         let mut out = Vec::new();
         let opened = group.open(&topic, &message, &mut out);
-        prop_assert_eq!(opened.map(|opened| (opened.publisher, opened.sequence)), Ok((name, number)));
+        prop_assert_eq!(opened.map(|opened| (opened.publisher.to_vec(), opened.sequence)), Ok((name, number)));
         prop_assert_eq!(out, payload);
     }
 
