@@ -10,6 +10,7 @@ mod bench;
 mod ci;
 mod daemon;
 mod demo;
+mod disk;
 mod firmware;
 mod licences;
 mod net;

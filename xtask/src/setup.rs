@@ -1,5 +1,6 @@
 //! `cargo xtask setup`: what a fresh Debian machine with Rust lacks, told before it is installed.
 
+use crate::disk;
 use crate::shell::{Run, has_program, line, program};
 use std::path::Path;
 
@@ -238,6 +239,7 @@ pub(crate) fn main(args: &[String]) -> Result<bool, String> {
 
 /// Installs what `purpose` lacks; does nothing where nothing is missing.
 pub(crate) fn ensure(purpose: Purpose) -> Result<(), String> {
+    disk::check(purpose)?;
     let needs = || NEEDS.iter().filter(|n| n.purposes.contains(&purpose) && n.missing());
     let missing: Vec<(&str, &str)> = needs().map(|n| (n.package, n.why)).collect();
     if missing.is_empty() {
