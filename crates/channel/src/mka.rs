@@ -23,6 +23,7 @@
 
 mod held;
 mod keys;
+mod listen;
 mod participant;
 mod peers;
 mod server;

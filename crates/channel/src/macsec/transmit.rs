@@ -1,136 +1,37 @@
 //! Protecting frames (IEEE 802.1AE-2018 clause 10.5).
 
 mod config;
+mod packet;
+mod ready;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use antedate_aead::{Linear, SealPool, Suite};
-use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG, TAG_LEN_SHORT, Tci};
+use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG};
 
 use super::counters::TransmitCounters;
-use super::flows::{FlowShape, Tables};
+use super::flows::FlowShape;
 use super::history::History;
-use super::packet_number::{PacketNumbers, Spent};
-use super::pool::{PREPARED_LEN, Retired, SLOTS, Seal, fingerprint};
-use super::sak::{Fingerprint, Sak};
-use super::suite::{NonceRule, Width};
+use super::pool::{Retired, Seal};
+use super::sak::Sak;
 use super::{An, Sci};
 use crate::fragment::{HEADER, MAX_FRAME, Marks, Split};
-use crate::lengths::Lengths;
+use packet::Packet;
+use ready::{TransmitSa, tag};
+
 pub use config::{
     ProtectError, SciMode, SwitchError, TransmitConfig, TransmitConfigError, TransmitInstallError,
     TransmitSaStatus,
 };
+pub use ready::ReadyTransmit;
 
 /// Octets of the two addresses, which stay in front of the SecTAG.
 pub(super) const ADDRESSES_LEN: usize = 12;
 /// Octets of the shortest user data: an EtherType.
 const MIN_DATA_LEN: usize = 2;
-/// Steps of preparation that one packet number takes: one for the tag, one for each 64 octets.
-const STEPS_A_SLOT: u32 = 1 + (PREPARED_LEN / 64) as u32;
 /// Keys whose use is remembered after they were removed.
 const REMEMBERED: usize = 16;
-
-struct TransmitSa {
-    /// SecTAGs of this association, packet number and short length left open.
-    template: [u8; TAG_LEN_LONG],
-    pool: Seal,
-    key: Fingerprint,
-    rule: NonceRule,
-    /// The packet number of the next frame. The pool's sequence is ahead of it by what lies prepared.
-    next_pn: u64,
-    lengths: Lengths,
-}
-
-impl TransmitSa {
-    /// Does at most `budget` steps of preparation while fewer than `prepare` packet numbers lie ready.
-    #[inline]
-    fn idle(&mut self, prepare: usize, budget: u32) -> u32 {
-        let wanted = prepare.min(SLOTS).saturating_sub(self.pool.prepared());
-        let steps = (wanted as u32).saturating_mul(STEPS_A_SLOT);
-        if steps == 0 { self.pool.finish(budget) } else { self.pool.idle(budget.min(steps)) }
-    }
-}
-
-/// A key that is ready to protect with: expanded, and its first packet numbers prepared where that was asked for. That takes
-/// many times what a frame does, so it is done on another thread than the one that protects, which then
-/// [adopts](Transmit::adopt) it.
-pub struct ReadyTransmit {
-    config: TransmitConfig,
-    an: An,
-    sa: TransmitSa,
-}
-
-impl ReadyTransmit {
-    /// A key for the channel of this configuration, of whose suite it is, and with its short SCI for an XPN suite.
-    /// The other arguments are those of [`Transmit::install`].
-    pub fn new(
-        config: TransmitConfig,
-        an: An,
-        sak: &Sak,
-        next_pn: u64,
-        limit: u64,
-    ) -> Result<Self, TransmitInstallError> {
-        let suite = config.suite;
-        if sak.suite() != suite {
-            return Err(TransmitInstallError::OtherSuite);
-        }
-        if next_pn == 0 {
-            return Err(TransmitInstallError::PacketNumberZero);
-        }
-        let rule = match config.ssci {
-            Some(ssci) if suite.is_xpn() => NonceRule::from_salt(sak.salt(), ssci),
-            None if suite.is_xpn() => return Err(TransmitInstallError::SsciMissing),
-            _ => NonceRule::from_sci(config.sci),
-        };
-        let key = fingerprint(sak).ok_or(TransmitInstallError::OtherSuite)?;
-        let numbers = PacketNumbers::new(rule, next_pn, limit, suite.packet_number_end());
-        let pool = Seal::new(sak, numbers).ok_or(TransmitInstallError::OtherSuite)?;
-        let mut template = [0; TAG_LEN_LONG];
-        // The template has room for the longest SecTAG, so this cannot fail.
-        let _ = tag(&config, an).emit(&mut template);
-        let sa = TransmitSa { template, pool, key, rule, next_pn, lengths: Lengths::new(PREPARED_LEN) };
-        Ok(Self { config, an, sa })
-    }
-
-    /// The association number that it is for.
-    #[must_use]
-    pub const fn an(&self) -> An {
-        self.an
-    }
-
-    /// Prepares as many packet numbers as the channel keeps.
-    #[must_use]
-    pub fn prepared(mut self) -> Self {
-        while self.sa.idle(self.config.prepare, u32::MAX) > 0 {}
-        self
-    }
-}
-
-impl fmt::Debug for ReadyTransmit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadyTransmit").field("config", &self.config).field("an", &self.an).finish()
-    }
-}
-
-/// The SecTAG of an association, packet number and short length left open.
-fn tag(config: &TransmitConfig, an: An) -> SecTag {
-    let TransmitConfig { sci, sci_mode, confidentiality, .. } = *config;
-    SecTag {
-        tci: Tci::NONE
-            .with_end_station(sci_mode == SciMode::EndStation)
-            .with_encryption(confidentiality)
-            .with_changed_text(confidentiality),
-        an,
-        short_length: 0,
-        more_fragments: false,
-        continued: false,
-        packet_number: 0,
-        sci: (sci_mode == SciMode::Explicit).then_some(sci),
-    }
-}
 
 /// A transmit secure channel.
 pub struct Transmit {
@@ -532,109 +433,5 @@ impl Transmit {
 impl fmt::Debug for Transmit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Transmit").field("config", &self.config).field("encoding", &self.encoding()).finish()
-    }
-}
-
-/// One frame on its way: where its parts lie, and where they go.
-struct Packet<'a> {
-    addresses: &'a [u8; ADDRESSES_LEN],
-    template: &'a [u8; TAG_LEN_LONG],
-    /// The packet number that is next if nothing else took one.
-    next_pn: u64,
-    /// MF and CF in the short-length octet.
-    flags: u8,
-    data: &'a [u8],
-    header_len: usize,
-    /// As long as the protected frame.
-    out: &'a mut [u8],
-}
-
-impl<'a> Packet<'a> {
-    /// Writes what stands in front of the user data, and gives the place of the whole frame.
-    #[inline]
-    fn head(self) -> &'a mut [u8] {
-        let Self { addresses, template, next_pn, flags, data, header_len, out } = self;
-        // The header is written before the packet number is taken, so that its octets have reached the cache when the
-        // cipher loads them in one piece: a load over fresh stores waits for them.
-        let (head, tag) = out[..header_len].split_at_mut(ADDRESSES_LEN);
-        head.copy_from_slice(addresses);
-        // Two lengths that the compiler knows: a copy of a length it does not know is a call that costs more than the copy.
-        match tag.first_chunk_mut::<TAG_LEN_LONG>() {
-            Some(tag) => *tag = *template,
-            None => tag[..TAG_LEN_SHORT].copy_from_slice(&template[..TAG_LEN_SHORT]),
-        }
-        tag[3] = SecTag::short_length_of(data.len()) | flags;
-        tag[4..8].copy_from_slice(&(next_pn as u32).to_be_bytes());
-        out
-    }
-
-    /// As [`seal`](Self::seal), by the table of the frame's flow if there is one.
-    #[inline]
-    fn seal_by_tables<S: Linear<NonceBytes = [u8; 12]>>(
-        self,
-        tables: &mut Tables<S>,
-        confidentiality: bool,
-        by_tables: &mut bool,
-    ) -> Result<u64, Spent> {
-        if let Some(pool) = tables.plain() {
-            return self.seal(pool, confidentiality);
-        }
-        let (next_pn, data, header_len) = (self.next_pn, self.data, self.header_len);
-        let out = self.head();
-        let (packet, flow) = tables.next(&out[..header_len], data)?;
-        let number = packet.number();
-        if number != next_pn {
-            out[16..20].copy_from_slice(&(number as u32).to_be_bytes());
-        }
-        let (header, rest) = out.split_at_mut(header_len);
-        let place = &mut rest[..data.len()];
-        let icv = match flow {
-            Some(flow) if confidentiality => {
-                let (icv, joined) = packet.seal(flow, header, data, place);
-                *by_tables = joined;
-                if !joined {
-                    tables.missed();
-                }
-                icv
-            }
-            _ if confidentiality => packet.whole().seal(header, data, place),
-            _ => {
-                place.copy_from_slice(data);
-                packet.whole().authenticate(&[&out[..header_len + data.len()]])
-            }
-        };
-        out[header_len + data.len()..].copy_from_slice(icv.as_bytes());
-        Ok(number)
-    }
-
-    /// Clause 10.5: the next packet number, the SecTAG, the cipher, the ICV. Gives the packet number.
-    #[inline]
-    fn seal<S: Suite<TagBytes = [u8; 16]>>(
-        self,
-        pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
-        confidentiality: bool,
-    ) -> Result<u64, Spent>
-    where
-        S::NonceBytes: Width,
-    {
-        let (next_pn, data, header_len) = (self.next_pn, self.data, self.header_len);
-        let out = self.head();
-        let prepared = pool.next()?;
-        let number = prepared.number();
-        // Nothing else takes one; yet a nonce and a SecTAG that differ would be worse than this comparison.
-        if number != next_pn {
-            out[16..20].copy_from_slice(&(number as u32).to_be_bytes());
-        }
-        let icv_at = header_len + data.len();
-        let icv = if confidentiality {
-            let (header, rest) = out.split_at_mut(header_len);
-            prepared.seal(header, data, &mut rest[..data.len()])
-        } else {
-            // The frame is authenticated where it is going to lie, in one piece and after its only copy.
-            out[header_len..icv_at].copy_from_slice(data);
-            prepared.authenticate(&[&out[..icv_at]])
-        };
-        out[icv_at..].copy_from_slice(icv.as_bytes());
-        Ok(number)
     }
 }

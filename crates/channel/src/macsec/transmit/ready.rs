@@ -1,0 +1,116 @@
+//! Keys that are ready to protect with.
+
+use core::fmt;
+
+use antedate_wire::macsec::{SecTag, TAG_LEN_LONG, Tci};
+
+use super::config::{SciMode, TransmitConfig, TransmitInstallError};
+use crate::lengths::Lengths;
+use crate::macsec::An;
+use crate::macsec::packet_number::PacketNumbers;
+use crate::macsec::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
+use crate::macsec::sak::{Fingerprint, Sak};
+use crate::macsec::suite::NonceRule;
+
+/// Steps of preparation that one packet number takes: one for the tag, one for each 64 octets.
+const STEPS_A_SLOT: u32 = 1 + (PREPARED_LEN / 64) as u32;
+
+/// An association that can be protected with.
+pub(super) struct TransmitSa {
+    /// SecTAGs of this association, packet number and short length left open.
+    pub(super) template: [u8; TAG_LEN_LONG],
+    pub(super) pool: Seal,
+    pub(super) key: Fingerprint,
+    pub(super) rule: NonceRule,
+    /// The packet number of the next frame. The pool's sequence is ahead of it by what lies prepared.
+    pub(super) next_pn: u64,
+    pub(super) lengths: Lengths,
+}
+
+impl TransmitSa {
+    /// Does at most `budget` steps of preparation while fewer than `prepare` packet numbers lie ready.
+    #[inline]
+    pub(super) fn idle(&mut self, prepare: usize, budget: u32) -> u32 {
+        let wanted = prepare.min(SLOTS).saturating_sub(self.pool.prepared());
+        let steps = (wanted as u32).saturating_mul(STEPS_A_SLOT);
+        if steps == 0 { self.pool.finish(budget) } else { self.pool.idle(budget.min(steps)) }
+    }
+}
+
+/// A key that is ready to protect with: expanded, and its first packet numbers prepared where that was asked for. That takes
+/// many times what a frame does, so it is done on another thread than the one that protects, which then
+/// [adopts](Transmit::adopt) it.
+pub struct ReadyTransmit {
+    pub(super) config: TransmitConfig,
+    pub(super) an: An,
+    pub(super) sa: TransmitSa,
+}
+
+impl ReadyTransmit {
+    /// A key for the channel of this configuration, of whose suite it is, and with its short SCI for an XPN suite.
+    /// The other arguments are those of [`Transmit::install`].
+    pub fn new(
+        config: TransmitConfig,
+        an: An,
+        sak: &Sak,
+        next_pn: u64,
+        limit: u64,
+    ) -> Result<Self, TransmitInstallError> {
+        let suite = config.suite;
+        if sak.suite() != suite {
+            return Err(TransmitInstallError::OtherSuite);
+        }
+        if next_pn == 0 {
+            return Err(TransmitInstallError::PacketNumberZero);
+        }
+        let rule = match config.ssci {
+            Some(ssci) if suite.is_xpn() => NonceRule::from_salt(sak.salt(), ssci),
+            None if suite.is_xpn() => return Err(TransmitInstallError::SsciMissing),
+            _ => NonceRule::from_sci(config.sci),
+        };
+        let key = fingerprint(sak).ok_or(TransmitInstallError::OtherSuite)?;
+        let numbers = PacketNumbers::new(rule, next_pn, limit, suite.packet_number_end());
+        let pool = Seal::new(sak, numbers).ok_or(TransmitInstallError::OtherSuite)?;
+        let mut template = [0; TAG_LEN_LONG];
+        // The template has room for the longest SecTAG, so this cannot fail.
+        let _ = tag(&config, an).emit(&mut template);
+        let sa = TransmitSa { template, pool, key, rule, next_pn, lengths: Lengths::new(PREPARED_LEN) };
+        Ok(Self { config, an, sa })
+    }
+
+    /// The association number that it is for.
+    #[must_use]
+    pub const fn an(&self) -> An {
+        self.an
+    }
+
+    /// Prepares as many packet numbers as the channel keeps.
+    #[must_use]
+    pub fn prepared(mut self) -> Self {
+        while self.sa.idle(self.config.prepare, u32::MAX) > 0 {}
+        self
+    }
+}
+
+impl fmt::Debug for ReadyTransmit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadyTransmit").field("config", &self.config).field("an", &self.an).finish()
+    }
+}
+
+/// The SecTAG of an association, packet number and short length left open.
+pub(super) fn tag(config: &TransmitConfig, an: An) -> SecTag {
+    let TransmitConfig { sci, sci_mode, confidentiality, .. } = *config;
+    SecTag {
+        tci: Tci::NONE
+            .with_end_station(sci_mode == SciMode::EndStation)
+            .with_encryption(confidentiality)
+            .with_changed_text(confidentiality),
+        an,
+        short_length: 0,
+        more_fragments: false,
+        continued: false,
+        packet_number: 0,
+        sci: (sci_mode == SciMode::Explicit).then_some(sci),
+    }
+}

@@ -1,0 +1,202 @@
+//! What a participant hears, and what of it it believes (IEEE 802.1X-2020 clauses 9.4, 9.10 and 11.11).
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use antedate_wire::Sci;
+use antedate_wire::mka::{
+    ALGORITHM_AGILITY, DistributedSak, KeyIdentifier, MemberIdentifier, Parsed, Repr, WrappedSak,
+};
+
+use super::held::Held;
+use super::participant::{Action, LIFE_TIME, MAX_PEERS, Participant, Server};
+use super::peers::{Peer, names};
+use super::status::{Fault, Refused};
+use crate::macsec::CipherSuite;
+
+/// The numbers of key servers' last keys that are remembered.
+const REMEMBERED: usize = 4 * (MAX_PEERS + 1);
+
+impl Participant {
+    /// Takes a frame with the EtherType of EAPOL. [`tick`](Self::tick) is to be called next.
+    pub fn receive(&mut self, now: Duration, frame: &[u8]) -> Result<(), Refused> {
+        let result = self.hear(now, frame);
+        match result {
+            Ok(()) => self.received += 1,
+            Err(reason) => self.refused.count(reason),
+        }
+        result
+    }
+
+    fn hear(&mut self, now: Duration, frame: &[u8]) -> Result<(), Refused> {
+        let parsed = Repr::parse(frame).map_err(|_| Refused::Malformed)?;
+        let basic = parsed.repr.basic;
+        if basic.ckn != self.cak.name().as_bytes() {
+            return Err(Refused::OtherName);
+        }
+        if basic.algorithm_agility != ALGORITHM_AGILITY {
+            return Err(Refused::OtherAlgorithm);
+        }
+        if !self.cak.verify(parsed.covered, parsed.icv) {
+            return Err(Refused::WrongIcv);
+        }
+        let (answers, lists_us_live) = names(&parsed, self.member, self.recent(now));
+        self.not_our_own(now, &parsed, answers)?;
+        match self.peers.get_mut(basic.member) {
+            Some(peer) if basic.message <= peer.message => return Err(Refused::Replayed),
+            Some(peer) if basic.sci != peer.sci => return Err(Refused::OtherSci),
+            Some(peer) => peer.update(&parsed, now),
+            None => self.meet(now, &parsed, answers)?,
+        }
+        if answers && self.peers.prove(basic.member, now) {
+            self.first_live.get_or_insert(now);
+            self.last_live = now;
+            self.soon = true;
+        }
+        self.elect();
+        if self.server == Server::Peer(basic.member) && basic.key_server {
+            // It may transmit with the key that it gave us last, and give us the next one.
+            self.switch(now);
+            self.obey(now, &parsed, lists_us_live);
+        }
+        self.bound_delay(basic.member);
+        Ok(())
+    }
+
+    /// Refuses what carries our names: it was sent back to us, or somebody else uses them.
+    fn not_our_own(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Refused> {
+        let basic = &parsed.repr.basic;
+        if basic.member == self.member {
+            if basic.sci == self.config.sci {
+                return Err(Refused::Own);
+            }
+            self.renew = true;
+            return Err(Refused::OwnMember);
+        }
+        if basic.sci != self.config.sci {
+            return Ok(());
+        }
+        // A recording of what we were, or another: that one shall hear that it was heard, as a potential peer.
+        match self.peers.get_mut(basic.member) {
+            Some(rival) if basic.message > rival.message => rival.update(parsed, now),
+            Some(_) => return Err(Refused::Replayed),
+            None => self.meet(now, parsed, false)?,
+        }
+        // It speaks to us as we are now, so it is no recording: two would use one nonce.
+        if answers {
+            self.fault = Some(Fault::SameSci);
+            self.conflict_until = Some(now + LIFE_TIME);
+        }
+        Err(Refused::OwnSci)
+    }
+
+    /// Takes note of somebody new.
+    fn meet(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Refused> {
+        let places = if answers { self.config.max_peers } else { 2 * self.config.max_peers };
+        let taken = if answers { self.peers.live().count() } else { self.peers.0.len() };
+        // Potential peers may be recordings; they never keep out one that has proven itself.
+        if taken >= places || (answers && self.peers.0.len() >= 2 * places && !self.peers.make_room()) {
+            return Err(Refused::TooMany);
+        }
+        self.peers.0.push(Peer::new(parsed, now));
+        self.soon = true;
+        Ok(())
+    }
+
+    /// The lowest message number that is recent.
+    fn recent(&mut self, now: Duration) -> u32 {
+        while self.sent_at.front().is_some_and(|(_, at)| now >= *at + LIFE_TIME) {
+            self.sent_at.pop_front();
+        }
+        self.sent_at.front().map_or(u32::MAX, |(message, _)| *message)
+    }
+
+    /// Takes over what a live peer says of its packet numbers: what is below them is late.
+    fn bound_delay(&mut self, member: MemberIdentifier) {
+        if !self.bounds_delay() {
+            return;
+        }
+        let Some(peer) = self.peers.get(member).filter(|peer| peer.is_live() && peer.delay_protect) else {
+            return;
+        };
+        for held in [&self.latest, &self.old].into_iter().flatten().filter(|held| held.receives) {
+            let Some((lowest_pn, second_pn)) = peer.lowest_pns(held.key) else { continue };
+            self.actions.push_back(Action::Lowest { sci: peer.sci, an: held.an, lowest_pn, second_pn });
+        }
+    }
+
+    /// Takes up the key that the key server distributes.
+    fn obey(&mut self, now: Duration, parsed: &Parsed<'_>, lists_us_live: bool) {
+        let Some(distributed) = parsed.repr.distributed_sak else { return };
+        if self.conflict_until.is_some() {
+            return;
+        }
+        // A key that was made before we became a member may be one that we had before we started again.
+        if !lists_us_live {
+            return;
+        }
+        let sak = match distributed {
+            DistributedSak::Plain => {
+                self.fault = Some(Fault::Unprotected);
+                return;
+            }
+            DistributedSak::Sak(sak) => sak,
+        };
+        let key = KeyIdentifier { server: parsed.repr.basic.member, number: sak.number };
+        let known = self.numbers.iter().find(|(server, _)| *server == key.server);
+        if known.is_some_and(|(_, number)| sak.number <= *number) || sak.number == 0 {
+            return;
+        }
+        match self.accept(now, parsed, key, &sak) {
+            Ok(Some(held)) => {
+                self.remember(key);
+                self.fault = None;
+                self.take_up(held);
+            }
+            Ok(None) => {}
+            Err(fault) => self.fault = Some(fault),
+        }
+    }
+
+    /// A distributed key as it would be held. None if it must wait until all members are known.
+    fn accept(
+        &self,
+        now: Duration,
+        parsed: &Parsed<'_>,
+        key: KeyIdentifier,
+        sak: &WrappedSak<'_>,
+    ) -> Result<Option<Held>, Fault> {
+        let identifier = sak.suite.unwrap_or(CipherSuite::GcmAes128.identifier());
+        let suite = self.config.suites.iter().find(|suite| suite.identifier() == identifier);
+        let suite = *suite.ok_or(Fault::OtherSuite(identifier))?;
+        if sak.confidentiality_offset != u8::from(self.config.confidentiality) {
+            return Err(Fault::OtherConfidentiality);
+        }
+        let Some(server) = self.peers.get(key.server) else { return Ok(None) };
+        if server.transmits(key) {
+            return Err(Fault::KeyInUse);
+        }
+        let secret = self.cak.unwrap(sak.wrapped).ok_or(Fault::NotUnwrapped)?;
+        if secret.as_bytes().len() != suite.key_len() {
+            return Err(Fault::OtherSuite(identifier));
+        }
+        let listed = parsed.repr.live.map(|list| list.peers().map(|(member, _)| member));
+        let given: Vec<_> = listed.into_iter().flatten().chain([key.server]).collect();
+        let known = |member: &MemberIdentifier| self.peers.get(*member).map(|peer| peer.sci);
+        let others: Vec<Sci> =
+            given.iter().filter(|member| **member != self.member).filter_map(known).collect();
+        // Short SCIs are places in the list of all.
+        if suite.is_xpn() && others.len() + 1 < given.len() {
+            return Ok(None);
+        }
+        Ok(Some(self.held(now, key, sak.an, suite, secret, given, others)))
+    }
+
+    fn remember(&mut self, key: KeyIdentifier) {
+        self.numbers.retain(|(server, _)| *server != key.server);
+        if self.numbers.len() >= REMEMBERED {
+            self.numbers.remove(0);
+        }
+        self.numbers.push((key.server, key.number));
+    }
+}
