@@ -7,6 +7,7 @@ use crate::sandbox;
 use crate::setup::{self, Purpose};
 use crate::shell::{Run, build_release, cache, program};
 
+mod counted;
 mod dot15d4;
 mod dtls;
 mod goose;
@@ -16,6 +17,7 @@ pub(crate) use iperf3::transfer;
 mod kernel_macsec;
 mod kernel_wireguard;
 mod kernel_wpan;
+mod key_rotation;
 mod l2tp;
 mod mqtt;
 mod ppmp;
@@ -41,7 +43,7 @@ pub(crate) struct Peer {
 }
 
 /// All of them, quick ones first.
-pub(crate) const PEERS: [Peer; 15] = [
+pub(crate) const PEERS: [Peer; 16] = [
     Peer {
         name: "scapy",
         about: "scapy's MACsecSA opens our frames, and we open its",
@@ -130,8 +132,15 @@ pub(crate) const PEERS: [Peer; 15] = [
         name: "release-clock",
         about: "the overlay's release clock between two gateways, in a guest that counts instructions",
         limit: 480,
-        prepare: release_clock::prepare,
+        prepare: counted::prepare,
         run: release_clock::run,
+    },
+    Peer {
+        name: "key-rotation",
+        about: "how late a change of keys makes a frame, between two gateways in a guest that counts instructions",
+        limit: 1500,
+        prepare: counted::prepare,
+        run: key_rotation::run,
     },
     Peer {
         name: "l2tp",
@@ -150,7 +159,7 @@ pub(crate) const PEERS: [Peer; 15] = [
 ];
 
 /// Those that `cargo xtask test` leaves out, for they measure, and do so for minutes.
-pub(crate) const ALONE: [&str; 1] = ["l2tp"];
+pub(crate) const ALONE: [&str; 2] = ["l2tp", "key-rotation"];
 
 /// Runs all peers or those named.
 pub(crate) fn main(args: &[String]) -> Result<bool, String> {

@@ -47,6 +47,16 @@ pub(super) fn run_cycles(options: &Options) -> Result<Report, String> {
     Ok(report)
 }
 
+/// Changes of keys alone.
+pub(super) fn run_keys(options: &Options) -> Result<Report, String> {
+    ns::acquire().map_err(|error| error.to_string())?;
+    let mut report = Report::new("fragmentation-keys", "lackorzynski2020");
+    options.progress(0, 1, "cyclic frames while keys change");
+    rotation::run(&mut report, options)?;
+    options.progress(1, 1, "");
+    Ok(report)
+}
+
 fn on_fragments(report: &mut Report, options: &Options) -> Result<(), String> {
     let wires = [(0, "bridge"), (1000, "1000 Mbit/s"), (100, "100 Mbit/s")];
     for (step, (rate, wire)) in wires.into_iter().enumerate() {

@@ -101,6 +101,12 @@ pub const ALL: &[Experiment] = &[
         run: fragmentation::run_cycles,
     },
     Experiment {
+        name: "fragmentation-keys",
+        paper: "lackorzynski2020",
+        shows: "of that how late a change of keys makes a cyclic frame, three minutes",
+        run: fragmentation::run_keys,
+    },
+    Experiment {
         name: "overlay",
         paper: "hohmann2020",
         shows: "layer 2 between sites through bridges, kernel tunnels and ours: overlay-paths, overlay-cycles and overlay-release together",

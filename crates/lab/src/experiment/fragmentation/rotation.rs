@@ -68,11 +68,13 @@ pub(super) fn run(report: &mut Report, options: &Options) -> Result<(), String> 
                 .note("baseline: the same with one key; without frames during which the machine withheld a core"),
         );
     }
-    report.row(
-        Row::new(&case, "one way, longest, stalls of the machine included", "µs")
-            .baseline(still.all.max_us())
-            .antedated(changing.all.max_us()),
-    );
+    for (metric, percent) in [("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9), ("longest", 100.0)] {
+        report.row(
+            Row::new(&case, format!("one way, {metric}, stalls of the machine included"), "µs")
+                .baseline(still.all.percentile_us(percent))
+                .antedated(changing.all.percentile_us(percent)),
+        );
+    }
     report.row(
         Row::new(&case, "frames while the machine stalled", "1")
             .baseline(still.struck as f64)
@@ -86,6 +88,7 @@ pub(super) fn run(report: &mut Report, options: &Options) -> Result<(), String> 
     let later = changing.times.percentile_us(99.9) - still.times.percentile_us(99.9);
     let lost = changing.sent.saturating_sub(changing.all.count());
     report.row(Row::new(&case, "frames lost", "1").antedated(lost as f64));
+    report.row(Row::new(&case, "changes of keys", "1").antedated(changing.keys as f64));
     report.row(Row::new(&case, "later by, p99.9", "µs").antedated(later));
     let (keys, sent) = (changing.keys, changing.sent);
     report.check(format!("keys changed {keys} times while {sent} frames crossed"), keys > 0);
