@@ -1,9 +1,10 @@
 //! Whether the disk holds what a command builds.
 
 use crate::setup::Purpose;
-use crate::shell::{Run, program, target};
+use crate::shell::target;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// GiB that a fresh clone needs under its target directory.
 const fn needed(purpose: Purpose) -> u64 {
@@ -15,14 +16,15 @@ const fn needed(purpose: Purpose) -> u64 {
     }
 }
 
-/// Refuses to begin what would fail in the middle. What is built already counts.
+/// Refuses to begin what would fail in the middle. What is built already counts; where the disk tells nothing, nothing is refused.
 pub(crate) fn check(purpose: Purpose) -> Result<(), String> {
     let target = target();
     fs::create_dir_all(&target).map_err(|e| format!("cannot make {}: {e}", target.display()))?;
-    let free = kibibytes(program("df").args(["--output=avail", "-k"]).arg(&target).read(10)?);
-    let (Some(free), needed) = (free, needed(purpose) << 20) else { return Ok(()) };
+    let (Some(free), needed) = (ask("df", &["--output=avail", "-k"], &target), needed(purpose) << 20) else {
+        return Ok(());
+    };
     // Counting what is there takes a moment, so that is asked last.
-    if free >= needed || free + built(&target) >= needed {
+    if free >= needed || ask("du", &["-s", "-D", "-k"], &target).is_none_or(|built| free + built >= needed) {
         return Ok(());
     }
     Err(format!(
@@ -33,12 +35,14 @@ pub(crate) fn check(purpose: Purpose) -> Result<(), String> {
     ))
 }
 
-fn built(target: &Path) -> u64 {
-    program("du").args(["-s", "-k"]).arg(target).read(60).ok().and_then(kibibytes).unwrap_or(0)
+/// What `df` or `du` says of a place in KiB. Both tell a number and fail where a file goes away meanwhile.
+fn ask(name: &str, arguments: &[&str], place: &Path) -> Option<u64> {
+    let said = Command::new(name).args(arguments).arg(place).output().ok()?;
+    kibibytes(&String::from_utf8_lossy(&said.stdout))
 }
 
-/// The first number in what `df` or `du` says.
-fn kibibytes(said: String) -> Option<u64> {
+/// The first number in what they say.
+fn kibibytes(said: &str) -> Option<u64> {
     said.split_whitespace().find_map(|word| word.parse().ok())
 }
 
@@ -48,8 +52,8 @@ mod tests {
 
     #[test]
     fn the_number_is_found_in_what_either_program_says() {
-        assert_eq!(kibibytes("  Avail\n67108864\n".into()), Some(67_108_864));
-        assert_eq!(kibibytes("7025664\t/a/target\n".into()), Some(7_025_664));
-        assert_eq!(kibibytes("df: no such file".into()), None);
+        assert_eq!(kibibytes("  Avail\n67108864\n"), Some(67_108_864));
+        assert_eq!(kibibytes("7025664\t/a/target\n"), Some(7_025_664));
+        assert_eq!(kibibytes("df: no such file"), None);
     }
 }

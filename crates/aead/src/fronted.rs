@@ -334,6 +334,11 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         Some(expected)
     }
 
+    /// Whether a packet for a front of this form was left here. It is not any more.
+    pub(crate) fn resume(&mut self, front: &Front<'_>) -> bool {
+        self.left.take() == Some((front.aad().len(), front.payload().len()))
+    }
+
     pub(crate) fn wipe(&mut self) {
         self.left = None;
         self.slot.wipe();
@@ -388,20 +393,6 @@ impl<S: Fronted, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
         let (number, nonce) = self.sequence.next().map_err(PrepareError::Sequence)?;
         slot.name(number, nonce, front, front.lengths());
         Ok(PreparedFront::new(&self.key, front, slot))
-    }
-
-    /// Takes up a packet again that was [left](PreparedFront::leave) in its slot. The front must be the one that it was prepared
-    /// for, and the slot one that this sealer prepared: a packet of anything else is refused by who receives it.
-    ///
-    /// `None` if there is none in the slot, or one for a front of other lengths.
-    #[inline]
-    pub fn resume_front<'a, const CAP: usize, const LENGTHS: usize>(
-        &'a self,
-        front: &'a Front<'a>,
-        slot: &'a mut FrontSlot<S, CAP, LENGTHS>,
-    ) -> Option<PreparedFront<'a, S, CAP, LENGTHS>> {
-        let fits = slot.left.take() == Some((front.aad().len(), front.payload().len()));
-        fits.then(|| PreparedFront::new(&self.key, front, slot))
     }
 }
 
@@ -472,8 +463,8 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S
         self.slot.0.is_ready()
     }
 
-    /// Leaves the packet and what is prepared of it in its slot, for whoever cannot keep the handle until the rest comes.
-    /// [`Sealer::resume_front`] takes it up again; whatever else is done with the slot burns the nonce.
+    /// Leaves the packet in its slot, for whoever cannot keep the handle until the rest comes. A [`Standby`](crate::Standby), whose
+    /// slot nobody else has, takes it up again; in any other slot it is burnt.
     pub fn leave(self) {
         let mut slot = ManuallyDrop::new(self.slot);
         slot.0.left = Some((self.front.aad().len(), self.front.payload().len()));

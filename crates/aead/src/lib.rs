@@ -147,7 +147,7 @@
 //! # What holds always
 //!
 //! - A nonce is spent once: [`Nonce`] is neither `Clone` nor `Copy`, a sealer is not `Clone`, sealing consumes the
-//!   packet, and dropping one burns its nonce.
+//!   packet, and dropping one burns its nonce. One that waits without a handle stays with its sealer ([`Standby`]).
 //! - No time depends on a secret. AES is bit-sliced where the CPU has no instructions for it, GHASH has no tables, and
 //!   tags are compared in constant time. Time depends on lengths, on the shape of a template or a front, on whether a
 //!   packet was prepared and is of what was expected. (Two choices depart from this, and say so: the AES tables for
@@ -228,6 +228,7 @@ mod serial;
 mod slot;
 mod sparse;
 mod speculation;
+mod standby;
 mod suite;
 mod tag;
 mod template;
@@ -272,6 +273,7 @@ pub use prepare_error::PrepareError;
 pub use prepared::{Prepared, Sealer};
 pub use slot::Slot;
 pub use speculation::{Speculation, SpeculationSlot, Speculative};
+pub use standby::{FrontStandby, Standby, TemplateStandby};
 pub use suite::{Fronted, Sparse, Suite, Usual};
 pub use tag::{Tag, Unauthentic};
 pub use template::{Hole, Template, TemplateError};

@@ -108,13 +108,8 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         (self.named > 0).then(|| self.slots[self.head].number())
     }
 
-    /// The sealer.
-    pub const fn sealer(&self) -> &Sealer<S, N> {
-        &self.sealer
-    }
-
-    /// The sealer, for packets that are prepared elsewhere: for a template, say. They get the nonces behind those in slots.
-    pub const fn sealer_mut(&mut self) -> &mut Sealer<S, N> {
+    /// The sealer, and the key and sequence with it: they must not leave the pool.
+    pub(crate) const fn sealer_mut(&mut self) -> &mut Sealer<S, N> {
         &mut self.sealer
     }
 

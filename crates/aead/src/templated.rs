@@ -27,19 +27,6 @@ impl<S: Sparse, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
         slot.name(number, nonce);
         Ok(PreparedTemplate { key: &self.key, template: *template, slot: Held(slot) })
     }
-
-    /// Takes up a packet again that was [left](PreparedTemplate::leave) in its slot. The template must be the one that it was
-    /// prepared for, and the slot one that this sealer prepared: a packet of anything else is refused by who receives it.
-    ///
-    /// `None` if there is none in the slot, or one of another length.
-    #[inline]
-    pub fn resume_template<'a, const CAP: usize, const BLOCKS: usize>(
-        &'a self,
-        template: &Template<'a>,
-        slot: &'a mut TemplateSlot<S, CAP, BLOCKS>,
-    ) -> Option<PreparedTemplate<'a, S, CAP, BLOCKS>> {
-        slot.resume(template).then(|| PreparedTemplate::new(&self.key, *template, slot))
-    }
 }
 
 /// A packet to be, of which all but the holes is known. As [`Prepared`](crate::Prepared), it owns its nonce.
@@ -103,8 +90,8 @@ impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, 
         self.slot.0.is_ready()
     }
 
-    /// Leaves the packet and what is prepared of it in its slot, for whoever cannot keep the handle until the values come.
-    /// [`Sealer::resume_template`] takes it up again; whatever else is done with the slot burns the nonce.
+    /// Leaves the packet in its slot, for whoever cannot keep the handle until the values come. A [`Standby`](crate::Standby), whose
+    /// slot nobody else has, takes it up again; in any other slot it is burnt.
     pub fn leave(self) {
         let mut slot = ManuallyDrop::new(self.slot);
         slot.0.leave();

@@ -6,8 +6,8 @@ mod common;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use antedate_aead::{
     Aegis128L, Aes128Ccm, Aes128Ccm8, Aes256Ccm8, AesCcm, AsconAead128, Backend, BlockCipher, CcmStar32,
-    Front, FrontError, FrontSlot, Fronted, Key, Nonce, NonceSequence, Opener, PrepareError, Sealer, Suite,
-    Tag, research::Morus1280,
+    Front, FrontError, FrontSlot, FrontStandby, Fronted, Key, Nonce, NonceSequence, Opener, PrepareError,
+    Sealer, Suite, Tag, research::Morus1280,
 };
 use common::{bytes, key};
 use proptest::{collection::vec, prelude::*};
@@ -315,24 +315,24 @@ fn a_rest_that_is_longer_than_the_slot_gives_the_packet_back_unspent() {
 
 #[test]
 fn a_packet_that_was_left_is_sealed_later_and_only_once() {
-    let mut sealer = Sealer::<Aes128Ccm8, _>::new(key(0, Backend::detect()), common::Counter(3, 6));
-    let mut slot = FrontSlot::<Aes128Ccm8, 64, 1>::new();
+    let mut standby =
+        FrontStandby::<Aes128Ccm8, _, 64, 1>::new(key(0, Backend::detect()), common::Counter(3, 6));
     let [front, other] = [&b"force "[..], b"force: "].map(|text| Front::new(b"a", text, &[20]).unwrap());
-    assert!(sealer.resume_front(&front, &mut slot).is_none(), "nothing was left");
-    sealer.prepare_front(&front, &mut slot).unwrap().leave();
-    while sealer.resume_front(&front, &mut slot).is_some_and(|mut prepared| {
+    assert!(standby.resume_front(&front).is_none(), "nothing was left");
+    standby.prepare_front(&front).unwrap().leave();
+    while standby.resume_front(&front).is_some_and(|mut prepared| {
         let done = prepared.step(1);
         prepared.leave();
         done > 0
     }) {}
-    let sealed = sealer.resume_front(&front, &mut slot).unwrap().seal(b"of 81.5 tonnes").unwrap();
+    let sealed = standby.resume_front(&front).unwrap().seal(b"of 81.5 tonnes").unwrap();
     let mut out = [0; 20];
     let nonce = Nonce::assume_unique(common::nonce_of(3));
     let tag = key::<Aes128Ccm8>(0, Backend::detect()).seal(nonce, b"a", b"force of 81.5 tonnes", &mut out);
     assert_eq!((sealed.ciphertext(), sealed.tag().as_bytes()), (&out[..], tag.as_bytes()));
     drop(sealed);
-    assert!(sealer.resume_front(&front, &mut slot).is_none(), "it was sealed");
-    sealer.prepare_front(&front, &mut slot).unwrap().leave();
-    assert!(sealer.resume_front(&other, &mut slot).is_none(), "that was another front");
-    assert!(sealer.resume_front(&front, &mut slot).is_none(), "it is burnt");
+    assert!(standby.resume_front(&front).is_none(), "it was sealed");
+    standby.prepare_front(&front).unwrap().leave();
+    assert!(standby.resume_front(&other).is_none(), "that was another front");
+    assert!(standby.resume_front(&front).is_none(), "it is burnt");
 }

@@ -5,7 +5,7 @@ mod common;
 
 use antedate_aead::{
     Aes128Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, Opener, PrepareError, Sealer, Sparse, Template,
-    TemplateError, TemplateSlot, Usual,
+    TemplateError, TemplateSlot, TemplateStandby, Usual,
 };
 use common::{Counter, key, nonce_of};
 
@@ -105,18 +105,18 @@ fn joined_values_that_do_not_fit_give_the_packet_back_unspent() {
 
 #[test]
 fn a_packet_that_was_left_is_sealed_later_and_only_once() {
-    let mut sealer = Sealer::<ChaCha20Poly1305, _>::new(key(0, Backend::detect()), Counter(7, 9));
-    let mut slot = TemplateSlot::<ChaCha20Poly1305, 64, 2>::new();
+    let mut standby =
+        TemplateStandby::<ChaCha20Poly1305, _, 64, 2>::new(key(0, Backend::detect()), Counter(7, 9));
     let holes = [Hole::Payload(1..3)];
     let template = Template::new(b"a", b"value", &holes).unwrap();
-    assert!(sealer.resume_template(&template, &mut slot).is_none(), "nothing was left");
-    sealer.prepare_template(&template, &mut slot).unwrap().leave();
-    while sealer.resume_template(&template, &mut slot).is_some_and(|mut prepared| {
+    assert!(standby.resume_template(&template).is_none(), "nothing was left");
+    standby.prepare_template(&template).unwrap().leave();
+    while standby.resume_template(&template).is_some_and(|mut prepared| {
         let done = prepared.step(1);
         prepared.leave();
         done > 0
     }) {}
-    let prepared = sealer.resume_template(&template, &mut slot).unwrap();
+    let prepared = standby.resume_template(&template).unwrap();
     assert!(prepared.is_ready());
     let sealed = prepared.seal(&[b"12"]).unwrap();
     let mut out = [0; 5];
@@ -124,21 +124,20 @@ fn a_packet_that_was_left_is_sealed_later_and_only_once() {
     let tag = key::<ChaCha20Poly1305>(0, Backend::detect()).seal(nonce, b"a", b"v12ue", &mut out);
     assert_eq!((sealed.ciphertext(), sealed.tag().as_bytes()), (&out[..], tag.as_bytes()));
     drop(sealed);
-    assert!(sealer.resume_template(&template, &mut slot).is_none(), "it was sealed");
+    assert!(standby.resume_template(&template).is_none(), "it was sealed");
     // One that was taken up and dropped, and one whose template has another length, are burnt.
-    sealer.prepare_template(&template, &mut slot).unwrap().leave();
-    drop(sealer.resume_template(&template, &mut slot));
-    assert!(sealer.resume_template(&template, &mut slot).is_none());
-    assert_eq!(sealer.sequence().0, 9);
+    standby.prepare_template(&template).unwrap().leave();
+    drop(standby.resume_template(&template));
+    assert!(standby.resume_template(&template).is_none());
+    assert_eq!(standby.sequence().0, 9);
 }
 
 #[test]
 fn a_template_of_another_length_takes_up_nothing() {
-    let mut sealer = Sealer::<Aes128Gcm, _>::new(key(0, Backend::detect()), Counter(0, 1));
-    let mut slot = TemplateSlot::<Aes128Gcm, 64, 2>::new();
+    let mut standby = TemplateStandby::<Aes128Gcm, _, 64, 2>::new(key(0, Backend::detect()), Counter(0, 1));
     let holes = [Hole::Payload(1..3)];
     let [template, other] = [&b"value"[..], b"values"].map(|text| Template::new(b"a", text, &holes).unwrap());
-    sealer.prepare_template(&template, &mut slot).unwrap().leave();
-    assert!(sealer.resume_template(&other, &mut slot).is_none());
-    assert!(sealer.resume_template(&template, &mut slot).is_none(), "it is burnt");
+    standby.prepare_template(&template).unwrap().leave();
+    assert!(standby.resume_template(&other).is_none());
+    assert!(standby.resume_template(&template).is_none(), "it is burnt");
 }

@@ -158,8 +158,8 @@ impl Guard {
         sealed.map(|number| (epoch, number)).map_err(|error| cannot(publisher, error))
     }
 
-    /// Says that values of this template are published next, and prepares for them: a few microseconds. After the publish
-    /// [`idle`](Self::idle) prepares for the next one of the same template.
+    /// Says that values of this template are published next, and prepares for them: a few microseconds, or as long as the disk takes when
+    /// sequence numbers must be reserved. After the publish [`idle`](Self::idle) prepares for the next one of the same template.
     ///
     /// # Errors
     /// [`CannotSeal`].
@@ -238,13 +238,15 @@ impl Guard {
     }
 
     /// Prepares for the next messages of those who published last, and for the next publish: to be called when there is nothing
-    /// else to do, for a few microseconds. A publish that is like the last one, on the same template or of the same length, finds
-    /// itself prepared then.
+    /// else to do, for a few microseconds, or as long as the disk takes when sequence numbers must be reserved. A publish that is like
+    /// the last one, on the same template or of the same length, finds itself prepared then.
     pub fn idle(&mut self) {
         for one in &mut self.groups {
             one.group.idle(u32::MAX);
-            if let Some(publisher) = &mut one.publisher {
-                // If there is no number, the next publish says why.
+            // Where there was no number, the next publish asks for one again, and says why if there is none still.
+            if let Some(publisher) = &mut one.publisher
+                && !publisher.numbers_mut().is_out()
+            {
                 publisher.idle(u32::MAX);
             }
         }

@@ -175,6 +175,11 @@ pub struct Stored {
 }
 
 impl Stored {
+    /// Whether the last number could not be given.
+    pub const fn is_out(&self) -> bool {
+        self.fault.is_some()
+    }
+
     /// Why the last number could not be given.
     pub const fn take_fault(&mut self) -> Option<Fault> {
         self.fault.take()
@@ -196,6 +201,7 @@ impl Numbers for Stored {
     type Error = NoNumber;
 
     fn take(&mut self) -> Result<u64, NoNumber> {
+        self.fault = None;
         if self.reserved.left() == 0 {
             if let Err(fault) = self.reserve(self.chunk) {
                 self.fault = Some(fault);

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use antedate_aead::{CoseCcm16_64_128, Front, Sparse, Template};
+use antedate_aead::{CoseCcm16_64_128, Front, Sparse as Suite, Template};
 
-use super::lane::{BLOCKS, CAP, FrontPair, Lane, SparsePair, each};
+use super::lane::{BLOCKS, CAP, Fronted, Lane, Sparse, each};
 use super::layout::Layout;
 use super::numbers::Numbers;
 use super::publisher::Publisher;
@@ -49,10 +49,10 @@ enum Values<'v> {
     Other(&'v [u8]),
 }
 
-impl<S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>, N: Numbers> Packet for SparsePair<S, N> {
+impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>, N: Numbers> Packet for Sparse<S, N> {
     fn begin(&mut self, aad: &[u8], template: &PayloadTemplate) -> bool {
         let Ok(form) = Template::new(aad, template.payload(), template.marks()) else { return false };
-        self.pool.sealer_mut().prepare_template(&form, &mut self.slot).is_ok_and(|packet| {
+        self.prepare_template(&form).is_ok_and(|packet| {
             packet.leave();
             true
         })
@@ -60,7 +60,7 @@ impl<S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>, N: Numbers> Packet f
 
     fn step(&mut self, aad: &[u8], template: &PayloadTemplate, budget: u32) -> u32 {
         let Ok(form) = Template::new(aad, template.payload(), template.marks()) else { return 0 };
-        let Some(mut packet) = self.pool.sealer().resume_template(&form, &mut self.slot) else { return 0 };
+        let Some(mut packet) = self.resume_template(&form) else { return 0 };
         let done = packet.step(budget);
         packet.leave();
         done
@@ -75,7 +75,7 @@ impl<S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>, N: Numbers> Packet f
         out: &mut Vec<u8>,
     ) -> bool {
         let Ok(form) = Template::new(aad, template.payload(), template.marks()) else { return false };
-        let Some(packet) = self.pool.sealer().resume_template(&form, &mut self.slot) else { return false };
+        let Some(packet) = self.resume_template(&form) else { return false };
         match values {
             Values::Fitting(values) => {
                 let Ok(sealed) = packet.seal(values) else { return false };
@@ -93,11 +93,11 @@ impl<S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>, N: Numbers> Packet f
     }
 }
 
-impl<N: Numbers> Packet for FrontPair<CoseCcm16_64_128, N> {
+impl<N: Numbers> Packet for Fronted<CoseCcm16_64_128, N> {
     fn begin(&mut self, aad: &[u8], template: &PayloadTemplate) -> bool {
         let lengths = [template.payload().len()];
         let Ok(front) = Front::new(aad, template.front(), &lengths) else { return false };
-        self.pool.sealer_mut().prepare_front(&front, &mut self.slot).is_ok_and(|packet| {
+        self.prepare_front(&front).is_ok_and(|packet| {
             packet.leave();
             true
         })
@@ -106,7 +106,7 @@ impl<N: Numbers> Packet for FrontPair<CoseCcm16_64_128, N> {
     fn step(&mut self, aad: &[u8], template: &PayloadTemplate, budget: u32) -> u32 {
         let lengths = [template.payload().len()];
         let Ok(front) = Front::new(aad, template.front(), &lengths) else { return 0 };
-        let Some(mut packet) = self.pool.sealer().resume_front(&front, &mut self.slot) else { return 0 };
+        let Some(mut packet) = self.resume_front(&front) else { return 0 };
         let done = packet.step(budget);
         packet.leave();
         done
@@ -122,7 +122,7 @@ impl<N: Numbers> Packet for FrontPair<CoseCcm16_64_128, N> {
     ) -> bool {
         let lengths = [template.payload().len()];
         let Ok(front) = Front::new(aad, template.front(), &lengths) else { return false };
-        let Some(packet) = self.pool.sealer().resume_front(&front, &mut self.slot) else { return false };
+        let Some(packet) = self.resume_front(&front) else { return false };
         match values {
             Values::Fitting(values) => {
                 // What follows the front, put together where the ciphertext will lie.
@@ -160,8 +160,16 @@ impl<N: Numbers> Publisher<N> {
         if !possible || template.payload().len() > CAP {
             return false;
         }
-        (self.antedated.template, self.antedated.number) = (Some(template.clone()), None);
+        self.burn();
+        self.antedated.template = Some(template.clone());
         true
+    }
+
+    /// Burns the antedated publish: another one leaves before it.
+    pub(super) fn burn(&mut self) {
+        if self.antedated.number.take().is_some() {
+            each!(&mut self.lane, standby => standby.burn(), (_numbers) => ());
+        }
     }
 
     /// Prepares the antedated publish, and returns the units done.
@@ -174,32 +182,35 @@ impl<N: Numbers> Publisher<N> {
             return 0;
         };
         let aad = layout.associated_data(*number);
-        each!(lane, pair => pair.step(aad, template, budget), (_numbers) => 0)
+        each!(lane, standby => standby.step(aad, template, budget), (_numbers) => 0)
     }
 
-    /// Sees to it that there is a packet for the template which may still be sent: one under the latest number.
+    /// Sees to it that there is a packet for the template.
     fn stand(&mut self) -> bool {
         let Self { head, protected, lane, antedated, .. } = self;
         let Antedated { template: Some(template), number: standing, layout } = antedated else {
             return false;
         };
-        each!(lane, pair => {
-            if standing.is_some_and(|number| pair.pool.sequence().is_latest(number)) {
-                return true;
+        if standing.is_some() {
+            return true;
+        }
+        each!(lane, standby => {
+            // What is prepared for any payload would be late.
+            if standby.next_number().is_some() {
+                drop(standby.next());
             }
-            *standing = None;
-            let Ok(number) = pair.pool.sequence_mut().announce() else { return false };
+            let Ok(number) = standby.sequence_mut().announce() else { return false };
             if !layout.fits(template.topic(), number) {
                 layout.renew(head, protected, template.topic(), number);
             }
-            if pair.begin(layout.associated_data(number), template) {
+            if standby.begin(layout.associated_data(number), template) {
                 *standing = Some(number);
             }
         }, (_numbers) => return false);
         standing.is_some()
     }
 
-    /// Seals the antedated publish, if it is one of this template and may still be sent.
+    /// Seals the antedated publish, if it is one of this template.
     #[inline]
     pub(super) fn seal_antedated(
         &mut self,
@@ -221,12 +232,9 @@ impl<N: Numbers> Publisher<N> {
             (filled.len(), Values::Other(&filled))
         };
         let before = out.len();
-        each!(lane, pair => {
-            if !pair.pool.sequence().is_latest(number) {
-                return None;
-            }
+        each!(lane, standby => {
             layout.put(number, head.algorithm.sealed_len(len), out);
-            if !pair.seal(layout.associated_data(number), template, values, out) {
+            if !standby.seal(layout.associated_data(number), template, values, out) {
                 out.truncate(before);
                 return None;
             }

@@ -59,7 +59,7 @@ struct Sender {
     reach: usize,
     /// Where in `windows` a topic's is.
     topics: BTreeMap<String, usize>,
-    /// A window for each topic: a retained message, or one that was prepared long before, is late on no other topic.
+    /// A window for each topic: a retained message, or one that a broker held back, is late on no other topic.
     windows: Vec<ReplayWindow>,
 }
 
@@ -348,9 +348,9 @@ impl Group {
             out.clear();
             authentic
         };
-        let same = |sender: &&mut Sender| sender.material.head.epoch == epoch;
-        for sender in self.senders.iter_mut().filter(same).take(SUSPECTS) {
-            let other = &*sender.publisher;
+        let others = self.known.range((epoch, Vec::new())..).take_while(|((of, _), _)| *of == epoch);
+        for ((_, other), &at) in others.take(SUSPECTS) {
+            let Some(sender) = self.senders.get_mut(at) else { continue };
             if other != publisher && authentic(&mut sender.cipher, topic, other) {
                 let [named, by] = [publisher, other].map(|name| String::from_utf8_lossy(name).into_owned());
                 return Some(Refusal::Impersonated { named, by });

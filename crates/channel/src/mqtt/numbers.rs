@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 use super::derive::{Material, nonce};
 
 /// Where sequence numbers come from. A number that was given is never given again, in no run of the program: that is what keeps
-/// nonces apart.
+/// nonces apart. Each is above the last one, for receivers take what is below for a replay, and none is 0.
 pub trait Numbers {
     /// Why there is none.
     type Error;
@@ -90,13 +90,11 @@ pub(super) struct Nonces<N> {
     pub(super) numbers: N,
     /// The next number, where the associated data had to be made of it before the nonce was asked for.
     announced: Option<u64>,
-    /// The number that was given last.
-    given: u64,
 }
 
 impl<N: Numbers> Nonces<N> {
     pub(super) fn new(material: &Material, numbers: N) -> Self {
-        Self { base: material.base.clone(), numbers, announced: None, given: 0 }
+        Self { base: material.base.clone(), numbers, announced: None }
     }
 
     /// The number that the next nonce will have.
@@ -105,13 +103,6 @@ impl<N: Numbers> Nonces<N> {
             Some(number) => Ok(number),
             None => Ok(*self.announced.insert(self.numbers.take()?)),
         }
-    }
-
-    /// Whether nothing was published since this number was given. Numbers leave in order: a receiver that starts again takes
-    /// nothing below what it had.
-    #[inline]
-    pub(super) const fn is_latest(&self, number: u64) -> bool {
-        self.given == number
     }
 }
 
@@ -123,7 +114,6 @@ impl<N: Numbers, const LEN: usize> NonceSequence<[u8; LEN]> for Nonces<N> {
             Some(number) => number,
             None => self.numbers.take()?,
         };
-        self.given = self.given.max(number);
         Ok((number, Nonce::assume_unique(nonce(&self.base, number))))
     }
 }

@@ -45,14 +45,15 @@ impl<E: core::error::Error> core::error::Error for PublishError<E> {}
 /// Seals payloads for one group under one epoch, as one publisher. There is one to a set of [`Numbers`].
 ///
 /// What can be done of the next publish before its reading exists is done by [`idle`](Self::idle): for the template of the last one,
-/// or for any payload that is no longer than the last one was.
+/// or for any payload that is no longer than the last one was, up to 1024 bytes.
 pub struct Publisher<N: Numbers> {
     pub(super) head: Head,
     pub(super) protected: Vec<u8>,
     pub(super) lane: Lane<N>,
-    /// That of the topic on which was published last.
+    /// That of the topic on which a payload without template was published last.
     layout: Layout,
-    /// What is prepared for a template.
+    /// What is prepared for a template. Of this and what is prepared for any payload there is one at a time: numbers leave in order, for
+    /// a receiver that starts again takes nothing below what it had.
     pub(super) antedated: Antedated,
     next: Next,
 }
@@ -124,11 +125,13 @@ impl<N: Numbers> Publisher<N> {
         payload: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<u64, PublishError<N::Error>> {
-        if !self.layout.is_of(topic) {
+        // The layout of no topic yet is that of the empty one.
+        if topic.is_empty() || !self.layout.is_of(topic) {
             topic::check_name(topic).map_err(PublishError::Topic)?;
         }
         self.check_len(payload.len())?;
         self.next = Next::Payload(payload.len());
+        self.burn();
         Ok(match &mut self.lane {
             Lane::Ccm(lane) => seal!(lane, self, topic, payload, out),
             Lane::Gcm128(lane) => seal!(lane, self, topic, payload, out),
@@ -189,9 +192,10 @@ impl<N: Numbers> Publisher<N> {
     /// A template that is longer than 1024 bytes, or whose holes touch more than 32 blocks, is not prepared, and neither is one
     /// under an algorithm without preparation (CBC and single blocks): 0 is returned at once, and no number used.
     pub fn antedate(&mut self, template: &PayloadTemplate, budget: u32) -> u32 {
-        if self.take_template(template) {
-            self.next = Next::Values;
+        if !self.take_template(template) {
+            return 0;
         }
+        self.next = Next::Values;
         self.idle(budget)
     }
 

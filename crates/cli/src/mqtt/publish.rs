@@ -81,8 +81,10 @@ impl Pub {
                 None => self.stream(&mut link, template).await,
             };
             // What was taken over is sent, even if the next could not be sealed.
-            while sent.is_ok() && link.waiting() > 0 && !link.stop.load(Ordering::Relaxed) {
-                link.turn(Duration::from_millis(200)).await?;
+            while link.waiting() > 0 && !link.stop.load(Ordering::Relaxed) {
+                if let Err(failure) = link.turn(Duration::from_millis(200)).await {
+                    return sent.and(Err(failure));
+                }
             }
             link.finish().await?;
             sent
@@ -131,9 +133,9 @@ impl Pub {
             if link.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            // Before the values are there.
+            // Before the values are there. What cannot be now is said when they are.
             if let Some(template) = &template {
-                link.guard.antedate(template)?;
+                let _ = link.guard.antedate(template);
             }
             let line = tokio::select! {
                 line = lines.recv(), if link.is_connected() && link.waiting() < WINDOW => line,

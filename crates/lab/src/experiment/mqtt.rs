@@ -41,9 +41,9 @@ enum Way {
     Longer,
     /// As it is, over TLS.
     Tls,
-    /// Sealed when it exists.
+    /// Sealed when it exists, with what was prepared for any payload of its length.
     Sealed(Algorithm),
-    /// Prepared before it exists.
+    /// Prepared before it exists, all but the value.
     Antedated(Algorithm),
 }
 

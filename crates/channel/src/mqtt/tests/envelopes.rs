@@ -368,6 +368,13 @@ fn a_sparkplug_frame_is_a_template() {
 }
 
 #[test]
+fn nobody_publishes_on_no_topic() {
+    let mut publisher = publisher(&group(Algorithm::A128Gcm), b"a");
+    assert!(matches!(publisher.seal("", b"x", &mut Vec::new()), Err(PublishError::Topic(_))));
+    assert_eq!(publisher.seal(TOPIC, b"x", &mut Vec::new()), Ok(1));
+}
+
+#[test]
 fn a_template_that_cannot_be_prepared_costs_no_number() {
     let group = group(Algorithm::A128Gcm);
     let mut gcm = publisher(&group, b"a");
@@ -380,6 +387,9 @@ fn a_template_that_cannot_be_prepared_costs_no_number() {
     let small = PayloadTemplate::marked(TOPIC, b"@").expect("a template");
     assert_eq!(publisher(&cbc, b"a").antedate(&small, u32::MAX), 0);
     assert_eq!(gcm.seal(TOPIC, b"x", &mut Vec::new()), Ok(1));
+    // Nor does what was published before, for which there would be a preparation.
+    assert_eq!((gcm.antedate(&long, u32::MAX), gcm.antedate(&many, u32::MAX)), (0, 0));
+    assert_eq!(gcm.seal(TOPIC, b"x", &mut Vec::new()), Ok(2));
     // They are sealed nevertheless.
     let mut group = super::setup::group(Algorithm::A128Gcm);
     let (mut out, mut payload) = (Vec::new(), Vec::new());

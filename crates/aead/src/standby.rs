@@ -1,0 +1,163 @@
+//! A packet that waits for its values without a handle.
+
+use crate::{
+    Front, FrontError, FrontSlot, Fronted, Key, NonceSequence, PrepareError, Prepared, PreparedFront,
+    PreparedTemplate, SealPool, Sparse, Suite, Template, TemplateError, TemplateSlot,
+};
+use core::fmt;
+
+/// A sealer with two slots: one for the next packet whatever it will be, as in a [`SealPool`], and one for a packet of a
+/// template or with a front, which stays there without a handle until its values come.
+///
+/// A [`PreparedTemplate`] borrows sealer, template and slot, and whoever waits in an event loop cannot keep it. Here the packet is
+/// [left](PreparedTemplate::leave) between two idle times and [taken up](Self::resume_template) again. Sealer and slot stay together,
+/// so that no packet meets a key that its nonce is not of.
+///
+/// ```
+/// # use antedate_aead::{Aes128Gcm, Hole, Key, Nonce, NonceSequence, Template, TemplateStandby};
+/// # struct Counter(u64);
+/// # impl NonceSequence for Counter {
+/// #     type Error = core::convert::Infallible;
+/// #     fn next(&mut self) -> Result<(u64, Nonce), Self::Error> {
+/// #         self.0 += 1;
+/// #         let mut nonce = [0; 12];
+/// #         nonce[4..].copy_from_slice(&self.0.to_be_bytes());
+/// #         Ok((self.0, Nonce::assume_unique(nonce)))
+/// #     }
+/// # }
+/// let key = Key::new(&[7; 16]).unwrap();
+/// let mut standby = TemplateStandby::<Aes128Gcm, _, 64, 2>::new(key, Counter(0));
+/// let holes = [Hole::Payload(5..9)];
+/// let template = Template::new(b"press 7", b"{kN: ????}", &holes).unwrap();
+///
+/// let mut packet = standby.prepare_template(&template).unwrap();
+/// while packet.step(8) > 0 {}
+/// packet.leave();
+/// // Later, when the value is there:
+/// let sealed = standby.resume_template(&template).unwrap().seal(&[b"81.5"]).unwrap();
+/// # let ciphertext = sealed.ciphertext().to_vec();
+/// # drop(sealed);
+/// assert!(standby.resume_template(&template).is_none(), "its nonce is spent");
+/// ```
+pub struct Standby<S: Suite, N: NonceSequence<S::NonceBytes>, M, const CAP: usize> {
+    pool: SealPool<S, N, 1, CAP>,
+    slot: M,
+}
+
+/// A [`Standby`] for templates.
+pub type TemplateStandby<S, N, const CAP: usize, const BLOCKS: usize> =
+    Standby<S, N, TemplateSlot<S, CAP, BLOCKS>, CAP>;
+
+/// A [`Standby`] for fronts.
+pub type FrontStandby<S, N, const CAP: usize, const LENGTHS: usize> =
+    Standby<S, N, FrontSlot<S, CAP, LENGTHS>, CAP>;
+
+impl<S: Suite, N: NonceSequence<S::NonceBytes>, M: Default, const CAP: usize> Standby<S, N, M, CAP> {
+    /// One in which nothing is prepared yet.
+    pub fn new(key: Key<S>, sequence: N) -> Self {
+        Self { pool: SealPool::new(key, sequence), slot: M::default() }
+    }
+
+    /// Prepares the next packet for any payload of up to `reach` bytes, for at most `budget` units (see [`SealPool::idle`]), and returns
+    /// the units done.
+    pub fn idle(&mut self, reach: usize, budget: u32) -> u32 {
+        self.pool.set_reach(reach);
+        self.pool.idle(budget)
+    }
+
+    /// The next packet of the sequence, prepared as far as [`idle`](Self::idle) got.
+    #[inline]
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Prepared<'_, S, CAP>, N::Error> {
+        self.pool.next()
+    }
+
+    /// The number of the packet that `next` gives, if its nonce was taken already.
+    pub fn next_number(&self) -> Option<u64> {
+        self.pool.next_number()
+    }
+
+    /// The sequence. It is ahead of the packets by the nonces that lie in the slots.
+    pub const fn sequence(&self) -> &N {
+        self.pool.sequence()
+    }
+
+    /// The sequence, to raise a limit for example.
+    pub const fn sequence_mut(&mut self) -> &mut N {
+        self.pool.sequence_mut()
+    }
+}
+
+impl<S: Sparse, N: NonceSequence<S::NonceBytes>, const CAP: usize, const BLOCKS: usize>
+    TemplateStandby<S, N, CAP, BLOCKS>
+{
+    /// Takes the next nonce and begins to prepare its packet for a template, in place of one that was left.
+    pub fn prepare_template<'a>(
+        &'a mut self,
+        template: &Template<'a>,
+    ) -> Result<PreparedTemplate<'a, S, CAP, BLOCKS>, PrepareError<N::Error, TemplateError>> {
+        self.slot.wipe();
+        self.pool.sealer_mut().prepare_template(template, &mut self.slot)
+    }
+
+    /// Takes up the packet that was [left](PreparedTemplate::leave). The template must be the one that it was prepared for:
+    /// receivers refuse what becomes of it under another one.
+    ///
+    /// `None` if none was left, or one of another length, which is burnt then.
+    #[inline]
+    pub fn resume_template<'a>(
+        &'a mut self,
+        template: &Template<'a>,
+    ) -> Option<PreparedTemplate<'a, S, CAP, BLOCKS>> {
+        if !self.slot.resume(template) {
+            self.slot.wipe();
+            return None;
+        }
+        Some(PreparedTemplate::new(&self.pool.sealer_mut().key, *template, &mut self.slot))
+    }
+
+    /// Burns the packet that was left.
+    pub fn burn(&mut self) {
+        self.slot.wipe();
+    }
+}
+
+impl<S: Fronted, N: NonceSequence<S::NonceBytes>, const CAP: usize, const LENGTHS: usize>
+    FrontStandby<S, N, CAP, LENGTHS>
+{
+    /// Takes the next nonce and begins to prepare its packet for a front, in place of one that was left.
+    pub fn prepare_front<'a>(
+        &'a mut self,
+        front: &'a Front<'a>,
+    ) -> Result<PreparedFront<'a, S, CAP, LENGTHS>, PrepareError<N::Error, FrontError>> {
+        self.slot.wipe();
+        self.pool.sealer_mut().prepare_front(front, &mut self.slot)
+    }
+
+    /// Takes up the packet that was [left](PreparedFront::leave). The front must be the one that it was prepared for: receivers
+    /// refuse what becomes of it under another one.
+    ///
+    /// `None` if none was left, or one for a front of other lengths, which is burnt then.
+    #[inline]
+    pub fn resume_front<'a>(
+        &'a mut self,
+        front: &'a Front<'a>,
+    ) -> Option<PreparedFront<'a, S, CAP, LENGTHS>> {
+        if !self.slot.resume(front) {
+            self.slot.wipe();
+            return None;
+        }
+        Some(PreparedFront::new(&self.pool.sealer_mut().key, front, &mut self.slot))
+    }
+
+    /// Burns the packet that was left.
+    pub fn burn(&mut self) {
+        self.slot.wipe();
+    }
+}
+
+impl<S: Suite, N: NonceSequence<S::NonceBytes>, M, const CAP: usize> fmt::Debug for Standby<S, N, M, CAP> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Standby({}, ..)", S::NAME)
+    }
+}
