@@ -39,7 +39,7 @@ impl TransmitSa {
 
 /// A key that is ready to protect with: expanded, and its first packet numbers prepared where that was asked for. That takes
 /// many times what a frame does, so it is done on another thread than the one that protects, which then
-/// [adopts](Transmit::adopt) it.
+/// [adopts](super::Transmit::adopt) it.
 pub struct ReadyTransmit {
     pub(super) config: TransmitConfig,
     pub(super) an: An,
@@ -48,7 +48,7 @@ pub struct ReadyTransmit {
 
 impl ReadyTransmit {
     /// A key for the channel of this configuration, of whose suite it is, and with its short SCI for an XPN suite.
-    /// The other arguments are those of [`Transmit::install`].
+    /// The other arguments are those of [`Transmit::install`](super::Transmit::install).
     pub fn new(
         config: TransmitConfig,
         an: An,
