@@ -29,8 +29,8 @@ pub struct FrontSlot<S: Fronted, const CAP: usize, const LENGTHS: usize> {
     begun: bool,
     /// Whether all is.
     ready: bool,
-    /// The lengths of the associated data and the payload of the front whose packet waits here without a handle, to be sealed.
-    left: Option<(usize, usize)>,
+    /// Whether the packet waits here without a handle, to be sealed.
+    left: bool,
     /// Of the packet that was sealed.
     tag: S::TagBytes,
 }
@@ -48,7 +48,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             taken: 0,
             begun: false,
             ready: false,
-            left: None,
+            left: false,
             tag: S::TagBytes::ZERO,
         }
     }
@@ -334,13 +334,13 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         Some(expected)
     }
 
-    /// Whether a packet for a front of this form was left here. It is not any more.
-    pub(crate) fn resume(&mut self, front: &Front<'_>) -> bool {
-        self.left.take() == Some((front.aad().len(), front.payload().len()))
+    /// Whether a packet was left here. It is not any more.
+    pub(crate) fn resume(&mut self) -> bool {
+        core::mem::take(&mut self.left)
     }
 
     pub(crate) fn wipe(&mut self) {
-        self.left = None;
+        self.left = false;
         self.slot.wipe();
         self.forget_chains();
     }
@@ -467,7 +467,7 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S
     /// slot nobody else has, takes it up again; in any other slot it is burnt.
     pub fn leave(self) {
         let mut slot = ManuallyDrop::new(self.slot);
-        slot.0.left = Some((self.front.aad().len(), self.front.payload().len()));
+        slot.0.left = true;
     }
 
     /// Seals the packet whose payload is the front and then `rest`. The ciphertext lies in the slot.

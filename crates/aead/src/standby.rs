@@ -42,6 +42,9 @@ use core::fmt;
 pub struct Standby<S: Suite, N: NonceSequence<S::NonceBytes>, M, const CAP: usize> {
     pool: SealPool<S, N, 1, CAP>,
     slot: M,
+    /// Bytes of associated data and payload of the template or front that the slot was prepared for. (Here, and not in the slot: motes
+    /// have slots without it.)
+    form: (usize, usize),
 }
 
 /// A [`Standby`] for templates.
@@ -55,7 +58,7 @@ pub type FrontStandby<S, N, const CAP: usize, const LENGTHS: usize> =
 impl<S: Suite, N: NonceSequence<S::NonceBytes>, M: Default, const CAP: usize> Standby<S, N, M, CAP> {
     /// One in which nothing is prepared yet.
     pub fn new(key: Key<S>, sequence: N) -> Self {
-        Self { pool: SealPool::new(key, sequence), slot: M::default() }
+        Self { pool: SealPool::new(key, sequence), slot: M::default(), form: (0, 0) }
     }
 
     /// Prepares the next packet for any payload of up to `reach` bytes, for at most `budget` units (see [`SealPool::idle`]), and returns
@@ -97,6 +100,7 @@ impl<S: Sparse, N: NonceSequence<S::NonceBytes>, const CAP: usize, const BLOCKS:
         template: &Template<'a>,
     ) -> Result<PreparedTemplate<'a, S, CAP, BLOCKS>, PrepareError<N::Error, TemplateError>> {
         self.slot.wipe();
+        self.form = (template.aad().len(), template.payload().len());
         self.pool.sealer_mut().prepare_template(template, &mut self.slot)
     }
 
@@ -109,7 +113,8 @@ impl<S: Sparse, N: NonceSequence<S::NonceBytes>, const CAP: usize, const BLOCKS:
         &'a mut self,
         template: &Template<'a>,
     ) -> Option<PreparedTemplate<'a, S, CAP, BLOCKS>> {
-        if !self.slot.resume(template) {
+        let form = (template.aad().len(), template.payload().len());
+        if !self.slot.resume() || self.form != form {
             self.slot.wipe();
             return None;
         }
@@ -131,6 +136,7 @@ impl<S: Fronted, N: NonceSequence<S::NonceBytes>, const CAP: usize, const LENGTH
         front: &'a Front<'a>,
     ) -> Result<PreparedFront<'a, S, CAP, LENGTHS>, PrepareError<N::Error, FrontError>> {
         self.slot.wipe();
+        self.form = (front.aad().len(), front.payload().len());
         self.pool.sealer_mut().prepare_front(front, &mut self.slot)
     }
 
@@ -143,7 +149,8 @@ impl<S: Fronted, N: NonceSequence<S::NonceBytes>, const CAP: usize, const LENGTH
         &'a mut self,
         front: &'a Front<'a>,
     ) -> Option<PreparedFront<'a, S, CAP, LENGTHS>> {
-        if !self.slot.resume(front) {
+        let form = (front.aad().len(), front.payload().len());
+        if !self.slot.resume() || self.form != form {
             self.slot.wipe();
             return None;
         }

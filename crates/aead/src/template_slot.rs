@@ -93,11 +93,10 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         self.left = true;
     }
 
-    /// Whether a packet of a template of this form was left here. It is not any more.
+    /// Whether a packet was left here. It is not any more.
     #[inline]
-    pub(crate) fn resume(&mut self, template: &Template<'_>) -> bool {
-        let fits = self.shape.aad == template.aad().len() && self.shape.payload == template.payload().len();
-        core::mem::take(&mut self.left) && fits
+    pub(crate) fn resume(&mut self) -> bool {
+        core::mem::take(&mut self.left)
     }
 
     /// The sealed packet's ciphertext.
