@@ -125,6 +125,9 @@ const FARTHEST: usize = (u32::MAX / 2) as usize - 15;
 impl<'t> Template<'t> {
     /// Checks the holes and takes all three.
     pub fn new(aad: &'t [u8], payload: &'t [u8], holes: &'t [Hole]) -> Result<Self, TemplateError> {
+        // Where the holes of either part have ended so far. One that begins behind overlaps none, so that ascending holes, as most
+        // are, are found good in one pass: whoever takes a packet up again does it when the values are there.
+        let mut ends = [0; 2];
         for (second, hole) in holes.iter().enumerate() {
             let (in_payload, range) = hole.place();
             let (part, len) =
@@ -142,9 +145,13 @@ impl<'t> Template<'t> {
                 let (part, other) = other.place();
                 part == in_payload && other.start < range.end && range.start < other.end
             };
-            if let Some(first) = holes[..second].iter().position(overlaps) {
+            let end = &mut ends[usize::from(in_payload)];
+            if range.start < *end
+                && let Some(first) = holes[..second].iter().position(overlaps)
+            {
                 return Err(TemplateError::Overlapping { first, second });
             }
+            *end = range.end.max(*end);
         }
         Ok(Self { aad, payload, holes })
     }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use antedate_aead::{CoseCcm16_64_128, Front, Sparse as Suite, Template};
+use antedate_aead::{CoseCcm16_64_128, Front, Sparse as Suite, Tag, Template};
 
 use super::lane::{BLOCKS, CAP, Fronted, Lane, Sparse, each};
 use super::layout::Layout;
@@ -49,6 +49,18 @@ enum Values<'v> {
     Other(&'v [u8]),
 }
 
+/// Appends what `seal` makes of a payload in a place of its length, and its tag.
+fn append_other<const TAG: usize>(
+    payload: &[u8],
+    out: &mut Vec<u8>,
+    seal: impl FnOnce(&mut [u8]) -> Tag<[u8; TAG]>,
+) {
+    let start = out.len();
+    out.resize(start + payload.len(), 0);
+    let tag = seal(&mut out[start..]);
+    out.extend_from_slice(tag.as_bytes());
+}
+
 impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>, N: Numbers> Packet for Sparse<S, N> {
     fn begin(&mut self, aad: &[u8], template: &PayloadTemplate) -> bool {
         let Ok(form) = Template::new(aad, template.payload(), template.marks()) else { return false };
@@ -83,10 +95,7 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>, N: Numbers> Packet fo
                 out.extend_from_slice(sealed.tag().as_bytes());
             }
             Values::Other(payload) => {
-                let start = out.len();
-                out.resize(start + payload.len(), 0);
-                let tag = packet.seal_other(aad, payload, &mut out[start..]);
-                out.extend_from_slice(tag.as_bytes());
+                append_other(payload, out, |place| packet.seal_other(aad, payload, place))
             }
         }
         true
@@ -134,10 +143,7 @@ impl<N: Numbers> Packet for Fronted<CoseCcm16_64_128, N> {
                 out.extend_from_slice(sealed.tag().as_bytes());
             }
             Values::Other(payload) => {
-                let start = out.len();
-                out.resize(start + payload.len(), 0);
-                let tag = packet.seal_other(aad, payload, &mut out[start..]);
-                out.extend_from_slice(tag.as_bytes());
+                append_other(payload, out, |place| packet.seal_other(aad, payload, place))
             }
         }
         true
