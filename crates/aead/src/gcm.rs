@@ -180,7 +180,7 @@ macro_rules! engine {
                 sum.hash = hash ^ u128::from_be(once.mask);
                 #[cfg(target_arch = "x86_64")]
                 if let Expanded::X86(key) = key {
-                    sum.avx512 = key.avx512();
+                    sum.holes = Some(key.holes());
                 }
             }
 
@@ -206,8 +206,8 @@ macro_rules! engine {
             #[inline(always)]
             fn fill<V: Values, const N: usize>(key: &Self::Key, filling: Filling<'_, Self, V, N>) {
                 #[cfg(target_arch = "x86_64")]
-                if let Some(avx512) = filling.sum().avx512 {
-                    return avx512.fill(filling);
+                if let Some(holes) = filling.sum().holes {
+                    return holes.fill(filling);
                 }
                 let (head, values, body) = filling.parts();
                 fill_by_key(key, head, values, body);
@@ -216,8 +216,8 @@ macro_rules! engine {
             #[inline(always)]
             fn check<const N: usize>(key: &Self::Key, reading: Reading<'_, Self, N>) -> [u8; 16] {
                 #[cfg(target_arch = "x86_64")]
-                if let Some(avx512) = reading.sum().avx512 {
-                    return avx512.check(reading);
+                if let Some(holes) = reading.sum().holes {
+                    return holes.check(reading);
                 }
                 with!(key, key => key.check(reading))
             }

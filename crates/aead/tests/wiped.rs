@@ -291,12 +291,18 @@ fn nothing_is_left_of_a_cipherstream_that_was_used() {
 fn keys<S: Suite>() {
     for backend in Backend::available() {
         let new = |seed| Key::<S>::with_backend(&key_bytes::<S>(seed), backend).unwrap();
-        let mut key = ManuallyDrop::new(new(1));
-        let secret = secret(&key, &ManuallyDrop::new(new(2)));
+        // A smaller kind of key leaves room behind it, where there may be addresses of another time: what differs
+        // between equal keys is not of the key.
+        let mut keys: Vec<_> = (0..8).map(|i| ManuallyDrop::new(new(1 + i % 2))).collect();
+        let mut secret = secret(&keys[6], &keys[7]);
+        for pair in keys.windows(3) {
+            let (one, same) = (memory(&pair[0]), memory(&pair[2]));
+            secret.retain(|&i| one[i] == same[i]);
+        }
         assert!(secret.len() >= 16);
         // SAFETY: the key is not used as one any more.
-        unsafe { ManuallyDrop::drop(&mut key) };
-        assert_wiped(&key, &secret, S::NAME);
+        unsafe { ManuallyDrop::drop(&mut keys[6]) };
+        assert_wiped(&keys[6], &secret, S::NAME);
     }
 }
 

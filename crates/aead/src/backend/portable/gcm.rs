@@ -17,7 +17,7 @@ use zeroize::Zeroize;
 pub struct Predicted {
     pub(crate) hash: u128,
     #[cfg(target_arch = "x86_64")]
-    pub(crate) avx512: Option<crate::backend::x86::Avx512>,
+    pub(crate) holes: Option<crate::backend::x86::gcm::Holes>,
 }
 
 impl Zeroize for Predicted {

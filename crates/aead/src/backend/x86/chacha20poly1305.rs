@@ -1,9 +1,8 @@
 //! ChaCha20-Poly1305 on x86-64 with AVX-512.
 
 use super::{
-    Avx512,
-    avx512::{self, load, up},
-    chacha20,
+    Avx512, avx512, chacha20,
+    pieces::{load, up},
     poly1305::{self, HASH, OPEN, Part, SEAL},
 };
 use crate::{

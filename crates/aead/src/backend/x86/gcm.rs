@@ -5,7 +5,7 @@
 //! so far joins the first block of the next. Powers are kept in falling order, so that a vector of blocks meets its
 //! powers by one load, and end in zeros, so that the lanes behind the last block count for nothing.
 
-use super::{Avx512, avx512, ni};
+use super::{Masks, avx512, gcm_avx, gcm_holes, ni};
 use crate::{
     Backend,
     backend::portable::{
@@ -28,18 +28,35 @@ const LONG: usize = 108 * 16;
 pub struct Key<const R: usize> {
     pub(super) round_keys: [[u8; 16]; 15],
     kind: Kind,
+    holes: Holes,
     /// H^POWERS to H^1, then zeros (see [`Power`]).
     pub(super) high: Powers,
     pub(super) low: Powers,
+    /// The XOR of both halves of each of `high`, for [`gcm_avx`].
+    pub(super) halves: Halves,
 }
 
 #[repr(C, align(64))]
 pub(super) struct Powers(pub(super) [u128; POWERS + 4]);
 
+/// Whole lines of the cache: there is no padding, which nobody would wipe.
+#[repr(C, align(64))]
+pub(super) struct Halves(pub(super) [u64; POWERS + 8]);
+
 #[derive(Clone, Copy)]
 enum Kind {
     Ni,
+    /// AES-NI with AVX.
+    Avx,
     Avx512,
+}
+
+/// How to fill holes: also the proof that the CPU has the instructions.
+#[derive(Clone, Copy)]
+pub(crate) enum Holes {
+    /// With PCLMULQDQ, SSSE3 and SSE4.1; there is one only within a key for such a CPU.
+    Ni(()),
+    Masked(Masks),
 }
 
 impl<const R: usize> Drop for Key<R> {
@@ -47,6 +64,7 @@ impl<const R: usize> Drop for Key<R> {
         self.round_keys.zeroize();
         self.high.0.zeroize();
         self.low.0.zeroize();
+        self.halves.0.zeroize();
     }
 }
 
@@ -108,17 +126,21 @@ impl<const R: usize> Key<R> {
     pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
         let kind = match backend.min(super::detect()) {
             Backend::Portable => return None,
+            Backend::AesNi if super::has_avx2_and_avx512f().0 => Kind::Avx,
             Backend::AesNi => Kind::Ni,
             Backend::Avx512 => Kind::Avx512,
         };
         assert_eq!(round_keys.rounds, R);
         let h = hash_key(&Aes::new(round_keys));
-        let mut key = Self { round_keys: round_keys.blocks, kind, high: Powers::zero(), low: Powers::zero() };
+        let (high, low, halves) = (Powers::zero(), Powers::zero(), Halves([0; POWERS + 8]));
+        let holes = Holes::new(backend);
+        let mut key = Self { round_keys: round_keys.blocks, kind, holes, high, low, halves };
         let first = Power::new(h);
         let mut element = h;
         for i in (0..POWERS).rev() {
             let power = Power::new(element);
             (key.high.0[i], key.low.0[i]) = (power.high, power.low);
+            key.halves.0[i] = power.high as u64 ^ (power.high >> 64) as u64;
             // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
             element = unsafe { ni::times(element, &first) };
         }
@@ -157,7 +179,7 @@ impl<const R: usize> Key<R> {
         // SAFETY: the kind of key is the proof that the CPU has the instructions.
         unsafe {
             match self.kind {
-                Kind::Ni => ni::stream(self, nonce, first, units),
+                Kind::Ni | Kind::Avx => ni::stream(self, nonce, first, units),
                 Kind::Avx512 => avx512::stream(self, nonce, first, units),
             }
         }
@@ -259,35 +281,26 @@ impl<const R: usize> Key<R> {
         *hash = u128::from_le_bytes(so_far.0);
     }
 
-    /// The proof that the CPU has AVX-512, if the key is for it.
-    pub(crate) fn avx512(&self) -> Option<Avx512> {
-        match self.kind {
-            Kind::Ni => None,
-            Kind::Avx512 => Avx512::new(Backend::Avx512),
-        }
+    /// How to fill holes.
+    pub(crate) fn holes(&self) -> Holes {
+        self.holes
     }
 
     /// Puts values into a prepared packet.
-    #[inline(never)]
     pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(&self, filling: Filling<'_, S, V, N>) {
-        let (head, values, body) = filling.parts();
-        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
-        unsafe { ni::fill(head, values, body) }
+        self.holes.fill(filling);
     }
 
     /// Takes values out of a received packet and returns its tag.
-    #[inline(never)]
     pub(crate) fn check<S: Gcm, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
-        let (head, aad, src, body, dst) = reading.parts();
-        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
-        unsafe { ni::check(head, aad, src, body, dst) }
+        self.holes.check(reading)
     }
 
     /// Wipes whole units.
     #[inline]
     pub(crate) fn wipe(&self, bytes: &mut [u8]) {
         match self.kind {
-            Kind::Ni => crate::engine::wipe(bytes),
+            Kind::Ni | Kind::Avx => crate::engine::wipe(bytes),
             // SAFETY: the kind of key is the proof that the CPU has the instructions.
             Kind::Avx512 => unsafe { avx512::wipe(bytes) },
         }
@@ -393,7 +406,10 @@ impl<const R: usize> Key<R> {
         // SAFETY: the kind of key is the proof that the CPU has the instructions; the rest is the caller's.
         unsafe {
             match (self.kind, stream) {
-                (Kind::Ni, _) => ni::segment::<R, SEAL>(self, segment, stream),
+                (Kind::Avx, Stream::Cipher(nonce, unit)) if segment.len >= gcm_avx::FROM => {
+                    gcm_avx::segment::<R, SEAL>(self, segment, nonce, unit)
+                }
+                (Kind::Ni | Kind::Avx, _) => ni::segment::<R, SEAL>(self, segment, stream),
                 (Kind::Avx512, Stream::Kept(at)) => {
                     avx512::prepared::<R, SEAL, false, false>(self, segment, at.cast_mut())
                 }
@@ -408,13 +424,25 @@ impl<const R: usize> Key<R> {
     }
 }
 
-impl Avx512 {
+impl Holes {
+    fn new(backend: Backend) -> Self {
+        match Masks::new(backend) {
+            Some(masks) => Self::Masked(masks),
+            None => Self::Ni(()),
+        }
+    }
+
     /// Puts values into a prepared packet.
     #[inline(always)]
     pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
         // SAFETY: `self` is the proof; the parts come from a `Filling`.
-        unsafe { avx512::fill(head, values, body) }
+        unsafe {
+            match self {
+                Self::Masked(_) => gcm_holes::masks::fill(head, values, body),
+                Self::Ni(()) => gcm_holes::ssse3::fill(head, values, body),
+            }
+        }
     }
 
     /// Takes values out of a received packet and returns its tag.
@@ -422,7 +450,12 @@ impl Avx512 {
     pub(crate) fn check<S: Gcm, const N: usize>(self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
         // SAFETY: `self` is the proof; the parts come from a `Reading`.
-        unsafe { avx512::check(head, aad, src, body, dst) }
+        unsafe {
+            match self {
+                Self::Masked(_) => gcm_holes::masks::check(head, aad, src, body, dst),
+                Self::Ni(()) => gcm_holes::ssse3::check(head, aad, src, body, dst),
+            }
+        }
     }
 }
 
@@ -431,3 +464,7 @@ impl Powers {
         Self([0; POWERS + 4])
     }
 }
+
+#[cfg(test)]
+#[path = "gcm_tests.rs"]
+mod tests;

@@ -19,6 +19,8 @@ pub(crate) mod chacha20_sse2;
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod chacha20poly1305;
 pub(crate) mod gcm;
+mod gcm_avx;
+mod gcm_holes;
 #[cfg(feature = "research")]
 pub(crate) mod morus;
 mod ni;
@@ -28,6 +30,7 @@ pub(crate) mod ocb3;
 mod ocb3_holes;
 #[cfg(feature = "ocb3")]
 mod ocb3_wide;
+mod pieces;
 mod poly1305;
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod poly1305_avx2;
@@ -42,17 +45,75 @@ use core::{
 /// What was found: 0 for not asked yet. (CPUID leaves a virtual machine and takes microseconds there.)
 static FOUND: AtomicU8 = AtomicU8::new(0);
 
-pub(crate) fn detect() -> Backend {
+const ASKED: u8 = 1 << 7;
+const AES_NI: u8 = 1;
+const AVX2: u8 = 1 << 1;
+const AVX512F: u8 = 1 << 2;
+/// BW and VL beside AVX-512F, and BMI2.
+const MASKS: u8 = 1 << 3;
+/// Everything that [`Backend::Avx512`] stands for.
+const WIDE: u8 = 1 << 4;
+
+fn found() -> u8 {
     match FOUND.load(Ordering::Relaxed) {
-        1 => Backend::Portable,
-        2 => Backend::AesNi,
-        3 => Backend::Avx512,
-        _ => {
-            let found = ask();
-            FOUND.store(found as u8 + 1, Ordering::Relaxed);
+        0 => {
+            let found = ask() | ASKED;
+            FOUND.store(found, Ordering::Relaxed);
             found
         }
+        found => found,
     }
+}
+
+fn has(what: u8) -> bool {
+    found() & what == what
+}
+
+pub(crate) fn detect() -> Backend {
+    match found() {
+        found if found & WIDE != 0 => Backend::Avx512,
+        found if found & AES_NI != 0 => Backend::AesNi,
+        _ => Backend::Portable,
+    }
+}
+
+/// Intel SDM volume 1, sections 12.13, 14.3 and 15.2: the instructions by CPUID, the registers' state by XGETBV.
+fn ask() -> u8 {
+    let all = |register: u32, bits: &[u32]| bits.iter().all(|bit| register >> bit & 1 == 1);
+    let highest = __cpuid(0).eax;
+    let one = __cpuid(1);
+    let mut found = 0;
+    // PCLMULQDQ, SSSE3, SSE4.1, AES
+    if all(one.ecx, &[1, 9, 19, 25]) {
+        found |= AES_NI;
+    }
+    // OSXSAVE, AVX
+    if highest < 7 || !all(one.ecx, &[27, 28]) {
+        return found;
+    }
+    let seven = __cpuid_count(7, 0);
+    // SAFETY: OSXSAVE was seen, so XGETBV is enabled.
+    let state = unsafe { _xgetbv(0) };
+    // XMM, YMM
+    if state & 6 != 6 || !all(seven.ebx, &[5]) {
+        return found;
+    }
+    found |= AVX2;
+    // Opmask, upper ZMM, high ZMM
+    if state & 0xe0 != 0xe0 || !all(seven.ebx, &[16]) {
+        return found;
+    }
+    found |= AVX512F;
+    // BMI2, BW, VL
+    if all(seven.ebx, &[8, 30, 31]) {
+        found |= MASKS;
+    }
+    // BMI1, DQ, IFMA; VAES, VPCLMULQDQ
+    if found & (AES_NI | MASKS) == AES_NI | MASKS && all(seven.ebx, &[3, 17, 21]) && all(seven.ecx, &[9, 10])
+    {
+        found |= WIDE;
+    }
+    found
 }
 
 /// The proof that the CPU has what [`Backend::Avx512`] stands for.
@@ -65,39 +126,17 @@ impl Avx512 {
     }
 }
 
-/// Intel SDM volume 1, sections 12.13, 14.3 and 15.2: the instructions by CPUID, the registers' state by XGETBV.
-fn ask() -> Backend {
-    let all = |register: u32, bits: &[u32]| bits.iter().all(|bit| register >> bit & 1 == 1);
-    let highest = __cpuid(0).eax;
-    let one = __cpuid(1);
-    // PCLMULQDQ, SSSE3, SSE4.1, AES
-    if !all(one.ecx, &[1, 9, 19, 25]) {
-        return Backend::Portable;
+/// The proof that the CPU has PCLMULQDQ and AVX-512's masks for bytes, whatever else it lacks.
+#[derive(Clone, Copy)]
+pub(crate) struct Masks(());
+
+impl Masks {
+    pub(crate) fn new(backend: Backend) -> Option<Self> {
+        (backend != Backend::Portable && has(AES_NI | MASKS)).then_some(Self(()))
     }
-    // OSXSAVE, AVX
-    if highest < 7 || !all(one.ecx, &[27, 28]) {
-        return Backend::AesNi;
-    }
-    let seven = __cpuid_count(7, 0);
-    // BMI1, AVX2, BMI2, AVX512F, DQ, IFMA, BW, VL; VAES, VPCLMULQDQ
-    let instructions = all(seven.ebx, &[3, 5, 8, 16, 17, 21, 30, 31]) && all(seven.ecx, &[9, 10]);
-    // SAFETY: OSXSAVE was seen, so XGETBV is enabled.
-    let state = unsafe { _xgetbv(0) };
-    // XMM, YMM, opmask, upper ZMM, high ZMM
-    if instructions && state & 0xe6 == 0xe6 { Backend::Avx512 } else { Backend::AesNi }
 }
 
-/// AVX2 and AVX-512F with their registers' state, for what needs no more. They are asked for each time, which is when a key is
-/// expanded.
+/// AVX2 and AVX-512F with their registers' state, for what needs no more.
 pub(crate) fn has_avx2_and_avx512f() -> (bool, bool) {
-    // OSXSAVE, AVX
-    if __cpuid(0).eax < 7 || __cpuid(1).ecx >> 27 & 3 != 3 {
-        return (false, false);
-    }
-    let seven = __cpuid_count(7, 0).ebx;
-    // SAFETY: OSXSAVE was seen, so XGETBV is enabled.
-    let state = unsafe { _xgetbv(0) };
-    // XMM, YMM; opmask, upper ZMM, high ZMM
-    let avx2 = seven >> 5 & 1 == 1 && state & 6 == 6;
-    (avx2, avx2 && seven >> 16 & 1 == 1 && state & 0xe0 == 0xe0)
+    (has(AVX2), has(AVX512F))
 }

@@ -1,18 +1,12 @@
 //! Kernels with AES-NI and PCLMULQDQ: one block to a register, four registers at a time.
 
 use super::gcm::{Block, Key, POWERS, Segment, Stream};
-use crate::{
-    backend::portable::{
-        gcm::{Gcm, counter_block, value},
-        ghash::Power,
-    },
-    sparse::{self, Head, Spot, Values},
-};
+use crate::backend::portable::{gcm::counter_block, ghash::Power};
 use core::arch::x86_64::*;
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn from(x: u128) -> __m128i {
+pub(super) fn from(x: u128) -> __m128i {
     _mm_set_epi64x((x >> 64) as i64, x as i64)
 }
 
@@ -55,11 +49,17 @@ impl Sum {
     #[inline]
     #[target_feature(enable = "sse2,pclmulqdq")]
     fn vector(&self) -> __m128i {
-        let folded =
-            _mm_clmulepi64_si128::<0x00>(self.at_0, _mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64));
-        let turned = _mm_shuffle_epi32::<0b01_00_11_10>(self.at_0);
-        _mm_xor_si128(_mm_xor_si128(self.at_64, turned), folded)
+        fold(self.at_0, self.at_64)
     }
+}
+
+/// `(at_0 + at_64 x^64) x^-64` in the field (see the portable `ghash`).
+#[inline]
+#[target_feature(enable = "sse2,pclmulqdq")]
+pub(super) fn fold(at_0: __m128i, at_64: __m128i) -> __m128i {
+    let folded = _mm_clmulepi64_si128::<0x00>(at_0, _mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64));
+    let turned = _mm_shuffle_epi32::<0b01_00_11_10>(at_0);
+    _mm_xor_si128(_mm_xor_si128(at_64, turned), folded)
 }
 
 /// The field's product.
@@ -73,45 +73,22 @@ pub(super) unsafe fn times(x: u128, power: &Power) -> u128 {
     sum.value()
 }
 
-/// Puts values into a prepared packet.
-///
-/// # Safety
-/// The CPU has SSE4.1, SSSE3 and PCLMULQDQ.
-#[target_feature(enable = "sse4.1,ssse3,pclmulqdq")]
-pub(super) unsafe fn fill<S: Gcm, V: Values, const N: usize>(
-    head: &mut Head<S, N>,
-    values: V,
-    body: &mut [u8],
-) {
-    let mut sum = Sum::new();
-    for Spot { piece, weight: power } in head.spots() {
-        let value = piece.block_of(values.bytes(piece));
-        if piece.in_payload() {
-            sparse::xor_block(body, piece.at(), value);
-        }
-        sum.add(from(value.swap_bytes()), power.high, power.low);
+/// `W` counter blocks, with the first round key in them.
+#[inline]
+#[target_feature(enable = "sse4.1,aes")]
+pub(super) fn counters<const R: usize, const W: usize>(
+    key: &Key<R>,
+    nonce: &[u8; 12],
+    counter: u32,
+) -> [__m128i; W] {
+    let base = from(u128::from_le_bytes(counter_block(nonce, 0)));
+    let mut x = [_mm_setzero_si128(); W];
+    for (i, block) in x.iter_mut().enumerate() {
+        let counter = counter.wrapping_add(i as u32).swap_bytes() as i32;
+        let key = from(u128::from_le_bytes(key.round_keys[0]));
+        *block = _mm_xor_si128(_mm_insert_epi32::<3>(base, counter), key);
     }
-    head.tag = (head.sum.hash ^ sum.value()).to_be_bytes();
-    head.wipe();
-}
-
-/// Takes values out of a received packet and returns its tag.
-///
-/// # Safety
-/// The CPU has SSE4.1, SSSE3 and PCLMULQDQ.
-#[target_feature(enable = "sse4.1,ssse3,pclmulqdq")]
-pub(super) unsafe fn check<S: Gcm, const N: usize>(
-    head: &Head<S, N>,
-    aad: &[u8],
-    src: &[u8],
-    body: &[u8],
-    dst: &mut [u8],
-) -> [u8; 16] {
-    let mut sum = Sum::new();
-    for Spot { piece, weight: power } in head.spots() {
-        sum.add(from(value(piece, aad, src, body, dst).swap_bytes()), power.high, power.low);
-    }
-    (head.sum.hash ^ sum.value()).to_be_bytes()
+    x
 }
 
 /// `W` blocks of cipherstream from a counter on.
@@ -119,12 +96,7 @@ pub(super) unsafe fn check<S: Gcm, const N: usize>(
 #[target_feature(enable = "sse4.1,aes")]
 fn cipher<const R: usize, const W: usize>(key: &Key<R>, nonce: &[u8; 12], counter: u32) -> [__m128i; W] {
     let round_key = |round: usize| from(u128::from_le_bytes(key.round_keys[round]));
-    let base = from(u128::from_le_bytes(counter_block(nonce, 0)));
-    let mut x = [_mm_setzero_si128(); W];
-    for (i, block) in x.iter_mut().enumerate() {
-        let counter = counter.wrapping_add(i as u32).swap_bytes() as i32;
-        *block = _mm_xor_si128(_mm_insert_epi32::<3>(base, counter), round_key(0));
-    }
+    let mut x = counters::<R, W>(key, nonce, counter);
     for round in 1..R {
         let k = round_key(round);
         for block in &mut x {
@@ -184,7 +156,7 @@ fn write<const W: usize>(out: &mut [u8], blocks: [__m128i; W]) {
 /// `at` is good for `len` bytes, and `len` is at most 16.
 #[inline]
 #[target_feature(enable = "sse2")]
-unsafe fn load(at: *const u8, len: usize) -> __m128i {
+pub(super) unsafe fn load(at: *const u8, len: usize) -> __m128i {
     // SAFETY: each word lies within the `len` bytes.
     unsafe {
         match len {
@@ -216,7 +188,7 @@ unsafe fn load(at: *const u8, len: usize) -> __m128i {
 /// `at` is good for `len` bytes, and `len` is at most 16.
 #[inline]
 #[target_feature(enable = "sse4.1")]
-unsafe fn store(x: __m128i, at: *mut u8, len: usize) {
+pub(super) unsafe fn store(x: __m128i, at: *mut u8, len: usize) {
     let (low, high) = (_mm_cvtsi128_si64(x) as u64, _mm_extract_epi64::<1>(x) as u64);
     // SAFETY: each word lies within the `len` bytes.
     unsafe {
@@ -243,7 +215,7 @@ unsafe fn store(x: __m128i, at: *mut u8, len: usize) {
 /// The first `len` bytes of a block, and zeros behind.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn first(x: __m128i, len: usize) -> __m128i {
+pub(super) fn first(x: __m128i, len: usize) -> __m128i {
     let kept = u128::MAX.checked_shr(128 - 8 * len as u32).unwrap_or(0);
     _mm_and_si128(x, from(kept))
 }
@@ -251,8 +223,15 @@ fn first(x: __m128i, len: usize) -> __m128i {
 /// Reverses the bytes of a block.
 #[inline]
 #[target_feature(enable = "ssse3")]
-fn reversed(x: __m128i) -> __m128i {
-    _mm_shuffle_epi8(x, _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f))
+pub(super) fn reversed(x: __m128i) -> __m128i {
+    _mm_shuffle_epi8(x, turn())
+}
+
+/// The shuffle that reverses the bytes of a block.
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(super) fn turn() -> __m128i {
+    _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f)
 }
 
 /// A sum over the blocks of a segment, in their order.
@@ -421,8 +400,14 @@ unsafe fn pass<const R: usize, const SEAL: bool>(
             running.add(reversed(lengths));
         }
     }
-    let hash = running.sum.vector();
-    let result = match segment.mask {
+    result(running.sum.vector(), segment.mask)
+}
+
+/// What a segment gives: its hash, or the packet's tag.
+#[inline]
+#[target_feature(enable = "ssse3")]
+pub(super) fn result(hash: __m128i, mask: Option<&u128>) -> Block {
+    let result = match mask {
         None => hash,
         Some(mask) => _mm_xor_si128(reversed(hash), from(*mask)),
     };

@@ -144,7 +144,7 @@ pub(super) mod ni {
 
 pub(super) mod avx512 {
     use super::{
-        super::avx512::{load, up},
+        super::pieces::{load, up},
         *,
     };
 

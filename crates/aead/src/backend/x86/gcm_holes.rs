@@ -1,0 +1,224 @@
+//! The holes of AES-GCM with PCLMULQDQ: what is left for the deadline. Once with SSSE3, and once with AVX-512's masks,
+//! which CPUs have that lack VAES and VPCLMULQDQ too.
+
+use super::{
+    ni::{from, reversed},
+    pieces::{up, up_reversed},
+};
+use crate::{
+    backend::portable::{gcm::Gcm, ghash::Power},
+    sparse::{Head, Piece, Spot, Values},
+};
+use core::arch::x86_64::*;
+
+/// The kernels for one set of instructions. `load` gives the bytes of a piece, from the vector's first on; `take` XORs
+/// them with cipherstream and stores the result; `xor3` is the XOR of three; `clear` wipes a weight.
+macro_rules! kernels {
+    ($features:literal) => {
+        /// An unreduced sum (see the portable `ghash`).
+        struct Sum {
+            at_0: __m128i,
+            at_64: __m128i,
+        }
+
+        impl Sum {
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn new() -> Self {
+                Self { at_0: _mm_setzero_si128(), at_64: _mm_setzero_si128() }
+            }
+
+            /// Adds the product of a block (byte-reversed) with a power.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn add(&mut self, x: __m128i, power: &Power) {
+                let (high, low) = (from(power.high), from(power.low));
+                let (a, b) = (_mm_clmulepi64_si128::<0x01>(x, high), _mm_clmulepi64_si128::<0x00>(x, low));
+                self.at_0 = xor3(self.at_0, a, b);
+                let (a, b) = (_mm_clmulepi64_si128::<0x11>(x, high), _mm_clmulepi64_si128::<0x10>(x, low));
+                self.at_64 = xor3(self.at_64, a, b);
+            }
+
+            /// The tag: the fold, joined to the prepared sum.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn tag(&self, prepared: u128) -> __m128i {
+                let fold = _mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64);
+                let folded = _mm_clmulepi64_si128::<0x00>(self.at_0, fold);
+                let turned_over = _mm_shuffle_epi32::<0b01_00_11_10>(self.at_0);
+                reversed(_mm_xor_si128(xor3(self.at_64, from(prepared), turned_over), folded))
+            }
+        }
+
+        /// Puts a piece's value, which begins at `from`, into the packet, and wipes its weight.
+        ///
+        /// # Safety
+        /// As for [`fill`]; `from` is good for the piece's bytes.
+        #[inline]
+        #[target_feature(enable = $features)]
+        unsafe fn fill_piece(sum: &mut Sum, spot: &mut Spot<Power>, from: *const u8, body: &mut [u8]) {
+            let Spot { piece, weight } = spot;
+            // SAFETY: the caller's.
+            let x = unsafe { load(piece, from) };
+            sum.add(up_reversed(x, piece.start()), weight);
+            if piece.in_payload() {
+                // SAFETY: the body has 16 bytes from `at` on (caller).
+                unsafe {
+                    let at = body.as_mut_ptr().add(piece.at()).cast();
+                    _mm_storeu_si128(at, _mm_xor_si128(_mm_loadu_si128(at), up(x, piece.start())));
+                }
+            }
+            clear(weight);
+        }
+
+        /// Puts values into a prepared packet.
+        ///
+        /// # Safety
+        /// The CPU has the instructions, and the three come from one [`Filling`](crate::sparse::Filling): the values fit
+        /// the head, and the body has each payload piece's whole block.
+        #[target_feature(enable = $features)]
+        pub(in super::super) unsafe fn fill<S: Gcm, V: Values, const N: usize>(
+            head: &mut Head<S, N>,
+            values: V,
+            body: &mut [u8],
+        ) {
+            let mut sum = Sum::new();
+            let spots = &mut head.spots[..N.min(head.count as usize)];
+            // Where it can be known without looking, the first value's address is there five cycles sooner.
+            let (first, rest) = spots.split_at_mut(usize::from(head.in_turn).min(spots.len()));
+            if let [first] = first {
+                // SAFETY: the values fit, and the first piece's begins with the first byte.
+                unsafe { fill_piece(&mut sum, first, values.first(), body) };
+            }
+            for spot in rest {
+                // SAFETY: the values fit.
+                unsafe {
+                    let from = values.at(&spot.piece);
+                    fill_piece(&mut sum, spot, from, body);
+                }
+            }
+            // SAFETY: a tag and a hash have 16 bytes. What was stored above must stay stored.
+            unsafe {
+                _mm_storeu_si128(head.tag.as_mut_ptr().cast(), sum.tag(head.sum.hash));
+                _mm_storeu_si128(core::ptr::from_mut(&mut head.sum.hash).cast(), _mm_setzero_si128());
+                core::arch::asm!("/* {} */", in(reg) head, options(nostack, preserves_flags));
+            }
+        }
+
+        /// Takes values out of a received packet and returns its tag.
+        ///
+        /// # Safety
+        /// The CPU has the instructions, and the five come from one [`Reading`](crate::sparse::Reading): each piece's
+        /// bytes are within their part, and the body has each payload piece's whole block.
+        #[target_feature(enable = $features)]
+        pub(in super::super) unsafe fn check<S: Gcm, const N: usize>(
+            head: &Head<S, N>,
+            aad: &[u8],
+            src: &[u8],
+            body: &[u8],
+            dst: &mut [u8],
+        ) -> [u8; 16] {
+            let mut sum = Sum::new();
+            for Spot { piece, weight } in head.spots() {
+                let at = piece.at() + piece.start();
+                // SAFETY: the piece's bytes are within their part; `dst` is as long as `src`, and the body reaches as
+                // far (caller).
+                let x = unsafe {
+                    if piece.in_payload() {
+                        take(piece, src.as_ptr().add(at), body.as_ptr().add(at), dst.as_mut_ptr().add(at))
+                    } else {
+                        load(piece, aad.as_ptr().add(at))
+                    }
+                };
+                sum.add(up_reversed(x, piece.start()), weight);
+            }
+            let mut tag = [0; 16];
+            // SAFETY: a tag has 16 bytes.
+            unsafe { _mm_storeu_si128(tag.as_mut_ptr().cast(), sum.tag(head.sum.hash)) };
+            tag
+        }
+    };
+}
+
+pub(super) mod ssse3 {
+    use super::{super::ni, *};
+
+    kernels!("sse4.1,ssse3,pclmulqdq");
+
+    /// # Safety
+    /// `at` is good for the piece's bytes.
+    #[inline]
+    #[target_feature(enable = "sse4.1")]
+    unsafe fn load(piece: &Piece, at: *const u8) -> __m128i {
+        // SAFETY: the caller's.
+        unsafe { ni::load(at, piece.len()) }
+    }
+
+    /// # Safety
+    /// The pointers are good for the piece's bytes.
+    #[inline]
+    #[target_feature(enable = "sse4.1")]
+    unsafe fn take(piece: &Piece, from: *const u8, pad: *const u8, to: *mut u8) -> __m128i {
+        // SAFETY: the caller's.
+        unsafe {
+            let x = _mm_xor_si128(load(piece, from), load(piece, pad));
+            ni::store(x, to, piece.len());
+            x
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn xor3(a: __m128i, b: __m128i, c: __m128i) -> __m128i {
+        _mm_xor_si128(a, _mm_xor_si128(b, c))
+    }
+
+    #[inline]
+    #[target_feature(enable = "sse2")]
+    fn clear(weight: &mut Power) {
+        let at = core::ptr::from_mut(weight).cast::<__m128i>();
+        // SAFETY: a power has 32 bytes.
+        unsafe {
+            _mm_storeu_si128(at, _mm_setzero_si128());
+            _mm_storeu_si128(at.add(1), _mm_setzero_si128());
+        }
+    }
+}
+
+pub(super) mod masks {
+    use super::*;
+
+    pub(super) use super::super::pieces::load;
+
+    kernels!("avx512f,avx512bw,avx512vl,pclmulqdq,ssse3,bmi2");
+
+    /// # Safety
+    /// The pointers are good for the piece's bytes.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
+    unsafe fn take(piece: &Piece, from: *const u8, pad: *const u8, to: *mut u8) -> __m128i {
+        let bytes = _bzhi_u32(u32::MAX, piece.len() as u32) as __mmask16;
+        // SAFETY: bytes that are masked out are not touched; for the others the caller's.
+        unsafe {
+            let x = _mm_xor_si128(
+                _mm_maskz_loadu_epi8(bytes, from.cast()),
+                _mm_maskz_loadu_epi8(bytes, pad.cast()),
+            );
+            _mm_mask_storeu_epi8(to.cast(), bytes, x);
+            x
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl")]
+    fn xor3(a: __m128i, b: __m128i, c: __m128i) -> __m128i {
+        _mm_ternarylogic_epi64::<0x96>(a, b, c)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx")]
+    fn clear(weight: &mut Power) {
+        // SAFETY: a power has 32 bytes.
+        unsafe { _mm256_storeu_si256(core::ptr::from_mut(weight).cast(), _mm256_setzero_si256()) };
+    }
+}

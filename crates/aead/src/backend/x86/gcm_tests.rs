@@ -1,0 +1,112 @@
+//! Every kind of key that this CPU can have beside the portable one, and every way to fill holes: a CPU uses the best
+//! that it has, so that the tests of suites see no other.
+
+extern crate std;
+
+use super::*;
+use crate::{
+    Aes128Gcm, Hole, Template,
+    backend::portable::gcm::Key as Portable,
+    sparse::{Filling, Head, Joined, Reading},
+};
+use proptest::prelude::*;
+use std::{vec, vec::Vec};
+
+/// A key for each kind that this CPU has.
+fn kinds<const R: usize>(round_keys: &RoundKeys) -> Vec<Key<R>> {
+    let new = |kind| {
+        let mut key = Key::<R>::new(round_keys, Backend::AesNi)?;
+        // Whoever has one of these has those before it.
+        key.kind = kind;
+        Some(key)
+    };
+    let mut keys: Vec<_> = new(Kind::Ni).into_iter().collect();
+    if super::super::has_avx2_and_avx512f().0 {
+        keys.extend(new(Kind::Avx));
+    }
+    keys.extend(Key::new(round_keys, Backend::Avx512));
+    keys
+}
+
+fn same_packets<const R: usize>(key: &[u8], nonce: &[u8; 12], aad: &[u8], plain: &[u8]) {
+    let round_keys = RoundKeys::expand(key);
+    let mut sealed = plain.to_vec();
+    let tag = Portable::new(&round_keys).seal(nonce, aad, Buffers::InPlace(&mut sealed));
+    for key in kinds::<R>(&round_keys) {
+        let mut apart = vec![0; plain.len()];
+        assert_eq!(key.seal(nonce, aad, Buffers::Apart(plain, &mut apart)), tag);
+        assert!(apart == sealed);
+        let mut place = plain.to_vec();
+        assert_eq!(key.seal(nonce, aad, Buffers::InPlace(&mut place)), tag);
+        assert!(place == sealed);
+        assert_eq!(key.open(nonce, aad, Buffers::InPlace(&mut place)), tag);
+        assert!(place == plain);
+        assert_eq!(key.open(nonce, aad, Buffers::Apart(&sealed, &mut apart)), tag);
+        assert!(apart == plain);
+    }
+}
+
+/// Values, the pieces of their holes and what a packet of them is, by one way to fill them.
+type Filled = (Vec<u8>, [u8; 16], Vec<u8>);
+
+fn filled(holes: Holes, template: &Template<'_>, weights: &[u128], values: &[u8], body: &[u8]) -> Filled {
+    let mut head = Head::<Aes128Gcm, 8>::new();
+    head.fit(template).expect("the pieces fit");
+    for (spot, pair) in head.spots.iter_mut().zip(weights.chunks(2)) {
+        spot.weight = Power { high: pair[0], low: pair[1] };
+    }
+    head.sum.hash = weights[0] ^ 1;
+
+    let mut opened = vec![0; body.len() - 16];
+    let reading = Reading::new(&head, template.aad(), &body[16..], body, &mut opened).expect("it is as long");
+    let read = holes.check(reading);
+
+    let mut body = body.to_vec();
+    holes.fill(Filling::new(&mut head, Joined(values), &mut body).expect("the values fit"));
+    assert!(head.weighted().all(|(_, weight)| *weight == Power::default()) && head.sum.hash == 0);
+    body.extend(head.tag);
+    (body, read, opened)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 40 } else { 400 }))]
+
+    #[test]
+    fn every_kind_of_key_is_the_portable_one(
+        key: [u8; 32],
+        nonce: [u8; 12],
+        aad in prop::collection::vec(any::<u8>(), 0..70),
+        // Whatever the kernels' chunks, and more than one segment.
+        len in prop_oneof![0usize..600, 600usize..2400, Just(192), Just(256), Just(1728), Just(4000)],
+        seed: u8,
+    ) {
+        let plain: Vec<u8> = (0..len).map(|i| (i as u8).wrapping_mul(31) ^ seed).collect();
+        same_packets::<10>(&key[..16], &nonce, &aad, &plain);
+        same_packets::<14>(&key, &nonce, &aad, &plain);
+    }
+
+    #[test]
+    fn every_way_to_fill_holes_is_the_same(
+        weights: [u128; 16],
+        // Gap and length of each hole, in turn in the associated data and the payload.
+        cuts in prop::collection::vec((0usize..20, 1usize..=16), 1..4),
+        values: [u8; 64],
+    ) {
+        let Some(masks) = Masks::new(Backend::AesNi) else { return Ok(()) };
+        let (aad, payload) = ([3; 128], [5; 128]);
+        let mut at = 0;
+        let mut holes = vec![];
+        for (index, (gap, len)) in cuts.iter().enumerate() {
+            at += gap;
+            let range = at..at + len;
+            holes.push(if index % 2 == 0 { Hole::Payload(range) } else { Hole::Aad(range) });
+            at += len;
+        }
+        let template = Template::new(&aad, &payload, &holes).expect("the holes are in order");
+        let values = &values[..cuts.iter().map(|(_, len)| len).sum()];
+        let body: Vec<u8> = (0..144).map(|i| i as u8 ^ values[0]).collect();
+        prop_assume!(template.pieces().count() <= 8);
+        let plain = filled(Holes::Ni(()), &template, &weights, values, &body);
+        prop_assert_eq!(plain, filled(Holes::Masked(masks), &template, &weights, values, &body));
+    }
+}
