@@ -70,6 +70,18 @@ impl Store {
         })
     }
 
+    /// Numbers for a key that protects nothing: they are kept nowhere.
+    pub(crate) fn fleeting(&self, material: &Material) -> Stored {
+        let key = KeyId::of_key("antedate MQTT key", material.key());
+        Stored {
+            store: self.clone(),
+            key,
+            reserved: Reserved::new(1, u64::MAX),
+            chunk: FIRST_CHUNK,
+            fault: None,
+        }
+    }
+
     /// The lowest number that may come from a publisher on a topic.
     #[must_use]
     pub fn lowest(&self, material: &Material, topic: &str) -> u64 {

@@ -20,6 +20,10 @@ pub(super) struct Antedated {
 }
 
 impl Antedated {
+    pub(super) const fn template(&self) -> Option<&PayloadTemplate> {
+        self.template.as_ref()
+    }
+
     /// Whether it is this template's.
     #[inline]
     pub(super) fn is_for(&self, template: &PayloadTemplate) -> bool {

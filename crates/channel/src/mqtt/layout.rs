@@ -41,6 +41,11 @@ impl Layout {
         self.aad = associated_data(protected, topic, &head.publisher, head.epoch, number);
     }
 
+    /// The topic.
+    pub(super) fn topic(&self) -> &str {
+        &self.topic
+    }
+
     /// Whether it is that of a topic.
     #[inline]
     pub(super) fn is_of(&self, topic: &str) -> bool {

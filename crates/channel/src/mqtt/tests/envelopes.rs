@@ -271,6 +271,36 @@ fn ready(publisher: &mut Publisher<Reserved>, template: &PayloadTemplate) {
 }
 
 #[test]
+fn a_rehearsal_spends_no_number_and_changes_nothing() {
+    let template = PayloadTemplate::marked(TOPIC, JSON).expect("a template");
+    let values: [&[u8]; 3] = [b"1700000000", b"  81.5", b"1"];
+    for algorithm in Algorithm::ALL {
+        let group = group(algorithm);
+        let (mut rehearsing, mut plain) = (publisher(&group, b"a"), publisher(&group, b"a"));
+        let material = Material::derive("rehearsal", algorithm, 1, &[9; 32], b"a").expect("material");
+        let mut stand_in = Publisher::new(&material, Reserved::new(1, 1000));
+        let mut scratch = Vec::new();
+        rehearsing.rehearse(&mut stand_in, &mut scratch);
+        assert!(scratch.is_empty(), "nobody knows what comes next");
+        for (number, len) in [(1, 30), (2, 30), (3, 2000)] {
+            let payload = vec![number as u8; len];
+            assert_eq!(sealed(&mut rehearsing, TOPIC, &payload), sealed(&mut plain, TOPIC, &payload));
+            rehearsing.idle(u32::MAX);
+            rehearsing.rehearse(&mut stand_in, &mut scratch);
+            let size = algorithm.sealed_len(len.min(1024));
+            assert!((size..size + 40).contains(&scratch.len()), "{algorithm}: {}", scratch.len());
+        }
+        for number in 4..6 {
+            rehearsing.antedate(&template, u32::MAX);
+            rehearsing.rehearse(&mut stand_in, &mut scratch);
+            let mut out = Vec::new();
+            assert_eq!(rehearsing.seal_values(&template, &values, &mut out), Ok(number));
+            assert_eq!(out, sealed(&mut plain, TOPIC, &template.fill(&values)), "{algorithm}");
+        }
+    }
+}
+
+#[test]
 fn an_antedated_publish_has_the_bytes_of_an_ordinary_one() {
     let template = PayloadTemplate::marked(TOPIC, JSON).expect("a template");
     let values: [&[u8]; 3] = [b"1700000000", b"  81.5", b"1"];

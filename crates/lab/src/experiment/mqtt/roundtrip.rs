@@ -197,6 +197,7 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
                         }
                     }
                     .map_err(|error| error.to_string())?;
+                    seals.rehearse();
                     let begin = wait(due);
                     match ways[index] {
                         Way::Plain | Way::Again | Way::Tls => message.extend_from_slice(&payload),
