@@ -12,6 +12,7 @@ use crate::{
         gcm::{self as portable, Gcm, Predicted},
         ghash::Power,
     },
+    backend::portably,
     buffers::Buffers,
     engine::Engine,
     flow::LinearEngine,
@@ -50,7 +51,7 @@ pub enum Expanded<const R: usize> {
 macro_rules! with {
     ($expanded:expr, $key:ident => $call:expr) => {
         match $expanded {
-            Expanded::Portable($key) => $call,
+            Expanded::Portable($key) => portably(|| $call),
             #[cfg(target_arch = "x86_64")]
             Expanded::X86($key) => $call,
         }

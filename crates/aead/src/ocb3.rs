@@ -12,7 +12,7 @@ use crate::backend::table::cipher::BothWays;
 use crate::backend::x86::ocb3 as x86;
 use crate::{
     Backend, Suite,
-    backend::portable::ocb3 as portable,
+    backend::{portable::ocb3 as portable, portably},
     buffers::Buffers,
     engine::Engine,
     sparse::{Filling, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
@@ -40,7 +40,7 @@ pub enum Expanded {
 macro_rules! with {
     ($expanded:expr, $key:ident => $call:expr) => {
         match $expanded {
-            Expanded::Portable($key) => $call,
+            Expanded::Portable($key) => portably(|| $call),
             #[cfg(target_arch = "x86_64")]
             Expanded::X86($key) => $call,
         }
@@ -91,7 +91,7 @@ impl Engine for Aes128Ocb3 {
 
     fn seal(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         match key {
-            Expanded::Portable(key) => key.packet::<true>(key.offset(nonce), &[aad], buffers),
+            Expanded::Portable(key) => portably(|| key.packet::<true>(key.offset(nonce), &[aad], buffers)),
             #[cfg(target_arch = "x86_64")]
             Expanded::X86(key) => key.one_shot::<true>(nonce, aad, buffers),
         }
@@ -99,7 +99,7 @@ impl Engine for Aes128Ocb3 {
 
     fn open(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         match key {
-            Expanded::Portable(key) => key.packet::<false>(key.offset(nonce), &[aad], buffers),
+            Expanded::Portable(key) => portably(|| key.packet::<false>(key.offset(nonce), &[aad], buffers)),
             #[cfg(target_arch = "x86_64")]
             Expanded::X86(key) => key.one_shot::<false>(nonce, aad, buffers),
         }
@@ -115,7 +115,7 @@ impl Engine for Aes128Ocb3 {
         tag: &mut [u8; 16],
     ) {
         *tag = match key {
-            Expanded::Portable(key) => key.packet::<true>(once.offset, &[aad], buffers),
+            Expanded::Portable(key) => portably(|| key.packet::<true>(once.offset, &[aad], buffers)),
             #[cfg(target_arch = "x86_64")]
             Expanded::X86(key) => key.prepared::<true>(once.offset, aad, buffers),
         };
@@ -131,7 +131,7 @@ impl Engine for Aes128Ocb3 {
         tag: &mut [u8; 16],
     ) {
         *tag = match key {
-            Expanded::Portable(key) => key.packet::<false>(once.offset, &[aad], buffers),
+            Expanded::Portable(key) => portably(|| key.packet::<false>(once.offset, &[aad], buffers)),
             #[cfg(target_arch = "x86_64")]
             Expanded::X86(key) => key.prepared::<false>(once.offset, aad, buffers),
         };

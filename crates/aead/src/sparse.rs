@@ -301,7 +301,9 @@ impl<S: SparseEngine, const N: usize> Head<S, N> {
     /// Takes a template's holes; returns the pieces they are cut into if those are too many.
     pub(crate) fn fit(&mut self, template: &Template<'_>) -> Result<(), usize> {
         let mut count = 0;
-        for piece in template.pieces() {
+        // By `for_each`: the compiler has the pieces in registers then, and not in an iterator's state that is written by words and
+        // read by vectors.
+        template.pieces().for_each(|piece| {
             if let Some(places) = self.spots.get_mut(..=count) {
                 // Holes may come in any order; most are in that of the packet.
                 let mut place = count;
@@ -312,7 +314,7 @@ impl<S: SparseEngine, const N: usize> Head<S, N> {
                 places[place].piece = piece;
             }
             count += 1;
-        }
+        });
         let spots = self.spots.get_mut(..count).ok_or(count)?;
         let mut before = None;
         (self.joined, self.reach) = (0, 0);

@@ -55,6 +55,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
     }
 
     /// Wipes the slot and gives it the template's shape, if it is large enough.
+    #[inline(never)]
     pub(crate) fn fit(&mut self, template: &Template<'_>) -> Result<(), TemplateError> {
         let len = template.payload().len();
         if len > CAP {
@@ -140,7 +141,9 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         }
     }
 
-    /// Does some work and returns the units that it was.
+    /// Does some work and returns the units that it was. Out of line where CPUs have kernels: in the loop of `step` the compiler
+    /// would load all round keys and masks before the first unit, whatever that is.
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
     fn work(&mut self, key: &Key<S>, template: &Template<'_>, most: usize) -> usize {
         let key = &key.inner;
         let next = self.next(most);

@@ -16,7 +16,8 @@ use core::{fmt, mem::ManuallyDrop};
 
 impl<S: Sparse, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
     /// Takes the next nonce and begins to prepare its packet for a template, in place of what the slot had.
-    #[inline]
+    // Always in line: the handle is nine words, and would be read by vectors as soon as it came back by memory.
+    #[inline(always)]
     pub fn prepare_template<'a, const CAP: usize, const BLOCKS: usize>(
         &'a mut self,
         template: &Template<'a>,

@@ -9,6 +9,15 @@ pub(crate) mod x86;
 #[cfg(target_arch = "x86_64")]
 use core::sync::atomic::{AtomicU8, Ordering};
 
+/// Calls portable code beside a CPU's own kernels, out of line on a CPU that has such. In line it would stand in their way: what it
+/// lays out before a loop is laid out for them too, and a slot's `step` is such a loop.
+#[cfg(any(feature = "gcm", feature = "ocb3"))]
+#[cfg_attr(target_arch = "x86_64", cold, inline(never))]
+#[cfg_attr(not(target_arch = "x86_64"), inline(always))]
+pub(crate) fn portably<R>(call: impl FnOnce() -> R) -> R {
+    call()
+}
+
 /// The number of the best backend that may be used.
 #[cfg(target_arch = "x86_64")]
 static MOST: AtomicU8 = AtomicU8::new(Backend::Avx512 as u8);
