@@ -192,9 +192,7 @@ impl Expanded {
     }
 
     fn encrypt_one(&self, block: u128) -> u128 {
-        let mut blocks = [block];
-        with!(self, key => key.encrypt(&mut blocks));
-        blocks[0]
+        with!(self, key => key.encrypt_one(block))
     }
 }
 
@@ -222,23 +220,15 @@ impl SparseEngine for Aes128Ocb3 {
             if spots.iter().any(|spot| !spot.piece.in_payload() && spot.piece.at() == 16 * index) {
                 continue;
             }
-            let input = match <[u8; 16]>::try_from(bytes) {
-                Ok(block) => u128::from_ne_bytes(block) ^ masks.offset(index + 1),
-                Err(_) => portable::padded(bytes) ^ masks.offset(index) ^ masks.star,
-            };
-            sum.hash ^= key.encrypt_one(input);
+            sum.hash ^= with!(key, key => key.associated(index, bytes));
         }
         let whole = payload.len() - payload.len() % 16;
         let (blocks, rest) = payload.split_at(whole);
         let first = once.offset ^ masks.offset(payload_from);
         sum.checksum ^= with!(key, key => key.stretch(first, payload_from, blocks, &mut body[..whole]));
         if !rest.is_empty() {
-            let pad =
-                key.encrypt_one(first ^ masks.between(payload_from, payload_from + whole / 16) ^ masks.star);
-            sum.checksum ^= portable::padded(rest);
-            for ((byte, plain), pad) in body[whole..].iter_mut().zip(rest).zip(pad.to_ne_bytes()) {
-                *byte = plain ^ pad;
-            }
+            let offset = first ^ masks.between(payload_from, payload_from + whole / 16);
+            sum.checksum ^= with!(key, key => key.last(offset, rest, &mut body[whole..]));
         }
     }
 

@@ -151,6 +151,30 @@ impl Key {
         nonce_offset(blocks[0], bottom)
     }
 
+    /// One block, encrypted.
+    pub(crate) fn encrypt_one(&self, block: u128) -> u128 {
+        let mut blocks = [block];
+        self.encrypt(&mut blocks);
+        blocks[0]
+    }
+
+    /// What block `index` (from 0) of associated data, the last of which may not be whole, adds to HASH.
+    pub(crate) fn associated(&self, index: usize, bytes: &[u8]) -> u128 {
+        self.encrypt_one(match <[u8; 16]>::try_from(bytes) {
+            Ok(block) => u128::from_ne_bytes(block) ^ self.masks.offset(index + 1),
+            Err(_) => padded(bytes) ^ self.masks.offset(index) ^ self.masks.star,
+        })
+    }
+
+    /// Encrypts a last block that is not whole, after blocks up to this offset, and returns its part of the checksum.
+    pub(crate) fn last(&self, offset: u128, src: &[u8], dst: &mut [u8]) -> u128 {
+        let pad = self.encrypt_one(offset ^ self.masks.star).to_ne_bytes();
+        for ((byte, plain), pad) in dst.iter_mut().zip(src).zip(pad) {
+            *byte = plain ^ pad;
+        }
+        padded(src)
+    }
+
     /// Encrypts whole blocks, the first of which comes after `before` others and `offset`, and returns their sum.
     pub(crate) fn stretch(&self, mut offset: u128, before: usize, src: &[u8], dst: &mut [u8]) -> u128 {
         let (src, dst) = (src.as_chunks::<16>().0, dst.as_chunks_mut::<16>().0);

@@ -31,6 +31,7 @@ mod ocb3_holes;
 #[cfg(feature = "ocb3")]
 mod ocb3_wide;
 mod pieces;
+mod partial;
 mod poly1305;
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod poly1305_avx2;

@@ -1,15 +1,17 @@
 //! AES-OCB3 on x86-64: the expanded key, and kernels with AES-NI, eight blocks at a time.
 //!
+//! A short packet is all latency. Its encryptions wait for each other only where the standard says so, and the CPU overlaps the
+//! others, as long as nothing is written to memory by bytes or words and read back as a vector.
+//!
 //! In a group of 8 or 16 blocks that begins at a multiple of that, the offsets are the group's first one and what the
 //! Gray codes of 1, 2, 3, .. give, which is the same in all groups, but for the last of a group: its step is L_ntz.
 
-use super::{ocb3_holes as holes, ocb3_wide as wide};
+use super::{ocb3_holes as holes, ocb3_wide as wide, partial};
 use crate::{
     Backend,
     backend::portable::{
         aes::{Aes, RoundKeys},
-        ocb3::{Masks, nonce_block, nonce_offset},
-        pieces,
+        ocb3::Masks,
     },
     buffers::Buffers,
     ocb3::Aes128Ocb3,
@@ -129,10 +131,32 @@ impl Key {
 
     /// The nonce's offset.
     pub(crate) fn offset(&self, nonce: &[u8; 12]) -> u128 {
-        let (block, bottom) = nonce_block(nonce);
-        let mut blocks = [u128::from_ne_bytes(block)];
-        self.encrypt(&mut blocks);
-        nonce_offset(blocks[0], bottom)
+        // SAFETY: such a key needs a CPU with AES-NI and SSSE3.
+        unsafe { into(offset(self, nonce)) }
+    }
+
+    /// One block, encrypted.
+    #[inline]
+    pub(crate) fn encrypt_one(&self, block: u128) -> u128 {
+        // SAFETY: such a key needs a CPU with AES-NI.
+        unsafe { one(self, block) }
+    }
+
+    /// What block `index` (from 0) of associated data, the last of which may not be whole, adds to HASH.
+    pub(crate) fn associated(&self, index: usize, bytes: &[u8]) -> u128 {
+        // SAFETY: such a key needs a CPU with AES-NI and SSSE3.
+        unsafe { into(associated(self, from(self.masks.offset(index)), index, bytes)) }
+    }
+
+    /// Encrypts a last block that is not whole, after blocks up to this offset, and returns its part of the checksum.
+    pub(crate) fn last(&self, offset: u128, src: &[u8], dst: &mut [u8]) -> u128 {
+        assert!(src.len() < 16 && src.len() <= dst.len());
+        // SAFETY: such a key needs a CPU with AES-NI and SSSE3; both slices have these bytes, less than 16.
+        unsafe {
+            let mut sum = _mm_setzero_si128();
+            last::<true>(self, &mut from(offset), src.as_ptr(), dst.as_mut_ptr(), src.len(), &mut sum);
+            into(sum)
+        }
     }
 
     /// Goes over a packet and returns the tag it should have.
@@ -252,49 +276,91 @@ unsafe fn each(key: &Key, blocks: &mut [u128]) {
     }
 }
 
-/// Whole blocks; see [`Key::stretch`].
-///
 /// # Safety
 /// The CPU has AES-NI.
 #[target_feature(enable = "aes")]
-unsafe fn stretch(key: &Key, offset: u128, before: usize, src: &[[u8; 16]], dst: &mut [[u8; 16]]) -> u128 {
-    let (mut offset, mut done) = (from(offset), before);
-    let mut checksum = _mm_setzero_si128();
-    for (src, dst) in src.chunks(8).zip(dst.chunks_mut(8)) {
-        let mut offsets = [_mm_setzero_si128(); 8];
-        let mut x = offsets;
-        for (i, bytes) in src.iter().enumerate() {
-            done += 1;
-            offset = _mm_xor_si128(offset, from(key.masks.step(done)));
-            let block = from(u128::from_ne_bytes(*bytes));
-            checksum = _mm_xor_si128(checksum, block);
-            (offsets[i], x[i]) = (offset, _mm_xor_si128(block, offset));
-        }
-        let y = cipher::<true, 8>(key, x);
-        for (i, bytes) in dst.iter_mut().enumerate() {
-            *bytes = into(_mm_xor_si128(y[i], offsets[i])).to_ne_bytes();
-        }
-    }
-    into(checksum)
+unsafe fn one(key: &Key, block: u128) -> u128 {
+    let [done] = cipher::<true, 1>(key, [from(block)]);
+    into(done)
 }
 
-/// `W` whole blocks from `done` on.
+/// The nonce's offset (RFC 7253 section 4.2). As the key, a nonce goes to vectors by words that are loaded as words.
 ///
 /// # Safety
-/// The packet has these blocks.
+/// The CPU has the instructions.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3,aes")]
+unsafe fn offset(key: &Key, nonce: &[u8; 12]) -> __m128i {
+    let [a, b, c, d, rest @ ..] = *nonce;
+    // The tag's bits modulo 128 in front are zero.
+    let front = 1 << 24 | u64::from(u32::from_le_bytes([a, b, c, d])) << 32;
+    let back = u64::from_le_bytes(rest);
+    let bottom = back >> 56 & 0x3f;
+    let [top] = cipher::<true, 1>(key, [_mm_set_epi64x((back & !(0x3f << 56)) as i64, front as i64)]);
+    // As numbers of 64 bits, the high one above the low one; the low one above what "Stretch" has behind both; and the result,
+    // each half with the upper bits of what follows it.
+    let swap = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    let number = _mm_shuffle_epi8(top, swap);
+    let stretch = _mm_shuffle_epi8(top, _mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 1, 2, 3, 4, 5, 6, 7, 8));
+    let behind = _mm_xor_si128(_mm_shuffle_epi32::<0x4e>(number), stretch);
+    let up = _mm_sll_epi64(number, _mm_cvtsi64_si128(bottom as i64));
+    let down = _mm_srl_epi64(behind, _mm_cvtsi64_si128(64 - bottom as i64));
+    _mm_shuffle_epi8(_mm_or_si128(up, down), swap)
+}
+
+/// What block `index` (from 0) of associated data adds to HASH, after blocks up to this offset.
+///
+/// # Safety
+/// The CPU has the instructions; there are up to 16 bytes.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3,aes")]
+unsafe fn associated(key: &Key, before: __m128i, index: usize, bytes: &[u8]) -> __m128i {
+    let len = bytes.len();
+    let (step, padding) = if len == 16 {
+        (from(key.masks.step(index + 1)), _mm_setzero_si128())
+    } else {
+        (from(key.masks.star), partial::mark(len))
+    };
+    // SAFETY: the slice's bytes.
+    let block = unsafe { partial::load(bytes.as_ptr(), len, 0) };
+    let x = _mm_xor_si128(_mm_xor_si128(block, padding), _mm_xor_si128(before, step));
+    let [y] = cipher::<true, 1>(key, [x]);
+    y
+}
+
+/// HASH (RFC 7253 section 4.1).
+///
+/// # Safety
+/// The CPU has the instructions.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3,aes")]
+unsafe fn hash(key: &Key, aad: &[u8]) -> __m128i {
+    let (mut sum, mut offset) = (_mm_setzero_si128(), _mm_setzero_si128());
+    for (index, bytes) in aad.chunks(16).enumerate() {
+        // SAFETY: a chunk has up to 16 bytes.
+        sum = _mm_xor_si128(sum, unsafe { associated(key, offset, index, bytes) });
+        offset = _mm_xor_si128(offset, from(key.masks.step(index + 1)));
+    }
+    sum
+}
+
+/// `W` whole blocks; when sealing and when opening, `checksum` gets what is plain.
+///
+/// # Safety
+/// The CPU has the instructions; the pointers are good for these blocks.
 #[inline]
 #[target_feature(enable = "aes")]
 unsafe fn blocks<const SEAL: bool, const W: usize>(
     key: &Key,
-    packet: &Packet<'_>,
-    done: usize,
     offsets: [__m128i; W],
+    src: *const u8,
+    dst: *mut u8,
     checksum: &mut __m128i,
 ) {
     let mut x = [_mm_setzero_si128(); W];
     for (i, block) in x.iter_mut().enumerate() {
         // SAFETY: the caller's.
-        let plain = unsafe { _mm_loadu_si128(packet.src.add(16 * (done + i)).cast()) };
+        let plain = unsafe { _mm_loadu_si128(src.add(16 * i).cast()) };
         if SEAL {
             *checksum = _mm_xor_si128(*checksum, plain);
         }
@@ -306,22 +372,81 @@ unsafe fn blocks<const SEAL: bool, const W: usize>(
             *checksum = _mm_xor_si128(*checksum, out);
         }
         // SAFETY: the caller's.
-        unsafe { _mm_storeu_si128(packet.dst.add(16 * (done + i)).cast(), out) };
+        unsafe { _mm_storeu_si128(dst.add(16 * i).cast(), out) };
     }
+}
+
+/// A last block that is not whole, after blocks up to `offset`, which becomes its own.
+///
+/// # Safety
+/// The CPU has the instructions; the pointers are good for `len` bytes, less than 16.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3,aes")]
+unsafe fn last<const SEAL: bool>(
+    key: &Key,
+    offset: &mut __m128i,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+    checksum: &mut __m128i,
+) {
+    *offset = _mm_xor_si128(*offset, from(key.masks.star));
+    let [pad] = cipher::<true, 1>(key, [*offset]);
+    // SAFETY: the caller's.
+    unsafe {
+        let bytes = partial::load(src, len, 0);
+        let out = partial::first(_mm_xor_si128(bytes, pad), len);
+        partial::store(dst, len, out);
+        let plain = _mm_xor_si128(if SEAL { bytes } else { out }, partial::mark(len));
+        *checksum = _mm_xor_si128(*checksum, plain);
+    }
+}
+
+/// Whole blocks; see [`Key::stretch`].
+///
+/// # Safety
+/// The CPU has AES-NI.
+#[target_feature(enable = "aes")]
+unsafe fn stretch(key: &Key, offset: u128, before: usize, src: &[[u8; 16]], dst: &mut [[u8; 16]]) -> u128 {
+    let (mut offset, mut done) = (from(offset), before);
+    let mut checksum = _mm_setzero_si128();
+    let mut next = || {
+        done += 1;
+        offset = _mm_xor_si128(offset, from(key.masks.step(done)));
+        offset
+    };
+    let (src, few) = src.as_chunks::<8>();
+    let (dst, dst_few) = dst.as_chunks_mut::<8>();
+    for (src, dst) in src.iter().zip(dst) {
+        let offsets = core::array::from_fn(|_| next());
+        // SAFETY: both have eight blocks.
+        unsafe {
+            blocks::<true, 8>(key, offsets, src.as_ptr().cast(), dst.as_mut_ptr().cast(), &mut checksum)
+        };
+    }
+    for (src, dst) in few.iter().zip(dst_few) {
+        // SAFETY: both are a block.
+        unsafe { blocks::<true, 1>(key, [next()], src.as_ptr(), dst.as_mut_ptr(), &mut checksum) };
+    }
+    into(checksum)
 }
 
 /// A whole packet; returns the tag.
 ///
 /// # Safety
-/// The CPU has AES-NI; the pointers are good for the packet's length.
-#[target_feature(enable = "sse4.1,aes")]
+/// The CPU has the instructions; the pointers are good for the packet's length.
+#[target_feature(enable = "sse4.1,ssse3,aes")]
 unsafe fn packet<const SEAL: bool>(key: &Key, packet: &Packet<'_>) -> [u8; 16] {
-    let mut offset = from(match packet.start {
-        Start::Nonce(nonce) => key.offset(nonce),
-        Start::Offset(offset) => offset,
-    });
+    let &Packet { ref start, aad, src, dst, len } = packet;
+    let mut offset = match start {
+        // SAFETY: the caller's.
+        Start::Nonce(nonce) => unsafe { self::offset(key, nonce) },
+        Start::Offset(offset) => from(*offset),
+    };
+    // SAFETY: the caller's.
+    let hash = unsafe { hash(key, aad) };
     let mut checksum = _mm_setzero_si128();
-    let whole = packet.len / 16;
+    let whole = len / 16;
     let mut done = 0;
     while whole - done >= 8 {
         let mut offsets: [__m128i; 8] =
@@ -330,35 +455,27 @@ unsafe fn packet<const SEAL: bool>(key: &Key, packet: &Packet<'_>) -> [u8; 16] {
         offset = _mm_xor_si128(offset, last);
         offsets[7] = offset;
         // SAFETY: there are as many blocks left.
-        unsafe { blocks::<SEAL, 8>(key, packet, done, offsets, &mut checksum) };
+        unsafe { blocks::<SEAL, 8>(key, offsets, src.add(16 * done), dst.add(16 * done), &mut checksum) };
         done += 8;
     }
-    let base = offset;
-    for i in 1..=whole - done {
+    let (base, few) = (offset, whole - done);
+    for i in 1..=few {
         offset = _mm_xor_si128(base, from(key.gray[i % 16]));
         // SAFETY: there are as many blocks left.
-        unsafe { blocks::<SEAL, 1>(key, packet, done + i - 1, [offset], &mut checksum) };
+        unsafe { blocks::<SEAL, 1>(key, [offset], src.add(16 * done), dst.add(16 * done), &mut checksum) };
+        done += 1;
     }
-    let left = packet.len % 16;
-    if left > 0 {
-        offset = _mm_xor_si128(offset, from(key.masks.star));
-        let [pad] = cipher::<true, 1>(key, [offset]);
-        let mut bytes = [0; 16];
+    if len % 16 > 0 {
         // SAFETY: the last bytes of the packet.
-        unsafe { packet.src.add(16 * whole).copy_to_nonoverlapping(bytes.as_mut_ptr(), left) };
-        let mut plain = bytes;
-        pieces::xor(&mut bytes[..left], &into(pad).to_ne_bytes());
-        if !SEAL {
-            plain = bytes;
+        unsafe {
+            let (src, dst) = (src.add(16 * whole), dst.add(16 * whole));
+            last::<SEAL>(key, &mut offset, src, dst, len % 16, &mut checksum);
         }
-        plain[left] = 0x80;
-        checksum = _mm_xor_si128(checksum, from(u128::from_ne_bytes(plain)));
-        // SAFETY: the last bytes of the packet.
-        unsafe { bytes.as_ptr().copy_to_nonoverlapping(packet.dst.add(16 * whole), left) };
-        crate::engine::wipe(&mut plain);
-        crate::engine::wipe(&mut bytes);
     }
     let sum = _mm_xor_si128(_mm_xor_si128(checksum, offset), from(key.masks.dollar));
     let [tag] = cipher::<true, 1>(key, [sum]);
-    (into(tag) ^ key.hash(&[packet.aad])).to_ne_bytes()
+    let mut out = [0; 16];
+    // SAFETY: a tag has 16 bytes.
+    unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), _mm_xor_si128(tag, hash)) };
+    out
 }
