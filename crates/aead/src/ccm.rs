@@ -414,9 +414,12 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
     const LENGTH_FIRST: bool = true;
 
     fn begin(key: &A, nonce: &[u8; NONCE], _once: &OneTime, aad_len: usize, len: usize, chain: &mut Chain) {
-        chain.0 = Self::b0(nonce, aad_len, len);
-        key.encrypt(&mut chain.0);
+        let b0 = Self::b0(nonce, aad_len, len);
         let (bytes, prefix_len) = prefix(aad_len);
+        #[cfg(target_arch = "x86_64")]
+        with_kernels!(key, key => key.begin(&mut chain.0, u128::from_ne_bytes(b0), &bytes[..prefix_len]));
+        chain.0 = b0;
+        key.encrypt(&mut chain.0);
         for (byte, prefix) in chain.0.iter_mut().zip(&bytes[..prefix_len]) {
             *byte ^= prefix;
         }
@@ -429,6 +432,8 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
 
     fn associate(key: &A, chain: &mut Chain, aad_len: usize, done: usize, portion: &[u8]) {
         let held = if done == 0 { prefix(aad_len).1 } else { 0 };
+        #[cfg(target_arch = "x86_64")]
+        with_kernels!(key, key => key.take(&mut chain.0, held, portion));
         for (byte, new) in chain.0[held..].iter_mut().zip(portion) {
             *byte ^= new;
         }
@@ -466,9 +471,9 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
         tag: &mut [u8; TAG],
     ) {
         let within = tail.len();
-        let out = &mut out[within..];
         #[cfg(target_arch = "x86_64")]
         with_kernels!(key, key => key.seal_rest(&chain.0, within, rest, out, &once.mask, tag));
+        let out = &mut out[within..][..rest.len()];
         Self::seal_rest_anywhere(key, once, chain, within, rest, out, tag);
     }
 

@@ -4,7 +4,10 @@
 //! with the last round key and the first one of the next encryption, all in one instruction. The rounds of one block
 //! are all that the next waits for.
 
-use super::ccm_rest::{open_rest, seal_block, seal_part, seal_rest};
+use super::{
+    ccm_rest::{open_rest, seal_block, seal_part, seal_rest, seal_some},
+    partial,
+};
 use crate::{Backend, backend::portable::aes::RoundKeys, buffers::Buffers};
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
@@ -304,6 +307,26 @@ unsafe fn encrypt_one<const R: usize>(key: &Key<R>, block: &mut [u8; 16]) {
 }
 
 /// # Safety
+/// The CPU has the instructions; the prefix has at most 16 bytes.
+#[target_feature(enable = "sse4.1,aes,ssse3")]
+unsafe fn begin_chain<const R: usize>(key: &Key<R>, chain: &mut [u8; 16], b0: u128, prefix: &[u8]) {
+    let x = Mac::<R>::rounds(key, _mm_xor_si128(number(b0), from(&key.round_keys[0])));
+    // SAFETY: the slice's bytes.
+    let prefix = unsafe { partial::load(prefix.as_ptr(), prefix.len(), 0) };
+    *chain = into(_mm_aesenclast_si128(x, _mm_xor_si128(prefix, from(&key.round_keys[R]))));
+}
+
+/// # Safety
+/// The CPU has the instructions; there are at most `16 - held` bytes.
+#[target_feature(enable = "sse4.1,aes,ssse3")]
+unsafe fn take_bytes<const R: usize>(key: &Key<R>, chain: &mut [u8; 16], held: usize, bytes: &[u8]) {
+    // SAFETY: the slice's bytes.
+    let block = unsafe { partial::load(bytes.as_ptr(), bytes.len(), held) };
+    let x = _mm_xor_si128(_mm_xor_si128(from(chain), from(&key.round_keys[0])), block);
+    *chain = into(_mm_aesenclast_si128(Mac::<R>::rounds(key, x), from(&key.round_keys[R])));
+}
+
+/// # Safety
 /// The CPU has the instructions.
 #[target_feature(enable = "sse4.1,aes")]
 unsafe fn chain_blocks<const R: usize>(key: &Key<R>, chain: &mut [u8; 16], blocks: &[[u8; 16]]) {
@@ -466,6 +489,20 @@ impl<const R: usize> Key<R> {
         }
     }
 
+    /// Begins a chain with B0, and adds what precedes the associated data.
+    pub(crate) fn begin(&self, chain: &mut [u8; 16], b0: u128, prefix: &[u8]) {
+        assert!(prefix.len() <= 16);
+        // SAFETY: a key is made only on a CPU with AES-NI and SSSE3; the prefix was checked.
+        unsafe { begin_chain(self, chain, b0, prefix) }
+    }
+
+    /// Adds bytes to a chain whose block holds `held` bytes already, and encrypts it.
+    pub(crate) fn take(&self, chain: &mut [u8; 16], held: usize, bytes: &[u8]) {
+        assert!(held <= 16 && bytes.len() <= 16 - held);
+        // SAFETY: a key is made only on a CPU with AES-NI and SSSE3; the bytes were checked.
+        unsafe { take_bytes(self, chain, held, bytes) }
+    }
+
     /// CBC-MAC over whole blocks: `chain` becomes what follows the last of them.
     pub(crate) fn chain(&self, chain: &mut [u8; 16], blocks: &[[u8; 16]]) {
         // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1.
@@ -543,7 +580,8 @@ impl<const R: usize> Key<R> {
         }
     }
 
-    /// Seals the end of a packet, from a chain with the first round key and `within` bytes of its next block in it.
+    /// Seals the end of a packet, from a chain with the first round key and `within` bytes of its next block in it; `out` has all
+    /// blocks that these bytes and the rest are in.
     #[inline(always)]
     pub(crate) fn seal_rest<const TAG: usize>(
         &self,
@@ -554,12 +592,20 @@ impl<const R: usize> Key<R> {
         mask: &[u8; 16],
         tag: &mut [u8; TAG],
     ) {
-        if let (0, Ok(block), Ok(stream)) = (within, rest.try_into(), (&mut *out).try_into()) {
+        if let (0, Ok(block), Some(stream)) = (within, rest.try_into(), out.first_chunk_mut()) {
             // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1; CCM has tags of at most 16 bytes.
             return unsafe { seal_block(self, chain, block, stream, mask, tag) };
         }
-        assert!(rest.len() == out.len() && !rest.is_empty() && within < 16);
-        let (src, len, dst) = (rest.as_ptr(), rest.len(), out.as_mut_ptr());
+        let (src, len) = (rest.as_ptr(), rest.len());
+        assert!(len > 0 && within < 16);
+        if len <= 16 - within
+            && !self.wide
+            && let Some(block) = out.first_chunk_mut()
+        {
+            // SAFETY: a key is made only on a CPU with AES-NI, SSSE3 and SSE4.1; the rest was checked.
+            return unsafe { seal_some(self, chain, src, len, within, block, mask, tag) };
+        }
+        let dst = out[within..][..len].as_mut_ptr();
         // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1, a wide one only with AVX-512; the rest was
         // checked.
         unsafe {

@@ -1,6 +1,9 @@
 //! The end of a CCM packet, from a chain that was prepared: what the deadline sees.
 
-use super::ccm::{Key, Mac, from, into, load, number, store};
+use super::{
+    ccm::{Key, Mac, from, into, load, number, store},
+    partial,
+};
 use core::arch::x86_64::*;
 
 /// The end of a packet from a chain that has the first round key in it: XORs what is at `src` into
@@ -60,6 +63,30 @@ pub(super) unsafe fn seal_block<const R: usize, const TAG: usize>(
     let plain = from(block);
     let mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), plain));
     *stream = into(_mm_xor_si128(plain, from(stream)));
+    put_tag(tag, mac.value(key, from(mask)));
+}
+
+/// As [`seal_rest`], for a part of one block, all of which is in `out`: what is not of the rest stays as it is.
+///
+/// # Safety
+/// As for [`seal_rest`]; `within + len` is at most 16.
+#[inline]
+#[allow(clippy::too_many_arguments)]
+#[target_feature(enable = "sse4.1,aes,ssse3")]
+pub(super) unsafe fn seal_some<const R: usize, const TAG: usize>(
+    key: &Key<R>,
+    chain: &[u8; 16],
+    src: *const u8,
+    len: usize,
+    within: usize,
+    out: &mut [u8; 16],
+    mask: &[u8; 16],
+    tag: &mut [u8; TAG],
+) {
+    // SAFETY: the caller's.
+    let plain = unsafe { partial::load(src, len, within) };
+    let mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), plain));
+    *out = into(_mm_xor_si128(plain, from(out)));
     put_tag(tag, mac.value(key, from(mask)));
 }
 
