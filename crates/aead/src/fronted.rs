@@ -109,6 +109,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             self.count = 1;
         } else if !S::STREAMS {
             // The front's ciphertext depends on the length then, and the slot has a place for one.
+            self.lengths[1..].fill(0);
             self.count = self.count.min(1);
         }
     }
@@ -226,7 +227,8 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             let room = if S::STREAMS { self.slot.ready() } else { CAP };
             return (len <= room).then_some(0);
         }
-        self.lengths[..self.count].iter().position(|&one| one == len)
+        // Places without a chain say 0, which is no length of a packet that has a rest.
+        self.lengths.iter().position(|&one| one == len)
     }
 
     /// Seals what follows the front, from this chain; ciphertext and tag are in the slot then.
@@ -237,10 +239,10 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         let (once, stream) = slot.parts();
         let (whole, sizes) = (front_len - front_len % S::RATE, Sizes { aad: front.aad().len(), payload });
         let tail = &front.payload()[whole..front_len];
-        // A cipherstream is there by whole blocks.
-        let blocks = cfg!(target_arch = "x86_64") && S::STREAMS;
-        let end = if blocks { payload.next_multiple_of(S::RATE) } else { payload };
-        S::seal_rest(&key.inner, once, &chains[chain], sizes, tail, rest, &mut stream[whole..end], tag);
+        // The cipher's rounds start when the instructions before them are through, so there are as few as can be.
+        let on = cfg!(target_arch = "x86_64") && S::STREAMS;
+        let out = if on { &mut stream[whole..] } else { &mut stream[whole..payload] };
+        S::seal_rest(&key.inner, once, &chains[chain], sizes, tail, rest, out, tag);
     }
 
     /// Seals a packet that is not prepared, or is of another length: does what is missing, which is no more than the

@@ -49,7 +49,7 @@ pub trait Serial: Engine {
 
     /// Seals the end of a packet whose chain is ready: `tail` is what is left of the front, `rest` follows it and is at
     /// least one byte. `out` has a place for both; with a cipherstream, it holds the tail's ciphertext and the
-    /// cipherstream of the rest, and goes on to the end of the last block on a CPU that takes whole blocks.
+    /// cipherstream of the rest, and may go on behind it.
     #[allow(clippy::too_many_arguments)]
     fn seal_rest(
         key: &Self::Key,
