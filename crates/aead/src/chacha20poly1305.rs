@@ -4,9 +4,7 @@
 //! XOR and a polynomial in r.
 
 #[cfg(target_arch = "x86_64")]
-use crate::backend::x86::{
-    Avx512, chacha20_avx2::Avx2, chacha20_sse2, chacha20poly1305::Powers, poly1305_avx2,
-};
+use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20_sse2, chacha20poly1305::Powers};
 use crate::{
     Backend, Suite,
     backend::portable::{
@@ -38,7 +36,7 @@ pub struct Expanded {
     words: [u32; 8],
     #[cfg(target_arch = "x86_64")]
     avx512: Option<Avx512>,
-    /// For the cipherstream alone, where there is no AVX-512.
+    /// Where there is no AVX-512.
     #[cfg(target_arch = "x86_64")]
     avx2: Option<Avx2>,
 }
@@ -80,27 +78,40 @@ pub struct OneTime {
     mac: Mac,
     #[cfg(target_arch = "x86_64")]
     powers: Powers,
+    /// Whose powers they are, if not those of AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    avx2: Option<Avx2>,
 }
 
 impl Zeroize for OneTime {
     fn zeroize(&mut self) {
         self.mac.zeroize();
         #[cfg(target_arch = "x86_64")]
-        self.powers.zeroize();
+        self.wipe_powers();
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl OneTime {
+    fn prepare(&mut self, avx2: Avx2, key: &Expanded, nonce: &[u8; 12], out: &mut [u8]) {
+        self.avx2 = Some(avx2);
+        avx2.prepare(&key.words, nonce, (&mut self.mac.r, &mut self.mac.s, &mut self.powers), out);
+    }
+
+    fn wipe_powers(&mut self) {
+        match self.avx2.take() {
+            Some(avx2) => avx2.wipe(&mut self.powers),
+            None => self.powers.zeroize(),
+        }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 impl Drop for OneTime {
     fn drop(&mut self) {
-        self.powers.zeroize();
+        self.wipe_powers();
     }
 }
-
-/// Bytes up to which the narrow vectors are taken where there are wide ones: after some 100 us without use the upper halves
-/// sleep, and what comes first then waits half a microsecond, which is more than a short message gains.
-#[cfg(target_arch = "x86_64")]
-const SHORT: usize = 320;
 
 impl Expanded {
     /// Takes the one-time key from the first block.
@@ -123,9 +134,7 @@ impl Expanded {
     /// Cipherstream from block `counter` on; `out` is a whole number of blocks.
     fn stream(&self, counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = self.avx2
-            && out.len() > SHORT
-        {
+        if let Some(avx2) = self.avx2 {
             return avx2.stream(&self.words, counter, nonce, out);
         }
         #[cfg(target_arch = "x86_64")]
@@ -181,6 +190,10 @@ impl Expanded {
         if let Some(avx512) = self.avx512 {
             return avx512.power(&once.powers, k);
         }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = self.avx2 {
+            return avx2.power(&once.powers, k);
+        }
         once.mac.r.to_the(k)
     }
 
@@ -195,22 +208,10 @@ impl Expanded {
 }
 
 impl Mac {
-    fn tag(&self, key: &Expanded, aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
-        let _ = key;
+    fn tag(&self, aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
         let mut poly = Poly1305::new(&self.r);
         let aad_len = pieces::padded(aad, |block| poly.block(block));
         let rest = ciphertext;
-        #[cfg(target_arch = "x86_64")]
-        let rest = match key.avx2 {
-            Some(avx2) if rest.len() >= poly1305_avx2::WORTH => {
-                let (fours, rest) = rest.as_chunks();
-                let [two, three, four] = &self.higher;
-                let sum = avx2.poly1305([&self.r, two, three, four], poly.value(), fours);
-                poly = Poly1305::resume(&self.r, &sum);
-                rest
-            }
-            _ => rest,
-        };
         #[cfg(target_pointer_width = "64")]
         let rest = {
             let (fours, rest) = rest.as_chunks::<64>();
@@ -262,6 +263,10 @@ impl Engine for ChaCha20Poly1305 {
             wipe(rest);
             return avx512.powers(&once.mac.r, &mut once.powers);
         }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = key.avx2 {
+            return once.prepare(avx2, key, nonce, &mut []);
+        }
         let mut first = [0; 32];
         chacha20::block(&key.words, 0, nonce, &mut first);
         key.once_with_powers(&mut first, &mut once.mac);
@@ -275,10 +280,23 @@ impl Engine for ChaCha20Poly1305 {
         key.stream(1 + first as u32, nonce, out);
     }
 
+    #[cfg(target_arch = "x86_64")]
+    fn prepare_with_stream(key: &Expanded, nonce: &[u8; 12], once: &mut OneTime, out: &mut [u8]) {
+        if let Some(avx2) = key.avx2 {
+            return once.prepare(avx2, key, nonce, out);
+        }
+        Self::prepare_once(key, nonce, once);
+        Self::prepare_stream(key, nonce, 0, out);
+    }
+
     fn seal(key: &Expanded, nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = key.avx512 {
             return avx512.seal(&key.words, nonce, aad, buffers);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = key.avx2 {
+            return avx2.seal(&key.words, nonce, aad, buffers);
         }
         let data = buffers.into_in_place();
         #[cfg(target_arch = "x86_64")]
@@ -286,12 +304,12 @@ impl Engine for ChaCha20Poly1305 {
             let mut stream = [0; BATCH];
             let mac = key.begin(nonce, data.len(), &mut stream);
             key.finish(nonce, data, &mut stream);
-            mac.tag(key, &[aad], data)
+            mac.tag(&[aad], data)
         }
         #[cfg(not(target_arch = "x86_64"))]
         {
             key.xor(nonce, data);
-            key.lone(nonce).tag(key, &[aad], data)
+            key.lone(nonce).tag(&[aad], data)
         }
     }
 
@@ -300,17 +318,21 @@ impl Engine for ChaCha20Poly1305 {
         if let Some(avx512) = key.avx512 {
             return avx512.open(&key.words, nonce, aad, buffers);
         }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = key.avx2 {
+            return avx2.open(&key.words, nonce, aad, buffers);
+        }
         let data = buffers.into_in_place();
         #[cfg(target_arch = "x86_64")]
         {
             let mut stream = [0; BATCH];
-            let tag = key.begin(nonce, data.len(), &mut stream).tag(key, &[aad], data);
+            let tag = key.begin(nonce, data.len(), &mut stream).tag(&[aad], data);
             key.finish(nonce, data, &mut stream);
             tag
         }
         #[cfg(not(target_arch = "x86_64"))]
         {
-            let tag = key.lone(nonce).tag(key, &[aad], data);
+            let tag = key.lone(nonce).tag(&[aad], data);
             key.xor(nonce, data);
             tag
         }
@@ -330,11 +352,16 @@ impl Engine for ChaCha20Poly1305 {
             *tag = avx512.seal_prepared(&once.powers, &once.mac.s, stream, aad, buffers);
             return;
         }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = key.avx2 {
+            *tag = avx2.seal_prepared(&once.powers, &once.mac.s, stream, aad, buffers);
+            return;
+        }
         let _ = key;
         let data = buffers.into_in_place();
         pieces::xor(data, stream);
         wipe(stream);
-        *tag = once.mac.tag(key, &[aad], data);
+        *tag = once.mac.tag(&[aad], data);
     }
 
     fn open_prepared(
@@ -351,9 +378,14 @@ impl Engine for ChaCha20Poly1305 {
             *tag = avx512.open_prepared(&once.powers, &once.mac.s, stream, aad, buffers);
             return;
         }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = key.avx2 {
+            *tag = avx2.open_prepared(&once.powers, &once.mac.s, stream, aad, buffers);
+            return;
+        }
         let _ = key;
         let data = buffers.into_in_place();
-        *tag = once.mac.tag(key, &[aad], data);
+        *tag = once.mac.tag(&[aad], data);
         pieces::xor(data, stream);
     }
 
@@ -362,8 +394,12 @@ impl Engine for ChaCha20Poly1305 {
         if let (Some(avx512), [whole]) = (key.avx512, aad) {
             return avx512.tag(&once.powers, &once.mac.s, whole, &[]);
         }
+        #[cfg(target_arch = "x86_64")]
+        if let (Some(avx2), [whole]) = (key.avx2, aad) {
+            return avx2.tag(&once.powers, &once.mac.s, whole, &[]);
+        }
         let _ = key;
-        once.mac.tag(key, aad, &[])
+        once.mac.tag(aad, &[])
     }
 }
 
@@ -403,6 +439,10 @@ impl SparseEngine for ChaCha20Poly1305 {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = key.avx512 {
             return avx512.absorb(&once.powers, &mut sum.polynomial, aad, payload, body);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = key.avx2 {
+            return avx2.absorb(&once.powers, &mut sum.polynomial, aad, payload, body);
         }
         let _ = key;
         let body = &mut body[..payload.len()];

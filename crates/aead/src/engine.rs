@@ -73,6 +73,17 @@ pub trait Engine: Sized + 'static {
     /// Writes payload cipherstream from unit `first` on; `out` is a whole number of units.
     fn prepare_stream(key: &Self::Key, nonce: &Self::NonceBytes, first: usize, out: &mut [u8]);
 
+    /// Both at once, from the first unit on, where that is less work.
+    fn prepare_with_stream(
+        key: &Self::Key,
+        nonce: &Self::NonceBytes,
+        once: &mut Self::OneTime,
+        out: &mut [u8],
+    ) {
+        Self::prepare_once(key, nonce, once);
+        Self::prepare_stream(key, nonce, 0, out);
+    }
+
     /// Encrypts and returns the tag, without a preparation.
     fn seal(key: &Self::Key, nonce: &Self::NonceBytes, aad: &[u8], buffers: Buffers<'_>) -> Self::TagBytes;
 

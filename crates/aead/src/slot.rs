@@ -91,9 +91,16 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     pub(crate) fn step_to(&mut self, key: &Key<S>, budget: u32, end: usize) -> u32 {
         let mut left = budget;
         if left > 0 && self.stage == Stage::Named {
-            S::prepare_once(&key.inner, &self.nonce, &mut self.once);
-            self.stage = Stage::Begun;
             left -= 1;
+            self.stage = Stage::Begun;
+            let units = if S::STREAMS { (left as usize).min(end / S::UNIT) } else { 0 };
+            if units > 0 && self.ready == 0 {
+                let out = &mut self.stream[..units * S::UNIT];
+                S::prepare_with_stream(&key.inner, &self.nonce, &mut self.once, out);
+                self.ready = units * S::UNIT;
+                return budget - (left - units as u32);
+            }
+            S::prepare_once(&key.inner, &self.nonce, &mut self.once);
         }
         if S::STREAMS && left > 0 && self.stage == Stage::Begun && self.ready < end {
             let units = (left as usize).min((end - self.ready) / S::UNIT);

@@ -179,7 +179,7 @@ impl Piece {
 
 /// Up to 16 bytes as a little-endian number. The way depends on how many they are.
 #[inline]
-fn gather(bytes: &[u8]) -> u128 {
+pub(crate) fn gather(bytes: &[u8]) -> u128 {
     let len = bytes.len();
     if let Some(all) = bytes.first_chunk::<16>() {
         u128::from_le_bytes(*all)

@@ -151,8 +151,14 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         let (spots, shape) = (&mut spots[..BLOCKS.min(*count as usize)], &self.shape);
         match next {
             Work::Once => {
-                S::prepare_once(key, &self.nonce, &mut self.once);
-                1
+                let streams = if S::STREAMS { shape.payload.div_ceil(UNIT).min(most - 1) } else { 0 };
+                if streams > 0 {
+                    let out = &mut self.body[..UNIT * streams];
+                    S::prepare_with_stream(key, &self.nonce, &mut self.once, out);
+                } else {
+                    S::prepare_once(key, &self.nonce, &mut self.once);
+                }
+                1 + streams
             }
             Work::Stream(units) => {
                 let out = &mut self.body[UNIT * units.start..UNIT * units.end];

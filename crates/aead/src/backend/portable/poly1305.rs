@@ -78,7 +78,7 @@ pub(crate) fn higher(r: &Limbs) -> [Limbs; 3] {
 
 /// An unreduced sum of products.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Sum([u128; 3]);
+pub(crate) struct Sum(pub(crate) [u128; 3]);
 
 impl Sum {
     /// Adds `h r`. 2^132 is 20 modulo 2^130 - 5, which folds the upper limbs' products down.
@@ -121,7 +121,7 @@ impl Sum {
 
     /// The tag: the sum fully reduced modulo `p = 2^130 - 5`, plus s modulo 2^128.
     ///
-    /// With limbs below 2^108 the whole is below 2^196. Its upper part q counts 2^130, which is 5; the rest and `5 q` are
+    /// With limbs below 2^114 the whole is below 2^203. Its upper part q counts 2^130, which is 5; the rest and `5 q` are
     /// below `2 p`. Then `n - p` is below zero exactly if `n + 5` is below 2^130.
     #[inline]
     pub(crate) fn tag(&self, s: &[u8; 16]) -> [u8; 16] {

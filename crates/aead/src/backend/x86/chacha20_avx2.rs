@@ -1,124 +1,239 @@
-//! ChaCha20 (RFC 8439 section 2.3) with AVX2, for CPUs that lack what the AVX-512 backend asks for: a vector holds the same row of two
-//! blocks' states. Where there is AVX-512F, long streams are made with it all the same.
+//! ChaCha20 (RFC 8439 section 2.3) with AVX2, for CPUs that lack what the AVX-512 backend asks for: a vector holds the same row of
+//! one or two blocks' states.
+//!
+//! A pass takes as long as one block up to as many rows as the ports take side by side, so a packet is cut into few passes of much the
+//! same size. Up to three blocks fit vectors of 128 bits: after some 100 us without use the upper halves sleep, and what comes
+//! first then waits half a microsecond. The first CPUs with AVX-512 rotate in one instruction, which vectors of all lengths
+//! use there, and take long streams 16 blocks at a time.
 
-use super::chacha20poly1305::uninit;
 use crate::{Backend, backend::portable::chacha20::CONSTANTS};
-use core::arch::x86_64::*;
+use core::{arch::x86_64::*, mem::MaybeUninit};
 
-/// The proof that the CPU has AVX2.
+/// The proof that the CPU has AVX2 and BMI2.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2 {
-    /// AVX-512F too, as the first server CPUs with it have it, without what [`Backend::Avx512`] asks for.
-    avx512f: bool,
+    /// AVX-512 F and VL too, as the first server CPUs with it have them, without what [`Backend::Avx512`] asks for.
+    avx512: bool,
 }
 
-/// Blocks that are made at a time.
-const BATCH: usize = 8;
+/// A block that is not written yet.
+pub(super) type Block = MaybeUninit<[u8; 64]>;
+
 /// Blocks from which on the widest vectors are worth what their first use costs.
 const WIDE: usize = 9;
 
 impl Avx2 {
     /// For a backend that has no kernels of its own for this cipher.
     pub(crate) fn new(backend: Backend) -> Option<Self> {
-        let (avx2, avx512f) = super::has_avx2_and_avx512f();
-        (backend == Backend::AesNi && avx2).then_some(Self { avx512f })
+        let (avx2, avx512) = super::has_avx2_and_avx512vl();
+        (backend == Backend::AesNi && avx2).then_some(Self { avx512 })
     }
 
     /// Cipherstream from block `counter` on; `out` is a whole number of blocks.
     pub(crate) fn stream(self, key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
-        let mut counter = counter;
-        if self.avx512f && out.len() >= WIDE * 64 {
-            // SAFETY: `self` is the proof.
-            return unsafe { super::chacha20::stream(key, counter, nonce, uninit(out)) };
+        self.blocks(key, counter, nonce, super::chacha20poly1305::uninit(out));
+    }
+
+    /// Cipherstream from block `counter` on. All of `out` is written.
+    pub(super) fn blocks(self, key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block]) {
+        // SAFETY: `self` is the proof.
+        unsafe {
+            match self.avx512 {
+                true if out.len() >= WIDE => super::chacha20::stream(key, counter, nonce, out),
+                true => rotating::stream(key, counter, nonce, out),
+                false => shifting::stream(key, counter, nonce, out),
+            }
         }
-        for part in out.as_chunks_mut::<64>().0.chunks_mut(BATCH) {
-            // SAFETY: `self` is the proof.
-            unsafe {
-                match part.len() {
-                    0..=2 => blocks::<1>(key, counter, nonce, part),
-                    3..=4 => blocks::<2>(key, counter, nonce, part),
-                    _ => blocks::<4>(key, counter, nonce, part),
+    }
+}
+
+/// The kernels, compiled for a set of instructions: where there is a rotation, the compiler takes it for two shifts.
+macro_rules! kernels {
+    ($name:ident, $features:literal) => {
+        mod $name {
+            use super::*;
+
+            /// Cipherstream from block `counter` on. All of `out` is written.
+            ///
+            /// # Safety
+            /// The CPU has the instructions.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn stream(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block]) {
+                let (mut counter, mut rest) = (counter, out);
+                while !rest.is_empty() {
+                    // Two passes of six take less time than one of eight and a short one.
+                    let most = if (9..=12).contains(&rest.len()) { 6 } else { 8 };
+                    let (now, later) = rest.split_at_mut(rest.len().min(most));
+                    match now.len() {
+                        1 => narrow::<1>(key, counter, nonce, now),
+                        2 => narrow::<2>(key, counter, nonce, now),
+                        3 => narrow::<3>(key, counter, nonce, now),
+                        4 => wide::<2>(key, counter, nonce, now),
+                        5..=6 => wide::<3>(key, counter, nonce, now),
+                        _ => wide::<4>(key, counter, nonce, now),
+                    }
+                    counter = counter.wrapping_add(now.len() as u32);
+                    rest = later;
                 }
             }
-            counter = counter.wrapping_add(BATCH as u32);
+
+            /// `W` blocks from `counter` on, a row of one block a vector.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn narrow<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block]) {
+                let rows = rows(key, nonce);
+                let one = _mm_set_epi32(0, 0, 0, 1);
+                let mut counters = _mm_add_epi32(rows[3], _mm_set_epi32(0, 0, 0, counter as i32));
+                let mut last = [counters; W];
+                for row in &mut last {
+                    *row = counters;
+                    counters = _mm_add_epi32(counters, one);
+                }
+                let mut sets = last.map(|last| [rows[0], rows[1], rows[2], last]);
+                // Rotations by whole bytes are one shuffle.
+                let by_16 = _mm_set_epi64x(0x0d0c_0f0e_0908_0b0a, 0x0504_0706_0100_0302);
+                let by_8 = _mm_set_epi64x(0x0e0d_0c0f_0a09_080b, 0x0605_0407_0201_0003);
+                macro_rules! quarter_rounds {
+                    () => {
+                        for [a, b, c, d] in &mut sets {
+                            *a = _mm_add_epi32(*a, *b);
+                            *d = _mm_shuffle_epi8(_mm_xor_si128(*d, *a), by_16);
+                            *c = _mm_add_epi32(*c, *d);
+                            *b = _mm_xor_si128(*b, *c);
+                            *b = _mm_or_si128(_mm_slli_epi32::<12>(*b), _mm_srli_epi32::<20>(*b));
+                            *a = _mm_add_epi32(*a, *b);
+                            *d = _mm_shuffle_epi8(_mm_xor_si128(*d, *a), by_8);
+                            *c = _mm_add_epi32(*c, *d);
+                            *b = _mm_xor_si128(*b, *c);
+                            *b = _mm_or_si128(_mm_slli_epi32::<7>(*b), _mm_srli_epi32::<25>(*b));
+                        }
+                    };
+                }
+                for _ in 0..10 {
+                    quarter_rounds!();
+                    for [_, b, c, d] in &mut sets {
+                        *b = _mm_shuffle_epi32::<0b00_11_10_01>(*b);
+                        *c = _mm_shuffle_epi32::<0b01_00_11_10>(*c);
+                        *d = _mm_shuffle_epi32::<0b10_01_00_11>(*d);
+                    }
+                    quarter_rounds!();
+                    for [_, b, c, d] in &mut sets {
+                        *b = _mm_shuffle_epi32::<0b10_01_00_11>(*b);
+                        *c = _mm_shuffle_epi32::<0b01_00_11_10>(*c);
+                        *d = _mm_shuffle_epi32::<0b00_11_10_01>(*d);
+                    }
+                }
+                for ((set, last), block) in sets.iter().zip(last).zip(out) {
+                    let first = [rows[0], rows[1], rows[2], last];
+                    for (i, (row, first)) in set.iter().zip(first).enumerate() {
+                        let to = block.as_mut_ptr().cast::<__m128i>();
+                        // SAFETY: a block has 64 bytes, which are four vectors.
+                        unsafe { _mm_storeu_si128(to.add(i), _mm_add_epi32(*row, first)) };
+                    }
+                }
+            }
+
+            /// Up to `2 W` blocks from `counter` on, the same row of two blocks a vector.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn wide<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block]) {
+                let rows = rows(key, nonce).map(|row| _mm256_broadcastsi128_si256(row));
+                let two = _mm256_set_epi32(0, 0, 0, 2, 0, 0, 0, 2);
+                let first = counter as i32;
+                let first = _mm256_set_epi32(0, 0, 0, first.wrapping_add(1), 0, 0, 0, first);
+                let mut counters = _mm256_add_epi32(rows[3], first);
+                let mut last = [counters; W];
+                for row in &mut last {
+                    *row = counters;
+                    counters = _mm256_add_epi32(counters, two);
+                }
+                let mut sets = last.map(|last| [rows[0], rows[1], rows[2], last]);
+                let by_16 = _mm_set_epi64x(0x0d0c_0f0e_0908_0b0a, 0x0504_0706_0100_0302);
+                let by_8 = _mm_set_epi64x(0x0e0d_0c0f_0a09_080b, 0x0605_0407_0201_0003);
+                let [by_16, by_8] = [by_16, by_8].map(|by| _mm256_broadcastsi128_si256(by));
+                macro_rules! quarter_rounds {
+                    () => {
+                        for [a, b, c, d] in &mut sets {
+                            *a = _mm256_add_epi32(*a, *b);
+                            *d = _mm256_shuffle_epi8(_mm256_xor_si256(*d, *a), by_16);
+                            *c = _mm256_add_epi32(*c, *d);
+                            *b = _mm256_xor_si256(*b, *c);
+                            *b = _mm256_or_si256(_mm256_slli_epi32::<12>(*b), _mm256_srli_epi32::<20>(*b));
+                            *a = _mm256_add_epi32(*a, *b);
+                            *d = _mm256_shuffle_epi8(_mm256_xor_si256(*d, *a), by_8);
+                            *c = _mm256_add_epi32(*c, *d);
+                            *b = _mm256_xor_si256(*b, *c);
+                            *b = _mm256_or_si256(_mm256_slli_epi32::<7>(*b), _mm256_srli_epi32::<25>(*b));
+                        }
+                    };
+                }
+                for _ in 0..10 {
+                    quarter_rounds!();
+                    for [_, b, c, d] in &mut sets {
+                        *b = _mm256_shuffle_epi32::<0b00_11_10_01>(*b);
+                        *c = _mm256_shuffle_epi32::<0b01_00_11_10>(*c);
+                        *d = _mm256_shuffle_epi32::<0b10_01_00_11>(*d);
+                    }
+                    quarter_rounds!();
+                    for [_, b, c, d] in &mut sets {
+                        *b = _mm256_shuffle_epi32::<0b10_01_00_11>(*b);
+                        *c = _mm256_shuffle_epi32::<0b01_00_11_10>(*c);
+                        *d = _mm256_shuffle_epi32::<0b00_11_10_01>(*d);
+                    }
+                }
+                for ((set, last), out) in sets.iter().zip(last).zip(out.chunks_mut(2)) {
+                    let [a, b, c, d] = *set;
+                    let (a, b) = (_mm256_add_epi32(a, rows[0]), _mm256_add_epi32(b, rows[1]));
+                    let (c, d) = (_mm256_add_epi32(c, rows[2]), _mm256_add_epi32(d, last));
+                    // Lane j of row i becomes lane i of block j.
+                    let whole = [
+                        [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x20>(c, d)],
+                        [_mm256_permute2x128_si256::<0x31>(a, b), _mm256_permute2x128_si256::<0x31>(c, d)],
+                    ];
+                    for (block, [low, high]) in out.iter_mut().zip(whole) {
+                        let to = block.as_mut_ptr().cast::<__m256i>();
+                        // SAFETY: a block has 64 bytes, which are two vectors.
+                        unsafe {
+                            _mm256_storeu_si256(to, low);
+                            _mm256_storeu_si256(to.add(1), high);
+                        }
+                    }
+                }
+            }
         }
-    }
-}
-
-/// Four rows of two blocks each.
-type Rows = [__m256i; 4];
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn rotated<const BITS: i32, const REST: i32>(x: __m256i) -> __m256i {
-    _mm256_or_si256(_mm256_slli_epi32::<BITS>(x), _mm256_srli_epi32::<REST>(x))
-}
-
-#[inline]
-#[target_feature(enable = "avx2")]
-fn quarter_rounds<const W: usize>(sets: &mut [Rows; W]) {
-    // Rotations by whole bytes are one shuffle.
-    let by_16 = _mm256_broadcastsi128_si256(_mm_set_epi64x(0x0d0c_0f0e_0908_0b0a, 0x0504_0706_0100_0302));
-    let by_8 = _mm256_broadcastsi128_si256(_mm_set_epi64x(0x0e0d_0c0f_0a09_080b, 0x0605_0407_0201_0003));
-    for [a, b, c, d] in sets.iter_mut() {
-        *a = _mm256_add_epi32(*a, *b);
-        *d = _mm256_shuffle_epi8(_mm256_xor_si256(*d, *a), by_16);
-        *c = _mm256_add_epi32(*c, *d);
-        *b = rotated::<12, 20>(_mm256_xor_si256(*b, *c));
-        *a = _mm256_add_epi32(*a, *b);
-        *d = _mm256_shuffle_epi8(_mm256_xor_si256(*d, *a), by_8);
-        *c = _mm256_add_epi32(*c, *d);
-        *b = rotated::<7, 25>(_mm256_xor_si256(*b, *c));
-    }
-}
-
-/// Up to `2 W` blocks from `counter` on.
-///
-/// # Safety
-/// The CPU has AVX2.
-#[inline]
-#[target_feature(enable = "avx2")]
-unsafe fn blocks<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [[u8; 64]]) {
-    let row = |w: [u32; 4]| {
-        _mm256_broadcastsi128_si256(_mm_set_epi32(w[3] as i32, w[2] as i32, w[1] as i32, w[0] as i32))
     };
+}
+
+kernels!(shifting, "avx2");
+kernels!(rotating, "avx2,avx512f,avx512vl");
+
+/// The rows of a block's first state; the counter is zero.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn rows(key: &[u32; 8], nonce: &[u8; 12]) -> [__m128i; 4] {
+    let row = |w: [u32; 4]| _mm_set_epi32(w[3] as i32, w[2] as i32, w[1] as i32, w[0] as i32);
     let [k0, k1, k2, k3, k4, k5, k6, k7] = *key;
     let n = |i: usize| u32::from_le_bytes([nonce[i], nonce[i + 1], nonce[i + 2], nonce[i + 3]]);
-    let each = _mm256_set_epi32(0, 0, 0, 1, 0, 0, 0, 0);
-    let mut start = [[_mm256_setzero_si256(); 4]; W];
-    for (i, set) in start.iter_mut().enumerate() {
-        let counters = row([counter.wrapping_add(2 * i as u32), n(0), n(4), n(8)]);
-        *set =
-            [row(CONSTANTS), row([k0, k1, k2, k3]), row([k4, k5, k6, k7]), _mm256_add_epi32(counters, each)];
-    }
-    let mut sets = start;
-    for _ in 0..10 {
-        quarter_rounds(&mut sets);
-        for [_, b, c, d] in &mut sets {
-            *b = _mm256_shuffle_epi32::<0b00_11_10_01>(*b);
-            *c = _mm256_shuffle_epi32::<0b01_00_11_10>(*c);
-            *d = _mm256_shuffle_epi32::<0b10_01_00_11>(*d);
-        }
-        quarter_rounds(&mut sets);
-        for [_, b, c, d] in &mut sets {
-            *b = _mm256_shuffle_epi32::<0b10_01_00_11>(*b);
-            *c = _mm256_shuffle_epi32::<0b01_00_11_10>(*c);
-            *d = _mm256_shuffle_epi32::<0b00_11_10_01>(*d);
-        }
-    }
-    for ((set, start), out) in sets.iter().zip(&start).zip(out.chunks_mut(2)) {
-        let [a, b, c, d]: Rows = core::array::from_fn(|i| _mm256_add_epi32(set[i], start[i]));
-        // Lane j of row i becomes lane i of block j.
-        let whole = [
-            [_mm256_permute2x128_si256::<0x20>(a, b), _mm256_permute2x128_si256::<0x20>(c, d)],
-            [_mm256_permute2x128_si256::<0x31>(a, b), _mm256_permute2x128_si256::<0x31>(c, d)],
-        ];
-        for (bytes, [low, high]) in out.iter_mut().zip(whole) {
-            let at = bytes.as_mut_ptr();
-            // SAFETY: a block has 64 bytes.
-            unsafe {
-                _mm256_storeu_si256(at.cast(), low);
-                _mm256_storeu_si256(at.add(32).cast(), high);
+    [row(CONSTANTS), row([k0, k1, k2, k3]), row([k4, k5, k6, k7]), row([0, n(0), n(4), n(8)])]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::portable::chacha20;
+
+    #[test]
+    fn the_stream_is_that_of_the_scalar_code_of_any_length_and_over_the_counters_end() {
+        let Some(avx2) = Avx2::new(Backend::AesNi) else { return };
+        let key = core::array::from_fn(|i| 0x1234_5678u32.wrapping_mul(i as u32 + 1));
+        for avx2 in [avx2, Avx2 { avx512: false }] {
+            for blocks in 0..36 {
+                for counter in [0, 1, u32::MAX - 2] {
+                    let (mut ours, mut scalar) = ([0; 64 * 36], [0; 64 * 36]);
+                    avx2.stream(&key, counter, b"twelve bytes", &mut ours[..64 * blocks]);
+                    chacha20::stream(&key, counter, b"twelve bytes", &mut scalar[..64 * blocks]);
+                    assert_eq!(ours, scalar, "{blocks} blocks from {counter}");
+                }
             }
         }
     }

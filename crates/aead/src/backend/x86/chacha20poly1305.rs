@@ -105,7 +105,7 @@ impl Avx512 {
     }
 
     fn whole<'a>(aad: &'a [u8], buffers: Buffers<'_>, stream: *mut u8) -> Part<'a> {
-        let (src, dst, len) = Self::pointers(buffers);
+        let (src, dst, len) = pointers(buffers);
         let lengths = Some((aad.len() as u64, len as u64));
         Part { so_far: Limbs::default(), aad, src, dst, len, stream, lengths }
     }
@@ -127,13 +127,13 @@ impl Avx512 {
     }
 
     pub(crate) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
-        let (src, dst, len) = Self::pointers(buffers);
+        let (src, dst, len) = pointers(buffers);
         // SAFETY: `self` is the proof, and the pointers are to equally long buffers.
         unsafe { one_shot::<SEAL>(key, nonce, aad, src, dst, len) }
     }
 
     pub(crate) fn open(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
-        let (src, dst, len) = Self::pointers(buffers);
+        let (src, dst, len) = pointers(buffers);
         // SAFETY: `self` is the proof, and the pointers are to equally long buffers.
         unsafe { one_shot::<OPEN>(key, nonce, aad, src, dst, len) }
     }
@@ -159,17 +159,18 @@ impl Avx512 {
         // SAFETY: `self` is the proof; the parts come from a `Reading`.
         unsafe { check(head, aad, src, body, dst) }
     }
+}
 
-    fn pointers(buffers: Buffers<'_>) -> (*const u8, *mut u8, usize) {
-        match buffers {
-            Buffers::Apart(src, dst) => {
-                assert_eq!(src.len(), dst.len());
-                (src.as_ptr(), dst.as_mut_ptr(), dst.len())
-            }
-            Buffers::InPlace(buffer) => {
-                let start = buffer.as_mut_ptr();
-                (start.cast_const(), start, buffer.len())
-            }
+/// Where the payload comes from, where it goes to, and its length.
+pub(super) fn pointers(buffers: Buffers<'_>) -> (*const u8, *mut u8, usize) {
+    match buffers {
+        Buffers::Apart(src, dst) => {
+            assert_eq!(src.len(), dst.len());
+            (src.as_ptr(), dst.as_mut_ptr(), dst.len())
+        }
+        Buffers::InPlace(buffer) => {
+            let start = buffer.as_mut_ptr();
+            (start.cast_const(), start, buffer.len())
         }
     }
 }

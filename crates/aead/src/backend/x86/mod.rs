@@ -18,6 +18,8 @@ pub(crate) mod chacha20_avx2;
 pub(crate) mod chacha20_sse2;
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod chacha20poly1305;
+#[cfg(feature = "chacha20-poly1305")]
+pub(crate) mod chacha20poly1305_avx2;
 pub(crate) mod gcm;
 mod gcm_avx;
 mod gcm_holes;
@@ -30,11 +32,13 @@ pub(crate) mod ocb3;
 mod ocb3_holes;
 #[cfg(feature = "ocb3")]
 mod ocb3_wide;
-mod pieces;
 mod partial;
+mod pieces;
 mod poly1305;
 #[cfg(feature = "chacha20-poly1305")]
-pub(crate) mod poly1305_avx2;
+mod poly1305_avx2;
+#[cfg(feature = "chacha20-poly1305")]
+mod poly1305_powers;
 pub(crate) mod two_way;
 
 use super::Backend;
@@ -54,6 +58,7 @@ const AVX512F: u8 = 1 << 2;
 const MASKS: u8 = 1 << 3;
 /// Everything that [`Backend::Avx512`] stands for.
 const WIDE: u8 = 1 << 4;
+const BMI2: u8 = 1 << 5;
 
 fn found() -> u8 {
     match FOUND.load(Ordering::Relaxed) {
@@ -100,13 +105,16 @@ fn ask() -> u8 {
         return found;
     }
     found |= AVX2;
+    if all(seven.ebx, &[8]) {
+        found |= BMI2;
+    }
     // Opmask, upper ZMM, high ZMM
     if state & 0xe0 != 0xe0 || !all(seven.ebx, &[16]) {
         return found;
     }
     found |= AVX512F;
-    // BMI2, BW, VL
-    if all(seven.ebx, &[8, 30, 31]) {
+    // BW, VL
+    if found & BMI2 != 0 && all(seven.ebx, &[30, 31]) {
         found |= MASKS;
     }
     // BMI1, DQ, IFMA; VAES, VPCLMULQDQ
@@ -140,4 +148,10 @@ impl Masks {
 /// AVX2 and AVX-512F with their registers' state, for what needs no more.
 pub(crate) fn has_avx2_and_avx512f() -> (bool, bool) {
     (has(AVX2), has(AVX512F))
+}
+
+/// AVX2 with BMI2, and AVX-512 F and VL besides, in the same way.
+#[cfg(feature = "chacha20-poly1305")]
+pub(crate) fn has_avx2_and_avx512vl() -> (bool, bool) {
+    (has(AVX2 | BMI2), has(AVX2 | BMI2 | MASKS))
 }

@@ -1,16 +1,16 @@
 //! Poly1305 with AVX2, for CPUs without AVX-512 IFMA: four blocks at once, in five limbs of 26 bits.
 //!
-//! A lane of a vector has every fourth block. All lanes are multiplied by r^4 for the next four blocks, or two groups of four by
-//! r^8 and r^4 with one reduction for both; at the end each lane meets the power of its own place, and the lanes are added.
+//! A lane of a vector has every fourth block. Up to four groups of four are multiplied by the powers of r that are between them and the
+//! end of the last, with one reduction for all; at the end each lane meets the power of its own place, and the lanes are added.
 
-use super::chacha20_avx2::Avx2;
+use super::{
+    poly1305::{OPEN, Part, SEAL},
+    poly1305_powers::Table,
+};
 use crate::backend::portable::poly1305::{Limbs, MASK_44};
 use core::arch::{asm, x86_64::*};
-use zeroize::Zeroize;
 
 const MASK_26: u64 = (1 << 26) - 1;
-/// Shorter messages are not worth the powers, nor waking the upper halves of the vectors.
-pub(crate) const WORTH: usize = 512;
 
 type Vectors = [__m256i; 5];
 
@@ -21,7 +21,7 @@ struct Factor {
 }
 
 /// Limbs of 26 bits, the fourth of at most one bit more.
-fn narrow(n: &Limbs) -> [u64; 5] {
+pub(super) fn narrow(n: &Limbs) -> [u64; 5] {
     let [a, b, c] = n.0;
     [
         a & MASK_26,
@@ -39,37 +39,23 @@ fn wide([a, b, c, d, e]: [u64; 5]) -> Limbs {
     Limbs([low & MASK_44, middle & MASK_44, (middle >> 44) + (e << 16)])
 }
 
-impl Drop for Factor {
-    fn drop(&mut self) {
-        self.r.zeroize();
-        self.s.zeroize();
-    }
-}
-
 impl Factor {
     /// A factor for each lane.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn lanes(lanes: [&Limbs; 4]) -> Self {
-        let [a, b, c, d] = lanes.map(narrow);
-        let limb = |i: usize| _mm256_set_epi64x(d[i] as i64, c[i] as i64, b[i] as i64, a[i] as i64);
-        Self::new([limb(0), limb(1), limb(2), limb(3), limb(4)])
+    fn lanes(lanes: &[[u64; 4]; 5]) -> Self {
+        // SAFETY: there are four words.
+        let r = [0, 1, 2, 3, 4].map(|i| unsafe { _mm256_loadu_si256(lanes[i].as_ptr().cast()) });
+        let five = |x: __m256i| _mm256_add_epi64(x, _mm256_slli_epi64::<2>(x));
+        Self { r, s: [five(r[1]), five(r[2]), five(r[3]), five(r[4])] }
     }
 
     /// The same factor for all lanes.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn all(limbs: &Limbs) -> Self {
-        let n = narrow(limbs);
-        let limb = |i: usize| _mm256_set1_epi64x(n[i] as i64);
-        Self::new([limb(0), limb(1), limb(2), limb(3), limb(4)])
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2")]
-    fn new(r: Vectors) -> Self {
-        let five = |x: __m256i| _mm256_add_epi64(x, _mm256_slli_epi64::<2>(x));
-        Self { r, s: [five(r[1]), five(r[2]), five(r[3]), five(r[4])] }
+    fn all(words: &[u64; 9]) -> Self {
+        let all = |i: usize| _mm256_set1_epi64x(words[i] as i64);
+        Self { r: [all(0), all(1), all(2), all(3), all(4)], s: [all(5), all(6), all(7), all(8)] }
     }
 }
 
@@ -101,7 +87,7 @@ fn times(a: __m256i, b: __m256i) -> __m256i {
     product
 }
 
-/// The unreduced product. Limbs of `h` below 2^29 and of the factor below 2^27 give sums below 2^61.
+/// The unreduced product. Limbs of `h` below 2^28 and of the factor below 2^27 give sums below 2^60, of which four fit.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn product(h: Vectors, factor: &Factor) -> Vectors {
@@ -147,11 +133,7 @@ fn reduced(d: Vectors) -> Vectors {
 /// Four whole blocks, each with the bit 2^128: the first, the third, the second and the fourth, lane by lane.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn load(four: &[u8; 64]) -> Vectors {
-    // SAFETY: there are 64 bytes.
-    let (a, b) = unsafe {
-        (_mm256_loadu_si256(four.as_ptr().cast()), _mm256_loadu_si256(four.as_ptr().add(32).cast()))
-    };
+fn limbs(a: __m256i, b: __m256i) -> Vectors {
     let (low, high) = (_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b));
     let mask = _mm256_set1_epi64x(MASK_26 as i64);
     let middle = _mm256_or_si256(_mm256_srli_epi64::<52>(low), _mm256_slli_epi64::<12>(high));
@@ -164,32 +146,75 @@ fn load(four: &[u8; 64]) -> Vectors {
     ]
 }
 
-impl Avx2 {
-    /// Goes on from `sum` over groups of four whole blocks. `powers` are r to r^4.
-    pub(crate) fn poly1305(self, powers: [&Limbs; 4], sum: Limbs, fours: &[[u8; 64]]) -> Limbs {
-        // SAFETY: `self` is the proof.
-        unsafe { run(powers, sum, fours) }
+/// Two blocks of payload, XORed and stored on the way; what is to be hashed is returned.
+///
+/// # Safety
+/// As for [`groups`]; 32 bytes from `at` on are in the payload.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn two<const WAY: u8, const WIPE: bool>(part: &Part<'_>, at: usize) -> __m256i {
+    // SAFETY: the caller's; the stream is read before the destination, which may be the source, is written.
+    unsafe {
+        let x = _mm256_loadu_si256(part.src.add(at).cast());
+        if WAY != SEAL && WAY != OPEN {
+            return x;
+        }
+        let pad = part.stream.add(at).cast();
+        let y = _mm256_xor_si256(x, _mm256_loadu_si256(pad));
+        _mm256_storeu_si256(part.dst.add(at).cast(), y);
+        if WIPE {
+            _mm256_storeu_si256(pad, _mm256_setzero_si256());
+        }
+        if WAY == SEAL { y } else { x }
     }
 }
 
+/// Goes on from `sum` over the first groups of four blocks of a payload.
+///
 /// # Safety
-/// The CPU has AVX2.
+/// The CPU has AVX2; the part's pointers are good for so many groups, of which there is one at least. The table has the powers for
+/// a long message.
+#[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn run([one, two, three, four]: [&Limbs; 4], sum: Limbs, fours: &[[u8; 64]]) -> Limbs {
-    let Some((last, before)) = fours.split_last() else { return sum };
-    let by_four = Factor::all(four);
-    let by_eight = Factor::all(&four.times(four));
+pub(super) unsafe fn groups<const WAY: u8, const WIPE: bool>(
+    table: &Table,
+    sum: Limbs,
+    part: &Part<'_>,
+    groups: usize,
+) -> Limbs {
+    let mut at = 0;
+    let mut next = || {
+        at += 64;
+        // SAFETY: this is called once for each group.
+        unsafe { limbs(two::<WAY, WIPE>(part, at - 64), two::<WAY, WIPE>(part, at - 32)) }
+    };
+    let [by_4, by_8, by_12, by_16] = [0, 1, 2, 3].map(|i| Factor::all(&table.factors[i]));
     // The sum so far is in the first block's lane.
     let mut h = narrow(&sum).map(|limb| _mm256_set_epi64x(0, 0, 0, limb as i64));
-    let (pairs, single) = before.as_chunks::<2>();
-    for [a, b] in pairs {
-        h = reduced(plus(product(plus(h, load(a)), &by_eight), product(load(b), &by_four)));
+    // The odd ones come first, and the last of all has powers of its own.
+    match (groups - 1) % 4 {
+        1 => h = reduced(product(plus(h, next()), &by_4)),
+        2 => {
+            let first = product(plus(h, next()), &by_8);
+            h = reduced(plus(first, product(next(), &by_4)));
+        }
+        3 => {
+            let first = product(plus(h, next()), &by_12);
+            let second = plus(first, product(next(), &by_8));
+            h = reduced(plus(second, product(next(), &by_4)));
+        }
+        _ => {}
     }
-    for a in single {
-        h = reduced(product(plus(h, load(a)), &by_four));
+    for _ in 0..(groups - 1) / 4 {
+        let first = next();
+        let mut all = product(next(), &by_12);
+        all = plus(all, product(next(), &by_8));
+        all = plus(all, product(next(), &by_4));
+        // What waits for the groups before comes last.
+        h = reduced(plus(all, product(plus(h, first), &by_16)));
     }
-    let own = Factor::lanes([four, two, three, one]);
-    let h = reduced(product(plus(h, load(last)), &own));
+    let own = Factor::lanes(&table.lanes);
+    let h = reduced(product(plus(h, next()), &own));
     wide(h.map(|limb| {
         let both = _mm_add_epi64(_mm256_castsi256_si128(limb), _mm256_extracti128_si256::<1>(limb));
         (_mm_cvtsi128_si64(both) as u64).wrapping_add(_mm_extract_epi64::<1>(both) as u64)
@@ -198,37 +223,11 @@ unsafe fn run([one, two, three, four]: [&Limbs; 4], sum: Limbs, fours: &[[u8; 64
 
 #[cfg(test)]
 mod tests {
-    extern crate std;
-
     use super::*;
-    use crate::{
-        Backend,
-        backend::portable::poly1305::{Poly1305, finish, higher},
-    };
+    use crate::backend::portable::poly1305::finish;
     use proptest::prelude::*;
 
     proptest! {
-        #[test]
-        fn wide_vectors_are_blocks_in_turn(
-            r: [u8; 16],
-            before: [u8; 16],
-            octets in prop_oneof![
-                prop::collection::vec(any::<u8>(), 0..1600),
-                (0usize..1600).prop_map(|len| std::vec![0xff; len]),
-            ],
-        ) {
-            let Some(avx2) = Avx2::new(Backend::AesNi) else { return Ok(()) };
-            let r = Limbs::clamped(&r);
-            let [two, three, four] = higher(&r);
-            let mut slow = Poly1305::new(&r);
-            slow.block(&before);
-            let begun = slow.value();
-            let (fours, _) = octets.as_chunks::<64>();
-            fours.as_flattened().as_chunks::<16>().0.iter().for_each(|block| slow.block(block));
-            let fast = avx2.poly1305([&r, &two, &three, &four], begun, fours);
-            prop_assert_eq!(finish(&fast, &[7; 16]), finish(&slow.value(), &[7; 16]));
-        }
-
         #[test]
         fn limbs_of_both_widths_are_the_same_number(a in 0u64..1 << 44, b in 0u64..1 << 45, c in 0u64..1 << 42) {
             let n = Limbs([a, b, c]);

@@ -1,0 +1,327 @@
+//! ChaCha20-Poly1305 with AVX2 and BMI2, for CPUs that lack what the AVX-512 backend asks for.
+
+use super::{
+    chacha20_avx2::{Avx2, Block},
+    chacha20poly1305::pointers,
+    poly1305::{HASH, OPEN, Part, Powers, SEAL},
+    poly1305_powers::{self, Table},
+};
+use crate::{
+    backend::portable::poly1305::{Limbs, Sum},
+    buffers::Buffers,
+    engine::wipe,
+};
+use core::mem::MaybeUninit;
+
+/// Units of cipherstream that a packet makes at a time besides the first block, which gives the key of the MAC.
+const UNITS: usize = 24;
+/// Units of a prepared packet that are made with the first block, and copied.
+const TOGETHER: usize = 7;
+
+/// Cipherstream on the stack.
+#[repr(C, align(64))]
+struct Stream([Block; 1 + UNITS]);
+
+impl Avx2 {
+    /// The one-time key from the first block, which is wiped, and the powers that any packet needs.
+    fn once(self, first: &mut [u8; 64], r: &mut Limbs, s: &mut [u8; 16], powers: &mut Powers) {
+        if let ([bytes, last], _) = first[..32].as_chunks::<16>() {
+            *r = Limbs::clamped(bytes);
+            *s = *last;
+        }
+        wipe(first);
+        // SAFETY: `self` is the proof.
+        unsafe { powers.table_mut().set(r, usize::MAX, true) };
+    }
+
+    /// The one-time key of a packet, and its first units of cipherstream, in as few passes as there can be.
+    pub(crate) fn prepare(
+        self,
+        key: &[u32; 8],
+        nonce: &[u8; 12],
+        (r, s, powers): (&mut Limbs, &mut [u8; 16], &mut Powers),
+        out: &mut [u8],
+    ) {
+        let (units, _) = out.as_chunks_mut::<64>();
+        let (begin, rest) = units.split_at_mut(units.len().min(TOGETHER));
+        let mut made = [[0; 64]; 1 + TOGETHER];
+        let made = &mut made[..1 + begin.len()];
+        self.stream(key, 0, nonce, made.as_flattened_mut());
+        begin.copy_from_slice(&made[1..]);
+        wipe(made[1..].as_flattened_mut());
+        self.once(&mut made[0], r, s, powers);
+        self.stream(key, 1 + TOGETHER as u32, nonce, rest.as_flattened_mut());
+    }
+
+    /// r^k.
+    pub(crate) fn power(self, powers: &Powers, k: usize) -> Limbs {
+        powers.table().power(k)
+    }
+
+    /// Overwrites all powers with zeros.
+    pub(crate) fn wipe(self, powers: &mut Powers) {
+        // SAFETY: `self` is the proof.
+        unsafe { powers.table_mut().wipe() };
+    }
+
+    /// The tag of what is encrypted already.
+    pub(crate) fn tag(self, powers: &Powers, s: &[u8; 16], aad: &[u8], payload: &[u8]) -> [u8; 16] {
+        let (src, len) = (payload.as_ptr(), payload.len());
+        let lengths = Some((aad.len() as u64, len as u64));
+        let nothing = core::ptr::null_mut();
+        let whole = Part { so_far: Limbs::default(), aad, src, dst: nothing, len, stream: nothing, lengths };
+        // SAFETY: `self` is the proof; the payload is only read.
+        unsafe { poly1305_powers::part::<HASH, false>(powers.table(), &whole) }.tag(s)
+    }
+
+    /// XORs the stream, which is wiped and is a whole number of units that cover the payload, and gives the tag.
+    pub(crate) fn seal_prepared(
+        self,
+        powers: &Powers,
+        s: &[u8; 16],
+        stream: &mut [u8],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+    ) -> [u8; 16] {
+        let used = buffers.len().next_multiple_of(16);
+        assert!(buffers.len().next_multiple_of(64) <= stream.len());
+        let whole = whole(aad, buffers, stream.as_mut_ptr());
+        // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them.
+        let sum = unsafe { poly1305_powers::part::<SEAL, true>(powers.table(), &whole) };
+        wipe(&mut stream[used..]);
+        zeroize::optimization_barrier(stream);
+        sum.tag(s)
+    }
+
+    /// XORs the stream, which stays and is a whole number of units that cover the payload, and gives the tag.
+    pub(crate) fn open_prepared(
+        self,
+        powers: &Powers,
+        s: &[u8; 16],
+        stream: &[u8],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+    ) -> [u8; 16] {
+        assert!(buffers.len().next_multiple_of(64) <= stream.len());
+        let whole = whole(aad, buffers, stream.as_ptr().cast_mut());
+        // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them; it is not written.
+        unsafe { poly1305_powers::part::<OPEN, false>(powers.table(), &whole) }.tag(s)
+    }
+
+    /// Adds a stretch to a MAC, and makes ciphertext of the stream that lies in its body.
+    pub(crate) fn absorb(
+        self,
+        powers: &Powers,
+        so_far: &mut Limbs,
+        aad: &[u8],
+        payload: &[u8],
+        body: &mut [u8],
+    ) {
+        assert!(payload.len().next_multiple_of(64) <= body.len());
+        let (src, dst, len) = (payload.as_ptr(), body.as_mut_ptr(), payload.len());
+        let part = Part { so_far: *so_far, aad, src, dst, len, stream: dst, lengths: None };
+        // SAFETY: `self` is the proof; the body covers the payload by whole units.
+        *so_far = unsafe { poly1305_powers::part::<SEAL, false>(powers.table(), &part) }.value();
+    }
+
+    pub(crate) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        // SAFETY: `self` is the proof, and the buffers are equally long.
+        unsafe { one_shot::<SEAL>(self, key, nonce, aad, pointers(buffers)) }
+    }
+
+    pub(crate) fn open(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        // SAFETY: `self` is the proof, and the buffers are equally long.
+        unsafe { one_shot::<OPEN>(self, key, nonce, aad, pointers(buffers)) }
+    }
+}
+
+fn whole<'a>(aad: &'a [u8], buffers: Buffers<'_>, stream: *mut u8) -> Part<'a> {
+    let (src, dst, len) = pointers(buffers);
+    let lengths = Some((aad.len() as u64, len as u64));
+    Part { so_far: Limbs::default(), aad, src, dst, len, stream, lengths }
+}
+
+/// A packet without a preparation: XOR and MAC in one pass over each piece of cipherstream.
+///
+/// # Safety
+/// The CPU has AVX2 and BMI2; the pointers are good for as many bytes as is said.
+#[target_feature(enable = "avx2,bmi2")]
+unsafe fn one_shot<const WAY: u8>(
+    avx2: Avx2,
+    key: &[u32; 8],
+    nonce: &[u8; 12],
+    aad: &[u8],
+    (src, dst, len): (*const u8, *mut u8, usize),
+) -> [u8; 16] {
+    let mut stream = Stream([const { MaybeUninit::uninit() }; 1 + UNITS]);
+    let start: *mut u8 = stream.0.as_mut_ptr().cast();
+    let mut now = len.min(64 * UNITS);
+    let mut table = Table::default();
+    avx2.blocks(key, 0, nonce, &mut stream.0[..1 + now.div_ceil(64)]);
+    // SAFETY: the first block is written.
+    let (mut r, s) = unsafe {
+        (Limbs::clamped(&start.cast::<[u8; 16]>().read()), start.add(16).cast::<[u8; 16]>().read())
+    };
+    let blocks = aad.len().div_ceil(16) + len.div_ceil(16) + 1;
+    table.set(&r, blocks, len >= poly1305_powers::WORTH);
+    let (mut so_far, mut aad_now, mut done) = (Limbs::default(), aad, 0);
+    let sum: Sum = loop {
+        let last = done + now == len;
+        let part = Part {
+            so_far,
+            aad: aad_now,
+            src: src.wrapping_add(done),
+            dst: dst.wrapping_add(done),
+            len: now,
+            stream: start.wrapping_add(64),
+            lengths: last.then_some((aad.len() as u64, len as u64)),
+        };
+        // SAFETY: the CPU has the instructions. The units behind the first block that cover `now` bytes are written, and the
+        // pointers are good for so many from `done` on.
+        let sum = unsafe { poly1305_powers::part::<WAY, true>(&table, &part) };
+        // SAFETY: so many bytes behind the blocks of the part that were wiped are of the last unit, which was written.
+        unsafe {
+            let wiped = now.next_multiple_of(16);
+            core::ptr::write_bytes(start.add(64 + wiped), 0, now.next_multiple_of(64) - wiped);
+        }
+        if last {
+            break sum;
+        }
+        (so_far, aad_now, done) = (sum.value(), &[], done + now);
+        now = (len - done).min(64 * UNITS);
+        avx2.blocks(key, 1 + (done / 64) as u32, nonce, &mut stream.0[1..1 + now.div_ceil(64)]);
+    };
+    let tag = sum.tag(&s);
+    // SAFETY: the first block is the stream's. What was stored to wipe it must stay stored.
+    unsafe {
+        core::ptr::write_bytes(start, 0, 64);
+        core::arch::asm!("/* {} */", in(reg) start, options(nostack, preserves_flags));
+    }
+    table.wipe();
+    zeroize::Zeroize::zeroize(&mut r);
+    tag
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use crate::{
+        Backend,
+        backend::portable::poly1305::{Poly1305, finish},
+        chacha20poly1305::{ChaCha20Poly1305, OneTime},
+        engine::Engine,
+    };
+    use proptest::prelude::*;
+    use std::{vec, vec::Vec};
+
+    fn octets(most: usize) -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            prop::collection::vec(any::<u8>(), 0..most),
+            (0..most).prop_map(|len| vec![0xff; len]),
+            (0..most).prop_map(|len| vec![0; len]),
+        ]
+    }
+
+    fn padded(bytes: &[u8]) -> Vec<u8> {
+        let mut whole = bytes.to_vec();
+        whole.resize(bytes.len().next_multiple_of(16), 0);
+        whole
+    }
+
+    /// The whole of RFC 8439 section 2.8, with the scalar code.
+    fn expected(r: &Limbs, s: &[u8; 16], aad: &[u8], payload: &[u8]) -> [u8; 16] {
+        let mut slow = Poly1305::new(r);
+        for block in [padded(aad), padded(payload)].concat().as_chunks::<16>().0 {
+            slow.block(block);
+        }
+        slow.block(&(aad.len() as u128 | (payload.len() as u128) << 64).to_le_bytes());
+        finish(&slow.value(), s)
+    }
+
+    proptest! {
+        #[test]
+        fn tags_are_those_of_blocks_in_turn(
+            r in prop_oneof![any::<[u8; 16]>(), Just([0xff; 16]), Just([0; 16])],
+            s: [u8; 16],
+            aad in octets(400),
+            payload in octets(1700),
+        ) {
+            let Some(avx2) = Avx2::new(Backend::AesNi) else { return Ok(()) };
+            let r = Limbs::clamped(&r);
+            let mut powers = Powers::default();
+            // SAFETY: the CPU has AVX2.
+            unsafe { powers.table_mut().set(&r, usize::MAX, true) };
+            prop_assert_eq!(avx2.tag(&powers, &s, &aad, &payload), expected(&r, &s, &aad, &payload));
+
+            // What a template does, in two stretches.
+            let cut = payload.len() / 128 * 64;
+            let mut sum = Limbs::default();
+            let mut body = vec![0; payload.len().next_multiple_of(64)];
+            let (first, rest) = body.split_at_mut(cut);
+            avx2.absorb(&powers, &mut sum, &aad, &payload[..cut], first);
+            avx2.absorb(&powers, &mut sum, &[], &payload[cut..], rest);
+            let mut slow = Poly1305::new(&r);
+            for block in [padded(&aad), padded(&payload)].concat().as_chunks::<16>().0 {
+                slow.block(block);
+            }
+            prop_assert_eq!(finish(&sum, &s), finish(&slow.value(), &s));
+
+            for k in 1..40 {
+                prop_assert_eq!(finish(&avx2.power(&powers, k), &s), finish(&r.to_the(k), &s));
+            }
+            avx2.wipe(&mut powers);
+            prop_assert!(powers.table().is_wiped());
+        }
+    }
+
+    #[test]
+    fn packets_of_any_length_are_those_of_the_portable_code() {
+        let key = [0x5a; 32];
+        let [ours, portable] =
+            [Backend::AesNi, Backend::Portable].map(|backend| ChaCha20Poly1305::expand(&key, backend));
+        if Avx2::new(Backend::AesNi).is_none() {
+            return;
+        }
+        let nonce = b"twelve bytes";
+        for len in 0..2100 {
+            let aad = vec![7; len * 7 % 61];
+            let plain: Vec<u8> = (0..len + 3).map(|i| (i * i) as u8).collect();
+            let mut sealed = plain.clone();
+            let tag = ChaCha20Poly1305::seal(&portable, nonce, &aad, Buffers::InPlace(&mut sealed[3..]));
+
+            // Apart, and at an odd address.
+            let mut out = vec![0xee; len + 6];
+            let apart = Buffers::Apart(&plain[3..], &mut out[3..][..len]);
+            assert_eq!(ChaCha20Poly1305::seal(&ours, nonce, &aad, apart), tag, "{len}");
+            assert_eq!(
+                (&out[..3], &out[3..][..len], &out[len + 3..]),
+                (&[0xee; 3][..], &sealed[3..], &[0xee; 3][..])
+            );
+            let apart = Buffers::Apart(&sealed[3..], &mut out[1..][..len]);
+            assert_eq!(ChaCha20Poly1305::open(&ours, nonce, &aad, apart), tag, "{len}");
+            assert_eq!(out[1..][..len], plain[3..]);
+
+            // In place.
+            let mut data = plain.clone();
+            assert_eq!(ChaCha20Poly1305::seal(&ours, nonce, &aad, Buffers::InPlace(&mut data[3..])), tag);
+            assert_eq!(data, sealed);
+            assert_eq!(ChaCha20Poly1305::open(&ours, nonce, &aad, Buffers::InPlace(&mut data[3..])), tag);
+            assert_eq!(data, plain);
+
+            // Prepared, with some stream too many.
+            let mut stream = vec![1; len.next_multiple_of(64) + len % 3 * 64];
+            let (mut once, mut apart) = (OneTime::default(), [0; 16]);
+            ChaCha20Poly1305::prepare_with_stream(&ours, nonce, &mut once, &mut stream);
+            let kept = stream.clone();
+            let buffers = Buffers::Apart(&sealed[3..], &mut out[2..][..len]);
+            ChaCha20Poly1305::open_prepared(&ours, nonce, &once, &stream, &aad, buffers, &mut apart);
+            assert_eq!((apart, &out[2..][..len], &stream), (tag, &plain[3..], &kept), "{len}");
+            let buffers = Buffers::InPlace(&mut data[3..]);
+            ChaCha20Poly1305::seal_prepared(&ours, nonce, &once, &mut stream, &aad, buffers, &mut apart);
+            assert_eq!((apart, &data), (tag, &sealed), "{len}");
+            assert!(stream.iter().all(|byte| *byte == 0));
+        }
+    }
+}
