@@ -93,9 +93,17 @@ impl Zeroize for OneTime {
 
 #[cfg(target_arch = "x86_64")]
 impl OneTime {
-    fn prepare(&mut self, avx2: Avx2, key: &Expanded, nonce: &[u8; 12], out: &mut [u8]) {
+    fn prepare(
+        &mut self,
+        avx2: Avx2,
+        key: &Expanded,
+        nonce: &[u8; 12],
+        template: Option<usize>,
+        out: &mut [u8],
+    ) {
         self.avx2 = Some(avx2);
-        avx2.prepare(&key.words, nonce, (&mut self.mac.r, &mut self.mac.s, &mut self.powers), out);
+        let once = (&mut self.mac.r, &mut self.mac.s, &mut self.powers);
+        avx2.prepare(&key.words, nonce, once, template, out);
     }
 
     fn wipe_powers(&mut self) {
@@ -265,7 +273,7 @@ impl Engine for ChaCha20Poly1305 {
         }
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = key.avx2 {
-            return once.prepare(avx2, key, nonce, &mut []);
+            return once.prepare(avx2, key, nonce, None, &mut []);
         }
         let mut first = [0; 32];
         chacha20::block(&key.words, 0, nonce, &mut first);
@@ -281,9 +289,15 @@ impl Engine for ChaCha20Poly1305 {
     }
 
     #[cfg(target_arch = "x86_64")]
-    fn prepare_with_stream(key: &Expanded, nonce: &[u8; 12], once: &mut OneTime, out: &mut [u8]) {
+    fn prepare_with_stream(
+        key: &Expanded,
+        nonce: &[u8; 12],
+        once: &mut OneTime,
+        out: &mut [u8],
+        template: Option<usize>,
+    ) {
         if let Some(avx2) = key.avx2 {
-            return once.prepare(avx2, key, nonce, out);
+            return once.prepare(avx2, key, nonce, template, out);
         }
         Self::prepare_once(key, nonce, once);
         Self::prepare_stream(key, nonce, 0, out);

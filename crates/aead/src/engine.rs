@@ -73,13 +73,16 @@ pub trait Engine: Sized + 'static {
     /// Writes payload cipherstream from unit `first` on; `out` is a whole number of units.
     fn prepare_stream(key: &Self::Key, nonce: &Self::NonceBytes, first: usize, out: &mut [u8]);
 
-    /// Both at once, from the first unit on, where that is less work.
+    /// Both at once, from the first unit on, where that is less work. A `template` of so many bytes of payload may need less than a
+    /// packet that is yet to come.
     fn prepare_with_stream(
         key: &Self::Key,
         nonce: &Self::NonceBytes,
         once: &mut Self::OneTime,
         out: &mut [u8],
+        template: Option<usize>,
     ) {
+        let _ = template;
         Self::prepare_once(key, nonce, once);
         Self::prepare_stream(key, nonce, 0, out);
     }

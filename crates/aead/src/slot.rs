@@ -96,7 +96,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
             let units = if S::STREAMS { (left as usize).min(end / S::UNIT) } else { 0 };
             if units > 0 && self.ready == 0 {
                 let out = &mut self.stream[..units * S::UNIT];
-                S::prepare_with_stream(&key.inner, &self.nonce, &mut self.once, out);
+                S::prepare_with_stream(&key.inner, &self.nonce, &mut self.once, out, None);
                 self.ready = units * S::UNIT;
                 return budget - (left - units as u32);
             }

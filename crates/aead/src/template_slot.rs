@@ -154,7 +154,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
                 let streams = if S::STREAMS { shape.payload.div_ceil(UNIT).min(most - 1) } else { 0 };
                 if streams > 0 {
                     let out = &mut self.body[..UNIT * streams];
-                    S::prepare_with_stream(key, &self.nonce, &mut self.once, out);
+                    S::prepare_with_stream(key, &self.nonce, &mut self.once, out, Some(shape.payload));
                 } else {
                     S::prepare_once(key, &self.nonce, &mut self.once);
                 }

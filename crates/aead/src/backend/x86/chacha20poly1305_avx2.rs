@@ -3,8 +3,8 @@
 use super::{
     chacha20_avx2::{Avx2, Block},
     chacha20poly1305::pointers,
-    poly1305::{HASH, OPEN, Part, Powers, SEAL},
-    poly1305_powers::{self, Table},
+    poly1305::{HASH, OPEN, Powers, SEAL},
+    poly1305_powers::{self, Part, Table},
 };
 use crate::{
     backend::portable::poly1305::{Limbs, Sum},
@@ -23,23 +23,36 @@ const TOGETHER: usize = 7;
 struct Stream([Block; 1 + UNITS]);
 
 impl Avx2 {
-    /// The one-time key from the first block, which is wiped, and the powers that any packet needs.
-    fn once(self, first: &mut [u8; 64], r: &mut Limbs, s: &mut [u8; 16], powers: &mut Powers) {
+    /// The one-time key from the first block, which is wiped, and the powers of r.
+    fn once(
+        self,
+        first: &mut [u8; 64],
+        (r, s, powers): (&mut Limbs, &mut [u8; 16], &mut Powers),
+        template: Option<usize>,
+    ) {
         if let ([bytes, last], _) = first[..32].as_chunks::<16>() {
             *r = Limbs::clamped(bytes);
             *s = *last;
         }
         wipe(first);
+        let table = powers.table_mut();
         // SAFETY: `self` is the proof.
-        unsafe { powers.table_mut().set(r, usize::MAX, true) };
+        unsafe {
+            match template {
+                Some(len) => table.set(r, len >= poly1305_powers::WORTH),
+                None => table.set_all(r),
+            }
+        }
     }
 
-    /// The one-time key of a packet, and its first units of cipherstream, in as few passes as there can be.
+    /// The one-time key of a packet, and its first units of cipherstream, in as few passes as there can be. What a `template` of so
+    /// many bytes needs of the powers is less than what a packet does.
     pub(crate) fn prepare(
         self,
         key: &[u32; 8],
         nonce: &[u8; 12],
-        (r, s, powers): (&mut Limbs, &mut [u8; 16], &mut Powers),
+        once: (&mut Limbs, &mut [u8; 16], &mut Powers),
+        template: Option<usize>,
         out: &mut [u8],
     ) {
         let (units, _) = out.as_chunks_mut::<64>();
@@ -49,7 +62,7 @@ impl Avx2 {
         self.stream(key, 0, nonce, made.as_flattened_mut());
         begin.copy_from_slice(&made[1..]);
         wipe(made[1..].as_flattened_mut());
-        self.once(&mut made[0], r, s, powers);
+        self.once(&mut made[0], once, template);
         self.stream(key, 1 + TOGETHER as u32, nonce, rest.as_flattened_mut());
     }
 
@@ -69,9 +82,9 @@ impl Avx2 {
         let (src, len) = (payload.as_ptr(), payload.len());
         let lengths = Some((aad.len() as u64, len as u64));
         let nothing = core::ptr::null_mut();
-        let whole = Part { so_far: Limbs::default(), aad, src, dst: nothing, len, stream: nothing, lengths };
+        let whole = Part { so_far: None, aad, src, dst: nothing, len, stream: nothing, lengths };
         // SAFETY: `self` is the proof; the payload is only read.
-        unsafe { poly1305_powers::part::<HASH, false>(powers.table(), &whole) }.tag(s)
+        unsafe { poly1305_powers::part::<HASH, false, true>(powers.table(), &whole) }.tag(s)
     }
 
     /// XORs the stream, which is wiped and is a whole number of units that cover the payload, and gives the tag.
@@ -87,7 +100,7 @@ impl Avx2 {
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
         let whole = whole(aad, buffers, stream.as_mut_ptr());
         // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them.
-        let sum = unsafe { poly1305_powers::part::<SEAL, true>(powers.table(), &whole) };
+        let sum = unsafe { poly1305_powers::part::<SEAL, true, true>(powers.table(), &whole) };
         wipe(&mut stream[used..]);
         zeroize::optimization_barrier(stream);
         sum.tag(s)
@@ -105,7 +118,7 @@ impl Avx2 {
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
         let whole = whole(aad, buffers, stream.as_ptr().cast_mut());
         // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them; it is not written.
-        unsafe { poly1305_powers::part::<OPEN, false>(powers.table(), &whole) }.tag(s)
+        unsafe { poly1305_powers::part::<OPEN, false, true>(powers.table(), &whole) }.tag(s)
     }
 
     /// Adds a stretch to a MAC, and makes ciphertext of the stream that lies in its body.
@@ -119,9 +132,9 @@ impl Avx2 {
     ) {
         assert!(payload.len().next_multiple_of(64) <= body.len());
         let (src, dst, len) = (payload.as_ptr(), body.as_mut_ptr(), payload.len());
-        let part = Part { so_far: *so_far, aad, src, dst, len, stream: dst, lengths: None };
+        let part = Part { so_far: Some(*so_far), aad, src, dst, len, stream: dst, lengths: None };
         // SAFETY: `self` is the proof; the body covers the payload by whole units.
-        *so_far = unsafe { poly1305_powers::part::<SEAL, false>(powers.table(), &part) }.value();
+        *so_far = unsafe { poly1305_powers::part::<SEAL, false, false>(powers.table(), &part) }.value();
     }
 
     pub(crate) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
@@ -138,7 +151,7 @@ impl Avx2 {
 fn whole<'a>(aad: &'a [u8], buffers: Buffers<'_>, stream: *mut u8) -> Part<'a> {
     let (src, dst, len) = pointers(buffers);
     let lengths = Some((aad.len() as u64, len as u64));
-    Part { so_far: Limbs::default(), aad, src, dst, len, stream, lengths }
+    Part { so_far: None, aad, src, dst, len, stream, lengths }
 }
 
 /// A packet without a preparation: XOR and MAC in one pass over each piece of cipherstream.
@@ -162,9 +175,8 @@ unsafe fn one_shot<const WAY: u8>(
     let (mut r, s) = unsafe {
         (Limbs::clamped(&start.cast::<[u8; 16]>().read()), start.add(16).cast::<[u8; 16]>().read())
     };
-    let blocks = aad.len().div_ceil(16) + len.div_ceil(16) + 1;
-    table.set(&r, blocks, len >= poly1305_powers::WORTH);
-    let (mut so_far, mut aad_now, mut done) = (Limbs::default(), aad, 0);
+    table.set(&r, len >= poly1305_powers::WORTH);
+    let (mut so_far, mut aad_now, mut done) = (None, aad, 0);
     let sum: Sum = loop {
         let last = done + now == len;
         let part = Part {
@@ -178,7 +190,7 @@ unsafe fn one_shot<const WAY: u8>(
         };
         // SAFETY: the CPU has the instructions. The units behind the first block that cover `now` bytes are written, and the
         // pointers are good for so many from `done` on.
-        let sum = unsafe { poly1305_powers::part::<WAY, true>(&table, &part) };
+        let sum = unsafe { poly1305_powers::part::<WAY, true, false>(&table, &part) };
         // SAFETY: so many bytes behind the blocks of the part that were wiped are of the last unit, which was written.
         unsafe {
             let wiped = now.next_multiple_of(16);
@@ -187,7 +199,7 @@ unsafe fn one_shot<const WAY: u8>(
         if last {
             break sum;
         }
-        (so_far, aad_now, done) = (sum.value(), &[], done + now);
+        (so_far, aad_now, done) = (Some(sum.value()), &[], done + now);
         now = (len - done).min(64 * UNITS);
         avx2.blocks(key, 1 + (done / 64) as u32, nonce, &mut stream.0[1..1 + now.div_ceil(64)]);
     };
@@ -252,7 +264,7 @@ mod tests {
             let r = Limbs::clamped(&r);
             let mut powers = Powers::default();
             // SAFETY: the CPU has AVX2.
-            unsafe { powers.table_mut().set(&r, usize::MAX, true) };
+            unsafe { powers.table_mut().set_all(&r) };
             prop_assert_eq!(avx2.tag(&powers, &s, &aad, &payload), expected(&r, &s, &aad, &payload));
 
             // What a template does, in two stretches.
@@ -313,7 +325,7 @@ mod tests {
             // Prepared, with some stream too many.
             let mut stream = vec![1; len.next_multiple_of(64) + len % 3 * 64];
             let (mut once, mut apart) = (OneTime::default(), [0; 16]);
-            ChaCha20Poly1305::prepare_with_stream(&ours, nonce, &mut once, &mut stream);
+            ChaCha20Poly1305::prepare_with_stream(&ours, nonce, &mut once, &mut stream, None);
             let kept = stream.clone();
             let buffers = Buffers::Apart(&sealed[3..], &mut out[2..][..len]);
             ChaCha20Poly1305::open_prepared(&ours, nonce, &once, &stream, &aad, buffers, &mut apart);

@@ -4,8 +4,8 @@
 //! end of the last, with one reduction for all; at the end each lane meets the power of its own place, and the lanes are added.
 
 use super::{
-    poly1305::{OPEN, Part, SEAL},
-    poly1305_powers::Table,
+    poly1305::{OPEN, SEAL},
+    poly1305_powers::{Part, Table},
 };
 use crate::backend::portable::poly1305::{Limbs, MASK_44};
 use core::arch::{asm, x86_64::*};
@@ -149,10 +149,10 @@ fn limbs(a: __m256i, b: __m256i) -> Vectors {
 /// Two blocks of payload, XORed and stored on the way; what is to be hashed is returned.
 ///
 /// # Safety
-/// As for [`groups`]; 32 bytes from `at` on are in the payload.
+/// As for [`groups_of_four`]; 32 bytes from `at` on are in the payload.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn two<const WAY: u8, const WIPE: bool>(part: &Part<'_>, at: usize) -> __m256i {
+pub(super) unsafe fn two<const WAY: u8, const WIPE: bool>(part: &Part<'_>, at: usize) -> __m256i {
     // SAFETY: the caller's; the stream is read before the destination, which may be the source, is written.
     unsafe {
         let x = _mm256_loadu_si256(part.src.add(at).cast());
@@ -176,7 +176,7 @@ unsafe fn two<const WAY: u8, const WIPE: bool>(part: &Part<'_>, at: usize) -> __
 /// a long message.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn groups<const WAY: u8, const WIPE: bool>(
+pub(super) unsafe fn groups_of_four<const WAY: u8, const WIPE: bool>(
     table: &Table,
     sum: Limbs,
     part: &Part<'_>,
