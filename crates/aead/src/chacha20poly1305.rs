@@ -198,10 +198,6 @@ impl Expanded {
         if let Some(avx512) = self.avx512 {
             return avx512.power(&once.powers, k);
         }
-        #[cfg(target_arch = "x86_64")]
-        if let Some(avx2) = self.avx2 {
-            return avx2.power(&once.powers, k);
-        }
         once.mac.r.to_the(k)
     }
 

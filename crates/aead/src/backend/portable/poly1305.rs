@@ -133,7 +133,8 @@ impl Sum {
         let top = (top as u64 & 3) + u64::from(carry);
         let (_, carry) = low.overflowing_add(5);
         let once_more = (top + u64::from(carry)) >> 2;
-        low.wrapping_add(u128::from(once_more * 5)).wrapping_add(u128::from_le_bytes(*s)).to_le_bytes()
+        // s first, which need not wait.
+        low.wrapping_add(u128::from_le_bytes(*s)).wrapping_add(u128::from(once_more * 5)).to_le_bytes()
     }
 }
 

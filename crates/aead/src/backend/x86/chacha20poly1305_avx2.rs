@@ -4,7 +4,7 @@ use super::{
     chacha20_avx2::{Avx2, Block},
     chacha20poly1305::pointers,
     poly1305::{HASH, OPEN, Powers, SEAL},
-    poly1305_powers::{self, Part, Table},
+    poly1305_powers::{self, Part, Source, Table},
 };
 use crate::{
     backend::portable::poly1305::{Limbs, Sum},
@@ -66,11 +66,6 @@ impl Avx2 {
         self.stream(key, 1 + TOGETHER as u32, nonce, rest.as_flattened_mut());
     }
 
-    /// r^k.
-    pub(crate) fn power(self, powers: &Powers, k: usize) -> Limbs {
-        powers.table().power(k)
-    }
-
     /// Overwrites all powers with zeros.
     pub(crate) fn wipe(self, powers: &mut Powers) {
         // SAFETY: `self` is the proof.
@@ -84,7 +79,7 @@ impl Avx2 {
         let nothing = core::ptr::null_mut();
         let whole = Part { so_far: None, aad, src, dst: nothing, len, stream: nothing, lengths };
         // SAFETY: `self` is the proof; the payload is only read.
-        unsafe { poly1305_powers::part::<HASH, false, true>(powers.table(), &whole) }.tag(s)
+        unsafe { poly1305_powers::part::<HASH, false>(Source::All(powers.table()), &whole) }.tag(s)
     }
 
     /// XORs the stream, which is wiped and is a whole number of units that cover the payload, and gives the tag.
@@ -100,7 +95,7 @@ impl Avx2 {
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
         let whole = whole(aad, buffers, stream.as_mut_ptr());
         // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them.
-        let sum = unsafe { poly1305_powers::part::<SEAL, true, true>(powers.table(), &whole) };
+        let sum = unsafe { poly1305_powers::part::<SEAL, true>(Source::All(powers.table()), &whole) };
         wipe(&mut stream[used..]);
         zeroize::optimization_barrier(stream);
         sum.tag(s)
@@ -118,7 +113,7 @@ impl Avx2 {
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
         let whole = whole(aad, buffers, stream.as_ptr().cast_mut());
         // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them; it is not written.
-        unsafe { poly1305_powers::part::<OPEN, false, true>(powers.table(), &whole) }.tag(s)
+        unsafe { poly1305_powers::part::<OPEN, false>(Source::All(powers.table()), &whole) }.tag(s)
     }
 
     /// Adds a stretch to a MAC, and makes ciphertext of the stream that lies in its body.
@@ -134,7 +129,8 @@ impl Avx2 {
         let (src, dst, len) = (payload.as_ptr(), body.as_mut_ptr(), payload.len());
         let part = Part { so_far: Some(*so_far), aad, src, dst, len, stream: dst, lengths: None };
         // SAFETY: `self` is the proof; the body covers the payload by whole units.
-        *so_far = unsafe { poly1305_powers::part::<SEAL, false, false>(powers.table(), &part) }.value();
+        *so_far =
+            unsafe { poly1305_powers::part::<SEAL, false>(Source::Once(powers.table()), &part) }.value();
     }
 
     pub(crate) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
@@ -169,13 +165,19 @@ unsafe fn one_shot<const WAY: u8>(
     let mut stream = Stream([const { MaybeUninit::uninit() }; 1 + UNITS]);
     let start: *mut u8 = stream.0.as_mut_ptr().cast();
     let mut now = len.min(64 * UNITS);
-    let mut table = Table::default();
     avx2.blocks(key, 0, nonce, &mut stream.0[..1 + now.div_ceil(64)]);
     // SAFETY: the first block is written.
     let (mut r, s) = unsafe {
         (Limbs::clamped(&start.cast::<[u8; 16]>().read()), start.add(16).cast::<[u8; 16]>().read())
     };
-    table.set(&r, len >= poly1305_powers::WORTH);
+    let mut table = None;
+    let source = if len >= poly1305_powers::WORTH {
+        let table = table.insert(Table::default());
+        table.set(&r, true);
+        Source::Once(table)
+    } else {
+        Source::Short(&r)
+    };
     let (mut so_far, mut aad_now, mut done) = (None, aad, 0);
     let sum: Sum = loop {
         let last = done + now == len;
@@ -190,7 +192,7 @@ unsafe fn one_shot<const WAY: u8>(
         };
         // SAFETY: the CPU has the instructions. The units behind the first block that cover `now` bytes are written, and the
         // pointers are good for so many from `done` on.
-        let sum = unsafe { poly1305_powers::part::<WAY, true, false>(&table, &part) };
+        let sum = unsafe { poly1305_powers::part::<WAY, true>(source, &part) };
         // SAFETY: so many bytes behind the blocks of the part that were wiped are of the last unit, which was written.
         unsafe {
             let wiped = now.next_multiple_of(16);
@@ -209,7 +211,9 @@ unsafe fn one_shot<const WAY: u8>(
         core::ptr::write_bytes(start, 0, 64);
         core::arch::asm!("/* {} */", in(reg) start, options(nostack, preserves_flags));
     }
-    table.wipe();
+    if let Some(table) = &mut table {
+        table.wipe();
+    }
     zeroize::Zeroize::zeroize(&mut r);
     tag
 }
@@ -280,9 +284,6 @@ mod tests {
             }
             prop_assert_eq!(finish(&sum, &s), finish(&slow.value(), &s));
 
-            for k in 1..40 {
-                prop_assert_eq!(finish(&avx2.power(&powers, k), &s), finish(&r.to_the(k), &s));
-            }
             avx2.wipe(&mut powers);
             prop_assert!(powers.table().is_wiped());
         }

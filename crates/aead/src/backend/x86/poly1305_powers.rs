@@ -2,7 +2,8 @@
 //!
 //! A block of 16 bytes is two words `a + 2^64 b`. With `2^64 r^k` beside `r^k`, both in limbs of 44, 44 and 42 bits, it takes six
 //! products, all of which go where the limbs are, and no shift; eight blocks share a reduction. The bits 2^128 of all blocks are
-//! added once, times the sum of their powers. Longer messages go through vectors (see `poly1305_avx2`).
+//! added once, times the sum of their powers. Where no powers are prepared, short messages are taken block by block. Longer ones go
+//! through vectors (see `poly1305_avx2`).
 
 use super::{
     poly1305::{OPEN, Powers, SEAL},
@@ -49,6 +50,7 @@ pub(super) struct Part<'a> {
 #[derive(Clone, Default)]
 #[repr(C, align(64))]
 pub(super) struct Table {
+    r: Limbs,
     /// r to r^8.
     powers: [Power; GROUP],
     /// r^4, r^8, r^12 and r^16 in limbs of 26 bits, and five times the upper four limbs.
@@ -83,17 +85,15 @@ impl Power {
 }
 
 impl Table {
-    /// The powers that a message takes which is hashed once: r to r^4, and those of the vectors if it is long.
+    /// What a message takes that is hashed once: r alone, and the powers for the vectors if it is long.
     #[inline]
     #[target_feature(enable = "bmi2")]
     pub(super) fn set(&mut self, r: &Limbs, long: bool) {
-        let two = r.times(r);
-        let lows = [*r, two, two.times(r), two.times(&two)];
-        for (power, low) in self.powers.iter_mut().zip(lows) {
-            power.low = low;
-        }
+        self.r = *r;
         if long {
-            self.set_vectors(lows, lows[3].times(&lows[3]));
+            let two = r.times(r);
+            let four = two.times(&two);
+            self.set_vectors([*r, two, two.times(r), four], four.times(&four));
         }
     }
 
@@ -101,16 +101,16 @@ impl Table {
     #[inline]
     #[target_feature(enable = "bmi2")]
     pub(super) fn set_all(&mut self, r: &Limbs) {
-        self.set(r, false);
-        let [one, two, three, four] = [0, 1, 2, 3].map(|k| self.powers[k].low);
-        let uppers = [four.times(&one), four.times(&two), four.times(&three), four.times(&four)];
-        for (power, low) in self.powers[4..].iter_mut().zip(uppers) {
+        self.r = *r;
+        let two = r.times(r);
+        let (three, four) = (two.times(r), two.times(&two));
+        let first = [*r, two, three, four];
+        let upper = first.map(|power| four.times(&power));
+        for (power, low) in self.powers.iter_mut().zip(first.into_iter().chain(upper)) {
             power.low = low;
-        }
-        for power in &mut self.powers {
             power.set_high();
         }
-        self.set_vectors([one, two, three, four], uppers[3]);
+        self.set_vectors(first, upper[3]);
     }
 
     #[inline]
@@ -130,16 +130,6 @@ impl Table {
         }
     }
 
-    /// r^k for a `k` of at least 1.
-    pub(super) fn power(&self, k: usize) -> Limbs {
-        let four = self.powers[3].low;
-        match (k / 4, k % 4) {
-            (0, rest) => self.powers[rest - 1].low,
-            (many, 0) => four.to_the(many),
-            (many, rest) => four.to_the(many).times(&self.powers[rest - 1].low),
-        }
-    }
-
     /// Overwrites all powers with zeros.
     #[inline]
     #[target_feature(enable = "avx2")]
@@ -153,7 +143,8 @@ impl Table {
 #[cfg(test)]
 impl Table {
     pub(super) fn is_wiped(&self) -> bool {
-        let powers = self.powers.iter().flat_map(|power| [power.low.0, power.high.0]).flatten();
+        let powers = self.powers.iter().flat_map(|power| [power.low.0, power.high.0]);
+        let powers = powers.chain([self.r.0]).flatten();
         let vectors = self.factors.iter().flatten().chain(self.lanes.iter().flatten());
         powers.chain(vectors.copied()).all(|word| word == 0)
     }
@@ -187,33 +178,60 @@ fn group(table: &Table, before: Option<&Limbs>, blocks: &[[u8; 16]]) -> Sum {
     sum
 }
 
-/// The same for up to four blocks, with nothing but the powers themselves.
+/// Block after block with r alone, in words of 64 bits. For a few blocks that is less work than powers are.
+///
+/// r is clamped: both words are below 2^60, and the upper one's last two bits are zeros, so that 2^128 times it is 5/4 of it.
 #[inline(always)]
-fn small_group(table: &Table, before: Option<&Limbs>, blocks: &[[u8; 16]]) -> Sum {
-    let powers = &table.powers[..blocks.len().min(4)];
-    let (mut sum, mut before) = (Sum::default(), before.copied().unwrap_or_default());
-    for (block, Power { low, .. }) in blocks.iter().zip(powers.iter().rev()) {
-        sum.add(&core::mem::take(&mut before).plus(&Limbs::block(block)), low);
+fn in_turn(r: &Limbs, before: Option<Limbs>, blocks: &[[u8; 16]]) -> Sum {
+    let times = |a: u64, b: u64| u128::from(a) * u128::from(b);
+    let [a, b, c] = r.0;
+    let (r0, r1) = (a | b << 44, b >> 20 | c << 24);
+    let s1 = r1 + (r1 >> 2);
+    let [a, b, c] = before.unwrap_or_default().0.map(u128::from);
+    // Limbs of 44, 45 and 43 bits are below 2^132.
+    let whole = a + (b << 44);
+    let (mut h, carry) = whole.overflowing_add(c << 88);
+    let mut top = (c >> 40) as u64 + u64::from(carry);
+    for block in blocks {
+        let (sum, carry) = h.overflowing_add(u128::from_le_bytes(*block));
+        // With the bit 2^128; below 12, as the number before may bring 8.
+        top += 1 + u64::from(carry);
+        let (h0, h1) = (sum as u64, (sum >> 64) as u64);
+        let d0 = times(h0, r0) + times(h1, s1);
+        let d1 = times(h0, r1) + times(h1, r0) + u128::from(top * s1) + (d0 >> 64);
+        // Below 2^64, as `d1` is below 2^126; so was `top * s1`, where s1 is below 5/4 2^60.
+        let d2 = top * r0 + (d1 >> 64) as u64;
+        let (sum, carry) =
+            (u128::from(d0 as u64) | d1 << 64).overflowing_add(u128::from((d2 & !3) + (d2 >> 2)));
+        (h, top) = (sum, (d2 & 3) + u64::from(carry));
     }
-    sum
+    Sum([h, 0, u128::from(top) << 40])
 }
 
-/// The sum over blocks, of which there is one at least, that goes on from a number; with all powers or with the first four.
+/// The powers of r that there are.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'t> {
+    /// None but r, for a short message.
+    Short(&'t Limbs),
+    /// That, and for the vectors if the message is long.
+    Once(&'t Table),
+    /// All.
+    All(&'t Table),
+}
+
+/// The sum over blocks, of which there is one at least, that goes on from a number.
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi2")]
-fn hash<const ALL: bool>(table: &Table, before: Option<Limbs>, blocks: &[[u8; 16]]) -> Sum {
-    if ALL {
-        let (first, rest) = blocks.split_at((blocks.len() + GROUP - 1) % GROUP + 1);
-        let mut sum = group(table, before.as_ref(), first);
-        for blocks in rest.as_chunks::<GROUP>().0 {
-            sum = group(table, Some(&sum.value()), blocks);
-        }
-        return sum;
-    }
-    let (first, rest) = blocks.split_at((blocks.len() + 3) % 4 + 1);
-    let mut sum = small_group(table, before.as_ref(), first);
-    for blocks in rest.as_chunks::<4>().0 {
-        sum = small_group(table, Some(&sum.value()), blocks);
+fn hash(source: Source<'_>, before: Option<Limbs>, blocks: &[[u8; 16]]) -> Sum {
+    let table = match source {
+        Source::Short(r) => return in_turn(r, before, blocks),
+        Source::Once(table) => return in_turn(&table.r, before, blocks),
+        Source::All(table) => table,
+    };
+    let (first, rest) = blocks.split_at((blocks.len() + GROUP - 1) % GROUP + 1);
+    let mut sum = group(table, before.as_ref(), first);
+    for blocks in rest.as_chunks::<GROUP>().0 {
+        sum = group(table, Some(&sum.value()), blocks);
     }
     sum
 }
@@ -307,17 +325,14 @@ impl Part<'_> {
 ///
 /// # Safety
 /// The CPU has AVX2 and BMI2; the part's pointers are good for its length, its stream for whole units of 64, unless it is only
-/// hashed. The table has all powers, or those of a message that is hashed once.
+/// hashed. There are vectors' powers if it is long.
 #[target_feature(enable = "avx2,bmi2")]
-pub(super) unsafe fn part<const WAY: u8, const WIPE: bool, const ALL: bool>(
-    table: &Table,
-    part: &Part<'_>,
-) -> Sum {
+pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(source: Source<'_>, part: &Part<'_>) -> Sum {
     let mut waiting = Waiting { blocks: [const { MaybeUninit::uninit() }; _], count: 0 };
     let mut before = part.so_far;
     let (blocks, aad_rest) = part.aad.as_chunks::<16>();
     if blocks.len() > AAD / 16 {
-        before = Some(hash::<ALL>(table, before, blocks).value());
+        before = Some(hash(source, before, blocks).value());
     } else {
         blocks.iter().for_each(|block| waiting.push(u128::from_le_bytes(*block)));
     }
@@ -325,9 +340,11 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool, const ALL: bool>(
         waiting.push(gather(aad_rest));
     }
     let mut at = 0;
-    if part.len >= WORTH {
+    if let Source::Once(table) | Source::All(table) = source
+        && part.len >= WORTH
+    {
         if waiting.count > 0 {
-            before = Some(hash::<ALL>(table, before, waiting.take()).value());
+            before = Some(hash(source, before, waiting.take()).value());
         }
         let groups = part.len / 64;
         // SAFETY: the caller's, and so many groups of four blocks are in the payload.
@@ -335,6 +352,8 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool, const ALL: bool>(
             Some(unsafe { groups_of_four::<WAY, WIPE>(table, before.unwrap_or_default(), part, groups) });
         at = 64 * groups;
     }
+    // A message of this length would not have room to wait.
+    assert!(part.len - at < WORTH);
     while at + 32 <= part.len {
         // SAFETY: the caller's, 32 bytes from `at` on are in the payload, and two more blocks may wait.
         unsafe {
@@ -355,5 +374,5 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool, const ALL: bool>(
     if waiting.count == 0 {
         return Sum::from(&before.unwrap_or_default());
     }
-    hash::<ALL>(table, before, waiting.take())
+    hash(source, before, waiting.take())
 }
