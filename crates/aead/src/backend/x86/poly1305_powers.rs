@@ -188,18 +188,20 @@ fn in_turn(r: &Limbs, before: Option<Limbs>, blocks: &[[u8; 16]]) -> Sum {
     let (r0, r1) = (a | b << 44, b >> 20 | c << 24);
     let s1 = r1 + (r1 >> 2);
     let [a, b, c] = before.unwrap_or_default().0.map(u128::from);
-    // Limbs of 44, 45 and 43 bits are below 2^132.
+    // The upper limb may be as large as four lanes of the vectors make it. What is above 2^130 counts five times.
     let whole = a + (b << 44);
-    let (mut h, carry) = whole.overflowing_add(c << 88);
-    let mut top = (c >> 40) as u64 + u64::from(carry);
+    let (h, carry) = whole.overflowing_add(c << 88);
+    let top = (c >> 40) as u64 + u64::from(carry);
+    let (mut h, carry) = h.overflowing_add(u128::from((top >> 2) * 5));
+    let mut top = (top & 3) + u64::from(carry);
     for block in blocks {
         let (sum, carry) = h.overflowing_add(u128::from_le_bytes(*block));
-        // With the bit 2^128; below 12, as the number before may bring 8.
+        // With the bit 2^128; at most 6.
         top += 1 + u64::from(carry);
         let (h0, h1) = (sum as u64, (sum >> 64) as u64);
         let d0 = times(h0, r0) + times(h1, s1);
         let d1 = times(h0, r1) + times(h1, r0) + u128::from(top * s1) + (d0 >> 64);
-        // Below 2^64, as `d1` is below 2^126; so was `top * s1`, where s1 is below 5/4 2^60.
+        // Below 8 2^60, as `d1` is below 2^125 and s1 below 5/4 2^60; and 5/4 of it is below 2^64 too.
         let d2 = top * r0 + (d1 >> 64) as u64;
         let (sum, carry) =
             (u128::from(d0 as u64) | d1 << 64).overflowing_add(u128::from((d2 & !3) + (d2 >> 2)));
