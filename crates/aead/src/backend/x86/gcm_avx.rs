@@ -10,7 +10,8 @@
 
 use super::{
     gcm::{Block, Key, POWERS, Segment},
-    ni::{self, load, reversed, store},
+    ni::{self, reversed},
+    partial::{first, load, store},
 };
 use core::{arch::x86_64::*, mem::MaybeUninit};
 
@@ -150,7 +151,7 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
     // SAFETY: the segment has so many blocks, and the pointers are good for them (caller).
     unsafe {
         for block in segment.aad.chunks(16) {
-            running.block(load(block.as_ptr(), block.len()));
+            running.block(load(block.as_ptr(), block.len(), 0));
         }
         running = ciphered::<R, SEAL>(running, segment, key, nonce, 2u32.wrapping_add(4 * unit as u32));
         if segment.mask.is_some() {
@@ -179,9 +180,9 @@ impl Running {
         let now = (rest - 16 * i).min(16);
         // SAFETY: the caller's.
         unsafe {
-            let x = load(src.add(16 * i), now);
-            let y = ni::first(_mm_xor_si128(x, pad), now);
-            store(y, dst.add(16 * i), now);
+            let x = load(src.add(16 * i), now, 0);
+            let y = first(_mm_xor_si128(x, pad), now);
+            store(dst.add(16 * i), now, y);
             self.block(if SEAL { y } else { x });
         }
     }

@@ -141,7 +141,7 @@ macro_rules! kernels {
 }
 
 pub(super) mod ssse3 {
-    use super::{super::ni, *};
+    use super::{super::partial, *};
 
     kernels!("sse4.1,ssse3,pclmulqdq");
 
@@ -151,7 +151,7 @@ pub(super) mod ssse3 {
     #[target_feature(enable = "sse4.1")]
     unsafe fn load(piece: &Piece, at: *const u8) -> __m128i {
         // SAFETY: the caller's.
-        unsafe { ni::load(at, piece.len()) }
+        unsafe { partial::load(at, piece.len(), 0) }
     }
 
     /// # Safety
@@ -162,7 +162,7 @@ pub(super) mod ssse3 {
         // SAFETY: the caller's.
         unsafe {
             let x = _mm_xor_si128(load(piece, from), load(piece, pad));
-            ni::store(x, to, piece.len());
+            partial::store(to, piece.len(), x);
             x
         }
     }

@@ -1,6 +1,9 @@
 //! Kernels with AES-NI and PCLMULQDQ: one block to a register, four registers at a time.
 
-use super::gcm::{Block, Key, POWERS, Segment, Stream};
+use super::{
+    gcm::{Block, Key, POWERS, Segment, Stream},
+    partial::{first, load, store},
+};
 use crate::backend::portable::{gcm::counter_block, ghash::Power};
 use core::arch::x86_64::*;
 
@@ -147,77 +150,6 @@ fn write<const W: usize>(out: &mut [u8], blocks: [__m128i; W]) {
         // SAFETY: a block has 16 bytes.
         unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), x) };
     }
-}
-
-/// Up to 16 bytes, padded with zeros. (By words that overlap: a copy of a length that the compiler does not know is a call,
-/// and a load over its stores waits for them.)
-///
-/// # Safety
-/// `at` is good for `len` bytes, and `len` is at most 16.
-#[inline]
-#[target_feature(enable = "sse2")]
-pub(super) unsafe fn load(at: *const u8, len: usize) -> __m128i {
-    // SAFETY: each word lies within the `len` bytes.
-    unsafe {
-        match len {
-            16.. => _mm_loadu_si128(at.cast()),
-            8.. => {
-                let last = at.add(len - 8).cast::<u64>().read_unaligned();
-                // Shifted by 64 in two steps, where the last word holds nothing new.
-                let high = last.wrapping_shr(8 * (15 - len as u32)) >> 8;
-                _mm_set_epi64x(high as i64, at.cast::<i64>().read_unaligned())
-            }
-            4.. => {
-                let last = u64::from(at.add(len - 4).cast::<u32>().read_unaligned());
-                let low = u64::from(at.cast::<u32>().read_unaligned());
-                _mm_cvtsi64_si128((last << (8 * (len - 4)) | low) as i64)
-            }
-            1.. => {
-                let middle = u32::from(at.add(len / 2).read()) << (8 * (len / 2));
-                let last = u32::from(at.add(len - 1).read()) << (8 * (len - 1));
-                _mm_cvtsi32_si128((u32::from(at.read()) | middle | last) as i32)
-            }
-            0 => _mm_setzero_si128(),
-        }
-    }
-}
-
-/// Stores the first `len` bytes of a block.
-///
-/// # Safety
-/// `at` is good for `len` bytes, and `len` is at most 16.
-#[inline]
-#[target_feature(enable = "sse4.1")]
-pub(super) unsafe fn store(x: __m128i, at: *mut u8, len: usize) {
-    let (low, high) = (_mm_cvtsi128_si64(x) as u64, _mm_extract_epi64::<1>(x) as u64);
-    // SAFETY: each word lies within the `len` bytes.
-    unsafe {
-        match len {
-            16.. => _mm_storeu_si128(at.cast(), x),
-            8.. => {
-                let last = (u128::from(high) << 64 | u128::from(low)) >> (8 * (len - 8));
-                at.cast::<u64>().write_unaligned(low);
-                at.add(len - 8).cast::<u64>().write_unaligned(last as u64);
-            }
-            4.. => {
-                at.cast::<u32>().write_unaligned(low as u32);
-                at.add(len - 4).cast::<u32>().write_unaligned((low >> (8 * (len - 4))) as u32);
-            }
-            _ => {
-                for i in 0..len {
-                    at.add(i).write((low >> (8 * i)) as u8);
-                }
-            }
-        }
-    }
-}
-
-/// The first `len` bytes of a block, and zeros behind.
-#[inline]
-#[target_feature(enable = "sse2")]
-pub(super) fn first(x: __m128i, len: usize) -> __m128i {
-    let kept = u128::MAX.checked_shr(128 - 8 * len as u32).unwrap_or(0);
-    _mm_and_si128(x, from(kept))
 }
 
 /// Reverses the bytes of a block.
@@ -372,7 +304,7 @@ unsafe fn pass<const R: usize, const SEAL: bool>(
     // SAFETY: the segment has so many blocks; those before `len` are within source and destination.
     unsafe {
         for block in segment.aad.chunks(16) {
-            running.add(load(block.as_ptr(), block.len()));
+            running.add(load(block.as_ptr(), block.len(), 0));
         }
         let mut done = 0;
         while len - done >= 128 {
@@ -387,9 +319,9 @@ unsafe fn pass<const R: usize, const SEAL: bool>(
                 for (i, pad) in pads.into_iter().enumerate().take((len - done).div_ceil(16)) {
                     let at = done + 16 * i;
                     let now = (len - at).min(16);
-                    let x = load(src.add(at), now);
+                    let x = load(src.add(at), now, 0);
                     let y = first(_mm_xor_si128(x, pad), now);
-                    store(y, dst.add(at), now);
+                    store(dst.add(at), now, y);
                     running.add(if SEAL { y } else { x });
                 }
             }
