@@ -184,7 +184,9 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
                 S::close(key, &self.once, sum, shape);
                 // What the stream has behind the payload.
                 let end = shape.payload.next_multiple_of(UNIT);
-                self.body[shape.payload..end].fill(0);
+                if S::STREAMS && shape.payload < end {
+                    self.body[shape.payload..end].fill(0);
+                }
                 self.done_if_weighed(0);
                 1
             }
