@@ -42,7 +42,7 @@ extern "C" {
  * antedate_opener_bytes() say how much. */
 #ifndef ANTEDATE_CONTEXT_BYTES
 #if defined(__x86_64__) || defined(_M_X64)
-#define ANTEDATE_CONTEXT_BYTES (ANTEDATE_CAPACITY + 5632)
+#define ANTEDATE_CONTEXT_BYTES (ANTEDATE_CAPACITY + 6656)
 #else
 #define ANTEDATE_CONTEXT_BYTES (ANTEDATE_CAPACITY + 2304)
 #endif
