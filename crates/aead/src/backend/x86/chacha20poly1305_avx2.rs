@@ -16,7 +16,7 @@ use core::mem::MaybeUninit;
 /// Units of cipherstream that a packet makes at a time besides the first block, which gives the key of the MAC.
 const UNITS: usize = 24;
 /// Units of a prepared packet that are made with the first block, and copied.
-const TOGETHER: usize = 7;
+const TOGETHER: usize = 8;
 
 /// Cipherstream on the stack.
 #[repr(C, align(64))]
