@@ -9,16 +9,15 @@ use super::{
 };
 use crate::backend::portable::poly1305::{Limbs, MASK_44};
 use core::arch::{asm, x86_64::*};
+use zeroize::Zeroize;
 
 const MASK_26: u64 = (1 << 26) - 1;
 
 type Vectors = [__m256i; 5];
 
 /// A factor, and five times its upper limbs: 2^130 is 5 modulo 2^130 - 5.
-struct Factor {
-    r: Vectors,
-    s: [__m256i; 4],
-}
+#[repr(C, align(32))]
+struct Factor([__m256i; 9]);
 
 /// Limbs of 26 bits, the fourth of at most one bit more.
 pub(super) fn narrow(n: &Limbs) -> [u64; 5] {
@@ -39,6 +38,12 @@ fn wide([a, b, c, d, e]: [u64; 5]) -> Limbs {
     Limbs([low & MASK_44, middle & MASK_44, (middle >> 44) + (e << 16)])
 }
 
+impl Drop for Factor {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
 impl Factor {
     /// A factor for each lane.
     #[inline]
@@ -47,15 +52,14 @@ impl Factor {
         // SAFETY: there are four words.
         let r = [0, 1, 2, 3, 4].map(|i| unsafe { _mm256_loadu_si256(lanes[i].as_ptr().cast()) });
         let five = |x: __m256i| _mm256_add_epi64(x, _mm256_slli_epi64::<2>(x));
-        Self { r, s: [five(r[1]), five(r[2]), five(r[3]), five(r[4])] }
+        Self([r[0], r[1], r[2], r[3], r[4], five(r[1]), five(r[2]), five(r[3]), five(r[4])])
     }
 
     /// The same factor for all lanes.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn all(words: &[u64; 9]) -> Self {
-        let all = |i: usize| _mm256_set1_epi64x(words[i] as i64);
-        Self { r: [all(0), all(1), all(2), all(3), all(4)], s: [all(5), all(6), all(7), all(8)] }
+        Self(words.map(|word| _mm256_set1_epi64x(word as i64)))
     }
 }
 
@@ -71,18 +75,19 @@ fn plus(a: Vectors, b: Vectors) -> Vectors {
     ]
 }
 
-/// The products of the lower halves of each lane.
+/// The products of the lower halves of each lane, of `a` and the limb of the factor that is `AT` bytes from its beginning.
 ///
 /// The intrinsic is a multiplication of 64 bits to the compiler, which takes three of 32 bits where it lost sight of how small a
-/// factor from outside the loop is.
+/// factor from outside the loop is. The limb stays in memory, since all limbs are more than there are registers.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn times(a: __m256i, b: __m256i) -> __m256i {
+fn times<const AT: usize>(a: __m256i, factor: &Factor) -> __m256i {
+    const { assert!(AT < size_of::<Factor>() && AT.is_multiple_of(32)) };
     let product;
-    // SAFETY: one instruction of AVX2 between registers.
+    // SAFETY: one instruction of AVX2, which reads a vector of the factor.
     unsafe {
-        asm!("vpmuludq {}, {}, {}", out(ymm_reg) product, in(ymm_reg) a, in(ymm_reg) b,
-            options(pure, nomem, nostack, preserves_flags));
+        asm!("vpmuludq {}, {}, [{} + {}]", out(ymm_reg) product, in(ymm_reg) a, in(reg) factor, const AT,
+            options(pure, readonly, nostack, preserves_flags));
     }
     product
 }
@@ -91,19 +96,17 @@ fn times(a: __m256i, b: __m256i) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn product(h: Vectors, factor: &Factor) -> Vectors {
-    let Factor { r, s } = factor;
-    let sum = |k: [__m256i; 5]| {
-        let by = |i: usize| times(h[i], k[i]);
-        let (a, b) = (_mm256_add_epi64(by(0), by(1)), _mm256_add_epi64(by(2), by(3)));
-        _mm256_add_epi64(_mm256_add_epi64(a, b), by(4))
-    };
-    [
-        sum([r[0], s[3], s[2], s[1], s[0]]),
-        sum([r[1], r[0], s[3], s[2], s[1]]),
-        sum([r[2], r[1], r[0], s[3], s[2]]),
-        sum([r[3], r[2], r[1], r[0], s[3]]),
-        sum([r[4], r[3], r[2], r[1], r[0]]),
-    ]
+    macro_rules! sum {
+        ($($limb:literal)*) => {{
+            let mut h = h.into_iter();
+            let mut sum = _mm256_setzero_si256();
+            $(if let Some(limb) = h.next() {
+                sum = _mm256_add_epi64(sum, times::<{ 32 * $limb }>(limb, factor));
+            })*
+            sum
+        }};
+    }
+    [sum!(0 8 7 6 5), sum!(1 0 8 7 6), sum!(2 1 0 8 7), sum!(3 2 1 0 8), sum!(4 3 2 1 0)]
 }
 
 /// Carries in two chains at once; leaves limbs of 26 bits, two of them with a bit more.

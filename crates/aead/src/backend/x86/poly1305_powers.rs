@@ -158,15 +158,14 @@ fn group(table: &Table, before: Option<&Limbs>, blocks: &[[u8; 16]]) -> Sum {
     let times = |a: u64, b: u64| u128::from(a) * u128::from(b);
     let powers = &table.powers[..blocks.len().min(GROUP)];
     let [mut d0, mut d1, mut d2] = [0u128; 3];
+    // In the same loop: in one of its own a compiler that may gather words for vectors does, which is slow.
+    let [mut a, mut b, mut c] = [0u64; 3];
     for (block, Power { low, high }) in blocks.iter().zip(powers.iter().rev()) {
         let block = u128::from_le_bytes(*block);
-        let (a, b) = (block as u64, (block >> 64) as u64);
-        d0 += times(a, low.0[0]) + times(b, high.0[0]);
-        d1 += times(a, low.0[1]) + times(b, high.0[1]);
-        d2 += times(a, low.0[2]) + times(b, high.0[2]);
-    }
-    let [mut a, mut b, mut c] = [0u64; 3];
-    for Power { low, .. } in powers {
+        let (m0, m1) = (block as u64, (block >> 64) as u64);
+        d0 += times(m0, low.0[0]) + times(m1, high.0[0]);
+        d1 += times(m0, low.0[1]) + times(m1, high.0[1]);
+        d2 += times(m0, low.0[2]) + times(m1, high.0[2]);
         (a, b, c) = (a + low.0[0], b + low.0[1], c + low.0[2]);
     }
     // 2^128 is 2^40 times the weight of the third limb; 2^132 is 20.
