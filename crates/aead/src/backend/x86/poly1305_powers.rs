@@ -57,7 +57,11 @@ pub(super) struct Table {
     pub(super) factors: [[u64; 9]; 4],
     /// r^4, r^2, r^3 and r^1, limb by limb.
     pub(super) lanes: [[u64; 4]; 5],
+    /// Words and no padding, which would be filled with what lies on the stack when the table is overwritten.
+    _rest: [u64; 5],
 }
+
+const _: () = assert!(size_of::<Table>() == 8 * (3 + 6 * GROUP + 4 * 9 + 5 * 4 + 5));
 
 // The slot of a packet has room for either form of the powers, so that it is no larger than it is for AVX-512.
 const _: () =
