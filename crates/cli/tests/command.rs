@@ -276,13 +276,7 @@ fn a_short_demonstration_ends_with_a_verdict_for_people_and_programs() {
         "no live view in a pipe: {}",
         called.out()
     );
-    assert_eq!(
-        called.status() == 0,
-        verdict["passed"] == true,
-        "{}{}{report}",
-        called.out(),
-        called.err()
-    );
+    assert_eq!(called.status() == 0, verdict["passed"] == true, "{}{}{report}", called.out(), called.err());
     assert!(
         report.contains("\"nonce_reuse\": 0") && report.contains("\"plaintext_frames_on_wire\": 0"),
         "{report}"
