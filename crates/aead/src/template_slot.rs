@@ -151,7 +151,8 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         let (spots, shape) = (&mut spots[..BLOCKS.min(*count as usize)], &self.shape);
         match next {
             Work::Once => {
-                let streams = if S::STREAMS { shape.payload.div_ceil(UNIT).min(most - 1) } else { 0 };
+                let at_once = cfg!(target_arch = "x86_64") && S::STREAMS;
+                let streams = if at_once { shape.payload.div_ceil(UNIT).min(most - 1) } else { 0 };
                 if streams > 0 {
                     let out = &mut self.body[..UNIT * streams];
                     S::prepare_with_stream(key, &self.nonce, &mut self.once, out, Some(shape.payload));
