@@ -6,7 +6,7 @@
 //! keeps the XOR of both halves of each power), and its halves meet by a load, since what is hashed goes through memory.
 //!
 //! Packets whose cipherstream is prepared stay with [`ni`]: hashed this way, with two blocks to a vector, those of 1500
-//! octets were no faster, for what they wait for then is the cache, and shorter ones were slower by the second fold.
+//! octets in a pool were no faster, and shorter ones were slower.
 
 use super::{
     gcm::{Block, Key, POWERS, Segment},
