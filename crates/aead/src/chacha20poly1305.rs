@@ -93,7 +93,12 @@ impl Zeroize for OneTime {
 
 #[cfg(target_arch = "x86_64")]
 impl OneTime {
-    fn prepare(
+    fn prepare(&mut self, avx512: Avx512, key: &Expanded, nonce: &[u8; 12], out: &mut [u8]) {
+        let once = (&mut self.mac.r, &mut self.mac.s, &mut self.powers);
+        avx512.prepare(&key.words, nonce, once, out);
+    }
+
+    fn prepare_avx2(
         &mut self,
         avx2: Avx2,
         key: &Expanded,
@@ -258,18 +263,11 @@ impl Engine for ChaCha20Poly1305 {
     fn prepare_once(key: &Expanded, nonce: &[u8; 12], once: &mut OneTime) {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = key.avx512 {
-            let mut first = [0; 64];
-            avx512.stream(&key.words, 0, nonce, &mut first);
-            let (begin, rest) = first.split_at_mut(32);
-            if let Some(begin) = begin.first_chunk_mut() {
-                key.once(begin, &mut once.mac);
-            }
-            wipe(rest);
-            return avx512.powers(&once.mac.r, &mut once.powers);
+            return once.prepare(avx512, key, nonce, &mut []);
         }
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = key.avx2 {
-            return once.prepare(avx2, key, nonce, None, &mut []);
+            return once.prepare_avx2(avx2, key, nonce, None, &mut []);
         }
         let mut first = [0; 32];
         chacha20::block(&key.words, 0, nonce, &mut first);
@@ -292,8 +290,11 @@ impl Engine for ChaCha20Poly1305 {
         out: &mut [u8],
         template: Option<usize>,
     ) {
+        if let Some(avx512) = key.avx512 {
+            return once.prepare(avx512, key, nonce, out);
+        }
         if let Some(avx2) = key.avx2 {
-            return once.prepare(avx2, key, nonce, template, out);
+            return once.prepare_avx2(avx2, key, nonce, template, out);
         }
         Self::prepare_once(key, nonce, once);
         Self::prepare_stream(key, nonce, 0, out);

@@ -4,6 +4,8 @@
 //! can be done beforehand, and the deadline sees an XOR and a GHASH.
 
 #[cfg(target_arch = "x86_64")]
+use crate::Template;
+#[cfg(target_arch = "x86_64")]
 use crate::backend::x86::gcm as x86;
 use crate::{
     Backend, Suite,
@@ -168,6 +170,20 @@ macro_rules! engine {
             type Sum = Predicted;
             type Weight = Power;
             const BY_BLOCK: bool = false;
+
+            #[cfg(target_arch = "x86_64")]
+            fn prepare_whole(
+                key: &Self::Key,
+                nonce: &[u8; 12],
+                sum: &mut Predicted,
+                spots: &mut [Spot<Power>],
+                template: &Template<'_>,
+                body: &mut [u8],
+            ) -> bool {
+                let Expanded::X86(key) = key else { return false };
+                key.prepare_whole(nonce, sum, spots, template, body);
+                true
+            }
 
             fn absorb(
                 key: &Self::Key,

@@ -522,6 +522,20 @@ pub trait SparseEngine: Engine {
     /// Whether a hole changes the whole ciphertext block that it touches, and not its own bytes alone.
     const BY_BLOCK: bool;
 
+    /// Prepares a whole packet of a template at once: what [`absorb`](Self::absorb), [`close`](Self::close) and
+    /// [`weigh`](Self::weigh) do one after the other. False if the suite has no shorter way than that, and nothing was done.
+    #[cfg(target_arch = "x86_64")]
+    fn prepare_whole(
+        _key: &Self::Key,
+        _nonce: &Self::NonceBytes,
+        _sum: &mut Self::Sum,
+        _spots: &mut [Spot<Self::Weight>],
+        _template: &Template<'_>,
+        _body: &mut [u8],
+    ) -> bool {
+        false
+    }
+
     /// Encrypts a stretch of the template's packet, whatever is in its holes, and adds it to the MAC. Stretches come in
     /// the order of the packet.
     fn absorb(

@@ -141,15 +141,33 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         }
     }
 
+    /// The units of all the work that `next` gives.
+    #[cfg(target_arch = "x86_64")]
+    fn whole(&self) -> usize {
+        let [aad, payload] = [self.shape.aad, self.shape.payload].map(|len| len.div_ceil(UNIT));
+        let streams = if S::STREAMS { payload } else { 0 };
+        1 + streams + aad + payload + 1 + self.head.count as usize
+    }
+
     /// Does some work and returns the units that it was. Out of line where CPUs have kernels: in the loop of `step` the compiler
     /// would load all round keys and masks before the first unit, whatever that is.
     #[cfg_attr(target_arch = "x86_64", inline(never))]
     fn work(&mut self, key: &Key<S>, template: &Template<'_>, most: usize) -> usize {
         let key = &key.inner;
         let next = self.next(most);
+        #[cfg(target_arch = "x86_64")]
+        let whole = self.whole();
         let Head { sum, count, spots, .. } = &mut self.head;
         let (spots, shape) = (&mut spots[..BLOCKS.min(*count as usize)], &self.shape);
         match next {
+            #[cfg(target_arch = "x86_64")]
+            Work::Once
+                if most >= whole
+                    && S::prepare_whole(key, &self.nonce, sum, spots, template, &mut self.body) =>
+            {
+                self.head.stage = Stage::Ready;
+                whole
+            }
             Work::Once => {
                 let at_once = cfg!(target_arch = "x86_64") && S::STREAMS;
                 let streams = if at_once { shape.payload.div_ceil(UNIT).min(most - 1) } else { 0 };

@@ -20,10 +20,18 @@ fn quarter_rounds<const W: usize>(sets: &mut [Rows; W]) {
     }
 }
 
-/// `4 W` blocks from `counter` on.
+/// A block's place.
+type Place = MaybeUninit<[u8; 64]>;
+
+/// `4 W` blocks from `counter` on, as far as there are places.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn blocks<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [MaybeUninit<[u8; 64]>]) {
+fn blocks<'p, const W: usize>(
+    key: &[u32; 8],
+    counter: u32,
+    nonce: &[u8; 12],
+    places: &mut impl Iterator<Item = &'p mut Place>,
+) {
     let row = |w: [u32; 4]| {
         _mm512_broadcast_i32x4(_mm_set_epi32(w[3] as i32, w[2] as i32, w[1] as i32, w[0] as i32))
     };
@@ -55,7 +63,7 @@ fn blocks<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &
             *d = _mm512_shuffle_epi32::<0b00_11_10_01>(*d);
         }
     }
-    for ((set, start), out) in sets.iter().zip(&start).zip(out.chunks_mut(4)) {
+    for (set, start) in sets.iter().zip(&start) {
         let [a, b, c, d]: Rows = core::array::from_fn(|i| _mm512_add_epi32(set[i], start[i]));
         // Lane j of row i becomes lane i of block j.
         let (ab_low, ab_high) = (_mm512_shuffle_i32x4::<0x44>(a, b), _mm512_shuffle_i32x4::<0xee>(a, b));
@@ -66,32 +74,35 @@ fn blocks<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &
             _mm512_shuffle_i32x4::<0x88>(ab_high, cd_high),
             _mm512_shuffle_i32x4::<0xdd>(ab_high, cd_high),
         ];
-        for (bytes, block) in out.iter_mut().zip(whole) {
+        for block in whole {
+            let Some(place) = places.next() else { return };
             // SAFETY: a block has 64 bytes.
-            unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), block) };
+            unsafe { _mm512_storeu_si512(place.as_mut_ptr().cast(), block) };
         }
     }
 }
 
-/// Cipherstream from block `counter` on.
+/// Cipherstream from block `counter` on, whose first block may have a place apart.
 ///
 /// # Safety
-/// The CPU has AVX-512F. (All of `out` is written.)
+/// The CPU has AVX-512F. (All places are written.)
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn stream(
     key: &[u32; 8],
     counter: u32,
     nonce: &[u8; 12],
-    out: &mut [MaybeUninit<[u8; 64]>],
+    first: Option<&mut Place>,
+    out: &mut [Place],
 ) {
-    let mut counter = counter;
-    for part in out.chunks_mut(16) {
-        match part.len() {
-            0..=4 => blocks::<1>(key, counter, nonce, part),
-            5..=8 => blocks::<2>(key, counter, nonce, part),
-            9..=12 => blocks::<3>(key, counter, nonce, part),
-            _ => blocks::<4>(key, counter, nonce, part),
+    let all = usize::from(first.is_some()) + out.len();
+    let places = &mut first.into_iter().chain(out);
+    for done in (0..all).step_by(16) {
+        let counter = counter.wrapping_add(done as u32);
+        match all - done {
+            0..=4 => blocks::<1>(key, counter, nonce, places),
+            5..=8 => blocks::<2>(key, counter, nonce, places),
+            9..=12 => blocks::<3>(key, counter, nonce, places),
+            _ => blocks::<4>(key, counter, nonce, places),
         }
-        counter = counter.wrapping_add(16);
     }
 }

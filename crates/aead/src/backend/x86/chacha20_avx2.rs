@@ -39,7 +39,7 @@ impl Avx2 {
         // SAFETY: `self` is the proof.
         unsafe {
             match self.avx512 {
-                true if out.len() >= WIDE => super::chacha20::stream(key, counter, nonce, out),
+                true if out.len() >= WIDE => super::chacha20::stream(key, counter, nonce, None, out),
                 true => rotating::stream(key, counter, nonce, out),
                 false => shifting::stream(key, counter, nonce, out),
             }

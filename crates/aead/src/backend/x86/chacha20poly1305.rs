@@ -4,6 +4,7 @@ use super::{
     Avx512, avx512, chacha20,
     pieces::{load, up},
     poly1305::{self, HASH, OPEN, Part, SEAL},
+    poly1305_powers::{self, Source},
 };
 use crate::{
     backend::portable::poly1305::{Limbs, Sum, finish},
@@ -20,6 +21,10 @@ pub(crate) use poly1305::Powers;
 /// whole groups of Poly1305.
 const UNITS: usize = 24;
 
+/// Bytes of payload up to which a packet that is not prepared is hashed block by block: powers of r would cost more than they
+/// save.
+const IN_TURN: usize = 256;
+
 /// Cipherstream on the stack.
 #[repr(C, align(64))]
 struct Stream([MaybeUninit<[u8; 64]>; 1 + UNITS]);
@@ -34,13 +39,29 @@ impl Avx512 {
     /// Cipherstream from block `counter` on; `out` is a whole number of blocks.
     pub(crate) fn stream(self, key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
         // SAFETY: `self` is the proof.
-        unsafe { chacha20::stream(key, counter, nonce, uninit(out)) }
+        unsafe { chacha20::stream(key, counter, nonce, None, uninit(out)) }
     }
 
-    /// All powers of r that any packet needs.
-    pub(crate) fn powers(self, r: &Limbs, powers: &mut Powers) {
-        // SAFETY: `self` is the proof.
-        unsafe { powers.set(r, usize::MAX) }
+    /// The one-time key of a packet with all powers of r that it may need, and its first units of cipherstream, in one go.
+    pub(crate) fn prepare(
+        self,
+        key: &[u32; 8],
+        nonce: &[u8; 12],
+        (r, s, powers): (&mut Limbs, &mut [u8; 16], &mut Powers),
+        out: &mut [u8],
+    ) {
+        let mut first = MaybeUninit::uninit();
+        // SAFETY: `self` is the proof; the first block is written before it is read.
+        unsafe {
+            chacha20::stream(key, 0, nonce, Some(&mut first), uninit(out));
+            let first: &mut [u8; 64] = first.assume_init_mut();
+            if let ([bytes, last], _) = first[..32].as_chunks::<16>() {
+                *r = Limbs::clamped(bytes);
+                *s = *last;
+            }
+            avx512::wipe(first);
+            powers.set(r, usize::MAX);
+        }
     }
 
     /// r^k.
@@ -191,13 +212,25 @@ unsafe fn one_shot<const WAY: u8>(
     let mut stream = Stream([const { MaybeUninit::uninit() }; 1 + UNITS]);
     let start: *mut u8 = stream.0.as_mut_ptr().cast();
     let mut now = len.min(64 * UNITS);
-    let mut powers = Powers::none();
+    let lengths = Some((aad.len() as u64, len as u64));
     // SAFETY: the CPU has the instructions. The first block is written before it is read; so are the units behind it
     // that cover `now` bytes, and the pointers are good for those.
     unsafe {
-        chacha20::stream(key, 0, nonce, &mut stream.0[..1 + now.div_ceil(64)]);
+        chacha20::stream(key, 0, nonce, None, &mut stream.0[..1 + now.div_ceil(64)]);
         let mut r = Limbs::clamped(&start.cast::<[u8; 16]>().read());
         let s = start.add(16).cast::<[u8; 16]>().read();
+        let behind = start.add(64);
+        if len <= IN_TURN {
+            let part = poly1305_powers::Part { so_far: None, aad, src, dst, len, stream: behind, lengths };
+            let tag = poly1305_powers::part::<WAY, true>(Source::Short(&r), &part).tag(&s);
+            // The rest of the last unit, of which the part wiped whole blocks.
+            let wiped = len.next_multiple_of(16);
+            core::ptr::write_bytes(behind.add(wiped), 0, len.next_multiple_of(64) - wiped);
+            wipe_first(start);
+            r.zeroize();
+            return tag;
+        }
+        let mut powers = Powers::none();
         powers.set(&r, poly1305::highest(aad.len(), len));
         let mut part = Part {
             so_far: Limbs::default(),
@@ -205,32 +238,45 @@ unsafe fn one_shot<const WAY: u8>(
             src,
             dst,
             len: now,
-            stream: start.add(64),
-            lengths: (now == len).then_some((aad.len() as u64, len as u64)),
+            stream: behind,
+            lengths: lengths.filter(|_| now == len),
         };
         part.so_far = poly1305::part::<WAY, true>(&powers, &part);
         let mut done = now;
         while done < len {
             now = (len - done).min(64 * UNITS);
             let units = &mut stream.0[1..1 + now.div_ceil(64)];
-            chacha20::stream(key, 1 + (done / 64) as u32, nonce, units);
+            chacha20::stream(key, 1 + (done / 64) as u32, nonce, None, units);
             part = Part {
                 aad: &[],
                 src: src.add(done),
                 dst: dst.add(done),
                 len: now,
-                lengths: (done + now == len).then_some((aad.len() as u64, len as u64)),
+                lengths: lengths.filter(|_| done + now == len),
                 ..part
             };
             part.so_far = poly1305::part::<WAY, true>(&powers, &part);
             done += now;
         }
         let tag = finish(&part.so_far, &s);
-        start.cast::<__m512i>().write(_mm512_setzero_si512());
-        core::arch::asm!("/* {} */", in(reg) start, options(nostack, preserves_flags));
+        wipe_first(start);
         powers.zeroize();
         r.zeroize();
         tag
+    }
+}
+
+/// Overwrites the first unit of cipherstream on the stack, and lets what was overwritten behind it stay so.
+///
+/// # Safety
+/// The CPU has AVX-512 F; 64 bytes from `start` on are ours.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn wipe_first(start: *mut u8) {
+    // SAFETY: the caller's.
+    unsafe {
+        start.cast::<__m512i>().write(_mm512_setzero_si512());
+        core::arch::asm!("/* {} */", in(reg) start, options(nostack, preserves_flags));
     }
 }
 

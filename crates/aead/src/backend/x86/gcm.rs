@@ -7,14 +7,14 @@
 
 use super::{Masks, avx512, gcm_avx, gcm_holes, ni};
 use crate::{
-    Backend,
+    Backend, Template,
     backend::portable::{
         aes::{Aes, RoundKeys},
-        gcm::{Gcm, hash_key},
+        gcm::{Gcm, Predicted, hash_key},
         ghash::{self, Power},
     },
     buffers::Buffers,
-    sparse::{Filling, Reading, Stretch, Values},
+    sparse::{Filling, Reading, Spot, Stretch, Values},
 };
 use zeroize::Zeroize;
 
@@ -279,6 +279,31 @@ impl<const R: usize> Key<R> {
             }
         }
         *hash = u128::from_le_bytes(so_far.0);
+    }
+
+    /// Seals a template with what it has in its holes, and takes that out again: then the tag is the MAC of all that does not
+    /// change, and the body what is to be XORed with the values.
+    pub(crate) fn prepare_whole(
+        &self,
+        nonce: &[u8; 12],
+        sum: &mut Predicted,
+        spots: &mut [Spot<Power>],
+        template: &Template<'_>,
+        body: &mut [u8],
+    ) {
+        let payload = template.payload();
+        assert!(payload.len().next_multiple_of(16) <= body.len());
+        let tag = self.seal(nonce, template.aad(), Buffers::Apart(payload, &mut body[..payload.len()]));
+        let hash = &mut sum.hash;
+        // SAFETY: `holes` is the proof that the CPU has the instructions; a slot's pieces are its template's, and the body covers
+        // the payload by whole blocks.
+        unsafe {
+            match self.holes {
+                Holes::Masked(_) => gcm_holes::masks::take_out(self, spots, template, body, &tag, hash),
+                Holes::Ni(()) => gcm_holes::ssse3::take_out(self, spots, template, body, &tag, hash),
+            }
+        }
+        sum.holes = Some(self.holes);
     }
 
     /// How to fill holes.

@@ -2,12 +2,14 @@
 //! which CPUs have that lack VAES and VPCLMULQDQ too.
 
 use super::{
-    ni::{from, reversed},
+    gcm::Key,
+    ni::{fold, from, reversed},
     pieces::{up, up_reversed},
 };
 use crate::{
+    Template,
     backend::portable::{gcm::Gcm, ghash::Power},
-    sparse::{Head, Piece, Spot, Values},
+    sparse::{Head, Piece, Shape, Spot, Values},
 };
 use core::arch::x86_64::*;
 
@@ -39,6 +41,13 @@ macro_rules! kernels {
                 self.at_64 = xor3(self.at_64, a, b);
             }
 
+            /// The fold.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn value(&self) -> __m128i {
+                fold(self.at_0, self.at_64)
+            }
+
             /// The tag: the fold, joined to the prepared sum.
             #[inline]
             #[target_feature(enable = $features)]
@@ -47,6 +56,43 @@ macro_rules! kernels {
                 let folded = _mm_clmulepi64_si128::<0x00>(self.at_0, fold);
                 let turned_over = _mm_shuffle_epi32::<0b01_00_11_10>(self.at_0);
                 reversed(_mm_xor_si128(xor3(self.at_64, from(prepared), turned_over), folded))
+            }
+        }
+
+        /// Takes what a template has in its pieces out of a packet that was sealed with it, gives each its weight, and makes the MAC
+        /// of the tag.
+        ///
+        /// # Safety
+        /// The CPU has the instructions; the pieces are those of the template, and the body has each payload piece's whole block.
+        #[target_feature(enable = $features)]
+        pub(in super::super) unsafe fn take_out<const R: usize>(
+            key: &Key<R>,
+            spots: &mut [Spot<Power>],
+            template: &Template<'_>,
+            body: &mut [u8],
+            tag: &[u8; 16],
+            hash: &mut u128,
+        ) {
+            let mut sum = Sum::new();
+            let shape = Shape { aad: template.aad().len(), payload: template.payload().len() };
+            for Spot { piece, weight } in spots {
+                let part = if piece.in_payload() { template.payload() } else { template.aad() };
+                // SAFETY: the piece's bytes are within the part (caller).
+                let x = unsafe { load(piece, part.as_ptr().add(piece.at() + piece.start())) };
+                *weight = key.power(shape.distance(piece.block(&shape)));
+                sum.add(up_reversed(x, piece.start()), weight);
+                if piece.in_payload() {
+                    // SAFETY: the body has 16 bytes from `at` on (caller).
+                    unsafe {
+                        let at = body.as_mut_ptr().add(piece.at()).cast();
+                        _mm_storeu_si128(at, _mm_xor_si128(_mm_loadu_si128(at), up(x, piece.start())));
+                    }
+                }
+            }
+            // SAFETY: a tag and a hash have 16 bytes.
+            unsafe {
+                let tag = reversed(_mm_loadu_si128(tag.as_ptr().cast()));
+                _mm_storeu_si128(core::ptr::from_mut(hash).cast(), _mm_xor_si128(tag, sum.value()));
             }
         }
 
