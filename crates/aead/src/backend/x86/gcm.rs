@@ -434,7 +434,8 @@ impl<const R: usize> Key<R> {
                 (Kind::Avx, Stream::Cipher(nonce, unit)) if segment.len >= gcm_avx::FROM => {
                     gcm_avx::segment::<R, SEAL>(self, segment, nonce, unit)
                 }
-                (Kind::Ni | Kind::Avx, _) => ni::segment::<R, SEAL>(self, segment, stream),
+                (Kind::Avx, _) => ni::segment_avx::<R, SEAL>(self, segment, stream),
+                (Kind::Ni, _) => ni::segment::<R, SEAL>(self, segment, stream),
                 (Kind::Avx512, Stream::Kept(at)) => {
                     avx512::prepared::<R, SEAL, false, false>(self, segment, at.cast_mut())
                 }

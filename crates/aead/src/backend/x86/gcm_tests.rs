@@ -43,7 +43,30 @@ fn same_packets<const R: usize>(key: &[u8], nonce: &[u8; 12], aad: &[u8], plain:
         assert!(place == plain);
         assert_eq!(key.open(nonce, aad, Buffers::Apart(&sealed, &mut apart)), tag);
         assert!(apart == plain);
+
+        let mut stream = vec![0; plain.len().next_multiple_of(64)];
+        key.stream(nonce, 0, &mut stream);
+        let (mut mask, mut prepared) = (0, [0; 16]);
+        key.mask(nonce, &mut mask);
+        key.open_prepared(&mask, &stream, aad, Buffers::Apart(&sealed, &mut apart), &mut prepared);
+        assert!(prepared == tag && apart == plain);
+        key.seal_prepared(&mask, &mut stream, aad, Buffers::InPlace(&mut place), &mut prepared);
+        assert!(prepared == tag && place == sealed && stream.iter().all(|byte| *byte == 0));
     }
+}
+
+/// What a template's packet is when all of it is prepared at once, by one way to fill holes.
+fn prepared(holes: Holes, nonce: &[u8; 12], template: &Template<'_>) -> (u128, Vec<u128>, Vec<u8>) {
+    let mut key =
+        Key::<10>::new(&RoundKeys::expand(&[7; 16]), Backend::AesNi).expect("the CPU has what masks need");
+    key.holes = holes;
+    let mut head = Head::<Aes128Gcm, 8>::new();
+    head.fit(template).expect("the pieces fit");
+    let mut body = vec![0; template.payload().len()];
+    let spots = &mut head.spots[..head.count as usize];
+    key.prepare_whole(nonce, &mut head.sum, spots, template, &mut body);
+    let weights = spots.iter().flat_map(|spot| [spot.weight.high, spot.weight.low]).collect();
+    (head.sum.hash, weights, body)
 }
 
 /// Values, the pieces of their holes and what a packet of them is, by one way to fill them.
@@ -108,5 +131,8 @@ proptest! {
         prop_assume!(template.pieces().count() <= 8);
         let plain = filled(Holes::Ni(()), &template, &weights, values, &body);
         prop_assert_eq!(plain, filled(Holes::Masked(masks), &template, &weights, values, &body));
+        let nonce = &[values[0]; 12];
+        let plain = prepared(Holes::Ni(()), nonce, &template);
+        prop_assert_eq!(plain, prepared(Holes::Masked(masks), nonce, &template));
     }
 }

@@ -237,103 +237,112 @@ unsafe fn take<const W: usize>(at: *mut u8, wipe: bool) -> [__m128i; W] {
     pads
 }
 
-/// One segment of a packet.
-///
-/// # Safety
-/// The CPU has the instructions; the pointers are good for the segment's length, a prepared `stream` for whole units;
-/// the segment has at most [`POWERS`] blocks.
-#[target_feature(enable = "sse4.1,ssse3,aes,pclmulqdq")]
-pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
-    key: &Key<R>,
-    segment: &Segment<'_>,
-    stream: Stream<'_>,
-) -> Block {
-    // SAFETY: the caller's, as in what is called.
-    unsafe {
-        match stream {
-            Stream::Kept(at) => {
-                let at = at.cast_mut();
-                pass::<R, SEAL>(
-                    key,
-                    segment,
-                    |done| take(at.add(done), false),
-                    |done| take(at.add(done), false),
-                )
-            }
-            Stream::Wiped(at) => {
-                let pads = pass::<R, SEAL>(
-                    key,
-                    segment,
-                    |done| take(at.add(done), true),
-                    |done| take(at.add(done), true),
-                );
-                // Nothing is read; what was stored must stay stored.
-                core::arch::asm!("/* {} */", in(reg) at, options(nostack, preserves_flags));
-                pads
-            }
-            Stream::Cipher(nonce, unit) => {
-                let counter = |done: usize| 2u32.wrapping_add((4 * unit + done / 16) as u32);
-                pass::<R, SEAL>(
-                    key,
-                    segment,
-                    |done| cipher::<R, 8>(key, nonce, counter(done)),
-                    |done| cipher::<R, 4>(key, nonce, counter(done)),
-                )
-            }
-        }
-    }
-}
-
-/// One pass over a segment, whose cipherstream comes eight blocks or four at a time.
-///
-/// # Safety
-/// As for [`segment`]; the streams may be asked for whole units up to the end of the segment.
-#[inline]
-#[target_feature(enable = "sse4.1,ssse3,aes,pclmulqdq")]
-unsafe fn pass<const R: usize, const SEAL: bool>(
-    key: &Key<R>,
-    segment: &Segment<'_>,
-    eight: impl Fn(usize) -> [__m128i; 8],
-    four: impl Fn(usize) -> [__m128i; 4],
-) -> Block {
-    let place = POWERS - segment.blocks();
-    let (high, low) = (key.high.0[place..].as_ptr(), key.low.0[place..].as_ptr());
-    let joined = from(u128::from_le_bytes(segment.hash.0));
-    let mut running = Running { sum: Sum::new(), joined, high, low };
-    let Segment { src, dst, len, .. } = *segment;
-    // SAFETY: the segment has so many blocks; those before `len` are within source and destination.
-    unsafe {
-        for block in segment.aad.chunks(16) {
-            running.add(load(block.as_ptr(), block.len(), 0));
-        }
-        let mut done = 0;
-        while len - done >= 128 {
-            running.blocks::<SEAL, 8>(src.add(done), dst.add(done), eight(done));
-            done += 128;
-        }
-        while done < len {
-            let pads = four(done);
-            if len - done >= 64 {
-                running.blocks::<SEAL, 4>(src.add(done), dst.add(done), pads);
-            } else {
-                for (i, pad) in pads.into_iter().enumerate().take((len - done).div_ceil(16)) {
-                    let at = done + 16 * i;
-                    let now = (len - at).min(16);
-                    let x = load(src.add(at), now, 0);
-                    let y = first(_mm_xor_si128(x, pad), now);
-                    store(dst.add(at), now, y);
-                    running.add(if SEAL { y } else { x });
+/// Goes over a segment; the macro is a kernel for each encoding of the instructions. In that of AVX a result has a place of its own, so
+/// that nothing is copied: 17 instructions a block of a prepared packet instead of 25.
+macro_rules! kernels {
+    ($features:literal, $segment:ident, $pass:ident) => {
+        /// One segment of a packet.
+        ///
+        /// # Safety
+        /// The CPU has the instructions; the pointers are good for the segment's length, a prepared `stream` for whole units;
+        /// the segment has at most [`POWERS`] blocks.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn $segment<const R: usize, const SEAL: bool>(
+            key: &Key<R>,
+            segment: &Segment<'_>,
+            stream: Stream<'_>,
+        ) -> Block {
+            // SAFETY: the caller's, as in what is called.
+            unsafe {
+                match stream {
+                    Stream::Kept(at) => {
+                        let at = at.cast_mut();
+                        $pass::<R, SEAL>(
+                            key,
+                            segment,
+                            |done| take(at.add(done), false),
+                            |done| take(at.add(done), false),
+                        )
+                    }
+                    Stream::Wiped(at) => {
+                        let pads = $pass::<R, SEAL>(
+                            key,
+                            segment,
+                            |done| take(at.add(done), true),
+                            |done| take(at.add(done), true),
+                        );
+                        // Nothing is read; what was stored must stay stored.
+                        core::arch::asm!("/* {} */", in(reg) at, options(nostack, preserves_flags));
+                        pads
+                    }
+                    Stream::Cipher(nonce, unit) => {
+                        let counter = |done: usize| 2u32.wrapping_add((4 * unit + done / 16) as u32);
+                        $pass::<R, SEAL>(
+                            key,
+                            segment,
+                            |done| cipher::<R, 8>(key, nonce, counter(done)),
+                            |done| cipher::<R, 4>(key, nonce, counter(done)),
+                        )
+                    }
                 }
             }
-            done += 64;
         }
-        if segment.mask.is_some() {
-            let lengths = _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8);
-            running.add(reversed(lengths));
+
+        /// One pass over a segment, whose cipherstream comes eight blocks or four at a time.
+        ///
+        /// # Safety
+        /// As for [`segment`]; the streams may be asked for whole units up to the end of the segment.
+        #[inline]
+        #[target_feature(enable = $features)]
+        unsafe fn $pass<const R: usize, const SEAL: bool>(
+            key: &Key<R>,
+            segment: &Segment<'_>,
+            eight: impl Fn(usize) -> [__m128i; 8],
+            four: impl Fn(usize) -> [__m128i; 4],
+        ) -> Block {
+            let place = POWERS - segment.blocks();
+            let (high, low) = (key.high.0[place..].as_ptr(), key.low.0[place..].as_ptr());
+            let joined = from(u128::from_le_bytes(segment.hash.0));
+            let mut running = Running { sum: Sum::new(), joined, high, low };
+            let Segment { src, dst, len, .. } = *segment;
+            // SAFETY: the segment has so many blocks; those before `len` are within source and destination.
+            unsafe {
+                for block in segment.aad.chunks(16) {
+                    running.add(load(block.as_ptr(), block.len(), 0));
+                }
+                let mut done = 0;
+                while len - done >= 128 {
+                    running.blocks::<SEAL, 8>(src.add(done), dst.add(done), eight(done));
+                    done += 128;
+                }
+                while done < len {
+                    let pads = four(done);
+                    if len - done >= 64 {
+                        running.blocks::<SEAL, 4>(src.add(done), dst.add(done), pads);
+                    } else {
+                        for (i, pad) in pads.into_iter().enumerate().take((len - done).div_ceil(16)) {
+                            let at = done + 16 * i;
+                            let now = (len - at).min(16);
+                            let x = load(src.add(at), now, 0);
+                            let y = first(_mm_xor_si128(x, pad), now);
+                            store(dst.add(at), now, y);
+                            running.add(if SEAL { y } else { x });
+                        }
+                    }
+                    done += 64;
+                }
+                if segment.mask.is_some() {
+                    let lengths = _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8);
+                    running.add(reversed(lengths));
+                }
+            }
+            result(running.sum.vector(), segment.mask)
         }
-    }
-    result(running.sum.vector(), segment.mask)
+    };
 }
+
+kernels!("sse4.1,ssse3,aes,pclmulqdq", segment, pass);
+kernels!("avx,sse4.1,ssse3,aes,pclmulqdq", segment_avx, pass_avx);
 
 /// What a segment gives: its hash, or the packet's tag.
 #[inline]
