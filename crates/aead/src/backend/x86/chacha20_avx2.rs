@@ -6,6 +6,7 @@
 //! first then waits half a microsecond. The first CPUs with AVX-512 rotate in one instruction, which vectors of all lengths
 //! use there, and take long streams 16 blocks at a time.
 
+use super::Avx512;
 use crate::{Backend, backend::portable::chacha20::CONSTANTS};
 use core::{arch::x86_64::*, mem::MaybeUninit};
 
@@ -21,6 +22,13 @@ pub(super) type Block = MaybeUninit<[u8; 64]>;
 
 /// Blocks from which on the widest vectors are worth what their first use costs.
 const WIDE: usize = 9;
+
+impl From<Avx512> for Avx2 {
+    /// Whoever has what [`Backend::Avx512`] stands for has this too.
+    fn from(_: Avx512) -> Self {
+        Self { avx512: true }
+    }
+}
 
 impl Avx2 {
     /// For a backend that has no kernels of its own for this cipher.

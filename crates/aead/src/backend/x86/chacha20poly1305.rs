@@ -2,14 +2,15 @@
 
 use super::{
     Avx512, avx512, chacha20,
+    chacha20_avx2::Avx2,
     pieces::{load, up},
     poly1305::{self, HASH, OPEN, Part, SEAL},
-    poly1305_powers::{self, Source},
 };
 use crate::{
     backend::portable::poly1305::{Limbs, Sum, finish},
     buffers::Buffers,
     chacha20poly1305::ChaCha20Poly1305,
+    engine::wipe,
     sparse::{Filling, Head, Reading, Spot, Values},
 };
 use core::{arch::x86_64::*, mem::MaybeUninit};
@@ -21,9 +22,9 @@ pub(crate) use poly1305::Powers;
 /// whole groups of Poly1305.
 const UNITS: usize = 24;
 
-/// Bytes of payload up to which a packet that is not prepared is hashed block by block: powers of r would cost more than they
-/// save.
-const IN_TURN: usize = 256;
+/// Bytes of associated data and payload up to which a packet that is not prepared goes by [`Avx2`], which hashes it block by block:
+/// powers of r would cost more than they save.
+const IN_TURN: usize = 320;
 
 /// Cipherstream on the stack.
 #[repr(C, align(64))]
@@ -54,13 +55,8 @@ impl Avx512 {
         // SAFETY: `self` is the proof; the first block is written before it is read.
         unsafe {
             chacha20::stream(key, 0, nonce, Some(&mut first), uninit(out));
-            let first: &mut [u8; 64] = first.assume_init_mut();
-            if let ([bytes, last], _) = first[..32].as_chunks::<16>() {
-                *r = Limbs::clamped(bytes);
-                *s = *last;
-            }
-            avx512::wipe(first);
-            powers.set(r, usize::MAX);
+            once(first.assume_init_mut(), r, s);
+            powers.set(r);
         }
     }
 
@@ -148,12 +144,18 @@ impl Avx512 {
     }
 
     pub(crate) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        if aad.len().saturating_add(buffers.len()) <= IN_TURN {
+            return Avx2::from(self).seal(key, nonce, aad, buffers);
+        }
         let (src, dst, len) = pointers(buffers);
         // SAFETY: `self` is the proof, and the pointers are to equally long buffers.
         unsafe { one_shot::<SEAL>(key, nonce, aad, src, dst, len) }
     }
 
     pub(crate) fn open(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
+        if aad.len().saturating_add(buffers.len()) <= IN_TURN {
+            return Avx2::from(self).open(key, nonce, aad, buffers);
+        }
         let (src, dst, len) = pointers(buffers);
         // SAFETY: `self` is the proof, and the pointers are to equally long buffers.
         unsafe { one_shot::<OPEN>(key, nonce, aad, src, dst, len) }
@@ -180,6 +182,15 @@ impl Avx512 {
         // SAFETY: `self` is the proof; the parts come from a `Reading`.
         unsafe { check(head, aad, src, body, dst) }
     }
+}
+
+/// Takes the one-time key from the first block, which is wiped.
+pub(super) fn once(first: &mut [u8; 64], r: &mut Limbs, s: &mut [u8; 16]) {
+    if let ([bytes, last], _) = first[..32].as_chunks::<16>() {
+        *r = Limbs::clamped(bytes);
+        *s = *last;
+    }
+    wipe(first);
 }
 
 /// Where the payload comes from, where it goes to, and its length.
@@ -212,6 +223,7 @@ unsafe fn one_shot<const WAY: u8>(
     let mut stream = Stream([const { MaybeUninit::uninit() }; 1 + UNITS]);
     let start: *mut u8 = stream.0.as_mut_ptr().cast();
     let mut now = len.min(64 * UNITS);
+    let mut powers = Powers::none();
     let lengths = Some((aad.len() as u64, len as u64));
     // SAFETY: the CPU has the instructions. The first block is written before it is read; so are the units behind it
     // that cover `now` bytes, and the pointers are good for those.
@@ -219,26 +231,14 @@ unsafe fn one_shot<const WAY: u8>(
         chacha20::stream(key, 0, nonce, None, &mut stream.0[..1 + now.div_ceil(64)]);
         let mut r = Limbs::clamped(&start.cast::<[u8; 16]>().read());
         let s = start.add(16).cast::<[u8; 16]>().read();
-        let behind = start.add(64);
-        if len <= IN_TURN {
-            let part = poly1305_powers::Part { so_far: None, aad, src, dst, len, stream: behind, lengths };
-            let tag = poly1305_powers::part::<WAY, true>(Source::Short(&r), &part).tag(&s);
-            // The rest of the last unit, of which the part wiped whole blocks.
-            let wiped = len.next_multiple_of(16);
-            core::ptr::write_bytes(behind.add(wiped), 0, len.next_multiple_of(64) - wiped);
-            wipe_first(start);
-            r.zeroize();
-            return tag;
-        }
-        let mut powers = Powers::none();
-        powers.set(&r, poly1305::highest(aad.len(), len));
+        powers.set(&r);
         let mut part = Part {
             so_far: Limbs::default(),
             aad,
             src,
             dst,
             len: now,
-            stream: behind,
+            stream: start.add(64),
             lengths: lengths.filter(|_| now == len),
         };
         part.so_far = poly1305::part::<WAY, true>(&powers, &part);
@@ -259,24 +259,11 @@ unsafe fn one_shot<const WAY: u8>(
             done += now;
         }
         let tag = finish(&part.so_far, &s);
-        wipe_first(start);
+        start.cast::<__m512i>().write(_mm512_setzero_si512());
+        core::arch::asm!("/* {} */", in(reg) start, options(nostack, preserves_flags));
         powers.zeroize();
         r.zeroize();
         tag
-    }
-}
-
-/// Overwrites the first unit of cipherstream on the stack, and lets what was overwritten behind it stay so.
-///
-/// # Safety
-/// The CPU has AVX-512 F; 64 bytes from `start` on are ours.
-#[inline]
-#[target_feature(enable = "avx512f")]
-unsafe fn wipe_first(start: *mut u8) {
-    // SAFETY: the caller's.
-    unsafe {
-        start.cast::<__m512i>().write(_mm512_setzero_si512());
-        core::arch::asm!("/* {} */", in(reg) start, options(nostack, preserves_flags));
     }
 }
 

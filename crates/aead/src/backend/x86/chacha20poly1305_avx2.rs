@@ -2,7 +2,7 @@
 
 use super::{
     chacha20_avx2::{Avx2, Block},
-    chacha20poly1305::pointers,
+    chacha20poly1305::{once, pointers},
     poly1305::{HASH, OPEN, Powers, SEAL},
     poly1305_powers::{self, Part, Source, Table},
 };
@@ -30,11 +30,7 @@ impl Avx2 {
         (r, s, powers): (&mut Limbs, &mut [u8; 16], &mut Powers),
         template: Option<usize>,
     ) {
-        if let ([bytes, last], _) = first[..32].as_chunks::<16>() {
-            *r = Limbs::clamped(bytes);
-            *s = *last;
-        }
-        wipe(first);
+        once(first, r, s);
         let table = powers.table_mut();
         // SAFETY: `self` is the proof.
         unsafe {

@@ -113,19 +113,16 @@ impl Powers {
         }
     }
 
-    /// Sets the first powers, `highest` of them at least if the table has so many.
+    /// Sets all powers.
     ///
     /// # Safety
     /// The CPU has AVX-512 F and IFMA, and BMI2.
     #[target_feature(enable = "avx512f,avx512ifma,bmi2")]
-    pub(super) unsafe fn set(&mut self, r: &Limbs, highest: usize) {
+    pub(super) unsafe fn set(&mut self, r: &Limbs) {
         // By squares, so that no more than three products wait for each other.
         let r2 = r.times(r);
         let (r3, r4) = (r2.times(r), r2.times(&r2));
-        let (mut first, none) = ([*r, r2, r3, r4, *r, *r, *r, *r], Limbs::default());
-        let upper =
-            if highest > 4 { [r4.times(r), r4.times(&r2), r4.times(&r3), r4.times(&r4)] } else { [none; 4] };
-        first[4..].copy_from_slice(&upper);
+        let first = [*r, r2, r3, r4, r4.times(r), r4.times(&r2), r4.times(&r3), r4.times(&r4)];
         for (limb, words) in self.0.iter_mut().enumerate() {
             // Built in registers: a vector load of eight fresh words would wait for the last to reach the cache.
             let [a, b, c, d, e, f, g, h] = first.map(|power| power.0[limb] as i64);
@@ -133,14 +130,10 @@ impl Powers {
             // SAFETY: eight words from here on are in the table.
             unsafe { _mm512_storeu_si512(words[HIGHEST - 8..HIGHEST].as_mut_ptr().cast(), powers) };
         }
-        if highest > 8 {
-            let eighth = [0, 1, 2].map(|limb| _mm512_set1_epi64(first[7].0[limb] as i64));
-            self.multiply(8, eighth, 16);
-        }
-        if highest > 16 {
-            self.multiply(8, self.broadcast(16), 24);
-            self.multiply(16, self.broadcast(16), 32);
-        }
+        let eighth = [0, 1, 2].map(|limb| _mm512_set1_epi64(first[7].0[limb] as i64));
+        self.multiply(8, eighth, 16);
+        self.multiply(8, self.broadcast(16), 24);
+        self.multiply(16, self.broadcast(16), 32);
     }
 
     /// Eight powers from `of` down, times a power, become those from `to` down.
@@ -182,16 +175,6 @@ impl Powers {
 /// Whether a packet is one group, the lengths included, and all of its associated data is in the first vector.
 fn short(aad_blocks: usize, blocks: usize) -> bool {
     aad_blocks <= 4 && aad_blocks + blocks < 8
-}
-
-/// The highest power that a packet needs.
-pub(super) fn highest(aad: usize, payload: usize) -> usize {
-    let blocks = payload.div_ceil(16);
-    if short(aad.div_ceil(16), blocks) {
-        return aad.div_ceil(16) + blocks + 1;
-    }
-    let groups = aad.div_ceil(128) + blocks / 8;
-    if groups > 3 { HIGHEST } else { 8 * groups + blocks % 8 + 1 }
 }
 
 /// The bytes from `at` on, with zeros where there are none.
