@@ -56,21 +56,28 @@ impl Readings {
     }
 
     fn medians(mut self) -> Costs {
-        let [unmodified, prepare, online, empty] = &mut self.0;
-        let empty = median(empty);
-        [unmodified, prepare, online].map(|readings| (median(readings) - empty).max(0.0))
+        self.0.iter_mut().for_each(|readings| readings.sort_unstable());
+        let step = resolution(&self.0);
+        let [unmodified, prepare, online, empty] = self.0.map(|readings| median(&readings, step));
+        [unmodified, prepare, online].map(|readings| (readings - empty).max(0.0))
     }
 }
 
-/// The middle, and within the readings that are the same as it the place that it has among them.
-fn median(readings: &mut [u64]) -> f64 {
-    readings.sort_unstable();
-    let middle = readings.len() / 2;
-    let Some(&value) = readings.get(middle) else { return 0.0 };
-    let first = readings.partition_point(|&other| other < value);
-    let behind = readings.partition_point(|&other| other <= value);
-    let step = readings.get(behind).map_or(0, |next| next - value);
-    value as f64 + step as f64 * ((middle - first) as f64 / (behind - first) as f64 - 0.5)
+/// The step of the clock: the smallest difference between readings, which are in order within a series.
+fn resolution(series: &[Vec<u64>]) -> u64 {
+    let neighbours = series.iter().flat_map(|readings| readings.windows(2));
+    let gaps = neighbours.map(|pair| pair[1] - pair[0]);
+    gaps.filter(|&gap| gap > 0).min().unwrap_or(0)
+}
+
+/// The median of readings in order, each of which stands for a step of the clock around it: within the readings that
+/// are the same as the middle one, the place that it has among them.
+fn median(readings: &[u64], step: u64) -> f64 {
+    let Some(&value) = readings.get(readings.len() / 2) else { return 0.0 };
+    let below = readings.partition_point(|&other| other < value) as f64;
+    let same = readings.partition_point(|&other| other <= value) as f64 - below;
+    let half = readings.len() as f64 / 2.0;
+    value as f64 + step as f64 * ((half - below) / same - 0.5)
 }
 
 fn key<S: Suite>() -> Box<Key<S>> {
@@ -232,9 +239,18 @@ mod tests {
 
     #[test]
     fn the_median_lies_inside_the_step_that_holds_it() {
-        assert_eq!(median(&mut []), 0.0);
-        assert_eq!(median(&mut [3, 1, 2]), 1.5);
-        assert_eq!(median(&mut [5; 9]), 5.0);
+        assert_eq!(median(&[], 1), 0.0);
+        assert_eq!(median(&[1, 2, 3], 1), 2.0);
+        assert_eq!(median(&[5; 9], 20), 5.0);
+        // A quarter of the step up: three of the four that are the same stand below the middle, if it is divided.
+        assert_eq!(median(&[20, 40, 40, 40, 40, 60, 60, 60], 20), 45.0);
+    }
+
+    #[test]
+    fn a_reading_far_away_does_not_widen_the_clock_s_step() {
+        let mut readings = Readings([vec![40; 99], vec![60; 99], vec![40; 99], vec![20; 99]]);
+        readings.0.iter_mut().for_each(|series| series.extend([100_000, 100_020]));
+        assert_eq!(readings.medians().map(|ticks| ticks.round()), [20.0, 40.0, 20.0]);
     }
 
     #[test]
