@@ -68,25 +68,29 @@ pub fn race(contenders: &mut [Box<dyn Contender>], rounds: usize, tick: f64) -> 
             timers.iter_mut().chain([&mut empty.1]).for_each(|timer| timer.ticks.clear());
         }
     }
-    empty.1.ticks.sort_unstable();
-    let nothing = quantile(&empty.1.ticks, 0.5);
-    let latency = |timer: &mut Timer| {
-        timer.ticks.sort_unstable();
-        let nanoseconds = |part| (quantile(&timer.ticks, part) - nothing).max(0.0) * tick;
+    timers.iter_mut().chain([&mut empty.1]).for_each(|timer| timer.ticks.sort_unstable());
+    let step = resolution(timers.iter().chain([&empty.1]).map(|timer| timer.ticks.as_slice()));
+    let nothing = quantile(&empty.1.ticks, 0.5, step);
+    let latency = |timer: &Timer| {
+        let nanoseconds = |part| (quantile(&timer.ticks, part, step) - nothing).max(0.0) * tick;
         Latency { min: nanoseconds(0.0), median: nanoseconds(0.5), p99: nanoseconds(0.99) }
     };
-    timers.iter_mut().map(latency).collect()
+    timers.iter().map(latency).collect()
+}
+
+/// The step in which the counter moves: the smallest difference between values, which are in order within a series.
+fn resolution<'a>(series: impl Iterator<Item = &'a [u64]>) -> u64 {
+    let gaps = series.flat_map(|sorted| sorted.windows(2)).map(|pair| pair[1] - pair[0]);
+    gaps.filter(|&gap| gap > 0).min().unwrap_or(0)
 }
 
 /// The value below which this part of all lies, of values in order. The counter moves in steps, so many calls have the
 /// same count; among these the place says where in the step the value is, as in any grouped data.
-fn quantile(sorted: &[u64], part: f64) -> f64 {
+fn quantile(sorted: &[u64], part: f64, step: u64) -> f64 {
     let place = part * sorted.len() as f64;
     let Some(&value) = sorted.get((place as usize).min(sorted.len().saturating_sub(1))) else { return 0.0 };
     let first = sorted.partition_point(|&other| other < value);
     let behind = sorted.partition_point(|&other| other <= value);
-    let step = |neighbour: Option<&u64>| neighbour.map(|&other| other.abs_diff(value));
-    let step = step(sorted[..first].last()).into_iter().chain(step(sorted.get(behind))).min().unwrap_or(0);
     value as f64 + step as f64 * ((place - first as f64) / (behind - first) as f64 - 0.5)
 }
 
@@ -96,13 +100,19 @@ mod tests {
 
     #[test]
     fn a_quantile_lies_inside_the_step_that_holds_it() {
-        assert_eq!(quantile(&[], 0.5), 0.0);
-        assert_eq!(quantile(&[7; 9], 0.5), 7.0);
+        assert_eq!(quantile(&[], 0.5, 2), 0.0);
+        assert_eq!(quantile(&[7; 9], 0.5, 2), 7.0);
         // Half of the calls took 4 and half 6, so the middle is where the steps meet.
         let calls: Vec<u64> = [[4; 50], [6; 50]].concat();
-        assert_eq!(quantile(&calls, 0.5), 5.0);
-        assert_eq!(quantile(&calls, 0.25), 4.0);
-        assert!((quantile(&calls, 0.99) - 7.0).abs() < 0.1);
+        assert_eq!(quantile(&calls, 0.5, 2), 5.0);
+        assert_eq!(quantile(&calls, 0.25, 2), 4.0);
+        assert!((quantile(&calls, 0.99, 2) - 7.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn the_counter_s_step_is_the_smallest_difference_and_no_outlier() {
+        assert_eq!(resolution([&[4, 4, 6, 900][..], &[5, 5]].into_iter()), 2);
+        assert_eq!(resolution([&[4, 4][..], &[]].into_iter()), 0);
     }
 
     #[test]
