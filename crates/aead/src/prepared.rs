@@ -99,6 +99,8 @@ impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
     pub fn seal(self, aad: &[u8], src: &[u8], dst: &mut [u8]) -> Tag<S::TagBytes> {
         let mut tag = Tag(S::TagBytes::ZERO);
         self.slot.seal(self.key, aad, Buffers::apart(src, dst), &mut tag.0);
+        // Here, and not when `self` is dropped: otherwise the tag is moved once more, over stores that it has to wait for.
+        self.slot.wipe();
         tag
     }
 
@@ -107,6 +109,7 @@ impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
     pub fn seal_in_place(self, aad: &[u8], buffer: &mut [u8]) -> Tag<S::TagBytes> {
         let mut tag = Tag(S::TagBytes::ZERO);
         self.slot.seal(self.key, aad, Buffers::InPlace(buffer), &mut tag.0);
+        self.slot.wipe();
         tag
     }
 
