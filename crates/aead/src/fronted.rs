@@ -538,7 +538,7 @@ impl<S: Fronted, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
     ) -> Result<ExpectedFront<'a, S, CAP, LENGTHS>, FrontError> {
         FrontSlot::<S, CAP, LENGTHS>::check(front)?;
         slot.name(number, Nonce::assume_unique((self.nonce_of)(number)), front, front.lengths());
-        Ok(ExpectedFront { key: &self.key, front, slot: Held(slot) })
+        Ok(ExpectedFront::new(&self.key, front, slot))
     }
 }
 
@@ -550,7 +550,22 @@ pub struct ExpectedFront<'a, S: Fronted, const CAP: usize, const LENGTHS: usize>
     slot: Held<'a, S, CAP, LENGTHS>,
 }
 
-impl<S: Fronted, const CAP: usize, const LENGTHS: usize> ExpectedFront<'_, S, CAP, LENGTHS> {
+impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> ExpectedFront<'a, S, CAP, LENGTHS> {
+    /// A handle on a slot that was named, for a front that was checked.
+    #[inline]
+    pub(crate) fn new(
+        key: &'a Key<S>,
+        front: &'a Front<'a>,
+        slot: &'a mut FrontSlot<S, CAP, LENGTHS>,
+    ) -> Self {
+        Self { key, front, slot: Held(slot) }
+    }
+
+    /// Leaves what is prepared in its slot.
+    pub(crate) fn leave(self) {
+        let _ = ManuallyDrop::new(self.slot);
+    }
+
     /// The number of the packet.
     pub fn number(&self) -> u64 {
         self.slot.0.number()

@@ -219,6 +219,7 @@ mod morus;
 mod nonce;
 #[cfg(feature = "ocb3")]
 mod ocb3;
+mod open_standby;
 mod pool;
 mod predictor;
 mod prepare_error;
@@ -267,6 +268,7 @@ pub use key::{InvalidKeyLength, Key};
 pub use nonce::{Nonce, NonceSequence};
 #[cfg(feature = "ocb3")]
 pub use ocb3::Aes128Ocb3;
+pub use open_standby::OpenStandby;
 pub use pool::{OpenPool, SealPool};
 pub use predictor::Predictor;
 pub use prepare_error::PrepareError;

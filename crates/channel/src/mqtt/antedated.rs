@@ -29,6 +29,14 @@ impl Antedated {
     pub(super) fn is_for(&self, template: &PayloadTemplate) -> bool {
         self.template.as_ref().is_some_and(|own| own.is(template))
     }
+
+    /// Whether it is that of any payload of a length on a topic.
+    #[inline]
+    fn is_for_any(&self, topic: &str, len: usize) -> bool {
+        let fits =
+            |own: &PayloadTemplate| own.is_one_hole() && own.payload().len() == len && own.topic() == topic;
+        self.template.as_ref().is_some_and(fits)
+    }
 }
 
 /// A packet in a slot, from its nonce until it is sealed.
@@ -138,10 +146,16 @@ impl<N: Numbers> Packet for Fronted<CoseCcm16_64_128, N> {
         let Some(packet) = self.resume_front(&front) else { return false };
         match values {
             Values::Fitting(values) => {
-                // What follows the front, put together where the ciphertext will lie.
+                // What follows the front, put together where the ciphertext will lie if it is not in one piece.
                 let start = out.len();
-                template.fill_rest(values, out);
-                let Ok(sealed) = packet.seal(&out[start..]) else { return false };
+                let sealed = match values {
+                    [value] if template.is_one_hole() => packet.seal(value),
+                    _ => {
+                        template.fill_rest(values, out);
+                        packet.seal(&out[start..])
+                    }
+                };
+                let Ok(sealed) = sealed else { return false };
                 out.truncate(start);
                 out.extend_from_slice(sealed.ciphertext());
                 out.extend_from_slice(sealed.tag().as_bytes());
@@ -228,12 +242,34 @@ impl<N: Numbers> Publisher<N> {
         values: &[&[u8]],
         out: &mut Vec<u8>,
     ) -> Option<u64> {
-        let Self { head, lane, antedated, .. } = self;
-        if !antedated.is_for(template) {
+        if self.antedated.is_for(template) { self.seal_standing(values, out) } else { None }
+    }
+
+    /// Sees to it that the publish that is antedated is one like the last two, if that is of use: where the MAC is no polynomial, its
+    /// beginning can be made for one length alone.
+    pub(super) fn take_same(&mut self, len: usize) -> bool {
+        let Lane::Ccm(_) = self.lane else { return false };
+        let topic = self.layout.topic();
+        if self.antedated.is_for_any(topic, len) {
+            return true;
+        }
+        PayloadTemplate::any(topic, len).is_ok_and(|template| self.take_template(&template))
+    }
+
+    /// Seals the antedated publish, if it is one of any payload of this length on this topic.
+    #[inline]
+    pub(super) fn seal_same(&mut self, topic: &str, payload: &[u8], out: &mut Vec<u8>) -> Option<u64> {
+        if !self.antedated.is_for_any(topic, payload.len()) {
             return None;
         }
-        let Antedated { number, layout, .. } = antedated;
-        let number = number.take()?;
+        self.seal_standing(&[payload], out)
+    }
+
+    #[inline]
+    fn seal_standing(&mut self, values: &[&[u8]], out: &mut Vec<u8>) -> Option<u64> {
+        let Self { head, lane, antedated, .. } = self;
+        let Antedated { template: Some(template), number, layout } = antedated else { return None };
+        let (template, number) = (&*template, number.take()?);
         let filled;
         let (len, values) = if template.fits(values) {
             (template.payload().len(), Values::Fitting(values))

@@ -6,6 +6,7 @@ use antedate_aead::research::SingleBlockAes128;
 use antedate_aead::unauthenticated::{Aes128Cbc, Iv};
 use antedate_aead::{
     Aes128Gcm, Aes128Ocb3, Aes256Gcm, ChaCha20Poly1305, CoseCcm16_64_128, InvalidKeyLength, Key, OpenPool,
+    OpenStandby,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -16,6 +17,8 @@ use super::derive::{Material, nonce};
 
 /// Bytes of payload that are prepared at most.
 const CAP: usize = 1024;
+/// Bytes of associated data for which CCM's MAC is begun beforehand.
+const AAD: usize = 256;
 
 type NonceOf<const LEN: usize> = Box<dyn Fn(u64) -> [u8; LEN] + Send + Sync>;
 /// A key with the preparation of one message.
@@ -23,7 +26,7 @@ type Pool<S, const LEN: usize> = Box<OpenPool<S, NonceOf<LEN>, 1, CAP>>;
 
 /// The key of one publisher.
 pub(super) enum Cipher {
-    Ccm(Pool<CoseCcm16_64_128, 13>),
+    Ccm(Box<OpenStandby<CoseCcm16_64_128, NonceOf<13>, AAD, CAP>>),
     Gcm128(Pool<Aes128Gcm, 12>),
     Gcm256(Pool<Aes256Gcm, 12>),
     ChaCha(Pool<ChaCha20Poly1305, 12>),
@@ -40,20 +43,6 @@ macro_rules! open {
     }};
 }
 
-/// Calls the same on whichever pool there is.
-macro_rules! each {
-    ($cipher:expr, $pool:ident => $call:expr, $otherwise:expr) => {
-        match $cipher {
-            Cipher::Ccm($pool) => $call,
-            Cipher::Gcm128($pool) => $call,
-            Cipher::Gcm256($pool) => $call,
-            Cipher::ChaCha($pool) => $call,
-            Cipher::Ocb3($pool) => $call,
-            Cipher::Blocks(_) => $otherwise,
-        }
-    };
-}
-
 fn nonce_of<const LEN: usize>(material: &Material) -> NonceOf<LEN> {
     let base = material.base.clone();
     Box::new(move |number| nonce(&base, number))
@@ -67,7 +56,9 @@ impl Cipher {
             };
         }
         Ok(match material.head.algorithm {
-            Algorithm::AesCcm16_64_128 => pool!(Ccm),
+            Algorithm::AesCcm16_64_128 => {
+                Self::Ccm(Box::new(OpenStandby::new(Key::new(&material.key)?, nonce_of(material))))
+            }
             Algorithm::A128Gcm => pool!(Gcm128),
             Algorithm::A256Gcm => pool!(Gcm256),
             Algorithm::ChaCha20Poly1305 => pool!(ChaCha),
@@ -76,14 +67,27 @@ impl Cipher {
         })
     }
 
-    /// Expects the message of a number with a payload of up to `reach` bytes, and prepares for it. Does `budget` steps at most and
-    /// returns how many it did.
-    pub(super) fn idle(&mut self, number: u64, reach: usize, budget: u32) -> u32 {
-        each!(self, pool => {
-            pool.set_reach(reach);
-            pool.expect_from(number);
-            pool.idle(budget)
-        }, 0)
+    /// Expects the message of a number with a ciphertext of `len` bytes, tag included, and prepares for it. Where the MAC is no
+    /// polynomial, `aad` is what is expected beside it. Does `budget` steps at most and returns how many it did.
+    pub(super) fn idle(&mut self, number: u64, aad: &[u8], len: usize, budget: u32) -> u32 {
+        macro_rules! idle {
+            ($pool:expr) => {{
+                $pool.set_reach(len);
+                $pool.expect_from(number);
+                $pool.idle(budget)
+            }};
+        }
+        match self {
+            Self::Ccm(standby) => {
+                standby.expect(number, aad, len.saturating_sub(8));
+                standby.idle(budget)
+            }
+            Self::Gcm128(pool) => idle!(pool),
+            Self::Gcm256(pool) => idle!(pool),
+            Self::ChaCha(pool) => idle!(pool),
+            Self::Ocb3(pool) => idle!(pool),
+            Self::Blocks(_) => 0,
+        }
     }
 
     /// Opens a ciphertext into `out`. On refusal nothing of it comes out.

@@ -56,7 +56,9 @@ struct Sender {
     /// One above the highest number that came.
     next: u64,
     /// Bytes of its last message's ciphertext.
-    reach: usize,
+    len: usize,
+    /// Where in `windows` that message's topic is.
+    stream: usize,
     /// Where in `windows` a topic's is.
     topics: BTreeMap<String, usize>,
     /// A window for each topic: a retained message, or one that a broker held back, is late on no other topic.
@@ -256,13 +258,15 @@ impl Group {
         Ok(Opened { publisher, epoch, sequence })
     }
 
-    /// Prepares for the next messages of those who sent last, at most `budget` steps of some 64 bytes each. Returns how many were
-    /// done: fewer when nothing is left to do.
+    /// Prepares for the next messages of those who sent last, at most `budget` steps of some 64 bytes each (with CCM also of 16, of the
+    /// MAC's beginning). Returns how many were done: fewer when nothing is left to do.
     pub fn idle(&mut self, budget: u32) -> u32 {
         let mut left = budget;
-        for recent in &self.recent {
-            if let Some(sender) = self.senders.get_mut(recent.place.0) {
-                left -= sender.cipher.idle(sender.next, sender.reach, left);
+        for Recent { place: (at, stream), layout } in &mut self.recent {
+            // A publisher counts through all its topics: next is expected what came last.
+            if let Some(sender) = self.senders.get_mut(*at).filter(|sender| sender.stream == *stream) {
+                left -=
+                    sender.cipher.idle(sender.next, layout.associated_data(sender.next), sender.len, left);
             }
         }
         budget - left
@@ -289,7 +293,7 @@ impl Group {
                 return Ok(None);
             }
             window.mark(sequence);
-            sender.came(sequence, ciphertext);
+            sender.came(*stream, sequence, ciphertext);
             let (epoch, publisher) = (sender.material.head.epoch, Arc::clone(&sender.publisher));
             return Ok(Some(Opened { publisher, epoch, sequence }));
         }
@@ -305,7 +309,7 @@ impl Group {
         (sequence, ciphertext): (u64, &[u8]),
     ) {
         let Some(sender) = self.senders.get_mut(place.0) else { return };
-        sender.came(sequence, ciphertext);
+        sender.came(place.1, sequence, ciphertext);
         let same = |recent: &Recent| recent.place == place;
         let at = match self.recent.iter().position(same) {
             Some(at) => at,
@@ -368,14 +372,15 @@ impl Sender {
     /// One from whom nothing came yet.
     fn new(material: Material, cipher: Cipher) -> Self {
         let publisher = material.head.publisher.as_slice().into();
-        Self { material, publisher, cipher, next: 1, reach: 0, topics: BTreeMap::new(), windows: Vec::new() }
+        let (topics, windows) = (BTreeMap::new(), Vec::new());
+        Self { material, publisher, cipher, next: 1, len: 0, stream: 0, topics, windows }
     }
 
-    /// A message came, and was authentic.
+    /// A message came, on the topic with this place among the windows, and was authentic.
     #[inline]
-    fn came(&mut self, sequence: u64, ciphertext: &[u8]) {
+    fn came(&mut self, stream: usize, sequence: u64, ciphertext: &[u8]) {
         self.next = self.next.max(sequence.saturating_add(1));
-        self.reach = ciphertext.len();
+        (self.len, self.stream) = (ciphertext.len(), stream);
     }
 }
 

@@ -45,13 +45,14 @@ impl<E: core::error::Error> core::error::Error for PublishError<E> {}
 /// Seals payloads for one group under one epoch, as one publisher. There is one to a set of [`Numbers`].
 ///
 /// What can be done of the next publish before its reading exists is done by [`idle`](Self::idle): for the template of the last one,
-/// or for any payload that is no longer than the last one was, up to 1024 bytes.
+/// or for any payload that is no longer than the last one was, up to 1024 bytes. With CCM, whose MAC begins with the length, it is one
+/// more of the same length if the last two had the same, on the same topic.
 pub struct Publisher<N: Numbers> {
     pub(super) head: Head,
     pub(super) protected: Vec<u8>,
     pub(super) lane: Lane<N>,
     /// That of the topic on which a payload without template was published last.
-    layout: Layout,
+    pub(super) layout: Layout,
     /// What is prepared for a template. Of this and what is prepared for any payload there is one at a time: numbers leave in order, for
     /// a receiver that starts again takes nothing below what it had.
     pub(super) antedated: Antedated,
@@ -65,6 +66,8 @@ enum Next {
     Anything,
     /// A payload of so many bytes.
     Payload(usize),
+    /// One like the last two, which had so many bytes both and the same topic.
+    Same(usize),
     /// Values of the template that is antedated.
     Values,
 }
@@ -130,7 +133,15 @@ impl<N: Numbers> Publisher<N> {
             topic::check_name(topic).map_err(PublishError::Topic)?;
         }
         self.check_len(payload.len())?;
-        self.next = Next::Payload(payload.len());
+        if let Some(number) = self.seal_same(topic, payload, out) {
+            return Ok(number);
+        }
+        self.next = match self.next {
+            Next::Payload(len) | Next::Same(len) if len == payload.len() && self.layout.is_of(topic) => {
+                Next::Same(len)
+            }
+            _ => Next::Payload(payload.len()),
+        };
         self.burn();
         Ok(match &mut self.lane {
             Lane::Ccm(lane) => seal!(lane, self, topic, payload, out),
@@ -180,8 +191,10 @@ impl<N: Numbers> Publisher<N> {
     ///
     /// The first of them takes a sequence number; it is burnt if something else is published instead, or nothing any more.
     pub fn idle(&mut self, budget: u32) -> u32 {
-        match self.next {
-            Next::Payload(len) if len <= CAP => self.lane.idle(len, budget),
+        let next = self.next;
+        match next {
+            Next::Same(len) if self.take_same(len) => self.prepare(budget),
+            Next::Payload(len) | Next::Same(len) if len <= CAP => self.lane.idle(len, budget),
             Next::Values => self.prepare(budget),
             _ => 0,
         }
@@ -209,7 +222,8 @@ impl<N: Numbers> Publisher<N> {
         out.clear();
         match self.next {
             Next::Anything => {}
-            Next::Payload(len) => {
+            Next::Payload(len) | Next::Same(len) => {
+                stand_in.next = self.next;
                 while stand_in.idle(u32::MAX) > 0 {}
                 // Whatever becomes of it.
                 let _ = stand_in.seal(self.layout.topic(), &NOTHING[..len.min(CAP)], out);

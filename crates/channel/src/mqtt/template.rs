@@ -1,6 +1,6 @@
 //! What is known of a payload before the reading is.
 
-use alloc::{string::String, sync::Arc, vec::Vec};
+use alloc::{string::String, sync::Arc, vec, vec::Vec};
 use core::fmt;
 use core::ops::Range;
 
@@ -89,6 +89,17 @@ impl PayloadTemplate {
             }
         }
         Self::new(topic, payload, &holes)
+    }
+
+    /// Any payload of a length.
+    pub(super) fn any(topic: &str, len: usize) -> Result<Self, TemplateFault> {
+        Self::new(topic, &vec![0; len], &[Range { start: 0, end: len }])
+    }
+
+    /// Whether nothing is known of the payload but its length.
+    #[inline]
+    pub(super) fn is_one_hole(&self) -> bool {
+        matches!(self.holes(), [hole] if hole.len() == self.payload().len())
     }
 
     /// The topic.
