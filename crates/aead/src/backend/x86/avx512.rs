@@ -3,16 +3,22 @@
 use super::gcm::{Block, Key, POWERS, Segment};
 use core::arch::x86_64::*;
 
-/// An unreduced sum of products (see the portable `ghash`), spread over four lanes.
-struct Sum {
+/// Bytes of payload from which on three products for a block are faster than four, where they ever are.
+const THREE_FROM: usize = 512;
+
+/// An unreduced sum of products (see the portable `ghash`), spread over four lanes: of four carry-less products for each block, or
+/// with `THREE` of three (Karatsuba), where these are what is waited for.
+struct Sum<const THREE: bool> {
     at_0: __m512i,
     at_64: __m512i,
+    /// With three products: the middle one, while the others lie at 0 and at 128.
+    middle: __m512i,
     /// The powers of the next blocks.
     high: *const u128,
     low: *const u128,
 }
 
-impl Sum {
+impl<const THREE: bool> Sum<THREE> {
     /// Begins a sum over `blocks` blocks.
     ///
     /// # Safety
@@ -24,7 +30,7 @@ impl Sum {
         // SAFETY: POWERS - blocks is an index into the tables.
         let (high, low) =
             unsafe { (key.high.0.as_ptr().add(POWERS - blocks), key.low.0.as_ptr().add(POWERS - blocks)) };
-        Self { at_0: zero, at_64: zero, high, low }
+        Self { at_0: zero, at_64: zero, middle: zero, high, low }
     }
 
     /// Adds a vector of blocks (byte-reversed), of which `blocks` count.
@@ -35,27 +41,70 @@ impl Sum {
     #[target_feature(enable = "avx512f,vpclmulqdq")]
     unsafe fn add(&mut self, x: __m512i, blocks: usize) {
         // SAFETY: at least one power is left, and three blocks of padding follow the last one.
-        let (high, low) =
-            unsafe { (_mm512_loadu_si512(self.high.cast()), _mm512_loadu_si512(self.low.cast())) };
-        self.at_0 = xor3(
-            self.at_0,
-            _mm512_clmulepi64_epi128::<0x01>(x, high),
-            _mm512_clmulepi64_epi128::<0x00>(x, low),
-        );
-        self.at_64 = xor3(
-            self.at_64,
-            _mm512_clmulepi64_epi128::<0x11>(x, high),
-            _mm512_clmulepi64_epi128::<0x10>(x, low),
-        );
+        unsafe {
+            let high = _mm512_loadu_si512(self.high.cast());
+            if THREE {
+                self.add_three(x, high);
+            } else {
+                let low = _mm512_loadu_si512(self.low.cast());
+                self.at_0 = xor3(
+                    self.at_0,
+                    _mm512_clmulepi64_epi128::<0x01>(x, high),
+                    _mm512_clmulepi64_epi128::<0x00>(x, low),
+                );
+                self.at_64 = xor3(
+                    self.at_64,
+                    _mm512_clmulepi64_epi128::<0x11>(x, high),
+                    _mm512_clmulepi64_epi128::<0x10>(x, low),
+                );
+            }
+        }
         self.high = self.high.wrapping_add(blocks);
         self.low = self.low.wrapping_add(blocks);
     }
 
+    #[inline]
+    #[target_feature(enable = "avx512f,vpclmulqdq")]
+    fn add_three(&mut self, x: __m512i, power: __m512i) {
+        let join = _mm512_xor_si512;
+        self.at_0 = join(self.at_0, _mm512_clmulepi64_epi128::<0x00>(x, power));
+        self.at_64 = join(self.at_64, _mm512_clmulepi64_epi128::<0x11>(x, power));
+        self.middle = join(self.middle, _mm512_clmulepi64_epi128::<0x00>(halves(x), halves(power)));
+    }
+
+    /// Adds two vectors of whole blocks, with three products.
+    ///
+    /// # Safety
+    /// As for [`Self::add`].
+    #[inline]
+    #[target_feature(enable = "avx512f,vpclmulqdq")]
+    unsafe fn add_two(&mut self, x: __m512i, y: __m512i) {
+        // SAFETY: eight powers are left.
+        let [p, q] = unsafe { [0, 4].map(|i| _mm512_loadu_si512(self.high.add(i).cast())) };
+        self.at_0 =
+            xor3(self.at_0, _mm512_clmulepi64_epi128::<0x00>(x, p), _mm512_clmulepi64_epi128::<0x00>(y, q));
+        self.at_64 =
+            xor3(self.at_64, _mm512_clmulepi64_epi128::<0x11>(x, p), _mm512_clmulepi64_epi128::<0x11>(y, q));
+        // The halves' XOR of one in the lower half of each lane, of the other in the upper one.
+        let halves = |a, b| _mm512_xor_si512(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
+        let (blocks, powers) = (halves(x, y), halves(p, q));
+        self.middle = xor3(
+            self.middle,
+            _mm512_clmulepi64_epi128::<0x00>(blocks, powers),
+            _mm512_clmulepi64_epi128::<0x11>(blocks, powers),
+        );
+        self.high = self.high.wrapping_add(8);
+        self.low = self.low.wrapping_add(8);
+    }
+
     /// Adds the length block, whose power is H itself.
     #[inline]
-    #[target_feature(enable = "avx512f,avx512vl,pclmulqdq")]
+    #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq,pclmulqdq")]
     fn add_last<const R: usize>(&mut self, key: &Key<R>, x: __m128i) {
         let (high, low) = (from(key.high.0[POWERS - 1]), from(key.low.0[POWERS - 1]));
+        if THREE {
+            return self.add_three(_mm512_zextsi128_si512(x), _mm512_zextsi128_si512(high));
+        }
         let at_0 = _mm_xor_si128(_mm_clmulepi64_si128::<0x01>(x, high), _mm_clmulepi64_si128::<0x00>(x, low));
         let at_64 =
             _mm_xor_si128(_mm_clmulepi64_si128::<0x11>(x, high), _mm_clmulepi64_si128::<0x10>(x, low));
@@ -67,11 +116,34 @@ impl Sum {
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq")]
     fn value(&self) -> __m128i {
-        let fold = _mm512_broadcast_i32x4(_mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64));
-        let folded = _mm512_clmulepi64_epi128::<0x00>(self.at_0, fold);
-        let turned = _mm512_shuffle_epi32::<0b01_00_11_10>(self.at_0);
-        join(xor3(self.at_64, turned, folded))
+        if THREE {
+            let middle = xor3(self.at_0, self.middle, self.at_64);
+            return join(fold(fold(self.at_0, middle), self.at_64));
+        }
+        join(fold(self.at_0, self.at_64))
     }
+}
+
+/// The XOR of each lane's two halves, in either half.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn halves(x: __m512i) -> __m512i {
+    _mm512_xor_si512(x, turned(x))
+}
+
+/// Each lane with its halves exchanged.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn turned(x: __m512i) -> __m512i {
+    _mm512_shuffle_epi32::<0b01_00_11_10>(x)
+}
+
+/// `(at_0 + at_64 x^64) x^-64` in the field, in each lane (see the portable `ghash`).
+#[inline]
+#[target_feature(enable = "avx512f,vpclmulqdq")]
+fn fold(at_0: __m512i, at_64: __m512i) -> __m512i {
+    let fold = _mm512_broadcast_i32x4(_mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64));
+    xor3(at_64, turned(at_0), _mm512_clmulepi64_epi128::<0x00>(at_0, fold))
 }
 
 #[inline]
@@ -129,7 +201,10 @@ fn lengths(segment: &Segment<'_>) -> __m128i {
 /// As for [`Sum::add`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,bmi2")]
-unsafe fn associated<const WHOLE: bool>(sum: &mut Sum, segment: &Segment<'_>) -> __m512i {
+unsafe fn associated<const WHOLE: bool, const THREE: bool>(
+    sum: &mut Sum<THREE>,
+    segment: &Segment<'_>,
+) -> __m512i {
     let mut joined = _mm512_setzero_si512();
     if !WHOLE {
         joined = _mm512_zextsi128_si512(from(u128::from_le_bytes(segment.hash.0)));
@@ -171,7 +246,15 @@ pub(super) unsafe fn packet<const R: usize, const SEAL: bool, const WIPE: bool>(
     let hash = &Block([0; 16]);
     let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
     // SAFETY: the caller's.
-    *tag = unsafe { prepared::<R, SEAL, WIPE, true>(key, &whole, stream) }.0;
+    *tag = unsafe {
+        // Of a short packet the second fold would be waited for instead.
+        if key.three && len >= THREE_FROM {
+            prepared::<R, SEAL, WIPE, true, true>(key, &whole, stream)
+        } else {
+            prepared::<R, SEAL, WIPE, true, false>(key, &whole, stream)
+        }
+    }
+    .0;
 }
 
 /// A segment whose cipherstream is prepared: XOR, hash and, if asked for, wiping in one pass.
@@ -181,21 +264,28 @@ pub(super) unsafe fn packet<const R: usize, const SEAL: bool, const WIPE: bool>(
 /// segment has at most [`POWERS`] blocks.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
-pub(super) unsafe fn prepared<const R: usize, const SEAL: bool, const WIPE: bool, const WHOLE: bool>(
+pub(super) unsafe fn prepared<
+    const R: usize,
+    const SEAL: bool,
+    const WIPE: bool,
+    const WHOLE: bool,
+    const THREE: bool,
+>(
     key: &Key<R>,
     segment: &Segment<'_>,
     stream: *mut u8,
 ) -> Block {
     // SAFETY: the segment fits the powers (caller), and `add` is called for its blocks only.
-    let mut sum = unsafe { Sum::new(key, blocks::<WHOLE>(segment)) };
+    let mut sum = unsafe { Sum::<THREE>::new(key, blocks::<WHOLE>(segment)) };
     if WHOLE {
         sum.add_last(key, lengths(segment));
     }
     // SAFETY: as above.
-    let mut joined = unsafe { associated::<WHOLE>(&mut sum, segment) };
+    let mut joined = unsafe { associated::<WHOLE, THREE>(&mut sum, segment) };
     let mut done = 0;
-    while segment.len - done >= 64 {
-        // SAFETY: 64 bytes from `done` on are within the segment.
+    // A vector of payload, and what is hashed of it.
+    let vector = |done: usize| {
+        // SAFETY: 64 bytes from `done` on are within the segment (below).
         unsafe {
             let at = stream.add(done);
             let pad = _mm512_loadu_si512(at.cast());
@@ -205,8 +295,18 @@ pub(super) unsafe fn prepared<const R: usize, const SEAL: bool, const WIPE: bool
             if WIPE {
                 _mm512_storeu_si512(at.cast(), _mm512_setzero_si512());
             }
-            sum.add(_mm512_xor_si512(reversed(if SEAL { y } else { x }), joined), 4);
+            reversed(if SEAL { y } else { x })
         }
+    };
+    while THREE && segment.len - done >= 128 {
+        // SAFETY: the sum's powers count these blocks.
+        unsafe { sum.add_two(_mm512_xor_si512(vector(done), joined), vector(done + 64)) };
+        joined = _mm512_setzero_si512();
+        done += 128;
+    }
+    while segment.len - done >= 64 {
+        // SAFETY: the sum's powers count these blocks.
+        unsafe { sum.add(_mm512_xor_si512(vector(done), joined), 4) };
         joined = _mm512_setzero_si512();
         done += 64;
     }
@@ -232,16 +332,16 @@ pub(super) unsafe fn prepared<const R: usize, const SEAL: bool, const WIPE: bool
         // SAFETY: the pointer is to the caller's buffer; nothing is read. What was stored above must stay stored.
         unsafe { core::arch::asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags)) };
     }
-    finish::<R, WHOLE>(key, segment, sum, joined)
+    finish::<R, WHOLE, THREE>(key, segment, sum, joined)
 }
 
 /// The last block's product, if it was not added yet, the fold, and the mask.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq,pclmulqdq,ssse3")]
-fn finish<const R: usize, const WHOLE: bool>(
+fn finish<const R: usize, const WHOLE: bool, const THREE: bool>(
     key: &Key<R>,
     segment: &Segment<'_>,
-    mut sum: Sum,
+    mut sum: Sum<THREE>,
     joined: __m512i,
 ) -> Block {
     if !WHOLE && segment.mask.is_some() {
@@ -336,9 +436,9 @@ pub(super) unsafe fn unprepared<const R: usize, const SEAL: bool>(
 ) -> Block {
     let mut counters = counters(nonce, first);
     // SAFETY: the segment fits the powers (caller), and `add` is called for its blocks only.
-    let mut sum = unsafe { Sum::new(key, blocks::<false>(segment)) };
+    let mut sum = unsafe { Sum::<false>::new(key, blocks::<false>(segment)) };
     // SAFETY: as above.
-    let mut joined = unsafe { associated::<false>(&mut sum, segment) };
+    let mut joined = unsafe { associated::<false, false>(&mut sum, segment) };
     let mut done = 0;
     while segment.len - done >= 256 {
         for pad in cipher::<R, 4>(key, &mut counters) {
@@ -367,7 +467,7 @@ pub(super) unsafe fn unprepared<const R: usize, const SEAL: bool>(
         joined = _mm512_setzero_si512();
         done += now;
     }
-    finish::<R, false>(key, segment, sum, joined)
+    finish::<R, false, false>(key, segment, sum, joined)
 }
 
 /// Wipes bytes by whole vectors.

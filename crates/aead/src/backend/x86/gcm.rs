@@ -29,6 +29,8 @@ pub struct Key<const R: usize> {
     pub(super) round_keys: [[u8; 16]; 15],
     kind: Kind,
     holes: Holes,
+    /// Whether the CPU takes two cycles for a carry-less product of 512 bits.
+    pub(super) three: bool,
     /// H^POWERS to H^1, then zeros (see [`Power`]).
     pub(super) high: Powers,
     pub(super) low: Powers,
@@ -134,7 +136,8 @@ impl<const R: usize> Key<R> {
         let h = hash_key(&Aes::new(round_keys));
         let (high, low, halves) = (Powers::zero(), Powers::zero(), Halves([0; POWERS + 8]));
         let holes = Holes::new(backend);
-        let mut key = Self { round_keys: round_keys.blocks, kind, holes, high, low, halves };
+        let three = super::has_slow_wide_products();
+        let mut key = Self { round_keys: round_keys.blocks, kind, holes, three, high, low, halves };
         let first = Power::new(h);
         let mut element = h;
         for i in (0..POWERS).rev() {
@@ -437,10 +440,10 @@ impl<const R: usize> Key<R> {
                 (Kind::Avx, _) => ni::segment_avx::<R, SEAL>(self, segment, stream),
                 (Kind::Ni, _) => ni::segment::<R, SEAL>(self, segment, stream),
                 (Kind::Avx512, Stream::Kept(at)) => {
-                    avx512::prepared::<R, SEAL, false, false>(self, segment, at.cast_mut())
+                    avx512::prepared::<R, SEAL, false, false, false>(self, segment, at.cast_mut())
                 }
                 (Kind::Avx512, Stream::Wiped(at)) => {
-                    avx512::prepared::<R, SEAL, true, false>(self, segment, at)
+                    avx512::prepared::<R, SEAL, true, false, false>(self, segment, at)
                 }
                 (Kind::Avx512, Stream::Cipher(nonce, unit)) => {
                     avx512::unprepared::<R, SEAL>(self, segment, nonce, unit)

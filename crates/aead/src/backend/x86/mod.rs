@@ -59,6 +59,8 @@ const MASKS: u8 = 1 << 3;
 /// Everything that [`Backend::Avx512`] stands for.
 const WIDE: u8 = 1 << 4;
 const BMI2: u8 = 1 << 5;
+/// Made by AMD.
+const AMD: u8 = 1 << 6;
 
 fn found() -> u8 {
     match FOUND.load(Ordering::Relaxed) {
@@ -86,9 +88,10 @@ pub(crate) fn detect() -> Backend {
 /// Intel SDM volume 1, sections 12.13, 14.3 and 15.2: the instructions by CPUID, the registers' state by XGETBV.
 fn ask() -> u8 {
     let all = |register: u32, bits: &[u32]| bits.iter().all(|bit| register >> bit & 1 == 1);
-    let highest = __cpuid(0).eax;
-    let one = __cpuid(1);
-    let mut found = 0;
+    let zero = __cpuid(0);
+    let (highest, one) = (zero.eax, __cpuid(1));
+    // "AuthenticAMD"
+    let mut found = if zero.ebx == u32::from_le_bytes(*b"Auth") { AMD } else { 0 };
     // PCLMULQDQ, SSSE3, SSE4.1, AES
     if all(one.ecx, &[1, 9, 19, 25]) {
         found |= AES_NI;
@@ -143,6 +146,12 @@ impl Masks {
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         (backend != Backend::Portable && has(AES_NI | MASKS)).then_some(Self(()))
     }
+}
+
+/// Whether a carry-less product of 512 bits takes two cycles, as on AMD's Zen 4 and Zen 5, and three of them with what that takes
+/// besides are faster than four. (Intel's take one, on the port that the shuffles need as well.)
+pub(crate) fn has_slow_wide_products() -> bool {
+    has(AMD)
 }
 
 /// AVX2 and AVX-512F with their registers' state, for what needs no more.
