@@ -201,7 +201,9 @@ pub struct FlowPool<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usi
     lengths: [usize; LENGTHS],
     known: usize,
     halves: [[u128; LENGTHS]; SLOTS],
-    /// Lengths of which a slot has its half.
+    /// Which of these there are: a slot that was prepared for shorter packets has none for a long one.
+    has: [[bool; LENGTHS]; SLOTS],
+    /// Lengths of which a slot has its half, or cannot have it.
     done: [usize; SLOTS],
     /// The half that is in the making: its slot, units done, and the MAC so far.
     begun: Option<(usize, usize, u128)>,
@@ -217,6 +219,7 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
             lengths: [0; LENGTHS],
             known: 0,
             halves: [[0; LENGTHS]; SLOTS],
+            has: [[false; LENGTHS]; SLOTS],
             done: [0; SLOTS],
             begun: None,
         }
@@ -238,6 +241,7 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
     /// Prepares for no length any more.
     pub fn forget_lengths(&mut self) {
         (self.known, self.done, self.begun) = (0, [0; SLOTS], None);
+        self.has = [[false; LENGTHS]; SLOTS];
         self.halves.iter_mut().for_each(Zeroize::zeroize);
     }
 
@@ -277,7 +281,6 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
             };
             let (key, slot) = self.pool.slot_mut(place);
             let end = len.div_ceil(UNIT);
-            // A slot that was prepared for shorter packets has no half for this length.
             if slot.ready() >= UNIT * end {
                 let (once, stream) = slot.parts();
                 let to = end.min(from + (budget - done) as usize);
@@ -290,6 +293,7 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
                     continue;
                 }
                 self.halves[place][index] = S::close_stream(&key.inner, once, mac);
+                self.has[place][index] = true;
             }
             self.done[place] = index + 1;
             done += 1;
@@ -316,14 +320,14 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
     pub fn next(&mut self) -> Result<Halved<'_, S, CAP>, N::Error> {
         let place = self.pool.place(0);
         let known = if self.pool.prepared() > 0 { self.done[place] } else { 0 };
-        let mut halves = [(0, 0); LENGTHS];
+        let mut halves = [(NONE, 0); LENGTHS];
         if known > 0 {
-            for (half, (len, sum)) in
-                halves.iter_mut().zip(self.lengths.iter().zip(&self.halves[place])).take(known)
-            {
-                *half = (*len, *sum);
+            let prepared = self.lengths.iter().zip(&self.halves[place]).zip(&self.has[place]);
+            for (half, ((len, sum), has)) in halves.iter_mut().zip(prepared).take(known) {
+                *half = (if *has { *len } else { NONE }, *sum);
             }
             self.halves[place].zeroize();
+            self.has[place] = [false; LENGTHS];
         }
         self.done[place] = 0;
         if self.begun.is_some_and(|(begun, ..)| begun == place) {
@@ -332,6 +336,9 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
         Ok(Halved { prepared: self.pool.next()?, halves, known })
     }
 }
+
+/// The length of no payload: there is no half.
+const NONE: usize = usize::MAX;
 
 /// A packet to be, as [`Prepared`], with the halves that its nonce gives for some lengths of payload.
 pub struct Halved<'a, S: Linear, const CAP: usize> {
@@ -361,7 +368,8 @@ impl<'a, S: Linear, const CAP: usize> Halved<'a, S, CAP> {
     ) -> (Tag<[u8; 16]>, bool) {
         assert_eq!(src.len(), dst.len(), "source and destination must have the same length");
         let half = self.halves[..self.known].iter().find(|(len, _)| *len == src.len()).map(|(_, half)| *half);
-        let Some(half) = half.filter(|_| flow.fits(aad, src)) else {
+        // Without cipherstream for all of it the packet would leave in clear.
+        let Some(half) = half.filter(|_| self.prepared.ready() >= src.len() && flow.fits(aad, src)) else {
             return (self.whole().seal(aad, src, dst), false);
         };
         let (key, slot) = self.prepared.key_and_slot();

@@ -107,6 +107,36 @@ fn flows_of_several_lengths_share_the_nonces() {
 }
 
 #[test]
+fn a_slot_that_was_prepared_for_shorter_packets_serves_no_longer_ones() {
+    let backend = Backend::detect();
+    let plain_key = key::<Aes128Gcm>(1, backend);
+    let lengths = [46, 200, 1000];
+    let aad = bytes(28, 1);
+    for order in 0..3usize {
+        let mut pool = pool::<Aes128Gcm>(backend);
+        // Lengths are known before or after the slots are prepared, and the reach shrinks and grows again.
+        for round in 0..60usize {
+            if round == 10 * order {
+                lengths.into_iter().for_each(|len| assert!(pool.add_length(len)));
+            }
+            pool.set_reach([64, 1600, 256][round / 7 % 3]);
+            let len = lengths[round * (order + 1) % lengths.len()];
+            let payload = bytes(len, round as u8);
+            let template = Template::new(&aad, &payload, &[Hole::Aad(16..20)]).unwrap();
+            let flow = Flow::<Aes128Gcm, 32, 1024, 24>::new(&plain_key, &template).unwrap();
+            pool.idle([u32::MAX, 3, 17][round % 3]);
+            let mut sealed = vec![0; len];
+            let packet = pool.next().unwrap();
+            let number = packet.number();
+            let (tag, _) = packet.seal(&flow, &aad, &payload, &mut sealed);
+            let mut expected = vec![0; len];
+            let nonce = Nonce::assume_unique(nonce_of(number));
+            assert_eq!((plain_key.seal(nonce, &aad, &payload, &mut expected), &expected), (tag, &sealed));
+        }
+    }
+}
+
+#[test]
 fn a_flow_that_is_too_large_is_refused_with_its_size() {
     let key = key::<Aes128Gcm>(1, Backend::detect());
     let (aad, payload) = ([0; 28], [0; 100]);
