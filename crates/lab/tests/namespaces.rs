@@ -5,8 +5,10 @@
 mod harness;
 
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use antedate_gateway::sys::interface::Interface;
+use antedate_gateway::sys::packet::{Next, Receiver, Sender};
 use antedate_lab::emulator::{self, fault::Fault};
 use antedate_lab::ns::{self, Chain, ChainOptions, Namespace};
 use antedate_lab::process::{self, Place, Process};
@@ -20,6 +22,7 @@ const TESTS: &[harness::Test] = &[
     ("stations_over_plain_bridges_exchange_data_and_stop_cleanly", stations),
     ("round_trips_are_measured_sleeping_and_polling", round_trips),
     ("the_emulated_wire_does_what_it_counts_and_the_tap_sees_all", faults),
+    ("frames_longer_than_a_slot_keep_their_vlan_when_the_link_was_down", long_frames),
     ("namespaces_of_the_dead_are_swept_away", sweep),
 ];
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -153,6 +156,43 @@ fn faults() {
     assert_eq!(seen.counts.frames, state.a_to_b.received + state.b_to_a.received, "{seen:?}");
     assert_eq!((seen.counts.plaintext_frames, seen.counts.dropped), (seen.counts.frames, 0));
     assert!(seen.counts.with_process_data > 1_000, "{seen:?}");
+}
+
+fn long_frames() {
+    let space = Namespace::create("long").expect("a namespace");
+    let pair = "link add left type veth peer name right";
+    space.batch(&[pair, "link set left up", "link set right up"].map(str::to_owned)).expect("a pair");
+    let open = || {
+        let [from, to] = ["left", "right"].map(|name| Interface::find(name).expect("the interface"));
+        (Sender::open(&from, true).expect("a sender"), Receiver::open(&to).expect("a ring"))
+    };
+    let (sender, mut receiver) = space.run(open).expect("in the namespace");
+    // Longer frames than the ring was made for, as super-frames are, lie in a queue beside it.
+    space
+        .batch(&["link set left mtu 9000", "link set right mtu 9000"].map(str::to_owned))
+        .expect("longer frames");
+    space.set_link("right", false).expect("down");
+    space.set_link("right", true).expect("up");
+    let end = Instant::now() + PATIENCE;
+    for vlan in [10, 20, 30, 20] {
+        let mut frame = vec![vlan; 4000];
+        frame[..16].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x81, 0, 0, vlan]);
+        while sender.send(&frame).is_err() {
+            assert!(Instant::now() < end, "the link does not come up again");
+        }
+        let came = loop {
+            assert!(Instant::now() < end, "the frame of VLAN {vlan} does not come");
+            match receiver.peek() {
+                Next::Empty => continue,
+                // What the kernel says by itself when the link comes up.
+                Next::Frame(received) if received.frame.get(12) != Some(&0x81) => receiver.release(),
+                Next::Frame(received) => break received.frame.to_vec(),
+                Next::Truncated => panic!("the frame of VLAN {vlan} is lost"),
+            }
+        };
+        receiver.release();
+        assert!(came == frame, "VLAN {} with the frame of {}", came[15], came[100]);
+    }
 }
 
 fn sweep() {

@@ -251,7 +251,7 @@ impl Receiver {
         });
         let unfinished = status & STATUS_CSUM_NOT_READY != 0;
         if status & STATUS_COPY != 0 {
-            return match self.receive_long() {
+            return match self.receive_long(OFFLOAD_HEADER + len) {
                 Some(length) if length >= OFFLOAD_HEADER + 14 => {
                     Next::Frame(view(&mut self.long[..length], OFFLOAD_HEADER, tag, unfinished))
                 }
@@ -311,17 +311,31 @@ impl Receiver {
         (result == 0 && error != 0).then(|| io::Error::from_raw_os_error(error))
     }
 
-    fn receive_long(&mut self) -> Option<usize> {
-        // SAFETY: the pointer and the length describe `self.long`, which the kernel fills.
-        let length = unsafe {
-            libc::recv(
-                self.socket.as_raw_fd(),
-                self.long.as_mut_ptr().cast(),
-                self.long.len(),
-                libc::MSG_DONTWAIT | libc::MSG_TRUNC,
-            )
-        };
-        usize::try_from(length).ok().filter(|&length| length <= self.long.len())
+    /// Takes the frame of this slot from the queue beside the ring, `expected` octets with its offload header.
+    ///
+    /// A frame that stayed there would be taken for that of the next slot, with the next one's VLAN tag. So an error that was pending
+    /// (the link went down) costs none, and what has another length is one that stayed.
+    fn receive_long(&mut self, expected: usize) -> Option<usize> {
+        // There are no more than the ring has slots.
+        for _ in 0..=self.slots {
+            // SAFETY: the pointer and the length describe `self.long`, which the kernel fills.
+            let length = unsafe {
+                libc::recv(
+                    self.socket.as_raw_fd(),
+                    self.long.as_mut_ptr().cast(),
+                    self.long.len(),
+                    libc::MSG_DONTWAIT | libc::MSG_TRUNC,
+                )
+            };
+            match usize::try_from(length) {
+                Ok(length) if length == expected => return (length <= self.long.len()).then_some(length),
+                Ok(_) => {}
+                Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock => return None,
+                // The call has taken it off the socket.
+                Err(_) => {}
+            }
+        }
+        None
     }
 
     fn slot(&self) -> *mut u8 {
