@@ -26,8 +26,8 @@ struct Membership {
     publisher: Option<Publisher<Stored>>,
     /// What stands in for the publisher when a publish is rehearsed, and where its envelopes go.
     stand_in: Option<(Publisher<Stored>, Vec<u8>)>,
-    /// When epochs before this one end.
-    retire: Option<(Instant, u32)>,
+    /// When epochs before these end.
+    retire: Vec<(Instant, u32)>,
     /// What was received since it was written down: opened messages and their topics.
     unwritten: Vec<(Opened, String)>,
     /// The topic that was found to be one of the group's last.
@@ -68,6 +68,8 @@ pub enum Verdict {
         group: String,
         /// Its epoch.
         epoch: u32,
+        /// The newest epoch that was seen.
+        newest: u32,
     },
     /// It is not to be believed.
     Refused(Refusal),
@@ -131,7 +133,7 @@ impl Guard {
             file,
             publisher: None,
             stand_in: None,
-            retire: None,
+            retire: Vec::new(),
             unwritten: Vec::new(),
             covered: String::new(),
         });
@@ -292,30 +294,37 @@ impl Guard {
         };
         let (group, epoch) = (name.clone(), rotation.epoch);
         // A broker that goes back to an older rotation would bring a revoked member back.
-        let seen = self.store.as_ref().map_or(0, |store| store.epoch(name));
+        let seen = self.store.as_ref().map_or(0, |store| store.epoch(name, &manager));
         let first = one.group.newest().is_none();
         if epoch < seen || !one.group.rotate(&rotation) {
-            return Verdict::Known { group, epoch };
+            let newest = one.group.newest().map_or(seen, |newest| newest.max(seen));
+            return Verdict::Known { group, epoch, newest };
         }
         if let Some(store) = &self.store {
-            // If this does not get to the disk, the next start believes an older rotation once more; the log says so.
-            let _ = store.reached(name, epoch);
+            // If this does not get to the disk, the next start believes an older rotation once more.
+            let _ = store.reached(name, &manager, epoch);
         }
         if !first {
-            one.retire = Some((Instant::now() + Duration::from_secs(rotation.grace.into()), epoch));
+            one.retire.push((Instant::now() + Duration::from_secs(rotation.grace.into()), epoch));
         }
         self.retire();
         Verdict::Rotated { group, epoch }
     }
 
-    /// Ends the epochs whose time is over.
+    /// Ends the epochs whose time is over. A later rotation does not prolong the time of those before.
     fn retire(&mut self) {
-        for one in &mut self.groups {
-            if let Some((when, epoch)) = one.retire
-                && Instant::now() >= when
-            {
-                one.group.retire_before(epoch);
-                one.retire = None;
+        for one in self.groups.iter_mut().filter(|one| !one.retire.is_empty()) {
+            let now = Instant::now();
+            let Some(epoch) = one.retire.iter().filter(|(when, _)| now >= *when).map(|(_, epoch)| *epoch).max()
+            else {
+                continue;
+            };
+            one.retire.retain(|(_, later)| *later > epoch);
+            let over = one.group.retire_before(epoch);
+            // Keys of a file come back with the next start, and what came under them must not. If this does not get to the disk, the
+            // records only stay.
+            if let Some(store) = self.store.as_ref().filter(|_| one.file.keys.is_empty()) {
+                let _ = store.forget(&over);
             }
         }
     }

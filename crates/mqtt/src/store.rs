@@ -21,6 +21,8 @@ const LAST_CHUNK: u64 = 1 << 16;
 pub struct Store {
     directory: PathBuf,
     state: Arc<Mutex<Option<StateFile>>>,
+    /// The keys whose numbers somebody has.
+    given: Arc<Mutex<Vec<KeyId>>>,
 }
 
 impl Store {
@@ -30,7 +32,8 @@ impl Store {
     /// When there is none, it is damaged, or another process has it.
     pub fn open(directory: &Path) -> Result<Self, Fault> {
         let state = StateFile::open(directory).map_err(|error| fault(directory, error))?;
-        Ok(Self { directory: directory.to_owned(), state: Arc::new(Mutex::new(Some(state))) })
+        let given = Arc::default();
+        Ok(Self { directory: directory.to_owned(), state: Arc::new(Mutex::new(Some(state))), given })
     }
 
     /// Makes an empty state. Every key is unknown to it, so it is right only for a publisher's name that never published
@@ -54,13 +57,27 @@ impl Store {
         act(state).map_err(|error| fault(&self.directory, error))
     }
 
-    /// The numbers of a publisher.
+    fn given(&self) -> MutexGuard<'_, Vec<KeyId>> {
+        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The numbers of a publisher. There is one at a time for a key: with two, a number could be used twice.
     ///
     /// # Errors
-    /// When the state file refuses the key.
+    /// When the state file refuses the key, or somebody has its numbers.
     pub fn numbers(&self, material: &Material) -> Result<Stored, Fault> {
         let key = KeyId::of_key("antedate MQTT key", material.key());
         let next = self.with(|state| state.next(&key))?;
+        let mut given = self.given();
+        if given.contains(&key) {
+            return Err(Fault::of_file(
+                &self.directory,
+                "two group files have the same key, so sequence numbers would be used twice",
+                "name all topics of a group in one file",
+            ));
+        }
+        given.push(key);
+        drop(given);
         Ok(Stored {
             store: self.clone(),
             key,
@@ -119,10 +136,20 @@ impl Store {
         self.with(|state| state.received_with(&records, act))
     }
 
-    /// The newest epoch of a group that was seen, so that an older rotation does not come back after a restart.
+    /// Forgets what was received under keys of epochs that are over.
+    ///
+    /// # Errors
+    /// When it did not become durable.
+    pub fn forget(&self, over: &[Material]) -> Result<(), Fault> {
+        let keys: Vec<KeyId> =
+            over.iter().map(|one| KeyId::of_key("antedate MQTT received", one.key())).collect();
+        self.with(|state| state.forget_received(&keys))
+    }
+
+    /// The newest epoch of a group of this manager that was seen, so that an older rotation does not come back after a restart.
     #[must_use]
-    pub fn epoch(&self, group: &str) -> u32 {
-        let key = KeyId::of_key("antedate MQTT epoch", group.as_bytes());
+    pub fn epoch(&self, group: &str, manager: &[u8]) -> u32 {
+        let key = epochs(group, manager);
         // Bounds begin at 1, epochs at 0.
         let above = self.state().as_ref().map_or(1, |state| state.lowest(&key, place("")));
         u32::try_from(above - 1).unwrap_or(u32::MAX)
@@ -132,8 +159,8 @@ impl Store {
     ///
     /// # Errors
     /// When it did not become durable.
-    pub fn reached(&self, group: &str, epoch: u32) -> Result<(), Fault> {
-        let key = KeyId::of_key("antedate MQTT epoch", group.as_bytes());
+    pub fn reached(&self, group: &str, manager: &[u8], epoch: u32) -> Result<(), Fault> {
+        let key = epochs(group, manager);
         self.with(|state| state.received(&[(key, place(""), u64::from(epoch) + 1)]))
     }
 
@@ -148,6 +175,11 @@ impl Store {
             None => Ok(()),
         }
     }
+}
+
+/// What the state file knows the epochs of a group by. A group that was made anew has another manager's key.
+fn epochs(group: &str, manager: &[u8]) -> KeyId {
+    KeyId::of_key("antedate MQTT epoch", &[manager, group.as_bytes()].concat())
 }
 
 /// What the state file knows a topic by: the first bytes of its digest.
@@ -202,10 +234,26 @@ impl Stored {
     /// # Errors
     /// When it did not become durable.
     pub fn reserve(&mut self, count: u64) -> Result<(), Fault> {
-        let limit = self.reserved.next().saturating_add(count);
-        self.store.with(|state| state.reserve(&[(self.key, limit)]))?;
+        let own = self.reserved.next() + self.reserved.left();
+        let (next, limit) = self.store.with(|state| {
+            // What was reserved beyond our own numbers is somebody else's.
+            let known = state.next(&self.key)?;
+            let next = if known > own { known } else { self.reserved.next() };
+            let limit = next.saturating_add(count);
+            state.reserve(&[(self.key, limit)])?;
+            Ok((next, limit))
+        })?;
+        if next > self.reserved.next() {
+            self.reserved = Reserved::new(next, limit);
+        }
         self.reserved.raise(limit);
         Ok(())
+    }
+}
+
+impl Drop for Stored {
+    fn drop(&mut self) {
+        self.store.given().retain(|key| *key != self.key);
     }
 }
 
@@ -265,17 +313,44 @@ mod tests {
     }
 
     #[test]
+    fn a_key_has_one_source_of_numbers() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("state");
+        Store::create(&place).expect("created");
+        let store = Store::open(&place).expect("opened");
+        let mut first = store.numbers(&material(b"a")).expect("numbers");
+        let fault = store.numbers(&material(b"a")).expect_err("somebody has them");
+        assert!(fault.remedy.contains("one file"), "{fault:?}");
+        let last = (0..100).map(|_| first.take().expect("a number")).max().expect("some");
+        drop(first);
+        let mut second = store.numbers(&material(b"a")).expect("nobody has them any more");
+        assert!(second.take().expect("a number") > last);
+        // Should the file know of more than we have reserved, we go on behind it.
+        let key = second.key;
+        store.with(|state| state.reserve(&[(key, 5000)])).expect("reserved");
+        while second.reserved.left() > 0 {
+            second.take().expect("a number");
+        }
+        assert_eq!(second.take(), Ok(5000));
+    }
+
+    #[test]
     fn bounds_and_epochs_are_remembered() {
         let directory = tempfile::tempdir().expect("a directory");
         let place = directory.path().join("state");
         Store::create(&place).expect("created");
         let store = Store::open(&place).expect("opened");
         let a = material(b"a");
-        assert_eq!((store.lowest(&a, "t"), store.epoch("g")), (1, 0));
+        assert_eq!((store.lowest(&a, "t"), store.epoch("g", b"m")), (1, 0));
         store.received([(&a, "t", 8)]).expect("durable");
-        store.reached("g", 3).expect("durable");
+        store.reached("g", b"m", 3).expect("durable");
         drop(store);
         let store = Store::open(&place).expect("opened");
-        assert_eq!((store.lowest(&a, "t"), store.lowest(&a, "u"), store.epoch("g")), (8, 1, 3));
+        assert_eq!((store.lowest(&a, "t"), store.lowest(&a, "u"), store.epoch("g", b"m")), (8, 1, 3));
+        assert_eq!(store.epoch("g", b"n"), 0, "a group of the same name, made anew");
+        store.forget(&[material(b"b")]).expect("nothing to forget");
+        assert_eq!(store.lowest(&a, "t"), 8);
+        store.forget(&[material(b"a")]).expect("forgotten");
+        assert_eq!(store.lowest(&a, "t"), 1);
     }
 }

@@ -141,16 +141,20 @@ impl Group {
         true
     }
 
-    /// Ends all epochs before this one: what is sealed under them is refused from now on.
-    pub fn retire_before(&mut self, epoch: u32) {
+    /// Ends all epochs before this one: what is sealed under them is refused from now on. Gives what publishers had in them, for
+    /// whoever keeps books about their numbers.
+    pub fn retire_before(&mut self, epoch: u32) -> Vec<Material> {
         self.epochs.retain(|known, _| *known >= epoch);
-        self.senders.retain(|sender| sender.material.head.epoch >= epoch);
+        let senders = core::mem::take(&mut self.senders).into_iter();
+        let (kept, over) = senders.partition(|sender: &Sender| sender.material.head.epoch >= epoch);
+        self.senders = kept;
         let place =
             |(at, sender): (usize, &Sender)| ((sender.material.head.epoch, sender.publisher.to_vec()), at);
         self.known = self.senders.iter().enumerate().map(place).collect();
         // Where they were is another place now.
         self.recent.clear();
         self.streams = self.senders.iter().map(|sender| sender.windows.len()).sum();
+        over.into_iter().map(|sender: Sender| sender.material).collect()
     }
 
     /// What a publisher needs in an epoch. `None` if the epoch is not known or the publisher has no valid name.

@@ -266,7 +266,9 @@ impl<D: Disk> StateFile<D> {
         let mut records = self.records.clone();
         for (key, limit) in limits {
             let next = self.next(key)?.max(*limit);
-            self.room(&records)?;
+            if !records.transmitted.contains_key(&key.sak) {
+                self.room(&records)?;
+            }
             records.transmitted.insert(key.sak, Transmitted { salt: key.salt, an: key.an, next });
         }
         self.save(records)
@@ -297,6 +299,16 @@ impl<D: Disk> StateFile<D> {
         self.save_around(records, act)
     }
 
+    /// Forgets what was received under these keys, which nobody has any more.
+    ///
+    /// # Errors
+    /// When it did not become durable.
+    pub fn forget_received(&mut self, keys: &[KeyId]) -> Result<(), StateError> {
+        let mut records = self.records.clone();
+        records.received.retain(|(sak, _), _| !keys.iter().any(|key| key.sak == *sak));
+        if records == self.records { Ok(()) } else { self.save(records) }
+    }
+
     /// The clean stop: writes the exact next packet numbers, so that no number is lost. Nothing can be reserved any
     /// more, so nothing can be sent.
     ///
@@ -304,7 +316,10 @@ impl<D: Disk> StateFile<D> {
     /// When it did not become durable. The reservations hold then, and numbers are lost, not used twice.
     pub fn close(mut self, next: &[(KeyId, u64)], lowest: &[(KeyId, Sci, u64)]) -> Result<(), StateError> {
         let mut records = self.records.clone();
-        for (key, next) in next {
+        for (key, one) in next {
+            // Whoever used a key twice has used what the one that is further on has.
+            let same = next.iter().filter(|(other, _)| other.sak == key.sak);
+            let next = same.map(|(_, next)| next).max().unwrap_or(one);
             // Never more than was reserved, for it was never given out; never less than at the start, for those are used.
             let opened = self.opened.transmitted.get(&key.sak).map_or(1, |known| known.next);
             let next = self.next(key)?.min(*next).max(opened);
@@ -321,7 +336,9 @@ impl<D: Disk> StateFile<D> {
     fn note(&self, records: &mut Records, lowest: &[(KeyId, Sci, u64)]) -> Result<(), StateError> {
         for (key, sci, lowest) in lowest {
             let lowest = self.lowest(key, *sci).max(*lowest);
-            self.room(records)?;
+            if !records.received.contains_key(&(key.sak, *sci)) && records.is_full_of_received() {
+                return Err(self.error(StateFault::Full));
+            }
             records.received.insert((key.sak, *sci), Received { an: key.an, lowest });
         }
         Ok(())

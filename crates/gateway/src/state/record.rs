@@ -23,6 +23,8 @@ const HEAD: &str = "antedate packet numbers ";
 const VERSION: &str = "1";
 /// More records than this are refused: a static key file makes a handful.
 const RECORDS_MAX: usize = 10_000;
+/// Of these, the ones that what is received does not take: whoever sends much must not keep us from sending.
+const TRANSMIT_ONLY: usize = 1_000;
 
 /// A digest that tells keys or salts apart and does not give them away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,6 +84,11 @@ pub(super) enum Unreadable {
 impl Records {
     pub(super) fn is_full(&self) -> bool {
         self.transmitted.len() + self.received.len() >= RECORDS_MAX
+    }
+
+    pub(super) fn is_full_of_received(&self) -> bool {
+        self.transmitted.len() + self.received.len() >= RECORDS_MAX
+            || self.received.len() >= RECORDS_MAX - TRANSMIT_ONLY
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
