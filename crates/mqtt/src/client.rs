@@ -149,6 +149,8 @@ pub enum Event {
     Sent(u16),
     /// The publish of ours of QoS 1 or 2 with this packet identifier is done.
     Done(u16),
+    /// The broker does not take the publish of ours with this packet identifier (only MQTT 5 says so): why.
+    Denied(u16, String),
     /// The client has disconnected.
     Disconnected,
     /// Something that no caller needs.
@@ -162,7 +164,9 @@ pub enum Lost {
     #[error("the broker refuses the connection: {0}")]
     Refused(String),
     /// TLS failed: trying again will not help.
-    #[error("TLS: {0}")]
+    #[error(
+        "TLS: {0} (--cafile names the certificate of the authority that signed the broker's, and -h the name that the broker's is for)"
+    )]
     Tls(String),
     /// The network or the broker has failed.
     #[error("{0}")]
@@ -215,15 +219,6 @@ impl Client {
                 if let Some((user, password)) = &settings.login {
                     options.set_credentials(user, password);
                 }
-                if let Some(will) = &settings.will {
-                    let qos = will.qos.four();
-                    options.set_last_will(rumqttc::LastWill::new(
-                        &will.topic,
-                        will.payload.clone(),
-                        qos,
-                        will.retain,
-                    ));
-                }
                 let (client, mut events) = rumqttc::AsyncClient::new(options, settings.queue);
                 events.set_network_options(network);
                 Inner::Four(client, Box::new(events))
@@ -233,21 +228,37 @@ impl Client {
                 options.set_transport(transport).set_keep_alive(keep_alive).set_clean_start(settings.clean);
                 options.set_manual_acks(true).set_network_options(network);
                 options.set_outgoing_inflight_upper_limit(INFLIGHT);
+                // The library takes 10 KiB otherwise.
+                options.set_max_packet_size(Some(MAX_PACKET as u32));
                 // Without it the session would end with the connection.
                 options.set_session_expiry_interval((!settings.clean).then_some(u32::MAX));
                 if let Some((user, password)) = &settings.login {
                     options.set_credentials(user, password);
                 }
-                if let Some(will) = &settings.will {
-                    let qos = will.qos.five();
-                    let payload = will.payload.clone();
-                    options.set_last_will(five::LastWill::new(&will.topic, payload, qos, will.retain, None));
-                }
                 let (client, events) = v5::AsyncClient::new(options, settings.queue);
                 Inner::Five(client, Box::new(events))
             }
         };
-        Ok(Self { inner })
+        let mut client = Self { inner };
+        if let Some(will) = &settings.will {
+            client.set_will(will);
+        }
+        Ok(client)
+    }
+
+    /// Leaves another will with the broker from the next connection on.
+    pub fn set_will(&mut self, will: &Will) {
+        let (topic, payload) = (&will.topic, will.payload.clone());
+        match &mut self.inner {
+            Inner::Four(_, events) => {
+                let will = rumqttc::LastWill::new(topic, payload, will.qos.four(), will.retain);
+                events.mqtt_options.set_last_will(will);
+            }
+            Inner::Five(_, events) => {
+                let will = five::LastWill::new(topic, payload, will.qos.five(), will.retain, None);
+                events.options.set_last_will(will);
+            }
+        }
     }
 
     /// Queues a publish.
@@ -438,8 +449,16 @@ fn incoming_five(packet: v5::Incoming) -> Event {
             retain: publish.retain,
             ack: (publish.qos != v5::mqttbytes::QoS::AtMostOnce).then(|| Box::new(Ack::Five(publish))),
         }),
-        v5::Incoming::PubAck(five::PubAck { pkid, .. })
-        | v5::Incoming::PubComp(five::PubComp { pkid, .. }) => Event::Done(pkid),
+        v5::Incoming::PubAck(five::PubAck { pkid, reason, .. }) => match reason {
+            five::PubAckReason::Success | five::PubAckReason::NoMatchingSubscribers => Event::Done(pkid),
+            reason => Event::Denied(pkid, format!("{reason:?}")),
+        },
+        // A good one is answered by the library, and PUBCOMP comes.
+        v5::Incoming::PubRec(five::PubRec { pkid, reason, .. }) => match reason {
+            five::PubRecReason::Success | five::PubRecReason::NoMatchingSubscribers => Event::Other,
+            reason => Event::Denied(pkid, format!("{reason:?}")),
+        },
+        v5::Incoming::PubComp(five::PubComp { pkid, .. }) => Event::Done(pkid),
         _ => Event::Other,
     }
 }

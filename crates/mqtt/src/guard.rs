@@ -315,7 +315,8 @@ impl Guard {
     fn retire(&mut self) {
         for one in self.groups.iter_mut().filter(|one| !one.retire.is_empty()) {
             let now = Instant::now();
-            let Some(epoch) = one.retire.iter().filter(|(when, _)| now >= *when).map(|(_, epoch)| *epoch).max()
+            let Some(epoch) =
+                one.retire.iter().filter(|(when, _)| now >= *when).map(|(_, epoch)| *epoch).max()
             else {
                 continue;
             };

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use antedate_mqtt::client::{Client, Event, Lost, Qos, Settings, Version, Will};
+use antedate_channel::mqtt::Refusal;
+use antedate_gateway::fault::Fault;
+use antedate_mqtt::client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
 use antedate_mqtt::file::{Device, GroupFile};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::store::Store;
@@ -113,6 +115,12 @@ impl Protection {
                 Err(found) => faults.extend(found),
             }
         }
+        for (at, group) in files.iter().enumerate() {
+            if let Some(other) = files.iter().take(at).find(|other| other.group == group.group) {
+                let what = format!("is of the group {:?}, as {} is", group.group, other.file.display());
+                faults.push(Fault::of_file(&group.file, what, "name all topics of a group in one file"));
+            }
+        }
         let device = match &self.device {
             Some(file) => Device::load(file).map_err(|found| faults.extend(found)).ok(),
             None => None,
@@ -163,6 +171,13 @@ const RETAINED: Duration = Duration::from_millis(500);
 /// How long to wait before connecting again, and how often, after a connection was there.
 const PAUSE: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A connection that is over sooner ended for a reason that will end the next one too; so many of them are enough.
+const SHORT: Duration = Duration::from_secs(5);
+const SHORT_MAX: u32 = 8;
+/// Messages that wait for a key at most.
+const HELD_MAX: usize = 1000;
+/// Publishes that the broker may refuse before it is clear that it takes none.
+const DENIED_MAX: usize = 50;
 
 /// A connection that comes back, sends everything that was not confirmed once more, and follows rotations.
 pub(super) struct Link {
@@ -174,8 +189,18 @@ pub(super) struct Link {
     unconfirmed: Vec<(u16, Outgoing)>,
     connected: bool,
     lost: Option<Instant>,
-    /// Subscriptions that were answered.
+    /// When the connection came, and how many have ended soon after that, one after the other.
+    since: Option<Instant>,
+    short: u32,
+    /// Subscriptions that were answered, and since when all are.
     answers: usize,
+    answered: Option<Instant>,
+    /// Messages of an epoch whose key may still come, and those to look at once more.
+    held: VecDeque<Message>,
+    again: VecDeque<Message>,
+    /// Publishes that the broker did not take.
+    denied: usize,
+    will: WillArguments,
     pub(super) stop: Arc<AtomicBool>,
 }
 
@@ -192,9 +217,9 @@ struct Outgoing {
 /// What the verbs have to look at.
 pub(super) enum Arrival {
     /// A message for the user, and the payload that it opened to.
-    Payload(antedate_mqtt::client::Message, Vec<u8>),
+    Payload(Message, Vec<u8>),
     /// A message that is not believed: why, and what to do.
-    Refused(antedate_mqtt::client::Message, String, &'static str),
+    Refused(Message, String, &'static str),
     /// Nothing to look at.
     Nothing,
 }
@@ -223,9 +248,42 @@ impl Link {
             unconfirmed: Vec::new(),
             connected: false,
             lost: None,
+            since: None,
+            short: 0,
             answers: 0,
+            answered: None,
+            held: VecDeque::new(),
+            again: VecDeque::new(),
+            denied: 0,
+            will: WillArguments::default(),
             stop: stop_flag()?,
         })
+    }
+
+    /// As [`new`](Self::new), with a will. If there is no key for it yet, the one that the broker retains is fetched first.
+    pub(super) async fn with_will(
+        settings: &Settings,
+        guard: Guard,
+        (filters, qos): (Vec<String>, Qos),
+        will: &WillArguments,
+    ) -> Result<Self, Failure> {
+        let guard = if will.is_given() && !guard.has_keys() {
+            Self::fetch_keys(settings, guard).await?
+        } else {
+            guard
+        };
+        let mut link = Self::new(settings, guard, filters, qos)?;
+        link.leave_will(will)?;
+        Ok(link)
+    }
+
+    /// Seals the will for the next connection, and anew for each one after it: a will comes once, as everything that is sealed.
+    pub(super) fn leave_will(&mut self, will: &WillArguments) -> Result<(), Failure> {
+        self.will = will.clone();
+        if let Some(will) = will.seal(&mut self.guard)? {
+            self.client.set_will(&will);
+        }
+        Ok(())
     }
 
     /// Publishes bytes as they are.
@@ -250,6 +308,12 @@ impl Link {
 
     /// Waits for the next event, at most so long; connects again if need be.
     pub(super) async fn turn(&mut self, patience: Duration) -> Result<Arrival, Failure> {
+        if self.settled() {
+            self.again.append(&mut self.held);
+        }
+        if let Some(message) = self.again.pop_front() {
+            return Ok(self.arrived(message));
+        }
         // A connection that is being made must not be given up by halves.
         let patience = if self.connected { patience } else { PATIENCE };
         let guard = &mut self.guard;
@@ -273,6 +337,7 @@ impl Link {
                 }
             }
             Ok(Event::Done(id)) => self.unconfirmed.retain(|(known, _)| *known != id),
+            Ok(Event::Denied(id, why)) => self.denied(id, &why)?,
             Ok(Event::Message(message)) => return Ok(self.arrived(message)),
             Ok(Event::Disconnected | Event::Other) => {}
             Err(Lost::Broken(why)) => return self.lost(&why).await,
@@ -281,9 +346,32 @@ impl Link {
         Ok(Arrival::Nothing)
     }
 
+    /// Whether the keys that the broker retains have come.
+    fn settled(&mut self) -> bool {
+        if !self.connected || self.answers < self.subscriptions.len() {
+            return false;
+        }
+        let rotations = !self.guard.rotation_topics().is_empty();
+        self.answered.get_or_insert_with(Instant::now).elapsed() > RETAINED || !rotations
+    }
+
+    /// The broker did not take a publish.
+    fn denied(&mut self, id: u16, why: &str) -> Result<(), Failure> {
+        let Some(at) = self.unconfirmed.iter().position(|(known, _)| *known == id) else { return Ok(()) };
+        let (_, one) = self.unconfirmed.swap_remove(at);
+        let said = format!("{}: the broker does not take it: {why}", one.topic);
+        self.denied += 1;
+        if self.denied >= DENIED_MAX {
+            return Err(Failure::Verdict(said));
+        }
+        eprintln!("antedate: {said}");
+        Ok(())
+    }
+
     fn connected(&mut self, session: bool) -> Result<(), Failure> {
         let first = !self.connected && self.lost.is_none();
         (self.connected, self.lost, self.answers) = (true, None, 0);
+        (self.since, self.answered) = (Some(Instant::now()), None);
         let full = |_| Failure::Verdict("too many messages wait to be sent".into());
         if !session || first {
             for (filters, qos) in &self.subscriptions {
@@ -313,6 +401,17 @@ impl Link {
         if self.lost.is_none() {
             eprintln!("antedate: the connection is lost ({why}), trying again");
         }
+        if let Some(since) = self.since.take() {
+            self.short = if since.elapsed() < SHORT { self.short + 1 } else { 0 };
+            if self.short >= SHORT_MAX {
+                return Err(Failure::Verdict(format!("the connection ends again and again: {why}")));
+            }
+            // What was not acknowledged comes again.
+            self.held.retain(|message| message.qos == 0);
+            self.again.retain(|message| message.qos == 0);
+            let will = self.will.clone();
+            self.leave_will(&will)?;
+        }
         self.connected = false;
         let since = *self.lost.get_or_insert_with(Instant::now);
         if since.elapsed() > PATIENCE {
@@ -322,7 +421,7 @@ impl Link {
         Ok(Arrival::Nothing)
     }
 
-    fn arrived(&mut self, message: antedate_mqtt::client::Message) -> Arrival {
+    fn arrived(&mut self, message: Message) -> Arrival {
         let mut payload = Vec::new();
         match self.guard.open(&message.topic, &message.payload, &mut payload) {
             Verdict::Opened(_) => Arrival::Payload(message, payload),
@@ -334,6 +433,13 @@ impl Link {
                     "name its group file with --keys, or read it with mosquitto_sub",
                 )
             }
+            // What a broker has queued comes before the key that it retains.
+            Verdict::Refused(Refusal::UnknownEpoch { .. })
+                if self.held.len() < HELD_MAX && !self.settled() =>
+            {
+                self.held.push_back(message);
+                Arrival::Nothing
+            }
             Verdict::Refused(refusal) => Arrival::Refused(message, refusal.to_string(), refusal.remedy()),
             Verdict::NoRotation(refusal) => Arrival::Refused(
                 message,
@@ -342,10 +448,16 @@ impl Link {
             ),
             Verdict::Rotated { group, epoch } => {
                 eprintln!("antedate: group {group}: epoch {epoch} begins");
+                self.again.append(&mut self.held);
                 let _ = self.client.ack(&message);
                 Arrival::Nothing
             }
-            Verdict::Known { .. } => {
+            Verdict::Known { group, epoch, newest } => {
+                if epoch < newest {
+                    eprintln!(
+                        "antedate: group {group}: the rotation to epoch {epoch} is not followed, for epoch {newest} was seen"
+                    );
+                }
                 let _ = self.client.ack(&message);
                 Arrival::Nothing
             }
@@ -354,25 +466,47 @@ impl Link {
 
     /// Waits until the connection is there and the keys that the broker retains have come.
     pub(super) async fn settle(&mut self) -> Result<(), Failure> {
-        let mut answered = None;
-        while !self.stop.load(Ordering::Relaxed) {
-            let all = self.connected && self.answers >= self.subscriptions.len();
-            if all && self.guard.rotation_topics().is_empty() {
-                return Ok(());
-            }
-            if all && answered.get_or_insert_with(Instant::now).elapsed() > RETAINED {
-                return Ok(());
-            }
-            if let Arrival::Refused(message, why, remedy) = self.turn(Duration::from_millis(50)).await? {
-                eprintln!("antedate: {}: {why} (remedy: {remedy})", message.topic);
-                let _ = self.client.ack(&message);
-            }
+        while !self.stop.load(Ordering::Relaxed) && !self.settled() {
+            let arrival = self.turn(Duration::from_millis(50)).await?;
+            self.told(arrival);
         }
         Ok(())
     }
 
+    /// Says what is refused, where nobody waits for payloads.
+    pub(super) fn told(&self, arrival: Arrival) {
+        if let Arrival::Refused(message, why, remedy) = arrival {
+            eprintln!("antedate: {}: {why} (remedy: {remedy})", message.topic);
+            let _ = self.client.ack(&message);
+        }
+    }
+
+    /// The keys that the broker retains, by a connection of its own: what is sealed before the first connection (a will) needs them.
+    pub(super) async fn fetch_keys(settings: &Settings, guard: Guard) -> Result<Guard, Failure> {
+        let settings = Settings {
+            client_id: format!("{}-keys", settings.client_id),
+            clean: true,
+            will: None,
+            ..settings.clone()
+        };
+        let mut link = Self::new(&settings, guard, Vec::new(), Qos::AtMostOnce)?;
+        link.settle().await?;
+        link.leave().await;
+        Ok(link.guard)
+    }
+
     /// Says farewell, once everything was sent.
     pub(super) async fn finish(mut self) -> Result<(), Failure> {
+        self.leave().await;
+        self.guard.close()?;
+        match self.denied {
+            0 => Ok(()),
+            1 => Err(Failure::Verdict("the broker did not take the message".into())),
+            more => Err(Failure::Verdict(format!("the broker did not take {more} messages"))),
+        }
+    }
+
+    async fn leave(&mut self) {
         let _ = self.client.disconnect();
         let end = Instant::now() + Duration::from_secs(2);
         while Instant::now() < end {
@@ -381,12 +515,11 @@ impl Link {
                 break;
             }
         }
-        Ok(self.guard.close()?)
     }
 }
 
 /// The last will.
-#[derive(Args)]
+#[derive(Args, Clone, Default)]
 pub(super) struct WillArguments {
     /// The topic on which the broker publishes the will when this client is gone
     #[arg(long, value_name = "TOPIC", requires = "will_payload")]
@@ -403,8 +536,13 @@ pub(super) struct WillArguments {
 }
 
 impl WillArguments {
+    /// Whether there is one.
+    pub(super) const fn is_given(&self) -> bool {
+        self.will_topic.is_some()
+    }
+
     /// Seals the will.
-    pub(super) fn seal(&self, guard: &mut Guard) -> Result<Option<Will>, Failure> {
+    fn seal(&self, guard: &mut Guard) -> Result<Option<Will>, Failure> {
         let (Some(topic), Some(text)) = (&self.will_topic, &self.will_payload) else { return Ok(None) };
         let mut payload = Vec::new();
         guard.seal(topic, text.as_bytes(), &mut payload)?;

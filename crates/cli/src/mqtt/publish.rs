@@ -36,7 +36,7 @@ pub(crate) struct Pub {
     /// A file whose content is the payload, - for standard input
     #[arg(short = 'f', long)]
     file: Option<PathBuf>,
-    /// Each line of standard input is a payload
+    /// Each line of standard input is a payload; empty ones are none
     #[arg(short = 'l', long = "stdin-line")]
     lines: bool,
     /// An empty payload (sealed: it clears no retained message)
@@ -67,14 +67,13 @@ impl Pub {
         });
         let template = template.transpose()?;
         let whole = self.whole()?;
-        let mut guard = self.protection.guard(self.publisher.clone())?;
+        let guard = self.protection.guard(self.publisher.clone())?;
         if !guard.covers(&self.topic) {
             return Err(antedate_mqtt::guard::CannotSeal::NoGroup(self.topic).into());
         }
-        let mut settings = self.broker.settings()?;
-        settings.will = self.will.seal(&mut guard)?;
+        let settings = self.broker.settings()?;
         block_on(async {
-            let mut link = Link::new(&settings, guard, Vec::new(), self.qos)?;
+            let mut link = Link::with_will(&settings, guard, (Vec::new(), self.qos), &self.will).await?;
             link.settle().await?;
             let sent = match whole {
                 Some(payload) => self.publish(&mut link, &payload),
@@ -82,12 +81,18 @@ impl Pub {
             };
             // What was taken over is sent, even if the next could not be sealed.
             while link.waiting() > 0 && !link.stop.load(Ordering::Relaxed) {
-                if let Err(failure) = link.turn(Duration::from_millis(200)).await {
-                    return sent.and(Err(failure));
+                match link.turn(Duration::from_millis(200)).await {
+                    Ok(arrival) => link.told(arrival),
+                    Err(failure) => return sent.and(Err(failure)),
                 }
             }
+            let waiting = link.waiting();
             link.finish().await?;
-            sent
+            sent?;
+            if waiting > 0 {
+                return Err(Failure::Verdict(format!("stopped, and {waiting} messages were not confirmed")));
+            }
+            Ok(())
         })
     }
 
@@ -140,12 +145,15 @@ impl Pub {
             let line = tokio::select! {
                 line = lines.recv(), if link.is_connected() && link.waiting() < WINDOW => line,
                 turned = link.turn(Duration::from_millis(200)) => {
-                    turned?;
+                    let arrival = turned?;
+                    link.told(arrival);
                     continue;
                 }
             };
             let Some(line) = line else { return Ok(()) };
             match &template {
+                // As with mosquitto_pub.
+                None if line.is_empty() => {}
                 None => self.publish(link, &line)?,
                 Some(template) => {
                     let mut envelope = Vec::new();

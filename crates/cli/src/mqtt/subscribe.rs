@@ -59,14 +59,14 @@ impl Sub {
                 Failure::usage(format!("-t {filter}: {why}"), "write a filter as for mosquitto_sub")
             })?;
         }
-        let mut guard = self.protection.guard(self.publisher.clone())?;
+        let guard = self.protection.guard(self.publisher.clone())?;
         let mut settings = self.broker.settings()?;
         settings.clean = !self.disable_clean_session;
-        settings.will = self.will.seal(&mut guard)?;
         let (mut seen, mut refused) = (0, Refused::default());
         let end = self.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
         let done = block_on(async {
-            let mut link = Link::new(&settings, guard, self.topics.clone(), self.qos)?;
+            let wanted = (self.topics.clone(), self.qos);
+            let mut link = Link::with_will(&settings, guard, wanted, &self.will).await?;
             let mut written = Instant::now();
             let enough = |seen| self.count.is_some_and(|count| seen >= count);
             while !enough(seen)
@@ -100,9 +100,9 @@ impl Sub {
         });
         refused.sum();
         done?;
-        match (self.count, end) {
-            (Some(count), Some(_)) if seen < count => {
-                Err(Failure::Verdict(format!("{seen} of {count} payloads came in time")))
+        match self.count {
+            Some(count) if seen < count => {
+                Err(Failure::Verdict(format!("{seen} of {count} payloads came before the end")))
             }
             _ => Ok(()),
         }
