@@ -256,7 +256,39 @@ def retained_and_wills():
         sub.wait()
         topic, message, _ = reader.wait(1)[0]
         assert g.open(topic, message)[0] == b"killed"
+        # Somebody takes its identifier, twice: a will of its own each time, for what is sealed comes once.
+        sub = start_sub(
+            broker, "retained", "-V", version, "-i", f"mortal-{version}", "--state", "will.state", "--publisher", "mortal", "-t", "plant/x",
+            "--will-topic", "plant/gone", "--will-payload", "taken", "--will-qos", "1",
+        )
+        for count in (2, 3):
+            time.sleep(1.5)
+            Paho(broker, 4, f"mortal-{version}").stop()
+            topic, message, _ = reader.wait(count)[count - 1]
+            assert g.open(topic, message)[0] == b"taken"
+        assert len({message for _, message, _ in reader.messages}) == 3
+        sub.terminate()
+        sub.wait()
         reader.stop()
+        # Larger than what a library takes by itself.
+        big = "x" * 20_000
+        assert pub(broker, "retained", "-V", version, "-q", "1", "-m", big).returncode == 0
+        assert pub(broker, "retained", "-V", version, "-q", "1", "-r", "-m", big).returncode == 0
+        out = good("mqtt", "sub", "-p", str(broker.port), "-V", version, "--keys", "retained.toml", "-t", TOPIC, "-C", "1", "-W", "10")
+        assert out == big + "\n", len(out)
+        assert pub(broker, "retained", "-r", "-q", "1", "-m", "kept").returncode == 0
+    # Two files with one key would use each number twice.
+    open("twin.toml", "w").write(open("retained.toml").read().replace("plant/#", "other/#"))
+    os.chmod("twin.toml", 0o600)
+    twins = pub(broker, "retained", "--keys", "twin.toml", "-m", "x")
+    assert twins.returncode == 2 and b"in one file" in twins.stderr, twins
+    # As with mosquitto_pub, an empty line is no payload.
+    reader = Paho(broker, 4, "lines", filters=[TOPIC])
+    before = len(reader.wait(1))
+    assert pub(broker, "retained", "-l", "-q", "1", input=b"one\n\ntwo\n").returncode == 0
+    time.sleep(0.3)
+    assert len(reader.messages) == before + 2, reader.messages
+    reader.stop()
     broker.kill()
     return "retained messages and wills over 3.1.1 and 5"
 
@@ -550,6 +582,15 @@ def rotation():
     manager = Group("line4", "aes-ccm-16-64-128", secrets("manager.toml"))
     assert manager.open(*collector.wait(2)[1][:2])[:3] == (b"press8", b"press8", 3)
     collector.stop()
+    # One who was away gets what the broker has kept, though the key comes after it.
+    scada = ("mqtt", "sub", "-p", str(broker.port), "--keys", "line4.toml", "--device", "scada.device", "-t", "plant/#", "-c", "-i", "scada", "-q", "1")
+    assert antedate(*scada, "-W", "1").returncode == 0
+    for _ in range(3):
+        assert say("press8", "p8.state").returncode == 0
+    assert good(*scada, "-C", "3", "-W", "10") == "press8\n" * 3
+    # A will needs the key before the connection that leaves it.
+    assert antedate("mqtt", "pub", "-p", str(broker.port), "--keys", "line4.toml", "--device", "press8.device", "--state", "p8.state", "-q", "1",
+                    "-t", TOPIC, "-m", "x", "--will-topic", "plant/gone", "--will-payload", "gone").returncode == 0
     broker.kill()
     return "rotation as a retained message, read by pycose and cryptography for three members; one revoked, one caught up"
 
@@ -571,6 +612,11 @@ def access():
     read = good("mqtt", "sub", "-p", str(broker.port), "--keys", "acl.toml", "-u", "watcher", "-P", passwords["watcher"],
                 "-t", "plant/acl/#", "-C", "1", "-W", "10")
     assert read == "on\n", read
+    # MQTT 5 tells who may not publish; nothing is left waiting.
+    for qos in ("1", "2"):
+        denied = antedate("mqtt", "pub", "-V", "5", "-p", str(broker.port), "--keys", "acl.toml", "--state", "acl.state", "--publisher", "watcher",
+                          "-u", "watcher", "-P", passwords["watcher"], "-q", qos, "-t", "plant/acl/a", "-m", "x")
+        assert denied.returncode == 1 and b"NotAuthorized" in denied.stderr, denied
     broker.kill()
     return "access list and passwords, as Mosquitto reads them"
 
