@@ -4,9 +4,7 @@
 //! manager, members have its public key instead and get their keys by rotation messages; only the manager's file has the
 //! `signing_key` and the `[[member]]` entries.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use antedate_channel::mqtt::rotation::{Recipient, device_public, manager_public};
@@ -240,30 +238,6 @@ impl GroupFile {
     }
 }
 
-/// Writes a new file that only its owner can read. An existing one stays as it is, unless it is to be replaced.
-///
-/// # Errors
-/// When the file exists or cannot be written.
-pub fn write(file: &Path, text: &str, replace: bool) -> Result<(), Fault> {
-    let cannot = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Fault::of_file(
-            file,
-            "exists already, and keys are not overwritten",
-            "give another name, or move the old file away",
-        ),
-        _ => Fault::of_io(file, "write the keys", &error, "give a file in a directory that you can write to"),
-    };
-    let new = file.with_extension("new");
-    let place = if replace { &new } else { file };
-    if replace {
-        // What a crash may have left.
-        let _ = std::fs::remove_file(place);
-    }
-    let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(place).map_err(cannot)?;
-    open.write_all(text.as_bytes()).and_then(|()| open.sync_all()).map_err(cannot)?;
-    if replace { std::fs::rename(place, file).map_err(cannot) } else { Ok(()) }
-}
-
 /// Reads a file that only this user (or root) can read and change.
 fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
     let user = std::fs::metadata("/proc/self").map_or(0, |about| about.uid());
@@ -373,6 +347,7 @@ fn members(root: &mut Section<'_, '_>) -> Vec<Member> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::create;
 
     fn faults(text: &str) -> String {
         GroupFile::parse(Path::new("g.toml"), text).expect_err("faults").to_string()
@@ -448,9 +423,8 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("g.toml");
-        write(&file, &group().to_text(false), false).expect("written");
+        create(&file, &group().to_text(false)).expect("written");
         assert!(GroupFile::load(&file).is_ok());
-        assert!(write(&file, "x", false).is_err(), "keys are not overwritten");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("mode");
         let found = GroupFile::load(&file).expect_err("refused").to_string();
         assert!(found.contains("others") && found.contains("chmod 600"), "{found}");

@@ -1,11 +1,14 @@
 //! What a group's manager does: make a group, rotate its key, revoke a member.
 
+use std::path::Path;
+
 use antedate_channel::mqtt::Algorithm;
 use antedate_channel::mqtt::rotation::{self, Rotation};
-use antedate_gateway::fault::Fault;
+use antedate_gateway::fault::{Fault, Faults};
 use zeroize::Zeroizing;
 
-use crate::file::{GroupFile, Member, Secret, write};
+use crate::disk::Held;
+use crate::file::{GroupFile, Member, Secret};
 
 /// A new random secret.
 ///
@@ -50,10 +53,7 @@ pub fn new_group(
 }
 
 /// The message that brings the newest key to all members.
-///
-/// # Errors
-/// When this is not the manager's file, or a member cannot be sealed for.
-pub fn announce(group: &GroupFile, grace: u32) -> Result<Vec<u8>, Fault> {
+fn announce(group: &GroupFile, grace: u32) -> Result<Vec<u8>, Fault> {
     let fault = |what: String, remedy: &str| Fault::of_file(&group.file, what, remedy);
     let signing = group.signing.as_ref().ok_or_else(|| {
         fault("has no signing_key, so it is not the manager's file".into(), "rotate where the group was made")
@@ -65,26 +65,65 @@ pub fn announce(group: &GroupFile, grace: u32) -> Result<Vec<u8>, Fault> {
     sealed.map_err(|error| fault(error.to_string(), "correct the [[member]] entries"))
 }
 
-/// Adds the key of the next epoch, without those members, and writes the file. Only the two newest keys stay in it.
-///
-/// # Errors
-/// When a member is unknown, or the file cannot be written.
-pub fn rotate(group: &mut GroupFile, revoked: &[String]) -> Result<u32, Fault> {
-    for name in revoked {
-        if !group.members.iter().any(|member| member.name == *name) {
-            let known: Vec<&str> = group.members.iter().map(|member| member.name.as_str()).collect();
-            let what = format!("has no member {name:?}");
-            return Err(Fault::of_file(&group.file, what, format!("members: {}", known.join(", "))));
-        }
-    }
-    group.members.retain(|member| !revoked.contains(&member.name));
-    let newest = group.keys.last().map_or(0, |(epoch, _)| *epoch);
-    let epoch = newest
-        .checked_add(1)
-        .ok_or_else(|| Fault::of_file(&group.file, "has no epoch left", "make a new group"))?;
-    group.keys.push((epoch, random()?));
-    let surplus = group.keys.len().saturating_sub(2);
-    group.keys.drain(..surplus);
-    write(&group.file, &group.to_text(false), true)?;
-    Ok(epoch)
+/// A group's file while nobody else rotates its key: from its reading until what follows is published too and this is dropped.
+#[derive(Debug)]
+pub struct Manager {
+    held: Held,
+    group: GroupFile,
 }
+
+impl Manager {
+    /// Reads a manager's file and holds it.
+    ///
+    /// # Errors
+    /// When somebody else holds it, it has faults, or it is not the manager's.
+    pub fn open(file: &Path) -> Result<Self, Faults> {
+        let held = Held::take(file)?;
+        let group = GroupFile::load(file)?;
+        // Refused before anything changes.
+        announce(&group, 0)?;
+        Ok(Self { held, group })
+    }
+
+    /// The group as it is in the file.
+    #[must_use]
+    pub const fn group(&self) -> &GroupFile {
+        &self.group
+    }
+
+    /// Adds the key of the next epoch, without those members, and writes the file. Only the two newest keys stay in it.
+    ///
+    /// # Errors
+    /// When a member is unknown, or the file cannot be written.
+    pub fn rotate(&mut self, revoked: &[String]) -> Result<u32, Fault> {
+        let Self { held, group } = self;
+        for name in revoked {
+            if !group.members.iter().any(|member| member.name == *name) {
+                let known: Vec<&str> = group.members.iter().map(|member| member.name.as_str()).collect();
+                let what = format!("has no member {name:?}");
+                return Err(Fault::of_file(&group.file, what, format!("members: {}", known.join(", "))));
+            }
+        }
+        group.members.retain(|member| !revoked.contains(&member.name));
+        let newest = group.keys.last().map_or(0, |(epoch, _)| *epoch);
+        let epoch = newest
+            .checked_add(1)
+            .ok_or_else(|| Fault::of_file(&group.file, "has no epoch left", "make a new group"))?;
+        group.keys.push((epoch, random()?));
+        let surplus = group.keys.len().saturating_sub(2);
+        group.keys.drain(..surplus);
+        held.replace(&group.to_text(false))?;
+        Ok(epoch)
+    }
+
+    /// The message that brings the newest key to all members.
+    ///
+    /// # Errors
+    /// When a member cannot be sealed for.
+    pub fn announce(&self, grace: u32) -> Result<Vec<u8>, Fault> {
+        announce(&self.group, grace)
+    }
+}
+
+#[cfg(test)]
+mod tests;

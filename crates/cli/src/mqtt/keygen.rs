@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use antedate_channel::mqtt::{Algorithm, topic};
 use antedate_gateway::names::{hex, parse_hex};
-use antedate_mqtt::file::{Device, GroupFile, Member, is_name, write};
+use antedate_mqtt::disk::create;
+use antedate_mqtt::file::{Device, GroupFile, Member, is_name};
 use antedate_mqtt::manage;
 use clap::{ArgGroup, Args};
 
@@ -70,7 +71,7 @@ impl Keygen {
         };
         match out {
             Some(file) => {
-                write(&file, &text, false)?;
+                create(&file, &text)?;
                 output::print(&format!("{}: {said}\n", file.display()))
             }
             None => output::print(&text),

@@ -1,0 +1,112 @@
+//! `antedate mqtt` and `antedate keygen mqtt` as a manager calls them, without a broker.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A directory in which the command is called.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect("a file")
+    }
+
+    fn mode(&self, name: &str) -> u32 {
+        fs::metadata(self.path(name)).expect("a file").permissions().mode() & 0o7777
+    }
+
+    /// Exit status, standard output and standard error.
+    fn antedate(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_antedate"))
+            .args(arguments)
+            .env_remove("RUST_LOG")
+            .current_dir(self.0.path())
+            .output()
+            .expect("the command");
+        let [out, err] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        (output.status.code().unwrap_or(-1), out, err)
+    }
+
+    /// The standard output of what succeeds.
+    fn good(&self, arguments: &[&str]) -> String {
+        let (status, out, err) = self.antedate(arguments);
+        assert_eq!(status, 0, "{arguments:?}: {err}");
+        out
+    }
+
+    /// The standard error of what does not.
+    fn bad(&self, wanted: i32, arguments: &[&str]) -> String {
+        let (status, out, err) = self.antedate(arguments);
+        assert_eq!(status, wanted, "{arguments:?}: {out}{err}");
+        err
+    }
+
+    /// A manager's file with the members press7 and press8.
+    fn managed(&self) {
+        let mut members = Vec::new();
+        for name in ["press7", "press8"] {
+            let device = format!("{name}.device");
+            let said = self.good(&["keygen", "mqtt", "--device", name, "--out", &device]);
+            members.push(format!("--member={name}={}", said.trim().rsplit(' ').next().expect("a key")));
+        }
+        let mut call = vec!["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--out", "manager.toml"];
+        call.extend(members.iter().map(String::as_str));
+        self.good(&call);
+    }
+}
+
+/// A port of this machine on which nobody listens.
+const NOBODY: [&str; 4] = ["-h", "127.0.0.1", "-p", "1"];
+
+#[test]
+fn a_managers_file_is_changed_by_one_process_at_a_time() {
+    let desk = Desk::new();
+    desk.managed();
+    let before = desk.read("manager.toml");
+    let held = File::open(desk.path("manager.toml")).expect("a file");
+    held.lock().expect("the lock");
+    for verb in [&["rotate"][..], &["rotate", "--again"], &["revoke", "--member", "press7"]] {
+        let call = [&["mqtt"], verb, &["--group", "manager.toml"], &NOBODY].concat();
+        let said = desk.bad(2, &call);
+        assert!(said.contains("another antedate mqtt rotate or revoke"), "{said}");
+    }
+    assert_eq!(desk.read("manager.toml"), before);
+    drop(held);
+    let said = desk.bad(1, &[&["mqtt", "rotate", "--group", "manager.toml"], &NOBODY[..]].concat());
+    assert!(said.contains("the new key is in the file") && said.contains("rotate --again"), "{said}");
+    assert!(desk.read("manager.toml").contains("epoch = 2"));
+}
+
+#[test]
+fn access_lists_keep_their_rights_and_new_ones_say_what_the_broker_needs() {
+    let desk = Desk::new();
+    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--member", "m", "--out", "g.toml"]);
+    fs::write(desk.path("acl.new"), "mine").expect("a file");
+    let call = ["mqtt", "acl", "g.toml", "--acl", "acl", "--passwords", "passwords"];
+    let (status, _, said) = desk.antedate(&call);
+    assert_eq!(status, 0, "{said}");
+    assert!(
+        said.contains("chown mosquitto: acl\n") && said.contains("chown mosquitto: passwords\n"),
+        "{said}"
+    );
+    assert_eq!((desk.mode("acl"), desk.mode("passwords")), (0o600, 0o600));
+    for name in ["acl", "passwords"] {
+        fs::set_permissions(desk.path(name), Permissions::from_mode(0o640)).expect("mode");
+    }
+    let (status, shown, said) = desk.antedate(&call);
+    assert_eq!((status, said.as_str()), (0, ""));
+    assert!(shown.starts_with("m "), "{shown}");
+    assert_eq!((desk.mode("acl"), desk.mode("passwords")), (0o640, 0o640));
+    assert_eq!(desk.read("acl.new"), "mine");
+}
