@@ -89,6 +89,24 @@ fn a_managers_file_is_changed_by_one_process_at_a_time() {
 }
 
 #[test]
+fn a_revocation_that_was_not_published_stays_one() {
+    let desk = Desk::new();
+    desk.managed();
+    let call = |verb: &[&str]| {
+        desk.bad(1, &[&["mqtt"], verb, &["--group", "manager.toml"], &NOBODY].concat());
+        desk.read("manager.toml")
+    };
+    let file = call(&["rotate", "--grace", "5"]);
+    assert!(file.contains("epoch = 1\n") && file.contains("grace = 5\n"), "{file}");
+    let file = call(&["revoke", "--member", "press7"]);
+    assert!(!file.contains("epoch = 2\n") && file.contains("epoch = 3\n"), "{file}");
+    assert!(file.contains("grace = 0\n") && !file.contains("press7"), "{file}");
+    assert_eq!(call(&["rotate", "--again"]), file);
+    let said = desk.bad(2, &["mqtt", "rotate", "--again", "--grace", "60", "--group", "manager.toml"]);
+    assert!(said.contains("--grace"), "{said}");
+}
+
+#[test]
 fn access_lists_keep_their_rights_and_new_ones_say_what_the_broker_needs() {
     let desk = Desk::new();
     desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--member", "m", "--out", "g.toml"]);

@@ -36,9 +36,21 @@ pub struct GroupFile {
     /// The manager's secret, in its own file only.
     pub signing: Option<Secret>,
     /// The keys by their epochs, ascending.
-    pub keys: Vec<(u32, Secret)>,
+    pub keys: Vec<Key>,
     /// The members, as the manager knows them.
     pub members: Vec<Member>,
+}
+
+/// The key of an epoch.
+#[derive(Debug)]
+pub struct Key {
+    /// The epoch.
+    pub epoch: u32,
+    /// Its secret.
+    pub secret: Secret,
+    /// Seconds that members still read the epoch before; 0 after a revocation. In the manager's file, so that what is published
+    /// again is what was meant.
+    pub grace: Option<u32>,
 }
 
 /// A member of a group.
@@ -179,8 +191,8 @@ impl GroupFile {
     #[must_use]
     pub fn to_group(&self) -> Group {
         let mut group = Group::new(&self.group, self.algorithm);
-        for (epoch, secret) in &self.keys {
-            group.install(*epoch, secret);
+        for key in &self.keys {
+            group.install(key.epoch, &key.secret);
         }
         if !self.members.is_empty() {
             let publishers = self.members.iter().filter(|member| member.publish);
@@ -222,10 +234,13 @@ impl GroupFile {
             push_hex(&mut text, &**signing);
             text.push_str("\"\n");
         }
-        for (epoch, secret) in &self.keys {
+        for Key { epoch, secret, grace } in &self.keys {
             text.push_str(&format!("\n[[key]]\nepoch = {epoch}\nsecret = \""));
             push_hex(&mut text, &**secret);
             text.push_str("\"\n");
+            if let Some(grace) = grace {
+                text.push_str(&format!("grace = {grace}\n"));
+            }
         }
         for member in &self.members {
             text.push_str(&format!("\n[[member]]\nname = \"{}\"\n", member.name));
@@ -302,29 +317,31 @@ fn topics(root: &mut Section<'_, '_>) -> Vec<String> {
     topics
 }
 
-fn keys(root: &mut Section<'_, '_>) -> Vec<(u32, Secret)> {
-    let mut keys: Vec<(u32, Secret)> = Vec::new();
+fn keys(root: &mut Section<'_, '_>) -> Vec<Key> {
+    let mut keys: Vec<Key> = Vec::new();
     for field in root.get("key").and_then(|field| field.array()).unwrap_or_default() {
         let Some(mut section) = field.section() else { continue };
-        let epoch = section
-            .required("epoch", "number the keys from 1")
-            .and_then(|field| field.integer(0..=u64::from(u32::MAX)))
-            .and_then(|epoch| u32::try_from(epoch).ok());
+        let epoch = section.required("epoch", "number the keys from 1").and_then(|field| number(&field));
         let secret =
             section.required("secret", "write 64 hexadecimal digits").and_then(|field| secret(&field));
+        let grace = section.get("grace").and_then(|field| number(&field));
         section.finish();
         let (Some(epoch), Some(secret)) = (epoch, secret) else { continue };
-        if keys.iter().any(|(other, _)| *other == epoch) {
+        if keys.iter().any(|other| other.epoch == epoch) {
             field.fault(format!("epoch {epoch} comes twice"), "give each [[key]] an epoch of its own");
         }
         // Both are at hand only here, where the file is read.
-        if keys.iter().any(|(_, other)| **other == *secret) {
+        if keys.iter().any(|other| *other.secret == *secret) {
             field.fault("has the secret of another [[key]]", "make new ones with `antedate mqtt rotate`");
         }
-        keys.push((epoch, secret));
+        keys.push(Key { epoch, secret, grace });
     }
-    keys.sort_by_key(|(epoch, _)| *epoch);
+    keys.sort_by_key(|key| key.epoch);
     keys
+}
+
+fn number(field: &Field<'_, '_>) -> Option<u32> {
+    field.integer(0..=u64::from(u32::MAX)).and_then(|number| u32::try_from(number).ok())
 }
 
 fn members(root: &mut Section<'_, '_>) -> Vec<Member> {
@@ -377,7 +394,7 @@ mod tests {
             rotation_topic: "antedate/keys/line4".into(),
             manager: Some(manager_public(&[5; 32])),
             signing: Some(Zeroizing::new([5; 32])),
-            keys: vec![(1, Zeroizing::new([6; 32]))],
+            keys: vec![Key { epoch: 1, secret: Zeroizing::new([6; 32]), grace: Some(7) }],
             members: vec![Member { name: "press7".into(), public: Some([7; 32]), publish: true }],
         }
     }
@@ -389,6 +406,7 @@ mod tests {
             (read.keys.len(), read.members.clone(), read.manager),
             (1, group().members, group().manager)
         );
+        assert!(read.keys.iter().all(|key| (key.epoch, key.grace) == (1, Some(7))));
         let read = GroupFile::parse(Path::new("g"), &group().to_text(true)).expect("a group");
         assert!(read.keys.is_empty() && read.signing.is_none() && read.members.is_empty());
         assert_eq!(read.manager, group().manager);

@@ -8,7 +8,10 @@ use antedate_gateway::fault::{Fault, Faults};
 use zeroize::Zeroizing;
 
 use crate::disk::Held;
-use crate::file::{GroupFile, Member, Secret};
+use crate::file::{GroupFile, Key, Member, Secret};
+
+/// Seconds that members read the epoch before, where nothing else was said.
+pub const GRACE: u32 = 60;
 
 /// A new random secret.
 ///
@@ -47,20 +50,24 @@ pub fn new_group(
         rotation_topic: format!("antedate/keys/{name}"),
         manager: signing.as_ref().map(|secret| rotation::manager_public(secret)),
         signing,
-        keys: vec![(1, random()?)],
+        keys: vec![Key { epoch: 1, secret: random()?, grace: None }],
         members,
     })
 }
 
 /// The message that brings the newest key to all members.
-fn announce(group: &GroupFile, grace: u32) -> Result<Vec<u8>, Fault> {
+fn announce(group: &GroupFile) -> Result<Vec<u8>, Fault> {
     let fault = |what: String, remedy: &str| Fault::of_file(&group.file, what, remedy);
     let signing = group.signing.as_ref().ok_or_else(|| {
         fault("has no signing_key, so it is not the manager's file".into(), "rotate where the group was made")
     })?;
-    let (epoch, secret) =
-        group.keys.last().ok_or_else(|| fault("has no [[key]]".into(), "make a new group"))?;
-    let rotation = Rotation { epoch: *epoch, algorithm: group.algorithm, secret: secret.clone(), grace };
+    let key = group.keys.last().ok_or_else(|| fault("has no [[key]]".into(), "make a new group"))?;
+    let rotation = Rotation {
+        epoch: key.epoch,
+        algorithm: group.algorithm,
+        secret: key.secret.clone(),
+        grace: key.grace.unwrap_or(GRACE),
+    };
     let sealed = rotation::seal(&group.group, &rotation, signing, &group.recipients(), getrandom::fill);
     sealed.map_err(|error| fault(error.to_string(), "correct the [[member]] entries"))
 }
@@ -81,7 +88,7 @@ impl Manager {
         let held = Held::take(file)?;
         let group = GroupFile::load(file)?;
         // Refused before anything changes.
-        announce(&group, 0)?;
+        announce(&group)?;
         Ok(Self { held, group })
     }
 
@@ -91,11 +98,12 @@ impl Manager {
         &self.group
     }
 
-    /// Adds the key of the next epoch, without those members, and writes the file. Only the two newest keys stay in it.
+    /// Adds the key of the next epoch, without those members, and writes the file. Members read the epoch before for so many seconds
+    /// more, and it stays in the file too: not if there are none, nor if anybody is revoked, who could still seal under it.
     ///
     /// # Errors
     /// When a member is unknown, or the file cannot be written.
-    pub fn rotate(&mut self, revoked: &[String]) -> Result<u32, Fault> {
+    pub fn rotate(&mut self, revoked: &[String], grace: u32) -> Result<u32, Fault> {
         let Self { held, group } = self;
         for name in revoked {
             if !group.members.iter().any(|member| member.name == *name) {
@@ -105,23 +113,24 @@ impl Manager {
             }
         }
         group.members.retain(|member| !revoked.contains(&member.name));
-        let newest = group.keys.last().map_or(0, |(epoch, _)| *epoch);
+        let newest = group.keys.last().map_or(0, |key| key.epoch);
         let epoch = newest
             .checked_add(1)
             .ok_or_else(|| Fault::of_file(&group.file, "has no epoch left", "make a new group"))?;
-        group.keys.push((epoch, random()?));
-        let surplus = group.keys.len().saturating_sub(2);
+        let grace = if revoked.is_empty() { grace } else { 0 };
+        group.keys.push(Key { epoch, secret: random()?, grace: Some(grace) });
+        let surplus = group.keys.len().saturating_sub(if grace == 0 { 1 } else { 2 });
         group.keys.drain(..surplus);
         held.replace(&group.to_text(false))?;
         Ok(epoch)
     }
 
-    /// The message that brings the newest key to all members.
+    /// The message that brings the newest key to all members, with the grace that it was made with.
     ///
     /// # Errors
     /// When a member cannot be sealed for.
-    pub fn announce(&self, grace: u32) -> Result<Vec<u8>, Fault> {
-        announce(&self.group, grace)
+    pub fn announce(&self) -> Result<Vec<u8>, Fault> {
+        announce(&self.group)
     }
 }
 

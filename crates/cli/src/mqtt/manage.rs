@@ -47,9 +47,9 @@ impl Manager {
         // Held to the end: two rotations at once would publish one epoch with two secrets.
         let mut manager = manage::Manager::open(&self.group)?;
         if fresh {
-            manager.rotate(revoked)?;
+            manager.rotate(revoked, grace)?;
         }
-        let message = manager.announce(grace)?;
+        let message = manager.announce()?;
         let group = manager.group();
         let again = format!("antedate mqtt rotate --again --group {} publishes it", self.group.display());
         block_on(async {
@@ -66,7 +66,7 @@ impl Manager {
             Failure::Verdict(why) => Failure::Verdict(format!("{why}; the new key is in the file: {again}")),
             other => other,
         })?;
-        let epoch = group.keys.last().map_or(0, |(epoch, _)| *epoch);
+        let epoch = group.keys.last().map_or(0, |key| key.epoch);
         let count = group.recipients().len();
         output::print(&format!(
             "group {}: epoch {epoch} for {count} members on {}\n",
@@ -81,10 +81,11 @@ pub(crate) struct Rotate {
     #[command(flatten)]
     manager: Manager,
     /// Seconds that members still read what is sealed under the key before
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = manage::GRACE)]
     grace: u32,
-    /// Publish the newest key once more instead of making one: for members that were added to the file
-    #[arg(long)]
+    /// Publish the newest key once more instead of making one, with the grace that it was made with: for members that were added to
+    /// the file, or when the broker was not there
+    #[arg(long, conflicts_with = "grace")]
     again: bool,
 }
 
