@@ -128,3 +128,38 @@ fn access_lists_keep_their_rights_and_new_ones_say_what_the_broker_needs() {
     assert_eq!((desk.mode("acl"), desk.mode("passwords")), (0o640, 0o640));
     assert_eq!(desk.read("acl.new"), "mine");
 }
+
+#[test]
+fn no_group_is_made_that_could_not_be_read() {
+    let desk = Desk::new();
+    let member = format!("m={}", "7".repeat(64));
+    let call = ["keygen", "mqtt", "--group", "g", "--topic", "#", "--member", &member, "--out", "g.toml"];
+    let said = desk.bad(2, &call);
+    assert!(said.contains("takes in the rotation topic") && said.contains("narrow the topics"), "{said}");
+    assert!(!desk.path("g.toml").exists());
+
+    let topic = "a/\u{200b}\"\\\u{7f}\t";
+    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", topic, "--member", &member, "--out", "g.toml"]);
+    desk.good(&["keygen", "mqtt", "--for-members", "g.toml", "--out", "members.toml"]);
+    desk.good(&["mqtt", "acl", "g.toml", "--acl", "acl"]);
+    assert!(desk.read("acl").contains(&format!("topic readwrite {topic}\n")));
+}
+
+#[test]
+fn a_name_that_cannot_be_is_refused_with_what_it_may_be() {
+    let desk = Desk::new();
+    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
+    let long = "n".repeat(70);
+    for name in [long.as_str(), "", "a b", "\u{e4}"] {
+        let publisher = ["--keys", "g.toml", "--publisher", name, "-t", "a"];
+        for call in [
+            [&["mqtt", "pub", "-m", "1"], &publisher[..]].concat(),
+            [&["mqtt", "sub"], &publisher[..]].concat(),
+            vec!["keygen", "mqtt", "--device", name],
+            vec!["keygen", "mqtt", "--group", "g", "--topic", "a", "--member", name],
+        ] {
+            let said = desk.bad(2, &call);
+            assert!(said.contains("use 1 to 64 letters, digits and - _ ."), "{said}");
+        }
+    }
+}

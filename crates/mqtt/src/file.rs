@@ -208,6 +208,25 @@ impl GroupFile {
         with_key.map(|(member, public)| Recipient { name: member.name.as_bytes(), public }).collect()
     }
 
+    /// As [`to_text`](Self::to_text), of a file that can be read again.
+    ///
+    /// # Errors
+    /// What would be wrong with the file.
+    pub fn to_checked_text(&self, for_members: bool) -> Result<Zeroizing<String>, Faults> {
+        let made = self.file.as_os_str().is_empty();
+        let file = if made { Path::new("the new group file") } else { &self.file };
+        let text = self.to_text(for_members);
+        if text.len() > LONGEST {
+            let what = format!("would be longer than {} KiB, and not be read again", LONGEST >> 10);
+            return Err(Fault::of_file(file, what, "make several groups with fewer members or topics").into());
+        }
+        // There are no lines yet that anybody could look at.
+        let nowhere = |fault| Fault { line: None, ..fault };
+        let checked = Self::parse(file, &text);
+        checked.map_err(|faults| Faults::new(faults.into_iter().map(nowhere).collect()))?;
+        Ok(text)
+    }
+
     /// The file's text. For members: without what is the manager's, and without keys that rotations bring.
     #[must_use]
     pub fn to_text(&self, for_members: bool) -> Zeroizing<String> {
@@ -215,13 +234,13 @@ impl GroupFile {
         let mut text =
             Zeroizing::new(String::with_capacity(2048 + 256 * (self.members.len() + self.keys.len())));
         text.push_str("# A group of MQTT topics whose payloads are protected end to end.\n");
-        let topics: Vec<String> = self.topics.iter().map(|topic| format!("{topic:?}")).collect();
+        let topics: Vec<String> = self.topics.iter().map(|topic| quoted(topic)).collect();
         text.push_str(&format!(
-            "group = \"{}\"\nalgorithm = \"{}\"\ntopics = [{}]\nrotation_topic = {:?}\n",
+            "group = \"{}\"\nalgorithm = \"{}\"\ntopics = [{}]\nrotation_topic = {}\n",
             self.group,
             self.algorithm,
             topics.join(", "),
-            self.rotation_topic
+            quoted(&self.rotation_topic)
         ));
         if let Some(manager) = &self.manager {
             text.push_str(&format!("# Who may rotate the key (Ed25519).\nmanager = \"{}\"\n", hex(manager)));
@@ -264,14 +283,33 @@ fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
     Ok(Zeroizing::new(text.to_owned()))
 }
 
+/// A TOML string.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
 fn name(field: &Field<'_, '_>) -> Option<String> {
     let text = field.string()?;
     if is_name(text) {
         return Some(text.to_owned());
     }
-    field.fault("is not a name", format!("use 1 to {PUBLISHER_MAX} letters, digits and - _ ."));
+    field.fault("is not a name", NAME_RULE);
     None
 }
+
+/// What a name may be, for those who gave another one.
+pub const NAME_RULE: &str = "use 1 to 64 letters, digits and - _ .";
+const _: () = assert!(PUBLISHER_MAX == 64, "the rule says so");
 
 /// Whether a group, a device or a member can have this name.
 #[must_use]
@@ -411,6 +449,29 @@ mod tests {
         assert!(read.keys.is_empty() && read.signing.is_none() && read.members.is_empty());
         assert_eq!(read.manager, group().manager);
         assert!(read.covers("plant/line4/a") && !read.covers("plant/line5/a"));
+    }
+
+    #[test]
+    fn topics_of_any_characters_read_back() {
+        let all: String = ('\u{1}'..='\u{200}').filter(|c| !matches!(c, '+' | '#' | '/')).collect();
+        let topics =
+            ["a/\u{200b}", "a\"b\\c", "\u{7f}\u{85}\t\r\n", "\u{10ffff}\u{1f39b}", &all].map(String::from);
+        let odd = GroupFile { topics: topics.to_vec(), rotation_topic: format!("keys/{all}"), ..group() };
+        for for_members in [false, true] {
+            let text = odd.to_checked_text(for_members).expect("reads back");
+            let read = GroupFile::parse(Path::new("g"), &text).expect("a group");
+            assert_eq!((read.topics, read.rotation_topic), (topics.to_vec(), odd.rotation_topic.clone()));
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_written() {
+        let faults = |group: GroupFile| group.to_checked_text(false).expect_err("refused").to_string();
+        let said = faults(GroupFile { topics: vec!["#".into()], ..group() });
+        assert!(said.starts_with("the new group file: topics: \"#\" takes in the rotation topic"), "{said}");
+        let member = |i| Member { name: format!("m{i}"), public: Some([7; 32]), publish: true };
+        let said = faults(GroupFile { members: (0..LONGEST).map(member).collect(), ..group() });
+        assert!(said.contains("longer than") && said.contains("several groups"), "{said}");
     }
 
     #[test]

@@ -103,13 +103,15 @@ impl Manager {
     ///
     /// # Errors
     /// When a member is unknown, or the file cannot be written.
-    pub fn rotate(&mut self, revoked: &[String], grace: u32) -> Result<u32, Fault> {
+    pub fn rotate(&mut self, revoked: &[String], grace: u32) -> Result<u32, Faults> {
         let Self { held, group } = self;
         for name in revoked {
             if !group.members.iter().any(|member| member.name == *name) {
                 let known: Vec<&str> = group.members.iter().map(|member| member.name.as_str()).collect();
                 let what = format!("has no member {name:?}");
-                return Err(Fault::of_file(&group.file, what, format!("members: {}", known.join(", "))));
+                return Err(
+                    Fault::of_file(&group.file, what, format!("members: {}", known.join(", "))).into()
+                );
             }
         }
         group.members.retain(|member| !revoked.contains(&member.name));
@@ -121,7 +123,7 @@ impl Manager {
         group.keys.push(Key { epoch, secret: random()?, grace: Some(grace) });
         let surplus = group.keys.len().saturating_sub(if grace == 0 { 1 } else { 2 });
         group.keys.drain(..surplus);
-        held.replace(&group.to_text(false))?;
+        held.replace(&group.to_checked_text(false)?)?;
         Ok(epoch)
     }
 
