@@ -163,3 +163,27 @@ fn a_name_that_cannot_be_is_refused_with_what_it_may_be() {
         }
     }
 }
+
+#[test]
+fn a_group_without_a_manager_is_rotated_in_its_file_and_nothing_is_published() {
+    let desk = Desk::new();
+    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--out", "a.toml"]);
+    fs::write(desk.path("a.new"), "mine").expect("a file");
+    let first = desk.read("a.toml");
+    let rotate = ["mqtt", "rotate", "--group", "a.toml"];
+    let said = desk.good(&[&rotate[..], &NOBODY].concat());
+    assert!(said.contains("epoch 2 is in a.toml") && said.contains("copy the file to all members"), "{said}");
+    let second = desk.read("a.toml");
+    assert!(second.starts_with(&first) && second.contains("epoch = 2\n"), "both are read: {second}");
+    desk.good(&rotate);
+    let third = desk.read("a.toml");
+    assert!(!third.contains("epoch = 1\n") && third.contains("epoch = 3\n"), "the two newest: {third}");
+    assert_eq!((desk.mode("a.toml"), desk.read("a.new").as_str()), (0o600, "mine"));
+
+    let said = desk.bad(2, &[&rotate[..], &["--again"]].concat());
+    assert!(said.contains("no manager") && said.contains("copy the file to the members"), "{said}");
+    let held = File::open(desk.path("a.toml")).expect("a file");
+    held.lock().expect("the lock");
+    assert!(desk.bad(2, &rotate).contains("another antedate mqtt rotate"));
+    assert_eq!(desk.read("a.toml"), third);
+}

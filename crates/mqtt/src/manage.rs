@@ -58,8 +58,12 @@ pub fn new_group(
 /// The message that brings the newest key to all members.
 fn announce(group: &GroupFile) -> Result<Vec<u8>, Fault> {
     let fault = |what: String, remedy: &str| Fault::of_file(&group.file, what, remedy);
-    let signing = group.signing.as_ref().ok_or_else(|| {
-        fault("has no signing_key, so it is not the manager's file".into(), "rotate where the group was made")
+    let signing = group.signing.as_ref().ok_or_else(|| match group.manager {
+        Some(_) => fault(
+            "has no signing_key, so it is not the manager's file".into(),
+            "rotate where the group was made",
+        ),
+        None => fault("has no manager, so nothing is published".into(), "copy the file to the members"),
     })?;
     let key = group.keys.last().ok_or_else(|| fault("has no [[key]]".into(), "make a new group"))?;
     let rotation = Rotation {
@@ -73,6 +77,8 @@ fn announce(group: &GroupFile) -> Result<Vec<u8>, Fault> {
 }
 
 /// A group's file while nobody else rotates its key: from its reading until what follows is published too and this is dropped.
+///
+/// A group without a manager has the same file everywhere: nothing is published, and the members need the new file.
 #[derive(Debug)]
 pub struct Manager {
     held: Held,
@@ -80,15 +86,17 @@ pub struct Manager {
 }
 
 impl Manager {
-    /// Reads a manager's file and holds it.
+    /// Reads the file of a manager, or of a group without one, and holds it.
     ///
     /// # Errors
-    /// When somebody else holds it, it has faults, or it is not the manager's.
+    /// When somebody else holds it, it has faults, or it is a member's of a group that has a manager.
     pub fn open(file: &Path) -> Result<Self, Faults> {
         let held = Held::take(file)?;
         let group = GroupFile::load(file)?;
-        // Refused before anything changes.
-        announce(&group)?;
+        // Refused before anything changes. Without a manager nothing is announced, and each who has the file may rotate.
+        if group.manager.is_some() {
+            announce(&group)?;
+        }
         Ok(Self { held, group })
     }
 
@@ -120,7 +128,8 @@ impl Manager {
             .checked_add(1)
             .ok_or_else(|| Fault::of_file(&group.file, "has no epoch left", "make a new group"))?;
         let grace = if revoked.is_empty() { grace } else { 0 };
-        group.keys.push(Key { epoch, secret: random()?, grace: Some(grace) });
+        let told = group.signing.is_some().then_some(grace);
+        group.keys.push(Key { epoch, secret: random()?, grace: told });
         let surplus = group.keys.len().saturating_sub(if grace == 0 { 1 } else { 2 });
         group.keys.drain(..surplus);
         held.replace(&group.to_checked_text(false)?)?;
@@ -130,7 +139,7 @@ impl Manager {
     /// The message that brings the newest key to all members, with the grace that it was made with.
     ///
     /// # Errors
-    /// When a member cannot be sealed for.
+    /// When there is no manager, or a member cannot be sealed for.
     pub fn announce(&self) -> Result<Vec<u8>, Fault> {
         announce(&self.group)
     }

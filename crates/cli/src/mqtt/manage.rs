@@ -36,7 +36,7 @@ impl Init {
 struct Manager {
     #[command(flatten)]
     broker: Broker,
-    /// The manager's group file, which gets the new key
+    /// The manager's group file, which gets the new key; or that of a group without a manager
     #[arg(long, value_name = "FILE")]
     group: PathBuf,
 }
@@ -49,8 +49,16 @@ impl Manager {
         if fresh {
             manager.rotate(revoked, grace)?;
         }
-        let message = manager.announce()?;
         let group = manager.group();
+        let epoch = group.keys.last().map_or(0, |key| key.epoch);
+        if fresh && group.manager.is_none() {
+            return output::print(&format!(
+                "group {}: epoch {epoch} is in {}. The group has no manager, so nothing is published: copy the file to all members again, to those that subscribe first\n",
+                group.group,
+                self.group.display()
+            ));
+        }
+        let message = manager.announce()?;
         let again = format!("antedate mqtt rotate --again --group {} publishes it", self.group.display());
         block_on(async {
             let mut link =
@@ -66,7 +74,6 @@ impl Manager {
             Failure::Verdict(why) => Failure::Verdict(format!("{why}; the new key is in the file: {again}")),
             other => other,
         })?;
-        let epoch = group.keys.last().map_or(0, |key| key.epoch);
         let count = group.recipients().len();
         output::print(&format!(
             "group {}: epoch {epoch} for {count} members on {}\n",

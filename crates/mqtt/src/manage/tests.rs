@@ -103,3 +103,30 @@ fn what_is_published_again_has_the_grace_that_was_meant() {
     Manager::open(&file).expect("held").rotate(&["press8".into()], GRACE).expect("revoked");
     assert_eq!(grace(), 0, "a revocation lets nothing be read any more");
 }
+
+#[test]
+fn a_group_without_a_manager_gets_its_next_key_in_the_file() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file(directory.path(), &[]);
+    let mut one = Manager::open(&file).expect("held");
+    assert!(Manager::open(&file).is_err(), "held by another");
+    assert_eq!(one.rotate(&[], GRACE).expect("rotated"), 2);
+    assert_eq!(epochs(&file), [1, 2], "until all have the new file");
+    assert_eq!(one.rotate(&[], GRACE).expect("rotated"), 3);
+    assert_eq!(epochs(&file), [2, 3]);
+    let said = one.announce().expect_err("nothing to publish").to_string();
+    assert!(said.contains("no manager") && said.contains("copy the file"), "{said}");
+    assert!(!one.group().to_text(false).contains("grace"));
+}
+
+#[test]
+fn a_members_file_of_a_group_with_a_manager_is_not_rotated() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = file(directory.path(), &[("press7", device().1)]);
+    let members = directory.path().join("line4.toml");
+    let text = GroupFile::load(&file).expect("a group").to_text(true);
+    create(&members, &text).expect("written");
+    let said = Manager::open(&members).expect_err("refused").to_string();
+    assert!(said.contains("not the manager's file") && said.contains("where the group was made"), "{said}");
+    assert_eq!(fs::read_to_string(&members).expect("a file"), *text);
+}
