@@ -111,12 +111,16 @@ impl Device {
 }
 
 impl GroupFile {
-    /// Reads a group file. One that holds a secret must be readable by this user only.
+    /// Reads a group file. One that holds a secret must be readable by this user only; a members' file without one may be read by
+    /// others, but not changed by them.
     ///
     /// # Errors
     /// Every fault at once, each with its line. None shows a key.
     pub fn load(file: &Path) -> Result<Self, Faults> {
-        Self::parse(file, &load(file, "`antedate keygen mqtt --group NAME` makes one")?)
+        match load(file, "`antedate keygen mqtt --group NAME` makes one") {
+            Ok(text) => Self::parse(file, &text),
+            Err(refused) => load_shared(file).unwrap_or(Err(refused)),
+        }
     }
 
     /// Reads the text of a group file. `file` names it in faults.
@@ -272,11 +276,39 @@ impl GroupFile {
     }
 }
 
+fn user() -> u32 {
+    std::fs::metadata("/proc/self").map_or(0, |about| about.uid())
+}
+
+/// Reads a group file that others can read too. None if it holds a secret, or is refused for something else.
+fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
+    let about = std::fs::metadata(file).ok()?;
+    let owned = about.uid() == user() || about.uid() == 0;
+    if !about.is_file() || about.mode() & 0o077 == 0 || about.len() > LONGEST as u64 || !owned {
+        return None;
+    }
+    let text = Zeroizing::new(std::fs::read_to_string(file).ok()?);
+    let group = GroupFile::parse(file, &text);
+    let secret = match &group {
+        Ok(group) => group.signing.is_some() || !group.keys.is_empty(),
+        // It cannot be read, so whether these words are a key's or a comment's is not known.
+        Err(_) => text.contains("secret") || text.contains("signing_key"),
+    };
+    if secret {
+        return None;
+    }
+    if about.mode() & 0o022 != 0 {
+        // They could name another manager.
+        let what = format!("others than its owner can change this file (mode {:04o})", about.mode() & 0o7777);
+        return Some(Err(Fault::of_file(file, what, format!("chmod go-w {}", file.display())).into()));
+    }
+    Some(group)
+}
+
 /// Reads a file that only this user (or root) can read and change.
 fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
-    let user = std::fs::metadata("/proc/self").map_or(0, |about| about.uid());
     let mut bytes = Zeroizing::new(vec![0; LONGEST + 1]);
-    let length = read_private(file, user, &mut bytes)?;
+    let length = read_private(file, user(), &mut bytes)?;
     let text = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
     let text =
         text.ok_or_else(|| Fault::of_file(file, "is not text, so it is no group or device file", remedy))?;
@@ -507,5 +539,35 @@ mod tests {
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("mode");
         let found = GroupFile::load(&file).expect_err("refused").to_string();
         assert!(found.contains("others") && found.contains("chmod 600"), "{found}");
+    }
+
+    #[test]
+    fn a_members_file_may_be_read_by_others_but_not_changed() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("g.toml");
+        let load = |text: &str, mode| {
+            std::fs::write(&file, text).expect("written");
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("mode");
+            GroupFile::load(&file).map_err(|faults| faults.to_string())
+        };
+        let text = group().to_text(true);
+        for mode in [0o600, 0o640, 0o644, 0o444, 0o755] {
+            assert_eq!(load(&text, mode).expect("no secret").manager, group().manager);
+        }
+        for mode in [0o664, 0o646, 0o666] {
+            let said = load(&text, mode).expect_err("others could name another manager");
+            assert!(said.contains("can change") && said.contains("chmod go-w"), "{said}");
+        }
+        // What is wrong with it is said, not that it be hidden.
+        let said = load(&format!("{}topcis = 1\n", *text), 0o644).expect_err("a fault");
+        assert!(said.contains("topcis") && !said.contains("chmod"), "{said}");
+        let secrets = group().to_text(false);
+        for text in
+            [secrets.to_string(), format!("{}\n[[key]]\nsecret = 1\n", *text), format!("{}[", *secrets)]
+        {
+            let said = load(&text, 0o644).expect_err("secrets");
+            assert!(said.contains("chmod 600") && said.contains("make new keys"), "{said}");
+        }
     }
 }
