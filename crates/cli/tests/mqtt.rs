@@ -187,3 +187,21 @@ fn a_group_without_a_manager_is_rotated_in_its_file_and_nothing_is_published() {
     assert!(desk.bad(2, &rotate).contains("another antedate mqtt rotate"));
     assert_eq!(desk.read("a.toml"), third);
 }
+
+#[test]
+fn groups_whose_topics_overlap_are_said_when_their_files_are_read() {
+    let desk = Desk::new();
+    for (name, topic) in [("a", "o/#"), ("b", "o/line/#"), ("c", "p/#")] {
+        desk.good(&["keygen", "mqtt", "--group", name, "--topic", topic, "--out", &format!("{name}.toml")]);
+    }
+    let said = desk.bad(
+        1,
+        &[&["mqtt", "sub", "--keys", "a.toml", "--keys", "b.toml", "-t", "o/#"], &NOBODY[..]].concat(),
+    );
+    assert!(said.contains("b.toml: \"o/line/#\" overlaps with \"o/#\" of a.toml"), "{said}");
+    let said = desk.bad(
+        1,
+        &[&["mqtt", "sub", "--keys", "a.toml", "--keys", "c.toml", "-t", "o/#"], &NOBODY[..]].concat(),
+    );
+    assert!(!said.contains("overlaps"), "{said}");
+}

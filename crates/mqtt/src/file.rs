@@ -276,6 +276,25 @@ impl GroupFile {
     }
 }
 
+/// Where topics are of two groups, so that only the keys of the first file are used: one text for each two files.
+#[must_use]
+pub fn overlaps(files: &[GroupFile]) -> Vec<String> {
+    let mut texts = Vec::new();
+    for (at, second) in files.iter().enumerate() {
+        for first in files.iter().take(at) {
+            let mut pairs = first.topics.iter().flat_map(|a| second.topics.iter().map(move |b| (a, b)));
+            if let Some((a, b)) = pairs.find(|(a, b)| topic::overlap(a, b)) {
+                texts.push(format!(
+                    "{}: {b:?} overlaps with {a:?} of {}, which was named first: where both match, only that one's keys are used",
+                    second.file.display(),
+                    first.file.display()
+                ));
+            }
+        }
+    }
+    texts
+}
+
 fn user() -> u32 {
     std::fs::metadata("/proc/self").map_or(0, |about| about.uid())
 }
@@ -504,6 +523,23 @@ mod tests {
         let member = |i| Member { name: format!("m{i}"), public: Some([7; 32]), publish: true };
         let said = faults(GroupFile { members: (0..LONGEST).map(member).collect(), ..group() });
         assert!(said.contains("longer than") && said.contains("several groups"), "{said}");
+    }
+
+    #[test]
+    fn topics_of_two_groups_are_said_once_for_two_files() {
+        let with = |file: &str, topics: &[&str]| GroupFile {
+            file: file.into(),
+            topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
+            ..group()
+        };
+        let said =
+            overlaps(&[with("a", &["x", "o/#"]), with("b", &["p"]), with("c", &["o/line/#", "o/+", "p"])]);
+        assert!(
+            matches!(&said[..], [ac, bc] if ac.starts_with("c: \"o/line/#\" overlaps with \"o/#\" of a,")
+            && bc.starts_with("c: \"p\" overlaps with \"p\" of b,")),
+            "{said:?}"
+        );
+        assert!(overlaps(&[with("a", &["o/a", "o/#"])]).is_empty(), "within one group");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use antedate_mqtt::client::{Client, Event, Lost, Qos, Settings, Version, Will};
-use antedate_mqtt::file::{Device, GroupFile};
+use antedate_mqtt::file::{Device, GroupFile, overlaps};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::store::Store;
 use clap::Args;
@@ -126,6 +126,9 @@ impl Protection {
                 file.file.display(),
                 file.algorithm
             );
+        }
+        for text in overlaps(&files) {
+            eprintln!("antedate: {text}");
         }
         let store = self.state.as_deref().map(Store::open).transpose()?;
         Ok(Guard::new(files, device, store, publisher))
