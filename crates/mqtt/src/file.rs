@@ -4,9 +4,7 @@
 //! manager, members have its public key instead and get their keys by rotation messages; only the manager's file has the
 //! `signing_key` and the `[[member]]` entries.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use antedate_channel::mqtt::rotation::{Recipient, device_public, manager_public};
@@ -38,9 +36,21 @@ pub struct GroupFile {
     /// The manager's secret, in its own file only.
     pub signing: Option<Secret>,
     /// The keys by their epochs, ascending.
-    pub keys: Vec<(u32, Secret)>,
+    pub keys: Vec<Key>,
     /// The members, as the manager knows them.
     pub members: Vec<Member>,
+}
+
+/// The key of an epoch.
+#[derive(Debug)]
+pub struct Key {
+    /// The epoch.
+    pub epoch: u32,
+    /// Its secret.
+    pub secret: Secret,
+    /// Seconds that members still read the epoch before; 0 after a revocation. In the manager's file, so that what is published
+    /// again is what was meant.
+    pub grace: Option<u32>,
 }
 
 /// A member of a group.
@@ -101,12 +111,16 @@ impl Device {
 }
 
 impl GroupFile {
-    /// Reads a group file. One that holds a secret must be readable by this user only.
+    /// Reads a group file. One that holds a secret must be readable by this user only; a members' file without one may be read by
+    /// others, but not changed by them.
     ///
     /// # Errors
     /// Every fault at once, each with its line. None shows a key.
     pub fn load(file: &Path) -> Result<Self, Faults> {
-        Self::parse(file, &load(file, "`antedate keygen mqtt --group NAME` makes one")?)
+        match load(file, "`antedate keygen mqtt --group NAME` makes one") {
+            Ok(text) => Self::parse(file, &text),
+            Err(refused) => load_shared(file).unwrap_or(Err(refused)),
+        }
     }
 
     /// Reads the text of a group file. `file` names it in faults.
@@ -181,8 +195,8 @@ impl GroupFile {
     #[must_use]
     pub fn to_group(&self) -> Group {
         let mut group = Group::new(&self.group, self.algorithm);
-        for (epoch, secret) in &self.keys {
-            group.install(*epoch, secret);
+        for key in &self.keys {
+            group.install(key.epoch, &key.secret);
         }
         if !self.members.is_empty() {
             let publishers = self.members.iter().filter(|member| member.publish);
@@ -198,6 +212,25 @@ impl GroupFile {
         with_key.map(|(member, public)| Recipient { name: member.name.as_bytes(), public }).collect()
     }
 
+    /// As [`to_text`](Self::to_text), of a file that can be read again.
+    ///
+    /// # Errors
+    /// What would be wrong with the file.
+    pub fn to_checked_text(&self, for_members: bool) -> Result<Zeroizing<String>, Faults> {
+        let made = self.file.as_os_str().is_empty();
+        let file = if made { Path::new("the new group file") } else { &self.file };
+        let text = self.to_text(for_members);
+        if text.len() > LONGEST {
+            let what = format!("would be longer than {} KiB, and not be read again", LONGEST >> 10);
+            return Err(Fault::of_file(file, what, "make several groups with fewer members or topics").into());
+        }
+        // There are no lines yet that anybody could look at.
+        let nowhere = |fault| Fault { line: None, ..fault };
+        let checked = Self::parse(file, &text);
+        checked.map_err(|faults| Faults::new(faults.into_iter().map(nowhere).collect()))?;
+        Ok(text)
+    }
+
     /// The file's text. For members: without what is the manager's, and without keys that rotations bring.
     #[must_use]
     pub fn to_text(&self, for_members: bool) -> Zeroizing<String> {
@@ -205,13 +238,13 @@ impl GroupFile {
         let mut text =
             Zeroizing::new(String::with_capacity(2048 + 256 * (self.members.len() + self.keys.len())));
         text.push_str("# A group of MQTT topics whose payloads are protected end to end.\n");
-        let topics: Vec<String> = self.topics.iter().map(|topic| format!("{topic:?}")).collect();
+        let topics: Vec<String> = self.topics.iter().map(|topic| quoted(topic)).collect();
         text.push_str(&format!(
-            "group = \"{}\"\nalgorithm = \"{}\"\ntopics = [{}]\nrotation_topic = {:?}\n",
+            "group = \"{}\"\nalgorithm = \"{}\"\ntopics = [{}]\nrotation_topic = {}\n",
             self.group,
             self.algorithm,
             topics.join(", "),
-            self.rotation_topic
+            quoted(&self.rotation_topic)
         ));
         if let Some(manager) = &self.manager {
             text.push_str(&format!("# Who may rotate the key (Ed25519).\nmanager = \"{}\"\n", hex(manager)));
@@ -224,10 +257,13 @@ impl GroupFile {
             push_hex(&mut text, &**signing);
             text.push_str("\"\n");
         }
-        for (epoch, secret) in &self.keys {
+        for Key { epoch, secret, grace } in &self.keys {
             text.push_str(&format!("\n[[key]]\nepoch = {epoch}\nsecret = \""));
             push_hex(&mut text, &**secret);
             text.push_str("\"\n");
+            if let Some(grace) = grace {
+                text.push_str(&format!("grace = {grace}\n"));
+            }
         }
         for member in &self.members {
             text.push_str(&format!("\n[[member]]\nname = \"{}\"\n", member.name));
@@ -240,39 +276,77 @@ impl GroupFile {
     }
 }
 
-/// Writes a new file that only its owner can read. An existing one stays as it is, unless it is to be replaced.
-///
-/// # Errors
-/// When the file exists or cannot be written.
-pub fn write(file: &Path, text: &str, replace: bool) -> Result<(), Fault> {
-    let cannot = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Fault::of_file(
-            file,
-            "exists already, and keys are not overwritten",
-            "give another name, or move the old file away",
-        ),
-        _ => Fault::of_io(file, "write the keys", &error, "give a file in a directory that you can write to"),
-    };
-    let new = file.with_extension("new");
-    let place = if replace { &new } else { file };
-    if replace {
-        // What a crash may have left.
-        let _ = std::fs::remove_file(place);
+/// Where topics are of two groups, so that only the keys of the first file are used: one text for each two files.
+#[must_use]
+pub fn overlaps(files: &[GroupFile]) -> Vec<String> {
+    let mut texts = Vec::new();
+    for (at, second) in files.iter().enumerate() {
+        for first in files.iter().take(at) {
+            let mut pairs = first.topics.iter().flat_map(|a| second.topics.iter().map(move |b| (a, b)));
+            if let Some((a, b)) = pairs.find(|(a, b)| topic::overlap(a, b)) {
+                texts.push(format!(
+                    "{}: {b:?} overlaps with {a:?} of {}, which was named first: where both match, only that one's keys are used",
+                    second.file.display(),
+                    first.file.display()
+                ));
+            }
+        }
     }
-    let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(place).map_err(cannot)?;
-    open.write_all(text.as_bytes()).and_then(|()| open.sync_all()).map_err(cannot)?;
-    if replace { std::fs::rename(place, file).map_err(cannot) } else { Ok(()) }
+    texts
+}
+
+fn user() -> u32 {
+    std::fs::metadata("/proc/self").map_or(0, |about| about.uid())
+}
+
+/// Reads a group file that others can read too. None if it holds a secret, or is refused for something else.
+fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
+    let about = std::fs::metadata(file).ok()?;
+    let owned = about.uid() == user() || about.uid() == 0;
+    if !about.is_file() || about.mode() & 0o077 == 0 || about.len() > LONGEST as u64 || !owned {
+        return None;
+    }
+    let text = Zeroizing::new(std::fs::read_to_string(file).ok()?);
+    let group = GroupFile::parse(file, &text);
+    let secret = match &group {
+        Ok(group) => group.signing.is_some() || !group.keys.is_empty(),
+        // It cannot be read, so whether these words are a key's or a comment's is not known.
+        Err(_) => text.contains("secret") || text.contains("signing_key"),
+    };
+    if secret {
+        return None;
+    }
+    if about.mode() & 0o022 != 0 {
+        // They could name another manager.
+        let what = format!("others than its owner can change this file (mode {:04o})", about.mode() & 0o7777);
+        return Some(Err(Fault::of_file(file, what, format!("chmod go-w {}", file.display())).into()));
+    }
+    Some(group)
 }
 
 /// Reads a file that only this user (or root) can read and change.
 fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
-    let user = std::fs::metadata("/proc/self").map_or(0, |about| about.uid());
     let mut bytes = Zeroizing::new(vec![0; LONGEST + 1]);
-    let length = read_private(file, user, &mut bytes)?;
+    let length = read_private(file, user(), &mut bytes)?;
     let text = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
     let text =
         text.ok_or_else(|| Fault::of_file(file, "is not text, so it is no group or device file", remedy))?;
     Ok(Zeroizing::new(text.to_owned()))
+}
+
+/// A TOML string.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }
 
 fn name(field: &Field<'_, '_>) -> Option<String> {
@@ -280,9 +354,13 @@ fn name(field: &Field<'_, '_>) -> Option<String> {
     if is_name(text) {
         return Some(text.to_owned());
     }
-    field.fault("is not a name", format!("use 1 to {PUBLISHER_MAX} letters, digits and - _ ."));
+    field.fault("is not a name", NAME_RULE);
     None
 }
+
+/// What a name may be, for those who gave another one.
+pub const NAME_RULE: &str = "use 1 to 64 letters, digits and - _ .";
+const _: () = assert!(PUBLISHER_MAX == 64, "the rule says so");
 
 /// Whether a group, a device or a member can have this name.
 #[must_use]
@@ -328,29 +406,31 @@ fn topics(root: &mut Section<'_, '_>) -> Vec<String> {
     topics
 }
 
-fn keys(root: &mut Section<'_, '_>) -> Vec<(u32, Secret)> {
-    let mut keys: Vec<(u32, Secret)> = Vec::new();
+fn keys(root: &mut Section<'_, '_>) -> Vec<Key> {
+    let mut keys: Vec<Key> = Vec::new();
     for field in root.get("key").and_then(|field| field.array()).unwrap_or_default() {
         let Some(mut section) = field.section() else { continue };
-        let epoch = section
-            .required("epoch", "number the keys from 1")
-            .and_then(|field| field.integer(0..=u64::from(u32::MAX)))
-            .and_then(|epoch| u32::try_from(epoch).ok());
+        let epoch = section.required("epoch", "number the keys from 1").and_then(|field| number(&field));
         let secret =
             section.required("secret", "write 64 hexadecimal digits").and_then(|field| secret(&field));
+        let grace = section.get("grace").and_then(|field| number(&field));
         section.finish();
         let (Some(epoch), Some(secret)) = (epoch, secret) else { continue };
-        if keys.iter().any(|(other, _)| *other == epoch) {
+        if keys.iter().any(|other| other.epoch == epoch) {
             field.fault(format!("epoch {epoch} comes twice"), "give each [[key]] an epoch of its own");
         }
         // Both are at hand only here, where the file is read.
-        if keys.iter().any(|(_, other)| **other == *secret) {
+        if keys.iter().any(|other| *other.secret == *secret) {
             field.fault("has the secret of another [[key]]", "make new ones with `antedate mqtt rotate`");
         }
-        keys.push((epoch, secret));
+        keys.push(Key { epoch, secret, grace });
     }
-    keys.sort_by_key(|(epoch, _)| *epoch);
+    keys.sort_by_key(|key| key.epoch);
     keys
+}
+
+fn number(field: &Field<'_, '_>) -> Option<u32> {
+    field.integer(0..=u64::from(u32::MAX)).and_then(|number| u32::try_from(number).ok())
 }
 
 fn members(root: &mut Section<'_, '_>) -> Vec<Member> {
@@ -373,6 +453,7 @@ fn members(root: &mut Section<'_, '_>) -> Vec<Member> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::create;
 
     fn faults(text: &str) -> String {
         GroupFile::parse(Path::new("g.toml"), text).expect_err("faults").to_string()
@@ -402,7 +483,7 @@ mod tests {
             rotation_topic: "antedate/keys/line4".into(),
             manager: Some(manager_public(&[5; 32])),
             signing: Some(Zeroizing::new([5; 32])),
-            keys: vec![(1, Zeroizing::new([6; 32]))],
+            keys: vec![Key { epoch: 1, secret: Zeroizing::new([6; 32]), grace: Some(7) }],
             members: vec![Member { name: "press7".into(), public: Some([7; 32]), publish: true }],
         }
     }
@@ -414,10 +495,51 @@ mod tests {
             (read.keys.len(), read.members.clone(), read.manager),
             (1, group().members, group().manager)
         );
+        assert!(read.keys.iter().all(|key| (key.epoch, key.grace) == (1, Some(7))));
         let read = GroupFile::parse(Path::new("g"), &group().to_text(true)).expect("a group");
         assert!(read.keys.is_empty() && read.signing.is_none() && read.members.is_empty());
         assert_eq!(read.manager, group().manager);
         assert!(read.covers("plant/line4/a") && !read.covers("plant/line5/a"));
+    }
+
+    #[test]
+    fn topics_of_any_characters_read_back() {
+        let all: String = ('\u{1}'..='\u{200}').filter(|c| !matches!(c, '+' | '#' | '/')).collect();
+        let topics =
+            ["a/\u{200b}", "a\"b\\c", "\u{7f}\u{85}\t\r\n", "\u{10ffff}\u{1f39b}", &all].map(String::from);
+        let odd = GroupFile { topics: topics.to_vec(), rotation_topic: format!("keys/{all}"), ..group() };
+        for for_members in [false, true] {
+            let text = odd.to_checked_text(for_members).expect("reads back");
+            let read = GroupFile::parse(Path::new("g"), &text).expect("a group");
+            assert_eq!((read.topics, read.rotation_topic), (topics.to_vec(), odd.rotation_topic.clone()));
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_not_written() {
+        let faults = |group: GroupFile| group.to_checked_text(false).expect_err("refused").to_string();
+        let said = faults(GroupFile { topics: vec!["#".into()], ..group() });
+        assert!(said.starts_with("the new group file: topics: \"#\" takes in the rotation topic"), "{said}");
+        let member = |i| Member { name: format!("m{i}"), public: Some([7; 32]), publish: true };
+        let said = faults(GroupFile { members: (0..LONGEST).map(member).collect(), ..group() });
+        assert!(said.contains("longer than") && said.contains("several groups"), "{said}");
+    }
+
+    #[test]
+    fn topics_of_two_groups_are_said_once_for_two_files() {
+        let with = |file: &str, topics: &[&str]| GroupFile {
+            file: file.into(),
+            topics: topics.iter().map(|topic| (*topic).to_owned()).collect(),
+            ..group()
+        };
+        let said =
+            overlaps(&[with("a", &["x", "o/#"]), with("b", &["p"]), with("c", &["o/line/#", "o/+", "p"])]);
+        assert!(
+            matches!(&said[..], [ac, bc] if ac.starts_with("c: \"o/line/#\" overlaps with \"o/#\" of a,")
+            && bc.starts_with("c: \"p\" overlaps with \"p\" of b,")),
+            "{said:?}"
+        );
+        assert!(overlaps(&[with("a", &["o/a", "o/#"])]).is_empty(), "within one group");
     }
 
     #[test]
@@ -448,11 +570,40 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("g.toml");
-        write(&file, &group().to_text(false), false).expect("written");
+        create(&file, &group().to_text(false)).expect("written");
         assert!(GroupFile::load(&file).is_ok());
-        assert!(write(&file, "x", false).is_err(), "keys are not overwritten");
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).expect("mode");
         let found = GroupFile::load(&file).expect_err("refused").to_string();
         assert!(found.contains("others") && found.contains("chmod 600"), "{found}");
+    }
+
+    #[test]
+    fn a_members_file_may_be_read_by_others_but_not_changed() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("g.toml");
+        let load = |text: &str, mode| {
+            std::fs::write(&file, text).expect("written");
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("mode");
+            GroupFile::load(&file).map_err(|faults| faults.to_string())
+        };
+        let text = group().to_text(true);
+        for mode in [0o600, 0o640, 0o644, 0o444, 0o755] {
+            assert_eq!(load(&text, mode).expect("no secret").manager, group().manager);
+        }
+        for mode in [0o664, 0o646, 0o666] {
+            let said = load(&text, mode).expect_err("others could name another manager");
+            assert!(said.contains("can change") && said.contains("chmod go-w"), "{said}");
+        }
+        // What is wrong with it is said, not that it be hidden.
+        let said = load(&format!("{}topcis = 1\n", *text), 0o644).expect_err("a fault");
+        assert!(said.contains("topcis") && !said.contains("chmod"), "{said}");
+        let secrets = group().to_text(false);
+        for text in
+            [secrets.to_string(), format!("{}\n[[key]]\nsecret = 1\n", *text), format!("{}[", *secrets)]
+        {
+            let said = load(&text, 0o644).expect_err("secrets");
+            assert!(said.contains("chmod 600") && said.contains("make new keys"), "{said}");
+        }
     }
 }

@@ -89,6 +89,28 @@ pub fn matches(filter: &str, name: &str) -> bool {
     levels.next().is_none()
 }
 
+/// Whether there is a name that both filters match. Both must be valid.
+///
+/// ```
+/// use antedate_channel::mqtt::topic::overlap;
+/// assert!(overlap("plant/#", "plant/+/force") && overlap("+/a", "b/+"));
+/// assert!(!overlap("plant/line4/#", "plant/line5/#"));
+/// ```
+pub fn overlap(one: &str, other: &str) -> bool {
+    let hidden = |filter: &str, by: &str| filter.starts_with('$') && by.starts_with(['+', '#']);
+    if hidden(one, other) || hidden(other, one) {
+        return false;
+    }
+    let (mut one, mut other) = (one.split('/'), other.split('/'));
+    loop {
+        match (one.next(), other.next()) {
+            (Some("#"), _) | (_, Some("#")) | (None, None) => return true,
+            (Some(a), Some(b)) if a == b || a == "+" || b == "+" => {}
+            _ => return false,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -117,6 +139,32 @@ mod tests {
             ("a", "A"),
         ] {
             assert!(!matches(filter, name), "{filter} {name}");
+        }
+    }
+
+    #[test]
+    fn filters_overlap_where_a_name_matches_both() {
+        for (one, other) in [
+            ("o/#", "o/line/#"),
+            ("o/#", "o"),
+            ("#", "a/b"),
+            ("a/+/c", "a/b/+"),
+            ("+/+", "a/#"),
+            ("a/b", "a/b"),
+            ("$SYS/#", "$SYS/+"),
+        ] {
+            assert!(overlap(one, other) && overlap(other, one), "{one} {other}");
+        }
+        for (one, other) in [
+            ("o/a/#", "o/b/#"),
+            ("a", "b"),
+            ("a/+", "a"),
+            ("a/+/c", "a/b/d"),
+            ("+", "a/b"),
+            ("#", "$SYS/a"),
+            ("+/a", "$SYS/a"),
+        ] {
+            assert!(!overlap(one, other) && !overlap(other, one), "{one} {other}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use antedate_channel::mqtt::Refusal;
 use antedate_gateway::fault::Fault;
 use antedate_mqtt::client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
-use antedate_mqtt::file::{Device, GroupFile};
+use antedate_mqtt::file::{Device, GroupFile, overlaps};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::store::Store;
 use clap::Args;
@@ -134,6 +134,9 @@ impl Protection {
                 file.file.display(),
                 file.algorithm
             );
+        }
+        for text in overlaps(&files) {
+            eprintln!("antedate: {text}");
         }
         let store = self.state.as_deref().map(Store::open).transpose()?;
         Ok(Guard::new(files, device, store, publisher))

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use antedate_channel::mqtt::{Algorithm, topic};
 use antedate_gateway::names::{hex, parse_hex};
-use antedate_mqtt::file::{Device, GroupFile, Member, is_name, write};
+use antedate_mqtt::disk::create;
+use antedate_mqtt::file::{Device, GroupFile, Member, NAME_RULE, is_name};
 use antedate_mqtt::manage;
 use clap::{ArgGroup, Args};
 
@@ -55,7 +56,7 @@ impl Keygen {
             (device.to_text(), format!("the key of {}, public key {}", device.name, hex(&device.public())))
         } else if let Some(file) = for_members {
             let group = GroupFile::load(&file)?;
-            (group.to_text(true), format!("group {} for its members", group.group))
+            (group.to_checked_text(true)?, format!("group {} for its members", group.group))
         } else {
             let members: Vec<Member> = members.into_iter().chain(readers).collect();
             for (i, member) in members.iter().enumerate() {
@@ -66,11 +67,14 @@ impl Keygen {
             }
             let count = members.len();
             let group = manage::new_group(&group.unwrap_or_default(), algorithm, topics, members)?;
-            (group.to_text(false), format!("group {} with {count} members, {algorithm}", group.group))
+            (
+                group.to_checked_text(false)?,
+                format!("group {} with {count} members, {algorithm}", group.group),
+            )
         };
         match out {
             Some(file) => {
-                write(&file, &text, false)?;
+                create(&file, &text)?;
                 output::print(&format!("{}: {said}\n", file.display()))
             }
             None => output::print(&text),
@@ -78,8 +82,8 @@ impl Keygen {
     }
 }
 
-fn name(text: &str) -> Result<String, String> {
-    if is_name(text) { Ok(text.to_owned()) } else { Err("use 1 to 64 letters, digits and - _ .".into()) }
+pub(super) fn name(text: &str) -> Result<String, String> {
+    if is_name(text) { Ok(text.to_owned()) } else { Err(NAME_RULE.into()) }
 }
 
 fn filter(text: &str) -> Result<String, String> {

@@ -1,12 +1,13 @@
 //! `antedate mqtt init`, `rotate`, `revoke` and `acl`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use antedate_gateway::fault::Fault;
 use antedate_mqtt::acl;
 use antedate_mqtt::client::Qos;
-use antedate_mqtt::file::{GroupFile, write};
+use antedate_mqtt::disk::replace;
+use antedate_mqtt::file::GroupFile;
 use antedate_mqtt::guard::Guard;
 use antedate_mqtt::manage;
 use antedate_mqtt::store::Store;
@@ -35,22 +36,29 @@ impl Init {
 struct Manager {
     #[command(flatten)]
     broker: Broker,
-    /// The manager's group file, which gets the new key
+    /// The manager's group file, which gets the new key; or that of a group without a manager
     #[arg(long, value_name = "FILE")]
     group: PathBuf,
 }
 
 impl Manager {
     fn rotate(self, revoked: &[String], grace: u32, fresh: bool) -> Done {
-        let mut group = GroupFile::load(&self.group)?;
-        // Refused before anything changes, if this is not the manager's file.
-        manage::announce(&group, grace)?;
-        let epoch = match fresh {
-            true => manage::rotate(&mut group, revoked)?,
-            false => group.keys.last().map_or(0, |(epoch, _)| *epoch),
-        };
-        let message = manage::announce(&group, grace)?;
         let settings = self.broker.settings()?;
+        // Held to the end: two rotations at once would publish one epoch with two secrets.
+        let mut manager = manage::Manager::open(&self.group)?;
+        if fresh {
+            manager.rotate(revoked, grace)?;
+        }
+        let group = manager.group();
+        let epoch = group.keys.last().map_or(0, |key| key.epoch);
+        if fresh && group.manager.is_none() {
+            return output::print(&format!(
+                "group {}: epoch {epoch} is in {}. The group has no manager, so nothing is published: copy the file to all members again, to those that subscribe first\n",
+                group.group,
+                self.group.display()
+            ));
+        }
+        let message = manager.announce()?;
         let again = format!("antedate mqtt rotate --again --group {} publishes it", self.group.display());
         block_on(async {
             let mut link =
@@ -80,10 +88,11 @@ pub(crate) struct Rotate {
     #[command(flatten)]
     manager: Manager,
     /// Seconds that members still read what is sealed under the key before
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = manage::GRACE)]
     grace: u32,
-    /// Publish the newest key once more instead of making one: for members that were added to the file
-    #[arg(long)]
+    /// Publish the newest key once more instead of making one, with the grace that it was made with: for members that were added to
+    /// the file, or when the broker was not there
+    #[arg(long, conflicts_with = "grace")]
     again: bool,
 }
 
@@ -133,7 +142,7 @@ impl Acl {
         if let Some(empty) = groups.iter().find(|group| group.members.is_empty()) {
             return Err(Fault::of_file(&empty.file, "names no [[member]]", "give the manager's file").into());
         }
-        write(&self.acl, &acl::access_list(&groups, &self.manager), true)?;
+        write(&self.acl, &acl::access_list(&groups, &self.manager))?;
         let Some(file) = &self.passwords else {
             return output::print(&format!("{}: written\n", self.acl.display()));
         };
@@ -156,7 +165,18 @@ impl Acl {
             lines.push_str(&acl::password_line(user, &password, &salt));
             shown.push_str(&format!("{user} {password}\n"));
         }
-        write(file, &lines, true)?;
+        write(file, &lines)?;
         output::print(&shown)
     }
+}
+
+/// Writes a file for the broker. Who reads it is the broker's user, whom we do not know where the file is new.
+fn write(file: &Path, text: &str) -> Done {
+    if replace(file, text)? {
+        let shown = file.display();
+        eprintln!(
+            "antedate: {shown}: new, and only its owner can read it; for a broker that runs as mosquitto: chown mosquitto: {shown}"
+        );
+    }
+    Ok(())
 }

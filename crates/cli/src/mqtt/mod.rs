@@ -23,7 +23,7 @@ pub(crate) enum Verb {
     Sub(subscribe::Sub),
     /// Make a state directory for a client's sequence numbers.
     Init(manage::Init),
-    /// Give a group its next key, and publish it for all members as a retained message.
+    /// Give a group its next key, and publish it for all members as a retained message (without a manager: copy the file).
     #[command(disable_help_flag = true)]
     Rotate(manage::Rotate),
     /// Rotate without some members, who can read nothing from then on.

@@ -25,7 +25,7 @@ pub(crate) struct Pub {
     #[command(flatten)]
     protection: Protection,
     /// The publisher's name, which no other client of the group has [default: the device's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::keygen::name)]
     publisher: Option<String>,
     /// The topic
     #[arg(short = 't', long)]

@@ -22,7 +22,7 @@ pub(crate) struct Sub {
     #[command(flatten)]
     protection: Protection,
     /// The publisher's name, for the will [default: the device's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = super::keygen::name)]
     publisher: Option<String>,
     /// A filter; may be given more than once
     #[arg(short = 't', long = "topic", required = true)]

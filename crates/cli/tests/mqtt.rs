@@ -1,0 +1,207 @@
+//! `antedate mqtt` and `antedate keygen mqtt` as a manager calls them, without a broker.
+
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// A directory in which the command is called.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).expect("a file")
+    }
+
+    fn mode(&self, name: &str) -> u32 {
+        fs::metadata(self.path(name)).expect("a file").permissions().mode() & 0o7777
+    }
+
+    /// Exit status, standard output and standard error.
+    fn antedate(&self, arguments: &[&str]) -> (i32, String, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_antedate"))
+            .args(arguments)
+            .env_remove("RUST_LOG")
+            .current_dir(self.0.path())
+            .output()
+            .expect("the command");
+        let [out, err] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        (output.status.code().unwrap_or(-1), out, err)
+    }
+
+    /// The standard output of what succeeds.
+    fn good(&self, arguments: &[&str]) -> String {
+        let (status, out, err) = self.antedate(arguments);
+        assert_eq!(status, 0, "{arguments:?}: {err}");
+        out
+    }
+
+    /// The standard error of what does not.
+    fn bad(&self, wanted: i32, arguments: &[&str]) -> String {
+        let (status, out, err) = self.antedate(arguments);
+        assert_eq!(status, wanted, "{arguments:?}: {out}{err}");
+        err
+    }
+
+    /// A manager's file with the members press7 and press8.
+    fn managed(&self) {
+        let mut members = Vec::new();
+        for name in ["press7", "press8"] {
+            let device = format!("{name}.device");
+            let said = self.good(&["keygen", "mqtt", "--device", name, "--out", &device]);
+            members.push(format!("--member={name}={}", said.trim().rsplit(' ').next().expect("a key")));
+        }
+        let mut call = vec!["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--out", "manager.toml"];
+        call.extend(members.iter().map(String::as_str));
+        self.good(&call);
+    }
+}
+
+/// A port of this machine on which nobody listens.
+const NOBODY: [&str; 4] = ["-h", "127.0.0.1", "-p", "1"];
+
+#[test]
+fn a_managers_file_is_changed_by_one_process_at_a_time() {
+    let desk = Desk::new();
+    desk.managed();
+    let before = desk.read("manager.toml");
+    let held = File::open(desk.path("manager.toml")).expect("a file");
+    held.lock().expect("the lock");
+    for verb in [&["rotate"][..], &["rotate", "--again"], &["revoke", "--member", "press7"]] {
+        let call = [&["mqtt"], verb, &["--group", "manager.toml"], &NOBODY].concat();
+        let said = desk.bad(2, &call);
+        assert!(said.contains("another antedate mqtt rotate or revoke"), "{said}");
+    }
+    assert_eq!(desk.read("manager.toml"), before);
+    drop(held);
+    let said = desk.bad(1, &[&["mqtt", "rotate", "--group", "manager.toml"], &NOBODY[..]].concat());
+    assert!(said.contains("the new key is in the file") && said.contains("rotate --again"), "{said}");
+    assert!(desk.read("manager.toml").contains("epoch = 2"));
+}
+
+#[test]
+fn a_revocation_that_was_not_published_stays_one() {
+    let desk = Desk::new();
+    desk.managed();
+    let call = |verb: &[&str]| {
+        desk.bad(1, &[&["mqtt"], verb, &["--group", "manager.toml"], &NOBODY].concat());
+        desk.read("manager.toml")
+    };
+    let file = call(&["rotate", "--grace", "5"]);
+    assert!(file.contains("epoch = 1\n") && file.contains("grace = 5\n"), "{file}");
+    let file = call(&["revoke", "--member", "press7"]);
+    assert!(!file.contains("epoch = 2\n") && file.contains("epoch = 3\n"), "{file}");
+    assert!(file.contains("grace = 0\n") && !file.contains("press7"), "{file}");
+    assert_eq!(call(&["rotate", "--again"]), file);
+    let said = desk.bad(2, &["mqtt", "rotate", "--again", "--grace", "60", "--group", "manager.toml"]);
+    assert!(said.contains("--grace"), "{said}");
+}
+
+#[test]
+fn access_lists_keep_their_rights_and_new_ones_say_what_the_broker_needs() {
+    let desk = Desk::new();
+    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--member", "m", "--out", "g.toml"]);
+    fs::write(desk.path("acl.new"), "mine").expect("a file");
+    let call = ["mqtt", "acl", "g.toml", "--acl", "acl", "--passwords", "passwords"];
+    let (status, _, said) = desk.antedate(&call);
+    assert_eq!(status, 0, "{said}");
+    assert!(
+        said.contains("chown mosquitto: acl\n") && said.contains("chown mosquitto: passwords\n"),
+        "{said}"
+    );
+    assert_eq!((desk.mode("acl"), desk.mode("passwords")), (0o600, 0o600));
+    for name in ["acl", "passwords"] {
+        fs::set_permissions(desk.path(name), Permissions::from_mode(0o640)).expect("mode");
+    }
+    let (status, shown, said) = desk.antedate(&call);
+    assert_eq!((status, said.as_str()), (0, ""));
+    assert!(shown.starts_with("m "), "{shown}");
+    assert_eq!((desk.mode("acl"), desk.mode("passwords")), (0o640, 0o640));
+    assert_eq!(desk.read("acl.new"), "mine");
+}
+
+#[test]
+fn no_group_is_made_that_could_not_be_read() {
+    let desk = Desk::new();
+    let member = format!("m={}", "7".repeat(64));
+    let call = ["keygen", "mqtt", "--group", "g", "--topic", "#", "--member", &member, "--out", "g.toml"];
+    let said = desk.bad(2, &call);
+    assert!(said.contains("takes in the rotation topic") && said.contains("narrow the topics"), "{said}");
+    assert!(!desk.path("g.toml").exists());
+
+    let topic = "a/\u{200b}\"\\\u{7f}\t";
+    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", topic, "--member", &member, "--out", "g.toml"]);
+    desk.good(&["keygen", "mqtt", "--for-members", "g.toml", "--out", "members.toml"]);
+    desk.good(&["mqtt", "acl", "g.toml", "--acl", "acl"]);
+    assert!(desk.read("acl").contains(&format!("topic readwrite {topic}\n")));
+}
+
+#[test]
+fn a_name_that_cannot_be_is_refused_with_what_it_may_be() {
+    let desk = Desk::new();
+    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
+    let long = "n".repeat(70);
+    for name in [long.as_str(), "", "a b", "\u{e4}"] {
+        let publisher = ["--keys", "g.toml", "--publisher", name, "-t", "a"];
+        for call in [
+            [&["mqtt", "pub", "-m", "1"], &publisher[..]].concat(),
+            [&["mqtt", "sub"], &publisher[..]].concat(),
+            vec!["keygen", "mqtt", "--device", name],
+            vec!["keygen", "mqtt", "--group", "g", "--topic", "a", "--member", name],
+        ] {
+            let said = desk.bad(2, &call);
+            assert!(said.contains("use 1 to 64 letters, digits and - _ ."), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_group_without_a_manager_is_rotated_in_its_file_and_nothing_is_published() {
+    let desk = Desk::new();
+    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a/#", "--out", "a.toml"]);
+    fs::write(desk.path("a.new"), "mine").expect("a file");
+    let first = desk.read("a.toml");
+    let rotate = ["mqtt", "rotate", "--group", "a.toml"];
+    let said = desk.good(&[&rotate[..], &NOBODY].concat());
+    assert!(said.contains("epoch 2 is in a.toml") && said.contains("copy the file to all members"), "{said}");
+    let second = desk.read("a.toml");
+    assert!(second.starts_with(&first) && second.contains("epoch = 2\n"), "both are read: {second}");
+    desk.good(&rotate);
+    let third = desk.read("a.toml");
+    assert!(!third.contains("epoch = 1\n") && third.contains("epoch = 3\n"), "the two newest: {third}");
+    assert_eq!((desk.mode("a.toml"), desk.read("a.new").as_str()), (0o600, "mine"));
+
+    let said = desk.bad(2, &[&rotate[..], &["--again"]].concat());
+    assert!(said.contains("no manager") && said.contains("copy the file to the members"), "{said}");
+    let held = File::open(desk.path("a.toml")).expect("a file");
+    held.lock().expect("the lock");
+    assert!(desk.bad(2, &rotate).contains("another antedate mqtt rotate"));
+    assert_eq!(desk.read("a.toml"), third);
+}
+
+#[test]
+fn groups_whose_topics_overlap_are_said_when_their_files_are_read() {
+    let desk = Desk::new();
+    for (name, topic) in [("a", "o/#"), ("b", "o/line/#"), ("c", "p/#")] {
+        desk.good(&["keygen", "mqtt", "--group", name, "--topic", topic, "--out", &format!("{name}.toml")]);
+    }
+    let said = desk.bad(
+        1,
+        &[&["mqtt", "sub", "--keys", "a.toml", "--keys", "b.toml", "-t", "o/#"], &NOBODY[..]].concat(),
+    );
+    assert!(said.contains("b.toml: \"o/line/#\" overlaps with \"o/#\" of a.toml"), "{said}");
+    let said = desk.bad(
+        1,
+        &[&["mqtt", "sub", "--keys", "a.toml", "--keys", "c.toml", "-t", "o/#"], &NOBODY[..]].concat(),
+    );
+    assert!(!said.contains("overlaps"), "{said}");
+}
