@@ -261,6 +261,7 @@ impl Participant {
         suite: CipherSuite,
         secret: Secret,
         given: Vec<MemberIdentifier>,
+        listed: Vec<MemberIdentifier>,
         others: Vec<Sci>,
     ) -> Held {
         let own = self.config.sci;
@@ -276,6 +277,7 @@ impl Participant {
             suite,
             secret,
             given,
+            listed,
             members,
             away: Vec::new(),
             ssci: ssci(own),

@@ -124,6 +124,8 @@ pub enum Fault {
     NotUnwrapped,
     /// the key server already transmits with the key that it gives us
     KeyInUse,
+    /// the key server does not give out short SCIs in the order of the SCIs
+    OtherShortScis,
     /// there is no cipher suite that all members may use
     NoCommonSuite,
     /// nobody may be the key server
@@ -147,6 +149,9 @@ impl fmt::Display for Fault {
             Self::Unprotected => f.write_str("the key server wants frames to be unprotected"),
             Self::NotUnwrapped => f.write_str("the key server's key cannot be unwrapped"),
             Self::KeyInUse => f.write_str("the key server offers a key that is in use already"),
+            Self::OtherShortScis => f.write_str(
+                "the key server numbers the members otherwise than by their SCIs: choose a cipher without xpn",
+            ),
             Self::NoCommonSuite => {
                 f.write_str("there is no cipher suite that all members may use: see cipher in [macsec]")
             }
