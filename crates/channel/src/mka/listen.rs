@@ -105,10 +105,15 @@ impl Participant {
 
     /// The lowest message number that is recent.
     fn recent(&mut self, now: Duration) -> u32 {
+        self.forget_sent(now);
+        self.sent_at.front().map_or(u32::MAX, |(message, _)| *message)
+    }
+
+    /// Forgets messages that nobody may answer any more.
+    pub(super) fn forget_sent(&mut self, now: Duration) {
         while self.sent_at.front().is_some_and(|(_, at)| now >= *at + LIFE_TIME) {
             self.sent_at.pop_front();
         }
-        self.sent_at.front().map_or(u32::MAX, |(message, _)| *message)
     }
 
     /// Takes over what a live peer says of its packet numbers: what is below them is late.

@@ -130,6 +130,8 @@ pub enum Fault {
     NoCommonSuite,
     /// nobody may be the key server
     NoServer,
+    /// there are more than two members, and frames do not say whose they are
+    NotAPair,
 }
 
 impl fmt::Display for Fault {
@@ -156,6 +158,9 @@ impl fmt::Display for Fault {
                 f.write_str("there is no cipher suite that all members may use: see cipher in [macsec]")
             }
             Self::NoServer => f.write_str("every member has priority 255, so nobody distributes keys"),
+            Self::NotAPair => {
+                f.write_str("there are more than two members, so frames must say whose they are: remove include_sci = false")
+            }
         }
     }
 }

@@ -66,6 +66,8 @@ pub(super) struct World {
     pub(super) faults: Faults,
     /// Pairs that do not hear each other.
     pub(super) cut: BTreeSet<(usize, usize)>,
+    /// Of the first nothing comes to the second.
+    pub(super) unheard: BTreeSet<(usize, usize)>,
     flights: Vec<(Duration, usize, Vec<u8>)>,
     pub(super) recording: Vec<Vec<u8>>,
     nonces: BTreeSet<(KeyIdentifier, Name, u32)>,
@@ -139,6 +141,7 @@ impl World {
             stations: (0..count).map(station).collect(),
             faults: Faults::default(),
             cut: BTreeSet::new(),
+            unheard: BTreeSet::new(),
             flights: Vec::new(),
             recording: Vec::new(),
             nonces: BTreeSet::new(),
@@ -292,6 +295,7 @@ impl World {
         self.recording.push(frame.to_vec());
         for to in (0..self.stations.len()).filter(|to| *to != from) {
             let cut = self.cut.contains(&(from, to)) || self.cut.contains(&(to, from));
+            let cut = cut || self.unheard.contains(&(from, to));
             if cut || self.rng.happens(self.faults.lose) {
                 continue;
             }
@@ -366,6 +370,11 @@ impl World {
         for station in &mut self.stations {
             assert_eq!(station.receive.validate(frame, &mut [0; 128]), Err(why));
         }
+    }
+
+    /// Whether a station would receive on this channel.
+    pub(super) fn receives(&self, number: usize, sci: Sci) -> bool {
+        self.stations[number].receive.status().any(|sa| sa.sci == sci)
     }
 
     /// Receive associations of all stations.
