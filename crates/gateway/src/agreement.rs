@@ -198,7 +198,7 @@ impl Speaker {
             self.act();
             let now = self.start.elapsed();
             let status = self.participant.status(now);
-            self.said.changes(&status);
+            self.said.changes(&status, now);
             self.fragments(&status);
             *lock(&self.view) = Some(status);
             if self.looked.elapsed() >= LOOK {

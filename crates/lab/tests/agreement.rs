@@ -263,7 +263,9 @@ fn a_gateway_with_another_cak_is_no_member() {
     association.crosses(0, 1, 1);
     let agreement = association.members[0].gateway.agreement();
     assert!(agreement.refused["wrong-icv"] > 0, "{agreement:#?}");
-    let foreign = association.members[2].gateway.agreement();
+    let foreign = association.members[2].gateway.macsec();
+    assert_eq!(foreign.encoding_sa, None, "there is no key");
+    let foreign = foreign.agreement.expect("key agreement runs");
     assert_eq!((foreign.members.len(), foreign.keys.len()), (0, 0));
     association.members[2].machine.send(&frame(2, 0, 9)).expect("the frame is sent");
     (0..2).for_each(|number| assert_eq!(association.next(number, Duration::from_millis(200)), None));
