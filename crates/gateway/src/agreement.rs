@@ -10,6 +10,8 @@
 
 pub mod cak;
 pub mod report;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -29,7 +31,7 @@ use antedate_wire::macsec::An;
 use antedate_wire::{EtherType, EthernetAddress, Sci};
 
 use crate::agreement::cak::CakFile;
-use crate::config::{Fragmentation, Macsec};
+use crate::config::{Fragmentation, Macsec, SciMode};
 use crate::daemon::lock;
 use crate::express::{express_sci, express_ssci};
 use crate::fault::Fault;
@@ -51,6 +53,8 @@ pub const PRIORITY: u8 = 128;
 pub const REKEY: Duration = Duration::from_secs(8 * 3600);
 /// The longest MKPDU that is read: 63 live and 63 potential peers, all other sets, and room to spare.
 const LONGEST: usize = 4096;
+/// The most frames that are heard before there is a look at what is to be done.
+const HEARD_AT_ONCE: usize = 64;
 
 /// `[macsec]` with a `cak_file`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,6 +120,7 @@ impl Agreement {
             view: Arc::clone(&view),
             said: report::Said::default(),
             fragmentation,
+            known: Vec::new(),
             takes_from: Vec::new(),
             sends_fragments: false,
         };
@@ -176,7 +181,9 @@ struct Speaker {
     view: View,
     said: report::Said,
     fragmentation: Fragmentation,
-    /// Members whose fragments the forwarding thread takes.
+    /// Members whom the forwarding thread knows, for it has a key of theirs.
+    known: Vec<Sci>,
+    /// Those of them whose fragments it takes.
     takes_from: Vec<Sci>,
     sends_fragments: bool,
 }
@@ -191,7 +198,7 @@ impl Speaker {
             self.act();
             let now = self.start.elapsed();
             let status = self.participant.status(now);
-            self.said.changes(&status);
+            self.said.changes(&status, now);
             self.fragments(&status);
             *lock(&self.view) = Some(status);
             if self.looked.elapsed() >= LOOK {
@@ -211,10 +218,11 @@ impl Speaker {
         }
     }
 
-    /// Hears what has come.
+    /// Hears what has come, but not all of a flood: MKPDUs are sent, keys installed, and the thread ends meanwhile.
     fn listen(&mut self, frame: &mut [u8]) {
         let Some(socket) = &self.socket else { return };
-        while let Some(len) = socket.receive(frame) {
+        for _ in 0..HEARD_AT_ONCE {
+            let Some(len) = socket.receive(frame) else { return };
             let now = self.start.elapsed();
             let heard = self.participant.receive(now, frame.get(..len).unwrap_or_default());
             if let Err(reason) = heard {
@@ -252,6 +260,7 @@ impl Speaker {
                 }
                 Action::Remove(an) => self.wipe(|answer| Letter::RemoveSa(an, answer)),
                 Action::Forget(sci) => {
+                    self.known.retain(|known| *known != sci);
                     self.takes_from.retain(|known| *known != sci);
                     self.wipe(|answer| Letter::ForgetPeer(sci, answer));
                     self.wipe(|answer| Letter::ForgetPeer(express_sci(sci), answer));
@@ -265,10 +274,12 @@ impl Speaker {
         let Install { key, an, sak, members, .. } = install;
         let Some(mailbox) = self.threads.last() else { return };
         let (answer, answers) = mpsc::channel();
-        let mut channels = members;
-        // A gateway of this project may send under a second channel.
+        let mut channels = members.clone();
+        // A gateway of this project may send under a second channel, where frames say which. Where they do not, they are of
+        // the only channel there is.
         let status = self.participant.status(self.start.elapsed());
-        let ours = |sci: &Sci| status.members.iter().any(|member| member.sci == *sci && member.antedate);
+        let second = |sci: &Sci| status.members.iter().any(|member| member.sci == *sci && member.antedate);
+        let ours = |sci: &Sci| !self.config.pair && second(sci);
         let express: Vec<_> = channels.iter().filter(|(sci, _)| ours(sci)).copied().collect();
         channels.extend(express.into_iter().map(|(sci, ssci)| (express_sci(sci), ssci.map(express_ssci))));
         let count = channels.len();
@@ -300,6 +311,10 @@ impl Speaker {
                 }
             }
         }
+        let new = members.iter().map(|(sci, _)| *sci).filter(|sci| !self.known.contains(sci));
+        self.known.extend(new.collect::<Vec<_>>());
+        // Before anybody hears that we receive, and may send fragments.
+        self.fragments(&status);
         self.participant.receives(key);
         self.participant.tick(self.start.elapsed(), &mut random);
     }
@@ -351,14 +366,11 @@ impl Speaker {
             Fragmentation::Auto => Marks::Both,
         };
         let always = self.fragmentation != Fragmentation::Auto;
-        // A member is known to the forwarding thread when there is a key for it.
-        if status.keys.iter().flatten().any(|key| key.receives) {
-            for member in status.members.iter().filter(|member| member.live) {
-                let known = self.takes_from.contains(&member.sci);
-                if (always || member.fragments) && !known {
-                    self.takes_from.push(member.sci);
-                    self.post(|| Letter::TakeFragments(member.sci, Some(marks)));
-                }
+        // One who came later than the key in use is live, and unknown to the forwarding thread until the next key.
+        for member in status.members.iter().filter(|member| member.live && self.known.contains(&member.sci)) {
+            if (always || member.fragments) && !self.takes_from.contains(&member.sci) {
+                self.takes_from.push(member.sci);
+                self.post(|| Letter::TakeFragments(member.sci, Some(marks)));
             }
         }
         if !always && self.sends_fragments != status.all_reassemble {
@@ -417,6 +429,7 @@ pub fn participant(
         suites,
         confidentiality: macsec.confidentiality,
         fragments: macsec.fragmentation != Fragmentation::Off,
+        pair: macsec.sci_mode == SciMode::PointToPoint,
         delay_protect: settings.delay_protect,
         rekey_after: settings.rekey_after,
         ..Config::new(own)

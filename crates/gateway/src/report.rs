@@ -290,7 +290,7 @@ impl Desk {
         Some(Macsec {
             suite: used.map_or(suite, |key| &key.suite).clone(),
             sci: own.to_string(),
-            encoding_sa: snapshot.encoding.map_or(0, An::number),
+            encoding_sa: snapshot.encoding.map(An::number),
             transmit,
             receive: receive.collect(),
             agreement,

@@ -118,8 +118,8 @@ pub struct Macsec {
     pub suite: String,
     /// The SCI that this gateway sends under.
     pub sci: String,
-    /// The association in use for sending.
-    pub encoding_sa: u8,
+    /// The association in use for sending; none while there is no key.
+    pub encoding_sa: Option<u8>,
     /// The transmit associations.
     pub transmit: Vec<TransmitSa>,
     /// The receive associations.

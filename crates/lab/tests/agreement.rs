@@ -20,6 +20,8 @@ const TESTS: &[Test] = &[
     ),
     ("a_suite_is_chosen_that_all_may_use", a_suite_is_chosen_that_all_may_use),
     ("keys_that_change_under_load_lose_no_frame", keys_that_change_under_load_lose_no_frame),
+    ("a_member_that_comes_later_sends_fragments_too", a_member_that_comes_later_sends_fragments_too),
+    ("two_gateways_without_sci_in_the_frame_are_enough", two_gateways_without_sci_in_the_frame_are_enough),
     ("a_fallen_key_server_is_replaced_without_a_lost_frame", a_fallen_key_server_is_replaced),
     ("a_gateway_that_starts_again_is_back_at_once", a_gateway_that_starts_again_is_back_at_once),
     ("a_gateway_with_another_cak_is_no_member", a_gateway_with_another_cak_is_no_member),
@@ -185,6 +187,38 @@ fn keys_that_change_under_load_lose_no_frame() {
     assert_eq!(lost, [0; 0]);
 }
 
+/// The others have a key when it comes, and hear that it sends fragments before they have one of it.
+fn a_member_that_comes_later_sends_fragments_too() {
+    let mut association = Association::build(3, "");
+    association.narrow(1500);
+    (0..2).for_each(|number| association.members[number].gateway.start());
+    association.until_agreed(&[0, 1]);
+    association.crosses_whole(0, 1, 1);
+    association.members[2].gateway.start();
+    association.until_agreed(&[0, 1, 2]);
+    for (mark, (from, to)) in [(2, 0), (0, 2), (2, 1), (1, 2), (1, 0)].into_iter().enumerate() {
+        association.crosses_whole(from, to, 2 + mark as u32);
+    }
+    let counters = association.members[2].gateway.macsec().counters;
+    assert!(counters["OutFramesFragmented"] >= 2 && counters["InFramesReassembled"] >= 2, "{counters:?}");
+}
+
+fn two_gateways_without_sci_in_the_frame_are_enough() {
+    let mut association = Association::build(3, "include_sci = false");
+    (0..2).for_each(|number| association.members[number].gateway.start());
+    association.until_agreed(&[0, 1]);
+    association.crosses(0, 1, 1);
+    association.crosses(1, 0, 2);
+    assert_eq!(association.members[0].gateway.agreement().fault, "");
+    // Whose frames are a third one's, nobody can tell; but each can say so.
+    association.members[2].gateway.start();
+    association.until_agreed(&[0, 1, 2]);
+    for member in &association.members {
+        let fault = member.gateway.agreement().fault;
+        assert!(fault.contains("include_sci"), "{fault}");
+    }
+}
+
 fn a_fallen_key_server_is_replaced() {
     let mut association = Association::build(3, "");
     association.start_all();
@@ -229,7 +263,9 @@ fn a_gateway_with_another_cak_is_no_member() {
     association.crosses(0, 1, 1);
     let agreement = association.members[0].gateway.agreement();
     assert!(agreement.refused["wrong-icv"] > 0, "{agreement:#?}");
-    let foreign = association.members[2].gateway.agreement();
+    let foreign = association.members[2].gateway.macsec();
+    assert_eq!(foreign.encoding_sa, None, "there is no key");
+    let foreign = foreign.agreement.expect("key agreement runs");
     assert_eq!((foreign.members.len(), foreign.keys.len()), (0, 0));
     association.members[2].machine.send(&frame(2, 0, 9)).expect("the frame is sent");
     (0..2).for_each(|number| assert_eq!(association.next(number, Duration::from_millis(200)), None));

@@ -32,8 +32,10 @@ pub(super) struct Held {
     pub(super) an: An,
     pub(super) suite: CipherSuite,
     pub(super) secret: Secret,
-    /// Who was given it.
+    /// Who is meant to use it.
     pub(super) given: Vec<MemberIdentifier>,
+    /// The key server and its live peers when it made the key: short SCIs are places among the SCIs of these.
+    pub(super) listed: Vec<MemberIdentifier>,
     /// The secure channels that it is received on.
     pub(super) members: Vec<(Sci, Option<u32>)>,
     /// Those of them whose channel was forgotten since, for they fell silent.

@@ -8,7 +8,7 @@ use antedate_wire::mka::{
     ALGORITHM_AGILITY, DistributedSak, KeyIdentifier, MemberIdentifier, Parsed, Repr, WrappedSak,
 };
 
-use super::held::Held;
+use super::held::{Held, short_scis};
 use super::participant::{Action, LIFE_TIME, MAX_PEERS, Participant, Server};
 use super::peers::{Peer, names};
 use super::status::{Fault, Refused};
@@ -105,10 +105,15 @@ impl Participant {
 
     /// The lowest message number that is recent.
     fn recent(&mut self, now: Duration) -> u32 {
+        self.forget_sent(now);
+        self.sent_at.front().map_or(u32::MAX, |(message, _)| *message)
+    }
+
+    /// Forgets messages that nobody may answer any more.
+    pub(super) fn forget_sent(&mut self, now: Duration) {
         while self.sent_at.front().is_some_and(|(_, at)| now >= *at + LIFE_TIME) {
             self.sent_at.pop_front();
         }
-        self.sent_at.front().map_or(u32::MAX, |(message, _)| *message)
     }
 
     /// Takes over what a live peer says of its packet numbers: what is below them is late.
@@ -185,11 +190,37 @@ impl Participant {
         let known = |member: &MemberIdentifier| self.peers.get(*member).map(|peer| peer.sci);
         let others: Vec<Sci> =
             given.iter().filter(|member| **member != self.member).filter_map(known).collect();
-        // Short SCIs are places in the list of all.
-        if suite.is_xpn() && others.len() + 1 < given.len() {
-            return Ok(None);
+        if suite.is_xpn() {
+            // Short SCIs are places in the list of all, each of whom has its own SCI.
+            let places = short_scis(others.iter().copied().chain([self.config.sci]).collect());
+            if places.len() < given.len() {
+                return Ok(None);
+            }
+            if !self.counts_alike(parsed, &places) {
+                return Err(Fault::OtherShortScis);
+            }
         }
-        Ok(Some(self.held(now, key, sak.an, suite, secret, given, others)))
+        Ok(Some(self.held(now, key, sak.an, suite, secret, given.clone(), given, others)))
+    }
+
+    /// From version 3 on a key server may name its own short SCI, and lists the others in the order of theirs. That must be
+    /// the order of the SCIs, by which we count.
+    fn counts_alike(&self, parsed: &Parsed<'_>, places: &[(Sci, u32)]) -> bool {
+        let basic = &parsed.repr.basic;
+        let Some(list) = parsed.repr.live.filter(|list| basic.version >= 3 && list.key_server_ssci != 0)
+        else {
+            return true;
+        };
+        let sci_of = |member: MemberIdentifier| {
+            if member == self.member {
+                return Some(self.config.sci);
+            }
+            self.peers.get(member).map(|peer| peer.sci)
+        };
+        let server = places.iter().find(|(sci, _)| *sci == basic.sci);
+        let others = places.iter().filter(|(sci, _)| *sci != basic.sci).map(|(sci, _)| Some(*sci));
+        server.is_some_and(|(_, ssci)| *ssci as u8 == list.key_server_ssci)
+            && list.peers().map(|(member, _)| sci_of(member)).eq(others)
     }
 
     fn remember(&mut self, key: KeyIdentifier) {

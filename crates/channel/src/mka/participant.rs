@@ -53,6 +53,8 @@ pub struct Config {
     pub suites: Vec<CipherSuite>,
     /// encrypt, or protect the integrity only
     pub confidentiality: bool,
+    /// frames have no SCI, so there can be one other member only
+    pub pair: bool,
     /// tells the others that it reassembles fragments
     pub fragments: bool,
     /// as key server, has all members discard frames that are late (delay protection, clause 9.10)
@@ -73,6 +75,7 @@ impl Config {
             source: sci.address(),
             suites: vec![CipherSuite::GcmAes128],
             confidentiality: true,
+            pair: false,
             fragments: false,
             delay_protect: false,
             rekey_after: None,
@@ -139,6 +142,8 @@ pub struct Participant {
     pub(super) numbers: Vec<(MemberIdentifier, u32)>,
     pub(super) latest: Option<Held>,
     pub(super) old: Option<Held>,
+    /// The channels that the caller receives on.
+    pub(super) channels: Vec<Sci>,
     /// When the first and the last of the present live peers came.
     pub(super) first_live: Option<Duration>,
     pub(super) last_live: Duration,
@@ -173,6 +178,7 @@ impl Participant {
             numbers: Vec::new(),
             latest: None,
             old: None,
+            channels: Vec::new(),
             first_live: None,
             last_live: Duration::ZERO,
             conflict_until: None,
@@ -261,6 +267,7 @@ impl Participant {
         suite: CipherSuite,
         secret: Secret,
         given: Vec<MemberIdentifier>,
+        listed: Vec<MemberIdentifier>,
         others: Vec<Sci>,
     ) -> Held {
         let own = self.config.sci;
@@ -276,6 +283,7 @@ impl Participant {
             suite,
             secret,
             given,
+            listed,
             members,
             away: Vec::new(),
             ssci: ssci(own),
@@ -303,10 +311,20 @@ impl Participant {
         } else {
             self.old = kept;
         }
-        self.actions.extend(held.install(held.members.clone()).map(Action::Receive));
+        self.receive_on(held.install(held.members.clone()));
         self.fresh_keys += 1;
         self.latest = Some(held);
         self.soon = true;
+    }
+
+    fn receive_on(&mut self, install: Option<Install>) {
+        let Some(install) = install else { return };
+        for (sci, _) in &install.members {
+            if !self.channels.contains(sci) {
+                self.channels.push(*sci);
+            }
+        }
+        self.actions.push_back(Action::Receive(install));
     }
 
     pub(super) fn drop_key(&mut self, held: Option<Held>) {
@@ -319,7 +337,12 @@ impl Participant {
     /// Does what is due. `random` is as for [`new`](Self::new).
     pub fn tick(&mut self, now: Duration, random: &mut dyn FnMut(&mut [u8])) {
         self.began.get_or_insert(now);
-        let gone = self.peers.expire(now, LIFE_TIME);
+        let mut gone = self.peers.expire(now, LIFE_TIME);
+        // A channel comes with a key for all whom the key server hears. We may have heard one that did not hear us.
+        let known = |sci: &Sci| self.peers.0.iter().any(|peer| peer.sci == *sci);
+        let silent: Vec<Sci> = self.channels.iter().copied().filter(|sci| !known(sci)).collect();
+        gone.extend(silent.into_iter().filter(|sci| !gone.contains(sci)).collect::<Vec<_>>());
+        self.channels.retain(|sci| !gone.contains(sci));
         if !gone.is_empty() {
             self.soon = true;
             for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
@@ -393,11 +416,11 @@ impl Participant {
                     if known.is_none() {
                         held.members.push(member);
                     }
-                    late.extend(held.install(vec![member]).map(Action::Receive));
+                    late.push(held.install(vec![member]));
                 }
             }
         }
-        self.actions.extend(late);
+        late.into_iter().for_each(|install| self.receive_on(install));
     }
 
     /// Begins to transmit with a key when its time has come: as key server, when all receive with it, or after the time

@@ -49,16 +49,23 @@ impl Participant {
 
     fn is_due(&self, now: Duration) -> bool {
         let Some(latest) = &self.latest else { return true };
-        let mut live = self.peers.partners();
-        let newcomer = live.any(|peer| !latest.given.contains(&peer.member));
-        let present = self.peers.partners().count() + 1;
+        let mut partners = self.peers.partners();
+        let newcomer = partners.any(|peer| !latest.given.contains(&peer.member));
+        let waits = self.peers.partners().any(|peer| !peer.receives(latest.key));
         latest.key.server != self.member
             || newcomer
-            // Short SCIs are places in the list of all, and who hears of the key later must count the same.
-            || (latest.suite.is_xpn() && !latest.transmits && present < latest.given.len())
+            || (waits && !latest.transmits && !self.counts_as(latest))
             || self.is_used_up(latest)
             || self.is_unheeded(latest, now)
             || self.rekey_at().is_some_and(|at| now >= at)
+    }
+
+    /// Whoever hears of this key with our present list of live peers gives everybody the short SCI that all others do. Those
+    /// in the list who do not want MACsec count too: the receivers know the list alone.
+    fn counts_as(&self, held: &Held) -> bool {
+        let listed = |peer: &Peer| held.listed.contains(&peer.member);
+        !held.suite.is_xpn()
+            || (self.peers.live().all(listed) && self.peers.live().count() + 1 == held.listed.len())
     }
 
     /// Somebody's packet numbers come to their end.
@@ -112,11 +119,13 @@ impl Participant {
         let mut nonce = Zeroizing::new([0; MAX_KEY_LEN]);
         let nonce = nonce.get_mut(..suite.key_len()).unwrap_or_default();
         random(nonce);
-        let given: Vec<MemberIdentifier> =
-            [self.member].into_iter().chain(self.peers.partners().map(|peer| peer.member)).collect();
-        let others: Vec<Sci> = self.peers.partners().map(|peer| peer.sci).collect();
-        let secret = self.cak.sak(nonce, &given, self.number);
-        self.held(now, key, self.free_an(), suite, secret, given, others)
+        let given = [self.member].into_iter().chain(self.peers.partners().map(|peer| peer.member)).collect();
+        // What `speak` announces with the key.
+        let listed: Vec<MemberIdentifier> =
+            [self.member].into_iter().chain(self.peers.live().map(|peer| peer.member)).collect();
+        let others: Vec<Sci> = self.peers.live().map(|peer| peer.sci).collect();
+        let secret = self.cak.sak(nonce, &listed, self.number);
+        self.held(now, key, self.free_an(), suite, secret, given, listed, others)
     }
 
     /// An association number that neither of our keys nor, as far as they say, a key of the others has.
@@ -138,12 +147,12 @@ impl Participant {
         An::ALL.into_iter().find(|an| !own(an)).unwrap_or(next)
     }
 
-    /// The key that this participant still has to distribute: there is a member that does not receive with it yet, and
-    /// all live peers are meant to have it.
+    /// The key that this participant still has to distribute: there is a member that does not receive with it yet, all
+    /// that want one are meant to have it, and the live peers are those that short SCIs were counted among.
     pub(super) fn to_distribute(&self) -> Option<&Held> {
         let latest = self.latest.as_ref().filter(|_| self.server == Server::Own)?;
         let meant = self.peers.partners().all(|peer| latest.given.contains(&peer.member));
         let waits = self.peers.partners().any(|peer| !peer.receives(latest.key));
-        (meant && waits && latest.key.server == self.member).then_some(latest)
+        (meant && waits && latest.key.server == self.member && self.counts_as(latest)).then_some(latest)
     }
 }

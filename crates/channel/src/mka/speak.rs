@@ -11,7 +11,7 @@ use antedate_wire::mka::{
 
 use super::held::Held;
 use super::participant::{Action, Participant, Server};
-use super::status::{KeyStatus, Member, Status};
+use super::status::{Fault, KeyStatus, Member, Status};
 use crate::macsec::CipherSuite;
 
 /// The version of MKA that is spoken: 802.1Xbx, the first with extended packet numbers.
@@ -87,6 +87,8 @@ impl Participant {
             self.actions.push_back(Action::Send(frame));
             self.sent += 1;
         }
+        // Who is alone hears nothing that would have it forget.
+        self.forget_sent(now);
         self.sent_at.push_back((self.message, now));
         self.last_sent = Some(now);
         self.soon = false;
@@ -95,6 +97,11 @@ impl Participant {
     /// Every live member reassembles fragments, and there is one.
     pub fn all_reassemble(&self) -> bool {
         self.config.fragments && self.first_live.is_some() && self.peers.partners().all(|peer| peer.fragments)
+    }
+
+    /// Frames without SCI come from more than one.
+    fn more_than_a_pair(&self) -> Option<Fault> {
+        (self.config.pair && self.peers.live().nth(1).is_some()).then_some(Fault::NotAPair)
     }
 
     /// Its state.
@@ -143,7 +150,7 @@ impl Participant {
             received: self.received,
             refused: self.refused,
             fresh_keys: self.fresh_keys,
-            fault: self.fault,
+            fault: self.fault.or_else(|| self.more_than_a_pair()),
         }
     }
 }

@@ -124,10 +124,14 @@ pub enum Fault {
     NotUnwrapped,
     /// the key server already transmits with the key that it gives us
     KeyInUse,
+    /// the key server does not give out short SCIs in the order of the SCIs
+    OtherShortScis,
     /// there is no cipher suite that all members may use
     NoCommonSuite,
     /// nobody may be the key server
     NoServer,
+    /// there are more than two members, and frames do not say whose they are
+    NotAPair,
 }
 
 impl fmt::Display for Fault {
@@ -147,10 +151,16 @@ impl fmt::Display for Fault {
             Self::Unprotected => f.write_str("the key server wants frames to be unprotected"),
             Self::NotUnwrapped => f.write_str("the key server's key cannot be unwrapped"),
             Self::KeyInUse => f.write_str("the key server offers a key that is in use already"),
+            Self::OtherShortScis => f.write_str(
+                "the key server numbers the members otherwise than by their SCIs: choose a cipher without xpn",
+            ),
             Self::NoCommonSuite => {
                 f.write_str("there is no cipher suite that all members may use: see cipher in [macsec]")
             }
             Self::NoServer => f.write_str("every member has priority 255, so nobody distributes keys"),
+            Self::NotAPair => {
+                f.write_str("there are more than two members, so frames must say whose they are: remove include_sci = false")
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 mod adversary;
 mod rotation;
 mod scenarios;
+mod short_scis;
 mod vectors;
 mod world;

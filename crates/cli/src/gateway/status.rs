@@ -127,10 +127,10 @@ impl Page {
     }
 
     fn macsec(&mut self, macsec: &Macsec) {
-        self.line(
-            "protected",
-            &format!("MACsec, {}, SCI {}, sending under AN {}", macsec.suite, macsec.sci, macsec.encoding_sa),
-        );
+        let sending = macsec
+            .encoding_sa
+            .map_or_else(|| "NO KEY: nothing passes".to_owned(), |an| format!("sending under AN {an}"));
+        self.line("protected", &format!("MACsec, {}, SCI {}, {sending}", macsec.suite, macsec.sci));
         for sa in &macsec.transmit {
             self.line(
                 "",
@@ -318,17 +318,25 @@ mod tests {
 
     #[test]
     fn the_page_shows_macsec_by_the_standards_names() {
-        let mut macsec = Macsec { suite: "gcm-aes-128".into(), encoding_sa: 1, ..Macsec::default() };
+        let mut macsec = Macsec { suite: "gcm-aes-128".into(), encoding_sa: Some(1), ..Macsec::default() };
         macsec.transmit.push(TransmitSa { an: 1, next_pn: 17, reserved_until: 1_048_577 });
         macsec.sealing = Preparation { target: 32, prepared: 31 };
         macsec.counters.extend([("OutPktsEncrypted".into(), 4), ("InPktsLate".into(), 0)]);
         let page = Page::of(&Document { macsec: Some(macsec), ..Document::default() });
         for expected in [
+            "sending under AN 1",
             "send AN 1: next packet number 17, reserved below 1048577",
             "31 of 32 packet numbers are prepared",
             "OutPktsEncrypted 4",
         ] {
             assert!(page.contains(expected), "{expected} in\n{page}");
         }
+    }
+
+    #[test]
+    fn the_page_says_that_there_is_no_key() {
+        let macsec = Macsec { agreement: Some(Agreement::default()), ..Macsec::default() };
+        let page = Page::of(&Document { macsec: Some(macsec), ..Document::default() });
+        assert!(page.contains("NO KEY: nothing passes") && !page.contains("sending under"), "{page}");
     }
 }

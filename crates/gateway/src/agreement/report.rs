@@ -1,12 +1,29 @@
 //! What is told of key agreement: the document of `antedate gateway status`, and lines of the log.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use antedate_channel::mka::{Fault, KeyIdentifier, Status};
+use antedate_channel::mka::{Fault, KeyIdentifier, LIFE_TIME, Refused, Status};
 use antedate_wire::Sci;
 
 use crate::names::hex;
 use crate::status::{Agreement, AgreementKey, AgreementMember};
+
+/// How long the log says nothing more of strangers.
+const SELDOM: Duration = Duration::from_secs(60);
+/// What strangers are refused for, and what an operator is told of it.
+const STRANGE: [(Refused, &str); 2] = [
+    (
+        Refused::WrongIcv,
+        "nobody here is a member, and MKPDUs with a wrong ICV come: their sender has another CAK under the same name; \
+         copy one cak_file to all gateways",
+    ),
+    (
+        Refused::OtherName,
+        "nobody here is a member, and MKPDUs of another name come: their sender has another CKN; copy one cak_file to \
+         all gateways",
+    ),
+];
 
 /// The state of a participant as the status shows it.
 #[must_use]
@@ -56,11 +73,44 @@ pub(super) struct Said {
     key_server: Option<Sci>,
     transmits: Option<KeyIdentifier>,
     fault: Option<Fault>,
+    strangers: Strangers,
+}
+
+/// Who is heard, and is no member.
+#[derive(Debug, Default)]
+struct Strangers {
+    /// Since when there is no member.
+    alone: Option<Duration>,
+    /// The refusals that are no news.
+    known: [u64; STRANGE.len()],
+    warned: Option<Duration>,
+}
+
+impl Strangers {
+    /// What to say of those who are heard while there is no member: most likely they were to be members, and have another
+    /// file.
+    fn warning(&mut self, status: &Status, now: Duration) -> Option<&'static str> {
+        let refused = STRANGE.map(|(reason, _)| status.refused.of(reason));
+        if status.members.iter().any(|member| member.live) {
+            *self = Self { alone: None, known: refused, warned: self.warned };
+            return None;
+        }
+        let alone = *self.alone.get_or_insert(now);
+        if now < alone + LIFE_TIME || self.warned.is_some_and(|at| now < at + SELDOM) {
+            return None;
+        }
+        let more = self.known.iter().zip(refused).position(|(known, now)| now > *known)?;
+        (self.known, self.warned) = (refused, Some(now));
+        STRANGE.get(more).map(|(_, what)| *what)
+    }
 }
 
 impl Said {
     /// Logs what has changed.
-    pub(super) fn changes(&mut self, status: &Status) {
+    pub(super) fn changes(&mut self, status: &Status, now: Duration) {
+        if let Some(warning) = self.strangers.warning(status, now) {
+            tracing::warn!("{warning}");
+        }
         let live: Vec<Sci> =
             status.members.iter().filter(|member| member.live).map(|member| member.sci).collect();
         for sci in live.iter().filter(|sci| !self.live.contains(sci)) {
@@ -91,6 +141,88 @@ impl Said {
             if let Some(fault) = status.fault {
                 tracing::error!("{fault}");
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use antedate_channel::mka::{Action, Cak, Config, Member, MemberIdentifier, Participant};
+    use antedate_wire::EthernetAddress;
+
+    use super::*;
+
+    /// MKPDUs of somebody who has this key.
+    fn mkpdus(cak: &[u8], name: &[u8], sci: u8) -> (Participant, Vec<Vec<u8>>) {
+        let config = Config::new(Sci([2, 0, 0, 0, 0, sci, 0, 1]));
+        let key = Cak::new(cak, name).expect("a key");
+        let mut participant = Participant::new(key, config, &mut |octets| octets.fill(sci));
+        let mut frames = Vec::new();
+        for second in (0..200).step_by(2) {
+            participant.tick(Duration::from_secs(second), &mut |octets| octets.fill(sci));
+            while let Some(action) = participant.next_action() {
+                if let Action::Send(frame) = action {
+                    frames.push(frame);
+                }
+            }
+        }
+        (participant, frames)
+    }
+
+    #[test]
+    fn strangers_are_spoken_of_once_a_minute_while_nobody_is_a_member() {
+        for (cak, name, what) in [([1; 16], "a", "another CAK"), ([0; 16], "b", "another CKN")] {
+            let (mut own, _) = mkpdus(&[0; 16], b"a", 1);
+            let (_, frames) = mkpdus(&cak, name.as_bytes(), 2);
+            let (mut said, mut warnings) = (Strangers::default(), Vec::new());
+            for (number, frame) in frames.iter().enumerate() {
+                let now = Duration::from_secs(200 + 2 * number as u64);
+                assert!(own.receive(now, frame).is_err());
+                warnings.extend(said.warning(&own.status(now), now).map(|warning| (now, warning)));
+            }
+            let times: Vec<u64> = warnings.iter().map(|(now, _)| now.as_secs()).collect();
+            assert_eq!(times, [206, 266, 326, 386]);
+            assert!(
+                warnings.iter().all(|(_, warning)| warning.contains(what) && warning.contains("cak_file"))
+            );
+            // Nothing comes any more.
+            let end = Duration::from_secs(1000);
+            assert!(said.warning(&own.status(end), end).is_some(), "of those since the last one");
+            let end = Duration::from_secs(2000);
+            assert_eq!(said.warning(&own.status(end), end), None);
+        }
+    }
+
+    #[test]
+    fn strangers_beside_members_are_nothing_to_speak_of() {
+        let (mut own, _) = mkpdus(&[0; 16], b"a", 1);
+        let (_, frames) = mkpdus(&[1; 16], b"a", 2);
+        let mut said = Strangers::default();
+        let mut member = own.status(Duration::ZERO);
+        for (number, frame) in frames.iter().enumerate() {
+            let now = Duration::from_secs(200 + 2 * number as u64);
+            assert!(own.receive(now, frame).is_err());
+            member = own.status(now);
+            member.members.push(Member {
+                sci: Sci([2, 0, 0, 0, 0, 3, 0, 1]),
+                address: EthernetAddress([2, 0, 0, 0, 0, 3]),
+                member: MemberIdentifier([3; 12]),
+                message: 1,
+                priority: 1,
+                live: true,
+                key_server: false,
+                receives: true,
+                transmits: true,
+                antedate: true,
+                fragments: true,
+                silent: Duration::ZERO,
+            });
+            assert_eq!(said.warning(&member, now), None);
+        }
+        // It falls silent, and so did the stranger: what was refused before is no news.
+        member.members.clear();
+        for second in 400..500 {
+            assert_eq!(said.warning(&member, Duration::from_secs(second)), None);
         }
     }
 }

@@ -37,6 +37,12 @@ impl Listener {
         Ok(Self { socket })
     }
 
+    /// One that hears what comes to another socket.
+    #[cfg(test)]
+    pub(crate) const fn of(socket: OwnedFd) -> Self {
+        Self { socket }
+    }
+
     /// The next frame, cut to the buffer, if one has come.
     #[must_use]
     pub fn receive(&self, frame: &mut [u8]) -> Option<usize> {

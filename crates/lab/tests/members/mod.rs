@@ -123,6 +123,31 @@ impl Association {
         assert_eq!(came.as_deref(), Some(&frame[..]), "{from} to {to}");
     }
 
+    /// Has the uplinks of gateways that do not run yet carry payloads of so many octets only.
+    pub(crate) fn narrow(&mut self, mtu: usize) {
+        for (number, member) in self.members.iter().enumerate() {
+            member.gateway.space.batch(&[format!("link set dev uplink mtu {mtu}")]).expect("an MTU");
+            self.wire.batch(&[format!("link set dev p{number} mtu {mtu}")]).expect("an MTU");
+        }
+    }
+
+    /// Sends a frame of full length from one machine until it has come to another: members that have just agreed may not
+    /// have heard of each other that they take fragments.
+    pub(crate) fn crosses_whole(&self, from: usize, to: usize, mark: u32) {
+        let mut whole = frame(from, to, mark);
+        whole.resize(1514, 0);
+        let end = Instant::now() + Duration::from_secs(3);
+        loop {
+            self.members[from].machine.send(&whole).expect("the frame is sent");
+            while let Some(came) = self.next(to, Duration::from_millis(100)) {
+                if came == whole {
+                    return;
+                }
+            }
+            assert!(Instant::now() < end, "no frame of full length crosses from {from} to {to}");
+        }
+    }
+
     /// The next cyclic frame that a machine gets.
     pub(crate) fn next(&self, number: usize, patience: Duration) -> Option<Vec<u8>> {
         let mut buffer = vec![0; 2048];

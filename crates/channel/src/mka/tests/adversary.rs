@@ -2,10 +2,8 @@
 
 use std::vec::Vec;
 
-use antedate_wire::mka::Repr;
-
 use super::super::*;
-use super::world::{CAK, World, sci};
+use super::world::{CAK, World, changed, sci};
 use crate::macsec::CipherSuite;
 
 fn refused(world: &World, number: usize, reason: Refused) -> u64 {
@@ -189,13 +187,7 @@ fn an_association_of_another_name_is_not_ours() {
     world.start(0);
     world.run(3.0);
     let frame = world.recording.last().cloned().unwrap();
-    let parsed = Repr::parse(&frame).unwrap();
-    let mut repr = parsed.repr;
-    repr.basic.ckn = b"other";
-    let other = Cak::new(&CAK, b"other").unwrap();
-    let mut out = std::vec![0; repr.buffer_len()];
-    repr.emit(&mut out, |covered| other.icv(covered)).unwrap();
-    world.inject(&out);
+    world.inject(&changed(&frame, |repr| repr.basic.ckn = b"other"));
     world.run(0.1);
     assert_eq!(refused(&world, 0, Refused::OtherName), 1);
 }

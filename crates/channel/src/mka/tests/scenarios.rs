@@ -42,6 +42,8 @@ fn members_agree_soon_although_what_they_said_first_was_lost() {
     alone.run(10.0);
     let sent = alone.stations[0].status(alone.now).sent - before;
     assert!(before <= 16 && sent <= 6, "{before}, {sent}");
+    alone.run(1000.0);
+    assert!(alone.stations[0].up().sent_at.len() <= 4, "nor remembers what it said");
 }
 
 #[test]
@@ -233,6 +235,39 @@ fn who_is_left_alone_uses_no_key_any_more() {
     let status = world.stations[1].status(world.now);
     assert_eq!((status.keys, status.members.len()), ([None; 2], 0));
     assert!(status.is_key_server, "it waits for others");
+}
+
+#[test]
+fn who_never_hears_us_is_forgotten_when_it_is_silent() {
+    let mut world = World::new(3, 14);
+    world.unheard.insert((1, 2));
+    world.start_all();
+    world.run(4.0);
+    // The key server lists station 2, so station 1 receives from it, though it may be a recording.
+    let heard =
+        world.stations[1].status(world.now).members.iter().map(|member| member.live).collect::<Vec<_>>();
+    assert_eq!((heard.len(), world.receives(1, sci(2))), (2, true));
+    assert!(heard.contains(&false));
+    world.kill(2);
+    world.run(7.0);
+    assert!(!world.receives(1, sci(2)));
+    assert!(world.receives(1, sci(0)), "the key is still in use");
+}
+
+#[test]
+fn frames_without_sci_are_for_two_and_a_third_is_told_of() {
+    let mut world = World::with(3, 15, |_, config| config.pair = true);
+    (0..2).for_each(|number| world.start(number));
+    world.until_agreed(5.0);
+    assert_eq!(world.stations[0].status(world.now).fault, None);
+    world.start(2);
+    world.until_agreed(5.0);
+    for number in 0..3 {
+        assert_eq!(world.stations[number].status(world.now).fault, Some(Fault::NotAPair));
+    }
+    world.kill(2);
+    world.run(8.0);
+    assert_eq!(world.stations[0].status(world.now).fault, None);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //! duplicates, delays and cuts; all of it decided by a seed, in steps of ten milliseconds.
 //!
 //! Each station sends a frame in each step as soon as it can protect one. The world keeps the books: a nonce is used
-//! once, whoever restarts; and every frame that a receiver did not get is counted.
+//! once, whoever restarts or gets the short SCI of another; and every frame that a receiver did not get is counted.
 
+use std::boxed::Box;
 use std::collections::BTreeSet;
 use std::vec;
 use std::vec::Vec;
@@ -11,6 +12,7 @@ use std::vec::Vec;
 use core::time::Duration;
 
 use antedate_wire::macsec::{An, Mpdu};
+use antedate_wire::mka::Repr;
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::super::*;
@@ -39,13 +41,23 @@ pub(super) struct Station {
     receive: Receive,
     /// Keys whose installation takes a step or more.
     installing: Vec<(u64, Install)>,
-    /// Which key each association number stands for.
-    transmits: Option<KeyIdentifier>,
+    /// The key that it transmits with, and its own short SCI.
+    transmits: Option<(KeyIdentifier, Option<u32>)>,
     /// Frames of others that it could not read although it was up, and those it could.
     pub(super) lost: u64,
     pub(super) got: u64,
     /// What the others said last of their second channel.
     pub(super) second_pn: Option<u64>,
+}
+
+/// Of a station and its MKPDU.
+type Rewrite = Box<dyn Fn(usize, &[u8]) -> Vec<u8>>;
+
+/// What of a nonce stands for the sender: with extended packet numbers its short SCI, otherwise its SCI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Name {
+    Short(u32),
+    Whole(Sci),
 }
 
 pub(super) struct World {
@@ -54,9 +66,15 @@ pub(super) struct World {
     pub(super) faults: Faults,
     /// Pairs that do not hear each other.
     pub(super) cut: BTreeSet<(usize, usize)>,
+    /// Of the first nothing comes to the second.
+    pub(super) unheard: BTreeSet<(usize, usize)>,
     flights: Vec<(Duration, usize, Vec<u8>)>,
     pub(super) recording: Vec<Vec<u8>>,
-    nonces: BTreeSet<(KeyIdentifier, Sci, u32)>,
+    nonces: BTreeSet<(KeyIdentifier, Name, u32)>,
+    /// Stations whose MKPDUs say that they do not want MACsec.
+    pub(super) unwilling: BTreeSet<usize>,
+    /// Makes another MKPDU of what a station sends.
+    pub(super) rewrite: Option<Rewrite>,
     pub(super) rng: Rng,
     /// Steps that installing a key takes at most.
     pub(super) slowness: usize,
@@ -123,9 +141,12 @@ impl World {
             stations: (0..count).map(station).collect(),
             faults: Faults::default(),
             cut: BTreeSet::new(),
+            unheard: BTreeSet::new(),
             flights: Vec::new(),
             recording: Vec::new(),
             nonces: BTreeSet::new(),
+            unwilling: BTreeSet::new(),
+            rewrite: None,
             rng: Rng::new(seed),
             slowness: 2,
             withhold: None,
@@ -244,7 +265,7 @@ impl World {
                     let ready = ReadyTransmit::new(config, install.an, &install.sak, 1, u64::MAX).unwrap();
                     station.transmit.adopt(ready).unwrap();
                     station.transmit.set_encoding_sa(install.an).unwrap();
-                    station.transmits = Some(install.key);
+                    station.transmits = Some((install.key, ssci));
                 }
                 Action::Lowest { sci, an, lowest_pn, second_pn } => {
                     station.second_pn = second_pn;
@@ -266,9 +287,15 @@ impl World {
     }
 
     fn send(&mut self, from: usize, frame: &[u8]) {
+        let frame = match &self.rewrite {
+            _ if self.unwilling.contains(&from) => &changed(frame, |repr| repr.basic.macsec_desired = false),
+            Some(rewrite) => &rewrite(from, frame),
+            None => frame,
+        };
         self.recording.push(frame.to_vec());
         for to in (0..self.stations.len()).filter(|to| *to != from) {
             let cut = self.cut.contains(&(from, to)) || self.cut.contains(&(to, from));
+            let cut = cut || self.unheard.contains(&(from, to));
             if cut || self.rng.happens(self.faults.lose) {
                 continue;
             }
@@ -291,8 +318,9 @@ impl World {
             let mut protected = vec![0; 128];
             let Ok(len) = station.transmit.protect(&frame, &mut protected) else { continue };
             let protected = &protected[..len];
-            let (tag, key) = (Mpdu::parse(protected).unwrap().tag, station.transmits.expect("a key"));
-            let nonce = (key, station.config.sci, tag.packet_number);
+            let (tag, (key, ssci)) = (Mpdu::parse(protected).unwrap().tag, station.transmits.expect("a key"));
+            let name = ssci.map_or(Name::Whole(station.config.sci), Name::Short);
+            let nonce = (key, name, tag.packet_number);
             assert!(self.nonces.insert(nonce), "a nonce is used twice: {nonce:?}");
             if self.withhold == Some(from) {
                 self.withheld.push(protected.to_vec());
@@ -344,6 +372,11 @@ impl World {
         }
     }
 
+    /// Whether a station would receive on this channel.
+    pub(super) fn receives(&self, number: usize, sci: Sci) -> bool {
+        self.stations[number].receive.status().any(|sa| sa.sci == sci)
+    }
+
     /// Receive associations of all stations.
     pub(super) fn held(&self) -> usize {
         self.stations.iter().map(|station| station.receive.status().count()).sum()
@@ -360,6 +393,16 @@ impl World {
     pub(super) fn key(&self, number: usize) -> Option<(KeyIdentifier, An, CipherSuite)> {
         self.stations[number].status(self.now).keys[0].map(|key| (key.key, key.an, key.suite))
     }
+}
+
+/// An MKPDU with one thing changed, and a genuine ICV.
+pub(super) fn changed<'a>(frame: &'a [u8], change: impl FnOnce(&mut Repr<'a>)) -> Vec<u8> {
+    let mut repr = Repr::parse(frame).unwrap().repr;
+    change(&mut repr);
+    let cak = Cak::new(&CAK, repr.basic.ckn).unwrap();
+    let mut out = vec![0; repr.buffer_len()];
+    repr.emit(&mut out, |covered| cak.icv(covered)).unwrap();
+    out
 }
 
 /// Random octets of the world's seed.
