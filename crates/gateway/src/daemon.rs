@@ -13,7 +13,7 @@ use antedate_channel::macsec::SLOTS;
 use antedate_wire::macsec::An;
 
 use crate::agreement::{self, Agreement};
-use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection};
+use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection, Rate};
 use crate::control::Server;
 use crate::counters::PathCounters;
 use crate::express::Express;
@@ -112,6 +112,8 @@ struct Steward {
     desk: Arc<Desk>,
     field: Watched,
     uplink: Watched,
+    /// The rate in Mbit/s at which bulk leaves, where it is that of the link.
+    link_rate: Option<u64>,
     out: Arc<PathCounters>,
     inward: Arc<PathCounters>,
     /// What the last summary said.
@@ -146,8 +148,10 @@ impl Steward {
         if let Protection::Macsec(macsec) = &config.protection {
             outbound.fragments = macsec.fragmentation.agreed();
         }
+        let mut link_rate = None;
         if let (Some(settings), Some(transmit)) = (&config.express, channels.express) {
-            let mbit = setup::rate(checked, settings.rate)?;
+            let mbit = setup::rate(checked, settings.rate);
+            link_rate = (settings.rate == Rate::OfLink).then_some(mbit);
             outbound.express = Some(Box::new(Express::new(transmit, settings.clone(), mbit)));
         }
         if let Some(Flows { tables, shapes }) = &config.flows
@@ -231,6 +235,7 @@ impl Steward {
             desk,
             field: watched(&checked.field),
             uplink: watched(&checked.uplink),
+            link_rate,
             out,
             inward,
             summed: (0, 0),
@@ -314,8 +319,21 @@ impl Steward {
         });
         let [(field_up, field_same), (uplink_up, uplink_same)] = names;
         self.desk.link_changes([field_up, uplink_up]);
+        self.follow_rate();
         if !(field_same && uplink_same) {
             self.reopen();
+        }
+    }
+
+    /// Sends bulk at the rate that the link has now. A link that is down has none, and keeps the last one.
+    fn follow_rate(&mut self) {
+        let Some(known) = self.link_rate else { return };
+        let name = &self.uplink.interface.name;
+        let Some(mbit) = interface::speed(name).filter(|mbit| *mbit != known) else { return };
+        tracing::info!(interface = %name, from = known, to = mbit, "the link has another rate in Mbit/s");
+        self.link_rate = Some(mbit);
+        if let Some(mailbox) = self.mailboxes.first() {
+            mailbox.post(Letter::Rate(mbit));
         }
     }
 
@@ -323,7 +341,7 @@ impl Steward {
     fn reopen(&mut self) {
         let found = [&self.field, &self.uplink].map(|port| Interface::find(&port.interface.name));
         let [Ok(field), Ok(uplink)] = found else { return };
-        let uplink_mtu = self.config.uplink.mtu.map_or(uplink.mtu, usize::from);
+        let uplink_mtu = setup::uplink_mtu(&self.config, &uplink);
         let bypass = self.config.run.qdisc_bypass;
         let file: &Path = &self.config.file;
         let outbound = setup::ports(file, &field, &uplink, uplink_mtu, bypass);

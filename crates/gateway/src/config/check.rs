@@ -9,13 +9,14 @@ use antedate_wire::{EthernetAddress, Sci};
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft};
 use super::{
-    Cipher, Config, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay, Protection, SciMode,
+    Cipher, Config, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay, Protection, Rate, SciMode,
     Threads,
 };
 use crate::agreement::{self, cak::CakFile};
 use crate::express::{express_sci, express_ssci};
 use crate::fault::{Fault, Faults, explain, suggest};
 use crate::keys::{KeyFile, Member};
+use crate::setup::SLOWEST_MBIT;
 use crate::state;
 use crate::tunnel_keys::{self, Secret};
 
@@ -43,10 +44,10 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// The longest payload that the uplink carries: the configured one, otherwise that of the interface.
+    /// The longest payload that the uplink carries: that of the interface, or less by the configuration.
     #[must_use]
     pub fn uplink_mtu(&self) -> usize {
-        self.config.uplink.mtu.map_or(self.uplink.mtu, usize::from)
+        self.config.uplink.carries(self.uplink.mtu)
     }
 }
 
@@ -138,7 +139,12 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     match (draft.finish(), field, uplink, protection) {
         (Some(config), Some(field), Some(uplink), Some(protection)) if faults.is_empty() => {
             let mut checked = Checked { warnings: config.warnings(), config, field, uplink, protection };
-            let more = [short_uplink(&checked), research(&checked), unbounded_express(&checked)];
+            let more = [
+                short_uplink(&checked),
+                research(&checked),
+                unbounded_express(&checked),
+                unknown_rate(&checked, machine),
+            ];
             checked.warnings.extend(more.into_iter().flatten());
             Ok(checked)
         }
@@ -157,6 +163,7 @@ fn port(
         Ok(interface) => return Some(interface),
         Err(error) => error,
     };
+    let may_come = error.kind() == io::ErrorKind::NotFound;
     let (what, remedy) = match error.kind() {
         io::ErrorKind::NotFound => {
             let mut here = machine.interfaces();
@@ -174,7 +181,7 @@ fn port(
         ),
         _ => (format!("cannot ask for \"{name}\": {}", explain(&error)), "see `ip link show`".to_owned()),
     };
-    faults.push(draft.lines.fault(&draft.file, key, what, remedy));
+    faults.push(Fault { passing: may_come, ..draft.lines.fault(&draft.file, key, what, remedy) });
     None
 }
 
@@ -240,6 +247,18 @@ fn keyed(
             format!("the express channel of {} would have the SCI of another member", describe(member)),
             "give the members of the key file SCIs that differ in more than the highest bit of the port"
                 .to_owned(),
+        );
+    }
+    let taken = |ssci: u32| keys.members.iter().any(|member| member.ssci == Some(ssci));
+    if express && let Some(member) = keys.members.iter().find(|m| m.ssci.map(express_ssci).is_some_and(taken))
+    {
+        fault(
+            "express",
+            format!(
+                "the express channel of {} would have the SSCI of another member, and nonces would come twice",
+                describe(member)
+            ),
+            "give the members of the key file SSCIs below 2147483648".to_owned(),
         );
     }
     if keys.member(own).is_none() {
@@ -488,6 +507,21 @@ fn research(checked: &Checked) -> Option<Fault> {
     let what = format!("{} is for research only: it does not protect anything that matters", suite.name());
     let remedy = "make keys for a standard suite: antedate keygen macsec --suite gcm-aes-128";
     Some(config.lines.fault(&config.file, "macsec", what, remedy))
+}
+
+/// A link whose rate is to be used, and that does not say it.
+fn unknown_rate(checked: &Checked, machine: &dyn Machine) -> Option<Fault> {
+    let config = &checked.config;
+    let asked = config.express.as_ref().is_some_and(|express| express.rate == Rate::OfLink);
+    if !asked || machine.speed(&checked.uplink.name).is_some() {
+        return None;
+    }
+    let what = format!(
+        "{} does not say at which rate it runs: until it does, bulk leaves at {SLOWEST_MBIT} Mbit/s",
+        checked.uplink.name
+    );
+    let remedy = "plug the link in, or write the rate as a number, e.g. rate_mbit = 100";
+    Some(config.lines.fault(&config.file, "express.rate_mbit", what, remedy))
 }
 
 /// Express frames that may have to wait for more than a fragment.

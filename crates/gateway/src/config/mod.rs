@@ -82,6 +82,15 @@ pub struct UplinkPort {
     pub mtu: Option<u16>,
 }
 
+impl UplinkPort {
+    /// The longest payload that the path carries behind an interface with this MTU: never more than the interface, whose MTU
+    /// may be lowered while the gateway runs.
+    #[must_use]
+    pub fn carries(&self, interface: usize) -> usize {
+        self.mtu.map_or(interface, |path| interface.min(path.into()))
+    }
+}
+
 /// The name of a network interface, as Linux allows it: 1 to 15 bytes, neither `/` nor white space.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InterfaceName(String);

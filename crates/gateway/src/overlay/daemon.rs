@@ -233,9 +233,11 @@ fn second(
     let Some(second) = &overlay.second_uplink else { return Ok(None) };
     let interface = Interface::find(&second.interface).map_err(|error| {
         let what = format!("the second uplink {}: {error}", second.interface);
-        Fault::of_file(&config.file, what, "see interface in [overlay.second_uplink], and: ip link")
+        let passing = error.kind() == io::ErrorKind::NotFound;
+        let remedy = "see interface in [overlay.second_uplink], and: ip link";
+        Fault { passing, ..Fault::of_file(&config.file, what, remedy) }
     })?;
-    let mtu = config.uplink.mtu.map_or(interface.mtu, usize::from);
+    let mtu = setup::uplink_mtu(config, &interface);
     Wire::open(config, overlay, Which::Second, (&interface, mtu), second.listen, mailbox).map(Some)
 }
 
