@@ -307,12 +307,18 @@ ip link set f mtu 1500
 "$A" gateway check g.toml > /dev/null 2> log && fail "a missing state passes the check"
 "$A" gateway init g.toml > /dev/null
 "$A" gateway check g.toml > checked 2> log || fail "check"
+sed 's/"f"/"late"/' g.toml > late.toml
+"$A" gateway run late.toml 2> late && fail "it runs without an interface" || test $? = 3 || fail "not to be tried again: $(cat late)"
 "$A" gateway run g.toml 2> log & P=$!
 trap 'kill -9 $P 2> /dev/null || :' EXIT
 for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done
 grep -q 'sending under AN 0' status || fail "status"
 "$A" gateway run g.toml > /dev/null 2> second && fail "a second gateway starts"
-grep -q 'another process holds this state directory' second || fail "second: $(cat second)"
+grep -q 'g.toml:[0-9]*: control.socket: .*another gateway answers on this control socket' second || fail "second: $(cat second)"
+sed 's/c.sock/d.sock/' g.toml > third.toml
+"$A" gateway run third.toml > /dev/null 2> third && fail "a third gateway starts"
+grep -q 'another process holds this state directory' third || fail "third: $(cat third)"
+test ! -e d.sock || fail "the third gateway leaves its socket behind"
 "$A" gateway switch-sa 1 --socket c.sock > switched || fail "switch-sa"
 "$A" gateway switch-sa 2 --socket c.sock 2> /dev/null && fail "an association without a key"
 "$A" gateway status --socket c.sock --json status.json || fail "status --json"
@@ -321,7 +327,7 @@ kill -HUP $P; kill $P; wait $P || fail "SIGTERM ends with $?"
 test ! -e c.sock || fail "the socket stays"
 grep -q 'SIGHUP changes nothing' log || fail "SIGHUP is not answered"
 "$A" gateway run g.toml 2> log & P=$!
-for i in $(seq 200); do test -S c.sock && break; sleep 0.02; done
+for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done
 kill -9 $P; wait $P || :
 "$A" gateway run g.toml 2> log & P=$!
 for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done

@@ -135,6 +135,7 @@ fn is_up(interface: &Interface) -> bool {
 impl Steward {
     fn start(checked: &Checked) -> Result<Self, Fault> {
         let config = checked.config.clone();
+        let socket = setup::socket(&config)?;
         let channels = Channels::new(checked)?;
         let gate = Arc::new(Gate::new(&config.policy));
         let rules = config.policy.rules.len();
@@ -224,7 +225,7 @@ impl Steward {
             }
             _ => None,
         };
-        let server = Server::start(&config.control.socket, desk.clone())?;
+        let server = socket.serve(desk.clone())?;
         let watched = |interface: &Interface| Watched { interface: interface.clone(), up: is_up(interface) };
         let steward = Self {
             mailboxes,

@@ -12,6 +12,7 @@ use antedate_wire::macsec::An;
 
 use crate::config::check::is_express_channel;
 use crate::config::{Checked, Config, Keyed, Macsec, Poll, Rate, SciMode, Threads};
+use crate::control::Socket;
 use crate::delivery::Delivery;
 use crate::express::{express_sci, express_ssci};
 use crate::fault::Fault;
@@ -168,6 +169,14 @@ fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::InvalidSak> {
     let known = keys.associations.iter().find(|sa| sa.an == an);
     let (key, salt) = known.map_or((&[][..], None), |sa| (sa.key.as_bytes(), sa.salt));
     Sak::new(keys.suite, key, salt)
+}
+
+/// The control socket, which is made before anything else: without it the gateway does not start, and nothing is spent.
+///
+/// # Errors
+/// When it cannot be made, or another gateway has it.
+pub fn socket(config: &Config) -> Result<Socket, Fault> {
+    Socket::bind(&config.control.socket).map_err(|fault| config.at("control.socket", fault))
 }
 
 /// The ports of one direction.

@@ -7,12 +7,13 @@ use antedate_channel::macsec::CipherSuite;
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::machine::{Interface, Machine};
-use super::read::{self, Draft};
+use super::read::{self, Draft, KeyPath};
 use super::{
-    Cipher, Config, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay, Protection, Rate, SciMode,
-    Threads,
+    Cipher, Config, Control, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay, Protection, Rate,
+    SciMode, Threads,
 };
 use crate::agreement::{self, cak::CakFile};
+use crate::control;
 use crate::express::{express_sci, express_ssci};
 use crate::fault::{Fault, Faults, explain, suggest};
 use crate::keys::{KeyFile, Member};
@@ -109,10 +110,10 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
 
     let name = |port: Option<&InterfaceName>| port.map(|name| name.as_str().to_owned());
     let field = name(draft.field.as_ref().map(|port| &port.interface));
-    let uplink = name(draft.uplink.as_ref().map(|port| &port.interface));
+    let uplink = name(draft.uplink.interface.as_ref());
     let field = field.and_then(|name| port(&draft, "field.interface", &name, machine, &mut faults));
     let uplink = uplink.and_then(|name| port(&draft, "uplink.interface", &name, machine, &mut faults));
-    if let (Some(port), Some(mtu)) = (&uplink, draft.uplink.as_ref().and_then(|port| port.mtu))
+    if let (Some(port), Some(mtu)) = (&uplink, draft.uplink.mtu.flatten())
         && usize::from(mtu) > port.mtu
     {
         let what = format!("{mtu} is more than the {} that {} carries", port.mtu, port.name);
@@ -124,14 +125,30 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         Some(Protection::Macsec(macsec)) => keyed(&draft, macsec, uplink.as_ref(), machine, &mut faults),
         Some(Protection::Overlay(overlay)) => overlaid(&draft, overlay, machine, &mut faults),
         Some(Protection::Plain) => Some(Keyed::Plain),
-        None => None,
+        // What is wrong with the keys is said even if something beside them is wrong.
+        None => {
+            let found = match &draft.keys {
+                Some(KeyPath::Static(file)) => KeyFile::load(file, machine.user()).err(),
+                Some(KeyPath::Agreed(file)) => CakFile::load(file, machine.user()).err(),
+                None => None,
+            };
+            faults.extend(found.into_iter().flatten());
+            None
+        }
     };
     if with_state
-        && let (Some(Protection::Macsec(Macsec { keys: Keys::Static(_), .. })), Some(state)) =
-            (&draft.protection, &draft.state)
-        && let Err(error) = state::inspect(&state.directory)
+        && let (Some(KeyPath::Static(_)), Some(directory)) = (&draft.keys, &draft.state_directory)
+        && let Err(error) = state::inspect(directory)
     {
         faults.push(error.into_fault(draft.lines.fault(file, "state.directory", "", "")));
+    }
+    let mut answered = None;
+    if let Some(Control { socket }) = &draft.control {
+        match control::inspect(socket) {
+            Ok(false) => {}
+            Ok(true) => answered = Some(control::answered(socket)),
+            Err(fault) => faults.push(draft.lines.at(file, "control.socket", fault)),
+        }
     }
     if !machine.may_open_packet_sockets() {
         faults.push(permission(file));
@@ -144,6 +161,7 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
                 research(&checked),
                 unbounded_express(&checked),
                 unknown_rate(&checked, machine),
+                answered.map(|fault| checked.config.at("control.socket", fault)),
             ];
             checked.warnings.extend(more.into_iter().flatten());
             Ok(checked)

@@ -340,6 +340,11 @@ impl Config {
         Self::parse(file, &read::text(file)?)
     }
 
+    /// A fault of the file that a key names, at the line of the key.
+    pub(crate) fn at(&self, key: &'static str, of: Fault) -> Fault {
+        self.lines.at(&self.file, key, of)
+    }
+
     /// What the file asks for that is legal and still deserves a word.
     #[must_use]
     pub fn warnings(&self) -> Vec<Fault> {
@@ -398,5 +403,11 @@ impl Lines {
         let section = key.split('.').next().unwrap_or(key);
         let line = self.0.get(key).or_else(|| self.0.get(section)).copied();
         Fault { line, key: key.to_owned(), ..Fault::of_file(file, what, remedy) }
+    }
+
+    /// A fault of the file that a key names, at the line of the key.
+    pub(crate) fn at(&self, file: &Path, key: &'static str, of: Fault) -> Fault {
+        let what = format!("{}: {}", of.file.display(), of.what);
+        Fault { passing: of.passing, ..self.fault(file, key, what, of.remedy) }
     }
 }

@@ -101,6 +101,7 @@ impl Steward {
     ) -> Result<Self, Fault> {
         let config = checked.config.clone();
         let (field, uplink, mtu) = (&checked.field, &checked.uplink, checked.uplink_mtu());
+        let socket = setup::socket(&config)?;
         let key_log = key_log.map(KeyLog::open).transpose()?;
         let mut device =
             private.map(|private| device(&config, overlay, private, preshared, mtu)).transpose()?;
@@ -158,7 +159,7 @@ impl Steward {
             links: Mutex::new([up(field), up(uplink)]),
             shares: Shares::default(),
         });
-        let server = Server::start(&config.control.socket, desk.clone())?;
+        let server = socket.serve(desk.clone())?;
         tracing::info!(
             field = %field.name, uplink = %uplink.name, uplink_mtu = mtu, listen = %overlay.listen,
             peers = overlay.peers.len(), protection = desk.about.protection, "forwarding"

@@ -78,7 +78,11 @@ impl Site {
         let directory = tempfile::tempdir().unwrap();
         let user = fs::metadata(directory.path()).unwrap().uid();
         let site = Self { directory, machine: Bench { privileged: true, user, mbit: Some(1_000) } };
-        fs::write(site.path("g.toml"), format!("{SMALLEST}{lines}[state]\ndirectory = \"state\"\n")).unwrap();
+        fs::write(
+            site.path("g.toml"),
+            format!("{SMALLEST}{lines}[state]\ndirectory = \"state\"\n[control]\nsocket = \"c.sock\"\n"),
+        )
+        .unwrap();
         site.keys(KEYS);
         StateFile::create(&site.path("state")).unwrap();
         site
@@ -108,7 +112,7 @@ fn key_agreement_needs_no_state_and_a_cak_that_only_its_owner_reads() {
     let desk = tempfile::tempdir().unwrap();
     let file = desk.path().join("g.toml");
     let text = "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n[macsec]\ncak_file = \"cak\"\n\
-                [policy]\nallow = [\"arp\"]\n[state]\ndirectory = \"nowhere\"\n";
+                [policy]\nallow = [\"arp\"]\n[state]\ndirectory = \"nowhere\"\n[control]\nsocket = \"c.sock\"\n";
     fs::write(&file, text).unwrap();
     let bench = Bench { privileged: true, user: fs::metadata(&file).unwrap().uid(), mbit: None };
     let faults = check(&file, &bench).expect_err("no CAK").to_string();
@@ -339,4 +343,70 @@ fn checking_beside_a_running_gateway_is_no_fault() {
     let site = Site::new("");
     let _held = StateFile::open(&site.path("state")).unwrap();
     assert!(site.check().is_ok());
+}
+
+#[test]
+fn one_fault_does_not_hide_those_of_what_stands_beside_it() {
+    let site = Site::new("");
+    let text = "[field]\ninterface = \"fld\"\n[uplink]\ninterface = \"fld\"\nmtu = 100\n[macsec]\ncipher = \"gcm-aes-127\"\n\
+                cak_file = \"nocak\"\n[control]\nsocket = \"c.sock\"\n";
+    fs::write(site.path("g.toml"), text).unwrap();
+    let found = site.check().unwrap_err();
+    for expected in [
+        "g.toml:2: field.interface: there is no interface \"fld\" here",
+        "g.toml:4: uplink.interface: \"fld\" is the field's interface already",
+        "g.toml:4: uplink.interface: there is no interface \"fld\" here",
+        "g.toml:5: uplink.mtu: 100 is out of range",
+        "g.toml:7: macsec.cipher: \"gcm-aes-127\" is not a cipher suite",
+        "nocak: cannot read the key file",
+    ] {
+        assert!(found.contains(expected), "{expected} in\n{found}");
+    }
+    assert_eq!(found.matches("remedy").count(), 6, "{found}");
+    let text = SMALLEST.replace("keys", "nokeys") + "port = 0\n[state]\ndirectory = \"none\"\nreserve = 1\n";
+    fs::write(site.path("g.toml"), text + "[control]\nsocket = \"c.sock\"\n").unwrap();
+    let found = site.check().unwrap_err();
+    for expected in [
+        "nokeys: cannot read the key file",
+        "port: 0 is out",
+        "none: there is no such directory",
+        "reserve: 1 is out",
+    ] {
+        assert!(found.contains(expected), "{expected} in\n{found}");
+    }
+}
+
+#[test]
+fn a_control_socket_that_could_not_be_made_is_refused() {
+    let site = Site::new("");
+    let text = fs::read_to_string(site.path("g.toml")).unwrap();
+    let with = |socket: &str| {
+        fs::write(site.path("g.toml"), text.replace("c.sock", socket)).unwrap();
+        site.check()
+    };
+    fs::write(site.path("file"), "").unwrap();
+    for (socket, expected) in [
+        (
+            "no/such/s.sock",
+            "g.toml:10: control.socket: no/such/s.sock: cannot make the control socket: no such file or directory",
+        ),
+        ("file", "g.toml:10: control.socket: file: exists and is no socket"),
+        (
+            "file/s.sock",
+            "g.toml:10: control.socket: file/s.sock: cannot make the control socket: not a directory",
+        ),
+    ] {
+        let found = with(socket).unwrap_err();
+        assert!(found.starts_with(expected), "{found}");
+        assert_eq!(found.matches("remedy").count(), 1, "{found}");
+    }
+    assert!(with("run/s.sock").is_ok(), "its directory is made");
+    assert!(!site.path("run").exists(), "check changes nothing");
+    let _held = crate::control::Socket::bind(&site.path("s.sock")).unwrap();
+    let warnings = with("s.sock").unwrap().warnings;
+    let said = warnings.iter().any(|warning| {
+        warning.to_string().contains("g.toml:10: control.socket: ")
+            && warning.to_string().contains("another gateway answers on this control socket")
+    });
+    assert!(said, "{warnings:?}");
 }
