@@ -320,9 +320,18 @@ sed 's/c.sock/d.sock/' g.toml > third.toml
 grep -q 'another process holds this state directory' third || fail "third: $(cat third)"
 test ! -e d.sock || fail "the third gateway leaves its socket behind"
 "$A" gateway switch-sa 1 --socket c.sock > switched || fail "switch-sa"
-"$A" gateway switch-sa 2 --socket c.sock 2> /dev/null && fail "an association without a key"
+"$A" gateway switch-sa 3 --socket c.sock 2> refused && fail "an association without a key"
+grep -q 'name an association of the key file: 0 or 1$' refused || fail "switch-sa: $(cat refused)"
 "$A" gateway status --socket c.sock --json status.json || fail "status --json"
 grep -q '"encoding_sa": 1' status.json || fail "the association was not switched"
+grep -q '"mtu": 1540' status.json || fail "uplink.mtu does not hold"
+ip link del u
+ip link add u address 02:00:5e:10:00:77 mtu 700 type veth peer name u0
+for i in u u0; do ip link set $i up; done
+for i in $(seq 200); do "$A" gateway status --socket c.sock > status; grep -q 'of 700 octets' status && break; sleep 0.02; done
+grep -q 'uplink  *u up, 02[-:]00[-:]5e[-:]10[-:]00[-:]77, payloads of 700 octets' status || fail "another uplink: $(cat status)"
+grep -q 'carries less than uplink.mtu says' log || fail "an uplink that carries less is not warned of"
+ip link set u mtu 1600 address 02:00:5e:10:00:01
 kill -HUP $P; kill $P; wait $P || fail "SIGTERM ends with $?"
 test ! -e c.sock || fail "the socket stays"
 grep -q 'SIGHUP changes nothing' log || fail "SIGHUP is not answered"
@@ -342,7 +351,7 @@ fn a_gateway_starts_answers_switches_crashes_and_stops() {
     assert_eq!(desk.antedate(&keys).status(), 0);
     desk.write(
         "g.toml",
-        "[field]\ninterface = \"f\"\n[uplink]\ninterface = \"u\"\n[macsec]\nkey_file = \"keys\"\n\
+        "[field]\ninterface = \"f\"\n[uplink]\ninterface = \"u\"\nmtu = 1540\n[macsec]\nkey_file = \"keys\"\n\
          [policy]\nallow = [\"lldp\"]\n[state]\ndirectory = \"state\"\n[control]\nsocket = \"c.sock\"\n",
     );
     let output = Command::new("unshare")

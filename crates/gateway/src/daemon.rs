@@ -23,7 +23,7 @@ use crate::gate::Gate;
 use crate::ledger::Ledger;
 use crate::mailbox::Mailbox;
 use crate::path::{Inbound, Outbound, Validator};
-use crate::report::{About, Desk, Place, Snapshot};
+use crate::report::{About, Carries, Desk, Place, Snapshot};
 use crate::setup::{self, Channels, Granted};
 use crate::sys;
 use crate::sys::interface::{self, Interface};
@@ -199,7 +199,7 @@ impl Steward {
             places,
             agreement: Mutex::default(),
             limits: Mutex::default(),
-            mtus: Mutex::new([checked.field.mtu, checked.uplink_mtu()]),
+            ports: Mutex::new([Carries::of(&checked.field, mtus.1), Carries::of(&checked.uplink, mtus.0)]),
             links: Mutex::new([&checked.field, &checked.uplink].map(|port| (is_up(port), 0))),
             shares: crate::report::Shares::default(),
         });
@@ -354,7 +354,7 @@ impl Steward {
                     uplink_mtu,
                     "an interface was replaced or has another MTU: ports opened again"
                 );
-                self.desk.mtu_changes([field.mtu, uplink_mtu]);
+                *lock(&self.desk.ports) = [Carries::of(&field, field.mtu), Carries::of(&uplink, uplink_mtu)];
                 if let Some(mailbox) = self.mailboxes.first() {
                     mailbox.post(Letter::Outbound(outbound));
                 }

@@ -29,7 +29,7 @@ use crate::delivery::Delivery;
 use crate::fault::Fault;
 use crate::gate::Gate;
 use crate::mailbox::Mailbox;
-use crate::report::{About, Place, Shares};
+use crate::report::{About, Carries, Place, Shares};
 use crate::setup::{self, Granted};
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::Receiver;
@@ -155,7 +155,7 @@ impl Steward {
             out,
             inward,
             place,
-            mtus: Mutex::new([field.mtu, mtu]),
+            ports: Mutex::new([Carries::of(field, field.mtu), Carries::of(uplink, mtu)]),
             links: Mutex::new([up(field), up(uplink)]),
             shares: Shares::default(),
         });
@@ -207,7 +207,7 @@ impl Steward {
             match field_port(&self.config, &field) {
                 Ok((from, to)) => {
                     self.mailbox.post(Letter::Field(from, to, field.mtu));
-                    lock(&self.desk.mtus)[0] = field.mtu;
+                    lock(&self.desk.ports)[0] = Carries::of(&field, field.mtu);
                     tracing::info!(interface = %field.name, mtu = field.mtu, "field port opened again");
                     self.field = field;
                 }
@@ -218,7 +218,7 @@ impl Steward {
             if let Some(mtu) = wire.follow(&self.config, &self.overlay, &self.mailbox)
                 && at == 0
             {
-                lock(&self.desk.mtus)[1] = mtu;
+                lock(&self.desk.ports)[1] = Carries::of(&wire.interface, mtu);
             }
         }
     }

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::CipherSuite;
+use antedate_channel::replay::MAX_WINDOW;
 use antedate_wire::EthernetAddress;
 
 use super::policy::Policy;
@@ -26,7 +27,7 @@ use super::{
 };
 use crate::agreement;
 use crate::document::{Document, Field, Section};
-use crate::fault::Fault;
+use crate::fault::{Fault, nearest};
 use crate::names::parse_sci;
 
 /// The longest configuration that is read.
@@ -275,7 +276,7 @@ fn macsec(mut section: Section<'_, '_>, keys: Option<Keys>, lines: &mut Lines) -
         field.boolean()
     });
     let sci_mode = sci_mode(&mut section, lines);
-    let replay_window = section.get("replay_window").map(|field| number(&field, 0..=1 << 30));
+    let replay_window = section.get("replay_window").map(|field| number(&field, 0..=MAX_WINDOW.into()));
     let validate = section.get("validate").map(|field| validate(&field));
     let fragmentation = section.get("fragmentation").map(|field| {
         lines.note("macsec.fragmentation", Some(field.line()));
@@ -428,7 +429,17 @@ fn fragmentation(field: &Field<'_, '_>) -> Option<Fragmentation> {
     const NAMES: [(&str, Fragmentation); 2] =
         [("auto", Fragmentation::Auto), ("marked", Fragmentation::On(Marks::Both))];
     match field.as_string() {
-        Some(_) => field.one_of("a way to fragment", &NAMES),
+        Some(text) => {
+            let known = NAMES.iter().find(|(name, _)| *name == text);
+            if known.is_none() {
+                let remedy = match nearest(text, NAMES.iter().map(|(name, _)| *name)) {
+                    Some(name) => format!("did you mean \"{name}\"?"),
+                    None => "write true or false without quotes, \"auto\" or \"marked\"".to_owned(),
+                };
+                field.fault(format!("\"{text}\" is not a way to fragment"), remedy);
+            }
+            known.map(|(_, fragmentation)| *fragmentation)
+        }
         None => {
             field.boolean().map(|on| if on { Fragmentation::On(Marks::More) } else { Fragmentation::Off })
         }
