@@ -255,6 +255,8 @@ fn impossible_options_of_the_demo_are_refused_before_anything_is_built() {
         (["--secure", "tls"], "`tls` is none of macsec, overlay, none, bridge"),
         (["--seconds", "0"], "give 0.1 to"),
         (["--ports", "eth0"], "write field=eth1,uplink=eth0,keys=FILE"),
+        (["--json", "no/such/directory"], "--json no/such/directory: No such file or directory"),
+        (["--pcap", "no/such/directory"], "--pcap no/such/directory: No such file or directory"),
     ] {
         let arguments: Vec<&str> = ["demo"].into_iter().chain(arguments).collect();
         let called = desk.antedate(&arguments);
@@ -281,6 +283,26 @@ fn a_short_demonstration_ends_with_a_verdict_for_people_and_programs() {
         report.contains("\"nonce_reuse\": 0") && report.contains("\"plaintext_frames_on_wire\": 0"),
         "{report}"
     );
+}
+
+#[test]
+fn a_demonstration_that_is_ended_early_has_not_passed() {
+    let desk = Desk::new();
+    let script = "\"$A\" demo --cycle-us 20000 --seconds 60 --faults lose --json out.json > out & P=$!; sleep 2; kill $P; wait $P";
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .env("A", Path::new(env!("CARGO_BIN_EXE_antedate")))
+        .current_dir(desk.0.path())
+        .output()
+        .expect("a shell");
+    let called = Called(output);
+    let text = fs::read_to_string(desk.path("out")).expect("what it said");
+    assert_eq!(called.status(), 1, "{text}{}", called.err());
+    assert!(text.trim_end().ends_with("FAILED: interrupted before its end"), "{text}");
+    assert!(text.contains("FAIL it ran to its end"), "{text}");
+    let report = fs::read_to_string(desk.path("out.json")).expect("the report");
+    let verdict: serde_json::Value = serde_json::from_str(&report).expect("is JSON");
+    assert_eq!((&verdict["passed"], &verdict["interrupted"]), (&false.into(), &true.into()));
 }
 
 #[test]
