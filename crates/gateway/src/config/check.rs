@@ -130,6 +130,9 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
             let found = match &draft.keys {
                 Some(KeyPath::Static(file)) => KeyFile::load(file, machine.user()).err(),
                 Some(KeyPath::Agreed(file)) => CakFile::load(file, machine.user()).err(),
+                Some(KeyPath::Private(file)) => {
+                    tunnel_keys::load(file, machine.user()).err().map(Faults::from)
+                }
                 None => None,
             };
             faults.extend(found.into_iter().flatten());
@@ -360,6 +363,9 @@ fn overlaid(
     machine: &dyn Machine,
     faults: &mut Vec<Fault>,
 ) -> Option<Keyed> {
+    if let Some(second) = &overlay.second_uplink {
+        port(draft, "overlay.second_uplink", &second.interface, machine, faults);
+    }
     let mut fault =
         |key, what: String, remedy: &str| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
     if draft.express.as_ref().is_some_and(Option::is_some) {

@@ -60,7 +60,7 @@ pub(super) struct Draft {
     pub(super) field: Option<FieldPort>,
     pub(super) uplink: UplinkDraft,
     pub(super) protection: Option<Protection>,
-    /// The keys of `[macsec]`, even where something beside them is wrong.
+    /// The keys, even where something beside them is wrong.
     pub(super) keys: Option<KeyPath>,
     pub(super) express: Option<Option<Express>>,
     pub(super) flows: Option<Option<Flows>>,
@@ -79,10 +79,11 @@ pub(super) struct UplinkDraft {
     pub(super) mtu: Option<Option<u16>>,
 }
 
-/// Where the keys of `[macsec]` are.
+/// Where the keys of `[macsec]` are, or the private key of `[overlay]`.
 pub(super) enum KeyPath {
     Static(PathBuf),
     Agreed(PathBuf),
+    Private(PathBuf),
 }
 
 impl Draft {
@@ -239,14 +240,14 @@ fn protection(
     plain.finish();
     let (named, keys) = keys(&mut secured, base, lines);
     let secured = macsec(secured, keys, lines);
-    let tunnels = overlay::overlay(tunnels, base, lines);
+    let (private, tunnels) = overlay::overlay(tunnels, base, lines);
     let protection = match (has_macsec, has_overlay, has_plain) {
         (true, false, false) => secured.map(Protection::Macsec),
         (false, true, false) => tunnels.map(|overlay| Protection::Overlay(Box::new(overlay))),
         (false, false, true) => Some(Protection::Plain),
         _ => None,
     };
-    (named, protection)
+    (named.or(private.map(KeyPath::Private)), protection)
 }
 
 fn macsec(mut section: Section<'_, '_>, keys: Option<Keys>, lines: &mut Lines) -> Option<Macsec> {

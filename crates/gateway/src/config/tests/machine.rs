@@ -410,3 +410,25 @@ fn a_control_socket_that_could_not_be_made_is_refused() {
     });
     assert!(said, "{warnings:?}");
 }
+
+#[test]
+fn an_overlay_is_told_of_its_key_and_its_second_uplink_at_once() {
+    let site = Site::new("");
+    let key = "public_key = \"aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=\"\naddress = \"10.66.0.2\"\n";
+    let text = format!(
+        "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n[overlay]\nprivate_key_file = \"nokey\"\n\
+         address = \"10.66.0.1\"\nvni = 42\n[overlay.second_uplink]\ninterface = \"eth7\"\n[[overlay.peer]]\n{key}\
+         [control]\nsocket = \"c.sock\"\n"
+    );
+    fs::write(site.path("g.toml"), &text).unwrap();
+    let found = site.check().unwrap_err();
+    assert!(
+        found.contains("g.toml:9: overlay.second_uplink: there is no interface \"eth7\" here"),
+        "{found}"
+    );
+    assert!(found.contains("nokey: cannot read the key file"), "{found}");
+    fs::write(site.path("g.toml"), text.replace("42", "99999999")).unwrap();
+    let found = site.check().unwrap_err();
+    assert!(found.contains("overlay.vni: 99999999 is out of range"), "{found}");
+    assert!(found.contains("nokey: cannot read the key file"), "{found}");
+}
