@@ -60,7 +60,7 @@ pub const LONGEST_HANDSHAKE: usize = INITIATION_LEN;
 
 /// Handshakes that are answered in a second without a cookie: more is a load that strangers could make.
 const CALM: u32 = 50;
-/// Handshakes that are answered in a second at all.
+/// Handshakes with a cookie that are answered in a second.
 const MOST: u32 = 500;
 
 /// What a device needs of the world.
@@ -73,6 +73,17 @@ pub trait Environment {
     fn random(&mut self, out: &mut [u8]);
 }
 
+/// Handshake messages of a second.
+#[derive(Default)]
+struct Load {
+    /// When the second began.
+    since: u64,
+    /// All that knew our public key.
+    began: u32,
+    /// Those beyond [`CALM`] that showed a cookie.
+    shown: u32,
+}
+
 /// One end of tunnels.
 pub struct Device {
     keys: Arc<Keys>,
@@ -82,8 +93,7 @@ pub struct Device {
     indices: BTreeMap<u32, usize>,
     /// The index of the last transport message and its peer: the next one most likely is theirs too.
     recent: (u32, usize),
-    /// Handshakes in the second that began then.
-    load: (u64, u32),
+    load: Load,
     refusals: Refusals,
     key_log: Option<Vec<KeyLogEntry>>,
     /// Parts of handshakes that somebody else is to do; `None` when they are done at once.
@@ -102,7 +112,7 @@ impl Device {
             peers: Vec::new(),
             indices: BTreeMap::new(),
             recent: (0, usize::MAX),
-            load: (0, 0),
+            load: Load::default(),
             refusals: Refusals::default(),
             key_log: None,
         }
@@ -254,11 +264,11 @@ impl Device {
             return Err(Refusal::Mac1);
         }
         let now = world.now();
-        if now.saturating_sub(self.load.0) >= SECOND {
-            self.load = (now, 0);
+        if now.saturating_sub(self.load.since) >= SECOND {
+            self.load = Load { since: now, ..Load::default() };
         }
-        self.load.1 = self.load.1.saturating_add(1);
-        if self.load.1 <= CALM {
+        self.load.began = self.load.began.saturating_add(1);
+        if self.load.began <= CALM {
             return Ok(());
         }
         if !self.checker.shows_cookie(datagram, from, now) {
@@ -268,7 +278,9 @@ impl Device {
             }
             return Err(Refusal::CookieWanted);
         }
-        if self.load.1 <= MOST { Ok(()) } else { Err(Refusal::Overload) }
+        // Those without a cookie do not count here: whoever knows our public key could shut out all peers with them.
+        self.load.shown = self.load.shown.saturating_add(1);
+        if self.load.shown <= MOST { Ok(()) } else { Err(Refusal::Overload) }
     }
 
     fn cookie_reply(&mut self, now: u64, message: &CookieReply) -> Result<Received, Refusal> {

@@ -55,6 +55,12 @@ impl Demo {
         let faults = Scenario::parse_list(&self.faults)
             .map_err(|what| Failure::usage(format!("--faults: {what}"), "see antedate demo --help"))?;
         let json_only = self.json.as_ref().is_some_and(|file| file.as_os_str() == "-");
+        if let Some(file) = self.json.as_ref().filter(|_| !json_only) {
+            demo::writable(file).map_err(|error| {
+                let what = format!("--json {}: {error}", file.display());
+                Failure::usage(what, "give --json a file that you can write to, or - for standard output")
+            })?;
+        }
         let options = Options {
             secure: self.secure,
             cycle_us: self.cycle_us,
@@ -78,7 +84,8 @@ impl Demo {
         if outcome.passed {
             Ok(())
         } else {
-            Err(Failure::Verdict("the demonstration's verdict is: failed".into()))
+            let how = if outcome.report.interrupted { "interrupted, which is no verdict" } else { "failed" };
+            Err(Failure::Verdict(format!("the demonstration's verdict is: {how}")))
         }
     }
 }

@@ -10,7 +10,7 @@ pub(crate) type Done = Result<(), Failure>;
 /// Why a verb did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Something is wrong with what the user gave, or with the machine: status 2.
+    /// Something is wrong with what the user gave, or with the machine: status 2, or 3 if it may pass by itself.
     Faults(Faults),
     /// It ran, and the outcome is bad: status 1.
     Verdict(String),
@@ -34,7 +34,7 @@ impl Failure {
                 if faults.len() > 1 {
                     eprintln!("{} faults", faults.len());
                 }
-                ExitCode::from(2)
+                ExitCode::from(if faults.may_pass() { 3 } else { 2 })
             }
             Self::Verdict(what) => {
                 eprintln!("antedate: {what}");

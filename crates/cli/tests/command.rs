@@ -255,6 +255,8 @@ fn impossible_options_of_the_demo_are_refused_before_anything_is_built() {
         (["--secure", "tls"], "`tls` is none of macsec, overlay, none, bridge"),
         (["--seconds", "0"], "give 0.1 to"),
         (["--ports", "eth0"], "write field=eth1,uplink=eth0,keys=FILE"),
+        (["--json", "no/such/directory"], "--json no/such/directory: No such file or directory"),
+        (["--pcap", "no/such/directory"], "--pcap no/such/directory: No such file or directory"),
     ] {
         let arguments: Vec<&str> = ["demo"].into_iter().chain(arguments).collect();
         let called = desk.antedate(&arguments);
@@ -284,6 +286,26 @@ fn a_short_demonstration_ends_with_a_verdict_for_people_and_programs() {
 }
 
 #[test]
+fn a_demonstration_that_is_ended_early_has_not_passed() {
+    let desk = Desk::new();
+    let script = "\"$A\" demo --cycle-us 20000 --seconds 60 --faults lose --json out.json > out & P=$!; sleep 2; kill $P; wait $P";
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .env("A", Path::new(env!("CARGO_BIN_EXE_antedate")))
+        .current_dir(desk.0.path())
+        .output()
+        .expect("a shell");
+    let called = Called(output);
+    let text = fs::read_to_string(desk.path("out")).expect("what it said");
+    assert_eq!(called.status(), 1, "{text}{}", called.err());
+    assert!(text.trim_end().ends_with("FAILED: interrupted before its end"), "{text}");
+    assert!(text.contains("FAIL it ran to its end"), "{text}");
+    let report = fs::read_to_string(desk.path("out.json")).expect("the report");
+    let verdict: serde_json::Value = serde_json::from_str(&report).expect("is JSON");
+    assert_eq!((&verdict["passed"], &verdict["interrupted"]), (&false.into(), &true.into()));
+}
+
+#[test]
 fn asking_where_no_gateway_runs_says_so() {
     let desk = Desk::new();
     for arguments in
@@ -307,21 +329,36 @@ ip link set f mtu 1500
 "$A" gateway check g.toml > /dev/null 2> log && fail "a missing state passes the check"
 "$A" gateway init g.toml > /dev/null
 "$A" gateway check g.toml > checked 2> log || fail "check"
+sed 's/"f"/"late"/' g.toml > late.toml
+"$A" gateway run late.toml 2> late && fail "it runs without an interface" || test $? = 3 || fail "not to be tried again: $(cat late)"
 "$A" gateway run g.toml 2> log & P=$!
 trap 'kill -9 $P 2> /dev/null || :' EXIT
 for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done
 grep -q 'sending under AN 0' status || fail "status"
 "$A" gateway run g.toml > /dev/null 2> second && fail "a second gateway starts"
-grep -q 'another process holds this state directory' second || fail "second: $(cat second)"
+grep -q 'g.toml:[0-9]*: control.socket: .*another gateway answers on this control socket' second || fail "second: $(cat second)"
+sed 's/c.sock/d.sock/' g.toml > third.toml
+"$A" gateway run third.toml > /dev/null 2> third && fail "a third gateway starts"
+grep -q 'another process holds this state directory' third || fail "third: $(cat third)"
+test ! -e d.sock || fail "the third gateway leaves its socket behind"
 "$A" gateway switch-sa 1 --socket c.sock > switched || fail "switch-sa"
-"$A" gateway switch-sa 2 --socket c.sock 2> /dev/null && fail "an association without a key"
+"$A" gateway switch-sa 3 --socket c.sock 2> refused && fail "an association without a key"
+grep -q 'name an association of the key file: 0 or 1$' refused || fail "switch-sa: $(cat refused)"
 "$A" gateway status --socket c.sock --json status.json || fail "status --json"
 grep -q '"encoding_sa": 1' status.json || fail "the association was not switched"
+grep -q '"mtu": 1540' status.json || fail "uplink.mtu does not hold"
+ip link del u
+ip link add u address 02:00:5e:10:00:77 mtu 700 type veth peer name u0
+for i in u u0; do ip link set $i up; done
+for i in $(seq 200); do "$A" gateway status --socket c.sock > status; grep -q 'of 700 octets' status && break; sleep 0.02; done
+grep -q 'uplink  *u up, 02[-:]00[-:]5e[-:]10[-:]00[-:]77, payloads of 700 octets' status || fail "another uplink: $(cat status)"
+grep -q 'carries less than uplink.mtu says' log || fail "an uplink that carries less is not warned of"
+ip link set u mtu 1600 address 02:00:5e:10:00:01
 kill -HUP $P; kill $P; wait $P || fail "SIGTERM ends with $?"
 test ! -e c.sock || fail "the socket stays"
 grep -q 'SIGHUP changes nothing' log || fail "SIGHUP is not answered"
 "$A" gateway run g.toml 2> log & P=$!
-for i in $(seq 200); do test -S c.sock && break; sleep 0.02; done
+for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done
 kill -9 $P; wait $P || :
 "$A" gateway run g.toml 2> log & P=$!
 for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done
@@ -336,7 +373,7 @@ fn a_gateway_starts_answers_switches_crashes_and_stops() {
     assert_eq!(desk.antedate(&keys).status(), 0);
     desk.write(
         "g.toml",
-        "[field]\ninterface = \"f\"\n[uplink]\ninterface = \"u\"\n[macsec]\nkey_file = \"keys\"\n\
+        "[field]\ninterface = \"f\"\n[uplink]\ninterface = \"u\"\nmtu = 1540\n[macsec]\nkey_file = \"keys\"\n\
          [policy]\nallow = [\"lldp\"]\n[state]\ndirectory = \"state\"\n[control]\nsocket = \"c.sock\"\n",
     );
     let output = Command::new("unshare")

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::{Fault, explain};
 use crate::status::Status;
+use crate::sys::may_write;
 
 /// The longest request in octets.
 const REQUEST_MAX: u64 = 1024;
@@ -94,31 +95,53 @@ pub trait StatusSource: Send + Sync {
     fn command(&self, command: Command) -> Result<String, Refusal>;
 }
 
+/// A control socket that nobody answers on yet. It goes away when this is dropped.
+#[derive(Debug)]
+pub struct Socket {
+    listener: UnixListener,
+    name: Name,
+}
+
+/// The name of a socket that was made here.
+#[derive(Debug)]
+struct Name {
+    path: PathBuf,
+    inode: (u64, u64),
+}
+
 /// The running control socket. It goes away when this is dropped.
 #[derive(Debug)]
 pub struct Server {
-    path: PathBuf,
-    inode: (u64, u64),
+    name: Name,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
-    /// Makes the socket, for the gateway's user alone, and answers on it.
+impl Socket {
+    /// Makes the socket, for the gateway's user alone. Whoever asks waits until it is [served](Self::serve).
     ///
     /// # Errors
     /// When another gateway answers there, or the socket cannot be made.
-    pub fn start(path: &Path, source: Arc<dyn StatusSource>) -> Result<Self, Fault> {
+    pub fn bind(path: &Path) -> Result<Self, Fault> {
         let listener = bind(path)?;
-        let unmade = |error: io::Error| cannot(path, &error);
-        let about = fs::symlink_metadata(path).map_err(unmade)?;
+        let about = fs::symlink_metadata(path).map_err(|error| cannot(path, &error))?;
+        let name = Name { path: path.to_owned(), inode: (about.dev(), about.ino()) };
+        Ok(Self { listener, name })
+    }
+
+    /// Answers on it.
+    ///
+    /// # Errors
+    /// When there is no thread for it.
+    pub fn serve(self, source: Arc<dyn StatusSource>) -> Result<Server, Fault> {
+        let Self { listener, name } = self;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name("control".into())
             .spawn(move || accept(&listener, &source, &stopped))
-            .map_err(unmade)?;
-        Ok(Self { path: path.to_owned(), inode: (about.dev(), about.ino()), stop, thread: Some(thread) })
+            .map_err(|error| cannot(&name.path, &error))?;
+        Ok(Server { name, stop, thread: Some(thread) })
     }
 }
 
@@ -126,10 +149,15 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         // A connection ends the wait for one. If the name is gone, the thread ends with the process.
-        let woken = UnixStream::connect(&self.path).is_ok();
+        let woken = UnixStream::connect(&self.name.path).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             let _ = thread.join();
         }
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
         let ours =
             fs::symlink_metadata(&self.path).is_ok_and(|about| (about.dev(), about.ino()) == self.inode);
         if ours {
@@ -138,25 +166,63 @@ impl Drop for Server {
     }
 }
 
+/// Whether the socket could be made there. Changes nothing. Gives whether a gateway answers there already.
+///
+/// # Errors
+/// What is in the way.
+pub fn inspect(path: &Path) -> Result<bool, Fault> {
+    if let Ok(about) = fs::symlink_metadata(path) {
+        if !about.file_type().is_socket() {
+            return Err(no_socket(path));
+        }
+        if UnixStream::connect(path).is_ok() {
+            return Ok(true);
+        }
+    }
+    let parent = parent_of(path);
+    // Its directory is made, but none above that.
+    let directory = if parent.exists() { parent } else { parent_of(parent) };
+    let about = fs::metadata(directory).map_err(|error| cannot(path, &error))?;
+    if !about.is_dir() {
+        return Err(cannot(path, &io::ErrorKind::NotADirectory.into()));
+    }
+    may_write(directory).map_err(|error| cannot(path, &error))?;
+    Ok(false)
+}
+
+/// The directory of a path that may be relative.
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn no_socket(path: &Path) -> Fault {
+    Fault::of_file(path, "exists and is no socket", "give control.socket another path")
+}
+
+/// Another gateway has the socket.
+#[must_use]
+pub fn answered(path: &Path) -> Fault {
+    Fault::of_file(
+        path,
+        "another gateway answers on this control socket",
+        "stop it, or give each gateway a control.socket of its own",
+    )
+}
+
 /// A socket that never existed with wider rights than its owner's: it is made under another name, then renamed.
 fn bind(path: &Path) -> Result<UnixListener, Fault> {
     if let Ok(about) = fs::symlink_metadata(path) {
         if !about.file_type().is_socket() {
-            return Err(Fault::of_file(path, "exists and is no socket", "give control.socket another path"));
+            return Err(no_socket(path));
         }
         if UnixStream::connect(path).is_ok() {
-            return Err(Fault::of_file(
-                path,
-                "another gateway answers on this control socket",
-                "stop it, or give each gateway a control.socket of its own",
-            ));
+            return Err(answered(path));
         }
         // Left behind by a gateway that was killed; the rename below takes its place.
     }
     let make = || {
-        if let Some(parent) =
-            path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists())
-        {
+        let parent = parent_of(path);
+        if !parent.exists() {
             DirBuilder::new().mode(0o755).create(parent)?;
         }
         let mut name = path.as_os_str().to_owned();
@@ -340,7 +406,7 @@ mod tests {
     fn started() -> (tempfile::TempDir, PathBuf, Server) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run/gateway.sock");
-        let server = Server::start(&path, Arc::new(Desk::default())).unwrap();
+        let server = Socket::bind(&path).unwrap().serve(Arc::new(Desk::default())).unwrap();
         (directory, path, server)
     }
 
@@ -407,19 +473,19 @@ mod tests {
     #[test]
     fn a_socket_left_behind_is_replaced_and_a_living_one_is_not() {
         let (directory, path, server) = started();
-        let found = Server::start(&path, Arc::new(Desk::default())).unwrap_err().to_string();
+        let found = Socket::bind(&path).unwrap_err().to_string();
         assert!(found.contains("another gateway answers on this control socket"), "{found}");
         drop(server);
         assert!(!path.exists());
         assert!(ask(&path, Request::Status {}).unwrap_err().to_string().contains("no gateway answers here"));
 
         drop(UnixListener::bind(&path).unwrap());
-        let _server = Server::start(&path, Arc::new(Desk::default())).unwrap();
+        let _server = Socket::bind(&path).unwrap().serve(Arc::new(Desk::default())).unwrap();
         assert!(ask(&path, Request::Status {}).unwrap().ok);
 
         let file = directory.path().join("file");
         fs::write(&file, "").unwrap();
-        let found = Server::start(&file, Arc::new(Desk::default())).unwrap_err().to_string();
+        let found = Socket::bind(&file).unwrap_err().to_string();
         assert!(found.contains("exists and is no socket"), "{found}");
     }
 }

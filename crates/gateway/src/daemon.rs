@@ -13,7 +13,7 @@ use antedate_channel::macsec::SLOTS;
 use antedate_wire::macsec::An;
 
 use crate::agreement::{self, Agreement};
-use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection};
+use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection, Rate};
 use crate::control::Server;
 use crate::counters::PathCounters;
 use crate::express::Express;
@@ -23,7 +23,7 @@ use crate::gate::Gate;
 use crate::ledger::Ledger;
 use crate::mailbox::Mailbox;
 use crate::path::{Inbound, Outbound, Validator};
-use crate::report::{About, Desk, Place, Snapshot};
+use crate::report::{About, Carries, Desk, Place, Snapshot};
 use crate::setup::{self, Channels, Granted};
 use crate::sys;
 use crate::sys::interface::{self, Interface};
@@ -112,6 +112,8 @@ struct Steward {
     desk: Arc<Desk>,
     field: Watched,
     uplink: Watched,
+    /// The rate in Mbit/s at which bulk leaves, where it is that of the link.
+    link_rate: Option<u64>,
     out: Arc<PathCounters>,
     inward: Arc<PathCounters>,
     /// What the last summary said.
@@ -133,6 +135,7 @@ fn is_up(interface: &Interface) -> bool {
 impl Steward {
     fn start(checked: &Checked) -> Result<Self, Fault> {
         let config = checked.config.clone();
+        let socket = setup::socket(&config)?;
         let channels = Channels::new(checked)?;
         let gate = Arc::new(Gate::new(&config.policy));
         let rules = config.policy.rules.len();
@@ -146,8 +149,10 @@ impl Steward {
         if let Protection::Macsec(macsec) = &config.protection {
             outbound.fragments = macsec.fragmentation.agreed();
         }
+        let mut link_rate = None;
         if let (Some(settings), Some(transmit)) = (&config.express, channels.express) {
-            let mbit = setup::rate(checked, settings.rate)?;
+            let mbit = setup::rate(checked, settings.rate);
+            link_rate = (settings.rate == Rate::OfLink).then_some(mbit);
             outbound.express = Some(Box::new(Express::new(transmit, settings.clone(), mbit)));
         }
         if let Some(Flows { tables, shapes }) = &config.flows
@@ -194,7 +199,7 @@ impl Steward {
             places,
             agreement: Mutex::default(),
             limits: Mutex::default(),
-            mtus: Mutex::new([checked.field.mtu, checked.uplink_mtu()]),
+            ports: Mutex::new([Carries::of(&checked.field, mtus.1), Carries::of(&checked.uplink, mtus.0)]),
             links: Mutex::new([&checked.field, &checked.uplink].map(|port| (is_up(port), 0))),
             shares: crate::report::Shares::default(),
         });
@@ -220,7 +225,7 @@ impl Steward {
             }
             _ => None,
         };
-        let server = Server::start(&config.control.socket, desk.clone())?;
+        let server = socket.serve(desk.clone())?;
         let watched = |interface: &Interface| Watched { interface: interface.clone(), up: is_up(interface) };
         let steward = Self {
             mailboxes,
@@ -231,6 +236,7 @@ impl Steward {
             desk,
             field: watched(&checked.field),
             uplink: watched(&checked.uplink),
+            link_rate,
             out,
             inward,
             summed: (0, 0),
@@ -314,8 +320,21 @@ impl Steward {
         });
         let [(field_up, field_same), (uplink_up, uplink_same)] = names;
         self.desk.link_changes([field_up, uplink_up]);
+        self.follow_rate();
         if !(field_same && uplink_same) {
             self.reopen();
+        }
+    }
+
+    /// Sends bulk at the rate that the link has now. A link that is down has none, and keeps the last one.
+    fn follow_rate(&mut self) {
+        let Some(known) = self.link_rate else { return };
+        let name = &self.uplink.interface.name;
+        let Some(mbit) = interface::speed(name).filter(|mbit| *mbit != known) else { return };
+        tracing::info!(interface = %name, from = known, to = mbit, "the link has another rate in Mbit/s");
+        self.link_rate = Some(mbit);
+        if let Some(mailbox) = self.mailboxes.first() {
+            mailbox.post(Letter::Rate(mbit));
         }
     }
 
@@ -323,7 +342,7 @@ impl Steward {
     fn reopen(&mut self) {
         let found = [&self.field, &self.uplink].map(|port| Interface::find(&port.interface.name));
         let [Ok(field), Ok(uplink)] = found else { return };
-        let uplink_mtu = self.config.uplink.mtu.map_or(uplink.mtu, usize::from);
+        let uplink_mtu = setup::uplink_mtu(&self.config, &uplink);
         let bypass = self.config.run.qdisc_bypass;
         let file: &Path = &self.config.file;
         let outbound = setup::ports(file, &field, &uplink, uplink_mtu, bypass);
@@ -335,7 +354,7 @@ impl Steward {
                     uplink_mtu,
                     "an interface was replaced or has another MTU: ports opened again"
                 );
-                self.desk.mtu_changes([field.mtu, uplink_mtu]);
+                *lock(&self.desk.ports) = [Carries::of(&field, field.mtu), Carries::of(&uplink, uplink_mtu)];
                 if let Some(mailbox) = self.mailboxes.first() {
                     mailbox.post(Letter::Outbound(outbound));
                 }

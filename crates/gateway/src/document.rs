@@ -55,6 +55,7 @@ impl<'t> Document<'t> {
             key: key.into(),
             what: what.into(),
             remedy: remedy.into(),
+            passing: false,
         });
     }
 

@@ -166,6 +166,11 @@ impl Express {
         }
     }
 
+    /// The wire has so many Mbit/s from now on.
+    pub fn set_rate(&mut self, mbit: u64) {
+        self.pacer.mbit = mbit.max(1);
+    }
+
     /// Is the frame express, and does the uplink carry it whole?
     #[inline]
     #[must_use]
@@ -360,6 +365,22 @@ mod tests {
         let numbers = sent.iter().filter(|(_, frame)| frame.len() > 64);
         let numbers = numbers.map(|(_, frame)| u32::from_be_bytes(*frame[16..].first_chunk().unwrap()));
         assert!(numbers.eq(1..=sent.iter().filter(|(_, frame)| frame.len() > 64).count() as u32));
+    }
+
+    #[test]
+    fn bulk_leaves_at_the_rate_that_the_link_has_now() {
+        let mut slow = 0;
+        let sent = run(20_000_000, |now, express, sent| {
+            if now == 0 {
+                express.set_rate(10);
+            } else if now == 10_000_000 {
+                express.set_rate(100);
+                slow = sent.len();
+            }
+            while express.enqueue(&frame(1, 1514)) {}
+        });
+        let fast = sent.len() - slow;
+        assert!(slow > 40 && (slow * 8..slow * 11).contains(&fast), "{slow} and {fast} fragments in 10 ms");
     }
 
     #[test]

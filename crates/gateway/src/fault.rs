@@ -19,6 +19,8 @@ pub struct Fault {
     pub what: String,
     /// What to do about it.
     pub remedy: String,
+    /// The machine may become ready by itself, as when an interface is found late: trying again may help.
+    pub passing: bool,
 }
 
 impl Fault {
@@ -30,6 +32,7 @@ impl Fault {
             key: String::new(),
             what: what.into(),
             remedy: remedy.into(),
+            passing: false,
         }
     }
 
@@ -95,6 +98,12 @@ impl Faults {
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// Whether nothing is wrong but what may pass by itself.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        self.0.iter().all(|fault| fault.passing)
     }
 
     /// Whether nothing is wrong.

@@ -134,11 +134,8 @@ impl About {
     /// Of a gateway that starts now.
     #[must_use]
     pub fn new(checked: &Checked) -> Self {
-        let port = |interface: &interface::Interface| Port {
-            interface: interface.name.clone(),
-            address: EthernetAddress(interface.address).to_string(),
-            ..Port::default()
-        };
+        let port =
+            |interface: &interface::Interface| Port { interface: interface.name.clone(), ..Port::default() };
         let macsec = match &checked.protection {
             Keyed::Plain | Keyed::Overlay { .. } => None,
             Keyed::Macsec { keys, own, .. } => {
@@ -177,6 +174,23 @@ impl About {
     }
 }
 
+/// What may change of a port when its interface is replaced, or given another MTU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carries {
+    /// Its address.
+    pub address: EthernetAddress,
+    /// The longest payload that it carries.
+    pub mtu: usize,
+}
+
+impl Carries {
+    /// Of an interface as it is now, on a path that carries so many octets.
+    #[must_use]
+    pub fn of(interface: &interface::Interface, mtu: usize) -> Self {
+        Self { address: EthernetAddress(interface.address), mtu }
+    }
+}
+
 /// A forwarding thread and what it was given.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
@@ -203,8 +217,8 @@ pub struct Desk {
     pub agreement: Mutex<Option<agreement::View>>,
     /// Packet numbers below these are reserved.
     pub limits: Mutex<Vec<(An, u64)>>,
-    /// What the ports carry: field, uplink.
-    pub mtus: Mutex<[usize; 2]>,
+    /// What may change of the ports: field, uplink.
+    pub ports: Mutex<[Carries; 2]>,
     /// State of the links, and how often they went down: field, uplink.
     pub links: Mutex<[(bool, u64); 2]>,
     /// What the threads used of late.
@@ -250,11 +264,6 @@ impl Desk {
                 Err("this gateway has no secure channel, or its forwarding thread does not answer".into())
             }
         }
-    }
-
-    /// Takes note of what the ports carry: field, uplink.
-    pub fn mtu_changes(&self, mtus: [usize; 2]) {
-        *lock(&self.mtus) = mtus;
     }
 
     /// Takes note of the links: field, uplink.
@@ -377,10 +386,11 @@ pub(crate) fn port(
     from: &PathCounters,
     to: &PathCounters,
     (link, link_downs): (bool, u64),
-    mtu: usize,
+    now: Carries,
 ) -> Port {
     Port {
-        mtu: mtu as u64,
+        address: now.address.to_string(),
+        mtu: now.mtu as u64,
         link,
         link_downs,
         received_frames: from.received.get(),
@@ -397,11 +407,11 @@ impl StatusSource for Desk {
         let answering = snapshot.is_some();
         let snapshot = snapshot.unwrap_or_default();
         let [field, uplink] = *lock(&self.links);
-        let [field_mtu, uplink_mtu] = *lock(&self.mtus);
+        let [field_now, uplink_now] = *lock(&self.ports);
         Status {
             forwarding: answering,
-            field: port(&self.about.field, &self.out, &self.inward, field, field_mtu),
-            uplink: port(&self.about.uplink, &self.inward, &self.out, uplink, uplink_mtu),
+            field: port(&self.about.field, &self.out, &self.inward, field, field_now),
+            uplink: port(&self.about.uplink, &self.inward, &self.out, uplink, uplink_now),
             out: forwarding(&self.out),
             inward: forwarding(&self.inward),
             threads: self.shares.threads(&self.about, &snapshot.waits, &self.places),
@@ -417,8 +427,15 @@ impl StatusSource for Desk {
                 remedy: "keys that are agreed upon change by themselves; `antedate gateway switch-sa` changes static ones".into(),
             });
         };
-        let refusal =
-            |what: String| Refusal { what, remedy: "name an association of the key file: 0 to 3".into() };
+        let known: Vec<String> = lock(&self.limits).iter().map(|(an, _)| an.to_string()).collect();
+        let remedy = match known.split_last() {
+            Some((last, [])) => format!("the key file has association {last} alone"),
+            Some((last, rest)) => {
+                format!("name an association of the key file: {} or {last}", rest.join(", "))
+            }
+            None => "only gateways with a key_file have associations to change between".to_owned(),
+        };
+        let refusal = |what: String| Refusal { what, remedy: remedy.clone() };
         if lock(&self.agreement).is_some() {
             return Err(Refusal {
                 what: "keys are agreed upon with the other members, who would not hear of it".into(),

@@ -12,6 +12,7 @@ use antedate_wire::macsec::An;
 
 use crate::config::check::is_express_channel;
 use crate::config::{Checked, Config, Keyed, Macsec, Poll, Rate, SciMode, Threads};
+use crate::control::Socket;
 use crate::delivery::Delivery;
 use crate::express::{express_sci, express_ssci};
 use crate::fault::Fault;
@@ -23,6 +24,9 @@ use crate::state::StateFile;
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::{Receiver, Sender};
 use crate::sys::thread;
+
+/// The rate of an uplink that does not say its own, in Mbit/s.
+pub const SLOWEST_MBIT: u64 = 10;
 
 /// The secure channels of a gateway and the ledger of their packet numbers.
 #[derive(Debug)]
@@ -167,6 +171,14 @@ fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::InvalidSak> {
     Sak::new(keys.suite, key, salt)
 }
 
+/// The control socket, which is made before anything else: without it the gateway does not start, and nothing is spent.
+///
+/// # Errors
+/// When it cannot be made, or another gateway has it.
+pub fn socket(config: &Config) -> Result<Socket, Fault> {
+    Socket::bind(&config.control.socket).map_err(|fault| config.at("control.socket", fault))
+}
+
 /// The ports of one direction.
 ///
 /// # Errors
@@ -202,20 +214,27 @@ fn no_socket(config: &Path, [from, to]: [&Interface; 2], error: &io::Error) -> F
     Fault::of_file(config, what, remedy)
 }
 
-/// The rate of the uplink in Mbit/s.
-///
-/// # Errors
-/// When the interface does not say.
-pub fn rate(checked: &Checked, rate: Rate) -> Result<u64, Fault> {
-    if let Rate::Mbit(mbit) = rate {
-        return Ok(mbit.into());
+/// The longest payload that an uplink carries which was opened again. Warns when that is less than the configuration says.
+#[must_use]
+pub fn uplink_mtu(config: &Config, interface: &Interface) -> usize {
+    let carries = config.uplink.carries(interface.mtu);
+    if let Some(path) = config.uplink.mtu.filter(|path| usize::from(*path) > carries) {
+        tracing::warn!(
+            interface = %interface.name, mtu = carries, configured = path,
+            "the uplink carries less than uplink.mtu says: longer frames go in fragments or are refused"
+        );
     }
-    let name = &checked.uplink.name;
-    interface::speed(name).ok_or_else(|| {
-        let file = &checked.config.file;
-        let what = format!("{name} does not say at which rate it runs");
-        Fault::of_file(file, what, "write rate_mbit in [express] as a number, e.g. rate_mbit = 100")
-    })
+    carries
+}
+
+/// The rate of the uplink in Mbit/s. An interface that does not say it, as one without a link, is taken for the slowest one:
+/// frames of bulk then leave later than they could, but none lies before an express frame.
+#[must_use]
+pub fn rate(checked: &Checked, rate: Rate) -> u64 {
+    match rate {
+        Rate::Mbit(mbit) => mbit.into(),
+        Rate::OfLink => interface::speed(&checked.uplink.name).unwrap_or(SLOWEST_MBIT),
+    }
 }
 
 /// How a forwarding thread waits.

@@ -49,6 +49,8 @@ pub enum Letter {
     RemoveSa(An, Answer<Retired>),
     /// Receive nothing from this channel any more. Its keys come back.
     ForgetPeer(Sci, Answer<Retired>),
+    /// Send bulk at so many Mbit/s from now on.
+    Rate(u64),
     /// Use these ports from now on, for the interface was replaced.
     Outbound(Ports),
     /// As [`Self::Outbound`], for the other direction.
@@ -283,6 +285,11 @@ impl Worker {
             Letter::ForgetPeer(sci, answer) => {
                 if let Some(receive) = self.receive() {
                     let _ = answer.send(receive.remove_peer(sci));
+                }
+            }
+            Letter::Rate(mbit) => {
+                if let Some(express) = self.outbound.as_mut().and_then(|out| out.express.as_mut()) {
+                    express.set_rate(mbit);
                 }
             }
             Letter::Outbound(ports) => {

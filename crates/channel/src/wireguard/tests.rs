@@ -320,6 +320,30 @@ fn under_load_a_cookie_is_wanted_and_the_peer_that_shows_it_comes_through() {
 }
 
 #[test]
+fn a_flood_without_cookies_does_not_shut_out_a_peer_with_one() {
+    let mut pair = Pair::new(|_, _| ());
+    let _ = pair.sealed(0, b"x");
+    let initiation = pair.due(0).remove(0);
+    let flood = |pair: &mut Pair| {
+        for _ in 0..CALM + MOST {
+            let _ = pair.bring(1, address(66), &initiation);
+        }
+    };
+    flood(&mut pair);
+    let (mut copy, mut answer) = (initiation.clone(), [0; LONGEST_HANDSHAKE]);
+    let at = pair.at[0];
+    let refused = pair.devices[1].receive(&mut pair.world, at, &mut copy, &mut answer);
+    assert_eq!(refused, Err(Refusal::CookieWanted));
+    pair.bring(0, pair.at[1], &answer[..COOKIE_LEN]).unwrap();
+    pair.world.now += 6 * SECOND;
+    flood(&mut pair);
+    let second = pair.due(0).remove(0);
+    let answer = pair.bring(1, pair.at[0], &second).unwrap().unwrap();
+    pair.bring(0, pair.at[1], &answer).unwrap();
+    pair.pass(0, b"x").unwrap();
+}
+
+#[test]
 fn a_restarted_peer_is_noticed_and_greeted_anew() {
     let mut pair = Pair::connected();
     pair.pass(0, b"before").unwrap();

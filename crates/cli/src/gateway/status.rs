@@ -118,9 +118,6 @@ impl Page {
         for (index, count) in direction.rules.iter().enumerate() {
             self.count(&format!("decided by rule {}:", index + 1), *count);
         }
-        for (index, count) in direction.rules.iter().enumerate() {
-            self.count(&format!("decided by rule {}:", index + 1), *count);
-        }
         self.count("super-frames cut:", direction.segmented);
         self.count("joined to super-frames:", direction.joined);
         self.count("checksums completed:", direction.checksums_completed);
@@ -303,6 +300,7 @@ mod tests {
             Document { uptime_seconds: 93_784.9, antedate: "0.1.0".into(), pid: 7, ..Document::default() };
         status.field = Port { interface: "eth1".into(), mtu: 1500, ring_drops: 3, ..Port::default() };
         status.inward.refused.extend([("policy:ipv4".into(), 5), ("too-long".into(), 0)]);
+        status.out.rules = vec![0, 9];
         let page = Page::of(&status);
         for expected in [
             "gateway     antedate 0.1.0, process 7, up 1 d 02:03:04",
@@ -314,6 +312,8 @@ mod tests {
             assert!(page.contains(expected), "{expected} in\n{page}");
         }
         assert!(!page.contains("too-long"), "{page}");
+        let rules: Vec<_> = page.lines().filter(|line| line.contains("decided by rule")).collect();
+        assert_eq!(rules, ["            decided by rule 2: 9"], "each rule once");
     }
 
     #[test]

@@ -7,15 +7,17 @@ use antedate_channel::macsec::CipherSuite;
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::machine::{Interface, Machine};
-use super::read::{self, Draft};
+use super::read::{self, Draft, KeyPath};
 use super::{
-    Cipher, Config, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay, Protection, SciMode,
-    Threads,
+    Cipher, Config, Control, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay, Protection, Rate,
+    SciMode, Threads,
 };
 use crate::agreement::{self, cak::CakFile};
+use crate::control;
 use crate::express::{express_sci, express_ssci};
 use crate::fault::{Fault, Faults, explain, suggest};
 use crate::keys::{KeyFile, Member};
+use crate::setup::SLOWEST_MBIT;
 use crate::state;
 use crate::tunnel_keys::{self, Secret};
 
@@ -43,10 +45,10 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// The longest payload that the uplink carries: the configured one, otherwise that of the interface.
+    /// The longest payload that the uplink carries: that of the interface, or less by the configuration.
     #[must_use]
     pub fn uplink_mtu(&self) -> usize {
-        self.config.uplink.mtu.map_or(self.uplink.mtu, usize::from)
+        self.config.uplink.carries(self.uplink.mtu)
     }
 }
 
@@ -108,10 +110,10 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
 
     let name = |port: Option<&InterfaceName>| port.map(|name| name.as_str().to_owned());
     let field = name(draft.field.as_ref().map(|port| &port.interface));
-    let uplink = name(draft.uplink.as_ref().map(|port| &port.interface));
+    let uplink = name(draft.uplink.interface.as_ref());
     let field = field.and_then(|name| port(&draft, "field.interface", &name, machine, &mut faults));
     let uplink = uplink.and_then(|name| port(&draft, "uplink.interface", &name, machine, &mut faults));
-    if let (Some(port), Some(mtu)) = (&uplink, draft.uplink.as_ref().and_then(|port| port.mtu))
+    if let (Some(port), Some(mtu)) = (&uplink, draft.uplink.mtu.flatten())
         && usize::from(mtu) > port.mtu
     {
         let what = format!("{mtu} is more than the {} that {} carries", port.mtu, port.name);
@@ -123,14 +125,33 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         Some(Protection::Macsec(macsec)) => keyed(&draft, macsec, uplink.as_ref(), machine, &mut faults),
         Some(Protection::Overlay(overlay)) => overlaid(&draft, overlay, machine, &mut faults),
         Some(Protection::Plain) => Some(Keyed::Plain),
-        None => None,
+        // What is wrong with the keys is said even if something beside them is wrong.
+        None => {
+            let found = match &draft.keys {
+                Some(KeyPath::Static(file)) => KeyFile::load(file, machine.user()).err(),
+                Some(KeyPath::Agreed(file)) => CakFile::load(file, machine.user()).err(),
+                Some(KeyPath::Private(file)) => {
+                    tunnel_keys::load(file, machine.user()).err().map(Faults::from)
+                }
+                None => None,
+            };
+            faults.extend(found.into_iter().flatten());
+            None
+        }
     };
     if with_state
-        && let (Some(Protection::Macsec(Macsec { keys: Keys::Static(_), .. })), Some(state)) =
-            (&draft.protection, &draft.state)
-        && let Err(error) = state::inspect(&state.directory)
+        && let (Some(KeyPath::Static(_)), Some(directory)) = (&draft.keys, &draft.state_directory)
+        && let Err(error) = state::inspect(directory)
     {
         faults.push(error.into_fault(draft.lines.fault(file, "state.directory", "", "")));
+    }
+    let mut answered = None;
+    if let Some(Control { socket }) = &draft.control {
+        match control::inspect(socket) {
+            Ok(false) => {}
+            Ok(true) => answered = Some(control::answered(socket)),
+            Err(fault) => faults.push(draft.lines.at(file, "control.socket", fault)),
+        }
     }
     if !machine.may_open_packet_sockets() {
         faults.push(permission(file));
@@ -138,7 +159,13 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     match (draft.finish(), field, uplink, protection) {
         (Some(config), Some(field), Some(uplink), Some(protection)) if faults.is_empty() => {
             let mut checked = Checked { warnings: config.warnings(), config, field, uplink, protection };
-            let more = [short_uplink(&checked), research(&checked), unbounded_express(&checked)];
+            let more = [
+                short_uplink(&checked),
+                research(&checked),
+                unbounded_express(&checked),
+                unknown_rate(&checked, machine),
+                answered.map(|fault| checked.config.at("control.socket", fault)),
+            ];
             checked.warnings.extend(more.into_iter().flatten());
             Ok(checked)
         }
@@ -157,6 +184,7 @@ fn port(
         Ok(interface) => return Some(interface),
         Err(error) => error,
     };
+    let may_come = error.kind() == io::ErrorKind::NotFound;
     let (what, remedy) = match error.kind() {
         io::ErrorKind::NotFound => {
             let mut here = machine.interfaces();
@@ -174,7 +202,7 @@ fn port(
         ),
         _ => (format!("cannot ask for \"{name}\": {}", explain(&error)), "see `ip link show`".to_owned()),
     };
-    faults.push(draft.lines.fault(&draft.file, key, what, remedy));
+    faults.push(Fault { passing: may_come, ..draft.lines.fault(&draft.file, key, what, remedy) });
     None
 }
 
@@ -240,6 +268,18 @@ fn keyed(
             format!("the express channel of {} would have the SCI of another member", describe(member)),
             "give the members of the key file SCIs that differ in more than the highest bit of the port"
                 .to_owned(),
+        );
+    }
+    let taken = |ssci: u32| keys.members.iter().any(|member| member.ssci == Some(ssci));
+    if express && let Some(member) = keys.members.iter().find(|m| m.ssci.map(express_ssci).is_some_and(taken))
+    {
+        fault(
+            "express",
+            format!(
+                "the express channel of {} would have the SSCI of another member, and nonces would come twice",
+                describe(member)
+            ),
+            "give the members of the key file SSCIs below 2147483648".to_owned(),
         );
     }
     if keys.member(own).is_none() {
@@ -323,6 +363,9 @@ fn overlaid(
     machine: &dyn Machine,
     faults: &mut Vec<Fault>,
 ) -> Option<Keyed> {
+    if let Some(second) = &overlay.second_uplink {
+        port(draft, "overlay.second_uplink", &second.interface, machine, faults);
+    }
     let mut fault =
         |key, what: String, remedy: &str| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
     if draft.express.as_ref().is_some_and(Option::is_some) {
@@ -488,6 +531,21 @@ fn research(checked: &Checked) -> Option<Fault> {
     let what = format!("{} is for research only: it does not protect anything that matters", suite.name());
     let remedy = "make keys for a standard suite: antedate keygen macsec --suite gcm-aes-128";
     Some(config.lines.fault(&config.file, "macsec", what, remedy))
+}
+
+/// A link whose rate is to be used, and that does not say it.
+fn unknown_rate(checked: &Checked, machine: &dyn Machine) -> Option<Fault> {
+    let config = &checked.config;
+    let asked = config.express.as_ref().is_some_and(|express| express.rate == Rate::OfLink);
+    if !asked || machine.speed(&checked.uplink.name).is_some() {
+        return None;
+    }
+    let what = format!(
+        "{} does not say at which rate it runs: until it does, bulk leaves at {SLOWEST_MBIT} Mbit/s",
+        checked.uplink.name
+    );
+    let remedy = "plug the link in, or write the rate as a number, e.g. rate_mbit = 100";
+    Some(config.lines.fault(&config.file, "express.rate_mbit", what, remedy))
 }
 
 /// Express frames that may have to wait for more than a fragment.

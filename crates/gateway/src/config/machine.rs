@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 
+use crate::sys::interface;
 pub use crate::sys::interface::Interface;
 
 /// `CAP_NET_RAW` (`capabilities(7)`): raw and packet sockets.
@@ -15,6 +16,8 @@ pub trait Machine {
     /// # Errors
     /// `NotFound` when there is none, `Unsupported` when it is no Ethernet interface.
     fn interface(&self, name: &str) -> io::Result<Interface>;
+    /// The rate in Mbit/s of an interface, if it says one now.
+    fn speed(&self, name: &str) -> Option<u64>;
     /// The names of all interfaces in this network namespace.
     fn interfaces(&self) -> Vec<String>;
     /// The effective user of this process.
@@ -32,6 +35,10 @@ pub struct ThisMachine;
 impl Machine for ThisMachine {
     fn interface(&self, name: &str) -> io::Result<Interface> {
         Interface::find(name)
+    }
+
+    fn speed(&self, name: &str) -> Option<u64> {
+        interface::speed(name)
     }
 
     fn interfaces(&self) -> Vec<String> {

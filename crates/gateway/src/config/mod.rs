@@ -82,6 +82,15 @@ pub struct UplinkPort {
     pub mtu: Option<u16>,
 }
 
+impl UplinkPort {
+    /// The longest payload that the path carries behind an interface with this MTU: never more than the interface, whose MTU
+    /// may be lowered while the gateway runs.
+    #[must_use]
+    pub fn carries(&self, interface: usize) -> usize {
+        self.mtu.map_or(interface, |path| interface.min(path.into()))
+    }
+}
+
 /// The name of a network interface, as Linux allows it: 1 to 15 bytes, neither `/` nor white space.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InterfaceName(String);
@@ -331,6 +340,11 @@ impl Config {
         Self::parse(file, &read::text(file)?)
     }
 
+    /// A fault of the file that a key names, at the line of the key.
+    pub(crate) fn at(&self, key: &'static str, of: Fault) -> Fault {
+        self.lines.at(&self.file, key, of)
+    }
+
     /// What the file asks for that is legal and still deserves a word.
     #[must_use]
     pub fn warnings(&self) -> Vec<Fault> {
@@ -389,5 +403,11 @@ impl Lines {
         let section = key.split('.').next().unwrap_or(key);
         let line = self.0.get(key).or_else(|| self.0.get(section)).copied();
         Fault { line, key: key.to_owned(), ..Fault::of_file(file, what, remedy) }
+    }
+
+    /// A fault of the file that a key names, at the line of the key.
+    pub(crate) fn at(&self, file: &Path, key: &'static str, of: Fault) -> Fault {
+        let what = format!("{}: {}", of.file.display(), of.what);
+        Fault { passing: of.passing, ..self.fault(file, key, what, of.remedy) }
     }
 }

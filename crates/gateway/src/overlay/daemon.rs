@@ -29,7 +29,7 @@ use crate::delivery::Delivery;
 use crate::fault::Fault;
 use crate::gate::Gate;
 use crate::mailbox::Mailbox;
-use crate::report::{About, Place, Shares};
+use crate::report::{About, Carries, Place, Shares};
 use crate::setup::{self, Granted};
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::Receiver;
@@ -101,6 +101,7 @@ impl Steward {
     ) -> Result<Self, Fault> {
         let config = checked.config.clone();
         let (field, uplink, mtu) = (&checked.field, &checked.uplink, checked.uplink_mtu());
+        let socket = setup::socket(&config)?;
         let key_log = key_log.map(KeyLog::open).transpose()?;
         let mut device =
             private.map(|private| device(&config, overlay, private, preshared, mtu)).transpose()?;
@@ -154,11 +155,11 @@ impl Steward {
             out,
             inward,
             place,
-            mtus: Mutex::new([field.mtu, mtu]),
+            ports: Mutex::new([Carries::of(field, field.mtu), Carries::of(uplink, mtu)]),
             links: Mutex::new([up(field), up(uplink)]),
             shares: Shares::default(),
         });
-        let server = Server::start(&config.control.socket, desk.clone())?;
+        let server = socket.serve(desk.clone())?;
         tracing::info!(
             field = %field.name, uplink = %uplink.name, uplink_mtu = mtu, listen = %overlay.listen,
             peers = overlay.peers.len(), protection = desk.about.protection, "forwarding"
@@ -206,7 +207,7 @@ impl Steward {
             match field_port(&self.config, &field) {
                 Ok((from, to)) => {
                     self.mailbox.post(Letter::Field(from, to, field.mtu));
-                    lock(&self.desk.mtus)[0] = field.mtu;
+                    lock(&self.desk.ports)[0] = Carries::of(&field, field.mtu);
                     tracing::info!(interface = %field.name, mtu = field.mtu, "field port opened again");
                     self.field = field;
                 }
@@ -217,7 +218,7 @@ impl Steward {
             if let Some(mtu) = wire.follow(&self.config, &self.overlay, &self.mailbox)
                 && at == 0
             {
-                lock(&self.desk.mtus)[1] = mtu;
+                lock(&self.desk.ports)[1] = Carries::of(&wire.interface, mtu);
             }
         }
     }
@@ -233,9 +234,11 @@ fn second(
     let Some(second) = &overlay.second_uplink else { return Ok(None) };
     let interface = Interface::find(&second.interface).map_err(|error| {
         let what = format!("the second uplink {}: {error}", second.interface);
-        Fault::of_file(&config.file, what, "see interface in [overlay.second_uplink], and: ip link")
+        let passing = error.kind() == io::ErrorKind::NotFound;
+        let remedy = "see interface in [overlay.second_uplink], and: ip link";
+        Fault { passing, ..Fault::of_file(&config.file, what, remedy) }
     })?;
-    let mtu = config.uplink.mtu.map_or(interface.mtu, usize::from);
+    let mtu = setup::uplink_mtu(config, &interface);
     Wire::open(config, overlay, Which::Second, (&interface, mtu), second.listen, mailbox).map(Some)
 }
 

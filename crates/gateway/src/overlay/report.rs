@@ -14,7 +14,7 @@ use crate::counters::PathCounters;
 use crate::daemon::lock;
 use crate::mailbox::Mailbox;
 use crate::poll::Governor;
-use crate::report::{About, Place, Shares, Waits, forwarding, port};
+use crate::report::{About, Carries, Place, Shares, Waits, forwarding, port};
 use crate::status::{Overlay as Document, OverlayPeer, Preparation, ReleaseClock, SecondUplink, Status};
 use crate::sys::thread;
 use crate::tunnel_keys;
@@ -185,7 +185,7 @@ pub(super) struct Desk {
     pub(super) inward: Arc<PathCounters>,
     pub(super) place: Arc<Mutex<Place>>,
     /// What the ports carry: field, uplink.
-    pub(super) mtus: Mutex<[usize; 2]>,
+    pub(super) ports: Mutex<[Carries; 2]>,
     /// State of the links, and how often they went down.
     pub(super) links: Mutex<[(bool, u64); 2]>,
     pub(super) shares: Shares,
@@ -204,12 +204,12 @@ impl StatusSource for Desk {
         let snapshot = self.snapshot();
         let waits: Vec<_> = snapshot.iter().map(|snapshot| snapshot.waits).collect();
         let [field, uplink] = *lock(&self.links);
-        let [field_mtu, uplink_mtu] = *lock(&self.mtus);
+        let [field_now, uplink_now] = *lock(&self.ports);
         let about = &self.about;
         Status {
             forwarding: snapshot.is_some(),
-            field: port(&about.field, &self.out, &self.inward, field, field_mtu),
-            uplink: port(&about.uplink, &self.inward, &self.out, uplink, uplink_mtu),
+            field: port(&about.field, &self.out, &self.inward, field, field_now),
+            uplink: port(&about.uplink, &self.inward, &self.out, uplink, uplink_now),
             out: forwarding(&self.out),
             inward: forwarding(&self.inward),
             threads: self.shares.threads(about, &waits, &[Arc::clone(&self.place)]),

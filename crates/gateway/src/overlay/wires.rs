@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::config::overlay::{LongFrames, Overlay};
 use crate::fault::Fault;
 use crate::mailbox::Mailbox;
+use crate::setup;
 use crate::sys::interface::{self, Interface};
 use crate::sys::udp::UdpSocket;
 
@@ -70,7 +71,7 @@ impl Wire {
             return None;
         }
         let now = Interface::find(&self.interface.name).ok()?;
-        let mtu = config.uplink.mtu.map_or(now.mtu, usize::from);
+        let mtu = setup::uplink_mtu(config, &now);
         // The socket keeps its port, and is bound to the interface that has the name now.
         let again =
             self.socket.bind_to(&now.name).map_err(|error| refused(config, self.listen, &now, &error));
@@ -105,5 +106,7 @@ fn refused(config: &Config, listen: SocketAddr, uplink: &Interface, error: &io::
         _ => "see overlay.listen, and that the uplink exists: ip addr",
     };
     let what = format!("cannot listen on {listen} of {}: {error}", uplink.name);
-    Fault::of_file(&config.file, what, remedy)
+    // An address may be given to the interface later.
+    let passing = error.kind() == io::ErrorKind::AddrNotAvailable;
+    Fault { passing, ..Fault::of_file(&config.file, what, remedy) }
 }

@@ -20,7 +20,9 @@ pub mod scenario;
 pub mod verdict;
 mod view;
 
-use std::path::PathBuf;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -184,6 +186,11 @@ impl Options {
         if self.milliseconds < 100 {
             return usage("--seconds: at least 0.1".into());
         }
+        if let Some(file) = &self.pcap
+            && let Err(error) = writable(file)
+        {
+            return usage(format!("--pcap {}: {error}", file.display()));
+        }
         let kills =
             |scenario: &Scenario| matches!(scenario, Scenario::Plant(Incident::KillA | Incident::KillB));
         if self.secure == Secure::Bridge && self.faults.iter().any(kills) {
@@ -216,8 +223,8 @@ impl Options {
 
 /// Runs the demonstration. Call it while the process has one thread, from the thread that stays.
 ///
-/// SIGINT and SIGTERM end it early with a verdict on what was seen so far; every process is ended and every
-/// namespace removed on all ways out.
+/// SIGINT and SIGTERM end it early. What was seen so far is told then, and the verdict is bad, for the rest was not seen. Every
+/// process is ended and every namespace removed on all ways out.
 pub fn run(options: &Options) -> Result<Outcome, Error> {
     options.check()?;
     signal::install();
@@ -234,9 +241,43 @@ pub fn run(options: &Options) -> Result<Outcome, Error> {
     session.undisturbed(Duration::from_millis(options.milliseconds))?;
     for &scenario in &options.faults {
         if signal::stopping() {
+            session.cut_short();
             break;
         }
         session.provoke(scenario)?;
     }
     session.end()
+}
+
+/// Whether a result can be written to a file. One that is there stays as it is, and none is left behind.
+///
+/// # Errors
+/// What the system says.
+pub fn writable(file: &Path) -> io::Result<()> {
+    let there = fs::metadata(file);
+    // A pipe may wait for whoever reads it.
+    if there.as_ref().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
+        return Ok(());
+    }
+    fs::OpenOptions::new().append(true).create(true).open(file)?;
+    if there.is_err() { fs::remove_file(file) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_tried_and_neither_changed_nor_left_behind() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("out");
+        writable(&file).expect("can be made");
+        assert!(!file.exists());
+        fs::write(&file, "kept").expect("a file");
+        writable(&file).expect("can be written");
+        assert_eq!(fs::read_to_string(&file).expect("a file"), "kept");
+        assert!(writable(directory.path()).is_err());
+        let nowhere = Options { pcap: Some(directory.path().join("no/x")), ..Options::default() };
+        assert!(matches!(nowhere.check(), Err(Error::Usage(what)) if what.starts_with("--pcap ")));
+    }
 }

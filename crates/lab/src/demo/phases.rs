@@ -71,6 +71,8 @@ pub(super) struct Session<'a> {
     /// What gateways had refused before they were killed.
     refused_before_kill: Refused,
     undisturbed: Duration,
+    /// It was asked to end before its end.
+    cut_short: bool,
 }
 
 /// All counters at one moment.
@@ -92,7 +94,13 @@ impl<'a> Session<'a> {
             provoked: Default::default(),
             refused_before_kill: Refused::new(),
             undisturbed: Duration::ZERO,
+            cut_short: false,
         }
+    }
+
+    /// Something that belongs to the demonstration is left out.
+    pub(super) fn cut_short(&mut self) {
+        self.cut_short = true;
     }
 
     /// Lets everything run.
@@ -112,6 +120,7 @@ impl<'a> Session<'a> {
             let left = deadline.saturating_duration_since(Instant::now());
             std::thread::sleep(left.min(Duration::from_millis(20)));
         }
+        self.cut_short |= Instant::now() < deadline;
         self.plant.check()
     }
 
@@ -231,6 +240,7 @@ impl<'a> Session<'a> {
             }
             self.pause(Duration::from_millis(5), phase)?;
         }
+        self.cut_short |= Instant::now() < deadline;
         Ok(None)
     }
 
@@ -260,6 +270,7 @@ impl<'a> Session<'a> {
             privilege: self.privilege,
             placement,
             undisturbed: self.undisturbed,
+            interrupted: self.cut_short,
             phases: self.phases,
             provoked: self.provoked,
             refused,

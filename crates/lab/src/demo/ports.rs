@@ -11,11 +11,13 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use antedate_gateway::config::machine::{Machine as _, ThisMachine};
+use antedate_gateway::keys::KeyFile;
 use serde::Serialize;
 
 use super::gateway::{Gateway, Setup};
 use super::placement::Placement;
-use super::verdict::{Check, Report, machine};
+use super::verdict::{Check, RAN_TO_ITS_END, Report, conclusion, machine};
 use super::{Error, Options, Outcome, Secure};
 use crate::process::{Place, Process};
 use crate::sys::signal;
@@ -30,6 +32,31 @@ pub struct Ports {
     pub uplink: String,
     /// The key file, shared with the other gateway; not needed with `--secure none`.
     pub keys: Option<PathBuf>,
+}
+
+impl Ports {
+    /// Whether the interfaces and the keys are there, before anything is started.
+    fn check(&self, secure: Secure) -> Result<(), Error> {
+        if self.field == self.uplink {
+            let what = format!(
+                "--ports: field and uplink are both {}, and a gateway needs two interfaces",
+                self.field
+            );
+            return Err(Error::Usage(what));
+        }
+        for (side, name) in [("field", &self.field), ("uplink", &self.uplink)] {
+            if let Err(error) = ThisMachine.interface(name) {
+                return Err(Error::Usage(format!(
+                    "--ports {side}={name}: {error}; `ip link` shows what there is"
+                )));
+            }
+        }
+        if let (Some(file), Secure::Macsec) = (&self.keys, secure) {
+            KeyFile::load(file, ThisMachine.user())
+                .map_err(|faults| Error::Usage(format!("--ports keys: {faults}")))?;
+        }
+        Ok(())
+    }
 }
 
 impl FromStr for Ports {
@@ -79,6 +106,7 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
     if !options.faults.is_empty() {
         return Err(Error::Usage("--faults: a real wire does what it wants; leave --ports out".into()));
     }
+    ports.check(options.secure)?;
     let placement = Placement::on(&crate::sys::sched::allowed_cpus());
     // The packet numbers of real keys must outlive this run, so the state stays beside the keys.
     let directory = match keys.parent() {
@@ -117,6 +145,7 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+    let interrupted = began.elapsed() < Duration::from_millis(options.milliseconds);
     let status = gateway.status().unwrap_or_default();
     let refused = gateway.refused();
     let clean = gateway.end();
@@ -128,7 +157,12 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
     let seen = seen.ok_or_else(|| Error::process("tap", tap.errors().join("\n")))?;
 
     let check = |name: &str, passed, found: String| Check { name: name.to_owned(), passed, found };
-    let mut checks = vec![check("the gateway ends cleanly", clean, clean.to_string())];
+    let asked = options.milliseconds as f64 / 1e3;
+    let found = format!("{:.1} of {asked:.1} s", began.elapsed().as_secs_f64().min(asked));
+    let mut checks = vec![
+        check("the gateway ends cleanly", clean, clean.to_string()),
+        check(RAN_TO_ITS_END, !interrupted, found),
+    ];
     if options.secure == Secure::Macsec {
         let readable = seen.counts.plaintext_frames;
         let encrypted = seen.counts.encrypted;
@@ -156,9 +190,9 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
             check.found
         ));
     }
-    text.push_str(if passed { "\nPASSED\n" } else { "\nFAILED\n" });
     let report = Report {
         passed,
+        interrupted,
         plaintext_frames_on_wire: seen.counts.plaintext_frames,
         nonce_reuse: seen.nonces.reused,
         refused,
@@ -172,6 +206,7 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
         gateways: vec![status],
         ..Report::default()
     };
+    text.push_str(&format!("\n{}\n", conclusion(&report)));
     Ok(Outcome { passed, text, report })
 }
 
@@ -187,6 +222,20 @@ mod tests {
         assert_eq!(with_keys.keys, Some(PathBuf::from("/k")));
         for text in ["", "field=eth1", "eth1,eth0", "field=,uplink=b", "field=a,uplink=b,x=y"] {
             assert!(text.parse::<Ports>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn interfaces_that_are_not_there_are_refused_before_anything_starts() {
+        for (text, expected) in [
+            ("field=nowhere0,uplink=nowhere1", "--ports field=nowhere0: no such interface"),
+            ("field=lo,uplink=nowhere1", "--ports field=lo: it is no Ethernet interface"),
+            ("field=a,uplink=a", "--ports: field and uplink are both a"),
+        ] {
+            let ports: Ports = text.parse().unwrap();
+            let options = Options { secure: Secure::None, ..Options::default() };
+            let found = run(&options, &ports).map(|_| ()).unwrap_err().to_string();
+            assert!(found.starts_with(expected), "{found}");
         }
     }
 }

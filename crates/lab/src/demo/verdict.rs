@@ -20,6 +20,9 @@ use crate::station;
 use crate::station::meter::Counts;
 use crate::tap::view::Seen;
 
+/// The check that nothing of the demonstration was left out.
+pub(super) const RAN_TO_ITS_END: &str = "it ran to its end";
+
 /// Something that was expected, and whether it came true.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
@@ -36,6 +39,9 @@ pub struct Check {
 pub struct Report {
     /// All checks passed.
     pub passed: bool,
+    /// It was asked to end before its end, so it did not pass.
+    #[serde(default)]
+    pub interrupted: bool,
     /// Bus errors of both stations that nobody provoked and that no stall of a station explains: the path's.
     pub bus_errors: u64,
     /// Besides these, bus errors during which the machine stalled a station itself.
@@ -108,6 +114,7 @@ pub(super) struct Material<'a> {
     pub(super) privilege: Privilege,
     pub(super) placement: Placement,
     pub(super) undisturbed: Duration,
+    pub(super) interrupted: bool,
     pub(super) phases: Vec<Phase>,
     pub(super) provoked: [Counts; 2],
     pub(super) refused: Refused,
@@ -123,6 +130,7 @@ pub(super) fn judge(material: Material<'_>) -> Outcome {
         counts.iter().zip(provoked).map(|(all, provoked)| count(all).saturating_sub(count(provoked))).sum()
     };
     let mut report = Report {
+        interrupted: material.interrupted,
         bus_errors: unprovoked(|c| c.bus_errors.saturating_sub(c.bus_errors_stalled)),
         bus_errors_stalled: unprovoked(|c| c.bus_errors_stalled),
         longest_stall_us: counts.iter().map(|counts| counts.longest_stall_us).max().unwrap_or_default(),
@@ -152,6 +160,7 @@ pub(super) fn judge(material: Material<'_>) -> Outcome {
         ..Report::default()
     };
     report.checks = checks(&report, options, ends);
+    report.checks.push(ran_to_its_end(&report, options, &material.phases));
     report.passed =
         report.checks.iter().all(|check| check.passed) && material.phases.iter().all(|phase| phase.passed);
     report.refused = material.refused;
@@ -215,6 +224,28 @@ fn checks(report: &Report, options: &Options, ends: &Ends) -> Vec<Check> {
     let dropped = ends.plc.measured.counts.samples_dropped + ends.device.measured.counts.samples_dropped;
     expect("the stations measured every frame", dropped == 0, format!("{dropped} missed"));
     checks
+}
+
+/// Nothing is known of what was left out.
+fn ran_to_its_end(report: &Report, options: &Options, phases: &[Phase]) -> Check {
+    let asked = options.milliseconds as f64 / 1e3;
+    let mut found = format!("{:.1} of {asked:.1} s", report.seconds);
+    if !options.faults.is_empty() {
+        let _ = write!(found, ", {} of {} faults", phases.len(), options.faults.len());
+    }
+    if report.interrupted {
+        found.push_str(", interrupted");
+    }
+    Check { name: RAN_TO_ITS_END.to_owned(), passed: !report.interrupted, found }
+}
+
+/// The last line: what it comes to.
+pub(super) fn conclusion(report: &Report) -> &'static str {
+    match (report.passed, report.interrupted) {
+        (true, _) => "PASSED",
+        (false, false) => "FAILED",
+        (false, true) => "FAILED: interrupted before its end",
+    }
 }
 
 fn text(report: &Report) -> String {
@@ -290,7 +321,7 @@ fn text(report: &Report) -> String {
         line(format_args!("{} {:54} {}", mark(check.passed), check.name, check.found));
     }
     line(format_args!(""));
-    line(format_args!("{}", if report.passed { "PASSED" } else { "FAILED" }));
+    line(format_args!("{}", conclusion(report)));
     text
 }
 
@@ -338,4 +369,27 @@ pub(super) fn machine() -> BTreeMap<String, String> {
         ("cpu".to_owned(), model.to_owned()),
         ("cores".to_owned(), crate::sys::sched::allowed_cpus().len().to_string()),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_interrupted_did_not_pass_and_says_how_far_it_came() {
+        let options =
+            Options { milliseconds: 3_000, faults: Scenario::all().collect(), ..Options::default() };
+        let end = |interrupted| {
+            let report = Report { seconds: 3.0, interrupted, ..Report::default() };
+            ran_to_its_end(&report, &options, &[Phase::default()])
+        };
+        assert!(end(false).passed);
+        let cut = end(true);
+        let expected = format!("3.0 of 3.0 s, 1 of {} faults, interrupted", options.faults.len());
+        assert_eq!((cut.passed, cut.found), (false, expected));
+        let report = Report { interrupted: true, ..Report::default() };
+        assert_eq!(conclusion(&report), "FAILED: interrupted before its end");
+        assert_eq!(conclusion(&Report::default()), "FAILED");
+        assert_eq!(conclusion(&Report { passed: true, ..Report::default() }), "PASSED");
+    }
 }

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::CipherSuite;
+use antedate_channel::replay::MAX_WINDOW;
 use antedate_wire::EthernetAddress;
 
 use super::policy::Policy;
@@ -26,7 +27,7 @@ use super::{
 };
 use crate::agreement;
 use crate::document::{Document, Field, Section};
-use crate::fault::Fault;
+use crate::fault::{Fault, nearest};
 use crate::names::parse_sci;
 
 /// The longest configuration that is read.
@@ -57,15 +58,32 @@ pub(crate) fn suite(field: &Field<'_, '_>) -> Option<CipherSuite> {
 pub(super) struct Draft {
     pub(super) file: PathBuf,
     pub(super) field: Option<FieldPort>,
-    pub(super) uplink: Option<UplinkPort>,
+    pub(super) uplink: UplinkDraft,
     pub(super) protection: Option<Protection>,
+    /// The keys, even where something beside them is wrong.
+    pub(super) keys: Option<KeyPath>,
     pub(super) express: Option<Option<Express>>,
     pub(super) flows: Option<Option<Flows>>,
     pub(super) policy: Policy,
     pub(super) run: Option<Run>,
     pub(super) state: Option<State>,
+    /// The directory of the state, even where something beside it is wrong.
+    pub(super) state_directory: Option<PathBuf>,
     pub(super) control: Option<Control>,
     pub(super) lines: Lines,
+}
+
+/// The parts of `[uplink]`, of which one may be wrong and the other not.
+pub(super) struct UplinkDraft {
+    pub(super) interface: Option<InterfaceName>,
+    pub(super) mtu: Option<Option<u16>>,
+}
+
+/// Where the keys of `[macsec]` are, or the private key of `[overlay]`.
+pub(super) enum KeyPath {
+    Static(PathBuf),
+    Agreed(PathBuf),
+    Private(PathBuf),
 }
 
 impl Draft {
@@ -74,7 +92,7 @@ impl Draft {
         Some(Config {
             file: self.file,
             field: self.field?,
-            uplink: self.uplink?,
+            uplink: UplinkPort { interface: self.uplink.interface?, mtu: self.uplink.mtu? },
             protection: self.protection?,
             express: self.express?,
             flows: self.flows?,
@@ -116,27 +134,30 @@ pub(super) fn read(file: &Path, text: &str) -> (Draft, Vec<Fault>) {
         root.required_section("uplink", "add [uplink] with the interface of the untrusted side"),
         &mut lines,
     );
-    if let (Some(field), Some(uplink)) = (&field, &uplink)
-        && field.interface == uplink.interface
+    if let (Some(field), Some(uplink)) = (&field, &uplink.interface)
+        && field.interface == *uplink
     {
         document.fault(
             lines.0.get("uplink.interface").copied(),
             "uplink.interface",
-            format!("\"{}\" is the field's interface already", uplink.interface),
+            format!("\"{uplink}\" is the field's interface already"),
             "a gateway needs two interfaces: one to the machines, one to the untrusted side",
         );
     }
-    let protection = protection(&mut root, base, &mut lines);
+    let (keys, protection) = protection(&mut root, base, &mut lines);
+    let (state_directory, state) = state(root.section("state"), base, &mut lines);
     let draft = Draft {
         file: file.to_owned(),
         field,
         uplink,
         protection,
+        keys,
         express: express::express(root.section("express"), &mut lines),
         flows: flows::flows(root.section("flows"), &mut lines),
         policy: policy::policy(root.section("policy"), &mut lines),
         run: run::run(root.section("run"), &mut lines),
-        state: state(root.section("state"), base, &mut lines),
+        state,
+        state_directory,
         control: control(root.section("control"), base, &mut lines),
         lines,
     };
@@ -157,7 +178,7 @@ fn field_port(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<FieldPo
     Some(FieldPort { interface: interface? })
 }
 
-fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<UplinkPort> {
+fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> UplinkDraft {
     lines.note("uplink", section.line());
     let interface =
         interface(&mut section, "uplink.interface", "name the interface of the untrusted side", lines);
@@ -167,7 +188,7 @@ fn uplink_port(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Uplink
         number(&field, 128..=U16_MAX)
     });
     section.finish();
-    Some(UplinkPort { interface: interface?, mtu: all(mtu)? })
+    UplinkDraft { interface, mtu: all(mtu) }
 }
 
 fn interface(
@@ -189,8 +210,12 @@ fn interface(
     name
 }
 
-fn protection(root: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Protection> {
-    let secured = root.section("macsec");
+fn protection(
+    root: &mut Section<'_, '_>,
+    base: &Path,
+    lines: &mut Lines,
+) -> (Option<KeyPath>, Option<Protection>) {
+    let mut secured = root.section("macsec");
     let tunnels = root.section("overlay");
     let plain = root.section("plain");
     let (has_macsec, has_plain) = (secured.is_present(), plain.is_present());
@@ -213,19 +238,20 @@ fn protection(root: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Opt
         );
     }
     plain.finish();
-    let secured = macsec(secured, base, lines);
-    let tunnels = overlay::overlay(tunnels, base, lines);
-    match (has_macsec, has_overlay, has_plain) {
+    let (named, keys) = keys(&mut secured, base, lines);
+    let secured = macsec(secured, keys, lines);
+    let (private, tunnels) = overlay::overlay(tunnels, base, lines);
+    let protection = match (has_macsec, has_overlay, has_plain) {
         (true, false, false) => secured.map(Protection::Macsec),
         (false, true, false) => tunnels.map(|overlay| Protection::Overlay(Box::new(overlay))),
         (false, false, true) => Some(Protection::Plain),
         _ => None,
-    }
+    };
+    (named.or(private.map(KeyPath::Private)), protection)
 }
 
-fn macsec(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Macsec> {
+fn macsec(mut section: Section<'_, '_>, keys: Option<Keys>, lines: &mut Lines) -> Option<Macsec> {
     let cipher = cipher(&mut section, lines);
-    let keys = keys(&mut section, base, lines);
     let port = section.get("port");
     let identity = match section.get("sci") {
         Some(field) => {
@@ -251,7 +277,7 @@ fn macsec(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Optio
         field.boolean()
     });
     let sci_mode = sci_mode(&mut section, lines);
-    let replay_window = section.get("replay_window").map(|field| number(&field, 0..=1 << 30));
+    let replay_window = section.get("replay_window").map(|field| number(&field, 0..=MAX_WINDOW.into()));
     let validate = section.get("validate").map(|field| validate(&field));
     let fragmentation = section.get("fragmentation").map(|field| {
         lines.note("macsec.fragmentation", Some(field.line()));
@@ -302,8 +328,8 @@ fn cipher(section: &mut Section<'_, '_>, lines: &mut Lines) -> Option<Cipher> {
     Some(Cipher::Auto(chosen))
 }
 
-/// Either `key_file`, or `cak_file` with what belongs to it.
-fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Keys> {
+/// Either `key_file`, or `cak_file` with what belongs to it. The file is given even if that is wrong.
+fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> (Option<KeyPath>, Option<Keys>) {
     let remedy = "name the file that `antedate keygen macsec` wrote";
     let cak = section.get("cak_file").map(|field| {
         lines.note("macsec.cak_file", Some(field.line()));
@@ -319,10 +345,11 @@ fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option
                 "remove the line, or name a cak_file",
             );
         }
-        return section.required("key_file", remedy).and_then(|field| {
+        let file = section.required("key_file", remedy).and_then(|field| {
             lines.note("macsec.key_file", Some(field.line()));
-            path(&field, base, remedy).map(Keys::Static)
+            path(&field, base, remedy)
         });
+        return (file.clone().map(KeyPath::Static), file.map(Keys::Static));
     };
     lines.note("macsec.mka_destination", to.as_ref().map(Field::line));
     let to = to.map(|field| destination(&field));
@@ -334,17 +361,21 @@ fn keys(section: &mut Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option
             "stands beside cak_file, and keys are either static or agreed upon",
             "remove one of the two",
         );
-        return None;
+        return (None, None);
     }
-    Some(Keys::Agreed(agreement::Settings {
-        cak_file: cak?,
-        destination: all(to)?.unwrap_or(EthernetAddress::PAE_GROUP),
-        priority: all(priority)?.unwrap_or(agreement::PRIORITY),
-        delay_protect: all(delay)?.unwrap_or(false),
-        rekey_after: Some(
-            all(rekey)?.map_or(agreement::REKEY, |seconds: u32| Duration::from_secs(seconds.into())),
-        ),
-    }))
+    let named = cak.clone().map(KeyPath::Agreed);
+    let settings = || {
+        Some(Keys::Agreed(agreement::Settings {
+            cak_file: cak?,
+            destination: all(to)?.unwrap_or(EthernetAddress::PAE_GROUP),
+            priority: all(priority)?.unwrap_or(agreement::PRIORITY),
+            delay_protect: all(delay)?.unwrap_or(false),
+            rekey_after: Some(
+                all(rekey)?.map_or(agreement::REKEY, |seconds: u32| Duration::from_secs(seconds.into())),
+            ),
+        }))
+    };
+    (named, settings())
 }
 
 /// Where MKPDUs go: a group of IEEE 802.1Q table 8-1 by its name, broadcast, or an address.
@@ -399,7 +430,17 @@ fn fragmentation(field: &Field<'_, '_>) -> Option<Fragmentation> {
     const NAMES: [(&str, Fragmentation); 2] =
         [("auto", Fragmentation::Auto), ("marked", Fragmentation::On(Marks::Both))];
     match field.as_string() {
-        Some(_) => field.one_of("a way to fragment", &NAMES),
+        Some(text) => {
+            let known = NAMES.iter().find(|(name, _)| *name == text);
+            if known.is_none() {
+                let remedy = match nearest(text, NAMES.iter().map(|(name, _)| *name)) {
+                    Some(name) => format!("did you mean \"{name}\"?"),
+                    None => "write true or false without quotes, \"auto\" or \"marked\"".to_owned(),
+                };
+                field.fault(format!("\"{text}\" is not a way to fragment"), remedy);
+            }
+            known.map(|(_, fragmentation)| *fragmentation)
+        }
         None => {
             field.boolean().map(|on| if on { Fragmentation::On(Marks::More) } else { Fragmentation::Off })
         }
@@ -418,7 +459,8 @@ fn validate(field: &Field<'_, '_>) -> Option<()> {
     field.one_of("a way to validate", &[("strict", ())])
 }
 
-fn state(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<State> {
+/// The directory, and the whole section.
+fn state(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> (Option<PathBuf>, Option<State>) {
     lines.note("state", section.line());
     let directory = section.get("directory").map(|field| {
         lines.note("state.directory", Some(field.line()));
@@ -426,10 +468,10 @@ fn state(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option
     });
     let reserve = section.get("reserve").map(|field| number(&field, 1 << 12..=1 << 24));
     section.finish();
-    Some(State {
-        directory: all(directory)?.unwrap_or_else(|| "/var/lib/antedate".into()),
-        reserve: all(reserve)?.unwrap_or(RESERVE),
-    })
+    let directory = all(directory).map(|named| named.unwrap_or_else(|| "/var/lib/antedate".into()));
+    let state = directory.clone().zip(all(reserve));
+    let state = state.map(|(directory, reserve)| State { directory, reserve: reserve.unwrap_or(RESERVE) });
+    (directory, state)
 }
 
 fn control(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Control> {

@@ -1,7 +1,7 @@
 //! Reads `[overlay]`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use antedate_wire::EthernetAddress;
 use antedate_wire::vxlan::{self, Vni};
@@ -19,7 +19,12 @@ const KEY_REMEDY: &str = "`antedate keygen wireguard --out FILE` makes one";
 /// Peers of an overlay at most.
 const PEERS_MAX: usize = 256;
 
-pub(super) fn overlay(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Option<Overlay> {
+/// Where the private key is, even where something beside it is wrong, and the whole section.
+pub(super) fn overlay(
+    mut section: Section<'_, '_>,
+    base: &Path,
+    lines: &mut Lines,
+) -> (Option<PathBuf>, Option<Overlay>) {
     lines.note("overlay", section.line());
     let listen = section.get("listen").map(|field| {
         lines.note("overlay.listen", Some(field.line()));
@@ -75,27 +80,29 @@ pub(super) fn overlay(mut section: Section<'_, '_>, base: &Path, lines: &mut Lin
     });
     let peers = peers(&mut section, base, plain);
     section.finish();
-    let listen = all(listen)?.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)));
-    let peers = peers?;
-    secured_set?;
-    Some(Overlay {
-        listen,
-        direct: all(direct)?.unwrap_or(true),
-        private_key_file: key_file?,
-        address: address?,
-        vni: vni?,
-        port: all(port)?.unwrap_or(vxlan::PORT),
-        fragmentation: all(fragmentation)?.unwrap_or_default(),
-        tcp_mss: all(tcp_mss)?.unwrap_or_default(),
-        dscp: all(dscp)?.unwrap_or_default(),
-        relay: all(relay)?.unwrap_or(false),
-        storm_limit: all(storm_limit)?.unwrap_or(STORM_LIMIT),
-        release_clock_us: all(release)?.unwrap_or(0),
-        mac_ageing_seconds: all(ageing)?.unwrap_or(AGEING),
-        mac_limit: all(mac_limit)?.unwrap_or(MACS),
-        second_uplink: all(second)?,
-        peers,
-    })
+    let private = key_file.clone().flatten();
+    let whole = || {
+        secured_set?;
+        Some(Overlay {
+            listen: all(listen)?.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT))),
+            direct: all(direct)?.unwrap_or(true),
+            private_key_file: key_file?,
+            address: address?,
+            vni: vni?,
+            port: all(port)?.unwrap_or(vxlan::PORT),
+            fragmentation: all(fragmentation)?.unwrap_or_default(),
+            tcp_mss: all(tcp_mss)?.unwrap_or_default(),
+            dscp: all(dscp)?.unwrap_or_default(),
+            relay: all(relay)?.unwrap_or(false),
+            storm_limit: all(storm_limit)?.unwrap_or(STORM_LIMIT),
+            release_clock_us: all(release)?.unwrap_or(0),
+            mac_ageing_seconds: all(ageing)?.unwrap_or(AGEING),
+            mac_limit: all(mac_limit)?.unwrap_or(MACS),
+            second_uplink: all(second)?,
+            peers: peers?,
+        })
+    };
+    (private, whole())
 }
 
 /// A port, an address, or both.

@@ -13,6 +13,7 @@ use crate::state::StateFile;
 struct Bench {
     privileged: bool,
     user: u32,
+    mbit: Option<u64>,
 }
 
 impl Machine for Bench {
@@ -29,6 +30,10 @@ impl Machine for Bench {
             address: [2, 0, 0, 0, 0, last],
             mtu: 1500,
         })
+    }
+
+    fn speed(&self, _: &str) -> Option<u64> {
+        self.mbit
     }
 
     fn interfaces(&self) -> Vec<String> {
@@ -72,8 +77,12 @@ impl Site {
     fn new(lines: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let user = fs::metadata(directory.path()).unwrap().uid();
-        let site = Self { directory, machine: Bench { privileged: true, user } };
-        fs::write(site.path("g.toml"), format!("{SMALLEST}{lines}[state]\ndirectory = \"state\"\n")).unwrap();
+        let site = Self { directory, machine: Bench { privileged: true, user, mbit: Some(1_000) } };
+        fs::write(
+            site.path("g.toml"),
+            format!("{SMALLEST}{lines}[state]\ndirectory = \"state\"\n[control]\nsocket = \"c.sock\"\n"),
+        )
+        .unwrap();
         site.keys(KEYS);
         StateFile::create(&site.path("state")).unwrap();
         site
@@ -103,9 +112,9 @@ fn key_agreement_needs_no_state_and_a_cak_that_only_its_owner_reads() {
     let desk = tempfile::tempdir().unwrap();
     let file = desk.path().join("g.toml");
     let text = "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n[macsec]\ncak_file = \"cak\"\n\
-                [policy]\nallow = [\"arp\"]\n[state]\ndirectory = \"nowhere\"\n";
+                [policy]\nallow = [\"arp\"]\n[state]\ndirectory = \"nowhere\"\n[control]\nsocket = \"c.sock\"\n";
     fs::write(&file, text).unwrap();
-    let bench = Bench { privileged: true, user: fs::metadata(&file).unwrap().uid() };
+    let bench = Bench { privileged: true, user: fs::metadata(&file).unwrap().uid(), mbit: None };
     let faults = check(&file, &bench).expect_err("no CAK").to_string();
     assert!(faults.contains("cak: cannot read the key file"), "{faults}");
     let cak = desk.path().join("cak");
@@ -157,6 +166,72 @@ fn what_is_legal_and_unwise_is_said() {
     assert!(said(&express, KEYS).contains("waits for the whole frame"));
     let fragments = format!("fragmentation = true\n{express}");
     assert_eq!(said(&fragments, KEYS), "");
+}
+
+#[test]
+fn a_link_that_does_not_say_its_rate_is_warned_of() {
+    let express = "fragmentation = true\n[policy]\nallow = [\"arp\"]\n[express]\ntraffic = [\"arp\"]\nrate_mbit = \"link\"\n";
+    let mut site = Site::new(express);
+    assert!(site.check().unwrap().warnings.is_empty());
+    site.machine.mbit = None;
+    let warnings = site.check().unwrap().warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].to_string().contains("g.toml:12: express.rate_mbit: eth0 does not say"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn an_express_channel_with_the_ssci_of_another_member_is_refused() {
+    let xpn = |sscis: [u32; 2]| {
+        let mut keys = KEYS.replace("gcm-aes-128", "gcm-aes-xpn-128");
+        keys = keys.replace(
+            "[[member]]\nname = \"here\"",
+            "salt = \"000102030405060708090a0b\"\n[[member]]\nname = \"here\"",
+        );
+        for (sci, ssci) in ["0200000000000001", "0200000000000002"].iter().zip(sscis) {
+            keys = keys.replace(sci, &format!("{sci}\"\nssci = {ssci}\n#\""));
+        }
+        keys
+    };
+    let express = "[express]\ntraffic = [\"arp\"]\nrate_mbit = 100\n";
+    for (lines, sscis, expected) in [
+        (express, [1, 2], None),
+        ("", [1, 2_147_483_649], None),
+        (
+            express,
+            [1, 2_147_483_649],
+            Some("g.toml:7: express: the express channel of \"0200000000000001\" (here) would have the SSCI"),
+        ),
+    ] {
+        let site = Site::new(lines);
+        site.keys(&xpn(sscis));
+        let found = site.check().err();
+        assert_eq!(found.is_some(), expected.is_some(), "{sscis:?} {found:?}");
+        assert!(found.is_none_or(|found| found.contains(expected.unwrap_or_default())), "{sscis:?}");
+    }
+}
+
+#[test]
+fn only_what_the_machine_may_come_to_have_may_pass_by_itself() {
+    let site = Site::new("");
+    let faults = |from: &str, to: &str| {
+        let text = fs::read_to_string(site.path("g.toml")).unwrap();
+        fs::write(site.path("h.toml"), text.replace(from, to)).unwrap();
+        check(&site.path("h.toml"), &site.machine).unwrap_err()
+    };
+    assert!(faults("eth1", "eth7").may_pass());
+    assert!(!faults("eth1", "lo").may_pass());
+    assert!(!faults("[macsec]", "mtu = 1600\n[macsec]").may_pass());
+    assert!(!faults("interface = \"eth1\"", "interface = \"eth7\"\nmtu = 3").may_pass());
+}
+
+#[test]
+fn an_uplink_never_carries_more_than_its_interface() {
+    let port = |mtu| UplinkPort { interface: InterfaceName::new("eth0").unwrap(), mtu };
+    assert_eq!(port(None).carries(1500), 1500);
+    assert_eq!((port(Some(1300)).carries(1500), port(Some(1300)).carries(700)), (1300, 700));
 }
 
 #[test]
@@ -268,4 +343,92 @@ fn checking_beside_a_running_gateway_is_no_fault() {
     let site = Site::new("");
     let _held = StateFile::open(&site.path("state")).unwrap();
     assert!(site.check().is_ok());
+}
+
+#[test]
+fn one_fault_does_not_hide_those_of_what_stands_beside_it() {
+    let site = Site::new("");
+    let text = "[field]\ninterface = \"fld\"\n[uplink]\ninterface = \"fld\"\nmtu = 100\n[macsec]\ncipher = \"gcm-aes-127\"\n\
+                cak_file = \"nocak\"\n[control]\nsocket = \"c.sock\"\n";
+    fs::write(site.path("g.toml"), text).unwrap();
+    let found = site.check().unwrap_err();
+    for expected in [
+        "g.toml:2: field.interface: there is no interface \"fld\" here",
+        "g.toml:4: uplink.interface: \"fld\" is the field's interface already",
+        "g.toml:4: uplink.interface: there is no interface \"fld\" here",
+        "g.toml:5: uplink.mtu: 100 is out of range",
+        "g.toml:7: macsec.cipher: \"gcm-aes-127\" is not a cipher suite",
+        "nocak: cannot read the key file",
+    ] {
+        assert!(found.contains(expected), "{expected} in\n{found}");
+    }
+    assert_eq!(found.matches("remedy").count(), 6, "{found}");
+    let text = SMALLEST.replace("keys", "nokeys") + "port = 0\n[state]\ndirectory = \"none\"\nreserve = 1\n";
+    fs::write(site.path("g.toml"), text + "[control]\nsocket = \"c.sock\"\n").unwrap();
+    let found = site.check().unwrap_err();
+    for expected in [
+        "nokeys: cannot read the key file",
+        "port: 0 is out",
+        "none: there is no such directory",
+        "reserve: 1 is out",
+    ] {
+        assert!(found.contains(expected), "{expected} in\n{found}");
+    }
+}
+
+#[test]
+fn a_control_socket_that_could_not_be_made_is_refused() {
+    let site = Site::new("");
+    let text = fs::read_to_string(site.path("g.toml")).unwrap();
+    let with = |socket: &str| {
+        fs::write(site.path("g.toml"), text.replace("c.sock", socket)).unwrap();
+        site.check()
+    };
+    fs::write(site.path("file"), "").unwrap();
+    for (socket, expected) in [
+        (
+            "no/such/s.sock",
+            "g.toml:10: control.socket: no/such/s.sock: cannot make the control socket: no such file or directory",
+        ),
+        ("file", "g.toml:10: control.socket: file: exists and is no socket"),
+        (
+            "file/s.sock",
+            "g.toml:10: control.socket: file/s.sock: cannot make the control socket: not a directory",
+        ),
+    ] {
+        let found = with(socket).unwrap_err();
+        assert!(found.starts_with(expected), "{found}");
+        assert_eq!(found.matches("remedy").count(), 1, "{found}");
+    }
+    assert!(with("run/s.sock").is_ok(), "its directory is made");
+    assert!(!site.path("run").exists(), "check changes nothing");
+    let _held = crate::control::Socket::bind(&site.path("s.sock")).unwrap();
+    let warnings = with("s.sock").unwrap().warnings;
+    let said = warnings.iter().any(|warning| {
+        warning.to_string().contains("g.toml:10: control.socket: ")
+            && warning.to_string().contains("another gateway answers on this control socket")
+    });
+    assert!(said, "{warnings:?}");
+}
+
+#[test]
+fn an_overlay_is_told_of_its_key_and_its_second_uplink_at_once() {
+    let site = Site::new("");
+    let key = "public_key = \"aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=\"\naddress = \"10.66.0.2\"\n";
+    let text = format!(
+        "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n[overlay]\nprivate_key_file = \"nokey\"\n\
+         address = \"10.66.0.1\"\nvni = 42\n[overlay.second_uplink]\ninterface = \"eth7\"\n[[overlay.peer]]\n{key}\
+         [control]\nsocket = \"c.sock\"\n"
+    );
+    fs::write(site.path("g.toml"), &text).unwrap();
+    let found = site.check().unwrap_err();
+    assert!(
+        found.contains("g.toml:9: overlay.second_uplink: there is no interface \"eth7\" here"),
+        "{found}"
+    );
+    assert!(found.contains("nokey: cannot read the key file"), "{found}");
+    fs::write(site.path("g.toml"), text.replace("42", "99999999")).unwrap();
+    let found = site.check().unwrap_err();
+    assert!(found.contains("overlay.vni: 99999999 is out of range"), "{found}");
+    assert!(found.contains("nokey: cannot read the key file"), "{found}");
 }

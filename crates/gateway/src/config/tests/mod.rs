@@ -288,6 +288,15 @@ fn contradictions_within_macsec_are_refused() {
             "validate = \"strikt\"\n",
             "g.toml:7: macsec.validate: \"strikt\" is not a way to validate\n    remedy: did you mean \"strict\"?",
         ),
+        (
+            "fragmentation = \"yes\"\n",
+            "g.toml:7: macsec.fragmentation: \"yes\" is not a way to fragment\n    \
+             remedy: write true or false without quotes, \"auto\" or \"marked\"",
+        ),
+        (
+            "replay_window = 1025\n",
+            "g.toml:7: macsec.replay_window: 1025 is out of range\n    remedy: give a whole number from 0 to 1024",
+        ),
         ("port = 0\n", "g.toml:7: macsec.port: 0 is out of range"),
         (
             "confidentiality = \"yes\"\n",
