@@ -23,6 +23,8 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use antedate_wire::Sci;
 use antedate_wire::macsec::An;
@@ -382,11 +384,28 @@ fn usable(directory: &Path) -> Result<(), StateError> {
     Ok(())
 }
 
+/// How often, and how long apart, a directory is asked for that another process has: one that was killed just now still ends.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(20);
+
 fn lock(directory: &Path) -> Result<Directory, StateError> {
-    Directory::lock(directory).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => StateError::new(directory, StateFault::InUse),
-        _ => StateError::new(directory, StateFault::Io { doing: "lock the directory", error }),
-    })
+    let mut left = TRIES;
+    loop {
+        match Directory::lock(directory) {
+            Ok(locked) => return Ok(locked),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                return Err(StateError::new(
+                    directory,
+                    StateFault::Io { doing: "lock the directory", error },
+                ));
+            }
+            Err(_) if left == 0 => return Err(StateError::new(directory, StateFault::InUse)),
+            Err(_) => {
+                left -= 1;
+                thread::sleep(PAUSE);
+            }
+        }
+    }
 }
 
 fn believed(path: &Path, bytes: Option<Vec<u8>>) -> Result<Records, StateError> {
