@@ -1,7 +1,7 @@
 //! The `antedate` command: one file a verb.
 //!
-//! Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error. Errors go to standard error and say
-//! what is wrong, where, and what to do.
+//! Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error, 3 a machine that is not ready yet. Errors
+//! go to standard error and say what is wrong, where, and what to do.
 
 mod demo;
 mod dtls;
@@ -21,7 +21,7 @@ use clap::{Parser, Subcommand};
 
 /// Secure communication for industrial devices that meets deadlines.
 ///
-/// Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error.
+/// Exit status: 0 success, 1 a verdict that failed, 2 a usage or configuration error, 3 a machine that is not ready yet.
 #[derive(Parser)]
 #[command(name = "antedate", version, max_term_width = 100)]
 struct Arguments {

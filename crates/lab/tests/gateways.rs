@@ -4,7 +4,7 @@ mod harness;
 mod plant;
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use harness::Test;
 use plant::{CYCLIC, PATIENCE, Plant, Settings, arp, cyclic, dcp_set, vlan};
@@ -25,6 +25,7 @@ const TESTS: &[Test] = &[
     ("a_link_that_goes_down_and_up_is_survived", a_link_that_goes_down_and_up_is_survived),
     ("an_interface_that_is_replaced_is_opened_again", an_interface_that_is_replaced_is_opened_again),
     ("an_mtu_that_is_raised_is_followed", an_mtu_that_is_raised_is_followed),
+    ("an_mtu_below_that_of_the_path_is_followed", an_mtu_below_that_of_the_path_is_followed),
     ("recorded_frames_are_refused_after_a_restart", recorded_frames_are_refused_after_a_restart),
     ("malformed_and_foreign_frames_stop_nothing", malformed_and_foreign_frames_stop_nothing),
 ];
@@ -151,6 +152,7 @@ fn express_frames_overtake_bulk() {
             macsec: "fragmentation = \"marked\"\n[express]\ntraffic = [\"profinet-rt\"]\nrate_mbit = 100",
             policy: "allow = [\"profinet-rt\", \"ipv4\"]",
             wire_mtu: 1500,
+            ..Settings::default()
         });
         for round in 0..2 {
             for number in 0..60 {
@@ -244,9 +246,26 @@ fn an_mtu_that_is_raised_is_followed() {
     let whole = cyclic(1, 1514);
     plant.plc.send(&whole);
     plant.device.expect_nothing();
-    plant.raise_wire_mtu(1550);
+    plant.set_wire_mtu(1550);
     plant.until_it_crosses(&whole);
     assert_eq!(plant.a.status().uplink.mtu, 1550);
+}
+
+fn an_mtu_below_that_of_the_path_is_followed() {
+    let (uplink, macsec) = ("mtu = 1300", "fragmentation = true");
+    let plant = Plant::build(&Settings { uplink, macsec, ..Settings::default() });
+    let whole = cyclic(1, 1514);
+    plant.plc.send(&whole);
+    plant.device.expect(&whole);
+    plant.set_wire_mtu(700);
+    plant.until_it_crosses(&whole);
+    assert_eq!(plant.a.status().uplink.mtu, 700);
+    plant.set_wire_mtu(1550);
+    let end = Instant::now() + PATIENCE;
+    while plant.a.status().uplink.mtu != 1300 {
+        assert!(Instant::now() < end, "the path's MTU does not hold again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 fn recorded_frames_are_refused_after_a_restart() {

@@ -60,7 +60,8 @@ pub(crate) fn vlan(frame: &[u8], tags: &[(u16, u16)]) -> Vec<u8> {
 /// What differs between the tests.
 pub(crate) struct Settings<'a> {
     pub(crate) suite: &'a str,
-    /// More lines of `[macsec]`, `[policy]` and `[run]`.
+    /// More lines of `[uplink]`, `[macsec]`, `[policy]` and `[run]`.
+    pub(crate) uplink: &'a str,
     pub(crate) macsec: &'a str,
     pub(crate) policy: &'a str,
     pub(crate) run: &'a str,
@@ -70,7 +71,7 @@ pub(crate) struct Settings<'a> {
 impl Default for Settings<'_> {
     fn default() -> Self {
         let policy = "allow = [\"profinet-rt\"]";
-        Self { suite: "gcm-aes-128", macsec: "", policy, run: "poll = \"block\"", wire_mtu: 1550 }
+        Self { suite: "gcm-aes-128", uplink: "", macsec: "", policy, run: "poll = \"block\"", wire_mtu: 1550 }
     }
 }
 
@@ -125,13 +126,13 @@ impl Plant {
         wire.batch(&["link set dev a master br0".into(), "link set dev a up".into()]).expect("a new wire");
     }
 
-    /// Raises the MTU of all of the wire.
-    pub(crate) fn raise_wire_mtu(&self, mtu: u32) {
-        let raise = |interface: &str| format!("link set dev {interface} mtu {mtu}");
+    /// Gives all of the wire another MTU.
+    pub(crate) fn set_wire_mtu(&self, mtu: u32) {
+        let set = |interface: &str| format!("link set dev {interface} mtu {mtu}");
         let wire = self.chain.wire.as_ref().expect("there is a wire");
-        wire.batch(&["a", "b", "br0"].map(raise)).expect("the wire's MTU");
-        self.chain.gateway_a.batch(&[raise("uplink")]).expect("an uplink's MTU");
-        self.chain.gateway_b.batch(&[raise("uplink")]).expect("an uplink's MTU");
+        wire.batch(&["a", "b", "br0"].map(set)).expect("the wire's MTU");
+        self.chain.gateway_a.batch(&[set("uplink")]).expect("an uplink's MTU");
+        self.chain.gateway_b.batch(&[set("uplink")]).expect("an uplink's MTU");
     }
 
     /// A socket on the wire that hears what gateway A sends and can send towards gateway B.
@@ -182,10 +183,10 @@ pub(crate) struct Gateway {
 
 impl Gateway {
     fn start(namespace: &Namespace, files: &Path, name: &str, settings: &Settings<'_>) -> Self {
-        let Settings { macsec, policy, run, .. } = settings;
+        let Settings { uplink, macsec, policy, run, .. } = settings;
         let (state, socket) = (files.join(format!("state-{name}")), files.join(format!("{name}.sock")));
         let text = format!(
-            "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
+            "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n{uplink}\n\
              [macsec]\nkey_file = \"keys\"\n{macsec}\n[policy]\n{policy}\n[run]\n{run}\n\
              [state]\ndirectory = \"{}\"\n[control]\nsocket = \"{}\"\n",
             state.display(),
