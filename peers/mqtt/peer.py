@@ -651,6 +651,11 @@ def plugin():
     broker.process.wait()
     log = open("plugin.log").read()
     assert "6 payloads opened, 6 messages not forwarded" in log, log[-2000:]
+    # A filter that nobody has a key for is a mistake, and would let everything pass.
+    text = open("plugin.conf").read().replace("plant/+/force", "zz/#")
+    open("uncovered.conf", "w").write(text)
+    broker = subprocess.run(["/usr/sbin/mosquitto", "-c", "uncovered.conf"], timeout=20)
+    assert broker.returncode != 0 and "no group covers all of it" in open("plugin.log").read()
     return "the broker's plugin: opened for subscribers without keys over 3.1.1 and 5, forgeries reach nobody"
 
 

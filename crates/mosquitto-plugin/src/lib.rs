@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use antedate_channel::mqtt::topic;
-use antedate_mqtt::file::{Device, GroupFile};
+use antedate_mqtt::file::{Device, GroupFile, overlaps};
 use antedate_mqtt::guard::{Guard, Verdict};
 use antedate_mqtt::store::Store;
 
@@ -67,19 +67,30 @@ impl Plugin {
         if files.is_empty() {
             return Err("plugin_opt_keys is missing: name a group file (antedate keygen mqtt)".into());
         }
+        let covered = |filter: &&String| files.iter().any(|file: &GroupFile| file.covers_filter(filter));
+        if let Some(filter) = topics.iter().find(|filter| !covered(filter)) {
+            return Err(format!(
+                "plugin_opt_topics {filter}: no group covers all of it, so what is sent there would not be opened; name its group file in plugin_opt_keys, or narrow the filter"
+            ));
+        }
+        for warning in overlaps(&files) {
+            log(LOG_WARNING, &warning);
+        }
         Ok(Self { guard: Some(Guard::new(files, device, store, None)), topics, opened: 0, refused: 0 })
     }
 
     /// What becomes of a message: another payload, the same one, or nothing.
     fn message(&mut self, name: &str, payload: &[u8]) -> Fate {
         let Some(guard) = &mut self.guard else { return Fate::Same };
-        let chosen = self.topics.is_empty() || self.topics.iter().any(|filter| topic::matches(filter, name));
+        let named = self.topics.iter().any(|filter| topic::matches(filter, name));
+        let chosen = named || self.topics.is_empty();
         let rotation = guard.rotation_topics().iter().any(|one| one == name);
         if !chosen && !rotation {
             return Fate::Same;
         }
         let mut out = Vec::new();
         let why = match guard.open(name, payload, &mut out) {
+            Verdict::Plain if named => "the topic belongs to no group".to_owned(),
             Verdict::Plain | Verdict::Known { .. } => return Fate::Same,
             Verdict::Opened(_) => {
                 self.opened += 1;

@@ -32,6 +32,10 @@ struct Membership {
     unwritten: Vec<(Opened, String)>,
     /// The topic that was found to be one of the group's last.
     covered: String,
+    /// The newest key is from the state directory, and no rotation has come since.
+    kept: bool,
+    /// A rotation came that this device is left out of.
+    left_out: bool,
 }
 
 impl Membership {
@@ -119,7 +123,7 @@ impl CannotSeal {
 
 impl Guard {
     /// Takes the group files, the device's own key, where sequence numbers are kept, and the publisher's name (the device's
-    /// if there is none).
+    /// if there is none). The last rotation of each group that is kept there is in force at once; a newer one replaces it as it comes.
     #[must_use]
     pub fn new(
         files: Vec<GroupFile>,
@@ -136,8 +140,14 @@ impl Guard {
             retire: Vec::new(),
             unwritten: Vec::new(),
             covered: String::new(),
+            kept: false,
+            left_out: false,
         });
-        Self { groups: groups.collect(), store, device, publisher }
+        let mut guard = Self { groups: groups.collect(), store, device, publisher };
+        for at in 0..guard.groups.len() {
+            guard.restore(at);
+        }
+        guard
     }
 
     /// The topics on which rotation messages for this client are retained.
@@ -206,7 +216,9 @@ impl Guard {
     fn publisher(&mut self, topic: &str) -> Result<&mut Publisher<Stored>, CannotSeal> {
         let one = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one));
         let one = one.ok_or_else(|| CannotSeal::NoGroup(topic.to_owned()))?;
-        let newest = one.group.newest().ok_or_else(|| CannotSeal::NoKey(one.file.group.clone()))?;
+        // What was kept is over for a device that the manager has left out since.
+        let newest = one.group.newest().filter(|_| !(one.kept && one.left_out));
+        let newest = newest.ok_or_else(|| CannotSeal::NoKey(one.file.group.clone()))?;
         let current = one.publisher.as_ref().is_some_and(|publisher| publisher.head().epoch == newest);
         if !current {
             let name = self.publisher.as_ref().ok_or(CannotSeal::NoName)?;
@@ -280,6 +292,18 @@ impl Guard {
         }
     }
 
+    /// Takes the rotation of a group that was kept, which is verified as one that comes.
+    fn restore(&mut self, at: usize) {
+        let Some(one) = self.groups.get(at) else { return };
+        let message = self.store.as_ref().and_then(|store| store.rotation(&one.file.group));
+        let Some(message) = message else { return };
+        if let Verdict::Rotated { .. } = self.rotate(at, &message)
+            && let Some(one) = self.groups.get_mut(at)
+        {
+            one.kept = true;
+        }
+    }
+
     fn rotate(&mut self, at: usize, message: &[u8]) -> Verdict {
         let (Some(one), Some(device)) = (self.groups.get_mut(at), &self.device) else {
             return Verdict::Plain;
@@ -290,6 +314,10 @@ impl Guard {
         let rotation = match opened {
             Ok(rotation) if rotation.algorithm == one.file.algorithm => rotation,
             Ok(_) => return Verdict::NoRotation(RotationRefusal::Format),
+            Err(RotationRefusal::NotMember) => {
+                one.left_out = true;
+                return Verdict::NoRotation(RotationRefusal::NotMember);
+            }
             Err(refusal) => return Verdict::NoRotation(refusal),
         };
         let (group, epoch) = (name.clone(), rotation.epoch);
@@ -300,7 +328,13 @@ impl Guard {
             let newest = one.group.newest().map_or(seen, |newest| newest.max(seen));
             return Verdict::Known { group, epoch, newest };
         }
+        (one.kept, one.left_out) = (false, false);
         if let Some(store) = &self.store {
+            // The message first: a crash in between leaves one that is not older than the epoch. If it does not get to the disk, the
+            // next start waits for the broker's.
+            if store.rotation(name).as_deref() != Some(message) {
+                let _ = store.keep_rotation(name, message);
+            }
             // If this does not get to the disk, the next start believes an older rotation once more.
             let _ = store.reached(name, &manager, epoch);
         }

@@ -3,6 +3,9 @@
 //! Numbers are reserved ahead: the upper bound is on the disk before a number below it is used. A clean end writes the exact next
 //! number; after a crash the rest of the reservation is never used.
 
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -164,6 +167,34 @@ impl Store {
         self.with(|state| state.received(&[(key, place(""), u64::from(epoch) + 1)]))
     }
 
+    /// The last rotation message of a group that was kept. None if there is none, or it cannot be read: then the broker brings it.
+    #[must_use]
+    pub fn rotation(&self, group: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.directory.join(rotation_name(group))).ok()
+    }
+
+    /// Keeps the last rotation message of a group, so that its key is there at the next start. It is kept as it came, sealed for each
+    /// member.
+    ///
+    /// # Errors
+    /// When it did not become durable: then the message before is still there.
+    pub fn keep_rotation(&self, group: &str, message: &[u8]) -> Result<(), Fault> {
+        let name = rotation_name(group);
+        let (new, place) = (self.directory.join(format!("new-{name}")), self.directory.join(name));
+        let write = || -> io::Result<()> {
+            let mut file =
+                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+            file.write_all(message)?;
+            file.sync_all()?;
+            std::fs::rename(&new, &place)?;
+            File::open(&self.directory)?.sync_all()
+        };
+        // As with numbers, nobody writes there after the end.
+        self.with(|_| Ok(()))?;
+        let remedy = "give a directory on a writable medium that belongs to the client's user";
+        write().map_err(|error| Fault::of_io(&place, "keep the rotation message", &error, remedy))
+    }
+
     /// The clean end: writes the exact next numbers. Nothing can be sealed any more.
     ///
     /// # Errors
@@ -180,6 +211,11 @@ impl Store {
 /// What the state file knows the epochs of a group by. A group that was made anew has another manager's key.
 fn epochs(group: &str, manager: &[u8]) -> KeyId {
     KeyId::of_key("antedate MQTT epoch", &[manager, group.as_bytes()].concat())
+}
+
+/// The file of a group's last rotation message; a group's name has only letters, digits and - _ .
+fn rotation_name(group: &str) -> String {
+    format!("rotation-{group}")
 }
 
 /// What the state file knows a topic by: the first bytes of its digest.
@@ -352,5 +388,24 @@ mod tests {
         assert_eq!(store.lowest(&a, "t"), 8);
         store.forget(&[material(b"a")]).expect("forgotten");
         assert_eq!(store.lowest(&a, "t"), 1);
+    }
+
+    #[test]
+    fn the_last_rotation_message_of_each_group_is_kept_and_replaced_as_a_whole() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("state");
+        Store::create(&place).expect("created");
+        let store = Store::open(&place).expect("opened");
+        assert_eq!(store.rotation("g"), None);
+        store.keep_rotation("g", b"the first, which is longer").expect("kept");
+        store.keep_rotation("g", b"second").expect("kept");
+        store.keep_rotation("g.new", b"other").expect("kept");
+        drop(store);
+        let store = Store::open(&place).expect("opened");
+        assert_eq!(store.rotation("g").as_deref(), Some(&b"second"[..]));
+        assert_eq!(store.rotation("g.new").as_deref(), Some(&b"other"[..]));
+        store.close([]).expect("closed");
+        store.keep_rotation("g", b"late").expect_err("closed");
+        assert_eq!(store.rotation("g").as_deref(), Some(&b"second"[..]));
     }
 }

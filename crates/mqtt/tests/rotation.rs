@@ -1,0 +1,110 @@
+//! The last rotation of a group over restarts of a member, whose broker does not send it again.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use antedate_channel::mqtt::Algorithm;
+use antedate_channel::mqtt::rotation::RotationRefusal;
+use antedate_mqtt::file::{Device, GroupFile, Member};
+use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
+use antedate_mqtt::manage::{self, Manager};
+use antedate_mqtt::store::Store;
+
+const TOPIC: &str = "plant/force";
+const KEYS: &str = "antedate/keys/line4";
+
+fn device(name: &str) -> Device {
+    Device { name: name.into(), secret: manage::random().expect("random") }
+}
+
+fn again(device: &Device) -> Device {
+    Device { name: device.name.clone(), secret: device.secret.clone() }
+}
+
+/// The manager of a group of these devices.
+fn group(directory: &Path, devices: &[&Device]) -> Manager {
+    let member = |one: &&Device| Member { name: one.name.clone(), public: Some(one.public()), publish: true };
+    let members = devices.iter().map(member).collect();
+    let group =
+        manage::new_group("line4", Algorithm::A128Gcm, vec!["plant/#".into()], members).expect("a group");
+    let file = directory.join("manager.toml");
+    fs::write(&file, group.to_text(false)).expect("written");
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("ours alone");
+    Manager::open(&file).expect("a manager")
+}
+
+/// A member that starts with what its state directory has.
+fn start(manager: &Manager, device: &Device, state: &Path) -> Guard {
+    let file =
+        GroupFile::parse(Path::new("line4.toml"), &manager.group().to_text(true)).expect("the members' file");
+    Guard::new(vec![file], Some(again(device)), Some(Store::open(state).expect("the state")), None)
+}
+
+fn hear(guard: &mut Guard, message: &[u8]) -> Verdict {
+    guard.open(KEYS, message, &mut Vec::new())
+}
+
+fn epoch(guard: &mut Guard) -> u32 {
+    guard.seal(TOPIC, b"x", &mut Vec::new()).expect("sealed").0
+}
+
+#[test]
+fn a_member_has_its_key_again_after_a_restart_and_never_an_older_one() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (press7, state) = (device("press7"), directory.path().join("state"));
+    Store::create(&state).expect("created");
+    let mut manager = group(directory.path(), &[&press7]);
+    let first = manager.announce().expect("announced");
+
+    let mut guard = start(&manager, &press7, &state);
+    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
+    assert!(matches!(hear(&mut guard, &first), Verdict::Rotated { epoch: 1, .. }));
+    drop(guard);
+    let mut guard = start(&manager, &press7, &state);
+    assert_eq!(epoch(&mut guard), 1, "without the broker");
+    assert!(matches!(hear(&mut guard, &first), Verdict::Known { epoch: 1, .. }));
+
+    manager.rotate(&[], 60).expect("rotated");
+    let second = manager.announce().expect("announced");
+    assert!(matches!(hear(&mut guard, &second), Verdict::Rotated { epoch: 2, .. }));
+    assert!(matches!(hear(&mut guard, &first), Verdict::Known { epoch: 1, .. }));
+    drop(guard);
+    let mut guard = start(&manager, &press7, &state);
+    assert_eq!(epoch(&mut guard), 2, "an older message does not take the place of a newer one");
+    drop(guard);
+
+    // Nor where it lies in the directory itself, or a changed one.
+    let kept = state.join("rotation-line4");
+    assert_eq!(fs::read(&kept).expect("kept"), second);
+    fs::write(&kept, &first).expect("written");
+    let mut guard = start(&manager, &press7, &state);
+    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
+    drop(guard);
+    let mut changed = second.clone();
+    *changed.last_mut().expect("bytes") ^= 1;
+    fs::write(&kept, &changed).expect("written");
+    let mut guard = start(&manager, &press7, &state);
+    assert!(!guard.has_keys());
+    assert!(matches!(hear(&mut guard, &second), Verdict::Rotated { epoch: 2, .. }));
+    assert_eq!(fs::read(&kept).expect("kept"), second, "what is authentic takes its place");
+}
+
+#[test]
+fn a_device_that_was_revoked_meanwhile_does_not_publish_under_the_key_that_it_kept() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (press7, press8) = (device("press7"), device("press8"));
+    let state = directory.path().join("state");
+    Store::create(&state).expect("created");
+    let mut manager = group(directory.path(), &[&press7, &press8]);
+    let mut guard = start(&manager, &press7, &state);
+    hear(&mut guard, &manager.announce().expect("announced"));
+    drop(guard);
+
+    manager.rotate(&["press7".into()], 0).expect("revoked");
+    let without = manager.announce().expect("announced");
+    let mut guard = start(&manager, &press7, &state);
+    assert_eq!(epoch(&mut guard), 1, "nobody has said so yet");
+    assert!(matches!(hear(&mut guard, &without), Verdict::NoRotation(RotationRefusal::NotMember)));
+    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
+}
