@@ -159,7 +159,9 @@ impl Case {
             (key != first).then_some(key)
         })?;
         until("a ping from the first host", 10.0, || ping("host", 3, "0.05").is_ok().then_some(()))?;
-        until("a ping from the second gateway's host", 10.0, || {
+        // wpa_supplicant has a new member identifier, and may find the second gateway live only after it was given the key. It receives
+        // from that one with the next key then, which the timer brings.
+        until("a ping from the second gateway's host", 25.0, || {
             ping("other", 1, "0.2").is_ok().then_some(())
         })?;
         guest.run(&format!("ping -q -n -c 3 -i 0.05 -W 2 {HOST}"))?;
