@@ -34,7 +34,7 @@ pub fn create(file: &Path, text: &str) -> Result<(), Fault> {
 ///
 /// # Errors
 /// When it cannot be written: the old file is as it was, unless only the directory could not be made durable.
-pub fn replace(file: &Path, text: &str) -> Result<bool, Fault> {
+pub fn replace(file: &Path, content: &[u8]) -> Result<bool, Fault> {
     // Where a link leads to, so that the link stays.
     let place = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let old = match fs::metadata(&place) {
@@ -45,7 +45,7 @@ pub fn replace(file: &Path, text: &str) -> Result<bool, Fault> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(cannot_write(file, &error)),
     };
-    let written = write_over(&place, text, old.as_ref(), |_| Ok(()));
+    let written = write_over(&place, content, old.as_ref(), |_| Ok(()));
     written.map(|_| old.is_none()).map_err(|error| cannot_write(file, &error))
 }
 
@@ -100,7 +100,9 @@ impl Held {
     pub fn replace(&mut self, text: &str) -> Result<(), Fault> {
         let written = self.lock.metadata().and_then(|old| {
             // Locked before it has the name, so that nobody comes between.
-            write_over(&self.place, text, Some(&old), |new| new.try_lock().map_err(io::Error::from))
+            write_over(&self.place, text.as_bytes(), Some(&old), |new| {
+                new.try_lock().map_err(io::Error::from)
+            })
         });
         self.lock = written.map_err(|error| cannot_write(&self.file, &error))?;
         Ok(())
@@ -110,7 +112,7 @@ impl Held {
 /// Writes a file beside this one, with the owner and the rights of the old one, and gives it the name. Returns the new file.
 fn write_over(
     file: &Path,
-    text: &str,
+    content: &[u8],
     old: Option<&fs::Metadata>,
     before: impl FnOnce(&File) -> io::Result<()>,
 ) -> io::Result<File> {
@@ -120,7 +122,7 @@ fn write_over(
     let beside = file.with_file_name(format!(".antedate-{}.new", hex(&random)));
     let mut open = new(&beside)?;
     let write = || {
-        open.write_all(text.as_bytes())?;
+        open.write_all(content)?;
         if let Some(old) = old {
             let now = open.metadata()?;
             if (now.uid(), now.gid()) != (old.uid(), old.gid()) {
@@ -177,7 +179,7 @@ mod tests {
             create(&directory.path().join(name), name).expect("written");
         }
         for name in ["a.toml", "b.new"] {
-            assert!(!replace(&directory.path().join(name), "new").expect("written"), "was there");
+            assert!(!replace(&directory.path().join(name), b"new").expect("written"), "was there");
         }
         Held::take(&directory.path().join("a.toml")).expect("held").replace("held").expect("written");
         assert_eq!(names(directory.path()), ["a.new", "a.toml", "b.new"]);
@@ -189,7 +191,7 @@ mod tests {
     fn the_owner_and_the_rights_of_a_file_stay_and_a_new_one_is_its_owners_alone() {
         let directory = directory();
         let file = directory.path().join("acl");
-        assert!(replace(&file, "first").expect("written"), "is new");
+        assert!(replace(&file, b"first").expect("written"), "is new");
         let about = || fs::metadata(&file).expect("a file");
         assert_eq!(about().mode() & 0o7777, 0o600);
         fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("mode");
@@ -197,7 +199,7 @@ mod tests {
         let root = std::os::unix::fs::chown(&file, Some(1234), Some(2345)).is_ok();
         let (uid, gid) = (about().uid(), about().gid());
         assert!(!root || (uid, gid) == (1234, 2345));
-        assert!(!replace(&file, "second").expect("written"));
+        assert!(!replace(&file, b"second").expect("written"));
         assert_eq!((about().mode() & 0o7777, about().uid(), about().gid()), (0o640, uid, gid));
     }
 
@@ -207,11 +209,11 @@ mod tests {
         let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         create(&file, "old").expect("written");
         std::os::unix::fs::symlink(&file, &link).expect("a link");
-        assert!(!replace(&link, "new").expect("written"));
+        assert!(!replace(&link, b"new").expect("written"));
         Held::take(&link).expect("held").replace("newest").expect("written");
         assert!(fs::symlink_metadata(&link).expect("a link").is_symlink());
         assert_eq!(fs::read_to_string(&file).expect("a file"), "newest");
-        assert!(replace(directory.path(), "x").is_err() && Held::take(directory.path()).is_err());
+        assert!(replace(directory.path(), b"x").is_err() && Held::take(directory.path()).is_err());
     }
 
     #[test]

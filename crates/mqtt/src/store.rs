@@ -3,9 +3,6 @@
 //! Numbers are reserved ahead: the upper bound is on the disk before a number below it is used. A clean end writes the exact next
 //! number; after a crash the rest of the reservation is never used.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +11,8 @@ use antedate_gateway::fault::Fault;
 use antedate_gateway::state::{KeyId, StateError, StateFault, StateFile};
 use antedate_wire::Sci;
 use sha2::{Digest, Sha256};
+
+use crate::disk;
 
 /// The first reservation, and the largest: it doubles while numbers are used up.
 const FIRST_CHUNK: u64 = 32;
@@ -179,20 +178,9 @@ impl Store {
     /// # Errors
     /// When it did not become durable: then the message before is still there.
     pub fn keep_rotation(&self, group: &str, message: &[u8]) -> Result<(), Fault> {
-        let name = rotation_name(group);
-        let (new, place) = (self.directory.join(format!("new-{name}")), self.directory.join(name));
-        let write = || -> io::Result<()> {
-            let mut file =
-                OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-            file.write_all(message)?;
-            file.sync_all()?;
-            std::fs::rename(&new, &place)?;
-            File::open(&self.directory)?.sync_all()
-        };
         // As with numbers, nobody writes there after the end.
         self.with(|_| Ok(()))?;
-        let remedy = "give a directory on a writable medium that belongs to the client's user";
-        write().map_err(|error| Fault::of_io(&place, "keep the rotation message", &error, remedy))
+        disk::replace(&self.directory.join(rotation_name(group)), message).map(drop)
     }
 
     /// The clean end: writes the exact next numbers. Nothing can be sealed any more.

@@ -89,6 +89,30 @@ pub fn matches(filter: &str, name: &str) -> bool {
     levels.next().is_none()
 }
 
+/// Whether a filter matches every name that another one matches. Both must be valid.
+///
+/// ```
+/// use antedate_channel::mqtt::topic::covers;
+/// assert!(covers("plant/#", "plant/+/force") && !covers("plant/line4/#", "plant/+/force"));
+/// ```
+pub fn covers(wide: &str, narrow: &str) -> bool {
+    // Wildcards at the beginning match no name that begins with $.
+    if narrow.starts_with('$') && wide.starts_with(['+', '#']) {
+        return false;
+    }
+    let mut levels = narrow.split('/');
+    for wanted in wide.split('/') {
+        match (wanted, levels.next()) {
+            ("#", _) => return true,
+            (_, Some("#")) => return false,
+            ("+", Some(_)) => {}
+            (wanted, Some(level)) if wanted == level => {}
+            _ => return false,
+        }
+    }
+    levels.next().is_none()
+}
+
 /// Whether there is a name that both filters match. Both must be valid.
 ///
 /// ```
@@ -139,6 +163,31 @@ mod tests {
             ("a", "A"),
         ] {
             assert!(!matches(filter, name), "{filter} {name}");
+        }
+    }
+
+    #[test]
+    fn a_filter_covers_one_of_which_it_matches_all() {
+        for (wide, narrow) in [
+            ("plant/#", "plant/#"),
+            ("plant/#", "plant"),
+            ("plant/#", "plant/+/force"),
+            ("plant/+/force", "plant/line4/force"),
+            ("plant/+", "plant/+"),
+            ("#", "zz/#"),
+        ] {
+            assert!(covers(wide, narrow), "{wide} {narrow}");
+        }
+        for (wide, narrow) in [
+            ("plant/#", "zz/#"),
+            ("plant/line4/#", "#"),
+            ("plant/+", "plant/#"),
+            ("plant/+/#", "plant/#"),
+            ("plant/+", "plant"),
+            ("plant", "plant/+"),
+            ("#", "$SYS/#"),
+        ] {
+            assert!(!covers(wide, narrow), "{wide} {narrow}");
         }
     }
 

@@ -172,7 +172,7 @@ impl Acl {
 
 /// Writes a file for the broker. Who reads it is the broker's user, whom we do not know where the file is new.
 fn write(file: &Path, text: &str) -> Done {
-    if replace(file, text)? {
+    if replace(file, text.as_bytes())? {
         let shown = file.display();
         eprintln!(
             "antedate: {shown}: new, and only its owner can read it; for a broker that runs as mosquitto: chown mosquitto: {shown}"
