@@ -2,8 +2,8 @@
 //!
 //! A round trip is publish, broker, subscriber, publish on an acknowledgement topic, broker, publisher, as in the paper; the
 //! payload is opened before it is acknowledged. Each option takes turns with plaintext, message by message, over the same two
-//! connections, so that what else runs on the machine meets both alike; a median is compared with plaintext's of the same stretch. With TLS instead
-//! of end-to-end protection the connections are two others.
+//! connections, so that what else runs on the machine meets both alike; a median and a 99th percentile are compared with plaintext's of the same
+//! stretch, one of twenty, and the middle of these ratios counts. With TLS instead of end-to-end protection the connections are two others.
 //!
 //! The paper's own times are those of motes on a radio, and stand beside ours for orientation only.
 
@@ -105,7 +105,7 @@ fn on_motes(report: &mut Report, options: &Options) -> Result<(), String> {
 
 fn on_host(report: &mut Report, options: &Options) -> Result<(), String> {
     let broker = broker::Broker::start()?;
-    let (sizes, rounds) = if options.quick { (&QUICK_SIZES[..], 200) } else { (&SIZES[..], 3000) };
+    let (sizes, rounds) = if options.quick { (&QUICK_SIZES[..], 200) } else { (&SIZES[..], 10_000) };
     for (step, size) in sizes.iter().enumerate() {
         options.progress(step, sizes.len() + 1, &format!("round trips with {size} bytes"));
         rows(report, *size, &roundtrip::measure(&broker, *size, rounds)?, options);
@@ -125,15 +125,14 @@ fn rows(report: &mut Report, size: usize, found: &[Found], options: &Options) {
         report.row(row.note(if paper.is_some() { "paper: a mote on a radio" } else { "" }));
         report.row(Row::new(&case, "p99 RTT", "us").baseline(plain.p99));
     }
-    for Found { way, times, plain, ratio, sealing, opening } in found {
+    for Found { way, times, plain, median, p99, sealing, opening } in found {
         let case = format!("{}, {size} B", way.name());
         for (metric, base, ours) in [("median RTT", plain.p50, times.p50), ("p99 RTT", plain.p99, times.p99)]
         {
             report.row(Row::new(&case, metric, "us").baseline(base).antedated(ours));
         }
-        let (median, p99) = (*ratio, times.p99 / plain.p99);
-        report.row(Row::new(&case, "median RTT against plaintext", "times").antedated(median));
-        report.row(Row::new(&case, "p99 RTT against plaintext", "times").antedated(p99));
+        report.row(Row::new(&case, "median RTT against plaintext", "times").antedated(*median));
+        report.row(Row::new(&case, "p99 RTT against plaintext", "times").antedated(*p99));
         if let Way::Sealed(_) | Way::Antedated(_) = way {
             report.row(Row::new(&case, "of the median RTT, sealing", "us").antedated(sealing.p50));
             report.row(Row::new(&case, "of the median RTT, opening", "us").antedated(opening.p50));
@@ -142,9 +141,9 @@ fn rows(report: &mut Report, size: usize, found: &[Found], options: &Options) {
         if way.is_aead() && !options.quick {
             report.check(
                 format!("{case}: median {median:.3} of plaintext's, goal {MEDIAN_GOAL}"),
-                median <= MEDIAN_GOAL,
+                *median <= MEDIAN_GOAL,
             );
-            report.check(format!("{case}: p99 {p99:.3} of plaintext's, goal {P99_GOAL}"), p99 <= P99_GOAL);
+            report.check(format!("{case}: p99 {p99:.3} of plaintext's, goal {P99_GOAL}"), *p99 <= P99_GOAL);
         }
     }
 }

@@ -128,7 +128,9 @@ pub(super) struct Found {
     pub(super) plain: Summary,
     /// Its median against plaintext's within a stretch of the run, and of all stretches the median: what drifts meanwhile, such as the
     /// CPU's clock, meets both.
-    pub(super) ratio: f64,
+    pub(super) median: f64,
+    /// The same of the 99th percentiles: a core that is taken away for some milliseconds is in one stretch alone.
+    pub(super) p99: f64,
     /// What of it is sealing: from when the reading exists until the message does.
     pub(super) sealing: Summary,
     /// What of it is opening; nothing where nothing was sealed.
@@ -237,18 +239,12 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
                     }
                 }
             }
-            let mut ratios: Vec<f64> = times[1]
-                .iter()
-                .zip(&times[0])
-                .map(|(times, plain)| times.summary().p50 / plain.summary().p50)
-                .collect();
-            ratios.sort_by(f64::total_cmp);
-            let ratio = (ratios[STRETCHES / 2 - 1] + ratios[STRETCHES / 2]) / 2.0;
             found.push(Found {
                 way: *way,
                 times: all[1].summary(),
                 plain: all[0].summary(),
-                ratio,
+                median: middle_ratio(&times, 50.0),
+                p99: middle_ratio(&times, 99.0),
                 sealing: sealing.summary(),
                 opening: Times::default().summary(),
             });
@@ -263,6 +259,15 @@ pub(super) fn measure(broker: &Broker, size: usize, rounds: usize) -> Result<Vec
         found.opening = opening.summary();
     }
     Ok(found)
+}
+
+/// A percentile against plaintext's, of all stretches the median.
+fn middle_ratio([plain, times]: &[Vec<Times>; 2], percent: f64) -> f64 {
+    let ratios = times.iter().zip(plain);
+    let ratios = ratios.map(|(times, plain)| times.percentile_us(percent) / plain.percentile_us(percent));
+    let mut ratios: Vec<f64> = ratios.collect();
+    ratios.sort_by(f64::total_cmp);
+    (ratios[STRETCHES / 2 - 1] + ratios[STRETCHES / 2]) / 2.0
 }
 
 /// Waits without sleep; gives what time it is then.
