@@ -8,6 +8,7 @@ use antedate_gateway::agreement::cak::CakFile;
 use antedate_gateway::config::machine::{Machine as _, ThisMachine};
 use antedate_gateway::keys::{KeyFile, MEMBERS_MAX, is_member_name};
 use antedate_gateway::names::parse_sci;
+use antedate_gateway::private_file;
 use antedate_gateway::tunnel_keys::{self, Kind};
 use antedate_wire::{EthernetAddress, Sci};
 use clap::{Args, Subcommand};
@@ -166,7 +167,7 @@ impl Dtls {
         psk::PskFile::parse(&text).map_err(|(_, what, remedy)| Failure::usage(what, remedy))?;
         match self.out {
             Some(file) => {
-                psk::write_new(&file, &text)?;
+                private_file::create(&file, &text)?;
                 output::print(&format!("{}: keys for {} identities\n", file.display(), self.identities.len()))
             }
             None => output::print(&text),

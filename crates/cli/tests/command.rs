@@ -157,6 +157,50 @@ fn keys_are_written_once_and_for_their_owner_alone() {
     assert_eq!(fs::read(desk.path("keys")).expect("keys"), before);
 }
 
+/// All that `keygen` makes.
+const KINDS: [&[&str]; 6] = [
+    &["macsec", "--member", "press=02:00:5e:10:00:01", "--member", "hall=02:00:5e:10:00:02"],
+    &["macsec", "--cak"],
+    &["wireguard"],
+    &["dtls", "--identity", "turbine 3"],
+    &["mqtt", "--group", "line4", "--topic", "line4/#"],
+    &["mqtt", "--device", "press7"],
+];
+
+#[test]
+fn no_kind_of_key_is_overwritten() {
+    for kind in KINDS {
+        let desk = Desk::new();
+        desk.write("keys", "mine");
+        let called = desk.antedate(&[&["keygen"], kind, &["--out", "keys"]].concat());
+        assert_eq!(called.status(), 2, "{kind:?}");
+        assert!(
+            called.err().contains("keys: exists already, and keys are not overwritten"),
+            "{}",
+            called.err()
+        );
+        assert_eq!(fs::read(desk.path("keys")).expect("keys"), b"mine");
+    }
+}
+
+#[test]
+fn where_keys_cannot_be_written_no_part_of_them_is_left_in_the_way() {
+    for kind in KINDS {
+        let desk = Desk::new();
+        // As a full disk: the file can be made, and nothing can be written to it.
+        let output = Command::new("sh")
+            .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" keygen \"$@\" --out keys"])
+            .arg(env!("CARGO_BIN_EXE_antedate"))
+            .args(kind)
+            .current_dir(desk.0.path())
+            .output()
+            .expect("the command");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("cannot write the key file"), "{kind:?}: {said}");
+        assert!(!desk.path("keys").exists(), "{kind:?}");
+    }
+}
+
 #[test]
 fn two_calls_give_different_keys() {
     let desk = Desk::new();

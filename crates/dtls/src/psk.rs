@@ -4,13 +4,12 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use antedate_channel::dtls::{Client, Keyring, Psk};
 use antedate_gateway::fault::Fault;
-use antedate_gateway::keys::{LONGEST, read_private};
+use antedate_gateway::private_file::{self, LONGEST};
 use zeroize::Zeroizing;
 
 /// Octets of a key at least: 128 bits.
@@ -35,7 +34,7 @@ impl PskFile {
     pub fn load(file: &Path) -> Result<Self, Fault> {
         let owner = fs::metadata("/proc/self").map_or(0, |about| about.uid());
         let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
-        let len = read_private(file, owner, &mut text)?;
+        let len = private_file::read(file, owner, &mut text)?;
         let text = std::str::from_utf8(text.get(..len).unwrap_or_default()).map_err(|_| {
             Fault::of_file(file, "is not text", "write a line IDENTITY:HEXKEY for each device")
         })?;
@@ -167,28 +166,6 @@ pub fn generate(identities: &[String], octets: usize) -> Result<Zeroizing<String
     Ok(text)
 }
 
-/// Writes a new file that its owner alone can read.
-///
-/// # Errors
-/// If there is a file already, or it cannot be written.
-pub fn write_new(file: &Path, text: &str) -> Result<(), Fault> {
-    let mut options = fs::OpenOptions::new();
-    let written = options
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(file)
-        .and_then(|mut open| open.write_all(text.as_bytes()).and_then(|()| open.sync_all()));
-    written.map_err(|error| {
-        Fault::of_io(
-            file,
-            "write the key file",
-            &error,
-            "give a new file in a directory that you can write to",
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,11 +206,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("psk");
         let text = generate(&["a".to_owned(), "b".to_owned()], 16).unwrap();
-        write_new(&file, &text).unwrap();
+        private_file::create(&file, &text).unwrap();
         let read = PskFile::load(&file).unwrap();
         assert_eq!(read.len(), 2);
         assert_ne!(read.key(b"a"), read.key(b"b"));
-        assert!(write_new(&file, &text).is_err(), "an existing file stays");
         std::process::Command::new("chmod").arg("644").arg(&file).status().unwrap();
         assert!(PskFile::load(&file).unwrap_err().to_string().contains("chmod 600"));
     }

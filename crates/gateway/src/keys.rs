@@ -10,9 +10,6 @@
 //! Keys are wiped when dropped, and no fault shows one.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use antedate_channel::macsec::CipherSuite;
@@ -24,9 +21,8 @@ use crate::config::suite;
 use crate::document::{Document, Field, Section};
 use crate::fault::{Fault, Faults};
 use crate::names::{parse_hex, parse_sci, push_hex};
+use crate::private_file::{self, LONGEST};
 
-/// The longest key file that is read.
-pub const LONGEST: usize = 1 << 16;
 /// The most members of a key file.
 pub const MEMBERS_MAX: usize = 16;
 
@@ -95,7 +91,7 @@ impl KeyFile {
     /// Every fault at once, each with its line. None shows a key.
     pub fn load(file: &Path, user: u32) -> Result<Self, Faults> {
         let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
-        let length = read_private(file, user, &mut text)?;
+        let length = private_file::read(file, user, &mut text)?;
         let text = text.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok()).ok_or_else(|| {
             Fault::of_file(file, "is not text, so it is no key file", "`antedate keygen macsec` makes one")
         })?;
@@ -199,24 +195,7 @@ impl KeyFile {
     /// # Errors
     /// When the file exists or cannot be written.
     pub fn write_new(&self, file: &Path) -> Result<(), Fault> {
-        let write = || {
-            let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-            open.write_all(self.to_text().as_bytes())?;
-            open.sync_all()
-        };
-        write().map_err(|error: io::Error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Fault::of_file(
-                file,
-                "exists already, and keys are not overwritten",
-                "give another name, or move the old file away",
-            ),
-            _ => Fault::of_io(
-                file,
-                "write the key file",
-                &error,
-                "give a file in a directory that exists and that you can write to",
-            ),
-        })
+        private_file::create(file, &self.to_text())
     }
 }
 
@@ -225,64 +204,6 @@ const HEAD: &str = "\
 # Whoever reads this file reads the traffic and can forge it: mode 0600, and a safe way to the other members.
 # The first [[sa]] transmits, all of them receive. A key whose state file is lost must never be used again.
 ";
-
-/// Reads a regular file that nobody else than `user` or root can read or change. Faults of the file's rights come
-/// before its content is looked at.
-pub fn read_private(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
-    let cannot = |error: io::Error| {
-        Fault::of_io(
-            file,
-            "read the key file",
-            &error,
-            "`antedate keygen` makes one; run the gateway as its owner",
-        )
-    };
-    // Opening a FIFO must not wait for a writer.
-    let mut open = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file).map_err(cannot)?;
-    // The rights of what was opened, not of what the name means a moment later.
-    let about = open.metadata().map_err(cannot)?;
-    if !about.is_file() {
-        return Err(Fault::of_file(file, "is not a regular file", "give the path of a key file"));
-    }
-    let shown = file.display();
-    if about.mode() & 0o077 != 0 {
-        return Err(Fault::of_file(
-            file,
-            format!(
-                "others than its owner have rights on this key file (mode {:04o})",
-                about.mode() & 0o7777
-            ),
-            format!("chmod 600 {shown}; if others may have read it, make new keys"),
-        ));
-    }
-    if about.uid() != user && about.uid() != 0 {
-        return Err(Fault::of_file(
-            file,
-            format!("this key file belongs to user {}, the gateway runs as user {user}", about.uid()),
-            format!("chown {user} {shown}, or run the gateway as its owner"),
-        ));
-    }
-    read_up_to(&mut open, text).map_err(cannot).and_then(|length| {
-        if length > LONGEST {
-            let what = format!("longer than {} KiB, so it is no key file", LONGEST >> 10);
-            return Err(Fault::of_file(file, what, "give the path of a key file"));
-        }
-        Ok(length)
-    })
-}
-
-fn read_up_to(open: &mut File, text: &mut [u8]) -> io::Result<usize> {
-    let mut length = 0;
-    while let Some(rest) = text.get_mut(length..).filter(|rest| !rest.is_empty()) {
-        match open.read(rest) {
-            Ok(0) => break,
-            Ok(read) => length += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(length)
-}
 
 fn associations(root: &mut Section<'_, '_>, suite: Option<CipherSuite>) -> Vec<Association> {
     let fields = entries(root, "sa", "add [[sa]] with an, key_id and key");

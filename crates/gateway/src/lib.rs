@@ -23,7 +23,7 @@
 //!
 //! And before all of that:
 //!
-//! - [`config`], [`keys`], [`tunnel_keys`]: the files, with all their faults at once ([`fault`]); [`names`]: how addresses and keys are written
+//! - [`config`], [`keys`], [`tunnel_keys`]: the files, with all their faults at once ([`fault`]); [`private_file`]: secrets on disk; [`names`]: how addresses and keys are written
 
 pub mod agreement;
 pub mod config;
@@ -46,6 +46,7 @@ pub mod offload;
 pub mod overlay;
 pub mod path;
 pub mod poll;
+pub mod private_file;
 pub mod report;
 pub mod setup;
 pub mod state;

@@ -3,10 +3,7 @@
 //! `wg genkey`, `wg pubkey` and `wg genpsk` read and write the same. No fault shows a secret.
 
 use std::fmt;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
 use std::ops::Deref;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use antedate_channel::wireguard::Device;
@@ -14,7 +11,7 @@ use base64ct::{Base64, Encoding};
 use zeroize::Zeroizing;
 
 use crate::fault::Fault;
-use crate::keys::{LONGEST, read_private};
+use crate::private_file::{self, LONGEST};
 
 /// Octets of a key.
 const LEN: usize = 32;
@@ -91,7 +88,7 @@ pub fn decode(text: &str) -> Option<[u8; LEN]> {
 /// When it cannot be read, others may read it, or it holds no key.
 pub fn load(file: &Path, user: u32) -> Result<Secret, Fault> {
     let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
-    let length = read_private(file, user, &mut text)?;
+    let length = private_file::read(file, user, &mut text)?;
     let key = text.get(..length).and_then(|octets| std::str::from_utf8(octets).ok()).and_then(decode);
     key.map(|key| Secret(Zeroizing::new(key))).ok_or_else(|| {
         Fault::of_file(
@@ -107,25 +104,11 @@ pub fn load(file: &Path, user: u32) -> Result<Secret, Fault> {
 /// # Errors
 /// When the file exists or cannot be written.
 pub fn write_new(file: &Path, key: &Secret) -> Result<(), Fault> {
-    let write = || {
-        let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-        open.write_all(encode(key).as_bytes())?;
-        open.write_all(b"\n")?;
-        open.sync_all()
-    };
-    write().map_err(|error: io::Error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Fault::of_file(
-            file,
-            "exists already, and keys are not overwritten",
-            "give another name, or move the old file away",
-        ),
-        _ => Fault::of_io(
-            file,
-            "write the key file",
-            &error,
-            "give a file in a directory that exists and that you can write to",
-        ),
-    })
+    // All the room at once: a string that grows leaves copies of the key behind.
+    let mut text = Zeroizing::new(String::with_capacity(TEXT_LEN + 1));
+    text.push_str(&encode(key));
+    text.push('\n');
+    private_file::create(file, &text)
 }
 
 #[cfg(test)]

@@ -1,33 +1,13 @@
 //! Files that must not be lost: each is replaced as a whole, and a manager's is changed by one process at a time.
 
-use std::fs::{self, File, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use antedate_gateway::fault::Fault;
 use antedate_gateway::names::hex;
-
-/// Writes a new file that only its owner can read. An existing one stays as it is.
-///
-/// # Errors
-/// When the file exists or cannot be written.
-pub fn create(file: &Path, text: &str) -> Result<(), Fault> {
-    let mut open = new(file).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => Fault::of_file(
-            file,
-            "exists already, and keys are not overwritten",
-            "give another name, or move the old file away",
-        ),
-        _ => cannot_write(file, &error),
-    })?;
-    let written = open.write_all(text.as_bytes()).and_then(|()| open.sync_all());
-    written.and_then(|()| sync_directory(file)).map_err(|error| {
-        // Half a file would be in the way of the next try.
-        let _ = fs::remove_file(file);
-        cannot_write(file, &error)
-    })
-}
+use antedate_gateway::private_file::{open_new, sync_directory_of};
 
 /// Replaces a file as a whole: there is always the old one or the new one, also after a crash. The owner and the rights stay.
 /// A file that was not there becomes readable by its owner only, and the result is true.
@@ -120,7 +100,7 @@ fn write_over(
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
     let beside = file.with_file_name(format!(".antedate-{}.new", hex(&random)));
-    let mut open = new(&beside)?;
+    let mut open = open_new(&beside)?;
     let write = || {
         open.write_all(content)?;
         if let Some(old) = old {
@@ -133,22 +113,11 @@ fn write_over(
         open.sync_all()?;
         before(&open)?;
         fs::rename(&beside, file)?;
-        sync_directory(file)?;
+        sync_directory_of(file)?;
         Ok(open)
     };
     // After the rename there is nothing of that name to remove.
     write().inspect_err(|_| drop(fs::remove_file(&beside)))
-}
-
-/// Opens a new file that only its owner can read.
-fn new(file: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)
-}
-
-/// Makes the names in a file's directory durable.
-fn sync_directory(file: &Path) -> io::Result<()> {
-    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
-    File::open(directory.unwrap_or_else(|| ".".as_ref()))?.sync_all()
 }
 
 fn cannot_write(file: &Path, error: &io::Error) -> Fault {
@@ -157,6 +126,8 @@ fn cannot_write(file: &Path, error: &io::Error) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use antedate_gateway::private_file::create;
+
     use super::*;
 
     fn directory() -> tempfile::TempDir {
@@ -230,14 +201,5 @@ mod tests {
         assert!(Held::take(&file).is_err());
         drop(held);
         assert!(Held::take(&file).is_ok());
-    }
-
-    #[test]
-    fn an_existing_file_is_not_made_anew() {
-        let directory = directory();
-        let file = directory.path().join("a.toml");
-        create(&file, "old").expect("written");
-        assert!(create(&file, "new").expect_err("exists").to_string().contains("not overwritten"));
-        assert_eq!(fs::read_to_string(&file).expect("a file"), "old");
     }
 }

@@ -11,8 +11,8 @@ use antedate_channel::mqtt::rotation::{Recipient, device_public, manager_public}
 use antedate_channel::mqtt::{Algorithm, Group, PUBLISHER_MAX, SECRET_LEN, topic};
 use antedate_gateway::document::{Document, Field, Section};
 use antedate_gateway::fault::{Fault, Faults};
-use antedate_gateway::keys::{LONGEST, read_private};
 use antedate_gateway::names::{hex, parse_hex, push_hex};
+use antedate_gateway::private_file::{self, LONGEST};
 use zeroize::Zeroizing;
 
 /// 32 bytes that nobody else may know.
@@ -333,7 +333,7 @@ fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
 /// Reads a file that only this user (or root) can read and change.
 fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
     let mut bytes = Zeroizing::new(vec![0; LONGEST + 1]);
-    let length = read_private(file, user(), &mut bytes)?;
+    let length = private_file::read(file, user(), &mut bytes)?;
     let text = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
     let text =
         text.ok_or_else(|| Fault::of_file(file, "is not text, so it is no group or device file", remedy))?;
@@ -459,7 +459,7 @@ fn members(root: &mut Section<'_, '_>) -> Vec<Member> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::create;
+    use antedate_gateway::private_file::create;
 
     fn faults(text: &str) -> String {
         GroupFile::parse(Path::new("g.toml"), text).expect_err("faults").to_string()

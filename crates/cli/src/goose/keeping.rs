@@ -5,8 +5,8 @@ use std::path::Path;
 
 use antedate_gateway::config::machine::{Machine, ThisMachine};
 use antedate_gateway::fault::Fault;
-use antedate_gateway::keys::{LONGEST, read_private};
 use antedate_gateway::names::parse_hex;
+use antedate_gateway::private_file::{self, LONGEST};
 use antedate_gateway::state::{KeyId, StateError, StateFault, StateFile};
 use zeroize::Zeroizing;
 
@@ -22,7 +22,7 @@ impl Secret {
     /// Reads a file that nobody but its owner may read.
     pub(super) fn load(file: &Path) -> Result<Self, Fault> {
         let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
-        let len = read_private(file, ThisMachine.user(), &mut text)?;
+        let len = private_file::read(file, ThisMachine.user(), &mut text)?;
         let digits = text.get(..len).and_then(|octets| std::str::from_utf8(octets).ok()).unwrap_or_default();
         let mut key = Zeroizing::new(vec![0; KEY_LEN]);
         if digits.trim().len() != 2 * KEY_LEN || !parse_hex(digits.trim(), &mut key) {

@@ -4,17 +4,15 @@
 //! A whole `network={ ... }` block of wpa_supplicant is read too, so both can use one file; its other lines are not
 //! looked at. No fault shows the key.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use antedate_channel::mka::{Cak, InvalidCak};
 use zeroize::Zeroizing;
 
 use crate::fault::{Fault, Faults};
-use crate::keys::{LONGEST, SecretKey, read_private};
+use crate::keys::SecretKey;
 use crate::names::{hex, parse_hex, push_hex};
+use crate::private_file::{self, LONGEST};
 
 /// Octets of the longest key and of the longest name.
 const MAX_LEN: usize = 32;
@@ -35,7 +33,7 @@ impl CakFile {
     /// Every fault at once, each with its line. None shows the key.
     pub fn load(file: &Path, user: u32) -> Result<Self, Faults> {
         let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
-        let length = read_private(file, user, &mut text)?;
+        let length = private_file::read(file, user, &mut text)?;
         let text = text.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok()).ok_or_else(|| {
             Fault::of_file(
                 file,
@@ -137,24 +135,7 @@ impl CakFile {
     /// # Errors
     /// When the file exists or cannot be written.
     pub fn write_new(&self, file: &Path) -> Result<(), Fault> {
-        let write = || {
-            let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-            open.write_all(self.to_text().as_bytes())?;
-            open.sync_all()
-        };
-        write().map_err(|error: io::Error| match error.kind() {
-            io::ErrorKind::AlreadyExists => Fault::of_file(
-                file,
-                "exists already, and keys are not overwritten",
-                "give another name, or move the old file away",
-            ),
-            _ => Fault::of_io(
-                file,
-                "write the key",
-                &error,
-                "give a file in a directory that exists and that you can write to",
-            ),
-        })
+        private_file::create(file, &self.to_text())
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use antedate_channel::mqtt::{Publisher, Refusal, Reserved};
 
 use super::*;
-use crate::disk::create;
+use antedate_gateway::private_file::create;
 
 /// A manager's file with these members, each with a public key.
 fn file(directory: &Path, members: &[(&str, [u8; 32])]) -> PathBuf {

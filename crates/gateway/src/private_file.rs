@@ -1,0 +1,116 @@
+//! Files that hold secrets: read only where nobody else can, made as new ones that only their owner can read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::fault::Fault;
+
+/// The longest key file that is read.
+pub const LONGEST: usize = 1 << 16;
+
+/// Reads a regular file that nobody else than `user` or root can read or change. Faults of the file's rights come
+/// before its content is looked at. Gives how many octets of `text` it filled.
+///
+/// # Errors
+/// When it cannot be read, others have rights on it, or it is longer than [`LONGEST`].
+pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
+    let cannot = |error: io::Error| {
+        Fault::of_io(
+            file,
+            "read the key file",
+            &error,
+            "`antedate keygen` makes one; run the gateway as its owner",
+        )
+    };
+    // Opening a FIFO must not wait for a writer.
+    let mut open = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file).map_err(cannot)?;
+    // The rights of what was opened, not of what the name means a moment later.
+    let about = open.metadata().map_err(cannot)?;
+    if !about.is_file() {
+        return Err(Fault::of_file(file, "is not a regular file", "give the path of a key file"));
+    }
+    let shown = file.display();
+    if about.mode() & 0o077 != 0 {
+        return Err(Fault::of_file(
+            file,
+            format!(
+                "others than its owner have rights on this key file (mode {:04o})",
+                about.mode() & 0o7777
+            ),
+            format!("chmod 600 {shown}; if others may have read it, make new keys"),
+        ));
+    }
+    if about.uid() != user && about.uid() != 0 {
+        return Err(Fault::of_file(
+            file,
+            format!("this key file belongs to user {}, the gateway runs as user {user}", about.uid()),
+            format!("chown {user} {shown}, or run the gateway as its owner"),
+        ));
+    }
+    read_up_to(&mut open, text).map_err(cannot).and_then(|length| {
+        if length > LONGEST {
+            let what = format!("longer than {} KiB, so it is no key file", LONGEST >> 10);
+            return Err(Fault::of_file(file, what, "give the path of a key file"));
+        }
+        Ok(length)
+    })
+}
+
+fn read_up_to(open: &mut File, text: &mut [u8]) -> io::Result<usize> {
+    let mut length = 0;
+    while let Some(rest) = text.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        match open.read(rest) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(length)
+}
+
+/// Writes a new file that only its owner can read. An existing one stays as it is, and where writing fails there is none.
+///
+/// # Errors
+/// When the file exists or cannot be written.
+pub fn create(file: &Path, text: &str) -> Result<(), Fault> {
+    let cannot = |error: io::Error| match error.kind() {
+        io::ErrorKind::AlreadyExists => Fault::of_file(
+            file,
+            "exists already, and keys are not overwritten",
+            "give another name, or move the old file away",
+        ),
+        _ => Fault::of_io(
+            file,
+            "write the key file",
+            &error,
+            "give a file in a directory that exists and that you can write to",
+        ),
+    };
+    let mut open = open_new(file).map_err(cannot)?;
+    let written = open.write_all(text.as_bytes()).and_then(|()| open.sync_all());
+    written.and_then(|()| sync_directory_of(file)).map_err(|error| {
+        // Half a file would be in the way of the next try.
+        let _ = fs::remove_file(file);
+        cannot(error)
+    })
+}
+
+/// Opens a new file that only its owner can read.
+///
+/// # Errors
+/// When there is one of that name, or it cannot be made.
+pub fn open_new(file: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)
+}
+
+/// Makes the names in a file's directory durable.
+///
+/// # Errors
+/// When the directory cannot be opened, or does not reach the disk.
+pub fn sync_directory_of(file: &Path) -> io::Result<()> {
+    let directory = file.parent().filter(|directory| !directory.as_os_str().is_empty());
+    File::open(directory.unwrap_or_else(|| ".".as_ref()))?.sync_all()
+}
