@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use antedate_channel::mqtt::rotation::{self, RotationRefusal};
+use antedate_channel::mqtt::rotation::{self, Rotation, RotationRefusal};
 use antedate_channel::mqtt::{Group, Material, Opened, PayloadTemplate, PublishError, Publisher, Refusal};
 use antedate_gateway::fault::Fault;
 
@@ -292,54 +292,76 @@ impl Guard {
         }
     }
 
-    /// Takes the rotation of a group that was kept, which is verified as one that comes.
+    /// Takes the rotation of a group that was kept, which is verified as one that comes, and for the rest of its grace the one before.
     fn restore(&mut self, at: usize) {
-        let Some(one) = self.groups.get(at) else { return };
-        let message = self.store.as_ref().and_then(|store| store.rotation(&one.file.group));
-        let Some(message) = message else { return };
-        if let Verdict::Rotated { .. } = self.rotate(at, &message)
-            && let Some(one) = self.groups.get_mut(at)
-        {
-            one.kept = true;
+        let (Some(one), Some(store)) = (self.groups.get(at), self.store.clone()) else { return };
+        let group = one.file.group.clone();
+        let Some(message) = store.rotation(&group) else { return };
+        let Verdict::Rotated { epoch, .. } = self.rotate(at, &message) else { return };
+        let before = store.former_rotation(&group).and_then(|(former, ago)| {
+            let left = Duration::from_secs(self.read(at, &message).ok()?.grace.into()).checked_sub(ago)?;
+            let former = self.read(at, &former).ok()?;
+            (former.epoch.checked_add(1) == Some(epoch) && !left.is_zero()).then_some((former, left))
+        });
+        let Some(one) = self.groups.get_mut(at) else { return };
+        one.kept = true;
+        match before {
+            Some((former, left)) => {
+                one.group.install(former.epoch, &former.secret);
+                one.retire.push((Instant::now() + left, epoch));
+            }
+            None => {
+                // What cannot be removed is not read the next time either.
+                let _ = store.drop_former_rotation(&group);
+            }
         }
     }
 
-    fn rotate(&mut self, at: usize, message: &[u8]) -> Verdict {
-        let (Some(one), Some(device)) = (self.groups.get_mut(at), &self.device) else {
-            return Verdict::Plain;
+    /// Reads a rotation message as a member.
+    fn read(&self, at: usize, message: &[u8]) -> Result<Rotation, RotationRefusal> {
+        let (Some(one), Some(device)) = (self.groups.get(at), &self.device) else {
+            return Err(RotationRefusal::Format);
         };
-        let Some(manager) = one.file.manager else { return Verdict::Plain };
-        let name = &one.file.group;
-        let opened = rotation::open(name, message, &manager, device.name.as_bytes(), &device.secret);
+        let manager = one.file.manager.ok_or(RotationRefusal::Signature)?;
+        let name = device.name.as_bytes();
+        let rotation = rotation::open(&one.file.group, message, &manager, name, &device.secret)?;
+        if rotation.algorithm == one.file.algorithm { Ok(rotation) } else { Err(RotationRefusal::Format) }
+    }
+
+    fn rotate(&mut self, at: usize, message: &[u8]) -> Verdict {
+        let opened = self.read(at, message);
+        let Some(one) = self.groups.get_mut(at) else { return Verdict::Plain };
+        let (name, Some(manager)) = (&one.file.group, one.file.manager) else { return Verdict::Plain };
         let rotation = match opened {
-            Ok(rotation) if rotation.algorithm == one.file.algorithm => rotation,
-            Ok(_) => return Verdict::NoRotation(RotationRefusal::Format),
-            Err(RotationRefusal::NotMember) => {
-                one.left_out = true;
-                return Verdict::NoRotation(RotationRefusal::NotMember);
+            Ok(rotation) => rotation,
+            Err(refusal) => {
+                one.left_out |= refusal == RotationRefusal::NotMember;
+                return Verdict::NoRotation(refusal);
             }
-            Err(refusal) => return Verdict::NoRotation(refusal),
         };
         let (group, epoch) = (name.clone(), rotation.epoch);
         // A broker that goes back to an older rotation would bring a revoked member back.
         let seen = self.store.as_ref().map_or(0, |store| store.epoch(name, &manager));
-        let first = one.group.newest().is_none();
+        let before = one.group.newest();
         if epoch < seen || !one.group.rotate(&rotation) {
             let newest = one.group.newest().map_or(seen, |newest| newest.max(seen));
             return Verdict::Known { group, epoch, newest };
         }
         (one.kept, one.left_out) = (false, false);
+        // The grace is for the epoch directly before. Of those that were missed one may have ended by a revocation.
+        let next = before.is_some_and(|before| before.checked_add(1) == Some(epoch));
+        let grace = if next { rotation.grace } else { 0 };
         if let Some(store) = &self.store {
             // The message first: a crash in between leaves one that is not older than the epoch. If it does not get to the disk, the
             // next start waits for the broker's.
             if store.rotation(name).as_deref() != Some(message) {
-                let _ = store.keep_rotation(name, message);
+                let _ = store.keep_rotation(name, message, grace > 0);
             }
             // If this does not get to the disk, the next start believes an older rotation once more.
             let _ = store.reached(name, &manager, epoch);
         }
-        if !first {
-            one.retire.push((Instant::now() + Duration::from_secs(rotation.grace.into()), epoch));
+        if before.is_some() {
+            one.retire.push((Instant::now() + Duration::from_secs(grace.into()), epoch));
         }
         self.retire();
         Verdict::Rotated { group, epoch }
@@ -356,9 +378,11 @@ impl Guard {
             };
             one.retire.retain(|(_, later)| *later > epoch);
             let over = one.group.retire_before(epoch);
-            // Keys of a file come back with the next start, and what came under them must not. If this does not get to the disk, the
-            // records only stay.
-            if let Some(store) = self.store.as_ref().filter(|_| one.file.keys.is_empty()) {
+            let Some(store) = &self.store else { continue };
+            // The message first: what came under a key that comes back must be known. Keys of a file come back with the next start. If
+            // this does not get to the disk, the records only stay.
+            let gone = !one.retire.is_empty() || store.drop_former_rotation(&one.file.group).is_ok();
+            if gone && one.file.keys.is_empty() {
                 let _ = store.forget(&over);
             }
         }
