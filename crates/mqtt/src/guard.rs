@@ -1,5 +1,7 @@
 //! What stands between an application and its client: payloads are sealed on their way out and opened on their way in.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::rotation::{self, Rotation, RotationRefusal};
@@ -28,8 +30,10 @@ struct Membership {
     stand_in: Option<(Publisher<Stored>, Vec<u8>)>,
     /// When epochs before these end.
     retire: Vec<(Instant, u32)>,
-    /// What was received since it was written down: opened messages and their topics.
-    unwritten: Vec<(Opened, String)>,
+    /// What was received since it was written down: the last opened message of each publisher, epoch and topic.
+    unwritten: BTreeMap<(Arc<[u8]>, u32, String), Opened>,
+    /// How many messages that were.
+    unwritten_messages: usize,
     /// The topic that was found to be one of the group's last.
     covered: String,
     /// The newest key is from the state directory, and no rotation has come since.
@@ -138,7 +142,8 @@ impl Guard {
             publisher: None,
             stand_in: None,
             retire: Vec::new(),
-            unwritten: Vec::new(),
+            unwritten: BTreeMap::new(),
+            unwritten_messages: 0,
             covered: String::new(),
             kept: false,
             left_out: false,
@@ -247,7 +252,9 @@ impl Guard {
         match one.group.open_from(topic, message, out, lowest) {
             Ok(opened) => {
                 if store.is_some() {
-                    one.unwritten.push((opened.clone(), topic.to_owned()));
+                    let place = (Arc::clone(&opened.publisher), opened.epoch, topic.to_owned());
+                    one.unwritten.insert(place, opened.clone());
+                    one.unwritten_messages += 1;
                 }
                 Verdict::Opened(opened)
             }
@@ -414,30 +421,28 @@ impl Guard {
         let Some(store) = &self.store else { return act().map_err(cannot) };
         let mut bounds = Vec::new();
         for one in &self.groups {
-            // The last message of each publisher and topic is enough.
-            for (i, (opened, topic)) in one.unwritten.iter().enumerate() {
-                let same = |(other, place): &(Opened, String)| {
-                    other.publisher == opened.publisher && other.epoch == opened.epoch && place == topic
-                };
-                if !one.unwritten.iter().skip(i + 1).any(same)
-                    && let Some((material, next)) = one.group.received(opened, topic)
-                {
+            for ((_, _, topic), opened) in &one.unwritten {
+                if let Some((material, next)) = one.group.received(opened, topic) {
                     bounds.push((material, topic.as_str(), next));
                 }
             }
         }
         if bounds.is_empty() {
-            return act().map_err(cannot);
+            act().map_err(cannot)?;
+        } else {
+            store.received_with(bounds, act)?;
         }
-        store.received_with(bounds, act)?;
-        self.groups.iter_mut().for_each(|one| one.unwritten.clear());
+        for one in &mut self.groups {
+            one.unwritten.clear();
+            one.unwritten_messages = 0;
+        }
         Ok(())
     }
 
     /// How many messages are not written down yet.
     #[must_use]
     pub fn unwritten(&self) -> usize {
-        self.groups.iter().map(|one| one.unwritten.len()).sum()
+        self.groups.iter().map(|one| one.unwritten_messages).sum()
     }
 
     /// The clean end: writes down what was received and the exact next sequence numbers.
@@ -459,5 +464,43 @@ fn cannot<E: std::fmt::Display>(publisher: &mut Publisher<Stored>, error: Publis
     match publisher.numbers_mut().take_fault() {
         Some(fault) => CannotSeal::State(fault),
         None => CannotSeal::Payload(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use antedate_channel::mqtt::{Algorithm, Reserved};
+
+    use super::*;
+
+    #[test]
+    fn what_a_disk_does_not_take_is_kept_once_for_each_publisher_and_topic() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("state");
+        Store::create(&place).expect("created");
+        let topics = vec!["plant/#".to_owned()];
+        let group = manage::new_group("g", Algorithm::A128Gcm, topics, Vec::new()).expect("a group");
+        let file = GroupFile::parse(Path::new("g"), &group.to_text(false)).expect("a group");
+        let material = group.to_group().material(1, b"press7").expect("a publisher");
+        let mut publisher = Publisher::new(&material, Reserved::new(1, u64::MAX));
+        let mut guard = Guard::new(vec![file], None, Some(Store::open(&place).expect("opened")), None);
+        // The next state has no place.
+        let next = place.join("packet-numbers.new");
+        std::fs::create_dir(&next).expect("a directory");
+        for number in 0..100 {
+            let (topic, mut envelope) = (["plant/a", "plant/b"][number % 2], Vec::new());
+            publisher.seal(topic, b"x", &mut envelope).expect("sealed");
+            assert!(matches!(guard.open(topic, &envelope, &mut Vec::new()), Verdict::Opened(_)));
+            assert!(guard.flush().is_err());
+        }
+        let kept: usize = guard.groups.iter().map(|one| one.unwritten.len()).sum();
+        assert_eq!((guard.unwritten(), kept), (100, 2));
+        std::fs::remove_dir(&next).expect("removed");
+        guard.flush().expect("durable");
+        assert_eq!(guard.unwritten(), 0);
+        let store = guard.store.as_ref().expect("a store");
+        assert_eq!(["plant/a", "plant/b"].map(|topic| store.lowest(&material, topic)), [100, 101]);
     }
 }
