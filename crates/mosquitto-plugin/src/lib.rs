@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use antedate_channel::mqtt::topic;
-use antedate_mqtt::file::{Device, GroupFile, overlaps};
+use antedate_mqtt::file::{Device, GroupFile, doubled, overlaps};
 use antedate_mqtt::guard::{Guard, Verdict};
 use antedate_mqtt::store::Store;
 
@@ -76,6 +76,9 @@ impl Plugin {
             return Err(format!(
                 "plugin_opt_topics {filter}: no group covers all of it, so what is sent there would not be opened; name its group file in plugin_opt_keys, or narrow the filter"
             ));
+        }
+        if let Some(fault) = doubled(&files).first() {
+            return Err(fault.to_string());
         }
         for warning in overlaps(&files) {
             log(LOG_WARNING, &warning);

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Refusal;
-use antedate_gateway::fault::Fault;
 use antedate_mqtt::client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
-use antedate_mqtt::file::{Device, GroupFile, overlaps};
+use antedate_mqtt::file::{Device, GroupFile, doubled, overlaps};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::store::Store;
 use clap::Args;
@@ -115,12 +114,7 @@ impl Protection {
                 Err(found) => faults.extend(found),
             }
         }
-        for (at, group) in files.iter().enumerate() {
-            if let Some(other) = files.iter().take(at).find(|other| other.group == group.group) {
-                let what = format!("is of the group {:?}, as {} is", group.group, other.file.display());
-                faults.push(Fault::of_file(&group.file, what, "name all topics of a group in one file"));
-            }
-        }
+        faults.extend(doubled(&files));
         let device = match &self.device {
             Some(file) => Device::load(file).map_err(|found| faults.extend(found)).ok(),
             None => None,
