@@ -396,3 +396,36 @@ fn a_will_of_a_publisher_is_of_the_newest_epoch() {
     assert_eq!(status, Some(0), "{said}");
     assert!(!broker.died.load(Ordering::Relaxed), "no will is published");
 }
+
+#[test]
+fn a_rotation_that_nobody_confirms_can_be_ended() {
+    let desk = Desk::new();
+    desk.managed();
+    let broker = Broker::new();
+    let child =
+        desk.start(&["mqtt", "rotate", "--group", "manager.toml", "-h", "127.0.0.1", "-p", &broker.port]);
+    let late = Instant::now() + Duration::from_secs(10);
+    while !desk.read("manager.toml").contains("epoch = 2") {
+        assert!(Instant::now() < late, "no rotation");
+        thread::sleep(Duration::from_millis(10));
+    }
+    thread::sleep(Duration::from_millis(500));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+    let (status, said) = end(child);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("stopped") && said.contains("rotate --again"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_with_the_options_is_said_before_there_is_a_new_key() {
+    let desk = Desk::new();
+    desk.managed();
+    let before = desk.read("manager.toml");
+    for verb in [&["rotate"][..], &["revoke", "--member", "press7"]] {
+        let call = [&["mqtt"], verb, &["--group", "manager.toml", "--cafile", "none.pem"], &NOBODY].concat();
+        let said = desk.bad(2, &call);
+        assert!(said.contains("none.pem"), "{said}");
+    }
+    assert_eq!(desk.read("manager.toml"), before);
+}
