@@ -1,9 +1,17 @@
-//! `antedate mqtt` and `antedate keygen mqtt` as a manager calls them, without a broker.
+//! `antedate mqtt` and `antedate keygen mqtt` as a manager and a member call them, without a broker or with one that does little.
 
 use std::fs::{self, File, Permissions};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use antedate_mqtt::manage::Manager;
 
 /// A directory in which the command is called.
 struct Desk(tempfile::TempDir);
@@ -204,4 +212,220 @@ fn groups_whose_topics_overlap_are_said_when_their_files_are_read() {
         &[&["mqtt", "sub", "--keys", "a.toml", "--keys", "c.toml", "-t", "o/#"], &NOBODY[..]].concat(),
     );
     assert!(!said.contains("overlaps"), "{said}");
+}
+
+/// A broker of MQTT 3.1.1 for those who subscribe to one topic. It confirms no publish.
+struct Broker {
+    port: String,
+    /// What it has kept for the subscribers, who get it when it changes.
+    retained: Arc<Mutex<Vec<u8>>>,
+    /// The wills that it was left.
+    wills: mpsc::Receiver<Vec<u8>>,
+    /// Somebody who left a will is gone without a farewell.
+    died: Arc<AtomicBool>,
+}
+
+impl Broker {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port().to_string();
+        let (retained, died) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::<AtomicBool>::default());
+        let (left, wills) = mpsc::channel();
+        let (kept, bad) = (Arc::clone(&retained), Arc::clone(&died));
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                let (kept, bad, left) = (Arc::clone(&kept), Arc::clone(&bad), left.clone());
+                thread::spawn(move || {
+                    if serve(client.expect("a client"), &kept, &left).is_none() {
+                        bad.store(true, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        Self { port, retained, wills, died }
+    }
+
+    fn keep(&self, message: Vec<u8>) {
+        *self.retained.lock().expect("the message") = message;
+    }
+
+    fn will(&self) -> Vec<u8> {
+        self.wills.recv_timeout(Duration::from_secs(20)).expect("a connection with a will")
+    }
+}
+
+/// Serves a client to its end. None if it had left a will and did not say farewell.
+fn serve(mut client: TcpStream, retained: &Mutex<Vec<u8>>, wills: &mpsc::Sender<Vec<u8>>) -> Option<()> {
+    let (mut has_will, mut subscribed, mut known) = (false, false, Vec::new());
+    loop {
+        let message = retained.lock().expect("the message").clone();
+        if subscribed && message != known {
+            let topic = b"antedate/keys/g";
+            let len = 2 + topic.len() + 2 + message.len();
+            let mut packet = vec![0x33, len as u8 | 0x80, (len >> 7) as u8, 0, topic.len() as u8];
+            packet.extend([&topic[..], &[0, 1], &message].concat());
+            client.write_all(&packet).ok()?;
+            known = message;
+        }
+        client.set_read_timeout(Some(Duration::from_millis(20))).expect("a time");
+        let come = client.peek(&mut [0]);
+        if come.is_err() {
+            continue;
+        }
+        client.set_read_timeout(None).expect("no time");
+        let Some((kind, body)) = packet(&mut client) else { return (!has_will).then_some(()) };
+        match kind >> 4 {
+            1 => {
+                let text = |at: usize| {
+                    let end = at + 2 + usize::from(u16::from_be_bytes([body[at], body[at + 1]]));
+                    (&body[at + 2..end], end)
+                };
+                has_will = body[7] & 4 != 0;
+                if has_will {
+                    let (_, topic) = text(text(10).1);
+                    wills.send(text(topic).0.to_vec()).expect("the test listens");
+                }
+                client.write_all(&[0x20, 2, 0, 0]).ok()?;
+            }
+            8 => {
+                subscribed = true;
+                client.write_all(&[0x90, 3, body[0], body[1], 1]).ok()?;
+            }
+            14 => return Some(()),
+            _ => {}
+        }
+    }
+}
+
+/// The next packet: its first byte, and what is behind its length.
+fn packet(client: &mut TcpStream) -> Option<(u8, Vec<u8>)> {
+    let mut byte = || {
+        let mut one = [0];
+        client.read_exact(&mut one).ok().map(|()| one[0])
+    };
+    let (kind, mut len, mut shift) = (byte()?, 0, 0);
+    loop {
+        let next = byte()?;
+        len |= usize::from(next & 0x7f) << shift;
+        shift += 7;
+        if next & 0x80 == 0 {
+            break;
+        }
+    }
+    let mut body = vec![0; len];
+    client.read_exact(&mut body).ok()?;
+    Some((kind, body))
+}
+
+impl Desk {
+    fn start(&self, arguments: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_antedate"))
+            .args(arguments)
+            .current_dir(self.0.path())
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command")
+    }
+}
+
+/// How a command ended within ten seconds, and what it said.
+fn end(mut child: Child) -> (Option<i32>, String) {
+    drop(child.stdin.take());
+    let end = Instant::now() + Duration::from_secs(10);
+    while child.try_wait().expect("its state").is_none() {
+        if Instant::now() > end {
+            child.kill().expect("killed");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let output = child.wait_with_output().expect("its output");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_will_of_a_publisher_is_of_the_newest_epoch() {
+    let desk = Desk::new();
+    desk.managed();
+    desk.good(&["keygen", "mqtt", "--for-members", "manager.toml", "--out", "g.toml"]);
+    desk.good(&["mqtt", "init", "state"]);
+    let broker = Broker::new();
+    let publisher = || {
+        desk.start(&[
+            "mqtt",
+            "pub",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &broker.port,
+            "--keys",
+            "g.toml",
+            "--device",
+            "press7.device",
+            "--state",
+            "state",
+            "-t",
+            "a/b",
+            "-l",
+            "--will-topic",
+            "a/gone",
+            "--will-payload",
+            "gone",
+        ])
+    };
+    let mut manager = Manager::open(&desk.path("manager.toml")).expect("a manager");
+    let epoch_of = |manager: &Manager, will: &[u8]| {
+        let opened = manager.group().to_group().open("a/gone", will, &mut Vec::new());
+        opened.map(|opened| opened.epoch).map_err(|refused| refused.to_string())
+    };
+    broker.keep(manager.announce().expect("a message"));
+    let child = publisher();
+    assert_eq!(epoch_of(&manager, &broker.will()), Ok(1));
+    // While it is connected.
+    manager.rotate(&[], 60).expect("rotated");
+    broker.keep(manager.announce().expect("a message"));
+    assert_eq!(epoch_of(&manager, &broker.will()), Ok(2));
+    let (status, said) = end(child);
+    assert_eq!(status, Some(0), "{said}");
+    // While it is away, with the key of before in its state directory.
+    manager.rotate(&[], 60).expect("rotated");
+    broker.keep(manager.announce().expect("a message"));
+    let child = publisher();
+    assert_eq!(epoch_of(&manager, &broker.will()), Ok(3));
+    let (status, said) = end(child);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(!broker.died.load(Ordering::Relaxed), "no will is published");
+}
+
+#[test]
+fn a_rotation_that_nobody_confirms_can_be_ended() {
+    let desk = Desk::new();
+    desk.managed();
+    let broker = Broker::new();
+    let child =
+        desk.start(&["mqtt", "rotate", "--group", "manager.toml", "-h", "127.0.0.1", "-p", &broker.port]);
+    let late = Instant::now() + Duration::from_secs(10);
+    while !desk.read("manager.toml").contains("epoch = 2") {
+        assert!(Instant::now() < late, "no rotation");
+        thread::sleep(Duration::from_millis(10));
+    }
+    thread::sleep(Duration::from_millis(500));
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+    let (status, said) = end(child);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("stopped") && said.contains("rotate --again"), "{said}");
+}
+
+#[test]
+fn what_is_wrong_with_the_options_is_said_before_there_is_a_new_key() {
+    let desk = Desk::new();
+    desk.managed();
+    let before = desk.read("manager.toml");
+    for verb in [&["rotate"][..], &["revoke", "--member", "press7"]] {
+        let call = [&["mqtt"], verb, &["--group", "manager.toml", "--cafile", "none.pem"], &NOBODY].concat();
+        let said = desk.bad(2, &call);
+        assert!(said.contains("none.pem"), "{said}");
+    }
+    assert_eq!(desk.read("manager.toml"), before);
 }

@@ -17,7 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use antedate_channel::mqtt::topic;
-use antedate_mqtt::file::{Device, GroupFile, overlaps};
+use antedate_mqtt::file::{Device, GroupFile, doubled, overlaps};
 use antedate_mqtt::guard::{Guard, Verdict};
 use antedate_mqtt::store::Store;
 
@@ -32,6 +32,10 @@ struct Plugin {
     topics: Vec<String>,
     opened: u64,
     refused: u64,
+    /// What came where rotation messages are and was none.
+    no_rotation: u64,
+    /// How often the disk did not take what was received.
+    unwritten: u64,
 }
 
 impl Plugin {
@@ -73,10 +77,14 @@ impl Plugin {
                 "plugin_opt_topics {filter}: no group covers all of it, so what is sent there would not be opened; name its group file in plugin_opt_keys, or narrow the filter"
             ));
         }
+        if let Some(fault) = doubled(&files).first() {
+            return Err(fault.to_string());
+        }
         for warning in overlaps(&files) {
             log(LOG_WARNING, &warning);
         }
-        Ok(Self { guard: Some(Guard::new(files, device, store, None)), topics, opened: 0, refused: 0 })
+        let guard = Some(Guard::new(files, device, store, None));
+        Ok(Self { guard, topics, opened: 0, refused: 0, no_rotation: 0, unwritten: 0 })
     }
 
     /// What becomes of a message: another payload, the same one, or nothing.
@@ -94,10 +102,14 @@ impl Plugin {
             Verdict::Plain | Verdict::Known { .. } => return Fate::Same,
             Verdict::Opened(_) => {
                 self.opened += 1;
-                if guard.unwritten() >= WRITE_AFTER
+                // A disk that does not take it is asked again after as many messages.
+                if guard.unwritten().is_multiple_of(WRITE_AFTER)
                     && let Err(fault) = guard.flush()
                 {
-                    log(LOG_ERR, &fault.to_string());
+                    self.unwritten += 1;
+                    if is_said(self.unwritten) {
+                        log(LOG_ERR, &format!("{fault} ({} times so far)", self.unwritten));
+                    }
                 }
                 return Fate::Payload(out);
             }
@@ -106,19 +118,26 @@ impl Plugin {
                 return Fate::Same;
             }
             Verdict::NoRotation(refusal) if rotation => {
-                log(LOG_WARNING, &format!("{name}: {refusal}"));
+                self.no_rotation += 1;
+                if is_said(self.no_rotation) {
+                    log(LOG_WARNING, &format!("{name}: {refusal} ({} so far)", self.no_rotation));
+                }
                 return Fate::Same;
             }
             Verdict::NoRotation(refusal) => refusal.to_string(),
             Verdict::Refused(refusal) => format!("{refusal} (remedy: {})", refusal.remedy()),
         };
         self.refused += 1;
-        // Said at first, and then less and less often, so that nobody floods the log.
-        if self.refused <= 100 || self.refused.is_power_of_two() {
+        if is_said(self.refused) {
             log(LOG_WARNING, &format!("{name}: not forwarded ({} so far): {why}", self.refused));
         }
         Fate::Denied
     }
+}
+
+/// Whether something is said that has come so often: at first, and then less and less often, so that nobody floods the log.
+const fn is_said(count: u64) -> bool {
+    count <= 100 || count.is_power_of_two()
 }
 
 enum Fate {

@@ -317,6 +317,14 @@ impl Client {
         }
     }
 
+    /// Closes the connection, as who has [disconnected](Self::disconnect) must. The next call of [`next`](Self::next) connects again.
+    pub fn hang_up(&mut self) {
+        match &mut self.inner {
+            Inner::Four(_, events) => events.clean(),
+            Inner::Five(_, events) => events.clean(),
+        }
+    }
+
     /// As [`next`](Self::next), and calls `idle` first if all is sent and nothing has happened yet.
     ///
     /// # Errors

@@ -282,6 +282,19 @@ impl GroupFile {
     }
 }
 
+/// Files of one group, of which only the first would get the keys that a manager publishes: a fault for each further one.
+#[must_use]
+pub fn doubled(files: &[GroupFile]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (at, group) in files.iter().enumerate() {
+        if let Some(other) = files.iter().take(at).find(|other| other.group == group.group) {
+            let what = format!("is of the group {:?}, as {} is", group.group, other.file.display());
+            faults.push(Fault::of_file(&group.file, what, "name all topics of a group in one file"));
+        }
+    }
+    faults
+}
+
 /// Where topics are of two groups, so that only the keys of the first file are used: one text for each two files.
 #[must_use]
 pub fn overlaps(files: &[GroupFile]) -> Vec<String> {
@@ -546,6 +559,15 @@ mod tests {
             "{said:?}"
         );
         assert!(overlaps(&[with("a", &["o/a", "o/#"])]).is_empty(), "within one group");
+    }
+
+    #[test]
+    fn a_second_file_of_a_group_is_a_fault() {
+        let with = |file: &str, name: &str| GroupFile { file: file.into(), group: name.into(), ..group() };
+        let found = doubled(&[with("a", "line4"), with("b", "line5"), with("c", "line4")]);
+        assert!(
+            matches!(&found[..], [fault] if fault.to_string().starts_with("c: is of the group \"line4\", as a is"))
+        );
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! What stands between an application and its client: payloads are sealed on their way out and opened on their way in.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use antedate_channel::mqtt::rotation::{self, RotationRefusal};
+use antedate_channel::mqtt::rotation::{self, Rotation, RotationRefusal};
 use antedate_channel::mqtt::{Group, Material, Opened, PayloadTemplate, PublishError, Publisher, Refusal};
 use antedate_gateway::fault::Fault;
 
@@ -28,8 +30,10 @@ struct Membership {
     stand_in: Option<(Publisher<Stored>, Vec<u8>)>,
     /// When epochs before these end.
     retire: Vec<(Instant, u32)>,
-    /// What was received since it was written down: opened messages and their topics.
-    unwritten: Vec<(Opened, String)>,
+    /// What was received since it was written down: the last opened message of each publisher, epoch and topic.
+    unwritten: BTreeMap<(Arc<[u8]>, u32, String), Opened>,
+    /// How many messages that were.
+    unwritten_messages: usize,
     /// The topic that was found to be one of the group's last.
     covered: String,
     /// The newest key is from the state directory, and no rotation has come since.
@@ -138,7 +142,8 @@ impl Guard {
             publisher: None,
             stand_in: None,
             retire: Vec::new(),
-            unwritten: Vec::new(),
+            unwritten: BTreeMap::new(),
+            unwritten_messages: 0,
             covered: String::new(),
             kept: false,
             left_out: false,
@@ -247,7 +252,9 @@ impl Guard {
         match one.group.open_from(topic, message, out, lowest) {
             Ok(opened) => {
                 if store.is_some() {
-                    one.unwritten.push((opened.clone(), topic.to_owned()));
+                    let place = (Arc::clone(&opened.publisher), opened.epoch, topic.to_owned());
+                    one.unwritten.insert(place, opened.clone());
+                    one.unwritten_messages += 1;
                 }
                 Verdict::Opened(opened)
             }
@@ -292,54 +299,76 @@ impl Guard {
         }
     }
 
-    /// Takes the rotation of a group that was kept, which is verified as one that comes.
+    /// Takes the rotation of a group that was kept, which is verified as one that comes, and for the rest of its grace the one before.
     fn restore(&mut self, at: usize) {
-        let Some(one) = self.groups.get(at) else { return };
-        let message = self.store.as_ref().and_then(|store| store.rotation(&one.file.group));
-        let Some(message) = message else { return };
-        if let Verdict::Rotated { .. } = self.rotate(at, &message)
-            && let Some(one) = self.groups.get_mut(at)
-        {
-            one.kept = true;
+        let (Some(one), Some(store)) = (self.groups.get(at), self.store.clone()) else { return };
+        let group = one.file.group.clone();
+        let Some(message) = store.rotation(&group) else { return };
+        let Verdict::Rotated { epoch, .. } = self.rotate(at, &message) else { return };
+        let before = store.former_rotation(&group).and_then(|(former, ago)| {
+            let left = Duration::from_secs(self.read(at, &message).ok()?.grace.into()).checked_sub(ago)?;
+            let former = self.read(at, &former).ok()?;
+            (former.epoch.checked_add(1) == Some(epoch) && !left.is_zero()).then_some((former, left))
+        });
+        let Some(one) = self.groups.get_mut(at) else { return };
+        one.kept = true;
+        match before {
+            Some((former, left)) => {
+                one.group.install(former.epoch, &former.secret);
+                one.retire.push((Instant::now() + left, epoch));
+            }
+            None => {
+                // What cannot be removed is not read the next time either.
+                let _ = store.drop_former_rotation(&group);
+            }
         }
     }
 
-    fn rotate(&mut self, at: usize, message: &[u8]) -> Verdict {
-        let (Some(one), Some(device)) = (self.groups.get_mut(at), &self.device) else {
-            return Verdict::Plain;
+    /// Reads a rotation message as a member.
+    fn read(&self, at: usize, message: &[u8]) -> Result<Rotation, RotationRefusal> {
+        let (Some(one), Some(device)) = (self.groups.get(at), &self.device) else {
+            return Err(RotationRefusal::Format);
         };
-        let Some(manager) = one.file.manager else { return Verdict::Plain };
-        let name = &one.file.group;
-        let opened = rotation::open(name, message, &manager, device.name.as_bytes(), &device.secret);
+        let manager = one.file.manager.ok_or(RotationRefusal::Signature)?;
+        let name = device.name.as_bytes();
+        let rotation = rotation::open(&one.file.group, message, &manager, name, &device.secret)?;
+        if rotation.algorithm == one.file.algorithm { Ok(rotation) } else { Err(RotationRefusal::Format) }
+    }
+
+    fn rotate(&mut self, at: usize, message: &[u8]) -> Verdict {
+        let opened = self.read(at, message);
+        let Some(one) = self.groups.get_mut(at) else { return Verdict::Plain };
+        let (name, Some(manager)) = (&one.file.group, one.file.manager) else { return Verdict::Plain };
         let rotation = match opened {
-            Ok(rotation) if rotation.algorithm == one.file.algorithm => rotation,
-            Ok(_) => return Verdict::NoRotation(RotationRefusal::Format),
-            Err(RotationRefusal::NotMember) => {
-                one.left_out = true;
-                return Verdict::NoRotation(RotationRefusal::NotMember);
+            Ok(rotation) => rotation,
+            Err(refusal) => {
+                one.left_out |= refusal == RotationRefusal::NotMember;
+                return Verdict::NoRotation(refusal);
             }
-            Err(refusal) => return Verdict::NoRotation(refusal),
         };
         let (group, epoch) = (name.clone(), rotation.epoch);
         // A broker that goes back to an older rotation would bring a revoked member back.
         let seen = self.store.as_ref().map_or(0, |store| store.epoch(name, &manager));
-        let first = one.group.newest().is_none();
+        let before = one.group.newest();
         if epoch < seen || !one.group.rotate(&rotation) {
             let newest = one.group.newest().map_or(seen, |newest| newest.max(seen));
             return Verdict::Known { group, epoch, newest };
         }
         (one.kept, one.left_out) = (false, false);
+        // The grace is for the epoch directly before. Of those that were missed one may have ended by a revocation.
+        let next = before.is_some_and(|before| before.checked_add(1) == Some(epoch));
+        let grace = if next { rotation.grace } else { 0 };
         if let Some(store) = &self.store {
             // The message first: a crash in between leaves one that is not older than the epoch. If it does not get to the disk, the
             // next start waits for the broker's.
             if store.rotation(name).as_deref() != Some(message) {
-                let _ = store.keep_rotation(name, message);
+                let _ = store.keep_rotation(name, message, grace > 0);
             }
             // If this does not get to the disk, the next start believes an older rotation once more.
             let _ = store.reached(name, &manager, epoch);
         }
-        if !first {
-            one.retire.push((Instant::now() + Duration::from_secs(rotation.grace.into()), epoch));
+        if before.is_some() {
+            one.retire.push((Instant::now() + Duration::from_secs(grace.into()), epoch));
         }
         self.retire();
         Verdict::Rotated { group, epoch }
@@ -356,9 +385,11 @@ impl Guard {
             };
             one.retire.retain(|(_, later)| *later > epoch);
             let over = one.group.retire_before(epoch);
-            // Keys of a file come back with the next start, and what came under them must not. If this does not get to the disk, the
-            // records only stay.
-            if let Some(store) = self.store.as_ref().filter(|_| one.file.keys.is_empty()) {
+            let Some(store) = &self.store else { continue };
+            // The message first: what came under a key that comes back must be known. Keys of a file come back with the next start. If
+            // this does not get to the disk, the records only stay.
+            let gone = !one.retire.is_empty() || store.drop_former_rotation(&one.file.group).is_ok();
+            if gone && one.file.keys.is_empty() {
                 let _ = store.forget(&over);
             }
         }
@@ -390,30 +421,28 @@ impl Guard {
         let Some(store) = &self.store else { return act().map_err(cannot) };
         let mut bounds = Vec::new();
         for one in &self.groups {
-            // The last message of each publisher and topic is enough.
-            for (i, (opened, topic)) in one.unwritten.iter().enumerate() {
-                let same = |(other, place): &(Opened, String)| {
-                    other.publisher == opened.publisher && other.epoch == opened.epoch && place == topic
-                };
-                if !one.unwritten.iter().skip(i + 1).any(same)
-                    && let Some((material, next)) = one.group.received(opened, topic)
-                {
+            for ((_, _, topic), opened) in &one.unwritten {
+                if let Some((material, next)) = one.group.received(opened, topic) {
                     bounds.push((material, topic.as_str(), next));
                 }
             }
         }
         if bounds.is_empty() {
-            return act().map_err(cannot);
+            act().map_err(cannot)?;
+        } else {
+            store.received_with(bounds, act)?;
         }
-        store.received_with(bounds, act)?;
-        self.groups.iter_mut().for_each(|one| one.unwritten.clear());
+        for one in &mut self.groups {
+            one.unwritten.clear();
+            one.unwritten_messages = 0;
+        }
         Ok(())
     }
 
     /// How many messages are not written down yet.
     #[must_use]
     pub fn unwritten(&self) -> usize {
-        self.groups.iter().map(|one| one.unwritten.len()).sum()
+        self.groups.iter().map(|one| one.unwritten_messages).sum()
     }
 
     /// The clean end: writes down what was received and the exact next sequence numbers.
@@ -435,5 +464,43 @@ fn cannot<E: std::fmt::Display>(publisher: &mut Publisher<Stored>, error: Publis
     match publisher.numbers_mut().take_fault() {
         Some(fault) => CannotSeal::State(fault),
         None => CannotSeal::Payload(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use antedate_channel::mqtt::{Algorithm, Reserved};
+
+    use super::*;
+
+    #[test]
+    fn what_a_disk_does_not_take_is_kept_once_for_each_publisher_and_topic() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("state");
+        Store::create(&place).expect("created");
+        let topics = vec!["plant/#".to_owned()];
+        let group = manage::new_group("g", Algorithm::A128Gcm, topics, Vec::new()).expect("a group");
+        let file = GroupFile::parse(Path::new("g"), &group.to_text(false)).expect("a group");
+        let material = group.to_group().material(1, b"press7").expect("a publisher");
+        let mut publisher = Publisher::new(&material, Reserved::new(1, u64::MAX));
+        let mut guard = Guard::new(vec![file], None, Some(Store::open(&place).expect("opened")), None);
+        // The next state has no place.
+        let next = place.join("packet-numbers.new");
+        std::fs::create_dir(&next).expect("a directory");
+        for number in 0..100 {
+            let (topic, mut envelope) = (["plant/a", "plant/b"][number % 2], Vec::new());
+            publisher.seal(topic, b"x", &mut envelope).expect("sealed");
+            assert!(matches!(guard.open(topic, &envelope, &mut Vec::new()), Verdict::Opened(_)));
+            assert!(guard.flush().is_err());
+        }
+        let kept: usize = guard.groups.iter().map(|one| one.unwritten.len()).sum();
+        assert_eq!((guard.unwritten(), kept), (100, 2));
+        std::fs::remove_dir(&next).expect("removed");
+        guard.flush().expect("durable");
+        assert_eq!(guard.unwritten(), 0);
+        let store = guard.store.as_ref().expect("a store");
+        assert_eq!(["plant/a", "plant/b"].map(|topic| store.lowest(&material, topic)), [100, 101]);
     }
 }

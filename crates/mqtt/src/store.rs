@@ -3,8 +3,10 @@
 //! Numbers are reserved ahead: the upper bound is on the disk before a number below it is used. A clean end writes the exact next
 //! number; after a crash the rest of the reservation is never used.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use antedate_channel::mqtt::{Material, NoNumber, Numbers, Reserved};
 use antedate_gateway::fault::Fault;
@@ -172,15 +174,43 @@ impl Store {
         std::fs::read(self.directory.join(rotation_name(group))).ok()
     }
 
+    /// The rotation message before that one, if it was kept too, and how long ago it was replaced.
+    #[must_use]
+    pub fn former_rotation(&self, group: &str) -> Option<(Vec<u8>, Duration)> {
+        let message = std::fs::read(self.directory.join(former_name(group))).ok()?;
+        let replaced = std::fs::metadata(self.directory.join(rotation_name(group))).ok()?.modified().ok()?;
+        // A clock that was set back tells nothing.
+        Some((message, replaced.elapsed().ok()?))
+    }
+
     /// Keeps the last rotation message of a group, so that its key is there at the next start. It is kept as it came, sealed for each
-    /// member.
+    /// member. So is the one before, where `former` is still to be read then.
     ///
     /// # Errors
     /// When it did not become durable: then the message before is still there.
-    pub fn keep_rotation(&self, group: &str, message: &[u8]) -> Result<(), Fault> {
+    pub fn keep_rotation(&self, group: &str, message: &[u8], former: bool) -> Result<(), Fault> {
         // As with numbers, nobody writes there after the end.
         self.with(|_| Ok(()))?;
+        // If this does not get to the disk, the next start reads the newest alone.
+        let _ = match self.rotation(group).filter(|_| former) {
+            Some(before) => disk::replace(&self.directory.join(former_name(group)), &before).map(drop),
+            None => self.drop_former_rotation(group),
+        };
         disk::replace(&self.directory.join(rotation_name(group)), message).map(drop)
+    }
+
+    /// Forgets the rotation message before the last one, whose time is over.
+    ///
+    /// # Errors
+    /// When it is still there.
+    pub fn drop_former_rotation(&self, group: &str) -> Result<(), Fault> {
+        let file = self.directory.join(former_name(group));
+        match std::fs::remove_file(&file) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Fault::of_io(&file, "remove the file", &error, "give a directory that you can write to"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The clean end: writes the exact next numbers. Nothing can be sealed any more.
@@ -204,6 +234,11 @@ fn epochs(group: &str, manager: &[u8]) -> KeyId {
 /// The file of a group's last rotation message; a group's name has only letters, digits and - _ .
 fn rotation_name(group: &str) -> String {
     format!("rotation-{group}")
+}
+
+/// That of the one before.
+fn former_name(group: &str) -> String {
+    format!("former-{group}")
 }
 
 /// What the state file knows a topic by: the first bytes of its digest.
@@ -385,15 +420,20 @@ mod tests {
         Store::create(&place).expect("created");
         let store = Store::open(&place).expect("opened");
         assert_eq!(store.rotation("g"), None);
-        store.keep_rotation("g", b"the first, which is longer").expect("kept");
-        store.keep_rotation("g", b"second").expect("kept");
-        store.keep_rotation("g.new", b"other").expect("kept");
+        store.keep_rotation("g", b"the first, which is longer", false).expect("kept");
+        assert_eq!(store.former_rotation("g"), None);
+        store.keep_rotation("g", b"second", true).expect("kept");
+        store.keep_rotation("g.new", b"other", true).expect("kept");
         drop(store);
         let store = Store::open(&place).expect("opened");
         assert_eq!(store.rotation("g").as_deref(), Some(&b"second"[..]));
         assert_eq!(store.rotation("g.new").as_deref(), Some(&b"other"[..]));
+        let former = store.former_rotation("g").map(|(message, _)| message);
+        assert_eq!(former.as_deref(), Some(&b"the first, which is longer"[..]));
+        store.keep_rotation("g", b"second", false).expect("kept");
+        assert_eq!(store.former_rotation("g"), None);
         store.close([]).expect("closed");
-        store.keep_rotation("g", b"late").expect_err("closed");
+        store.keep_rotation("g", b"late", true).expect_err("closed");
         assert_eq!(store.rotation("g").as_deref(), Some(&b"second"[..]));
     }
 }

@@ -3,9 +3,10 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use antedate_channel::mqtt::Algorithm;
 use antedate_channel::mqtt::rotation::RotationRefusal;
+use antedate_channel::mqtt::{Algorithm, Refusal};
 use antedate_mqtt::file::{Device, GroupFile, Member};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::manage::{self, Manager};
@@ -107,4 +108,100 @@ fn a_device_that_was_revoked_meanwhile_does_not_publish_under_the_key_that_it_ke
     assert_eq!(epoch(&mut guard), 1, "nobody has said so yet");
     assert!(matches!(hear(&mut guard, &without), Verdict::NoRotation(RotationRefusal::NotMember)));
     assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
+}
+
+/// What a member that just started seals.
+fn sealed(guard: &mut Guard) -> Vec<u8> {
+    let mut envelope = Vec::new();
+    guard.seal(TOPIC, b"x", &mut envelope).expect("sealed");
+    envelope
+}
+
+fn open(guard: &mut Guard, envelope: &[u8]) -> Verdict {
+    guard.open(TOPIC, envelope, &mut Vec::new())
+}
+
+#[test]
+fn a_member_reads_the_epoch_before_for_the_rest_of_its_grace_after_a_restart() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (press7, scada) = (device("press7"), device("scada"));
+    let [own, other] = ["scada", "press7"].map(|name| directory.path().join(name));
+    [&own, &other].iter().for_each(|state| Store::create(state).expect("created"));
+    let mut manager = group(directory.path(), &[&press7, &scada]);
+    let first = manager.announce().expect("announced");
+    let mut publisher = start(&manager, &press7, &other);
+    hear(&mut publisher, &first);
+    let old = [(); 3].map(|()| sealed(&mut publisher));
+
+    let mut guard = start(&manager, &scada, &own);
+    hear(&mut guard, &first);
+    manager.rotate(&[], 60).expect("rotated");
+    hear(&mut guard, &manager.announce().expect("announced"));
+    assert!(matches!(open(&mut guard, &old[0]), Verdict::Opened(_)), "within its grace");
+    guard.flush().expect("durable");
+    drop(guard);
+    let mut guard = start(&manager, &scada, &own);
+    assert_eq!(epoch(&mut guard), 2);
+    assert!(matches!(open(&mut guard, &old[1]), Verdict::Opened(_)), "still within it");
+    assert!(matches!(
+        open(&mut guard, &old[0]),
+        Verdict::Refused(Refusal::Repeated { .. } | Refusal::Late { .. })
+    ));
+    guard.flush().expect("durable");
+    drop(guard);
+
+    // The time goes on while nobody runs, and a clock that was set back prolongs nothing.
+    let set = |when| {
+        let kept = fs::File::options().write(true).open(own.join("rotation-line4")).expect("kept");
+        kept.set_modified(when).expect("its time");
+    };
+    let now = SystemTime::now();
+    for when in [now + Duration::from_secs(3600), now - Duration::from_secs(61)] {
+        set(when);
+        let mut guard = start(&manager, &scada, &own);
+        assert!(matches!(open(&mut guard, &old[2]), Verdict::Refused(Refusal::OldEpoch { .. })));
+        drop(guard);
+        set(now);
+        let mut guard = start(&manager, &scada, &own);
+        assert!(matches!(open(&mut guard, &old[2]), Verdict::Refused(Refusal::OldEpoch { .. })), "for good");
+    }
+}
+
+#[test]
+fn what_is_sealed_under_an_epoch_that_a_revocation_ended_is_not_read_after_it_nor_after_a_restart() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (press7, scada) = (device("press7"), device("scada"));
+    let [own, other] = ["scada", "press7"].map(|name| directory.path().join(name));
+    [&own, &other].iter().for_each(|state| Store::create(state).expect("created"));
+    let mut manager = group(directory.path(), &[&press7, &scada]);
+    let first = manager.announce().expect("announced");
+    let mut revoked = start(&manager, &press7, &other);
+    hear(&mut revoked, &first);
+    let mut guard = start(&manager, &scada, &own);
+    hear(&mut guard, &first);
+    drop(guard);
+    manager.rotate(&["press7".into()], 60).expect("revoked");
+    let second = manager.announce().expect("announced");
+    manager.rotate(&[], 60).expect("rotated");
+    let third = manager.announce().expect("announced");
+    // Whether it hears of the revocation or only of what came after it.
+    for messages in [&[&third][..], &[&second, &third]] {
+        let state = tempfile::tempdir().expect("a directory");
+        for file in fs::read_dir(&own).expect("the state") {
+            let file = file.expect("a file").path();
+            fs::copy(&file, state.path().join(file.file_name().expect("a name"))).expect("copied");
+        }
+        let mut guard = start(&manager, &scada, state.path());
+        assert_eq!(epoch(&mut guard), 1);
+        for message in messages {
+            assert!(matches!(hear(&mut guard, message), Verdict::Rotated { .. }));
+            let refused = open(&mut guard, &sealed(&mut revoked));
+            assert!(matches!(refused, Verdict::Refused(Refusal::OldEpoch { epoch: 1, .. })), "{refused:?}");
+        }
+        drop(guard);
+        let mut guard = start(&manager, &scada, state.path());
+        assert_eq!(epoch(&mut guard), 3);
+        let refused = open(&mut guard, &sealed(&mut revoked));
+        assert!(matches!(refused, Verdict::Refused(Refusal::OldEpoch { epoch: 1, .. })), "{refused:?}");
+    }
 }

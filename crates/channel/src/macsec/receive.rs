@@ -24,8 +24,9 @@ pub use config::{Discard, PeerError, ReceiveConfig, ReceiveInstallError, Receive
 /// Octets of the two addresses in front of the SecTAG.
 const ADDRESSES_LEN: usize = 12;
 const ETHERTYPE_MACSEC: [u8; 2] = [0x88, 0xe5];
-/// Keys whose use is remembered after they were removed.
-const REMEMBERED: usize = 64;
+/// Keys whose use is remembered after they were removed: 63 members with two channels each may go, and come back while a key and the
+/// one before it are in use.
+const REMEMBERED: usize = 256;
 
 struct ReceiveSa {
     pool: Open,

@@ -7,9 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Refusal;
-use antedate_gateway::fault::Fault;
 use antedate_mqtt::client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
-use antedate_mqtt::file::{Device, GroupFile, overlaps};
+use antedate_mqtt::file::{Device, GroupFile, doubled, overlaps};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::store::Store;
 use clap::Args;
@@ -115,12 +114,7 @@ impl Protection {
                 Err(found) => faults.extend(found),
             }
         }
-        for (at, group) in files.iter().enumerate() {
-            if let Some(other) = files.iter().take(at).find(|other| other.group == group.group) {
-                let what = format!("is of the group {:?}, as {} is", group.group, other.file.display());
-                faults.push(Fault::of_file(&group.file, what, "name all topics of a group in one file"));
-            }
-        }
+        faults.extend(doubled(&files));
         let device = match &self.device {
             Some(file) => Device::load(file).map_err(|found| faults.extend(found)).ok(),
             None => None,
@@ -204,6 +198,9 @@ pub(super) struct Link {
     /// Publishes that the broker did not take.
     denied: usize,
     will: WillArguments,
+    /// The will is of an epoch that is over. Another one takes another connection, which is made where no payloads are missed meanwhile.
+    stale_will: bool,
+    reads: bool,
     pub(super) stop: Arc<AtomicBool>,
 }
 
@@ -240,7 +237,8 @@ impl Link {
         if !rotations.is_empty() {
             subscriptions.push((rotations, Qos::AtLeastOnce));
         }
-        if !filters.is_empty() {
+        let reads = !filters.is_empty();
+        if reads {
             subscriptions.push((filters, qos));
         }
         Ok(Self {
@@ -259,18 +257,21 @@ impl Link {
             again: VecDeque::new(),
             denied: 0,
             will: WillArguments::default(),
+            stale_will: false,
+            reads,
             stop: stop_flag()?,
         })
     }
 
-    /// As [`new`](Self::new), with a will. If there is no key for it yet, the one that the broker retains is fetched first.
+    /// As [`new`](Self::new), with a will. Where its key comes from a manager, the one that the broker retains is fetched first: there
+    /// may be none here, or an older one.
     pub(super) async fn with_will(
         settings: &Settings,
         guard: Guard,
         (filters, qos): (Vec<String>, Qos),
         will: &WillArguments,
     ) -> Result<Self, Failure> {
-        let guard = if will.is_given() && !guard.has_keys() {
+        let guard = if will.is_given() && !guard.rotation_topics().is_empty() {
             Self::fetch_keys(settings, guard).await?
         } else {
             guard
@@ -282,7 +283,7 @@ impl Link {
 
     /// Seals the will for the next connection, and anew for each one after it: a will comes once, as everything that is sealed.
     pub(super) fn leave_will(&mut self, will: &WillArguments) -> Result<(), Failure> {
-        self.will = will.clone();
+        (self.will, self.stale_will) = (will.clone(), false);
         if let Some(will) = will.seal(&mut self.guard)? {
             self.client.set_will(&will);
         }
@@ -342,11 +343,20 @@ impl Link {
             Ok(Event::Done(id)) => self.unconfirmed.retain(|(known, _)| *known != id),
             Ok(Event::Denied(id, why)) => self.denied(id, &why)?,
             Ok(Event::Message(message)) => return Ok(self.arrived(message)),
+            Ok(Event::Disconnected) if self.stale_will => self.renew_will()?,
             Ok(Event::Disconnected | Event::Other) => {}
             Err(Lost::Broken(why)) => return self.lost(&why).await,
             Err(lost) => return Err(Failure::Verdict(lost.to_string())),
         }
         Ok(Arrival::Nothing)
+    }
+
+    /// Leaves a will of the new epoch, with a connection of its own. The farewell was said, so the old one is not published.
+    fn renew_will(&mut self) -> Result<(), Failure> {
+        self.client.hang_up();
+        (self.connected, self.since, self.lost) = (false, None, Some(Instant::now()));
+        let will = self.will.clone();
+        self.leave_will(&will)
     }
 
     /// Whether the keys that the broker retains have come.
@@ -453,6 +463,9 @@ impl Link {
                 eprintln!("antedate: group {group}: epoch {epoch} begins");
                 self.again.append(&mut self.held);
                 let _ = self.client.ack(&message);
+                if self.will.is_given() && !self.reads && !self.stale_will {
+                    self.stale_will = self.client.disconnect().is_ok();
+                }
                 Arrival::Nothing
             }
             Verdict::Known { group, epoch, newest } => {

@@ -1,6 +1,7 @@
 //! `antedate mqtt init`, `rotate`, `revoke` and `acl`.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use antedate_gateway::fault::Fault;
@@ -46,6 +47,9 @@ impl Manager {
         let settings = self.broker.settings()?;
         // Held to the end: two rotations at once would publish one epoch with two secrets.
         let mut manager = manage::Manager::open(&self.group)?;
+        let guard = Guard::new(Vec::new(), None, None, None);
+        // What is wrong with the options is said before there is a new key.
+        let mut link = Link::new(&settings, guard, Vec::new(), Qos::AtLeastOnce)?;
         if fresh {
             manager.rotate(revoked, grace)?;
         }
@@ -61,14 +65,17 @@ impl Manager {
         let message = manager.announce()?;
         let again = format!("antedate mqtt rotate --again --group {} publishes it", self.group.display());
         block_on(async {
-            let mut link =
-                Link::new(&settings, Guard::new(Vec::new(), None, None, None), Vec::new(), Qos::AtLeastOnce)?;
             link.settle().await?;
             link.send(&group.rotation_topic, message, Qos::AtLeastOnce, true);
-            while link.waiting() > 0 {
+            while link.waiting() > 0 && !link.stop.load(Ordering::Relaxed) {
                 link.turn(Duration::from_millis(200)).await?;
             }
-            link.finish().await
+            let waiting = link.waiting();
+            link.finish().await?;
+            if waiting > 0 {
+                return Err(Failure::Verdict("stopped before the broker had confirmed it".into()));
+            }
+            Ok(())
         })
         .map_err(|failure| match failure {
             Failure::Verdict(why) => Failure::Verdict(format!("{why}; the new key is in the file: {again}")),

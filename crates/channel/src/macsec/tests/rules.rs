@@ -198,6 +198,33 @@ fn a_key_received_under_before_accepts_nothing_again() {
 }
 
 #[test]
+fn a_large_association_that_falls_apart_accepts_nothing_again_when_it_is_back() {
+    let scis: std::vec::Vec<Sci> = (0..126).map(|number| Sci([2, 0, 0, 0, 0, number, 0, 1])).collect();
+    let mut receive = Receive::new(ReceiveConfig { max_peers: scis.len(), ..ReceiveConfig::new(SUITE) });
+    let keys = [(A0, sak(SUITE, 0)), (A1, sak(SUITE, 1))];
+    let come = |receive: &mut Receive| {
+        for (an, sak) in &keys {
+            for sci in &scis {
+                receive.adopt(ReadyReceive::new(*sci, None, *an, sak, 1).unwrap()).unwrap();
+            }
+        }
+    };
+    come(&mut receive);
+    let mut recorded = std::vec::Vec::new();
+    for sci in &scis {
+        for (an, sak) in &keys {
+            let mut transmit = Transmit::new(TransmitConfig::new(SUITE, *sci)).unwrap();
+            transmit.install(*an, sak, 1, u64::MAX).unwrap();
+            recorded.push(protect(&mut transmit, &frame(60)).unwrap());
+        }
+    }
+    assert!(recorded.iter().all(|frame| validate(&mut receive, frame).is_ok()));
+    scis.iter().for_each(|sci| drop(receive.remove_peer(*sci)));
+    come(&mut receive);
+    assert!(recorded.iter().all(|frame| validate(&mut receive, frame) == Err(Discard::Late)));
+}
+
+#[test]
 fn a_raised_lowest_packet_number_holds_and_a_lower_one_does_not() {
     let mut receive = receive(ReceiveConfig { replay_window: 100, ..ReceiveConfig::new(SUITE) });
     let mut transmit = transmit(transmit_config(SUITE));
