@@ -33,20 +33,42 @@ OF(mosquitto_evt_message, payloadlen, uint32_t);
 OF(mosquitto_evt_message, qos, uint8_t);
 OF(mosquitto_evt_message, reason_code, uint8_t);
 OF(mosquitto_evt_message, retain, bool);
+AT(mosquitto_evt_acl_check, future, 0);
+AT(mosquitto_evt_acl_check, client, 8);
+AT(mosquitto_evt_acl_check, topic, 16);
+AT(mosquitto_evt_acl_check, payload, 24);
+AT(mosquitto_evt_acl_check, properties, 32);
+AT(mosquitto_evt_acl_check, access, 40);
+AT(mosquitto_evt_acl_check, payloadlen, 44);
+AT(mosquitto_evt_acl_check, qos, 48);
+AT(mosquitto_evt_acl_check, retain, 49);
+AT(mosquitto_evt_acl_check, future2, 56);
+SIZE(mosquitto_evt_acl_check, 88);
+OF(mosquitto_evt_acl_check, topic, const char *);
+OF(mosquitto_evt_acl_check, payload, const void *);
+OF(mosquitto_evt_acl_check, access, int);
+OF(mosquitto_evt_acl_check, payloadlen, uint32_t);
+OF(mosquitto_evt_acl_check, qos, uint8_t);
+OF(mosquitto_evt_acl_check, retain, bool);
 
 IS(MOSQ_PLUGIN_VERSION, 5);
+IS(MOSQ_EVT_ACL_CHECK, 2);
 IS(MOSQ_EVT_MESSAGE, 7);
 IS(MOSQ_ERR_SUCCESS, 0);
 IS(MOSQ_ERR_NOMEM, 1);
 IS(MOSQ_ERR_INVAL, 3);
 IS(MOSQ_ERR_ACL_DENIED, 12);
 IS(MOSQ_ERR_UNKNOWN, 13);
+IS(MOSQ_ERR_PLUGIN_DEFER, 17);
+IS(MOSQ_ACL_READ, 1);
+IS(MOSQ_ACL_WRITE, 2);
 IS(MOSQ_LOG_NOTICE, 2);
 IS(MOSQ_LOG_WARNING, 4);
 IS(MOSQ_LOG_ERR, 8);
 
 /* The functions, as they are declared there. */
 extern int mosquitto_callback_register(mosquitto_plugin_id_t *, int, MOSQ_FUNC_generic_callback, const void *, void *);
+extern int mosquitto_broker_publish_copy(const char *, const char *, int, const void *, int, bool, mosquitto_property *);
 extern void *mosquitto_malloc(size_t);
 extern void mosquitto_log_printf(int, const char *, ...);
 static int callback(int event, void *data, void *user) {

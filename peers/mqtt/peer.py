@@ -84,7 +84,7 @@ def secrets(file):
 class Paho:
     """A client of paho that collects what arrives."""
 
-    def __init__(self, broker, version, name, clean=True, filters=(), qos=2, will=None):
+    def __init__(self, broker, version, name, clean=True, filters=(), qos=2, will=None, user=None):
         self.messages, self.ready = [], threading.Event()
         five = version == 5
         self.client = paho.Client(
@@ -95,6 +95,8 @@ class Paho:
         self.client.on_subscribe = lambda *_: self.ready.set()
         if will:
             self.client.will_set(*will)
+        if user:
+            self.client.username_pw_set(user)
         more = {}
         if five:
             more["clean_start"] = clean
@@ -115,6 +117,11 @@ class Paho:
     def stop(self):
         self.client.disconnect()
         self.client.loop_stop()
+
+    def die(self):
+        """Is gone without a word, so that the broker publishes the will."""
+        self.client.loop_stop()
+        self.client.socket().close()
 
 
 def group(name, algorithm):
@@ -659,8 +666,85 @@ def plugin():
     return "the broker's plugin: opened for subscribers without keys over 3.1.1 and 5, forgeries reach nobody"
 
 
+def plugin_wills():
+    """Wills are opened at the broker too, once, for whoever subscribes before or after; forged ones reach nobody. An access list goes on deciding."""
+    g = group("testament", "aes-128-gcm")
+    common = f"plugin {PLUGIN}\nplugin_opt_keys {WORK}/testament.toml\nplugin_opt_topics plant/+/force\n"
+    broker = Broker("anyone", f"log_dest file {WORK}/anyone.log\n{common}plugin_opt_access anyone\n")
+    last = iter(range(1, 100))
+
+    def seal(payload, topic=TOPIC):
+        return g.seal(topic, payload, b"mortal", 1, next(last))
+
+    def dies(version, payload, topic=TOPIC, retain=False):
+        Paho(broker, version, "mortal", will=(topic, payload, 1, retain)).die()
+
+    for version in (4, 5):
+        readers = [Paho(broker, version, f"keyless-{n}", filters=[TOPIC]) for n in range(3)]
+        before, sealed = seal(b"before"), seal(b"gone")
+        writer = Paho(broker, version, "writer")
+        writer.client.publish(TOPIC, before, 1).wait_for_publish(5)
+        dies(version, sealed)
+        for reader in readers:
+            assert [m[1] for m in reader.wait(2)] == [b"before", b"gone"], reader.messages
+        # What was received is not received again: not as a will, nor as anything else. What is forged is not received at all.
+        for payload in (before, sealed, b"21.5", seal(b"x", "plant/press8/force")):
+            dies(version, payload)
+        # As publishes, and what comes behind them shows that they did not.
+        protocol = "5" if version == 5 else "311"
+        forger = Paho(broker, version, "forger")
+        forger.client.publish(TOPIC, sealed, 0)
+        time.sleep(0.5)
+        forger.stop()
+        for qos in ("0", "1", "2"):
+            done = pub(broker, "testament", "-V", protocol, "-q", qos, "-m", f"open {qos}")
+            assert done.returncode == 0, done.stderr
+        for reader in readers:
+            assert [m[1] for m in reader.wait(5)[2:]] == [b"open 0", b"open 1", b"open 2"], reader.messages
+            reader.stop()
+        writer.stop()
+        # Nobody is there when it comes: whoever comes later gets it opened.
+        late = f"plant/late{version}/force"
+        dies(version, seal(b"left", late), late, retain=True)
+        time.sleep(0.5)
+        for name in ("late", "later"):
+            reader = Paho(broker, version, name, filters=[late])
+            assert [m[1] for m in reader.wait(1)] == [b"left"], reader.messages
+            reader.stop()
+    broker.process.terminate()
+    broker.process.wait()
+    log = open("anyone.log").read()
+    assert "payloads opened" in log and "wills are passed on" not in log, log[-2000:]
+
+    # With an access list, what it refuses is refused, and nothing that it refused is taken for a will.
+    open("wills.list", "w").write("user writer\ntopic readwrite plant/#\n\nuser watcher\ntopic read plant/#\n")
+    os.chmod("wills.list", 0o600)
+    broker = Broker("listed", f"log_dest file {WORK}/listed.log\n{common}plugin_opt_access list\nacl_file {WORK}/wills.list\n")
+
+    def user(name, user, **more):
+        return Paho(broker, 4, name, user=user, **more)
+
+    reader = user("reader", "watcher", filters=["plant/#"])
+    nobody = user("nobody", "stranger", filters=["plant/#"])
+    refused = seal(b"refused")
+    watcher = user("watcher", "watcher")
+    watcher.client.publish(TOPIC, refused, 1).wait_for_publish(5)
+    watcher.stop()
+    user("mortal-watcher", "watcher", will=(TOPIC, seal(b"not his"), 1, False)).die()
+    user("mortal-writer", "writer", will=(TOPIC, seal(b"gone"), 1, False)).die()
+    assert [m[1] for m in reader.wait(1)] == [b"gone"], reader.messages
+    writer = user("writer", "writer")
+    writer.client.publish(TOPIC, seal(b"on"), 2).wait_for_publish(5)
+    assert [m[1] for m in reader.wait(2)] == [b"gone", b"on"], reader.messages
+    assert nobody.messages == []
+    for one in (reader, nobody, writer):
+        one.stop()
+    broker.kill()
+    return "wills at the broker: opened once, before and after; an access list goes on deciding"
+
+
 def main():
-    parts = (both_ways, retained_and_wills, exactly_once, theirs_killed, ours_killed, broker_killed, nonces, rotation, access, plugin)
+    parts = (both_ways, retained_and_wills, exactly_once, theirs_killed, ours_killed, broker_killed, nonces, rotation, access, plugin, plugin_wills)
     for part in [part for part in parts if not sys.argv[5:] or part.__name__ in sys.argv[5:]]:
         started = time.time()
         print(f"   {part()} ({time.time() - started:.0f} s)", flush=True)

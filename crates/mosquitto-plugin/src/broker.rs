@@ -1,9 +1,12 @@
 //! What Mosquitto offers and expects (`mosquitto_broker.h` and `mosquitto_plugin.h` of 2.0).
 
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ptr::{null, null_mut};
 
 /// The version of the interface.
 pub(crate) const VERSION: c_int = 5;
+/// MOSQ_EVT_ACL_CHECK
+pub(crate) const EVENT_ACCESS: c_int = 2;
 /// MOSQ_EVT_MESSAGE
 pub(crate) const EVENT_MESSAGE: c_int = 7;
 /// MOSQ_ERR_SUCCESS
@@ -16,6 +19,12 @@ pub(crate) const INVALID: c_int = 3;
 pub(crate) const ACL_DENIED: c_int = 12;
 /// MOSQ_ERR_UNKNOWN
 pub(crate) const UNKNOWN: c_int = 13;
+/// MOSQ_ERR_PLUGIN_DEFER: whoever is asked next decides; access is denied where nobody is.
+pub(crate) const DEFER: c_int = 17;
+/// MOSQ_ACL_READ: a subscriber would get it.
+pub(crate) const READ: c_int = 1;
+/// MOSQ_ACL_WRITE: a client publishes it, or left it as its will.
+pub(crate) const WRITE: c_int = 2;
 /// MOSQ_LOG_NOTICE
 pub(crate) const LOG_NOTICE: c_int = 2;
 /// MOSQ_LOG_WARNING
@@ -46,6 +55,21 @@ pub(crate) struct Message {
     future2: [*mut c_void; 4],
 }
 
+/// `struct mosquitto_evt_acl_check`
+#[repr(C)]
+pub(crate) struct Question {
+    future: *mut c_void,
+    client: *mut c_void,
+    pub(crate) topic: *const c_char,
+    pub(crate) payload: *const c_void,
+    properties: *mut c_void,
+    pub(crate) access: c_int,
+    pub(crate) payloadlen: u32,
+    pub(crate) qos: u8,
+    pub(crate) retain: bool,
+    future2: [*mut c_void; 4],
+}
+
 // `peers/mqtt/layout.c` asserts the same of the headers themselves, on 64-bit targets, which is what Debian's broker is built for.
 #[cfg(target_pointer_width = "64")]
 const _: () = {
@@ -57,6 +81,12 @@ const _: () = {
     assert!(offset_of!(Message, payloadlen) == 48 && offset_of!(Message, qos) == 52);
     assert!(offset_of!(Message, reason_code) == 53 && offset_of!(Message, retain) == 54);
     assert!(offset_of!(Message, future2) == 56 && size_of::<Message>() == 88);
+    assert!(offset_of!(Question, future) == 0 && offset_of!(Question, client) == 8);
+    assert!(offset_of!(Question, topic) == 16 && offset_of!(Question, payload) == 24);
+    assert!(offset_of!(Question, properties) == 32 && offset_of!(Question, access) == 40);
+    assert!(offset_of!(Question, payloadlen) == 44 && offset_of!(Question, qos) == 48);
+    assert!(offset_of!(Question, retain) == 49 && offset_of!(Question, future2) == 56);
+    assert!(size_of::<Question>() == 88);
 };
 
 /// `MOSQ_FUNC_generic_callback`
@@ -70,6 +100,15 @@ unsafe extern "C" {
         event_data: *const c_void,
         user_data: *mut c_void,
     ) -> c_int;
+    fn mosquitto_broker_publish_copy(
+        client: *const c_char,
+        topic: *const c_char,
+        length: c_int,
+        payload: *const c_void,
+        qos: c_int,
+        retain: bool,
+        properties: *mut c_void,
+    ) -> c_int;
     fn mosquitto_malloc(size: usize) -> *mut c_void;
     fn mosquitto_log_printf(level: c_int, format: *const c_char, ...);
 }
@@ -81,6 +120,24 @@ pub(crate) fn log(level: c_int, text: &str) {
             // SAFETY: both are strings that end with a zero, and the format takes one.
             unsafe { mosquitto_log_printf(level, c"%s".as_ptr(), line.as_ptr()) };
         }
+    }
+}
+
+/// Publishes as the broker itself, whose publishes are not shown again.
+pub(crate) fn publish(topic: &CStr, payload: &[u8], qos: u8, retain: bool) -> c_int {
+    let Ok(len) = c_int::try_from(payload.len()) else { return INVALID };
+    // SAFETY: the topic ends with a zero and the payload has that many bytes; the broker copies both. No client is named, so all
+    // get it, and there are no properties.
+    unsafe {
+        mosquitto_broker_publish_copy(
+            null(),
+            topic.as_ptr(),
+            len,
+            payload.as_ptr().cast(),
+            c_int::from(qos),
+            retain,
+            null_mut(),
+        )
     }
 }
 

@@ -7,10 +7,12 @@
 //! plugin_opt_topics plant/line4/+/force        # opened here; the group's other topics stay sealed. All, if it is not there
 //! plugin_opt_device /etc/antedate/broker.device
 //! plugin_opt_state /var/lib/antedate/broker    # what was received, over restarts
+//! plugin_opt_access list                       # wills too; an acl_file says who may publish (or `anyone`: nothing does)
 //! ```
 #![allow(unsafe_code)]
 
 mod broker;
+mod wills;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,10 +22,13 @@ use antedate_channel::mqtt::topic;
 use antedate_mqtt::file::{Device, GroupFile, doubled, overlaps};
 use antedate_mqtt::guard::{Guard, Verdict};
 use antedate_mqtt::store::Store;
+use antedate_wire::mqtt::Envelope;
 
 use broker::{
-    ACL_DENIED, EVENT_MESSAGE, INVALID, LOG_ERR, LOG_NOTICE, LOG_WARNING, Message, Opt, SUCCESS, UNKNOWN, log,
+    ACL_DENIED, DEFER, EVENT_ACCESS, EVENT_MESSAGE, INVALID, LOG_ERR, LOG_NOTICE, LOG_WARNING, Message, Opt,
+    Question, READ, SUCCESS, UNKNOWN, WRITE, log,
 };
+use wills::Wills;
 
 /// What the plugin knows while the broker runs. The broker has one thread, which is the only one that comes here.
 struct Plugin {
@@ -36,12 +41,16 @@ struct Plugin {
     no_rotation: u64,
     /// How often the disk did not take what was received.
     unwritten: u64,
+    /// What the plugin answers where it has nothing against an access; none: it is not asked, and sees no wills.
+    access: Option<c_int>,
+    wills: Wills,
 }
 
 impl Plugin {
     /// From the options of mosquitto.conf.
     fn new(options: &[(String, String)]) -> Result<Self, String> {
         let (mut files, mut topics, mut device, mut store) = (Vec::new(), Vec::new(), None, None);
+        let mut access = None;
         for (key, value) in options {
             let list = value.split(',').map(str::trim).filter(|one| !one.is_empty());
             match key.as_str() {
@@ -61,9 +70,20 @@ impl Plugin {
                     device = Some(Device::load(Path::new(value)).map_err(|faults| faults.to_string())?)
                 }
                 "state" => store = Some(Store::open(Path::new(value)).map_err(|fault| fault.to_string())?),
+                "access" => {
+                    access = Some(match value.as_str() {
+                        "list" => DEFER,
+                        "anyone" => SUCCESS,
+                        other => {
+                            return Err(format!(
+                                "plugin_opt_access {other}: say list, where an acl_file or another plugin decides who may publish and subscribe, or anyone"
+                            ));
+                        }
+                    });
+                }
                 other => {
                     return Err(format!(
-                        "plugin_opt_{other} is unknown; there are keys, topics, device and state"
+                        "plugin_opt_{other} is unknown; there are keys, topics, device, state and access"
                     ));
                 }
             }
@@ -83,12 +103,62 @@ impl Plugin {
         for warning in overlaps(&files) {
             log(LOG_WARNING, &warning);
         }
+        if access.is_none() {
+            log(
+                LOG_WARNING,
+                "wills are passed on as they are, sealed or forged: say plugin_opt_access list if there is an acl_file, plugin_opt_access anyone if there is none",
+            );
+        }
         let guard = Some(Guard::new(files, device, store, None));
-        Ok(Self { guard, topics, opened: 0, refused: 0, no_rotation: 0, unwritten: 0 })
+        let (opened, refused, no_rotation, unwritten) = (0, 0, 0, 0);
+        Ok(Self { guard, topics, opened, refused, no_rotation, unwritten, access, wills: Wills::default() })
+    }
+
+    /// Whether payloads on a topic are opened, and whether rotation messages are there.
+    fn of(&self, name: &str) -> (bool, bool) {
+        let covered = self.guard.as_ref().is_some_and(|guard| guard.covers(name));
+        let named = self.topics.iter().any(|filter| topic::matches(filter, name));
+        let rotation = self.guard.iter().flat_map(Guard::rotation_topics).any(|one| one == name);
+        (named || (covered && self.topics.is_empty()), rotation)
+    }
+
+    /// Whether a client may, as far as the plugin decides. `None`: it has nothing against it.
+    fn may(&mut self, name: &CStr, payload: &[u8], question: &Question) -> Option<c_int> {
+        let text = name.to_str().ok()?;
+        let (chosen, rotation) = self.of(text);
+        if !chosen || rotation {
+            return None;
+        }
+        match question.access {
+            WRITE if self.wills.waits(text, payload) => None,
+            WRITE => match self.message(text, payload) {
+                Fate::Same => None,
+                Fate::Denied => Some(ACL_DENIED),
+                Fate::Payload(opened) => {
+                    self.wills.keep(text, payload, opened, question.qos, question.retain);
+                    None
+                }
+            },
+            READ => {
+                if let Some(will) = self.wills.will(text, payload) {
+                    let published = broker::publish(name, &will.payload, will.qos, will.retain);
+                    if published != SUCCESS {
+                        log(LOG_ERR, &format!("{text}: a will was not published: error {published}"));
+                    }
+                    return Some(ACL_DENIED);
+                }
+                // Sealed and not known: from before the plugin, or forgotten.
+                Envelope::parse(payload).is_ok().then_some(ACL_DENIED)
+            }
+            _ => None,
+        }
     }
 
     /// What becomes of a message: another payload, the same one, or nothing.
     fn message(&mut self, name: &str, payload: &[u8]) -> Fate {
+        if let Some(opened) = self.wills.shown(name, payload) {
+            return Fate::Payload(opened);
+        }
         let Some(guard) = &mut self.guard else { return Fate::Same };
         let named = self.topics.iter().any(|filter| topic::matches(filter, name));
         let chosen = named || self.topics.is_empty();
@@ -195,16 +265,19 @@ pub unsafe extern "C" fn mosquitto_plugin_init(
         }
         Err(_) => return UNKNOWN,
     };
-    // SAFETY: `user_data` is where the broker keeps our pointer until the clean-up; the callback fits the event.
-    unsafe {
-        *user_data = plugin.cast();
-        broker::mosquitto_callback_register(
-            identifier,
-            EVENT_MESSAGE,
-            on_message,
-            std::ptr::null(),
-            plugin.cast(),
-        )
+    // SAFETY: `plugin` was made above, and nobody else has it yet.
+    let asked = unsafe { (*plugin).access.is_some() };
+    // SAFETY: `user_data` is where the broker keeps our pointer until the clean-up.
+    unsafe { *user_data = plugin.cast() };
+    let register = |event, callback| {
+        // SAFETY: the callbacks fit their events, and the broker gives them the plugin until the clean-up.
+        unsafe {
+            broker::mosquitto_callback_register(identifier, event, callback, std::ptr::null(), plugin.cast())
+        }
+    };
+    match register(EVENT_MESSAGE, on_message) {
+        SUCCESS if asked => register(EVENT_ACCESS, on_access),
+        done => done,
     }
 }
 
@@ -231,6 +304,35 @@ pub unsafe extern "C" fn mosquitto_plugin_cleanup(
     SUCCESS
 }
 
+/// Bytes that the broker shows.
+///
+/// # Safety
+/// `payload` is null or has that many bytes for as long as the result is used.
+unsafe fn shown<'a>(payload: *const c_void, len: u32) -> &'a [u8] {
+    if payload.is_null() {
+        return &[];
+    }
+    // SAFETY: as the caller says.
+    unsafe { std::slice::from_raw_parts(payload.cast::<u8>(), len as usize) }
+}
+
+/// May a client publish this, or get it?
+extern "C" fn on_access(_event: c_int, data: *mut c_void, user_data: *mut c_void) -> c_int {
+    // SAFETY: for this event the broker gives a `mosquitto_evt_acl_check`, and nobody else has it or the plugin meanwhile.
+    let (question, plugin) = unsafe { (&*data.cast::<Question>(), &mut *user_data.cast::<Plugin>()) };
+    let nothing_against = plugin.access.unwrap_or(DEFER);
+    if question.topic.is_null() {
+        return nothing_against;
+    }
+    // SAFETY: the topic is a string that ends with a zero, and the broker keeps topic and payload during the call.
+    let (name, payload) =
+        unsafe { (CStr::from_ptr(question.topic), shown(question.payload, question.payloadlen)) };
+    match catch_unwind(AssertUnwindSafe(|| plugin.may(name, payload, question))) {
+        Ok(denied) => denied.unwrap_or(nothing_against),
+        Err(_) => ACL_DENIED,
+    }
+}
+
 /// A client has published.
 extern "C" fn on_message(_event: c_int, data: *mut c_void, user_data: *mut c_void) -> c_int {
     // SAFETY: for this event the broker gives a `mosquitto_evt_message`, and nobody else has it or the plugin meanwhile.
@@ -240,12 +342,8 @@ extern "C" fn on_message(_event: c_int, data: *mut c_void, user_data: *mut c_voi
     }
     // SAFETY: the topic is a string that ends with a zero.
     let Ok(name) = unsafe { CStr::from_ptr(message.topic) }.to_str() else { return ACL_DENIED };
-    let payload = if message.payload.is_null() {
-        &[]
-    } else {
-        // SAFETY: the payload has that many bytes.
-        unsafe { std::slice::from_raw_parts(message.payload.cast::<u8>(), message.payloadlen as usize) }
-    };
+    // SAFETY: the broker keeps the payload during the call.
+    let payload = unsafe { shown(message.payload, message.payloadlen) };
     match catch_unwind(AssertUnwindSafe(|| plugin.message(name, payload))) {
         Ok(Fate::Same) => SUCCESS,
         Ok(Fate::Denied) => ACL_DENIED,
