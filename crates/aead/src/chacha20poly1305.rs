@@ -12,7 +12,7 @@ use crate::{
         poly1305::{self, Limbs, Poly1305, Sum},
     },
     buffers::Buffers,
-    engine::{Engine, UNIT, wipe},
+    engine::{Engine, UNIT, at_most, wipe},
     sparse::{self, Filling, Head, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
     speculation::Polynomial,
 };
@@ -244,6 +244,8 @@ impl Engine for ChaCha20Poly1305 {
     type NonceBytes = [u8; 12];
     type TagBytes = [u8; 16];
     const STREAMS: bool = true;
+    // RFC 8439 section 2.8: block 0 is the MAC's.
+    const MAX_PAYLOAD: usize = at_most((1 << 38) - 64);
 
     fn expand(key: &[u8], backend: Backend) -> Expanded {
         let mut words = [0; 8];
