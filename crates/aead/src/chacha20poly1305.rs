@@ -554,6 +554,9 @@ fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values:
         if i >= count {
             break;
         }
+        if N >= 64 {
+            sum.make_room(i);
+        }
         let bytes = values.bytes(piece);
         // A whole block is the usual case.
         if let (16, Some(value), Some(block)) = (bytes.len(), bytes.first_chunk(), piece.whole_block(body)) {
@@ -611,7 +614,10 @@ fn check<const N: usize>(
     dst: &mut [u8],
 ) -> [u8; 16] {
     let mut sum = Sum::from(&head.sum.polynomial);
-    for Spot { piece, weight } in head.spots() {
+    for (i, Spot { piece, weight }) in head.spots().iter().enumerate() {
+        if N >= 64 {
+            sum.make_room(i);
+        }
         let value = piece.of_part(if piece.in_payload() { src } else { aad });
         if piece.in_payload() {
             piece.put(value ^ sparse::block(body, piece.at()), dst);
