@@ -64,7 +64,7 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, M: Default, const CAP: usize> St
     /// Prepares the next packet for any payload of up to `reach` bytes, for at most `budget` units (see [`SealPool::idle`]), and returns
     /// the units done.
     pub fn idle(&mut self, reach: usize, budget: u32) -> u32 {
-        self.pool.set_reach(reach);
+        self.pool.set_reach_of_all(reach);
         self.pool.idle(budget)
     }
 

@@ -159,3 +159,14 @@ fn a_template_that_does_not_fit_and_a_counter_at_its_end_leave_what_was_left() {
     let sealed = standby.resume_template(&template).unwrap().seal(&[b"12"]).unwrap();
     assert_eq!(sealed.number(), 7);
 }
+
+#[test]
+fn the_next_packet_is_prepared_on_when_longer_payloads_are_to_come() {
+    let mut standby = TemplateStandby::<Aes128Gcm, _, 256, 2>::new(key(0, Backend::detect()), Counter(0, 9));
+    assert_eq!(standby.idle(60, 99), 2);
+    assert_eq!(standby.idle(60, 99), 0);
+    assert_eq!(standby.idle(200, 99), 3);
+    assert_eq!(standby.idle(20, 99), 0);
+    assert_eq!(standby.next_number(), Some(0));
+    assert_eq!(standby.next().unwrap().ready(), 256);
+}
