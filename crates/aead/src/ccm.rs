@@ -8,7 +8,7 @@ use crate::{
     Aes128, Aes256, Backend, BlockCipher, Suite,
     backend::portable::blocks::{Block, sum, xor_in},
     buffers::Buffers,
-    engine::{Engine, wipe},
+    engine::{Engine, at_most, wipe},
     serial::{Serial, Sizes},
 };
 #[cfg(target_arch = "x86_64")]
@@ -306,11 +306,8 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
     type TagBytes = [u8; TAG];
     const STREAMS: bool = true;
     const UNIT: usize = A::UNIT;
-    // 2^(8q) - 1 bytes, or 2^32 - 1 blocks, which is more than any memory here.
-    const MAX_PAYLOAD: usize = {
-        let bits = 8 * Self::Q as u32;
-        if bits >= usize::BITS { usize::MAX } else { (1 << bits) - 1 }
-    };
+    // 2^(8q) - 1 bytes, and 2^32 - 1 blocks, as only the counter's last word moves.
+    const MAX_PAYLOAD: usize = at_most(if Self::Q > 4 { (1 << 36) - 16 } else { (1 << (8 * Self::Q)) - 1 });
 
     fn expand(key: &[u8], backend: Backend) -> A {
         const { assert!(Self::Q >= 2) };

@@ -12,7 +12,7 @@ use crate::{
         poly1305::{self, Limbs, Poly1305, Sum},
     },
     buffers::Buffers,
-    engine::{Engine, UNIT, wipe},
+    engine::{Engine, UNIT, at_most, wipe},
     sparse::{self, Filling, Head, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
     speculation::Polynomial,
 };
@@ -244,6 +244,8 @@ impl Engine for ChaCha20Poly1305 {
     type NonceBytes = [u8; 12];
     type TagBytes = [u8; 16];
     const STREAMS: bool = true;
+    // RFC 8439 section 2.8: block 0 is the MAC's.
+    const MAX_PAYLOAD: usize = at_most((1 << 38) - 64);
 
     fn expand(key: &[u8], backend: Backend) -> Expanded {
         let mut words = [0; 8];
@@ -552,6 +554,9 @@ fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values:
         if i >= count {
             break;
         }
+        if N >= 64 {
+            sum.make_room(i);
+        }
         let bytes = values.bytes(piece);
         // A whole block is the usual case.
         if let (16, Some(value), Some(block)) = (bytes.len(), bytes.first_chunk(), piece.whole_block(body)) {
@@ -609,7 +614,10 @@ fn check<const N: usize>(
     dst: &mut [u8],
 ) -> [u8; 16] {
     let mut sum = Sum::from(&head.sum.polynomial);
-    for Spot { piece, weight } in head.spots() {
+    for (i, Spot { piece, weight }) in head.spots().iter().enumerate() {
+        if N >= 64 {
+            sum.make_room(i);
+        }
         let value = piece.of_part(if piece.in_payload() { src } else { aad });
         if piece.in_payload() {
             piece.put(value ^ sparse::block(body, piece.at()), dst);

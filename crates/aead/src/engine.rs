@@ -35,6 +35,11 @@ impl<const N: usize> Bytes for [u8; N] {
     }
 }
 
+/// So many bytes, or all that there can be where addresses are shorter.
+pub(crate) const fn at_most(bytes: u64) -> usize {
+    if bytes > usize::MAX as u64 { usize::MAX } else { bytes as usize }
+}
+
 /// Less than 16 bytes as a number.
 #[inline]
 fn number(bytes: &[u8]) -> u128 {
@@ -61,7 +66,7 @@ pub trait Engine: Sized + 'static {
     /// Bytes of cipherstream that one unit of preparation gives: one block for a cipher that does one at a time.
     const UNIT: usize = UNIT;
 
-    /// The longest payload that the suite can seal.
+    /// The longest payload that the suite can seal: with more, a counter of blocks would begin again.
     const MAX_PAYLOAD: usize = usize::MAX;
 
     /// Expands a key whose length was checked.

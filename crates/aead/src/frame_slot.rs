@@ -180,7 +180,8 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         if !matches!(mic, 4 | 8 | 16) || lengths.len() > LENGTHS || open == Some(0) {
             return Err(FrameError::Shape);
         }
-        if lengths.iter().any(|len| *len < least) {
+        // More than fits `open`'s 16 bits would say something else there.
+        if lengths.iter().any(|len| *len < least) || open.is_some_and(|open| open > CAP) {
             return Err(FrameError::Shape);
         }
         if longest > CAP || open.is_some_and(|open| longest.saturating_sub(open) > STREAM) {

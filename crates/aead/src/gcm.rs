@@ -16,7 +16,7 @@ use crate::{
     },
     backend::portably,
     buffers::Buffers,
-    engine::Engine,
+    engine::{Engine, at_most},
     flow::LinearEngine,
     sparse::{self, Filling, Head, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
     speculation::Polynomial,
@@ -98,6 +98,8 @@ macro_rules! engine {
             type NonceBytes = [u8; 12];
             type TagBytes = [u8; 16];
             const STREAMS: bool = true;
+            // SP 800-38D section 5.2.1.1.
+            const MAX_PAYLOAD: usize = at_most((1 << 36) - 32);
 
             fn expand(key: &[u8], backend: Backend) -> Self::Key {
                 let round_keys = RoundKeys::expand(key);

@@ -54,7 +54,8 @@ impl<S: Suite> Key<S> {
     /// Encrypts `src` into `dst` and authenticates it together with `aad`.
     ///
     /// # Panics
-    /// If `src` and `dst` differ in length, or are longer than the suite allows (CCM with nonces of 12 or 13 bytes).
+    /// If `src` and `dst` differ in length, or are longer than the suite allows: 65,535 bytes for CCM with nonces of 13 bytes, about
+    /// 64 GiB for AES-GCM.
     pub fn seal(
         &self,
         nonce: Nonce<S::NonceBytes>,
@@ -133,5 +134,31 @@ pub(crate) fn verdict<B: Bytes>(expected: &B, received: &B, buffers: Buffers<'_>
 impl<S: Suite> fmt::Debug for Key<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({}, ..)", S::NAME)
+    }
+}
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    extern crate std;
+
+    use super::*;
+    use crate::{Aes128, Aes128Gcm, Aes128Ocb3, AesCcm, ChaCha20Poly1305};
+    use std::panic::catch_unwind;
+
+    /// Bytes of payload: the most that are sealed.
+    fn longest<S: Suite>(most: usize) {
+        assert!(catch_unwind(|| assert_sealable::<S>(most)).is_ok(), "{}", S::NAME);
+        assert!(catch_unwind(|| assert_sealable::<S>(most + 1)).is_err(), "{}", S::NAME);
+    }
+
+    #[test]
+    fn no_payload_is_so_long_that_its_counter_begins_again() {
+        longest::<Aes128Gcm>((1 << 36) - 32);
+        longest::<ChaCha20Poly1305>((1 << 38) - 64);
+        longest::<Aes128Ocb3>((1 << 36) - 1);
+        longest::<AesCcm<Aes128, 13, 8>>((1 << 16) - 1);
+        longest::<AesCcm<Aes128, 11, 8>>((1 << 32) - 1);
+        longest::<AesCcm<Aes128, 10, 8>>((1 << 36) - 16);
+        longest::<AesCcm<Aes128, 7, 8>>((1 << 36) - 16);
     }
 }

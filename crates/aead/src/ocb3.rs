@@ -14,7 +14,7 @@ use crate::{
     Backend, Suite,
     backend::{portable::ocb3 as portable, portably},
     buffers::Buffers,
-    engine::Engine,
+    engine::{Engine, at_most},
     sparse::{Filling, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
 };
 use zeroize::Zeroize;
@@ -66,6 +66,8 @@ impl Engine for Aes128Ocb3 {
     type NonceBytes = [u8; 12];
     type TagBytes = [u8; 16];
     const STREAMS: bool = false;
+    // Block 2^32 has no L of its own here.
+    const MAX_PAYLOAD: usize = at_most((1 << 36) - 1);
 
     fn expand(key: &[u8], backend: Backend) -> Expanded {
         #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]

@@ -41,6 +41,13 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         self.reach = bytes.min(CAP).next_multiple_of(S::UNIT);
     }
 
+    /// As [`set_reach`](Self::set_reach), for the packets that are prepared already too: if they reach less far, they are prepared on.
+    pub(crate) fn set_reach_of_all(&mut self, bytes: usize) {
+        self.set_reach(bytes);
+        let slots = (0..self.prepared).map(|ahead| &self.slots[Self::turn(self.head + ahead)]);
+        self.prepared = slots.take_while(|slot| slot.is_ready(self.reach)).count();
+    }
+
     /// Does at most `budget` units of preparation (of about 64 bytes of cipherstream each) and returns the units
     /// done. Less than `budget` means that nothing is left to do.
     pub fn idle(&mut self, budget: u32) -> u32 {

@@ -64,7 +64,7 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, M: Default, const CAP: usize> St
     /// Prepares the next packet for any payload of up to `reach` bytes, for at most `budget` units (see [`SealPool::idle`]), and returns
     /// the units done.
     pub fn idle(&mut self, reach: usize, budget: u32) -> u32 {
-        self.pool.set_reach(reach);
+        self.pool.set_reach_of_all(reach);
         self.pool.idle(budget)
     }
 
@@ -94,14 +94,19 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, M: Default, const CAP: usize> St
 impl<S: Sparse, N: NonceSequence<S::NonceBytes>, const CAP: usize, const BLOCKS: usize>
     TemplateStandby<S, N, CAP, BLOCKS>
 {
-    /// Takes the next nonce and begins to prepare its packet for a template, in place of one that was left.
+    /// Takes the next nonce and begins to prepare its packet for a template, in place of one that was left. After an error that
+    /// one is there as it was.
     pub fn prepare_template<'a>(
         &'a mut self,
         template: &Template<'a>,
     ) -> Result<PreparedTemplate<'a, S, CAP, BLOCKS>, PrepareError<N::Error, TemplateError>> {
-        self.slot.wipe();
+        TemplateSlot::<S, CAP, BLOCKS>::takes(template).map_err(PrepareError::Template)?;
+        let sealer = self.pool.sealer_mut();
+        let (number, nonce) = sealer.sequence.next().map_err(PrepareError::Sequence)?;
+        self.slot.fit(template).map_err(PrepareError::Template)?;
+        self.slot.name(number, nonce);
         self.form = (template.aad().len(), template.payload().len());
-        self.pool.sealer_mut().prepare_template(template, &mut self.slot)
+        Ok(PreparedTemplate::new(&sealer.key, *template, &mut self.slot))
     }
 
     /// Takes up the packet that was [left](PreparedTemplate::leave). The template must be the one that it was prepared for:
@@ -130,14 +135,15 @@ impl<S: Sparse, N: NonceSequence<S::NonceBytes>, const CAP: usize, const BLOCKS:
 impl<S: Fronted, N: NonceSequence<S::NonceBytes>, const CAP: usize, const LENGTHS: usize>
     FrontStandby<S, N, CAP, LENGTHS>
 {
-    /// Takes the next nonce and begins to prepare its packet for a front, in place of one that was left.
+    /// Takes the next nonce and begins to prepare its packet for a front, in place of one that was left. After an error that one is
+    /// there as it was.
     pub fn prepare_front<'a>(
         &'a mut self,
         front: &'a Front<'a>,
     ) -> Result<PreparedFront<'a, S, CAP, LENGTHS>, PrepareError<N::Error, FrontError>> {
-        self.slot.wipe();
+        let packet = self.pool.sealer_mut().prepare_front(front, &mut self.slot)?;
         self.form = (front.aad().len(), front.payload().len());
-        self.pool.sealer_mut().prepare_front(front, &mut self.slot)
+        Ok(packet)
     }
 
     /// Takes up the packet that was [left](PreparedFront::leave). The front must be the one that it was prepared for: receivers

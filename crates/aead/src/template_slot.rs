@@ -54,6 +54,18 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         }
     }
 
+    /// Whether a template fits.
+    pub(crate) fn takes(template: &Template<'_>) -> Result<(), TemplateError> {
+        let (len, touched) = (template.payload().len(), template.pieces().count());
+        if len > CAP {
+            return Err(TemplateError::TooLong { len, capacity: CAP });
+        }
+        if touched > BLOCKS {
+            return Err(TemplateError::TooManyBlocks { touched, capacity: BLOCKS });
+        }
+        Ok(())
+    }
+
     /// Wipes the slot and gives it the template's shape, if it is large enough.
     #[inline(never)]
     pub(crate) fn fit(&mut self, template: &Template<'_>) -> Result<(), TemplateError> {

@@ -9,6 +9,7 @@ use crate::{
     TemplateSlot,
     buffers::Buffers,
     engine::wipe,
+    key::assert_sealable,
     sparse::{Apart, Joined, Values},
     tag,
 };
@@ -157,8 +158,9 @@ impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, 
     /// Seals another packet with the nonce, the ordinary way.
     ///
     /// # Panics
-    /// If `src` and `dst` differ in length.
+    /// If `src` and `dst` differ in length, or are longer than the suite allows.
     pub fn seal_other(self, aad: &[u8], src: &[u8], dst: &mut [u8]) -> Tag<S::TagBytes> {
+        assert_sealable::<S>(src.len());
         let Nonce(nonce) = self.slot.0.give_up();
         Tag(S::seal(&self.key.inner, &nonce, aad, Buffers::apart(src, dst)))
     }

@@ -93,6 +93,9 @@ fn shapes_that_no_frame_has_cost_no_nonce() {
     assert_eq!(begin(4, Some(0), b"abc", &[10]), Err(FrameError::Shape));
     assert_eq!(begin(4, None, b"abc", &[2]), Err(FrameError::Shape));
     assert_eq!(begin(4, Some(8), b"abc", &[7]), Err(FrameError::Shape));
+    // These would not be told from "all of it" and from 1.
+    assert_eq!(begin(4, Some(65_535), b"abc", &[]), Err(FrameError::Shape));
+    assert_eq!(begin(4, Some(65_537), b"abc", &[]), Err(FrameError::Shape));
     assert_eq!(begin(4, None, b"abc", &[10, 11]), Err(FrameError::Shape));
     assert_eq!(begin(4, None, b"abc", &[65]), Err(FrameError::TooLong));
     assert_eq!(begin(4, Some(3), b"abc", &[36]), Err(FrameError::TooLong));

@@ -336,3 +336,17 @@ fn a_packet_that_was_left_is_sealed_later_and_only_once() {
     assert!(standby.resume_front(&other).is_none(), "that was another front");
     assert!(standby.resume_front(&front).is_none(), "it is burnt");
 }
+
+#[test]
+fn a_front_that_does_not_fit_and_a_counter_at_its_end_leave_what_was_left() {
+    let mut standby =
+        FrontStandby::<Aes128Ccm8, _, 64, 1>::new(key(0, Backend::detect()), common::Counter(3, 4));
+    let [front, long] = [&[20][..], &[65]].map(|lengths| Front::new(b"a", b"force ", lengths).unwrap());
+    standby.prepare_front(&front).unwrap().leave();
+    let error = standby.prepare_front(&long).unwrap_err();
+    assert_eq!(error, PrepareError::Template(FrontError::TooLong { len: 65, capacity: 64 }));
+    let error = standby.prepare_front(&front).unwrap_err();
+    assert_eq!(error, PrepareError::Sequence("the counter is at its end"));
+    let sealed = standby.resume_front(&front).unwrap().seal(b"of 81.5 tonnes").unwrap();
+    assert_eq!(sealed.number(), 3);
+}

@@ -141,3 +141,32 @@ fn a_template_of_another_length_takes_up_nothing() {
     assert!(standby.resume_template(&other).is_none());
     assert!(standby.resume_template(&template).is_none(), "it is burnt");
 }
+
+#[test]
+fn a_template_that_does_not_fit_and_a_counter_at_its_end_leave_what_was_left() {
+    let mut standby = TemplateStandby::<Aes128Gcm, _, 64, 2>::new(key(0, Backend::detect()), Counter(7, 8));
+    let holes = [Hole::Payload(1..3)];
+    let template = Template::new(b"a", b"value", &holes).unwrap();
+    standby.prepare_template(&template).unwrap().leave();
+    let wide = [Hole::Payload(0..40)];
+    for (payload, holes) in [(&[0; 65][..], &holes), (&[0; 64], &wide)] {
+        let other = Template::new(b"aad", payload, holes).unwrap();
+        let error = standby.prepare_template(&other).unwrap_err();
+        assert!(matches!(error, PrepareError::Template(_)), "{error}");
+    }
+    let error = standby.prepare_template(&template).unwrap_err();
+    assert_eq!(error, PrepareError::Sequence("the counter is at its end"));
+    let sealed = standby.resume_template(&template).unwrap().seal(&[b"12"]).unwrap();
+    assert_eq!(sealed.number(), 7);
+}
+
+#[test]
+fn the_next_packet_is_prepared_on_when_longer_payloads_are_to_come() {
+    let mut standby = TemplateStandby::<Aes128Gcm, _, 256, 2>::new(key(0, Backend::detect()), Counter(0, 9));
+    assert_eq!(standby.idle(60, 99), 2);
+    assert_eq!(standby.idle(60, 99), 0);
+    assert_eq!(standby.idle(200, 99), 3);
+    assert_eq!(standby.idle(20, 99), 0);
+    assert_eq!(standby.next_number(), Some(0));
+    assert_eq!(standby.next().unwrap().ready(), 256);
+}

@@ -151,7 +151,8 @@ antedate_result antedate_sealer_init_sized(antedate_sealer *sealer, size_t bytes
 #define antedate_sealer_init(sealer, suite, key, initial) \
     antedate_sealer_init_sized((sealer), sizeof *(sealer), (suite), (key), (initial))
 
-/* Names the packet to be prepared next. A packet that was prepared before and not sealed is wiped, its number is burnt. */
+/* Names the packet to be prepared next. A packet that was prepared before and not sealed is wiped, its number is burnt, even
+ * if the new number or template is refused. */
 antedate_result antedate_prepare(antedate_sealer *sealer, uint64_t number);
 antedate_result antedate_prepare_template(antedate_sealer *sealer, uint64_t number, const antedate_template *known);
 antedate_result antedate_prepare_front(antedate_sealer *sealer, uint64_t number, const antedate_front *known);
@@ -159,8 +160,9 @@ antedate_result antedate_prepare_front(antedate_sealer *sealer, uint64_t number,
 /* Does at most `budget` units of preparation (a block of the cipher or two) and returns how many; 0 when nothing is left. */
 uint32_t antedate_step(antedate_sealer *sealer, uint32_t budget);
 
-/* Seals a packet with the number that was named: `len` bytes from `src` to `dst`, which must not overlap, and the tag. If
- * the preparation is not done, or was for a template or a front, the cost is that of the ordinary cipher. */
+/* Seals a packet with the number that was named: `len` bytes from `src` to `dst`, and the tag. What is written must not
+ * overlap anything else that is given, here and in the two functions below. If the preparation is not done, or was for a
+ * template or a front, the cost is that of the ordinary cipher. */
 antedate_result antedate_seal(antedate_sealer *sealer, antedate_bytes aad, const uint8_t *src, uint8_t *dst, size_t len,
                               uint8_t *tag);
 
@@ -191,8 +193,8 @@ antedate_result antedate_expect_front(antedate_opener *opener, uint64_t number, 
 
 uint32_t antedate_opener_step(antedate_opener *opener, uint32_t budget);
 
-/* Opens the packet that was named: `len` bytes from `src` to `dst`, which must not overlap. If it is not authentic, `dst` is
- * zeros and the packet is still expected, prepared as it was. */
+/* Opens the packet that was named: `len` bytes from `src` to `dst`, which must not overlap anything else that is given. If
+ * it is not authentic, `dst` is zeros and the packet is still expected, prepared as it was. */
 antedate_result antedate_open(antedate_opener *opener, antedate_bytes aad, const uint8_t *src, uint8_t *dst, size_t len,
                               const uint8_t *tag);
 

@@ -92,23 +92,37 @@ pub(crate) fn overlap(a: *const u8, a_len: usize, b: *const u8, b_len: usize) ->
     a_len > 0 && b_len > 0 && a < b.saturating_add(b_len) && b < a.saturating_add(a_len)
 }
 
-/// Source and destination of a packet, apart.
+/// Associated data, source and destination of a packet.
+pub(crate) type PacketParts<'a> = (&'a [u8], &'a [u8], &'a mut [u8]);
+
+/// The parts of a packet, of which the destination is apart from the others, and from the tag.
 ///
 /// # Safety
 /// As for [`slice`] and [`slice_mut`].
 pub(crate) unsafe fn packet<'a>(
+    aad: Bytes,
     src: *const u8,
     dst: *mut u8,
     len: usize,
-) -> Result<(&'a [u8], &'a mut [u8]), Code> {
+    tag: (*const u8, usize),
+) -> Result<PacketParts<'a>, Code> {
     if len > PAYLOAD_MAX {
         return Err(Code::TooLong);
     }
-    if overlap(src, len, dst, len) {
+    if [(aad.data, aad.len), (src, len), tag].iter().any(|(at, of)| overlap(*at, *of, dst, len)) {
         return Err(Code::Argument);
     }
     // SAFETY: they are apart; the rest is the caller's word.
-    unsafe { Ok((slice(src, len)?, slice_mut(dst, len)?)) }
+    unsafe { Ok((aad.get()?, slice(src, len)?, slice_mut(dst, len)?)) }
+}
+
+/// A struct of C.
+///
+/// # Safety
+/// If the pointer is not null, one can be read there for as long as `'a`, and nobody writes to it.
+pub(crate) unsafe fn pointee<'a, T>(at: *const T) -> Result<&'a T, Code> {
+    // SAFETY: the caller's word.
+    unsafe { slice(at, 1)?.first().ok_or(Code::Argument) }
 }
 
 impl Bytes {

@@ -4,7 +4,7 @@
 //! call. That is the caller's word, and the only thing here that is not checked.
 #![allow(unsafe_code, clippy::missing_safety_doc)]
 
-use crate::arguments::{packet, slice};
+use crate::arguments::{overlap, packet, pointee, slice};
 use crate::context::{Opener, Sealer};
 use crate::line::{Receiving, Sending};
 use crate::suites::with_suite;
@@ -94,7 +94,7 @@ pub unsafe extern "C" fn antedate_prepare_template(
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
-            let parts = template.as_ref().ok_or(Code::Argument)?.get()?;
+            let parts = pointee(template)?.get()?;
             with_suite!(suite, Sender, Line => Line::prepare_template(line.cast(), number, parts))
         })()
     })
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn antedate_prepare_front(sealer: *mut u64, number: u64, f
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
-            let front = front.as_ref().ok_or(Code::Argument)?.get()?;
+            let front = pointee(front)?.get()?;
             with_suite!(suite, Sender, Line => Line::prepare_front(line.cast(), number, front))
         })()
     })
@@ -138,8 +138,10 @@ pub unsafe extern "C" fn antedate_seal(
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
-            let (aad, (src, dst)) = (aad.get()?, packet(src, dst, len)?);
-            if tag.is_null() {
+            let tag_len = antedate_tag_len(suite);
+            let (aad, src, dst) = packet(aad, src, dst, len, (tag, tag_len))?;
+            let meets = |read: &[u8]| overlap(tag, tag_len, read.as_ptr(), read.len());
+            if tag.is_null() || meets(aad) || meets(src) {
                 return Err(Code::Argument);
             }
             with_suite!(suite, Sender, Line => Line::seal(line.cast(), aad, src, dst, tag))
@@ -167,6 +169,9 @@ pub unsafe extern "C" fn antedate_seal_template(
             let mut values: [&[u8]; BLOCKS] = [&[]; BLOCKS];
             let values = values.get_mut(..given.len()).ok_or(Code::Misfit)?;
             for (to, from) in values.iter_mut().zip(given) {
+                if overlap(tag, antedate_tag_len(suite), from.data, from.len) {
+                    return Err(Code::Argument);
+                }
                 *to = from.get()?;
             }
             let ciphertext =
@@ -192,6 +197,9 @@ pub unsafe extern "C" fn antedate_seal_front(
             let (suite, line) = Sealer::line(sealer)?;
             let rest = rest.get()?;
             if sealed.is_null() || !sealed.is_aligned() || tag.is_null() {
+                return Err(Code::Argument);
+            }
+            if overlap(tag, antedate_tag_len(suite), rest.as_ptr(), rest.len()) {
                 return Err(Code::Argument);
             }
             if rest.len() > PAYLOAD_MAX {
@@ -263,7 +271,7 @@ pub unsafe extern "C" fn antedate_expect_template(
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;
-            let parts = template.as_ref().ok_or(Code::Argument)?.get()?;
+            let parts = pointee(template)?.get()?;
             with_suite!(suite, Receiver, Line => Line::expect_template(line.cast(), number, parts))
         })()
     })
@@ -276,7 +284,7 @@ pub unsafe extern "C" fn antedate_expect_front(opener: *mut u64, number: u64, fr
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;
-            let front = front.as_ref().ok_or(Code::Argument)?.get()?;
+            let front = pointee(front)?.get()?;
             with_suite!(suite, Receiver, Line => Line::expect_front(line.cast(), number, front))
         })()
     })
@@ -307,8 +315,9 @@ pub unsafe extern "C" fn antedate_open(
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;
-            let (aad, (src, dst)) = (aad.get()?, packet(src, dst, len)?);
-            let tag = slice(tag, antedate_tag_len(suite))?;
+            let tag_len = antedate_tag_len(suite);
+            let (aad, src, dst) = packet(aad, src, dst, len, (tag, tag_len))?;
+            let tag = slice(tag, tag_len)?;
             with_suite!(suite, Receiver, Line => Line::open(line.cast(), aad, src, dst, tag))
         })()
     })

@@ -339,3 +339,77 @@ fn a_wiped_context_is_zeros() {
         assert!(context.iter().all(|word| *word == 0), "suite {suite}");
     }
 }
+
+/// What a call writes lies apart from all that it reads, and structs lie where C aligns them.
+#[test]
+fn buffers_that_overlap_and_structs_that_are_not_aligned_are_refused_and_cost_nothing() {
+    for (suite, one_shot) in SUITES {
+        let (mut sealer, mut opener) = (sealer(suite), opener(suite));
+        let (sealer, opened) = (sealer.as_mut_ptr(), opener.as_mut_ptr());
+        let linear = (16..32).contains(&suite);
+        let mut all = [b'a'; 128];
+        all[64..77].copy_from_slice(AAD);
+        let start = all.as_mut_ptr();
+        let part = |at: usize, len| Bytes { data: start.wrapping_add(at), len };
+        let at = |at: usize| start.wrapping_add(at);
+        let tag_len = antedate_tag_len(suite);
+        // SAFETY: contexts, and pointers to bytes that live.
+        unsafe {
+            assert_eq!(antedate_prepare(sealer, 0), Code::Ok);
+            for (aad, src, dst, tag) in [
+                (part(24, 13), 0, 36, 80),
+                (part(39, 13), 0, 24, 80),
+                (part(64, 13), 0, 24, 39),
+                (part(64, 13), 0, 24, 25 - tag_len),
+                (part(64, 13), 0, 24, 15),
+                (part(64, 13), 0, 24, 76),
+            ] {
+                let code = antedate_seal(sealer, aad, at(src), at(dst), 16, at(tag));
+                assert_eq!(code, Code::Argument, "suite {suite}, {dst}, {tag}");
+            }
+            assert_eq!(antedate_seal(sealer, part(64, 13), at(0), at(24), 16, at(80)), Code::Ok);
+            let expected = one_shot(0, &[b'a'; 16]);
+            assert_eq!((&all[24..40], &all[80..80 + tag_len]), (&expected.0[..], &expected.1[..]));
+
+            assert_eq!(antedate_expect(opened, 0), Code::Ok);
+            for (aad, tag) in [(part(12, 13), 80), (part(64, 13), 15)] {
+                assert_eq!(antedate_open(opened, aad, at(24), at(0), 16, at(tag)), Code::Argument);
+            }
+            assert_eq!(antedate_open(opened, part(64, 13), at(24), at(0), 16, at(80)), Code::Ok);
+            assert_eq!(all[..16], [b'a'; 16]);
+
+            let (rest, mut sealed) = (part(1, 4), bytes(&[]));
+            if linear {
+                let holes = [Hole { in_payload: 1, start: 2, end: 6 }];
+                let template = Template {
+                    aad: bytes(AAD),
+                    payload: bytes(&[7; 20]),
+                    holes: holes.as_ptr(),
+                    hole_count: 1,
+                };
+                let askew = (&raw const template).wrapping_byte_add(1);
+                assert_eq!(antedate_prepare_template(sealer, 1, askew), Code::Argument);
+                assert_eq!(antedate_expect_template(opened, 1, askew), Code::Argument);
+                assert_eq!(antedate_prepare_template(sealer, 1, &template), Code::Ok);
+                assert_eq!(antedate_seal_template(sealer, &rest, 1, &mut sealed, at(4)), Code::Argument);
+                assert_eq!(antedate_seal_template(sealer, &rest, 1, &mut sealed, at(5)), Code::Ok);
+            } else {
+                let lengths = [24];
+                let front = Front {
+                    aad: bytes(AAD),
+                    payload: bytes(&[7; 20]),
+                    lengths: lengths.as_ptr(),
+                    length_count: 1,
+                    length_start: 0,
+                    length_end: 0,
+                };
+                let askew = (&raw const front).wrapping_byte_add(1);
+                assert_eq!(antedate_prepare_front(sealer, 1, askew), Code::Argument);
+                assert_eq!(antedate_expect_front(opened, 1, askew), Code::Argument);
+                assert_eq!(antedate_prepare_front(sealer, 1, &front), Code::Ok);
+                assert_eq!(antedate_seal_front(sealer, rest, &mut sealed, at(4)), Code::Argument);
+                assert_eq!(antedate_seal_front(sealer, rest, &mut sealed, at(5)), Code::Ok);
+            }
+        }
+    }
+}

@@ -103,6 +103,10 @@ impl Sum {
 }
 
 impl Sum {
+    /// There is room for any number of products.
+    #[inline(always)]
+    pub(crate) fn make_room(&mut self, _products: usize) {}
+
     /// Puts a value into a block where the cipherstream is, adds the block, without the bit 2^128, times its weight, and wipes
     /// the weight.
     #[inline]

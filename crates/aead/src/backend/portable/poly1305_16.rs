@@ -143,6 +143,11 @@ impl Sum {
         Self(*limbs)
     }
 
+    /// There is room for the next product: each is folded.
+    #[cfg(target_pointer_width = "16")]
+    #[inline(always)]
+    pub(crate) fn make_room(&mut self, _products: usize) {}
+
     /// Adds `h r`.
     #[inline(always)]
     pub(crate) fn add(&mut self, h: &Limbs, r: &Limbs) {

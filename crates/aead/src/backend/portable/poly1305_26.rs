@@ -108,6 +108,14 @@ impl Sum {
         self.0[4] += times(h0, r4) + times(h1, r3) + times(h2, r2) + times(h3, r1) + times(h4, r0);
     }
 
+    /// Makes room for the next product, after so many.
+    #[inline(always)]
+    pub(crate) fn make_room(&mut self, products: usize) {
+        if products % 64 == 63 {
+            *self = Self::from(&self.value());
+        }
+    }
+
     /// Puts a value into a block where the cipherstream is, adds the block, without the bit 2^128, times its weight, and wipes
     /// the weight.
     #[inline]
@@ -244,6 +252,21 @@ mod tests {
             limbs[0] = limbs[0].wrapping_add_signed(above);
             assert_eq!(u128::from_le_bytes(finish(&Limbs(limbs), &[0; 16])), expected, "{above}");
         }
+    }
+
+    #[test]
+    fn any_number_of_products_is_summed() {
+        use crate::backend::portable::poly1305 as wide;
+        let (value, weight) = ([0xff; 16], [0xf7; 16]);
+        let [h, r] = [value, weight].map(|bytes| Limbs::split(u128::from_le_bytes(bytes)));
+        let [wide_h, wide_r] = [value, weight].map(|bytes| wide::Limbs::split(u128::from_le_bytes(bytes)));
+        let (mut sum, mut oracle) = (Sum::default(), wide::Sum::default());
+        for products in 0..5000 {
+            sum.make_room(products);
+            sum.add(&h, &r);
+            oracle.add(&wide_h, &wide_r);
+        }
+        assert_eq!(sum.tag(&[7; 16]), oracle.tag(&[7; 16]));
     }
 
     proptest! {

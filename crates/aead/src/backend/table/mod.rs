@@ -14,7 +14,7 @@
 //!
 //! OCB3, CBC and single blocks go through the same tables, and back through those of [`inverse`]. GCM stays with the sliced AES.
 
-#[cfg(all(feature = "table-aes-1k", not(target_arch = "arm")))]
+#[cfg(all(feature = "table-aes-1k", not(all(target_arch = "arm", target_os = "none"))))]
 compile_error!(
     "table-aes-1k is for Cortex-M alone: where there is a data cache, the time of a look-up tells the key; \
      leave the feature out, and AES is constant-time"
