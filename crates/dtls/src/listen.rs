@@ -331,7 +331,8 @@ impl Side for Listen {
     fn deadline(&self) -> Option<u64> {
         let each = self.sessions.values().map(|session| {
             let idle = session.touched.saturating_add(self.options.idle_ms);
-            session.handshake.as_ref().and_then(|begun| begun.connection.deadline()).unwrap_or(idle)
+            // One that has failed is cleared away at once.
+            session.handshake.as_ref().map_or(idle, |begun| begun.connection.deadline().unwrap_or(0))
         });
         each.min()
     }

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use antedate_channel::dtls::{ConnectionId, Settings};
+use antedate_channel::dtls::{Connection, ConnectionId, Cookies, Event, Greeting, Settings};
 use antedate_dtls::psk::PskFile;
 use antedate_dtls::{Options, connect, listen, status};
 
@@ -94,6 +94,10 @@ fn device(at: SocketAddr) -> UdpSocket {
     let socket = socket();
     socket.connect(at).expect("an address");
     socket
+}
+
+fn random(out: &mut [u8]) {
+    getrandom::fill(out).expect("random numbers");
 }
 
 /// What comes back, within some seconds.
@@ -199,6 +203,52 @@ fn no_more_sessions_than_allowed() {
     fourth.send(b"one too many").expect("sent");
     assert!(fourth.recv(&mut [0; 100]).is_err());
     devices.iter().for_each(|device| exchange(device, b"still one of three"));
+}
+
+#[test]
+fn a_server_that_ends_during_a_handshake_is_asked_again() {
+    let (place, keys) = (socket(), PskFile::parse(KEYS).expect("good keys"));
+    let side = device_side(options(any(), place.local_addr().expect("bound")), "turbine 3");
+    let device = device(side.at);
+    let cookies = Cookies::new([7; 32]);
+    let (mut connection, mut ended, mut answered) = (None::<Connection>, false, false);
+    let (began, mut buffer, mut out) = (Instant::now(), [0; 2000], [0; 2000]);
+    while !answered && began.elapsed() < Duration::from_secs(10) {
+        device.send(b"a reading").expect("sent");
+        answered = device.recv(&mut out).is_ok();
+        let Ok((len, from)) = place.recv_from(&mut buffer) else { continue };
+        let (datagram, now) = (&buffer[..len], began.elapsed().as_millis() as u64);
+        match cookies.greet(datagram, b"here", now, |_| ()) {
+            Greeting::Reply(reply) => drop(place.send_to(&reply, from)),
+            Greeting::Accept if connection.is_none() => {
+                connection = Connection::accept(Settings::default(), datagram, now, &mut random).ok();
+            }
+            _ => {}
+        }
+        let Some(server) = &mut connection else { continue };
+        let (mut established, mut data) = (false, Vec::new());
+        server.handle(datagram, now, &keys, &mut |event| match event {
+            Event::Established => established = true,
+            Event::Data(octets) => data.push(octets.to_vec()),
+            Event::Closed => {}
+        });
+        for octets in data {
+            let len = server.seal(&octets, &mut out).expect("keys");
+            place.send_to(&out[..len], from).expect("sent");
+        }
+        if established && !ended {
+            // It says that it ends, and the Finished before that is lost.
+            server.close();
+            let last = std::iter::from_fn(|| server.transmit()).last().expect("an alert");
+            place.send_to(&last, from).expect("sent");
+            (ended, connection) = (true, None);
+            continue;
+        }
+        while let Some(datagram) = server.transmit() {
+            place.send_to(&datagram, from).expect("sent");
+        }
+    }
+    assert!(ended && answered, "{ended} {answered}");
 }
 
 struct Relay {

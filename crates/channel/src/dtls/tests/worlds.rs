@@ -216,6 +216,20 @@ fn without_a_common_suite_the_client_is_told() {
 }
 
 #[test]
+fn a_close_before_the_handshake_is_done_is_its_failure() {
+    let mut world = world(CipherSuite::PskAes128Ccm8, Faults::default(), 1, [None, None]);
+    while world.established[1] == 0 {
+        world.turn();
+    }
+    // The server's Finished is lost, and it ends.
+    let server = world.server.as_mut().unwrap();
+    server.close();
+    let last = core::iter::from_fn(|| server.transmit()).last().unwrap();
+    world.client.handle(&last, world.now, &(), &mut |_| {});
+    assert!(matches!(world.client.phase(), Phase::Failed(Failure::Alert(_))), "{:?}", world.client);
+}
+
+#[test]
 fn a_cookie_is_good_for_its_address_and_its_time_alone() {
     let cookies = Cookies::new([1; 32]);
     let mut world = world(CipherSuite::PskAes128Ccm8, Faults::default(), 1, [None, None]);
