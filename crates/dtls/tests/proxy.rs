@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use antedate_channel::dtls::{Connection, ConnectionId, Cookies, Event, Greeting, Settings};
+use antedate_channel::dtls::{Connection, ConnectionId, Cookies, Event, Greeting, Phase, Settings};
 use antedate_dtls::psk::PskFile;
 use antedate_dtls::{Options, connect, listen, status};
 
@@ -249,6 +249,44 @@ fn a_server_that_ends_during_a_handshake_is_asked_again() {
         }
     }
     assert!(ended && answered, "{ended} {answered}");
+}
+
+/// A client without the proxy, when it is established.
+fn joined(socket: &UdpSocket, identity: &str) -> Connection {
+    let client = PskFile::parse(KEYS).expect("good keys").client(Some(identity)).expect("known");
+    let (began, mut buffer) = (Instant::now(), [0; 2000]);
+    let settings = Settings { retransmit_ms: 50, cid: None, ..Settings::default() };
+    let mut connection = Connection::connect(settings, client, 0, &mut random);
+    while connection.phase() != Phase::Established {
+        let now = began.elapsed().as_millis() as u64;
+        assert!(now < 10_000, "{connection:?}");
+        if connection.deadline().is_some_and(|deadline| now >= deadline) {
+            connection.timeout(now);
+        }
+        while let Some(datagram) = connection.transmit() {
+            socket.send(&datagram).expect("sent");
+        }
+        if let Ok(len) = socket.recv(&mut buffer) {
+            connection.handle(&buffer[..len], now, &(), &mut |_| ());
+        }
+    }
+    connection
+}
+
+#[test]
+fn another_device_at_an_address_is_another_client_to_the_server() {
+    let behind = socket();
+    let server = server_side(options(any(), behind.local_addr().expect("bound")));
+    let address = device(server.at);
+    let (mut out, mut seen) = ([0; 2000], Vec::new());
+    for identity in ["turbine 3", "turbine 3", "turbine 4"] {
+        let len = joined(&address, identity).seal(b"here I am", &mut out).expect("keys");
+        address.send(&out[..len]).expect("sent");
+        let came = (0..500).find_map(|_| behind.recv_from(&mut out).ok());
+        seen.push(came.expect("it comes to the server").1);
+    }
+    assert_eq!(seen[0], seen[1], "the same device again");
+    assert_ne!(seen[1], seen[2], "what is said to the one before would come to the other one");
 }
 
 struct Relay {
