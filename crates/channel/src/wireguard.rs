@@ -34,7 +34,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::SocketAddr;
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use antedate_wire::wireguard::{
     COOKIE_REPLY_LEN, CookieReply, INITIATION_LEN, Message, TAG_LEN, TRANSPORT_HEADER_LEN,
@@ -60,8 +60,10 @@ pub const LONGEST_HANDSHAKE: usize = INITIATION_LEN;
 
 /// Handshakes that are answered in a second without a cookie: more is a load that strangers could make.
 const CALM: u32 = 50;
-/// Handshakes with a cookie that are answered in a second.
+/// Handshakes with a cookie that are answered in a second,
 const MOST: u32 = 500;
+/// and those of them that come from one network: nobody shuts out the others.
+const MOST_OF_ONE: u32 = 20;
 
 /// What a device needs of the world.
 pub trait Environment {
@@ -80,8 +82,18 @@ struct Load {
     since: u64,
     /// All that knew our public key.
     began: u32,
-    /// Those beyond [`CALM`] that showed a cookie.
+    /// Those beyond [`CALM`] that showed a cookie,
     shown: u32,
+    /// and of which networks they were.
+    of_one: BTreeMap<IpAddr, u32>,
+}
+
+/// An address, or the network of one: who has an IPv6 address has 2^64 of them.
+fn network(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        ip => ip,
+    }
 }
 
 /// One end of tunnels.
@@ -279,8 +291,16 @@ impl Device {
             return Err(Refusal::CookieWanted);
         }
         // Those without a cookie do not count here: whoever knows our public key could shut out all peers with them.
-        self.load.shown = self.load.shown.saturating_add(1);
-        if self.load.shown <= MOST { Ok(()) } else { Err(Refusal::Overload) }
+        if self.load.shown >= MOST {
+            return Err(Refusal::Overload);
+        }
+        let of_one = self.load.of_one.entry(network(from.ip())).or_default();
+        if *of_one >= MOST_OF_ONE {
+            return Err(Refusal::Overload);
+        }
+        *of_one += 1;
+        self.load.shown += 1;
+        Ok(())
     }
 
     fn cookie_reply(&mut self, now: u64, message: &CookieReply) -> Result<Received, Refusal> {

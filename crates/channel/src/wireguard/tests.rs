@@ -320,6 +320,53 @@ fn under_load_a_cookie_is_wanted_and_the_peer_that_shows_it_comes_through() {
 }
 
 #[test]
+fn a_flood_with_a_cookie_does_not_shut_out_a_peer_elsewhere() {
+    let mut pair = Pair::new(|_, _| ());
+    let _ = pair.sealed(0, b"x");
+    let mut stranger = Device::new(&[0x33; 32]);
+    let mut settings = Settings::new(*pair.devices[1].public());
+    settings.endpoint = Some(address(2));
+    stranger.add_peer(&settings).unwrap();
+    let now = pair.world.now;
+    stranger.want_handshake(now, PEER);
+    let (mut message, mut unused) = ([0; LONGEST_HANDSHAKE], [0; LONGEST_HANDSHAKE]);
+    stranger.poll(&mut pair.world, &mut message).unwrap();
+    let initiation = pair.due(0).remove(0);
+    // Both are given a cookie,
+    for _ in 0..CALM {
+        let _ = pair.bring(1, address(66), &message);
+    }
+    let mut answer = [0; LONGEST_HANDSHAKE];
+    let refused = pair.devices[1].receive(&mut pair.world, address(66), &mut message, &mut answer);
+    assert_eq!(refused, Err(Refusal::CookieWanted));
+    stranger.receive(&mut pair.world, address(2), &mut answer[..COOKIE_LEN], &mut unused).unwrap();
+    let (mut copy, at) = (initiation.clone(), pair.at[0]);
+    let refused = pair.devices[1].receive(&mut pair.world, at, &mut copy, &mut answer);
+    assert_eq!(refused, Err(Refusal::CookieWanted));
+    pair.bring(0, pair.at[1], &answer[..COOKIE_LEN]).unwrap();
+    // and one of them uses his without an end.
+    pair.world.now += 6 * SECOND;
+    stranger.poll(&mut pair.world, &mut message).unwrap();
+    let mut worked_out = 0;
+    for _ in 0..CALM + 2 * MOST {
+        worked_out += u32::from(pair.bring(1, address(66), &message) == Err(Refusal::UnknownPeer));
+    }
+    assert_eq!(worked_out, CALM + MOST_OF_ONE);
+    let second = pair.due(0).remove(0);
+    let answer = pair.bring(1, pair.at[0], &second).unwrap().unwrap();
+    pair.bring(0, pair.at[1], &answer).unwrap();
+    pair.pass(0, b"x").unwrap();
+}
+
+#[test]
+fn all_of_a_network_of_ipv6_count_as_one() {
+    let ip = |text: &str| network(text.parse().unwrap());
+    assert_eq!(ip("2001:db8:0:1::5"), ip("2001:db8:0:1:ffff::6"));
+    assert_ne!(ip("2001:db8:0:1::5"), ip("2001:db8:0:2::5"));
+    assert_ne!(ip("192.0.2.1"), ip("192.0.2.2"));
+}
+
+#[test]
 fn a_flood_without_cookies_does_not_shut_out_a_peer_with_one() {
     let mut pair = Pair::new(|_, _| ());
     let _ = pair.sealed(0, b"x");
