@@ -186,6 +186,20 @@ fn a_lost_initiation_is_repeated_after_five_seconds_and_given_up_after_ninety() 
 }
 
 #[test]
+fn a_handshake_that_was_given_up_is_forgotten() {
+    let mut pair = Pair::new(|_, _| ());
+    let _ = pair.sealed(0, b"x");
+    for _ in 0..20 {
+        pair.world.now += 6 * SECOND;
+        pair.due(0);
+    }
+    assert!(pair.devices[0].peers[0].begun.is_some(), "its answer may be slow");
+    pair.world.now += 540 * SECOND;
+    assert!(pair.due(0).is_empty());
+    assert!(pair.devices[0].peers[0].begun.is_none() && pair.devices[0].indices.is_empty());
+}
+
+#[test]
 fn a_session_is_renewed_by_its_initiator_without_a_packet_lost() {
     let mut pair = Pair::connected();
     let handshakes = |pair: &Pair| pair.devices[0].counters(PEER).unwrap().handshakes;
