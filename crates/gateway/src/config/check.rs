@@ -130,8 +130,9 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
             let found = match &draft.keys {
                 Some(KeyPath::Static(file)) => KeyFile::load(file, machine.user()).err(),
                 Some(KeyPath::Agreed(file)) => CakFile::load(file, machine.user()).err(),
-                Some(KeyPath::Private(file)) => {
-                    tunnel_keys::load(file, machine.user()).err().map(Faults::from)
+                Some(KeyPath::Tunnel(files)) => {
+                    let found = files.iter().filter_map(|file| tunnel_keys::load(file, machine.user()).err());
+                    Some(Faults::new(found.collect()))
                 }
                 None => None,
             };

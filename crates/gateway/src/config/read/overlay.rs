@@ -19,12 +19,12 @@ const KEY_REMEDY: &str = "`antedate keygen wireguard --out FILE` makes one";
 /// Peers of an overlay at most.
 const PEERS_MAX: usize = 256;
 
-/// Where the private key is, even where something beside it is wrong, and the whole section.
+/// Where the private key and the preshared ones are, even where something beside them is wrong, and the whole section.
 pub(super) fn overlay(
     mut section: Section<'_, '_>,
     base: &Path,
     lines: &mut Lines,
-) -> (Option<PathBuf>, Option<Overlay>) {
+) -> (Vec<PathBuf>, Option<Overlay>) {
     lines.note("overlay", section.line());
     let listen = section.get("listen").map(|field| {
         lines.note("overlay.listen", Some(field.line()));
@@ -78,9 +78,9 @@ pub(super) fn overlay(
         lines.note("overlay.second_uplink", Some(field.line()));
         second_uplink(&field, plain)
     });
-    let peers = peers(&mut section, base, plain);
+    let mut keys = Vec::from_iter(key_file.clone().flatten());
+    let peers = peers(&mut section, base, plain, &mut keys);
     section.finish();
-    let private = key_file.clone().flatten();
     let whole = || {
         secured_set?;
         Some(Overlay {
@@ -102,7 +102,7 @@ pub(super) fn overlay(
             peers: peers?,
         })
     };
-    (private, whole())
+    (keys, whole())
 }
 
 /// A port, an address, or both.
@@ -133,7 +133,12 @@ fn address(field: &Field<'_, '_>) -> Option<Ipv4Addr> {
     found
 }
 
-fn peers(section: &mut Section<'_, '_>, base: &Path, plain: bool) -> Option<Vec<Peer>> {
+fn peers(
+    section: &mut Section<'_, '_>,
+    base: &Path,
+    plain: bool,
+    keys: &mut Vec<PathBuf>,
+) -> Option<Vec<Peer>> {
     let remedy = "add [[overlay.peer]] with public_key, address and endpoint of the other end";
     let field = section.required("peer", remedy)?;
     let fields = field.array()?;
@@ -148,7 +153,7 @@ fn peers(section: &mut Section<'_, '_>, base: &Path, plain: bool) -> Option<Vec<
     let mut peers: Vec<Peer> = Vec::new();
     let mut whole = true;
     for (number, field) in fields.iter().enumerate() {
-        let Some(peer) = peer(field, base, plain, number) else {
+        let Some(peer) = peer(field, base, plain, number, keys) else {
             whole = false;
             continue;
         };
@@ -200,7 +205,13 @@ fn socket_address(field: &Field<'_, '_>, key: &str) -> Option<SocketAddr> {
     found
 }
 
-fn peer(field: &Field<'_, '_>, base: &Path, plain: bool, place: usize) -> Option<Peer> {
+fn peer(
+    field: &Field<'_, '_>,
+    base: &Path,
+    plain: bool,
+    place: usize,
+    keys: &mut Vec<PathBuf>,
+) -> Option<Peer> {
     let mut section = field.section()?;
     let name = section.get("name").map(|field| {
         let name = field.string()?;
@@ -231,6 +242,7 @@ fn peer(field: &Field<'_, '_>, base: &Path, plain: bool, place: usize) -> Option
     };
     let remedy = "`antedate keygen wireguard --preshared --out FILE` makes one";
     let preshared = section.get("preshared_key_file").map(|field| path(&field, base, remedy));
+    keys.extend(preshared.iter().flatten().cloned());
     let endpoint = section.get("endpoint");
     let endpoint_set = endpoint.as_ref().map(|field| socket_address(field, "endpoint"));
     let second = section.get("second_endpoint").map(|field| socket_address(&field, "second_endpoint"));

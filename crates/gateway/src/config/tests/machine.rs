@@ -414,7 +414,8 @@ fn a_control_socket_that_could_not_be_made_is_refused() {
 #[test]
 fn an_overlay_is_told_of_its_key_and_its_second_uplink_at_once() {
     let site = Site::new("");
-    let key = "public_key = \"aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=\"\naddress = \"10.66.0.2\"\n";
+    let key = "public_key = \"aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=\"\naddress = \"10.66.0.2\"\n\
+               preshared_key_file = \"nopsk\"\n";
     let text = format!(
         "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n[overlay]\nprivate_key_file = \"nokey\"\n\
          address = \"10.66.0.1\"\nvni = 42\n[overlay.second_uplink]\ninterface = \"eth7\"\n[[overlay.peer]]\n{key}\
@@ -430,5 +431,12 @@ fn an_overlay_is_told_of_its_key_and_its_second_uplink_at_once() {
     fs::write(site.path("g.toml"), text.replace("42", "99999999")).unwrap();
     let found = site.check().unwrap_err();
     assert!(found.contains("overlay.vni: 99999999 is out of range"), "{found}");
-    assert!(found.contains("nokey: cannot read the key file"), "{found}");
+    for file in ["nokey", "nopsk"] {
+        assert!(found.contains(&format!("{file}: cannot read the key file")), "{found}");
+    }
+    // Also of a peer that is not whole.
+    fs::write(site.path("g.toml"), text.replace("10.66.0.2", "nowhere")).unwrap();
+    let found = site.check().unwrap_err();
+    assert!(found.contains("\"nowhere\" is not the IPv4 address"), "{found}");
+    assert!(found.contains("nopsk: cannot read the key file"), "{found}");
 }
