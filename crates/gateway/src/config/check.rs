@@ -17,6 +17,8 @@ use crate::control;
 use crate::express::{express_sci, express_ssci};
 use crate::fault::{Fault, Faults, explain, suggest};
 use crate::keys::{KeyFile, Member};
+use crate::overlay::wires::refused;
+use crate::overlay::worker::Which;
 use crate::setup::SLOWEST_MBIT;
 use crate::state;
 use crate::tunnel_keys::{self, Secret};
@@ -121,9 +123,20 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         faults.push(draft.lines.fault(file, "uplink.mtu", what, remedy));
     }
     cpus(&draft, machine, &mut faults);
+    let mut answered = None;
+    if let Some(Control { socket }) = &draft.control {
+        match control::inspect(socket) {
+            Ok(false) => {}
+            Ok(true) => answered = Some(control::answered(socket)),
+            Err(fault) => faults.push(draft.lines.at(file, "control.socket", fault)),
+        }
+    }
     let protection = match &draft.protection {
         Some(Protection::Macsec(macsec)) => keyed(&draft, macsec, uplink.as_ref(), machine, &mut faults),
-        Some(Protection::Overlay(overlay)) => overlaid(&draft, overlay, machine, &mut faults),
+        Some(Protection::Overlay(overlay)) => {
+            listens(&draft, overlay, uplink.as_ref(), answered.is_some(), machine, &mut faults);
+            overlaid(&draft, overlay, machine, &mut faults)
+        }
         Some(Protection::Plain) => Some(Keyed::Plain),
         // What is wrong with the keys is said even if something beside them is wrong.
         None => {
@@ -145,14 +158,6 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         && let Err(error) = state::inspect(directory)
     {
         faults.push(error.into_fault(draft.lines.fault(file, "state.directory", "", "")));
-    }
-    let mut answered = None;
-    if let Some(Control { socket }) = &draft.control {
-        match control::inspect(socket) {
-            Ok(false) => {}
-            Ok(true) => answered = Some(control::answered(socket)),
-            Err(fault) => faults.push(draft.lines.at(file, "control.socket", fault)),
-        }
     }
     if !machine.may_open_packet_sockets() {
         faults.push(permission(file));
@@ -355,6 +360,35 @@ fn agreed(
         );
     }
     Some(Keyed::Agreed { macsec: macsec.clone(), settings: settings.clone(), cak: cak?, own })
+}
+
+/// Whether an overlay could have its ports. A gateway that runs with this configuration has them.
+fn listens(
+    draft: &Draft,
+    overlay: &Overlay,
+    uplink: Option<&Interface>,
+    runs: bool,
+    machine: &dyn Machine,
+    faults: &mut Vec<Fault>,
+) {
+    let first = uplink.map(|uplink| (Which::First, overlay.listen, uplink.name.clone()));
+    let second = overlay.second_uplink.as_ref();
+    let second = second.filter(|second| machine.interface(&second.interface).is_ok());
+    let second = second.map(|second| (Which::Second, second.listen, second.interface.clone()));
+    for (which, listen, interface) in first.into_iter().chain(second) {
+        let Err(error) = machine.listen(listen, &interface) else { continue };
+        let said = match error.kind() {
+            io::ErrorKind::AddrInUse => runs,
+            io::ErrorKind::PermissionDenied => !machine.may_open_packet_sockets(),
+            _ => false,
+        };
+        if !said {
+            let Fault { what, remedy, passing, .. } =
+                refused(&draft.file, which.key(), listen, &interface, &error);
+            let fault = draft.lines.fault(&draft.file, which.key(), what, remedy);
+            faults.push(Fault { passing, ..fault });
+        }
+    }
 }
 
 /// The keys of an overlay, and what does not go together with it.

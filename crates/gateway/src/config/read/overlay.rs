@@ -76,7 +76,7 @@ pub(super) fn overlay(
     let mac_limit = section.get("mac_limit").map(|field| number(&field, 16..=65_536));
     let second = section.get("second_uplink").map(|field| {
         lines.note("overlay.second_uplink", Some(field.line()));
-        second_uplink(&field, plain)
+        second_uplink(&field, plain, lines)
     });
     let mut keys = Vec::from_iter(key_file.clone().flatten());
     let peers = peers(&mut section, base, plain, &mut keys);
@@ -179,14 +179,17 @@ fn peers(
 }
 
 /// `[overlay.second_uplink]`.
-fn second_uplink(field: &Field<'_, '_>, plain: bool) -> Option<SecondUplink> {
+fn second_uplink(field: &Field<'_, '_>, plain: bool, lines: &mut Lines) -> Option<SecondUplink> {
     if plain {
         field.fault("is not used without WireGuard", "remove it, or wireguard = false");
     }
     let mut section = field.section()?;
     let interface = section.required("interface", "name the interface, e.g. interface = \"eth2\"");
     let interface = interface.and_then(|field| Some(field.string()?.to_owned()));
-    let at = section.get("listen").map(|field| listen(&field));
+    let at = section.get("listen").map(|field| {
+        lines.note("overlay.second_uplink.listen", Some(field.line()));
+        listen(&field)
+    });
     section.finish();
     let listen = all(at)?.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)));
     Some(SecondUplink { interface: interface?, listen })
