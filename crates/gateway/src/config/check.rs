@@ -401,6 +401,10 @@ fn overlaid(
     if let Some(second) = &overlay.second_uplink {
         port(draft, "overlay.second_uplink", &second.interface, machine, faults);
     }
+    let others = [
+        ("the field's", draft.field.as_ref().map(|port| &port.interface)),
+        ("the uplink's", draft.uplink.interface.as_ref()),
+    ];
     let mut fault =
         |key, what: String, remedy: &str| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
     if draft.express.as_ref().is_some_and(Option::is_some) {
@@ -412,6 +416,13 @@ fn overlaid(
     if matches!(draft.run.as_ref().map(|run| run.threads), Some(Threads::Two(_))) {
         let what = "an overlay has one forwarding thread: sealing and opening share its sessions";
         fault("run.threads", what.to_owned(), "remove the line, and name one CPU");
+    }
+    let second = overlay.second_uplink.as_ref().map(|second| second.interface.as_str());
+    for (whose, _) in others.into_iter().filter(|(_, other)| other.map(InterfaceName::as_str) == second) {
+        if let Some(second) = second {
+            let what = format!("\"{second}\" is {whose} interface already");
+            fault("overlay.second_uplink", what, "give the second uplink an interface of its own");
+        }
     }
     for peer in &overlay.peers {
         if peer.endpoint.is_some_and(|at| at.is_ipv6() != overlay.listen.is_ipv6()) {

@@ -170,6 +170,10 @@ fn peers(
         if peers.iter().any(|other| other.address == peer.address) {
             twice("the address");
         }
+        let ip = |peer: &Peer| peer.endpoint.map(|at| at.ip());
+        if plain && peers.iter().any(|other| ip(other) == ip(&peer)) {
+            twice("without WireGuard peers are told by their IP addresses, and that of the endpoint");
+        }
         if peers.iter().flat_map(|other| &other.macs).any(|mac| peer.macs.contains(mac)) {
             twice("one of the static MAC addresses");
         }
@@ -244,7 +248,12 @@ fn peer(
         )
     };
     let remedy = "`antedate keygen wireguard --preshared --out FILE` makes one";
-    let preshared = section.get("preshared_key_file").map(|field| path(&field, base, remedy));
+    let preshared = section.get("preshared_key_file").map(|field| {
+        if plain {
+            field.fault("is not used without WireGuard", "remove the line, or wireguard = false");
+        }
+        path(&field, base, remedy)
+    });
     keys.extend(preshared.iter().flatten().cloned());
     let endpoint = section.get("endpoint");
     let endpoint_set = endpoint.as_ref().map(|field| socket_address(field, "endpoint"));

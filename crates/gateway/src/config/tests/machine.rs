@@ -491,3 +491,28 @@ fn an_overlay_that_cannot_listen_is_refused() {
     let _running = crate::control::Socket::bind(&site.path("c.sock")).unwrap();
     assert!(site.check().is_ok());
 }
+
+#[test]
+fn what_would_not_work_in_an_overlay_is_refused() {
+    for (taken, whose) in [("eth0", "the uplink's"), ("eth1", "the field's")] {
+        let second = format!("[overlay.second_uplink]\ninterface = \"{taken}\"\nlisten = 4001\n");
+        let found = overlay(&format!("private_key_file = \"wg.key\"\n{second}"), PEER).check().unwrap_err();
+        let expected = format!("g.toml:9: overlay.second_uplink: \"{taken}\" is {whose} interface already");
+        assert!(found.starts_with(&expected) && found.matches("remedy").count() == 1, "{found}");
+    }
+    let plain = |first: &str, second: &str| {
+        let peers = format!(
+            "[[overlay.peer]]\naddress = \"10.66.0.2\"\nendpoint = \"192.0.2.2:51820\"\n{first}\
+             [[overlay.peer]]\naddress = \"10.66.0.3\"\nendpoint = \"{second}\"\n"
+        );
+        overlay("wireguard = false\n", &peers).check()
+    };
+    assert!(plain("", "192.0.2.3:51820").is_ok());
+    let found = plain("", "192.0.2.2:51821").unwrap_err();
+    assert!(
+        found.contains("told by their IP addresses, and that of the endpoint is that of another peer"),
+        "{found}"
+    );
+    let found = plain("preshared_key_file = \"psk\"\n", "192.0.2.3:51820").unwrap_err();
+    assert!(found.contains("preshared_key_file: is not used without WireGuard"), "{found}");
+}
