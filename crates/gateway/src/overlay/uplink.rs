@@ -69,7 +69,7 @@ impl Port {
         let outward = Outward {
             socket: Arc::clone(&self.socket),
             sender,
-            hops: Hops::new(self.link, self.listen.port(), ask),
+            hops: Hops::new(self.link, self.listen, ask),
             outbox: Outbox::new(),
             mtu: self.mtu,
         };
