@@ -52,7 +52,7 @@ impl Core {
             Clamp::Off => return,
             Clamp::At(segment) => usize::from(segment) + 40,
             // The frame's own header and VXLAN's stand around the IP packet.
-            Clamp::Auto => limit(&self.overlay, self.mtu).saturating_sub(HEADER_LEN + 14),
+            Clamp::Auto => limit(&self.overlay, self.mtus).saturating_sub(HEADER_LEN + 14),
         };
         clamp_mss(frame, mtu);
     }

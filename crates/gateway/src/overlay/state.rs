@@ -57,7 +57,8 @@ pub(super) struct Core {
     pub(super) inward: Arc<PathCounters>,
     pub(super) bounds: [Bound; 2],
     pub(super) release: Option<Release>,
-    pub(super) mtu: usize,
+    /// What each uplink carries.
+    pub(super) mtus: [Option<usize>; 2],
     pub(super) drops: Drops,
     pub(super) cookies: u64,
     /// When timers are looked at next.
