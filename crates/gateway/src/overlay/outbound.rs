@@ -4,7 +4,7 @@
 use antedate_channel::overlay::clamp::clamp_mss;
 use antedate_channel::overlay::encapsulation::{HEADER_LEN, source_port};
 use antedate_channel::wireguard::SendError;
-use antedate_wire::vxlan;
+use antedate_wire::{VlanTagStack, vxlan};
 
 use super::carrier::{Carrier, fragments, pieces};
 use super::class;
@@ -51,8 +51,11 @@ impl Core {
         let mtu = match self.overlay.tcp_mss {
             Clamp::Off => return,
             Clamp::At(segment) => usize::from(segment) + 40,
-            // The frame's own header and VXLAN's stand around the IP packet.
-            Clamp::Auto => limit(&self.overlay, self.mtus).saturating_sub(HEADER_LEN + 14),
+            // The frame's own header, with its VLAN tags, and VXLAN's stand around the IP packet.
+            Clamp::Auto => {
+                let header = VlanTagStack::parse(frame).map_or(14, |stack| stack.payload);
+                limit(&self.overlay, self.mtus).saturating_sub(HEADER_LEN + header)
+            }
         };
         clamp_mss(frame, mtu);
     }
