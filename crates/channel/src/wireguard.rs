@@ -46,7 +46,7 @@ pub use counters::{PeerCounters, Refusal, Refusals};
 use noise::Identity;
 pub use noise::Timestamp;
 pub use outcome::{Finished, KeyLogEntry, Outgoing, Received, SendError};
-use peer::{Peer, SECOND};
+use peer::{Origin, Peer, SECOND};
 use session::{Bad, Session};
 pub use session::{PREPARED_LEN, SLOTS};
 pub use settings::{PeerError, PeerId, Settings};
@@ -207,19 +207,43 @@ impl Device {
         datagram: &mut [u8],
         answer: &mut [u8; LONGEST_HANDSHAKE],
     ) -> Result<Received, Refusal> {
+        self.take(world, Origin { from, beside: false }, datagram, answer)
+    }
+
+    /// As [`receive`](Self::receive), of a datagram that came by a way beside the one that peers are followed on: its sender
+    /// stays where it was heard last, if it was heard anywhere. A cookie goes back by the way that the datagram came.
+    pub fn receive_beside(
+        &mut self,
+        world: &mut impl Environment,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        answer: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Received, Refusal> {
+        self.take(world, Origin { from, beside: true }, datagram, answer)
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        world: &mut impl Environment,
+        origin: Origin,
+        datagram: &mut [u8],
+        answer: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Received, Refusal> {
+        let from = origin.from;
         let result = match Message::parse(datagram) {
             Err(_) => Err(Refusal::Malformed),
             Ok(Message::Transport(transport)) => {
                 let (index, counter, len) = (transport.receiver, transport.counter, transport.packet.len());
                 let tag = *transport.tag;
-                self.transport(world.now(), from, datagram, index, counter, len, &tag)
+                self.transport(world.now(), origin, datagram, index, counter, len, &tag)
             }
             Ok(Message::Initiation(message)) => self
                 .admit(world, from, datagram, message.sender, answer)
-                .and_then(|()| self.initiation(world, from, &message, answer)),
+                .and_then(|()| self.initiation(world, origin, &message, answer)),
             Ok(Message::Response(message)) => self
                 .admit(world, from, datagram, message.sender, answer)
-                .and_then(|()| self.response(world, from, &message, answer)),
+                .and_then(|()| self.response(world, origin, &message, answer)),
             Ok(Message::CookieReply(message)) => self.cookie_reply(world.now(), &message),
         };
         result.inspect_err(|refusal| self.refusals.count(*refusal))
@@ -230,7 +254,7 @@ impl Device {
     fn transport(
         &mut self,
         now: u64,
-        from: SocketAddr,
+        origin: Origin,
         datagram: &mut [u8],
         index: u32,
         counter: u64,
@@ -252,11 +276,7 @@ impl Device {
             Bad::Forged => Refusal::ForgedData,
         })?;
         self.recent = (index, at);
-        let roamed = peer.endpoint != Some(from);
-        if roamed {
-            peer.endpoint = Some(from);
-            peer.counters.roamed += 1;
-        }
+        let roamed = peer.heard_at(origin);
         let gone = peer.received(age, now, len);
         self.release(gone);
         let peer = PeerId(at);

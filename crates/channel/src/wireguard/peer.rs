@@ -62,6 +62,14 @@ pub(super) struct Peer {
     reach: usize,
 }
 
+/// Where a datagram came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) from: SocketAddr,
+    /// By a way on which peers are not followed.
+    pub(super) beside: bool,
+}
+
 /// Why an initiation is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stale {
@@ -128,6 +136,17 @@ impl Peer {
         }
         self.anything_sent(now);
         Some(sealed)
+    }
+
+    /// A genuine message came from there. Tells whether the peer has moved.
+    #[inline]
+    pub(super) fn heard_at(&mut self, origin: Origin) -> bool {
+        let moved = self.endpoint != Some(origin.from) && !(origin.beside && self.endpoint.is_some());
+        if moved {
+            self.counters.roamed += u64::from(self.endpoint.is_some());
+            self.endpoint = Some(origin.from);
+        }
+        moved
     }
 
     /// An authenticated message went out.

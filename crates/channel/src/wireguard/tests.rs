@@ -260,6 +260,37 @@ fn a_peer_that_moves_is_followed_and_a_forger_is_not() {
 }
 
 #[test]
+fn what_comes_beside_is_taken_and_moves_nobody() {
+    let (mut pair, mut answer) = (Pair::new(|_, _| ()), [0; LONGEST_HANDSHAKE]);
+    let beside = |pair: &mut Pair, to: usize, datagram: &[u8], answer: &mut [u8; LONGEST_HANDSHAKE]| {
+        pair.devices[to].receive_beside(&mut pair.world, address(66), &mut datagram.to_vec(), answer)
+    };
+    // Who was not heard anywhere is there;
+    let _ = pair.sealed(0, b"x");
+    let initiation = pair.due(0).remove(0);
+    let came = beside(&mut pair, 1, &initiation, &mut answer);
+    assert!(matches!(came, Ok(Received::Answer { .. })), "{came:?}");
+    assert_eq!(pair.devices[1].endpoint(PEER), Some(address(66)));
+    // all others stay where they are, whatever comes.
+    let response = answer[..antedate_wire::wireguard::RESPONSE_LEN].to_vec();
+    assert_eq!(beside(&mut pair, 0, &response, &mut answer), Ok(Received::Session { peer: PEER }));
+    assert_eq!(pair.devices[0].endpoint(PEER), Some(address(2)));
+    pair.settle();
+    pair.pass(0, b"here").unwrap();
+    assert_eq!(pair.devices[1].endpoint(PEER), Some(address(1)));
+    let datagram = pair.sealed(0, b"beside").unwrap();
+    let came = beside(&mut pair, 1, &datagram, &mut answer);
+    assert!(matches!(came, Ok(Received::Packet { roamed: false, .. })), "{came:?}");
+    let now = pair.world.now + 10 * SECOND;
+    pair.world.now = now;
+    pair.devices[0].want_handshake(now, PEER);
+    let again = pair.due(0).into_iter().find(|message| message.len() == LONGEST_HANDSHAKE).unwrap();
+    assert!(matches!(beside(&mut pair, 1, &again, &mut answer), Ok(Received::Answer { .. })));
+    assert_eq!(pair.devices[1].endpoint(PEER), Some(address(1)));
+    assert_eq!(pair.devices[1].counters(PEER).unwrap().roamed, 1);
+}
+
+#[test]
 fn an_initiation_counts_once_and_a_clock_that_went_back_does_not_matter() {
     let mut pair = Pair::new(|_, _| ());
     let _ = pair.sealed(0, b"x");

@@ -167,11 +167,11 @@ impl Path {
     fn turn_in(&mut self, heard: &mut impl FnMut(u32)) -> usize {
         let Self { from_uplink, from_second, core, .. } = self;
         let now = thread::now();
-        let count = from_uplink
-            .turn(now, core, Core::is_peer, |core, datagram, from| core.inbound(now, datagram, from, heard));
-        let is_peer = |core: &Core, ip| core.second_place(ip).is_some();
+        let count = from_uplink.turn(now, core, Core::is_peer, |core, datagram, from| {
+            core.inbound(now, Which::First, datagram, from, heard)
+        });
         let second = from_second.as_mut().map_or(0, |second| {
-            second.turn(now, core, is_peer, |core, datagram, from| {
+            second.turn(now, core, Core::is_second_peer, |core, datagram, from| {
                 core.inbound_second(now, datagram, from, heard)
             })
         });
