@@ -479,11 +479,7 @@ fn a_flood_of_handshakes_delays_no_frame() {
     let worked_out = refused("wireguard:unknown_peer");
     assert!(flood > 2_000 && overlay.cookies_sent > 0, "{flood} sent, {overlay:?}");
     // What costs much is bounded, whatever comes: 50 a second and 20 of him with a cookie, and a second more for where it begins.
-    assert!(
-        (1..=70 * (seconds + 2)).contains(&worked_out),
-        "{worked_out} of {flood}: {:?}",
-        overlay.refused
-    );
+    assert!((1..=70 * (seconds + 2)).contains(&worked_out), "{worked_out} of {flood}: {:?}", overlay.refused);
     assert!(refused("wireguard:overload") > flood / 4, "{flood}: {:?}", overlay.refused);
     assert_eq!(overlay.peers[0].handshakes, 1);
 }
