@@ -26,6 +26,7 @@ const TESTS: &[Test] = &[
     ("bulk_is_joined_on_both_ports_and_arrives_as_it_was", bulk_is_joined),
     ("datagrams_pass_the_stack_by_and_neighbours_are_followed", neighbours_are_followed),
     ("without_direct_the_socket_carries_all", the_socket_carries_all),
+    ("who_listens_on_one_address_of_two_is_answered_there", one_address_of_two),
     ("an_uplink_that_is_replaced_is_used_again", an_uplink_that_is_replaced_is_used_again),
     ("with_two_uplinks_a_broken_one_costs_no_frame", two_uplinks_lose_nothing),
     ("policy_and_static_machines_hold", policy_and_static_machines_hold),
@@ -241,6 +242,26 @@ fn the_socket_carries_all() {
     both_ways(&sites, &[64, 1514, 200]);
     let overlay = sites.near.status().overlay.expect("an overlay");
     assert_eq!((overlay.datagrams_by.as_str(), overlay.direct_addresses), ("socket", 0));
+}
+
+fn one_address_of_two() {
+    let mut sites = Sites::build(&Settings::default());
+    sites.near.stop();
+    sites.chain.gateway_a.batch(&["addr add 192.0.2.9/24 dev uplink".into()]).expect("another address");
+    let overlay = "listen = \"192.0.2.9:51820\"";
+    let settings = Settings { overlay, ..Settings::default() };
+    let text = configuration(&sites.files, "a", [1, 2], &sites.keys[1], &settings);
+    sites.near = Gateway::with(&sites.chain.gateway_a, &sites.files, "a", &text);
+    sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
+    let direct = || sites.near.status().overlay.expect("an overlay").direct_addresses;
+    let end = Instant::now() + PATIENCE;
+    while direct() != 1 {
+        assert!(Instant::now() < end, "no next hop is known");
+        both_ways(&sites, &[64]);
+    }
+    both_ways(&sites, &[64, 1514, 200]);
+    let far = sites.far.as_ref().expect("ours").status().overlay.expect("an overlay");
+    assert_eq!(far.peers[0].endpoint, "192.0.2.9:51820");
 }
 
 fn an_uplink_that_is_replaced_is_used_again() {
