@@ -38,6 +38,7 @@ const TESTS: &[Test] = &[
     ("the_release_clock_gives_cyclic_frames_out_on_their_period", the_release_clock_keeps_the_period),
     ("classes_are_carried_outward", classes_are_carried_outward),
     ("a_bare_overlay_is_vxlan_alone", a_bare_overlay_is_vxlan_alone),
+    ("what_is_too_long_for_a_bare_hub_is_counted", what_is_too_long_for_a_bare_hub_is_counted),
     ("wireguard_go_and_kernel_vxlan_are_a_far_end", wireguard_go_is_a_far_end),
 ];
 
@@ -609,6 +610,37 @@ fn a_bare_overlay_is_vxlan_alone() {
     sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
     both_ways(&sites, &[60, 1514]);
     assert_eq!(sites.near.status().protection, "none");
+}
+
+fn what_is_too_long_for_a_bare_hub_is_counted() {
+    let mut sites = Sites::build(&Settings { wire_mtu: 16_000, ..Settings::default() });
+    sites.near.stop();
+    sites.far.as_mut().expect("ours").stop();
+    let socket = sites.files.join("d.sock");
+    let text = format!(
+        "[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n\
+         [overlay]\nwireguard = false\naddress = \"10.66.0.1\"\nvni = 42\nrelay = true\n\
+         [[overlay.peer]]\nendpoint = \"192.0.2.2:51820\"\naddress = \"10.66.0.2\"\n\
+         [[overlay.peer]]\nendpoint = \"192.0.2.3:51820\"\naddress = \"10.66.0.3\"\n\
+         [policy]\nallow = [\"profinet-rt\"]\n[control]\nsocket = \"{}\"\n",
+        socket.display()
+    );
+    sites.near = Gateway::with(&sites.chain.gateway_a, &sites.files, "d", &text);
+    let mut datagram = vec![8, 0, 0, 0, 0, 0, 42, 0];
+    datagram.extend(back(1, 64));
+    datagram.resize(12_000, 0);
+    // To nobody that is known: to all others.
+    datagram[8..14].fill(0xff);
+    let send = || {
+        let socket = UdpSocket::bind("192.0.2.2:51820").expect("a socket");
+        socket.send_to(&datagram, "192.0.2.1:51820").expect("sent");
+    };
+    let end = Instant::now() + PATIENCE;
+    while !sites.near.status().out.refused.contains_key("too-long") {
+        assert!(Instant::now() < end, "{:?}", sites.near.status());
+        sites.chain.gateway_b.run(send).expect("a thread");
+        thread::sleep(Duration::from_millis(200));
+    }
 }
 
 fn wireguard_go_is_a_far_end() {

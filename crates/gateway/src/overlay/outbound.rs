@@ -119,8 +119,10 @@ impl Core {
         let Some(peer) = self.peers.get_mut(place) else { return };
         let (Some(to), Some(room)) = (peer.endpoint, self.uplink.place(&self.out)) else { return };
         let end = vxlan::HEADER_LEN + frame.len();
+        // What a hub passes on may have come in a longer datagram than it sends.
+        let Some(room) = room.get_mut(..end) else { return self.out.too_long.count() };
         room[..vxlan::HEADER_LEN].copy_from_slice(&vxlan::header(self.overlay.vni));
-        room[vxlan::HEADER_LEN..end].copy_from_slice(frame);
+        room[vxlan::HEADER_LEN..].copy_from_slice(frame);
         self.uplink.put(now, end, to, class);
         peer.traffic.sent += 1;
         peer.traffic.octets_sent += frame.len() as u64;
