@@ -263,6 +263,16 @@ fn one_address_of_two() {
     both_ways(&sites, &[64, 1514, 200]);
     let far = sites.far.as_ref().expect("ours").status().overlay.expect("an overlay");
     assert_eq!(far.peers[0].endpoint, "192.0.2.9:51820");
+    // An address that is gone is another machine's: nothing leaves from it.
+    let near = &sites.chain.gateway_a;
+    near.batch(&["addr del 192.0.2.9/24 dev uplink".into()]).expect("one address less");
+    let end = Instant::now() + PATIENCE;
+    while direct() != 0 {
+        assert!(Instant::now() < end, "it still leaves");
+        thread::sleep(Duration::from_millis(20));
+    }
+    near.batch(&["addr add 192.0.2.9/24 dev uplink".into()]).expect("the address again");
+    sites.until_it_crosses(&sites.plc, &sites.device, &cyclic(1, 64));
 }
 
 fn an_uplink_that_is_replaced_is_used_again() {

@@ -4,7 +4,7 @@
 //! the socket every few seconds: a neighbour that is gone is noticed by the kernel then, and as long as it knows no link
 //! address all datagrams go by the socket. The steward asks the kernel; this thread is told.
 
-use std::net::{IpAddr, SocketAddr, SocketAddrV4};
+use std::net::SocketAddrV4;
 use std::sync::mpsc::Sender as Post;
 
 use super::datagram::Headers;
@@ -24,7 +24,7 @@ struct Entry {
 /// What is known.
 pub(super) struct Hops {
     link: [u8; 6],
-    listen: SocketAddr,
+    port: u16,
     ask: Post<SocketAddrV4>,
     entries: Vec<Entry>,
     /// Where the next search begins: at the last one that was found, for the next one is the same, or the one behind it.
@@ -32,9 +32,9 @@ pub(super) struct Hops {
 }
 
 impl Hops {
-    /// Nothing is known yet of what leaves from that link address and the address that is listened on.
-    pub(super) const fn new(link: [u8; 6], listen: SocketAddr, ask: Post<SocketAddrV4>) -> Self {
-        Self { link, listen, ask, entries: Vec::new(), next: 0 }
+    /// Nothing is known yet of what leaves from that link address and port.
+    pub(super) const fn new(link: [u8; 6], port: u16, ask: Post<SocketAddrV4>) -> Self {
+        Self { link, port, ask, entries: Vec::new(), next: 0 }
     }
 
     /// The headers of a datagram that leaves now; none if the kernel is to send it.
@@ -70,14 +70,7 @@ impl Hops {
     /// The next hop towards an address, or that there is none.
     pub(super) fn learn(&mut self, to: SocketAddrV4, hop: Option<Hop>) {
         if let Some(entry) = self.entries.iter_mut().find(|entry| entry.to == to) {
-            // Whoever listens on one address sends from that, whichever the kernel would take: answers come back to it.
-            let source = |hop: Hop| match self.listen.ip() {
-                IpAddr::V4(own) if !own.is_unspecified() => own,
-                _ => hop.source,
-            };
-            let port = self.listen.port();
-            entry.headers =
-                hop.map(|hop| Headers::new(self.link, Hop { source: source(hop), ..hop }, port, to));
+            entry.headers = hop.map(|hop| Headers::new(self.link, hop, self.port, to));
         }
     }
 
@@ -90,18 +83,15 @@ impl Hops {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::outbox::FRAME_HEADER;
     use std::net::Ipv4Addr;
     use std::sync::mpsc;
-
-    const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 51820);
 
     const TO: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), 51820);
 
     #[test]
     fn the_kernel_sends_until_a_hop_is_known_and_once_in_a_while() {
         let (ask, asked) = mpsc::channel();
-        let mut hops = Hops::new([2; 6], ANY, ask);
+        let mut hops = Hops::new([2; 6], 51820, ask);
         assert!(hops.find(0, TO).is_none() && hops.find(1, TO).is_none());
         assert_eq!(asked.try_iter().collect::<Vec<_>>(), [TO]);
         let hop = Hop { source: Ipv4Addr::new(192, 0, 2, 1), neighbour: [4; 6] };
@@ -115,25 +105,9 @@ mod tests {
     }
 
     #[test]
-    fn who_listens_on_one_address_sends_from_it() {
-        let hop = Hop { source: Ipv4Addr::new(192, 0, 2, 1), neighbour: [4; 6] };
-        for (listen, source) in
-            [(ANY, [192, 0, 2, 1]), (SocketAddr::from(([192, 0, 2, 9], 51820)), [192, 0, 2, 9])]
-        {
-            let (ask, _asked) = mpsc::channel();
-            let mut hops = Hops::new([2; 6], listen, ask);
-            hops.find(0, TO);
-            hops.learn(TO, Some(hop));
-            let mut head = [0; FRAME_HEADER];
-            hops.find(1, TO).unwrap().write(&mut head, &[], 0);
-            assert_eq!((&head[26..30], &head[34..36]), (&source[..], &51820u16.to_be_bytes()[..]));
-        }
-    }
-
-    #[test]
     fn many_addresses_are_found_and_memory_is_bounded() {
         let (ask, _asked) = mpsc::channel();
-        let mut hops = Hops::new([2; 6], ANY, ask);
+        let mut hops = Hops::new([2; 6], 51820, ask);
         let at = |port| SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 2), port);
         for port in 0..2000 {
             hops.find(0, at(port));

@@ -70,7 +70,7 @@ impl Port {
         let outward = Outward {
             socket: Arc::clone(&self.socket),
             sender,
-            hops: Hops::new(self.link, self.listen, ask),
+            hops: Hops::new(self.link, self.listen.port(), ask),
             outbox: Outbox::new(),
             mtu: self.mtu,
         };

@@ -45,9 +45,14 @@ impl Wire {
         let socket = UdpSocket::open(listen, &interface.name, fragment)
             .map_err(|error| refused(&config.file, which.key(), listen, &interface.name, &error))?;
         let index = Arc::new(AtomicI32::new(interface.index));
-        let (ask, next_hops) =
-            neighbours::start(which, config.run.priority, Arc::clone(&index), Arc::clone(mailbox))
-                .map_err(|error| Fault::of_thread(&config.file, &error))?;
+        let (ask, next_hops) = neighbours::start(
+            which,
+            config.run.priority,
+            Arc::clone(&index),
+            listen.ip(),
+            Arc::clone(mailbox),
+        )
+        .map_err(|error| Fault::of_thread(&config.file, &error))?;
         let wire =
             Self { which, interface: interface.clone(), listen, socket: Arc::new(socket), index, next_hops };
         let port = wire.port(config, overlay, interface, mtu)?;
