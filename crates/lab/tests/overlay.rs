@@ -331,6 +331,16 @@ fn two_uplinks_lose_nothing() {
     both_ways(&sites, &[64, 1514, 200]);
     let after = doubles();
     assert!(after.first >= before.first + 20 && after.eliminated > before.eliminated, "{after:?}");
+    // Nobody would notice that the second one is broken, so it is told.
+    for up in [false, true] {
+        sites.chain.gateway_b.set_link("second", up).expect("the link");
+        let end = Instant::now() + PATIENCE;
+        while doubles().link != up {
+            assert!(Instant::now() < end, "{:?}", doubles());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+    assert!(doubles().link_downs >= 1, "{:?}", doubles());
     // Where the second one carries less, long frames leave in pieces that fit it.
     for space in [&sites.chain.gateway_a, &sites.chain.gateway_b] {
         space.batch(&["link set dev second mtu 700".into()]).expect("another MTU");

@@ -157,7 +157,11 @@ impl Steward {
             inward,
             place,
             ports: Mutex::new([Carries::of(field, field.mtu), Carries::of(uplink, mtu)]),
-            links: Mutex::new([up(field), up(uplink)]),
+            links: Mutex::new([
+                up(field),
+                up(uplink),
+                wires.get(1).map_or((false, 0), |wire| up(&wire.interface)),
+            ]),
             shares: Shares::default(),
         });
         let server = socket.serve(desk.clone())?;
@@ -187,11 +191,9 @@ impl Steward {
 
     /// Follows the links, and opens a port again whose interface was replaced or has another MTU.
     fn follow(&mut self) {
-        let uplink = self.wires.first().map(|wire| &wire.interface);
-        for (at, port) in std::iter::once(&self.field).chain(uplink).enumerate() {
+        let ports = std::iter::once(&self.field).chain(self.wires.iter().map(|wire| &wire.interface));
+        for (port, (known, downs)) in ports.zip(&mut *lock(&self.desk.links)) {
             let up = interface::link_up(&port.name) == Some(true);
-            let mut links = lock(&self.desk.links);
-            let (known, downs) = &mut links[at];
             if *known != up {
                 *known = up;
                 *downs += u64::from(!up);
