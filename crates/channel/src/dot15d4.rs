@@ -10,7 +10,7 @@
 //!   made it durable before. A slot number may seem to need none, since time moves on. But a device that restarts learns the slot from
 //!   a beacon, and an old beacon replayed must not make it use its nonces again.
 //! - A key is for nonces of one kind ([`NonceKind`]), for a slot number can equal a frame counter with a level behind it.
-//! - A key that was removed is not installed again, and none is installed under two names.
+//! - A key that was removed is not installed again (the last sixteen are remembered), and none is installed under two names.
 //! - One frame is accepted per device, key and slot, as nonces want it.
 //! - Level 4, whose frames anybody can change on their way, is off unless configured.
 

@@ -34,7 +34,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::SocketAddr;
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use antedate_wire::wireguard::{
     COOKIE_REPLY_LEN, CookieReply, INITIATION_LEN, Message, TAG_LEN, TRANSPORT_HEADER_LEN,
@@ -46,7 +46,7 @@ pub use counters::{PeerCounters, Refusal, Refusals};
 use noise::Identity;
 pub use noise::Timestamp;
 pub use outcome::{Finished, KeyLogEntry, Outgoing, Received, SendError};
-use peer::{Peer, SECOND};
+use peer::{Origin, Peer, SECOND};
 use session::{Bad, Session};
 pub use session::{PREPARED_LEN, SLOTS};
 pub use settings::{PeerError, PeerId, Settings};
@@ -60,8 +60,10 @@ pub const LONGEST_HANDSHAKE: usize = INITIATION_LEN;
 
 /// Handshakes that are answered in a second without a cookie: more is a load that strangers could make.
 const CALM: u32 = 50;
-/// Handshakes with a cookie that are answered in a second.
+/// Handshakes with a cookie that are answered in a second,
 const MOST: u32 = 500;
+/// and those of them that come from one network: nobody shuts out the others.
+const MOST_OF_ONE: u32 = 20;
 
 /// What a device needs of the world.
 pub trait Environment {
@@ -80,8 +82,18 @@ struct Load {
     since: u64,
     /// All that knew our public key.
     began: u32,
-    /// Those beyond [`CALM`] that showed a cookie.
+    /// Those beyond [`CALM`] that showed a cookie,
     shown: u32,
+    /// and of which networks they were.
+    of_one: BTreeMap<IpAddr, u32>,
+}
+
+/// An address, or the network of one: who has an IPv6 address has 2^64 of them.
+fn network(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        ip => ip,
+    }
 }
 
 /// One end of tunnels.
@@ -195,19 +207,43 @@ impl Device {
         datagram: &mut [u8],
         answer: &mut [u8; LONGEST_HANDSHAKE],
     ) -> Result<Received, Refusal> {
+        self.take(world, Origin { from, beside: false }, datagram, answer)
+    }
+
+    /// As [`receive`](Self::receive), of a datagram that came by a way beside the one that peers are followed on: its sender
+    /// stays where it was heard last, if it was heard anywhere. A cookie goes back by the way that the datagram came.
+    pub fn receive_beside(
+        &mut self,
+        world: &mut impl Environment,
+        from: SocketAddr,
+        datagram: &mut [u8],
+        answer: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Received, Refusal> {
+        self.take(world, Origin { from, beside: true }, datagram, answer)
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        world: &mut impl Environment,
+        origin: Origin,
+        datagram: &mut [u8],
+        answer: &mut [u8; LONGEST_HANDSHAKE],
+    ) -> Result<Received, Refusal> {
+        let from = origin.from;
         let result = match Message::parse(datagram) {
             Err(_) => Err(Refusal::Malformed),
             Ok(Message::Transport(transport)) => {
                 let (index, counter, len) = (transport.receiver, transport.counter, transport.packet.len());
                 let tag = *transport.tag;
-                self.transport(world.now(), from, datagram, index, counter, len, &tag)
+                self.transport(world.now(), origin, datagram, index, counter, len, &tag)
             }
             Ok(Message::Initiation(message)) => self
                 .admit(world, from, datagram, message.sender, answer)
-                .and_then(|()| self.initiation(world, from, &message, answer)),
+                .and_then(|()| self.initiation(world, origin, &message, answer)),
             Ok(Message::Response(message)) => self
                 .admit(world, from, datagram, message.sender, answer)
-                .and_then(|()| self.response(world, from, &message, answer)),
+                .and_then(|()| self.response(world, origin, &message, answer)),
             Ok(Message::CookieReply(message)) => self.cookie_reply(world.now(), &message),
         };
         result.inspect_err(|refusal| self.refusals.count(*refusal))
@@ -218,7 +254,7 @@ impl Device {
     fn transport(
         &mut self,
         now: u64,
-        from: SocketAddr,
+        origin: Origin,
         datagram: &mut [u8],
         index: u32,
         counter: u64,
@@ -240,11 +276,7 @@ impl Device {
             Bad::Forged => Refusal::ForgedData,
         })?;
         self.recent = (index, at);
-        let roamed = peer.endpoint != Some(from);
-        if roamed {
-            peer.endpoint = Some(from);
-            peer.counters.roamed += 1;
-        }
+        let roamed = peer.heard_at(origin);
         let gone = peer.received(age, now, len);
         self.release(gone);
         let peer = PeerId(at);
@@ -279,8 +311,16 @@ impl Device {
             return Err(Refusal::CookieWanted);
         }
         // Those without a cookie do not count here: whoever knows our public key could shut out all peers with them.
-        self.load.shown = self.load.shown.saturating_add(1);
-        if self.load.shown <= MOST { Ok(()) } else { Err(Refusal::Overload) }
+        if self.load.shown >= MOST {
+            return Err(Refusal::Overload);
+        }
+        let of_one = self.load.of_one.entry(network(from.ip())).or_default();
+        if *of_one >= MOST_OF_ONE {
+            return Err(Refusal::Overload);
+        }
+        *of_one += 1;
+        self.load.shown += 1;
+        Ok(())
     }
 
     fn cookie_reply(&mut self, now: u64, message: &CookieReply) -> Result<Received, Refusal> {

@@ -92,7 +92,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "COUNT", default_value_t = 1024)]
     max_sessions: usize,
     /// Forget a session in which nothing was said for so long.
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     idle_seconds: u64,
     /// A socket at which `antedate dtls status` can ask.
     #[arg(long, value_name = "PATH")]

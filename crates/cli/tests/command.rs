@@ -290,6 +290,14 @@ fn the_state_is_made_once() {
 }
 
 #[test]
+fn a_proxy_that_would_forget_every_session_at_once_is_refused() {
+    let addresses = ["--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"];
+    let called = Desk::new().antedate(&[&["dtls", "listen", "--idle-seconds", "0"], &addresses[..]].concat());
+    assert_eq!(called.status(), 2);
+    assert!(called.err().contains("--idle-seconds"), "{}", called.err());
+}
+
+#[test]
 fn impossible_options_of_the_demo_are_refused_before_anything_is_built() {
     let desk = Desk::new();
     for (arguments, expected) in [

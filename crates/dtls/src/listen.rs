@@ -1,7 +1,8 @@
 //! The server's side: a plain UDP socket to the devices' server for each DTLS connection.
 //!
 //! A connection is found by its connection ID, else by its peer's address. A client that comes again, after a restart, gets a
-//! new connection beside the old one, which it replaces when it is established, with the same socket to the server.
+//! new connection beside the old one, which it replaces when it is established, with the same socket to the server if it has
+//! the same identity.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
@@ -184,6 +185,11 @@ impl Listen {
         let suite = begun.connection.suite().map_or("", |suite| suite.name());
         tracing::info!(peer = %session.peer, identity, suite, "established");
         self.counters.handshakes += 1;
+        let before = session.established.as_ref().map(|old| old.connection.identity());
+        if before.is_some_and(|before| before != begun.connection.identity()) {
+            // Another device has this address now: what the server says to the one before is not for it.
+            session.socket = None;
+        }
         if session.socket.is_none() {
             match io.socket(self.options.to, id) {
                 Ok(socket) => session.socket = Some(socket),
@@ -331,7 +337,8 @@ impl Side for Listen {
     fn deadline(&self) -> Option<u64> {
         let each = self.sessions.values().map(|session| {
             let idle = session.touched.saturating_add(self.options.idle_ms);
-            session.handshake.as_ref().and_then(|begun| begun.connection.deadline()).unwrap_or(idle)
+            // One that has failed is cleared away at once.
+            session.handshake.as_ref().map_or(idle, |begun| begun.connection.deadline().unwrap_or(0))
         });
         each.min()
     }

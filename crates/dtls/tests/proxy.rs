@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use antedate_channel::dtls::{ConnectionId, Settings};
+use antedate_channel::dtls::{Connection, ConnectionId, Cookies, Event, Greeting, Phase, Settings};
 use antedate_dtls::psk::PskFile;
 use antedate_dtls::{Options, connect, listen, status};
 
@@ -94,6 +94,10 @@ fn device(at: SocketAddr) -> UdpSocket {
     let socket = socket();
     socket.connect(at).expect("an address");
     socket
+}
+
+fn random(out: &mut [u8]) {
+    getrandom::fill(out).expect("random numbers");
 }
 
 /// What comes back, within some seconds.
@@ -199,6 +203,90 @@ fn no_more_sessions_than_allowed() {
     fourth.send(b"one too many").expect("sent");
     assert!(fourth.recv(&mut [0; 100]).is_err());
     devices.iter().for_each(|device| exchange(device, b"still one of three"));
+}
+
+#[test]
+fn a_server_that_ends_during_a_handshake_is_asked_again() {
+    let (place, keys) = (socket(), PskFile::parse(KEYS).expect("good keys"));
+    let side = device_side(options(any(), place.local_addr().expect("bound")), "turbine 3");
+    let device = device(side.at);
+    let cookies = Cookies::new([7; 32]);
+    let (mut connection, mut ended, mut answered) = (None::<Connection>, false, false);
+    let (began, mut buffer, mut out) = (Instant::now(), [0; 2000], [0; 2000]);
+    while !answered && began.elapsed() < Duration::from_secs(10) {
+        device.send(b"a reading").expect("sent");
+        answered = device.recv(&mut out).is_ok();
+        let Ok((len, from)) = place.recv_from(&mut buffer) else { continue };
+        let (datagram, now) = (&buffer[..len], began.elapsed().as_millis() as u64);
+        match cookies.greet(datagram, b"here", now, |_| ()) {
+            Greeting::Reply(reply) => drop(place.send_to(&reply, from)),
+            Greeting::Accept if connection.is_none() => {
+                connection = Connection::accept(Settings::default(), datagram, now, &mut random).ok();
+            }
+            _ => {}
+        }
+        let Some(server) = &mut connection else { continue };
+        let (mut established, mut data) = (false, Vec::new());
+        server.handle(datagram, now, &keys, &mut |event| match event {
+            Event::Established => established = true,
+            Event::Data(octets) => data.push(octets.to_vec()),
+            Event::Closed => {}
+        });
+        for octets in data {
+            let len = server.seal(&octets, &mut out).expect("keys");
+            place.send_to(&out[..len], from).expect("sent");
+        }
+        if established && !ended {
+            // It says that it ends, and the Finished before that is lost.
+            server.close();
+            let last = std::iter::from_fn(|| server.transmit()).last().expect("an alert");
+            place.send_to(&last, from).expect("sent");
+            (ended, connection) = (true, None);
+            continue;
+        }
+        while let Some(datagram) = server.transmit() {
+            place.send_to(&datagram, from).expect("sent");
+        }
+    }
+    assert!(ended && answered, "{ended} {answered}");
+}
+
+/// A client without the proxy, when it is established.
+fn joined(socket: &UdpSocket, identity: &str) -> Connection {
+    let client = PskFile::parse(KEYS).expect("good keys").client(Some(identity)).expect("known");
+    let (began, mut buffer) = (Instant::now(), [0; 2000]);
+    let settings = Settings { retransmit_ms: 50, cid: None, ..Settings::default() };
+    let mut connection = Connection::connect(settings, client, 0, &mut random);
+    while connection.phase() != Phase::Established {
+        let now = began.elapsed().as_millis() as u64;
+        assert!(now < 10_000, "{connection:?}");
+        if connection.deadline().is_some_and(|deadline| now >= deadline) {
+            connection.timeout(now);
+        }
+        while let Some(datagram) = connection.transmit() {
+            socket.send(&datagram).expect("sent");
+        }
+        if let Ok(len) = socket.recv(&mut buffer) {
+            connection.handle(&buffer[..len], now, &(), &mut |_| ());
+        }
+    }
+    connection
+}
+
+#[test]
+fn another_device_at_an_address_is_another_client_to_the_server() {
+    let behind = socket();
+    let server = server_side(options(any(), behind.local_addr().expect("bound")));
+    let address = device(server.at);
+    let (mut out, mut seen) = ([0; 2000], Vec::new());
+    for identity in ["turbine 3", "turbine 3", "turbine 4"] {
+        let len = joined(&address, identity).seal(b"here I am", &mut out).expect("keys");
+        address.send(&out[..len]).expect("sent");
+        let came = (0..500).find_map(|_| behind.recv_from(&mut out).ok());
+        seen.push(came.expect("it comes to the server").1);
+    }
+    assert_eq!(seen[0], seen[1], "the same device again");
+    assert_ne!(seen[1], seen[2], "what is said to the one before would come to the other one");
 }
 
 struct Relay {

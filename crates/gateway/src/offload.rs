@@ -19,6 +19,11 @@ pub(crate) const SEGMENT_TCP4: u8 = 1;
 pub(crate) const SEGMENT_TCP6: u8 = 4;
 const SEGMENT_ECN: u8 = 0x80;
 
+/// Segments of a super-frame at most: as many as one has whose segments are as short as Linux makes those of TCP (48 octets), and as the
+/// kernel makes of UDP. More is made up, and would hold up all other frames.
+const MOST_TCP: usize = 65_535 / 48 + 1;
+pub(crate) const MOST_UDP: usize = 128;
+
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
@@ -30,8 +35,8 @@ pub struct Unsupported;
 /// Returns how many.
 ///
 /// # Errors
-/// [`Unsupported`] for a super-frame of an unknown kind, for offsets that lie outside the frame and for SCTP; nothing was
-/// passed on then.
+/// [`Unsupported`] for a super-frame of an unknown kind or of too many segments, for offsets that lie outside the frame and for
+/// SCTP; nothing was passed on then.
 #[inline]
 pub fn finish(
     received: Received<'_>,
@@ -126,7 +131,8 @@ impl Segments {
         } else {
             transport + 8
         };
-        if size == 0 || !headers_agree || payload > frame.len() {
+        let most = if tcp { MOST_TCP } else { MOST_UDP };
+        if size == 0 || !headers_agree || payload > frame.len() || frame.len() - payload > most * size {
             return Err(Unsupported);
         }
         let ecn = offload.segmentation & SEGMENT_ECN != 0;
@@ -293,6 +299,18 @@ mod tests {
         let segments = cut(udp, super_frame(SEGMENT_UDP, 1000, 34, 6), 0).unwrap();
         assert_eq!(segments.iter().map(|s| half(s, 38).unwrap()).collect::<Vec<_>>(), [1008, 708]);
         assert!(segments.iter().all(|s| verify(s, PROTOCOL_UDP)));
+    }
+
+    #[test]
+    fn segments_are_never_too_many() {
+        let of = |len: usize| tcp4(&vec![7; len], false);
+        let tcp = |len, size| cut(of(len), super_frame(SEGMENT_TCP4, size, 34, 16), 0).map(|all| all.len());
+        assert_eq!(tcp(65_000, 48), Ok(1_355));
+        assert_eq!((tcp(1_366, 1), tcp(1_367, 1)), (Ok(1_366), Err(Unsupported)));
+        let mut udp = of(12 + 8 * MOST_UDP);
+        (udp[23], udp[16], udp[17]) = (PROTOCOL_UDP, 0, 0);
+        assert_eq!(cut(udp.clone(), super_frame(SEGMENT_UDP, 9, 34, 6), 0).map(|all| all.len()), Ok(117));
+        assert_eq!(cut(udp, super_frame(SEGMENT_UDP, 7, 34, 6), 0), Err(Unsupported));
     }
 
     #[test]

@@ -276,6 +276,12 @@ pub struct Overlay {
 pub struct SecondUplink {
     /// Its interface.
     pub interface: String,
+    /// Whether its link is up.
+    #[serde(default)]
+    pub link: bool,
+    /// How often the link went down since the start.
+    #[serde(default)]
+    pub link_downs: u64,
     /// Datagrams that came by it.
     pub received: u64,
     /// Those of them that came before their copy by the first uplink, or without it.

@@ -10,6 +10,7 @@ use zeroize::Zeroize;
 
 use super::key::{KEY_LEN, KeyConfig, KeyLookup, LinkKey};
 use super::nonce::NonceKind;
+use super::policy::Usage;
 use super::{InstallError, Security};
 
 /// The announcement of a key.
@@ -72,8 +73,8 @@ impl Change {
 }
 
 impl Security {
-    /// Installs the key that was announced beside the old one. `limit` bounds the slots in which it may be used, as for
-    /// every key.
+    /// Installs the key that was announced beside the old one, for the same kinds of frames. `limit` bounds the slots in which it
+    /// may be used, as for every key.
     pub fn begin_change(
         &mut self,
         old: KeyLookup,
@@ -85,9 +86,10 @@ impl Security {
         if new == old {
             return Err(InstallError::LookupInUse);
         }
+        let usage = self.keys.get(&old).map_or(Usage::ANY, |entry| entry.usage);
         let taken = LinkKey::new(key.0);
         key.0.zeroize();
-        self.install_key(KeyConfig { limit, ..KeyConfig::fresh(new, taken, NonceKind::Asn) })?;
+        self.install_key(KeyConfig { limit, usage, ..KeyConfig::fresh(new, taken, NonceKind::Asn) })?;
         Ok(Change { old, new, from, until })
     }
 

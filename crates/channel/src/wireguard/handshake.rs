@@ -2,13 +2,12 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
-use core::net::SocketAddr;
 
 use antedate_wire::wireguard::{Initiation, Response};
 use zeroize::Zeroizing;
 
 use super::noise::Timestamp;
-use super::peer::Stale;
+use super::peer::{Origin, Stale};
 use super::session::Session;
 use super::work::{Answer, Done, Job, Outcome, Task};
 use super::{
@@ -43,27 +42,27 @@ impl Device {
     pub(super) fn initiation(
         &mut self,
         world: &mut impl Environment,
-        from: SocketAddr,
+        origin: Origin,
         message: &Initiation,
         answer: &mut [u8; LONGEST_HANDSHAKE],
     ) -> Result<Received, Refusal> {
         let index = free_index(&self.indices, world);
         let mut ephemeral = Zeroizing::new([0; 32]);
         world.random(&mut ephemeral[..]);
-        self.work(world, Task::Answer { from, message: *message, index, ephemeral }, answer)
+        self.work(world, Task::Answer { origin, message: *message, index, ephemeral }, answer)
     }
 
     pub(super) fn response(
         &mut self,
         world: &mut impl Environment,
-        from: SocketAddr,
+        origin: Origin,
         message: &Response,
         answer: &mut [u8; LONGEST_HANDSHAKE],
     ) -> Result<Received, Refusal> {
         let at = *self.indices.get(&message.receiver).ok_or(Refusal::UnknownIndex)?;
         let begun = self.peers.get(at).and_then(|peer| peer.begun.as_ref());
         let begun = begun.filter(|begun| begun.index == message.receiver).ok_or(Refusal::UnknownIndex)?;
-        self.work(world, Task::End { from, at, message: *message, begun: begun.clone() }, answer)
+        self.work(world, Task::End { origin, at, message: *message, begun: begun.clone() }, answer)
     }
 
     /// Works something out that came, here or elsewhere.
@@ -147,10 +146,10 @@ impl Device {
                 self.indices.insert(index, at);
                 Ok(Finished::Begun(Outgoing { peer: PeerId(at), to, len: octets.len() }))
             }
-            Outcome::Answered { from, at, timestamp, answer } => {
-                self.answer(now, from, at, timestamp, answer, out)
+            Outcome::Answered { origin, at, timestamp, answer } => {
+                self.answer(now, origin, at, timestamp, answer, out)
             }
-            Outcome::Ended { from, at, message, keys } => {
+            Outcome::Ended { origin, at, message, keys } => {
                 let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownIndex)?;
                 // Another answer may have come first, or the handshake was begun anew.
                 if peer.begun.as_ref().is_none_or(|begun| begun.index != message.receiver) {
@@ -158,10 +157,7 @@ impl Device {
                 }
                 let session = Session::new(keys, message.receiver, message.sender, true, now);
                 let session = session.ok_or(Refusal::ForgedHandshake)?;
-                if peer.endpoint != Some(from) {
-                    peer.endpoint = Some(from);
-                    peer.counters.roamed += 1;
-                }
+                peer.heard_at(origin);
                 for gone in peer.finished(session, now) {
                     self.release(gone);
                 }
@@ -173,7 +169,7 @@ impl Device {
     fn answer(
         &mut self,
         now: u64,
-        from: SocketAddr,
+        origin: Origin,
         at: usize,
         timestamp: Timestamp,
         answer: Answer,
@@ -190,17 +186,15 @@ impl Device {
         }
         let session = Session::new(keys, index, remote, false, now).ok_or(Refusal::ForgedHandshake)?;
         self.indices.insert(index, at);
-        if peer.endpoint != Some(from) {
-            peer.counters.roamed += u64::from(peer.endpoint.is_some());
-            peer.endpoint = Some(from);
-        }
+        peer.heard_at(origin);
+        let to = peer.endpoint.unwrap_or(origin.from);
         let gone = peer.answered(session, now);
         let mut octets = response.emit();
         peer.marker.mark(&mut octets, now);
         out[..octets.len()].copy_from_slice(&octets);
         self.log(at, ephemeral);
         self.release(gone);
-        Ok(Finished::Answered(Outgoing { peer: PeerId(at), to: from, len: octets.len() }))
+        Ok(Finished::Answered(Outgoing { peer: PeerId(at), to, len: octets.len() }))
     }
 
     /// Remembers the keys of a handshake, where that is wanted.

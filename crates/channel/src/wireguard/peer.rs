@@ -62,6 +62,14 @@ pub(super) struct Peer {
     reach: usize,
 }
 
+/// Where a datagram came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) from: SocketAddr,
+    /// By a way on which peers are not followed.
+    pub(super) beside: bool,
+}
+
 /// Why an initiation is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stale {
@@ -128,6 +136,17 @@ impl Peer {
         }
         self.anything_sent(now);
         Some(sealed)
+    }
+
+    /// A genuine message came from there. Tells whether the peer has moved.
+    #[inline]
+    pub(super) fn heard_at(&mut self, origin: Origin) -> bool {
+        let moved = self.endpoint != Some(origin.from) && !(origin.beside && self.endpoint.is_some());
+        if moved {
+            self.counters.roamed += u64::from(self.endpoint.is_some());
+            self.endpoint = Some(origin.from);
+        }
+        moved
     }
 
     /// An authenticated message went out.
@@ -267,10 +286,13 @@ impl Peer {
     }
 
     /// Drops what is too old, and gives the indices that are free then.
-    pub(super) fn expire(&mut self, now: u64) -> [Option<u32>; 3] {
-        let old = |session: &Session| now.saturating_sub(session.born) >= 3 * REJECT_AFTER;
-        [&mut self.previous, &mut self.current, &mut self.next]
-            .map(|place| place.take_if(|session| old(session)).map(|session| session.local))
+    pub(super) fn expire(&mut self, now: u64) -> [Option<u32>; 4] {
+        let old = |since: u64| now.saturating_sub(since) >= 3 * REJECT_AFTER;
+        let [a, b, c] = [&mut self.previous, &mut self.current, &mut self.next]
+            .map(|place| place.take_if(|session| old(session.born)).map(|session| session.local));
+        // A handshake that nobody answered: its ephemeral key does not wait for ever.
+        let begun = self.begun.take_if(|_| self.initiated.is_some_and(old)).map(|begun| begun.index);
+        [a, b, c, begun]
     }
 
     /// Nothing came back for what was sent: the peer may have been restarted.

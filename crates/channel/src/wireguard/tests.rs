@@ -186,6 +186,20 @@ fn a_lost_initiation_is_repeated_after_five_seconds_and_given_up_after_ninety() 
 }
 
 #[test]
+fn a_handshake_that_was_given_up_is_forgotten() {
+    let mut pair = Pair::new(|_, _| ());
+    let _ = pair.sealed(0, b"x");
+    for _ in 0..20 {
+        pair.world.now += 6 * SECOND;
+        pair.due(0);
+    }
+    assert!(pair.devices[0].peers[0].begun.is_some(), "its answer may be slow");
+    pair.world.now += 540 * SECOND;
+    assert!(pair.due(0).is_empty());
+    assert!(pair.devices[0].peers[0].begun.is_none() && pair.devices[0].indices.is_empty());
+}
+
+#[test]
 fn a_session_is_renewed_by_its_initiator_without_a_packet_lost() {
     let mut pair = Pair::connected();
     let handshakes = |pair: &Pair| pair.devices[0].counters(PEER).unwrap().handshakes;
@@ -242,6 +256,37 @@ fn a_peer_that_moves_is_followed_and_a_forger_is_not() {
     let datagram = pair.sealed(0, b"from elsewhere").unwrap();
     pair.bring(1, address(77), &datagram).unwrap();
     assert_eq!(pair.devices[1].endpoint(PEER), Some(address(77)));
+    assert_eq!(pair.devices[1].counters(PEER).unwrap().roamed, 1);
+}
+
+#[test]
+fn what_comes_beside_is_taken_and_moves_nobody() {
+    let (mut pair, mut answer) = (Pair::new(|_, _| ()), [0; LONGEST_HANDSHAKE]);
+    let beside = |pair: &mut Pair, to: usize, datagram: &[u8], answer: &mut [u8; LONGEST_HANDSHAKE]| {
+        pair.devices[to].receive_beside(&mut pair.world, address(66), &mut datagram.to_vec(), answer)
+    };
+    // Who was not heard anywhere is there;
+    let _ = pair.sealed(0, b"x");
+    let initiation = pair.due(0).remove(0);
+    let came = beside(&mut pair, 1, &initiation, &mut answer);
+    assert!(matches!(came, Ok(Received::Answer { .. })), "{came:?}");
+    assert_eq!(pair.devices[1].endpoint(PEER), Some(address(66)));
+    // all others stay where they are, whatever comes.
+    let response = answer[..antedate_wire::wireguard::RESPONSE_LEN].to_vec();
+    assert_eq!(beside(&mut pair, 0, &response, &mut answer), Ok(Received::Session { peer: PEER }));
+    assert_eq!(pair.devices[0].endpoint(PEER), Some(address(2)));
+    pair.settle();
+    pair.pass(0, b"here").unwrap();
+    assert_eq!(pair.devices[1].endpoint(PEER), Some(address(1)));
+    let datagram = pair.sealed(0, b"beside").unwrap();
+    let came = beside(&mut pair, 1, &datagram, &mut answer);
+    assert!(matches!(came, Ok(Received::Packet { roamed: false, .. })), "{came:?}");
+    let now = pair.world.now + 10 * SECOND;
+    pair.world.now = now;
+    pair.devices[0].want_handshake(now, PEER);
+    let again = pair.due(0).into_iter().find(|message| message.len() == LONGEST_HANDSHAKE).unwrap();
+    assert!(matches!(beside(&mut pair, 1, &again, &mut answer), Ok(Received::Answer { .. })));
+    assert_eq!(pair.devices[1].endpoint(PEER), Some(address(1)));
     assert_eq!(pair.devices[1].counters(PEER).unwrap().roamed, 1);
 }
 
@@ -317,6 +362,53 @@ fn under_load_a_cookie_is_wanted_and_the_peer_that_shows_it_comes_through() {
         overloads += u32::from(pair.bring(1, pair.at[0], &second) == Err(Refusal::Overload));
     }
     assert!(overloads >= MOST);
+}
+
+#[test]
+fn a_flood_with_a_cookie_does_not_shut_out_a_peer_elsewhere() {
+    let mut pair = Pair::new(|_, _| ());
+    let _ = pair.sealed(0, b"x");
+    let mut stranger = Device::new(&[0x33; 32]);
+    let mut settings = Settings::new(*pair.devices[1].public());
+    settings.endpoint = Some(address(2));
+    stranger.add_peer(&settings).unwrap();
+    let now = pair.world.now;
+    stranger.want_handshake(now, PEER);
+    let (mut message, mut unused) = ([0; LONGEST_HANDSHAKE], [0; LONGEST_HANDSHAKE]);
+    stranger.poll(&mut pair.world, &mut message).unwrap();
+    let initiation = pair.due(0).remove(0);
+    // Both are given a cookie,
+    for _ in 0..CALM {
+        let _ = pair.bring(1, address(66), &message);
+    }
+    let mut answer = [0; LONGEST_HANDSHAKE];
+    let refused = pair.devices[1].receive(&mut pair.world, address(66), &mut message, &mut answer);
+    assert_eq!(refused, Err(Refusal::CookieWanted));
+    stranger.receive(&mut pair.world, address(2), &mut answer[..COOKIE_LEN], &mut unused).unwrap();
+    let (mut copy, at) = (initiation.clone(), pair.at[0]);
+    let refused = pair.devices[1].receive(&mut pair.world, at, &mut copy, &mut answer);
+    assert_eq!(refused, Err(Refusal::CookieWanted));
+    pair.bring(0, pair.at[1], &answer[..COOKIE_LEN]).unwrap();
+    // and one of them uses his without an end.
+    pair.world.now += 6 * SECOND;
+    stranger.poll(&mut pair.world, &mut message).unwrap();
+    let mut worked_out = 0;
+    for _ in 0..CALM + 2 * MOST {
+        worked_out += u32::from(pair.bring(1, address(66), &message) == Err(Refusal::UnknownPeer));
+    }
+    assert_eq!(worked_out, CALM + MOST_OF_ONE);
+    let second = pair.due(0).remove(0);
+    let answer = pair.bring(1, pair.at[0], &second).unwrap().unwrap();
+    pair.bring(0, pair.at[1], &answer).unwrap();
+    pair.pass(0, b"x").unwrap();
+}
+
+#[test]
+fn all_of_a_network_of_ipv6_count_as_one() {
+    let ip = |text: &str| network(text.parse().unwrap());
+    assert_eq!(ip("2001:db8:0:1::5"), ip("2001:db8:0:1:ffff::6"));
+    assert_ne!(ip("2001:db8:0:1::5"), ip("2001:db8:0:2::5"));
+    assert_ne!(ip("192.0.2.1"), ip("192.0.2.2"));
 }
 
 #[test]

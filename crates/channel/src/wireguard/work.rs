@@ -6,11 +6,11 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
 
 use antedate_wire::wireguard::{Initiation, Response};
 
 use super::noise::{Begun, Forged, Heard, Identity, Secret, Timestamp};
+use super::peer::Origin;
 
 /// What is known of a peer before the first message, and never changes.
 pub(super) struct Partner {
@@ -37,9 +37,9 @@ pub(super) enum Task {
     /// Begin a handshake with a peer.
     Begin { at: usize, index: u32, ephemeral: Secret, timestamp: Timestamp },
     /// Answer the first message of one.
-    Answer { from: SocketAddr, message: Initiation, index: u32, ephemeral: Secret },
+    Answer { origin: Origin, message: Initiation, index: u32, ephemeral: Secret },
     /// End one of ours with the second message.
-    End { from: SocketAddr, at: usize, message: Response, begun: Begun },
+    End { origin: Origin, at: usize, message: Response, begun: Begun },
 }
 
 /// A part of a handshake that is done. To be given back to the device it came from.
@@ -47,8 +47,8 @@ pub struct Done(pub(super) Outcome);
 
 pub(super) enum Outcome {
     Begun { at: usize, begun: Begun, message: Initiation },
-    Answered { from: SocketAddr, at: usize, timestamp: Timestamp, answer: Answer },
-    Ended { from: SocketAddr, at: usize, message: Response, keys: [Secret; 2] },
+    Answered { origin: Origin, at: usize, timestamp: Timestamp, answer: Answer },
+    Ended { origin: Origin, at: usize, message: Response, keys: [Secret; 2] },
     Forged,
     UnknownPeer,
 }
@@ -70,11 +70,11 @@ impl Job {
             Task::Begin { at, index, ephemeral, timestamp } => {
                 keys.begin(at, index, &ephemeral, &timestamp).unwrap_or(Outcome::Forged)
             }
-            Task::Answer { from, message, index, ephemeral } => {
-                keys.answer(from, &message, index, ephemeral).unwrap_or(Outcome::Forged)
+            Task::Answer { origin, message, index, ephemeral } => {
+                keys.answer(origin, &message, index, ephemeral).unwrap_or(Outcome::Forged)
             }
-            Task::End { from, at, message, begun } => {
-                keys.end(from, at, message, &begun).unwrap_or(Outcome::Forged)
+            Task::End { origin, at, message, begun } => {
+                keys.end(origin, at, message, &begun).unwrap_or(Outcome::Forged)
             }
         })
     }
@@ -96,7 +96,7 @@ impl Keys {
 
     fn answer(
         &self,
-        from: SocketAddr,
+        origin: Origin,
         message: &Initiation,
         index: u32,
         ephemeral: Secret,
@@ -110,12 +110,12 @@ impl Keys {
         let remote = proven.index();
         let (response, keys) = proven.respond(&partner.preshared, &ephemeral, index)?;
         let answer = Answer { index, remote, ephemeral, response, keys };
-        Ok(Outcome::Answered { from, at, timestamp, answer })
+        Ok(Outcome::Answered { origin, at, timestamp, answer })
     }
 
-    fn end(&self, from: SocketAddr, at: usize, message: Response, begun: &Begun) -> Result<Outcome, Forged> {
+    fn end(&self, origin: Origin, at: usize, message: Response, begun: &Begun) -> Result<Outcome, Forged> {
         let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
         let keys = begun.finish(&self.identity, &partner.preshared, &message)?;
-        Ok(Outcome::Ended { from, at, message, keys })
+        Ok(Outcome::Ended { origin, at, message, keys })
     }
 }

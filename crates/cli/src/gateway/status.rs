@@ -171,10 +171,12 @@ impl Page {
             self.peer(peer, overlay.protection == "wireguard");
         }
         if let Some(second) = &overlay.second_uplink {
-            let came = format!("{} came by {}", second.received, second.interface);
+            let link = if second.link { "up" } else { "DOWN" };
+            let came = format!("{} {link}, {} datagrams came", second.interface, second.received);
             let what =
                 format!("{came}, {} of them first; {} copies eliminated", second.first, second.eliminated);
             self.line("second", &what);
+            self.count("link went down:", second.link_downs);
         }
         if let Some(clock) = &overlay.release_clock {
             let flows = format!("{} flows, at most {} µs", clock.flows, clock.limit_us);

@@ -12,6 +12,8 @@ use zeroize::Zeroizing;
 
 /// Octets of a key.
 const KEY_LEN: usize = 16;
+/// How a key is made: `antedate keygen` has none for GOOSE.
+const REMEDY: &str = "make one: (umask 077; openssl rand -hex 16 > FILE)";
 /// Numbers that are reserved at a time.
 const AHEAD: u64 = 1 << 16;
 
@@ -21,16 +23,15 @@ pub(super) struct Secret(Zeroizing<Vec<u8>>);
 impl Secret {
     /// Reads a file that nobody but its owner may read.
     pub(super) fn load(file: &Path) -> Result<Self, Fault> {
+        if !file.exists() {
+            return Err(Fault::of_file(file, "there is no such key file", REMEDY));
+        }
         let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
         let len = private_file::read(file, ThisMachine.user(), &mut text)?;
         let digits = text.get(..len).and_then(|octets| std::str::from_utf8(octets).ok()).unwrap_or_default();
         let mut key = Zeroizing::new(vec![0; KEY_LEN]);
         if digits.trim().len() != 2 * KEY_LEN || !parse_hex(digits.trim(), &mut key) {
-            return Err(Fault::of_file(
-                file,
-                "not 32 hexadecimal digits",
-                "make one: (umask 077; openssl rand -hex 16 > FILE)",
-            ));
+            return Err(Fault::of_file(file, "not 32 hexadecimal digits", REMEDY));
         }
         Ok(Self(key))
     }
@@ -171,6 +172,8 @@ mod tests {
     fn what_is_no_key_is_refused() {
         let desk = tempfile::tempdir().expect("a directory");
         let file = desk.path().join("key");
+        let none = Secret::load(&file).err().map(|fault| fault.to_string()).unwrap_or_default();
+        assert!(none.contains("no such key file") && none.contains("openssl"), "{none}");
         for (text, mode, says) in [
             ("000102030405060708090a0b0c0d0e0", 0o600, "32 hexadecimal"),
             ("x00102030405060708090a0b0c0d0e0f", 0o600, "32 hexadecimal"),

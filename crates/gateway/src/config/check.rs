@@ -17,6 +17,8 @@ use crate::control;
 use crate::express::{express_sci, express_ssci};
 use crate::fault::{Fault, Faults, explain, suggest};
 use crate::keys::{KeyFile, Member};
+use crate::overlay::wires::refused;
+use crate::overlay::worker::Which;
 use crate::setup::SLOWEST_MBIT;
 use crate::state;
 use crate::tunnel_keys::{self, Secret};
@@ -121,17 +123,29 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         faults.push(draft.lines.fault(file, "uplink.mtu", what, remedy));
     }
     cpus(&draft, machine, &mut faults);
+    let mut answered = None;
+    if let Some(Control { socket }) = &draft.control {
+        match control::inspect(socket) {
+            Ok(false) => {}
+            Ok(true) => answered = Some(control::answered(socket)),
+            Err(fault) => faults.push(draft.lines.at(file, "control.socket", fault)),
+        }
+    }
     let protection = match &draft.protection {
         Some(Protection::Macsec(macsec)) => keyed(&draft, macsec, uplink.as_ref(), machine, &mut faults),
-        Some(Protection::Overlay(overlay)) => overlaid(&draft, overlay, machine, &mut faults),
+        Some(Protection::Overlay(overlay)) => {
+            listens(&draft, overlay, uplink.as_ref(), answered.is_some(), machine, &mut faults);
+            overlaid(&draft, overlay, machine, &mut faults)
+        }
         Some(Protection::Plain) => Some(Keyed::Plain),
         // What is wrong with the keys is said even if something beside them is wrong.
         None => {
             let found = match &draft.keys {
                 Some(KeyPath::Static(file)) => KeyFile::load(file, machine.user()).err(),
                 Some(KeyPath::Agreed(file)) => CakFile::load(file, machine.user()).err(),
-                Some(KeyPath::Private(file)) => {
-                    tunnel_keys::load(file, machine.user()).err().map(Faults::from)
+                Some(KeyPath::Tunnel(files)) => {
+                    let found = files.iter().filter_map(|file| tunnel_keys::load(file, machine.user()).err());
+                    Some(Faults::new(found.collect()))
                 }
                 None => None,
             };
@@ -144,14 +158,6 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
         && let Err(error) = state::inspect(directory)
     {
         faults.push(error.into_fault(draft.lines.fault(file, "state.directory", "", "")));
-    }
-    let mut answered = None;
-    if let Some(Control { socket }) = &draft.control {
-        match control::inspect(socket) {
-            Ok(false) => {}
-            Ok(true) => answered = Some(control::answered(socket)),
-            Err(fault) => faults.push(draft.lines.at(file, "control.socket", fault)),
-        }
     }
     if !machine.may_open_packet_sockets() {
         faults.push(permission(file));
@@ -356,6 +362,35 @@ fn agreed(
     Some(Keyed::Agreed { macsec: macsec.clone(), settings: settings.clone(), cak: cak?, own })
 }
 
+/// Whether an overlay could have its ports. A gateway that runs with this configuration has them.
+fn listens(
+    draft: &Draft,
+    overlay: &Overlay,
+    uplink: Option<&Interface>,
+    runs: bool,
+    machine: &dyn Machine,
+    faults: &mut Vec<Fault>,
+) {
+    let first = uplink.map(|uplink| (Which::First, overlay.listen, uplink.name.clone()));
+    let second = overlay.second_uplink.as_ref();
+    let second = second.filter(|second| machine.interface(&second.interface).is_ok());
+    let second = second.map(|second| (Which::Second, second.listen, second.interface.clone()));
+    for (which, listen, interface) in first.into_iter().chain(second) {
+        let Err(error) = machine.listen(listen, &interface) else { continue };
+        let said = match error.kind() {
+            io::ErrorKind::AddrInUse => runs,
+            io::ErrorKind::PermissionDenied => !machine.may_open_packet_sockets(),
+            _ => false,
+        };
+        if !said {
+            let Fault { what, remedy, passing, .. } =
+                refused(&draft.file, which.key(), listen, &interface, &error);
+            let fault = draft.lines.fault(&draft.file, which.key(), what, remedy);
+            faults.push(Fault { passing, ..fault });
+        }
+    }
+}
+
 /// The keys of an overlay, and what does not go together with it.
 fn overlaid(
     draft: &Draft,
@@ -366,6 +401,10 @@ fn overlaid(
     if let Some(second) = &overlay.second_uplink {
         port(draft, "overlay.second_uplink", &second.interface, machine, faults);
     }
+    let others = [
+        ("the field's", draft.field.as_ref().map(|port| &port.interface)),
+        ("the uplink's", draft.uplink.interface.as_ref()),
+    ];
     let mut fault =
         |key, what: String, remedy: &str| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
     if draft.express.as_ref().is_some_and(Option::is_some) {
@@ -377,6 +416,13 @@ fn overlaid(
     if matches!(draft.run.as_ref().map(|run| run.threads), Some(Threads::Two(_))) {
         let what = "an overlay has one forwarding thread: sealing and opening share its sessions";
         fault("run.threads", what.to_owned(), "remove the line, and name one CPU");
+    }
+    let second = overlay.second_uplink.as_ref().map(|second| second.interface.as_str());
+    for (whose, _) in others.into_iter().filter(|(_, other)| other.map(InterfaceName::as_str) == second) {
+        if let Some(second) = second {
+            let what = format!("\"{second}\" is {whose} interface already");
+            fault("overlay.second_uplink", what, "give the second uplink an interface of its own");
+        }
     }
     for peer in &overlay.peers {
         if peer.endpoint.is_some_and(|at| at.is_ipv6() != overlay.listen.is_ipv6()) {

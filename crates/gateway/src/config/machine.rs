@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 
 use crate::sys::interface;
 pub use crate::sys::interface::Interface;
+use crate::sys::udp::UdpSocket;
 
 /// `CAP_NET_RAW` (`capabilities(7)`): raw and packet sockets.
 const CAP_NET_RAW: u32 = 13;
@@ -26,6 +28,11 @@ pub trait Machine {
     fn may_open_packet_sockets(&self) -> bool;
     /// The CPUs that this process may run on.
     fn cpus(&self) -> Vec<usize>;
+    /// Whether datagrams can be received at an address of an interface.
+    ///
+    /// # Errors
+    /// Why they cannot: another program has the port, the address is not there.
+    fn listen(&self, at: SocketAddr, interface: &str) -> io::Result<()>;
 }
 
 /// The machine that this process runs on.
@@ -59,6 +66,10 @@ impl Machine for ThisMachine {
 
     fn cpus(&self) -> Vec<usize> {
         status("Cpus_allowed_list").map_or_else(Vec::new, |list| cpu_list(&list))
+    }
+
+    fn listen(&self, at: SocketAddr, interface: &str) -> io::Result<()> {
+        UdpSocket::open(at, interface, false).map(drop)
     }
 }
 

@@ -103,8 +103,9 @@ impl Steward {
         let (field, uplink, mtu) = (&checked.field, &checked.uplink, checked.uplink_mtu());
         let socket = setup::socket(&config)?;
         let key_log = key_log.map(KeyLog::open).transpose()?;
-        let mut device =
-            private.map(|private| device(&config, overlay, private, preshared, mtu)).transpose()?;
+        let mut device = private
+            .map(|private| device(&config, overlay, private, preshared, [Some(mtu), None]))
+            .transpose()?;
         if let Some(device) = &mut device {
             device.defer_handshakes();
         }
@@ -123,9 +124,9 @@ impl Steward {
         let (wire, port, ask) =
             Wire::open(&config, overlay, Which::First, (uplink, mtu), overlay.listen, &mailbox)?;
         let mut wires = vec![wire];
-        let second = second(&config, overlay, &mailbox)?.map(|(wire, port, ask)| {
+        let second = second(&config, overlay, &mailbox)?.map(|(wire, port, ask, mtu)| {
             wires.push(wire);
-            (port, ask)
+            (port, ask, mtu)
         });
         let path = Path::new(Parts {
             field: (from, to, field.mtu),
@@ -156,7 +157,11 @@ impl Steward {
             inward,
             place,
             ports: Mutex::new([Carries::of(field, field.mtu), Carries::of(uplink, mtu)]),
-            links: Mutex::new([up(field), up(uplink)]),
+            links: Mutex::new([
+                up(field),
+                up(uplink),
+                wires.get(1).map_or((false, 0), |wire| up(&wire.interface)),
+            ]),
             shares: Shares::default(),
         });
         let server = socket.serve(desk.clone())?;
@@ -186,11 +191,9 @@ impl Steward {
 
     /// Follows the links, and opens a port again whose interface was replaced or has another MTU.
     fn follow(&mut self) {
-        let uplink = self.wires.first().map(|wire| &wire.interface);
-        for (at, port) in std::iter::once(&self.field).chain(uplink).enumerate() {
+        let ports = std::iter::once(&self.field).chain(self.wires.iter().map(|wire| &wire.interface));
+        for (port, (known, downs)) in ports.zip(&mut *lock(&self.desk.links)) {
             let up = interface::link_up(&port.name) == Some(true);
-            let mut links = lock(&self.desk.links);
-            let (known, downs) = &mut links[at];
             if *known != up {
                 *known = up;
                 *downs += u64::from(!up);
@@ -230,7 +233,7 @@ fn second(
     config: &Config,
     overlay: &Overlay,
     mailbox: &Arc<Mailbox<Letter>>,
-) -> Result<Option<(Wire, Port, mpsc::Sender<SocketAddrV4>)>, Fault> {
+) -> Result<Option<(Wire, Port, mpsc::Sender<SocketAddrV4>, usize)>, Fault> {
     let Some(second) = &overlay.second_uplink else { return Ok(None) };
     let interface = Interface::find(&second.interface).map_err(|error| {
         let what = format!("the second uplink {}: {error}", second.interface);
@@ -239,7 +242,9 @@ fn second(
         Fault { passing, ..Fault::of_file(&config.file, what, remedy) }
     })?;
     let mtu = setup::uplink_mtu(config, &interface);
-    Wire::open(config, overlay, Which::Second, (&interface, mtu), second.listen, mailbox).map(Some)
+    let (wire, port, ask) =
+        Wire::open(config, overlay, Which::Second, (&interface, mtu), second.listen, mailbox)?;
+    Ok(Some((wire, port, ask, mtu)))
 }
 
 /// The tunnels' end.
@@ -248,7 +253,7 @@ fn device(
     overlay: &Overlay,
     private: &Secret,
     preshared: &[Option<Secret>],
-    mtu: usize,
+    mtus: [Option<usize>; 2],
 ) -> Result<Box<Device>, Fault> {
     let mut device = Box::new(Device::new(private));
     for (peer, preshared) in overlay.peers.iter().zip(preshared) {
@@ -256,7 +261,7 @@ fn device(
             preshared: preshared.as_ref().map_or([0; 32], |key| **key),
             endpoint: peer.endpoint,
             keepalive_seconds: peer.keepalive_seconds,
-            reach: (limit(overlay, mtu)).min(PREPARED_LEN),
+            reach: limit(overlay, mtus).min(PREPARED_LEN),
             ..Settings::new(peer.public_key)
         };
         device.add_peer(&settings).map_err(|error: PeerError| {

@@ -26,7 +26,7 @@ drops! {
     not_relayed, "not-relayed";
     /// frames whose source is known to be elsewhere
     elsewhere, "source-elsewhere";
-    /// datagrams from an address of no peer, without WireGuard
+    /// datagrams from an address of no peer, without WireGuard or by the second uplink
     stranger, "stranger";
     /// packets whose source is not the peer's address in the tunnel, or whose destination is not ours
     foreign_address, "foreign-address";

@@ -11,6 +11,7 @@ use antedate_wire::vxlan;
 use super::peers::Peer;
 use super::state::{Core, Crypt, IN, address};
 use super::table::{Heard, Place};
+use super::worker::Which;
 use super::world::World;
 use crate::config::policy::Traffic;
 use crate::gate::{Class, Way};
@@ -18,11 +19,12 @@ use crate::path::{admit, exceeds, flow};
 use crate::sys::thread;
 
 impl Core {
-    /// A datagram came.
+    /// A datagram came by an uplink.
     #[inline]
     pub(super) fn inbound(
         &mut self,
         now: u64,
+        by: Which,
         datagram: &mut [u8],
         from: SocketAddr,
         heard: &mut impl FnMut(u32),
@@ -37,8 +39,13 @@ impl Core {
         let session = number(4).map_or(0, |octets| u64::from_le_bytes(octets) as u32);
         let counter = number(8).map_or(0, u64::from_le_bytes);
         let mut answer = [0; LONGEST_HANDSHAKE];
-        match device.receive(&mut World, from, datagram, &mut answer) {
+        let came = match by {
+            Which::First => device.receive(&mut World, from, datagram, &mut answer),
+            Which::Second => device.receive_beside(&mut World, from, datagram, &mut answer),
+        };
+        match came {
             Ok(Came::Packet { peer, range, .. }) => {
+                self.doubles.first += u64::from(by == Which::Second);
                 self.session(now, peer);
                 if let Some(packet) = datagram.get_mut(range) {
                     self.opened(now, peer.0, (session, counter), packet, heard);
@@ -50,13 +57,13 @@ impl Core {
             }
             Ok(Came::Pending) => self.hand_over(),
             Ok(Came::Answer { len }) => {
-                self.reply(&answer[..len], from);
+                self.reply(by, &answer[..len], from);
                 self.look = 0;
             }
             Ok(Came::Cookie { .. }) => self.look = 0,
             Err(Refusal::CookieWanted) => {
                 self.cookies += 1;
-                self.reply(&answer[..COOKIE_LEN], from);
+                self.reply(by, &answer[..COOKIE_LEN], from);
             }
             Err(Refusal::Replayed) => self.doubles.eliminated += u64::from(self.second.is_some()),
             // Counted there, by its reason.

@@ -44,6 +44,6 @@ mod state;
 pub mod storm;
 pub mod table;
 mod uplink;
-mod wires;
+pub(crate) mod wires;
 pub mod worker;
 mod world;

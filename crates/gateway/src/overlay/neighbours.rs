@@ -1,7 +1,7 @@
 //! The thread that asks the kernel for the next hop towards each peer.
 
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -28,6 +28,8 @@ struct Known {
 struct Neighbours {
     /// The index of the uplink's interface, which changes where it is replaced.
     index: Arc<AtomicI32>,
+    /// The address that datagrams leave from, if it is one alone.
+    from: Option<Ipv4Addr>,
     known: Vec<Known>,
     looked: Instant,
 }
@@ -40,12 +42,18 @@ pub(super) fn start(
     which: Which,
     priority: Option<u8>,
     index: Arc<AtomicI32>,
+    listen: IpAddr,
     mailbox: Arc<Mailbox<Letter>>,
 ) -> io::Result<(mpsc::Sender<SocketAddrV4>, JoinHandle<()>)> {
     let (ask, asked) = mpsc::channel();
+    // Whoever listens on one address is answered there, so it sends from that, whichever the kernel would take.
+    let from = match listen {
+        IpAddr::V4(own) if !own.is_unspecified() => Some(own),
+        _ => None,
+    };
     let work = move || {
         let _ = setup::place(None, priority);
-        let mut neighbours = Neighbours { index, known: Vec::new(), looked: Instant::now() };
+        let mut neighbours = Neighbours { index, from, known: Vec::new(), looked: Instant::now() };
         neighbours.serve(&asked, |to, hop| mailbox.post(Letter::Hop(which, to, hop)));
     };
     Ok((ask, thread::Builder::new().name("next-hops".into()).spawn(work)?))
@@ -77,7 +85,7 @@ impl Neighbours {
         };
         let index = self.index.load(Ordering::Relaxed);
         for &to in asked {
-            let hop = routes.hop(index, *to.ip());
+            let hop = routes.hop(index, *to.ip(), self.from);
             tell(to, hop);
             match self.known.iter_mut().find(|known| known.to == to) {
                 Some(known) => (known.asked, known.hop) = (now, hop),
@@ -88,7 +96,7 @@ impl Neighbours {
             self.looked = now;
             self.known.retain(|known| now.duration_since(known.asked) < FOLLOWED);
             for known in &mut self.known {
-                let hop = routes.hop(index, *known.to.ip());
+                let hop = routes.hop(index, *known.to.ip(), self.from);
                 if hop != known.hop {
                     known.hop = hop;
                     tell(known.to, hop);

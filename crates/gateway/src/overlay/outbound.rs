@@ -4,7 +4,7 @@
 use antedate_channel::overlay::clamp::clamp_mss;
 use antedate_channel::overlay::encapsulation::{HEADER_LEN, source_port};
 use antedate_channel::wireguard::SendError;
-use antedate_wire::vxlan;
+use antedate_wire::{VlanTagStack, vxlan};
 
 use super::carrier::{Carrier, fragments, pieces};
 use super::class;
@@ -51,8 +51,11 @@ impl Core {
         let mtu = match self.overlay.tcp_mss {
             Clamp::Off => return,
             Clamp::At(segment) => usize::from(segment) + 40,
-            // The frame's own header and VXLAN's stand around the IP packet.
-            Clamp::Auto => limit(&self.overlay, self.mtu).saturating_sub(HEADER_LEN + 14),
+            // The frame's own header, with its VLAN tags, and VXLAN's stand around the IP packet.
+            Clamp::Auto => {
+                let header = VlanTagStack::parse(frame).map_or(14, |stack| stack.payload);
+                limit(&self.overlay, self.mtus).saturating_sub(HEADER_LEN + header)
+            }
         };
         clamp_mss(frame, mtu);
     }
@@ -116,8 +119,10 @@ impl Core {
         let Some(peer) = self.peers.get_mut(place) else { return };
         let (Some(to), Some(room)) = (peer.endpoint, self.uplink.place(&self.out)) else { return };
         let end = vxlan::HEADER_LEN + frame.len();
+        // What a hub passes on may have come in a longer datagram than it sends.
+        let Some(room) = room.get_mut(..end) else { return self.out.too_long.count() };
         room[..vxlan::HEADER_LEN].copy_from_slice(&vxlan::header(self.overlay.vni));
-        room[vxlan::HEADER_LEN..end].copy_from_slice(frame);
+        room[vxlan::HEADER_LEN..].copy_from_slice(frame);
         self.uplink.put(now, end, to, class);
         peer.traffic.sent += 1;
         peer.traffic.octets_sent += frame.len() as u64;

@@ -51,8 +51,8 @@ pub struct Parts {
     pub field: (Receiver, Delivery, usize),
     /// The uplink, who is asked for next hops there, and what it carries.
     pub uplink: (Port, Post<SocketAddrV4>, usize),
-    /// The second uplink, if there is one.
-    pub second: Option<(Port, Post<SocketAddrV4>)>,
+    /// The second uplink, if there is one, likewise.
+    pub second: Option<(Port, Post<SocketAddrV4>, usize)>,
     /// Sessions; none without WireGuard.
     pub device: Option<Box<Device>>,
     /// What the file says.
@@ -76,10 +76,11 @@ impl Path {
         } = parts;
         let now = thread::now();
         let (from_uplink, uplink) = port.sides(ask.clone());
-        let ask = [Some(ask), second.as_ref().map(|(_, ask)| ask.clone())];
-        let (from_second, second) = second.map(|(port, ask)| port.sides(ask)).unzip();
+        let ask = [Some(ask), second.as_ref().map(|(_, ask, _)| ask.clone())];
+        let mtus = [Some(mtu), second.as_ref().map(|(.., mtu)| *mtu)];
+        let (from_second, second) = second.map(|(port, ask, _)| port.sides(ask)).unzip();
         let peers = overlay.peers.iter().enumerate();
-        let peers: Vec<_> = peers.map(|(place, peer)| Peer::new(&overlay, place, peer, mtu)).collect();
+        let peers: Vec<_> = peers.map(|(place, peer)| Peer::new(&overlay, place, peer, mtus)).collect();
         let ageing = u64::from(overlay.mac_ageing_seconds) * 1_000_000_000;
         let mut table = Table::new(peers.len(), overlay.mac_limit, ageing);
         for (place, peer) in overlay.peers.iter().enumerate() {
@@ -101,7 +102,7 @@ impl Path {
             gate: parts.gate,
             out,
             inward,
-            mtu,
+            mtus,
             drops: Drops::default(),
             cookies: 0,
             look: 0,
@@ -166,11 +167,11 @@ impl Path {
     fn turn_in(&mut self, heard: &mut impl FnMut(u32)) -> usize {
         let Self { from_uplink, from_second, core, .. } = self;
         let now = thread::now();
-        let count = from_uplink
-            .turn(now, core, Core::is_peer, |core, datagram, from| core.inbound(now, datagram, from, heard));
-        let is_peer = |core: &Core, ip| core.second_place(ip).is_some();
+        let count = from_uplink.turn(now, core, Core::is_peer, |core, datagram, from| {
+            core.inbound(now, Which::First, datagram, from, heard)
+        });
         let second = from_second.as_mut().map_or(0, |second| {
-            second.turn(now, core, is_peer, |core, datagram, from| {
+            second.turn(now, core, Core::is_second_peer, |core, datagram, from| {
                 core.inbound_second(now, datagram, from, heard)
             })
         });
@@ -231,13 +232,14 @@ impl Path {
         let (inward, outward) = port.sides(ask);
         if which == Which::Second {
             (self.from_second, self.core.second) = (Some(inward), Some(outward));
-            return;
+            self.core.mtus[1] = Some(mtu);
+        } else {
+            let damaged = self.from_uplink.damaged;
+            (self.from_uplink, self.core.uplink) = (inward, outward);
+            self.from_uplink.damaged = damaged;
+            self.core.mtus[0] = Some(mtu);
         }
-        let damaged = self.from_uplink.damaged;
-        (self.from_uplink, self.core.uplink) = (inward, outward);
-        self.from_uplink.damaged = damaged;
-        self.core.mtu = mtu;
-        let longest = limit(&self.core.overlay, mtu);
+        let longest = limit(&self.core.overlay, self.core.mtus);
         self.core.peers.iter_mut().for_each(|peer| peer.limit = longest);
     }
 

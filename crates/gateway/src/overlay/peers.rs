@@ -83,13 +83,18 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A peer of an overlay whose datagrams, with their IP header, have at most `mtu` octets.
+    /// A peer of an overlay whose datagrams, with their IP header, have at most so many octets on each uplink.
     #[must_use]
-    pub fn new(overlay: &Overlay, place: usize, settings: &config::overlay::Peer, mtu: usize) -> Self {
+    pub fn new(
+        overlay: &Overlay,
+        place: usize,
+        settings: &config::overlay::Peer,
+        mtus: [Option<usize>; 2],
+    ) -> Self {
         Self {
             id: PeerId(place),
             template: Template::new(overlay.address, settings.address, overlay.port, overlay.vni),
-            limit: limit(overlay, mtu),
+            limit: limit(overlay, mtus),
             endpoint: settings.endpoint,
             reassembly: Some(Box::default()),
             hello: None,
@@ -168,9 +173,51 @@ impl Peer {
     }
 }
 
-/// Octets of the longest packet of the tunnel for which a datagram fits `mtu`: a multiple of 16, since WireGuard pads to it.
+/// Octets of the longest packet of the tunnel for which a datagram fits both uplinks, which carry so much: a multiple of 16,
+/// since WireGuard pads to it. What fits one of them alone would be lost with that one.
 #[must_use]
-pub fn limit(overlay: &Overlay, mtu: usize) -> usize {
-    let rest = mtu.saturating_sub(headers(overlay.listen.ip()));
+pub fn limit(overlay: &Overlay, mtus: [Option<usize>; 2]) -> usize {
+    let second = overlay.second_uplink.as_ref().map(|second| second.listen);
+    let listen = [Some(overlay.listen), second];
+    let rests = mtus
+        .into_iter()
+        .zip(listen)
+        .filter_map(|(mtu, listen)| Some(mtu?.saturating_sub(headers(listen?.ip()))));
+    let rest = rests.min().unwrap_or(0);
     if overlay.private_key_file.is_some() { rest.saturating_sub(WIREGUARD) / 16 * 16 } else { rest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::overlay::SecondUplink;
+
+    #[test]
+    fn a_packet_fits_both_uplinks() {
+        let mut overlay = Overlay {
+            listen: ([0; 4], 51820).into(),
+            direct: true,
+            private_key_file: Some("key".into()),
+            address: [10, 66, 0, 1].into(),
+            vni: antedate_wire::vxlan::Vni::default(),
+            port: 4789,
+            fragmentation: LongFrames::Auto,
+            tcp_mss: config::overlay::Clamp::Auto,
+            dscp: config::overlay::Dscp::Copy,
+            relay: false,
+            storm_limit: 0,
+            release_clock_us: 0,
+            mac_ageing_seconds: 300,
+            mac_limit: 16,
+            second_uplink: None,
+            peers: Vec::new(),
+        };
+        assert_eq!(limit(&overlay, [Some(1500), None]), 1440);
+        let listen = ([0u16; 8], 51820).into();
+        overlay.second_uplink = Some(SecondUplink { interface: "lte0".into(), listen });
+        assert_eq!(limit(&overlay, [Some(1500), Some(1400)]), 1312, "1400 less 48 and 32");
+        assert_eq!(limit(&overlay, [Some(1300), Some(1500)]), 1232, "1300 less 28 and 32");
+        overlay.private_key_file = None;
+        assert_eq!(limit(&overlay, [Some(1300), Some(1400)]), 1272);
+    }
 }

@@ -22,7 +22,7 @@ const LONGEST: usize = 1522;
 /// How far the intervals of a flow were off the period, in microseconds.
 #[derive(Debug, Clone)]
 pub struct Histogram {
-    counts: Box<[u32; 2048]>,
+    counts: Box<[u64; 2048]>,
     total: u64,
 }
 
@@ -46,7 +46,7 @@ impl Histogram {
         let wanted = (self.total * share).div_ceil(1_000);
         let mut seen = 0;
         for (microsecond, count) in self.counts.iter().enumerate() {
-            seen += u64::from(*count);
+            seen += count;
             if seen >= wanted && seen > 0 {
                 return microsecond as u64 + 1;
             }
@@ -467,6 +467,15 @@ mod tests {
         while release.take(now + 10_000_000, |frame| left.push(frame[0])) {}
         assert_eq!((held, left), ([true; 2], vec![1, 2, 3, 4]));
         assert!(!release.hold(now + 1_000_000, 1, &[5; 64]));
+    }
+
+    #[test]
+    fn intervals_are_counted_for_longer_than_fifty_days() {
+        let mut histogram = Histogram::default();
+        let days = u32::MAX.into();
+        (histogram.counts[0], histogram.total) = (days, days);
+        (0..10).for_each(|_| histogram.record(0));
+        assert_eq!(histogram.per_mille(999), 1);
     }
 
     #[test]

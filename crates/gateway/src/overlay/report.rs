@@ -80,6 +80,8 @@ impl Snapshot {
                 received: doubles.received,
                 first: doubles.first,
                 eliminated: doubles.eliminated,
+                // The steward knows the link.
+                ..SecondUplink::default()
             }),
             release_clock: path.clock().map(|clock| release_clock(clock, overlay)),
             peers: peers.map(|(peer, macs)| row(peer, overlay, device, *macs, now)).collect(),
@@ -186,8 +188,8 @@ pub(super) struct Desk {
     pub(super) place: Arc<Mutex<Place>>,
     /// What the ports carry: field, uplink.
     pub(super) ports: Mutex<[Carries; 2]>,
-    /// State of the links, and how often they went down.
-    pub(super) links: Mutex<[(bool, u64); 2]>,
+    /// State of the links of field, uplink and second uplink, and how often they went down.
+    pub(super) links: Mutex<[(bool, u64); 3]>,
     pub(super) shares: Shares,
 }
 
@@ -203,7 +205,7 @@ impl StatusSource for Desk {
     fn status(&self) -> Status {
         let snapshot = self.snapshot();
         let waits: Vec<_> = snapshot.iter().map(|snapshot| snapshot.waits).collect();
-        let [field, uplink] = *lock(&self.links);
+        let [field, uplink, second] = *lock(&self.links);
         let [field_now, uplink_now] = *lock(&self.ports);
         let about = &self.about;
         Status {
@@ -213,7 +215,12 @@ impl StatusSource for Desk {
             out: forwarding(&self.out),
             inward: forwarding(&self.inward),
             threads: self.shares.threads(about, &waits, &[Arc::clone(&self.place)]),
-            overlay: snapshot.map(|snapshot| snapshot.document),
+            overlay: snapshot.map(|mut snapshot| {
+                if let Some(about) = &mut snapshot.document.second_uplink {
+                    (about.link, about.link_downs) = second;
+                }
+                snapshot.document
+            }),
             ..about.head()
         }
     }

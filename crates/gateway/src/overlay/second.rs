@@ -2,14 +2,15 @@
 //! comes first. As in IEEE 802.1CB the copies have one sequence number, here WireGuard's counter, which is authenticated, and the
 //! window that refuses replays eliminates the second copy.
 //!
-//! The addresses on the second uplink are those of the configuration: nobody roams there, and what comes from elsewhere is
-//! dropped.
+//! The addresses on the second uplink are those of the configuration: nobody roams there, what comes from elsewhere is
+//! dropped, and what comes tells nothing of where a peer is on the first one.
 
 use std::net::{IpAddr, SocketAddr};
 
 use antedate_channel::wireguard::PeerId;
 
-use super::state::{Core, Crypt};
+use super::state::Core;
+use super::worker::Which;
 
 /// What became of copies.
 #[derive(Debug, Clone, Copy, Default)]
@@ -23,9 +24,9 @@ pub struct Doubles {
 }
 
 impl Core {
-    /// Which peer has that address on the second uplink.
-    pub(super) fn second_place(&self, ip: IpAddr) -> Option<usize> {
-        self.peers.iter().position(|peer| peer.settings.second_endpoint.is_some_and(|at| at.ip() == ip))
+    /// Whether there is a peer at an address of the second uplink.
+    pub(super) fn is_second_peer(&self, ip: IpAddr) -> bool {
+        self.peers.iter().any(|peer| peer.settings.second_endpoint.is_some_and(|at| at.ip() == ip))
     }
 
     /// A datagram came by the second uplink.
@@ -36,20 +37,12 @@ impl Core {
         from: SocketAddr,
         heard: &mut impl FnMut(u32),
     ) {
-        let Some(place) = self.second_place(from.ip()) else {
+        if !self.is_second_peer(from.ip()) {
             self.drops.stranger += 1;
             return;
-        };
-        let Crypt::Wireguard(device) = &self.crypt else { return };
-        // To the session it comes from where the peer is on the first uplink.
-        let peer = PeerId(place);
-        let first = device.endpoint(peer).unwrap_or(from);
-        let before = device.counters(peer).map_or(0, |counters| counters.received);
+        }
         self.doubles.received += 1;
-        self.inbound(now, datagram, first, heard);
-        let Crypt::Wireguard(device) = &self.crypt else { return };
-        let after = device.counters(peer).map_or(0, |counters| counters.received);
-        self.doubles.first += u64::from(after > before);
+        self.inbound(now, Which::Second, datagram, from, heard);
     }
 
     /// Sends a message to a peer by the second uplink as well.

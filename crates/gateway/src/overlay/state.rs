@@ -18,6 +18,7 @@ use super::second::Doubles;
 use super::storm::Bound;
 use super::table::Table;
 use super::uplink::Outward;
+use super::worker::Which;
 use super::world::World;
 use crate::config::overlay::Overlay;
 use crate::counters::PathCounters;
@@ -57,7 +58,8 @@ pub(super) struct Core {
     pub(super) inward: Arc<PathCounters>,
     pub(super) bounds: [Bound; 2],
     pub(super) release: Option<Release>,
-    pub(super) mtu: usize,
+    /// What each uplink carries.
+    pub(super) mtus: [Option<usize>; 2],
     pub(super) drops: Drops,
     pub(super) cookies: u64,
     /// When timers are looked at next.
@@ -99,10 +101,16 @@ impl Core {
 
     /// Sends an answer to where a datagram came from.
     #[cold]
-    pub(super) fn reply(&mut self, octets: &[u8], to: SocketAddr) {
-        if let Some(room) = self.uplink.place(&self.out) {
+    pub(super) fn reply(&mut self, by: Which, octets: &[u8], to: SocketAddr) {
+        let uplink = match by {
+            Which::First => Some(&mut self.uplink),
+            Which::Second => self.second.as_mut(),
+        };
+        if let Some(uplink) = uplink
+            && let Some(room) = uplink.place(&self.out)
+        {
             room[..octets.len()].copy_from_slice(octets);
-            self.uplink.put_by_socket(octets.len(), to);
+            uplink.put_by_socket(octets.len(), to);
         }
     }
 
@@ -126,7 +134,7 @@ impl Core {
         let mut octets = [0; LONGEST_HANDSHAKE];
         match device.finish(&mut World, done, &mut octets) {
             Ok(Finished::Begun(outgoing) | Finished::Answered(outgoing)) => {
-                self.reply(&octets[..outgoing.len], outgoing.to);
+                self.reply(Which::First, &octets[..outgoing.len], outgoing.to);
                 self.repeat(outgoing.peer, &octets[..outgoing.len]);
             }
             Ok(Finished::Session { peer }) => self.session(now, peer),

@@ -1,8 +1,8 @@
 //! Which machine is where: on the field, or behind which peer. As the filtering database of a bridge (IEEE 802.1Q, 8.8):
 //! learned from source addresses, forgotten when not heard for long, with static entries that nothing moves.
 //!
-//! A bound on all addresses, and one on those behind a peer, keep a peer that invents addresses from pushing out others: what is
-//! not learned is sent to everybody, as by any bridge.
+//! A bound on all addresses, and one on those on the field and behind a peer, keep whoever invents addresses from pushing out
+//! others: what is not learned is sent to everybody, as by any bridge.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,9 @@ pub struct Table {
     entries: HashMap<EthernetAddress, Entry>,
     ageing: u64,
     most: usize,
+    most_of_field: usize,
     most_of_peer: usize,
+    of_field: usize,
     of_peer: Vec<usize>,
     /// Machines that moved.
     pub moved: u64,
@@ -60,13 +62,17 @@ impl Table {
     /// An empty table for so many peers and addresses; `ageing` in nanoseconds.
     #[must_use]
     pub fn new(peers: usize, most: usize, ageing: u64) -> Self {
-        // One peer may have all but what a field needs; several share, each at least a sixteenth.
-        let most_of_peer = (most - most / 8) / peers.clamp(1, 14);
+        // The field may have all but what peers need, and one peer all but what a field needs; several share, each at least a
+        // sixteenth.
+        let most_of_field = most - most / 8;
+        let most_of_peer = most_of_field / peers.clamp(1, 14);
         Self {
             entries: HashMap::with_capacity(most),
             ageing,
             most,
+            most_of_field,
             most_of_peer,
+            of_field: 0,
             of_peer: vec![0; peers],
             moved: 0,
             full: 0,
@@ -106,11 +112,11 @@ impl Table {
         if !learn {
             return Heard::Fine;
         }
-        let of_peer = match place {
-            Place::Field => 0,
-            Place::Peer(peer) => self.of_peer.get(peer).copied().unwrap_or(0),
+        let (there, most) = match place {
+            Place::Field => (self.of_field, self.most_of_field),
+            Place::Peer(peer) => (self.of_peer.get(peer).copied().unwrap_or(0), self.most_of_peer),
         };
-        if self.entries.len() >= self.most || of_peer >= self.most_of_peer {
+        if self.entries.len() >= self.most || there >= most {
             self.full += 1;
             return Heard::Full;
         }
@@ -129,12 +135,14 @@ impl Table {
 
     /// Forgets what was not heard for long.
     pub fn age(&mut self, now: u64) {
-        let (ageing, of_peer) = (self.ageing, &mut self.of_peer);
+        let (ageing, of_field, of_peer) = (self.ageing, &mut self.of_field, &mut self.of_peer);
         self.entries.retain(|_, entry| {
             let stays = entry.fixed || now.saturating_sub(entry.seen) < ageing + FRESH;
-            if let (false, Place::Peer(peer)) = (stays, entry.place)
-                && let Some(count) = of_peer.get_mut(peer)
-            {
+            let count = match entry.place {
+                Place::Field => Some(&mut *of_field),
+                Place::Peer(peer) => of_peer.get_mut(peer),
+            };
+            if let (false, Some(count)) = (stays, count) {
                 *count = count.saturating_sub(1);
             }
             stays
@@ -160,9 +168,11 @@ impl Table {
     }
 
     fn count(&mut self, place: Place, more: bool) {
-        if let Place::Peer(peer) = place
-            && let Some(count) = self.of_peer.get_mut(peer)
-        {
+        let count = match place {
+            Place::Field => Some(&mut self.of_field),
+            Place::Peer(peer) => self.of_peer.get_mut(peer),
+        };
+        if let Some(count) = count {
             *count = if more { *count + 1 } else { count.saturating_sub(1) };
         }
     }
@@ -221,5 +231,19 @@ mod tests {
         assert_eq!(learned(&mut table, Place::Field, 2000..2010), 10);
         assert_eq!(table.full, 972);
         assert_eq!(learned(&mut table, Place::Field, 3000..4000), 6, "all in all no more than 64");
+    }
+
+    #[test]
+    fn a_field_that_invents_addresses_leaves_room_for_the_peers() {
+        let mut table = Table::new(2, 64, 300 * S);
+        let learned = |table: &mut Table, place, range: std::ops::Range<u32>| {
+            range.filter(|n| table.heard(mac(*n), place, true, 0) == Heard::Fine).count()
+        };
+        assert_eq!(learned(&mut table, Place::Field, 0..1000), 56);
+        assert_eq!(learned(&mut table, Place::Peer(0), 1000..2000), 8);
+        assert_eq!(table.heard(mac(0), Place::Peer(0), true, 6 * S), Heard::Fine);
+        assert_eq!((table.of_field, table.of_peer.as_slice()), (55, &[9, 0][..]));
+        table.age(400 * S);
+        assert_eq!((table.of_field, table.of_peer.as_slice()), (0, &[0, 0][..]));
     }
 }

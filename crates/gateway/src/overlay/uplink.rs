@@ -13,6 +13,7 @@ use std::sync::mpsc::Sender as Post;
 use super::datagram::{Came, read};
 use super::hops::Hops;
 use crate::counters::PathCounters;
+use crate::offload::MOST_UDP;
 use crate::path::not_sent;
 use crate::sys::filter::{Datagrams, Filter};
 use crate::sys::interface::Interface;
@@ -174,11 +175,13 @@ impl Inward {
                     // A checksum that the sender's stack left to the hardware is of no use here, and those of a
                     // super-frame's datagrams were left, or looked at when it was joined.
                     let check = self.bare && !offload.needs_checksum && offload.segmentation == 0;
-                    match (read(frame, check), offload.segmentation, offload.segment_bytes) {
-                        (Came::Datagram(datagram, from), 0, _) => each(context, datagram, from.into()),
-                        (Came::Datagram(datagrams, from), SEGMENT_UDP, 1..) => {
-                            let len = offload.segment_bytes.into();
-                            for datagram in datagrams.chunks_mut(len) {
+                    let len = usize::from(offload.segment_bytes);
+                    match (read(frame, check), offload.segmentation) {
+                        (Came::Datagram(datagram, from), 0) => each(context, datagram, from.into()),
+                        (Came::Datagram(datagrams, from), SEGMENT_UDP)
+                            if datagrams.len() <= MOST_UDP * len =>
+                        {
+                            for datagram in datagrams.chunks_mut(len.max(1)) {
                                 each(context, datagram, from.into());
                                 count += 1;
                             }

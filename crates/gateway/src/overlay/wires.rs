@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
+use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -12,7 +13,7 @@ use super::uplink::Port;
 use super::worker::{Letter, Which};
 use crate::config::Config;
 use crate::config::overlay::{LongFrames, Overlay};
-use crate::fault::Fault;
+use crate::fault::{Fault, explain};
 use crate::mailbox::Mailbox;
 use crate::setup;
 use crate::sys::interface::{self, Interface};
@@ -42,11 +43,16 @@ impl Wire {
     ) -> Result<(Self, Port, mpsc::Sender<SocketAddrV4>), Fault> {
         let fragment = overlay.fragmentation == LongFrames::Outside || overlay.private_key_file.is_none();
         let socket = UdpSocket::open(listen, &interface.name, fragment)
-            .map_err(|error| refused(config, listen, interface, &error))?;
+            .map_err(|error| refused(&config.file, which.key(), listen, &interface.name, &error))?;
         let index = Arc::new(AtomicI32::new(interface.index));
-        let (ask, next_hops) =
-            neighbours::start(which, config.run.priority, Arc::clone(&index), Arc::clone(mailbox))
-                .map_err(|error| Fault::of_thread(&config.file, &error))?;
+        let (ask, next_hops) = neighbours::start(
+            which,
+            config.run.priority,
+            Arc::clone(&index),
+            listen.ip(),
+            Arc::clone(mailbox),
+        )
+        .map_err(|error| Fault::of_thread(&config.file, &error))?;
         let wire =
             Self { which, interface: interface.clone(), listen, socket: Arc::new(socket), index, next_hops };
         let port = wire.port(config, overlay, interface, mtu)?;
@@ -57,7 +63,7 @@ impl Wire {
         let bare = overlay.private_key_file.is_none();
         let ways = (mtu, overlay.direct, config.run.qdisc_bypass);
         Port::new(Arc::clone(&self.socket), to, self.listen, ways, bare)
-            .map_err(|error| refused(config, self.listen, to, &error))
+            .map_err(|error| refused(&config.file, self.which.key(), self.listen, &to.name, &error))
     }
 
     /// Opens the port again, if need be. Gives what it carries then.
@@ -73,8 +79,9 @@ impl Wire {
         let now = Interface::find(&self.interface.name).ok()?;
         let mtu = setup::uplink_mtu(config, &now);
         // The socket keeps its port, and is bound to the interface that has the name now.
+        let again = self.socket.bind_to(&now.name);
         let again =
-            self.socket.bind_to(&now.name).map_err(|error| refused(config, self.listen, &now, &error));
+            again.map_err(|error| refused(&config.file, self.which.key(), self.listen, &now.name, &error));
         match again.and_then(|()| self.port(config, overlay, &now, mtu)) {
             Ok(port) => {
                 mailbox.post(Letter::Uplink(self.which, port, mtu));
@@ -96,17 +103,18 @@ pub(super) fn changed(port: &Interface) -> bool {
     !port.still_there() || interface::mtu(&port.name).is_some_and(|mtu| mtu != port.mtu)
 }
 
-fn refused(config: &Config, listen: SocketAddr, uplink: &Interface, error: &io::Error) -> Fault {
+/// Datagrams cannot be received at the address of a key.
+pub(crate) fn refused(file: &Path, key: &str, listen: SocketAddr, uplink: &str, error: &io::Error) -> Fault {
     let remedy = match error.kind() {
         io::ErrorKind::AddrInUse => {
-            "another program has this port: stop it, or give overlay.listen another one"
+            format!("another program has this port: stop it, or give {key} another one")
         }
-        io::ErrorKind::AddrNotAvailable => "give overlay.listen an address of this machine, or 0.0.0.0",
-        io::ErrorKind::PermissionDenied => "run as root, or give the program CAP_NET_RAW",
-        _ => "see overlay.listen, and that the uplink exists: ip addr",
+        io::ErrorKind::AddrNotAvailable => format!("give {key} an address of this machine, or 0.0.0.0"),
+        io::ErrorKind::PermissionDenied => "run as root, or give the program CAP_NET_RAW".to_owned(),
+        _ => format!("see {key}, and that the uplink exists: ip addr"),
     };
-    let what = format!("cannot listen on {listen} of {}: {error}", uplink.name);
+    let what = format!("cannot listen on {listen} of {uplink}: {}", explain(error));
     // An address may be given to the interface later.
     let passing = error.kind() == io::ErrorKind::AddrNotAvailable;
-    Fault { passing, ..Fault::of_file(&config.file, what, remedy) }
+    Fault { passing, ..Fault::of_file(file, what, remedy) }
 }

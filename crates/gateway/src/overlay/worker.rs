@@ -33,6 +33,16 @@ pub enum Which {
     Second,
 }
 
+impl Which {
+    /// The key with the address at which it listens.
+    pub(crate) const fn key(self) -> &'static str {
+        match self {
+            Self::First => "overlay.listen",
+            Self::Second => "overlay.second_uplink.listen",
+        }
+    }
+}
+
 /// What the other threads ask.
 pub enum Letter {
     /// Tell the state of all there is.

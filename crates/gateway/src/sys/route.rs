@@ -15,6 +15,7 @@ const NEW_NEIGHBOUR: u16 = 28;
 const GET_NEIGHBOUR: u16 = 30;
 /// Attributes of a route.
 const DESTINATION: u16 = 1;
+const FROM: u16 = 2;
 const OUT_OF: u16 = 4;
 const GATEWAY: u16 = 5;
 const SOURCE: u16 = 7;
@@ -56,13 +57,18 @@ impl Routes {
         Ok(Self { socket })
     }
 
-    /// The next hop out of an interface towards an address. `None` when there is no route or its neighbour's link address is
+    /// The next hop out of an interface towards an address, for what leaves from that address, or if there is none from the one
+    /// that the kernel takes. `None` when there is no route, the source is not this machine's, or the neighbour's link address is
     /// not known (yet): then the kernel is to send, which asks for it.
     #[must_use]
-    pub fn hop(&self, index: i32, to: Ipv4Addr) -> Option<Hop> {
+    pub fn hop(&self, index: i32, to: Ipv4Addr, from: Option<Ipv4Addr>) -> Option<Hop> {
         // struct rtmsg: family, lengths of the addresses, 9 more octets.
-        let mut request = vec![libc::AF_INET as u8, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let from_bits = if from.is_some() { 32 } else { 0 };
+        let mut request = vec![libc::AF_INET as u8, 32, from_bits, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         attribute(&mut request, DESTINATION, &to.octets());
+        if let Some(from) = from {
+            attribute(&mut request, FROM, &from.octets());
+        }
         attribute(&mut request, OUT_OF, &index.to_ne_bytes());
         let route = self.ask(GET_ROUTE, NEW_ROUTE, &request).ok()?;
         let (head, rest) = route.split_at_checked(12)?;
@@ -72,7 +78,7 @@ impl Routes {
         if head[7] != UNICAST || find(rest, OUT_OF)? != index.to_ne_bytes() {
             return None;
         }
-        let (source, next) = (address(SOURCE)?, address(GATEWAY).unwrap_or(to));
+        let (source, next) = (from.or_else(|| address(SOURCE))?, address(GATEWAY).unwrap_or(to));
         // struct ndmsg: family, padding, interface, state, flags, kind.
         let mut request = vec![libc::AF_INET as u8, 0, 0, 0];
         request.extend(index.to_ne_bytes());
@@ -161,6 +167,8 @@ mod tests {
     #[test]
     fn loopback_has_no_neighbours() {
         let routes = Routes::open().unwrap();
-        assert_eq!(routes.hop(1, Ipv4Addr::LOCALHOST), None);
+        for from in [None, Some(Ipv4Addr::LOCALHOST), Some(Ipv4Addr::new(192, 0, 2, 1))] {
+            assert_eq!(routes.hop(1, Ipv4Addr::LOCALHOST, from), None);
+        }
     }
 }

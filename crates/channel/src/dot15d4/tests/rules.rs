@@ -266,6 +266,25 @@ fn a_key_changes_in_band_with_both_valid_in_between() {
     assert!(KeyChange::parse(&message[1..]).is_none() && KeyChange::parse(&[0; KEY_CHANGE_LEN]).is_none());
 }
 
+#[test]
+fn the_next_key_is_for_no_more_than_the_one_before() {
+    let mut security = Security::new(config(A, Policy::uniform(Levels::AUTHENTICATED)));
+    let fresh = KeyConfig::fresh(INDEX_1, LinkKey::new(KEY), Slots);
+    security.install_key(KeyConfig { usage: Usage::of(&[FrameType::Data]), ..fresh }).unwrap();
+    let change =
+        KeyChange { index: 2, key: LinkKey::new([7; 16]), from: asn(20).unwrap(), until: asn(30).unwrap() };
+    let change = security.begin_change(INDEX_1, change, u64::MAX).unwrap();
+    for key in [change.old, change.new] {
+        let protection = Protection { level: EncMic32, key: key.identifier() };
+        let mut send = |frame_type, slot| {
+            let header = Header { frame_type, ..header(1) };
+            security.secure(&header, &[], &[1], protection, asn(slot), &mut [0; 90]).map(drop)
+        };
+        assert_eq!(send(FrameType::Data, 1), Ok(()));
+        assert_eq!(send(FrameType::Command, 2), Err(Status::ImproperKeyType), "{key:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_secured_is_unsecured_to_the_same_at_every_level_and_addressing(

@@ -246,10 +246,12 @@ impl Connection {
             }
             ContentType::Alert => {
                 let alert = Alert::parse(content).map_err(|_| Refusal::Malformed)?;
-                if alert.description == AlertDescription::CloseNotify {
+                // Before there are keys on both sides, an end is a failure too.
+                let done = self.phase == Phase::Established;
+                if done && alert.description == AlertDescription::CloseNotify {
                     self.end(Phase::Closed);
                     each(Event::Closed);
-                } else if alert.fatal {
+                } else if alert.fatal || alert.description == AlertDescription::CloseNotify {
                     self.end(Phase::Failed(Failure::Alert(alert)));
                     each(Event::Closed);
                 }

@@ -16,6 +16,8 @@ use super::prf::hmac;
 const PERIOD_MS: u64 = 60_000;
 /// Octets of a cookie.
 const COOKIE_LEN: usize = 16;
+/// Messages and records that a ClientHello may have had before it. Our numbers follow its own, and shall not come to an end.
+const MOST_BEFORE: u64 = 1 << 12;
 
 /// What a server says to a datagram of an address that it has no connection with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +43,8 @@ pub(super) fn client_hello(datagram: &[u8]) -> Result<(Record<'_>, Fragment<'_>,
     }
     let (fragment, _) = Fragment::parse(record.fragment).map_err(|_| Refusal::Handshake)?;
     let whole = fragment.offset == 0 && fragment.octets.len() == fragment.length;
-    if fragment.kind != HandshakeType::ClientHello || !whole {
+    let early = u64::from(fragment.message).max(record.sequence) <= MOST_BEFORE;
+    if fragment.kind != HandshakeType::ClientHello || !whole || !early {
         return Err(Refusal::Handshake);
     }
     let hello = ClientHello::parse(fragment.octets).map_err(|_| Refusal::Handshake)?;

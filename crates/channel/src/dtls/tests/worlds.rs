@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::handshake::{
     Client, Connection, Cookies, Event, Failure, Greeting, Keyring, Phase, Psk, SendError, Settings,
 };
-use super::super::{CipherSuite, ConnectionId};
+use super::super::{CipherSuite, ConnectionId, Refusal};
 use super::cid;
 use crate::world::{Faults, Rng, Wire};
 
@@ -213,6 +213,36 @@ fn without_a_common_suite_the_client_is_told() {
     let mut world = World::new(client, server, Faults::default(), 1, b"turbine 3", b"key");
     assert!(!world.until_established(1100));
     assert!(matches!(world.client.phase(), Phase::Failed(Failure::TimedOut { alert: Some(_), .. })));
+}
+
+#[test]
+fn a_close_before_the_handshake_is_done_is_its_failure() {
+    let mut world = world(CipherSuite::PskAes128Ccm8, Faults::default(), 1, [None, None]);
+    while world.established[1] == 0 {
+        world.turn();
+    }
+    // The server's Finished is lost, and it ends.
+    let server = world.server.as_mut().unwrap();
+    server.close();
+    let last = core::iter::from_fn(|| server.transmit()).last().unwrap();
+    world.client.handle(&last, world.now, &(), &mut |_| {});
+    assert!(matches!(world.client.phase(), Phase::Failed(Failure::Alert(_))), "{:?}", world.client);
+}
+
+#[test]
+fn a_hello_whose_numbers_leave_none_for_the_answer_is_refused() {
+    let cookies = Cookies::new([1; 32]);
+    let mut world = world(CipherSuite::PskAes128Ccm8, Faults::default(), 1, [None, None]);
+    let hello = world.client.transmit().unwrap();
+    // The record's number in octets 5 to 10, the message's in 17 and 18.
+    for octets in [5..11, 17..19] {
+        let mut last = hello.clone();
+        last[octets].fill(0xff);
+        let greeting = cookies.greet(&last, b"here", 0, |_| {});
+        assert_eq!(greeting, Greeting::Refused(Refusal::Handshake));
+        let accepted = Connection::accept(world.server_settings.clone(), &last, 0, &mut |_| {});
+        assert!(accepted.is_err());
+    }
 }
 
 #[test]

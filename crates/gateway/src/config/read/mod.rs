@@ -79,11 +79,11 @@ pub(super) struct UplinkDraft {
     pub(super) mtu: Option<Option<u16>>,
 }
 
-/// Where the keys of `[macsec]` are, or the private key of `[overlay]`.
+/// Where the keys of `[macsec]` are, or the private key of `[overlay]` and those that it shares with its peers.
 pub(super) enum KeyPath {
     Static(PathBuf),
     Agreed(PathBuf),
-    Private(PathBuf),
+    Tunnel(Vec<PathBuf>),
 }
 
 impl Draft {
@@ -240,14 +240,14 @@ fn protection(
     plain.finish();
     let (named, keys) = keys(&mut secured, base, lines);
     let secured = macsec(secured, keys, lines);
-    let (private, tunnels) = overlay::overlay(tunnels, base, lines);
+    let (tunnel_keys, tunnels) = overlay::overlay(tunnels, base, lines);
     let protection = match (has_macsec, has_overlay, has_plain) {
         (true, false, false) => secured.map(Protection::Macsec),
         (false, true, false) => tunnels.map(|overlay| Protection::Overlay(Box::new(overlay))),
         (false, false, true) => Some(Protection::Plain),
         _ => None,
     };
-    (named.or(private.map(KeyPath::Private)), protection)
+    (named.or(has_overlay.then_some(KeyPath::Tunnel(tunnel_keys))), protection)
 }
 
 fn macsec(mut section: Section<'_, '_>, keys: Option<Keys>, lines: &mut Lines) -> Option<Macsec> {

@@ -19,12 +19,12 @@ const KEY_REMEDY: &str = "`antedate keygen wireguard --out FILE` makes one";
 /// Peers of an overlay at most.
 const PEERS_MAX: usize = 256;
 
-/// Where the private key is, even where something beside it is wrong, and the whole section.
+/// Where the private key and the preshared ones are, even where something beside them is wrong, and the whole section.
 pub(super) fn overlay(
     mut section: Section<'_, '_>,
     base: &Path,
     lines: &mut Lines,
-) -> (Option<PathBuf>, Option<Overlay>) {
+) -> (Vec<PathBuf>, Option<Overlay>) {
     lines.note("overlay", section.line());
     let listen = section.get("listen").map(|field| {
         lines.note("overlay.listen", Some(field.line()));
@@ -76,11 +76,11 @@ pub(super) fn overlay(
     let mac_limit = section.get("mac_limit").map(|field| number(&field, 16..=65_536));
     let second = section.get("second_uplink").map(|field| {
         lines.note("overlay.second_uplink", Some(field.line()));
-        second_uplink(&field, plain)
+        second_uplink(&field, plain, lines)
     });
-    let peers = peers(&mut section, base, plain);
+    let mut keys = Vec::from_iter(key_file.clone().flatten());
+    let peers = peers(&mut section, base, plain, &mut keys);
     section.finish();
-    let private = key_file.clone().flatten();
     let whole = || {
         secured_set?;
         Some(Overlay {
@@ -102,7 +102,7 @@ pub(super) fn overlay(
             peers: peers?,
         })
     };
-    (private, whole())
+    (keys, whole())
 }
 
 /// A port, an address, or both.
@@ -133,7 +133,12 @@ fn address(field: &Field<'_, '_>) -> Option<Ipv4Addr> {
     found
 }
 
-fn peers(section: &mut Section<'_, '_>, base: &Path, plain: bool) -> Option<Vec<Peer>> {
+fn peers(
+    section: &mut Section<'_, '_>,
+    base: &Path,
+    plain: bool,
+    keys: &mut Vec<PathBuf>,
+) -> Option<Vec<Peer>> {
     let remedy = "add [[overlay.peer]] with public_key, address and endpoint of the other end";
     let field = section.required("peer", remedy)?;
     let fields = field.array()?;
@@ -148,7 +153,7 @@ fn peers(section: &mut Section<'_, '_>, base: &Path, plain: bool) -> Option<Vec<
     let mut peers: Vec<Peer> = Vec::new();
     let mut whole = true;
     for (number, field) in fields.iter().enumerate() {
-        let Some(peer) = peer(field, base, plain, number) else {
+        let Some(peer) = peer(field, base, plain, number, keys) else {
             whole = false;
             continue;
         };
@@ -165,6 +170,10 @@ fn peers(section: &mut Section<'_, '_>, base: &Path, plain: bool) -> Option<Vec<
         if peers.iter().any(|other| other.address == peer.address) {
             twice("the address");
         }
+        let ip = |peer: &Peer| peer.endpoint.map(|at| at.ip());
+        if plain && peers.iter().any(|other| ip(other) == ip(&peer)) {
+            twice("without WireGuard peers are told by their IP addresses, and that of the endpoint");
+        }
         if peers.iter().flat_map(|other| &other.macs).any(|mac| peer.macs.contains(mac)) {
             twice("one of the static MAC addresses");
         }
@@ -174,14 +183,17 @@ fn peers(section: &mut Section<'_, '_>, base: &Path, plain: bool) -> Option<Vec<
 }
 
 /// `[overlay.second_uplink]`.
-fn second_uplink(field: &Field<'_, '_>, plain: bool) -> Option<SecondUplink> {
+fn second_uplink(field: &Field<'_, '_>, plain: bool, lines: &mut Lines) -> Option<SecondUplink> {
     if plain {
         field.fault("is not used without WireGuard", "remove it, or wireguard = false");
     }
     let mut section = field.section()?;
     let interface = section.required("interface", "name the interface, e.g. interface = \"eth2\"");
     let interface = interface.and_then(|field| Some(field.string()?.to_owned()));
-    let at = section.get("listen").map(|field| listen(&field));
+    let at = section.get("listen").map(|field| {
+        lines.note("overlay.second_uplink.listen", Some(field.line()));
+        listen(&field)
+    });
     section.finish();
     let listen = all(at)?.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)));
     Some(SecondUplink { interface: interface?, listen })
@@ -200,7 +212,13 @@ fn socket_address(field: &Field<'_, '_>, key: &str) -> Option<SocketAddr> {
     found
 }
 
-fn peer(field: &Field<'_, '_>, base: &Path, plain: bool, place: usize) -> Option<Peer> {
+fn peer(
+    field: &Field<'_, '_>,
+    base: &Path,
+    plain: bool,
+    place: usize,
+    keys: &mut Vec<PathBuf>,
+) -> Option<Peer> {
     let mut section = field.section()?;
     let name = section.get("name").map(|field| {
         let name = field.string()?;
@@ -230,7 +248,13 @@ fn peer(field: &Field<'_, '_>, base: &Path, plain: bool, place: usize) -> Option
         )
     };
     let remedy = "`antedate keygen wireguard --preshared --out FILE` makes one";
-    let preshared = section.get("preshared_key_file").map(|field| path(&field, base, remedy));
+    let preshared = section.get("preshared_key_file").map(|field| {
+        if plain {
+            field.fault("is not used without WireGuard", "remove the line, or wireguard = false");
+        }
+        path(&field, base, remedy)
+    });
+    keys.extend(preshared.iter().flatten().cloned());
     let endpoint = section.get("endpoint");
     let endpoint_set = endpoint.as_ref().map(|field| socket_address(field, "endpoint"));
     let second = section.get("second_endpoint").map(|field| socket_address(&field, "second_endpoint"));

@@ -2,6 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use super::*;
@@ -14,6 +15,8 @@ struct Bench {
     privileged: bool,
     user: u32,
     mbit: Option<u64>,
+    /// Why nothing can be received at a port.
+    deaf: Option<(u16, io::ErrorKind)>,
 }
 
 impl Machine for Bench {
@@ -51,6 +54,10 @@ impl Machine for Bench {
     fn cpus(&self) -> Vec<usize> {
         vec![0, 1]
     }
+
+    fn listen(&self, at: SocketAddr, _: &str) -> io::Result<()> {
+        self.deaf.filter(|(port, _)| *port == at.port()).map_or(Ok(()), |(_, kind)| Err(kind.into()))
+    }
 }
 
 const KEYS: &str = "\
@@ -77,7 +84,8 @@ impl Site {
     fn new(lines: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let user = fs::metadata(directory.path()).unwrap().uid();
-        let site = Self { directory, machine: Bench { privileged: true, user, mbit: Some(1_000) } };
+        let site =
+            Self { directory, machine: Bench { privileged: true, user, mbit: Some(1_000), deaf: None } };
         fs::write(
             site.path("g.toml"),
             format!("{SMALLEST}{lines}[state]\ndirectory = \"state\"\n[control]\nsocket = \"c.sock\"\n"),
@@ -114,7 +122,8 @@ fn key_agreement_needs_no_state_and_a_cak_that_only_its_owner_reads() {
     let text = "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n[macsec]\ncak_file = \"cak\"\n\
                 [policy]\nallow = [\"arp\"]\n[state]\ndirectory = \"nowhere\"\n[control]\nsocket = \"c.sock\"\n";
     fs::write(&file, text).unwrap();
-    let bench = Bench { privileged: true, user: fs::metadata(&file).unwrap().uid(), mbit: None };
+    let user = fs::metadata(&file).unwrap().uid();
+    let bench = Bench { privileged: true, user, mbit: None, deaf: None };
     let faults = check(&file, &bench).expect_err("no CAK").to_string();
     assert!(faults.contains("cak: cannot read the key file"), "{faults}");
     let cak = desk.path().join("cak");
@@ -414,7 +423,8 @@ fn a_control_socket_that_could_not_be_made_is_refused() {
 #[test]
 fn an_overlay_is_told_of_its_key_and_its_second_uplink_at_once() {
     let site = Site::new("");
-    let key = "public_key = \"aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=\"\naddress = \"10.66.0.2\"\n";
+    let key = "public_key = \"aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=\"\naddress = \"10.66.0.2\"\n\
+               preshared_key_file = \"nopsk\"\n";
     let text = format!(
         "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n[overlay]\nprivate_key_file = \"nokey\"\n\
          address = \"10.66.0.1\"\nvni = 42\n[overlay.second_uplink]\ninterface = \"eth7\"\n[[overlay.peer]]\n{key}\
@@ -430,5 +440,79 @@ fn an_overlay_is_told_of_its_key_and_its_second_uplink_at_once() {
     fs::write(site.path("g.toml"), text.replace("42", "99999999")).unwrap();
     let found = site.check().unwrap_err();
     assert!(found.contains("overlay.vni: 99999999 is out of range"), "{found}");
-    assert!(found.contains("nokey: cannot read the key file"), "{found}");
+    for file in ["nokey", "nopsk"] {
+        assert!(found.contains(&format!("{file}: cannot read the key file")), "{found}");
+    }
+    // Also of a peer that is not whole.
+    fs::write(site.path("g.toml"), text.replace("10.66.0.2", "nowhere")).unwrap();
+    let found = site.check().unwrap_err();
+    assert!(found.contains("\"nowhere\" is not the IPv4 address"), "{found}");
+    assert!(found.contains("nopsk: cannot read the key file"), "{found}");
+}
+
+/// A site whose configuration is an overlay.
+fn overlay(overlay: &str, peers: &str) -> Site {
+    let site = Site::new("");
+    fs::write(site.path("wg.key"), "uLlJ4UhUBfK3epJF5VDyoQ8HVLzAbyqkA1yFUGEA2G4=\n").unwrap();
+    site.mode("wg.key", 0o600);
+    let text = format!(
+        "[field]\ninterface = \"eth1\"\n[uplink]\ninterface = \"eth0\"\n[overlay]\naddress = \"10.66.0.1\"\nvni = 42\n\
+         {overlay}{peers}[policy]\nallow = [\"arp\"]\n[control]\nsocket = \"c.sock\"\n"
+    );
+    fs::write(site.path("g.toml"), text).unwrap();
+    site
+}
+
+const PEER: &str = "[[overlay.peer]]\npublic_key = \"aWsyqkWZWsLKS2qKdIT2pkmsmgXfZGHVyvhmsxXRSBE=\"\naddress = \"10.66.0.2\"\n";
+
+#[test]
+fn an_overlay_that_cannot_listen_is_refused() {
+    let mut site = overlay("private_key_file = \"wg.key\"\nlisten = 4000\n", PEER);
+    assert!(site.check().is_ok());
+    for (kind, remedy, passes) in [
+        (
+            io::ErrorKind::AddrInUse,
+            "another program has this port: stop it, or give overlay.listen another one",
+            false,
+        ),
+        (io::ErrorKind::AddrNotAvailable, "give overlay.listen an address of this machine, or 0.0.0.0", true),
+    ] {
+        site.machine.deaf = Some((4000, kind));
+        let found = site.check().unwrap_err();
+        assert!(
+            found.starts_with("g.toml:9: overlay.listen: cannot listen on 0.0.0.0:4000 of eth0: "),
+            "{found}"
+        );
+        assert!(found.contains(remedy), "{found}");
+        assert_eq!(check(&site.path("g.toml"), &site.machine).unwrap_err().may_pass(), passes);
+    }
+    // The gateway that runs with it has the port.
+    site.machine.deaf = Some((4000, io::ErrorKind::AddrInUse));
+    let _running = crate::control::Socket::bind(&site.path("c.sock")).unwrap();
+    assert!(site.check().is_ok());
+}
+
+#[test]
+fn what_would_not_work_in_an_overlay_is_refused() {
+    for (taken, whose) in [("eth0", "the uplink's"), ("eth1", "the field's")] {
+        let second = format!("[overlay.second_uplink]\ninterface = \"{taken}\"\nlisten = 4001\n");
+        let found = overlay(&format!("private_key_file = \"wg.key\"\n{second}"), PEER).check().unwrap_err();
+        let expected = format!("g.toml:9: overlay.second_uplink: \"{taken}\" is {whose} interface already");
+        assert!(found.starts_with(&expected) && found.matches("remedy").count() == 1, "{found}");
+    }
+    let plain = |first: &str, second: &str| {
+        let peers = format!(
+            "[[overlay.peer]]\naddress = \"10.66.0.2\"\nendpoint = \"192.0.2.2:51820\"\n{first}\
+             [[overlay.peer]]\naddress = \"10.66.0.3\"\nendpoint = \"{second}\"\n"
+        );
+        overlay("wireguard = false\n", &peers).check()
+    };
+    assert!(plain("", "192.0.2.3:51820").is_ok());
+    let found = plain("", "192.0.2.2:51821").unwrap_err();
+    assert!(
+        found.contains("told by their IP addresses, and that of the endpoint is that of another peer"),
+        "{found}"
+    );
+    let found = plain("preshared_key_file = \"psk\"\n", "192.0.2.3:51820").unwrap_err();
+    assert!(found.contains("preshared_key_file: is not used without WireGuard"), "{found}");
 }
