@@ -120,6 +120,26 @@ fn scenarios_with_impossible_or_missing_values_are_refused_with_the_reason() {
 }
 
 #[test]
+fn messages_that_come_faster_than_they_can_be_sent_do_not_meet_and_are_null_in_json() {
+    let desk = Desk::new();
+    let often = SCENARIO
+        .replace("period_ms = 100.0", "period_ms = 1.0")
+        .replace("deadline_ms = 1.0", "deadline_ms = 100.0");
+    desk.write("often.toml", &often);
+    let called = desk.antedate(&["plan", "often.toml"]);
+    assert_eq!(called.status(), 1, "{}{}", called.out(), called.err());
+    assert!(
+        called.out().contains("limited by messages come faster than the device seals them"),
+        "{}",
+        called.out()
+    );
+    let called = desk.antedate(&["plan", "often.toml", "--json"]);
+    let answer: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
+    let message = &answer["messages"][0];
+    assert_eq!((&message["meets"], &message["latency_ms"]), (&false.into(), &serde_json::Value::Null));
+}
+
+#[test]
 fn a_misspelt_verb_is_a_usage_error() {
     let called = Desk::new().antedate(&["gatewya"]);
     assert_eq!(called.status(), 2);

@@ -256,6 +256,29 @@ impl Bearer {
         }
     }
 
+    /// How long a packet keeps others from where the way is slowest, in ms: more packets than fit in that time it does not carry.
+    #[must_use]
+    pub fn occupied_ms(&self, bytes: usize, security: usize) -> f64 {
+        match self {
+            Self::None => 0.0,
+            // Each hop has cells of its own.
+            Self::Tsch { slots, cells, slot_ms, .. } => {
+                tsch_frames(bytes) * f64::from(*slots) * slot_ms / f64::from(*cells)
+            }
+            Self::SixLowpan { hops, .. } => {
+                f64::from(*hops) * publish::packet(UDP + bytes + security, false).all_ms()
+            }
+            Self::FastEthernet(_) | Self::Gigabit(_) | Self::Wireguard { .. } => {
+                self.journey(bytes, security).transmission_ms
+            }
+            Self::Mqtt { topic, over, .. } => {
+                // To the broker and from it a radio without slots has the same air.
+                let legs = if matches!(**over, Self::SixLowpan { .. }) { 2.0 } else { 1.0 };
+                legs * over.occupied_ms(publish_bytes(bytes, security, *topic, over), 0)
+            }
+        }
+    }
+
     /// The next faster one of its kind, if there is one.
     #[must_use]
     pub fn faster(&self) -> Option<Self> {
@@ -373,6 +396,7 @@ mod tests {
         assert!(
             (journey.transmission_ms - 40.0).abs() < 1e-9 && (journey.forwarding_ms - 280.0).abs() < 1e-9
         );
+        assert!((mqtt.occupied_ms(48, 8) - 140.0).abs() < 1e-9);
     }
 
     #[test]

@@ -36,10 +36,11 @@ fn say(answer: &Answer) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{} over {}: {:.1} % of the CPU, {:.2} J a day, {} bytes of prepared packets\n",
+        "{} over {}: {:.1} % of the CPU, {:.1} % of the bearer, {:.2} J a day, {} bytes of prepared packets\n",
         answer.device,
         answer.bearer,
         100.0 * answer.load,
+        100.0 * answer.bearer_load,
         answer.joules_a_day,
         answer.memory
     );
