@@ -117,6 +117,21 @@ fn scenarios_with_impossible_or_missing_values_are_refused_with_the_reason() {
         assert_eq!(called.status(), 2, "{reason}: {}", called.out());
         assert!(called.err().contains(reason), "{reason}: {}", called.err());
     }
+    let slotframe = "platform = \"cc2538\"\nlevel = \"ENC\"\nslotframe = 101\ndeadline_ms = 10.0\n[[flow]]\nname = \"a\"\n";
+    for (scenario, from, to, place) in [
+        (SCENARIO, "size = 112", "size = 112\ncolour = 1", "wrong.toml:7: unknown field `colour`"),
+        (SCENARIO, "size = 112", "size = 1,2", "wrong.toml:6: "),
+        (SCENARIO, "{ kind = \"none\" }", "\"none\"", "wrong.toml:3: bearer: must be a table"),
+        (SCENARIO, "msp430-16mhz", "here.toml", "here.toml:2: "),
+        (slotframe, "slotframe = 101", "slotframe = \"x\"", "wrong.toml:3: "),
+        (slotframe, "10.0", "nan", "deadline_ms: must be more than 0"),
+        (slotframe, "10.0", "-1", "deadline_ms: must be more than 0"),
+    ] {
+        desk.write("here.toml", "name = \"x\"\ncounts = 1\n");
+        desk.write("wrong.toml", &scenario.replace(from, to));
+        let called = desk.antedate(&["plan", "wrong.toml"]);
+        assert!(called.status() == 2 && called.err().contains(place), "{place}: {}", called.err());
+    }
 }
 
 #[test]
