@@ -66,6 +66,13 @@ fn a_template_is_learnt_from_lines_and_from_hexadecimal_digits() {
     let called = desk.antedate(&["template", "learn", "--hex", "hex"]);
     assert_eq!(called.status(), 2);
     assert!(called.err().contains("hex:2"), "{}", called.err());
+    // Four values in one block are four multiplications.
+    let called = desk.antedate(&["template", "example", "modbus"]);
+    assert!(
+        called.out().contains("4 multiplications with GCM or ChaCha20-Poly1305, 1 of 1 blocks with CCM"),
+        "{}",
+        called.out()
+    );
     assert_eq!(desk.antedate(&["template", "learn", "ppmp"]).status(), 2, "one message alone");
 }
 
