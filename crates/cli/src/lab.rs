@@ -41,6 +41,15 @@ impl Lab {
     }
 
     fn experiment(self, experiment: &Experiment) -> Done {
+        // An experiment may take half an hour: what would fail at its end is said before.
+        for (option, file) in [("--json", &self.json), ("--figure", &self.figure)] {
+            if let Some(file) = file.as_ref().filter(|file| option != "--json" || file.as_os_str() != "-") {
+                output::writable(option, file)?;
+            }
+        }
+        if self.figure.is_some() && !experiment::DRAWING.contains(&experiment.name) {
+            return Err(no_figure(&self.name));
+        }
         let options = Options { quick: self.quick };
         let report = (experiment.run)(&options)
             .map_err(|what| Failure::usage(format!("lab {}: {what}", self.name), "see antedate lab list"))?;
@@ -51,12 +60,7 @@ impl Lab {
             output::json(&file, &report)?;
         }
         if let Some(file) = self.figure {
-            let figure = report.figure.as_ref().ok_or_else(|| {
-                Failure::usage(
-                    format!("lab {}: has no figure of its own", self.name),
-                    "leave --figure away; the numbers are in the table and in --json",
-                )
-            })?;
+            let figure = report.figure.as_ref().ok_or_else(|| no_figure(&self.name))?;
             fs::write(&file, figure).map_err(|error| {
                 Fault::of_io(&file, "write the figure", &error, "give a file that you can write to")
             })?;
@@ -67,6 +71,13 @@ impl Lab {
             Err(Failure::Verdict(format!("lab {}: not all held that had to", self.name)))
         }
     }
+}
+
+fn no_figure(name: &str) -> Failure {
+    Failure::usage(
+        format!("lab {name}: has no figure of its own"),
+        "leave --figure away; the numbers are in the table and in --json",
+    )
 }
 
 /// The experiments as a table. The demonstration is one too, with a verb of its own.

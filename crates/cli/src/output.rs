@@ -6,7 +6,7 @@ use std::path::Path;
 
 use antedate_gateway::fault::Fault;
 
-use crate::failure::Done;
+use crate::failure::{Done, Failure};
 
 /// Writes a result as JSON, to standard output for `-`.
 pub(crate) fn json(file: &Path, value: &impl serde::Serialize) -> Done {
@@ -21,6 +21,14 @@ pub(crate) fn json(file: &Path, value: &impl serde::Serialize) -> Done {
     } else {
         Ok(fs::write(file, text).map_err(|error| cannot(format!("cannot be written: {error}")))?)
     }
+}
+
+/// Says before long work whether the file that an option names can be written, and leaves it as it is.
+pub(crate) fn writable(option: &str, file: &Path) -> Done {
+    antedate_lab::demo::writable(file).map_err(|error| {
+        let what = format!("{option} {}: {error}", file.display());
+        Failure::usage(what, format!("give {option} a file that you can write to"))
+    })
 }
 
 /// Prints to standard output. A reader that has seen enough is no error.

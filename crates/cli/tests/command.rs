@@ -32,6 +32,28 @@ impl Desk {
     }
 }
 
+impl Desk {
+    /// Calls a script as root of network and mount namespaces of its own; nothing where the machine forbids them.
+    fn in_namespaces(&self, script: &str) -> Option<Called> {
+        let call = |script: &str| {
+            let output = Command::new("unshare")
+                .args(["--user", "--map-root-user", "--net", "--mount", "sh", "-c"])
+                .arg(format!("mount -t tmpfs tmpfs /run && mkdir /run/netns && ip link set lo up\n{script}"))
+                .env("A", Path::new(env!("CARGO_BIN_EXE_antedate")))
+                .env("TMPDIR", self.0.path())
+                .env_remove("RUST_LOG")
+                .current_dir(self.0.path())
+                .output();
+            Called(output.expect("unshare(1) of util-linux"))
+        };
+        if call("true").status() == 0 {
+            return Some(call(script));
+        }
+        println!("SKIPPED: this machine forbids namespaces");
+        None
+    }
+}
+
 struct Called(Output);
 
 impl Called {
@@ -306,6 +328,43 @@ fn impossible_options_of_the_demo_are_refused_before_anything_is_built() {
         assert!(called.err().contains(expected), "{}", called.err());
         assert!(called.out().is_empty());
     }
+}
+
+#[test]
+fn what_an_experiment_or_a_calibration_cannot_write_is_said_before_it_begins() {
+    let desk = Desk::new();
+    for (arguments, expected) in [
+        (["lab", "overlay-cycles", "--json", "no/such/directory"], "--json no/such/directory: No such file"),
+        (["lab", "scenarios", "--figure", "no/such/directory"], "--figure no/such/directory: No such file"),
+        (["lab", "overlay-cycles", "--figure", "drawn.svg"], "lab overlay-cycles: has no figure of its own"),
+        (["plan", "--calibrate", "--out", "no/such/directory"], "--out no/such/directory: No such file"),
+    ] {
+        let begun = std::time::Instant::now();
+        let called = desk.antedate(&arguments);
+        assert_eq!(called.status(), 2, "{arguments:?}: {}", called.out());
+        assert!(called.err().contains(expected), "{}", called.err());
+        assert!(called.out().is_empty() && begun.elapsed().as_secs() < 5);
+    }
+}
+
+/// An experiment in namespaces is ended in its midst.
+const INTERRUPTED: &str = r#"
+"$A" lab fragmentation-cycles > out 2> err & P=$!
+for i in $(seq 100); do ls /run/netns 2> /dev/null | grep -q "antedate-$P-device" && break; sleep 0.05; done
+ls /run/netns | grep -q "antedate-$P-" || { echo "no namespaces"; cat err; exit 1; }
+sleep 0.5
+kill $P; wait $P
+echo "status $?"
+ls /run/netns | grep "antedate-$P-"
+ls "$TMPDIR" | grep antedate-lab
+cat err
+"#;
+
+#[test]
+fn an_experiment_that_is_ended_early_takes_its_namespaces_and_files_with_it() {
+    let Some(called) = Desk::new().in_namespaces(INTERRUPTED) else { return };
+    let expected = "status 1\nantedate: interrupted, which is no result\n";
+    assert_eq!(called.out(), expected, "{}", called.err());
 }
 
 #[test]

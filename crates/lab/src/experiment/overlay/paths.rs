@@ -128,7 +128,7 @@ impl Path {
         // A path of 1650 octets, so that nothing is fragmented: what is compared is the tunnels.
         let chain = Chain::build(ChainOptions { wire_mtu: 1650, wire: false, ..ChainOptions::default() })
             .map_err(text)?;
-        let files = std::env::temp_dir().join(format!("antedate-lab-overlay-{}", std::process::id()));
+        let files = super::super::files("antedate-lab-overlay-");
         let _ = fs::remove_dir_all(&files);
         fs::create_dir_all(&files).map_err(text)?;
         fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).map_err(text)?;
@@ -202,6 +202,8 @@ impl Path {
         }
         command.env("LOG_LEVEL", "error").env("WG_LOG_LEVEL", "error");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // It ends with this process, however that ends.
+        crate::sys::process::arrange(&mut command, None, &[]);
         let process = command.spawn().map_err(text)?;
         self.daemons.push(Daemon { process, name: name.clone() });
         let space = self.space(side);
