@@ -33,14 +33,20 @@ pub(crate) fn writable(option: &str, file: &Path) -> Done {
 
 /// Prints to standard output. A reader that has seen enough is no error.
 pub(crate) fn print(text: &str) -> Done {
+    print_while_read(text).map(drop)
+}
+
+/// As `print`; false if nobody reads any more.
+pub(crate) fn print_while_read(text: &str) -> Result<bool, Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Fault::of_file(
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Fault::of_file(
             "standard output".as_ref(),
             format!("cannot be written: {error}"),
             "give it somewhere to go",
         )
         .into()),
-        _ => Ok(()),
     }
 }

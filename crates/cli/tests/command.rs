@@ -367,6 +367,23 @@ fn an_experiment_that_is_ended_early_takes_its_namespaces_and_files_with_it() {
     assert_eq!(called.out(), expected, "{}", called.err());
 }
 
+/// A reader has seen enough after the first message; the subscriber is killed if it goes on.
+const CLOSED: &str = r#"
+ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
+(umask 077; echo 000102030405060708090a0b0c0d0e0f > key)
+(timeout 20 "$A" goose subscribe eth1 --key key --patience 60; echo "subscriber: $?" >&2) | head -2 > read & P=$!
+sleep 0.5
+"$A" goose publish eth0 --key key --state numbers --first --events 20 --repeats 0 > published
+wait $P; wc -l < read
+"#;
+
+#[test]
+fn a_subscriber_of_goose_ends_when_nobody_reads_it_any_more() {
+    let Some(called) = Desk::new().in_namespaces(CLOSED) else { return };
+    assert_eq!(called.out().trim(), "2", "{}", called.err());
+    assert!(called.err().contains("subscriber: 0"), "{}", called.err());
+}
+
 #[test]
 fn a_short_demonstration_ends_with_a_verdict_for_people_and_programs() {
     let desk = Desk::new();
