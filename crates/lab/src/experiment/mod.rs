@@ -132,13 +132,13 @@ pub const ALL: &[Experiment] = &[
     Experiment {
         name: "overlay-release",
         paper: "hohmann2020",
-        shows: "the release clock: cyclic frames that are late by up to 300 us each, and how evenly they leave, two minutes",
+        shows: "the release clock: cyclic frames that are late by up to 300 us each, and how evenly they leave, three minutes",
         run: overlay::run_release,
     },
     Experiment {
         name: "overlay-cycles",
         paper: "hohmann2020",
-        shows: "cyclic Profinet on each path, bus errors and the shortest cycle without one, half an hour",
+        shows: "cyclic Profinet on each path, bus errors and the shortest cycle without one, 25 minutes",
         run: overlay::run_cycles,
     },
     Experiment {
