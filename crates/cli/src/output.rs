@@ -41,12 +41,15 @@ pub(crate) fn print_while_read(text: &str) -> Result<bool, Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Fault::of_file(
-            "standard output".as_ref(),
-            format!("cannot be written: {error}"),
-            "give it somewhere to go",
-        )
-        .into()),
+        Err(error) => unwritten(&error).map(|()| false),
     }
+}
+
+/// What it means that standard output could not be written. A reader that has seen enough is no error.
+pub(crate) fn unwritten(error: &io::Error) -> Done {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Ok(());
+    }
+    let what = format!("cannot be written: {error}");
+    Err(Fault::of_file("standard output".as_ref(), what, "give it somewhere to go").into())
 }
