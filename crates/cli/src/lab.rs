@@ -82,12 +82,13 @@ fn no_figure(name: &str) -> Failure {
 
 /// The experiments as a table. The demonstration is one too, with a verb of its own.
 fn list() -> String {
-    let mut text = format!("{:<14}  {:<17}  what it shows\n", "experiment", "paper");
+    let wide = experiment::ALL.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
+    let mut text = format!("{:<wide$}  {:<17}  what it shows\n", "experiment", "paper");
     for Experiment { name, paper, shows, .. } in experiment::ALL {
-        text.push_str(&format!("{name:<14}  {paper:<17}  {shows}\n"));
+        text.push_str(&format!("{name:<wide$}  {paper:<17}  {shows}\n"));
     }
     text.push_str(&format!(
-        "{:<14}  {:<17}  machines keep their cycle through two gateways (antedate demo --help)\n",
+        "{:<wide$}  {:<17}  machines keep their cycle through two gateways (antedate demo --help)\n",
         "demo", "hohmann2020"
     ));
     text

@@ -179,6 +179,16 @@ fn messages_that_come_faster_than_they_can_be_sent_do_not_meet_and_are_null_in_j
     );
     let called = desk.antedate(&["plan", "often.toml", "--json"]);
     let answer: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
+    let busy = SCENARIO
+        .replace("deadline_ms = 1.0", "deadline_ms = 100.0\n[[work]]\nperiod_ms = 1.0\ncost_ms = 2.0");
+    desk.write("busy.toml", &busy);
+    let called = desk.antedate(&["plan", "busy.toml"]);
+    assert!(called.status() == 0 && called.out().contains("more than the CPU can do"), "{}", called.out());
+    for alone in [&["plan", "busy.toml", "--check"] as &[&str], &["plan", "busy.toml", "--out", "here.toml"]]
+    {
+        let called = desk.antedate(alone);
+        assert!(called.status() == 2 && called.err().contains("cannot be used with"), "{}", called.err());
+    }
     let message = &answer["messages"][0];
     assert_eq!((&message["meets"], &message["latency_ms"]), (&false.into(), &serde_json::Value::Null));
 }

@@ -44,6 +44,12 @@ fn say(answer: &Answer) -> String {
         answer.joules_a_day,
         answer.memory
     );
+    if answer.load > 1.0 {
+        let _ = writeln!(
+            text,
+            "more than the CPU can do: what it serves last, its other work and preparations, is not always done\n"
+        );
+    }
     let _ = writeln!(
         text,
         "{:width$}  meets  margin ms  latency ms  before  waiting  sealing  sending  travel  relays  opening  cipher",

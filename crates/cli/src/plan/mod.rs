@@ -43,10 +43,10 @@ pub(crate) struct Plan {
     #[arg(long, conflicts_with_all = ["file", "json", "sweep"])]
     calibrate: bool,
     /// Measures other packets as well and puts the prediction beside each; exit status 1 if one is off by more than 10 %
-    #[arg(long, requires = "calibrate")]
+    #[arg(long, requires = "calibrate", conflicts_with = "file")]
     check: bool,
     /// Where the platform file goes in the place of standard output
-    #[arg(long, value_name = "FILE", requires = "calibrate")]
+    #[arg(long, value_name = "FILE", requires = "calibrate", conflicts_with = "file")]
     out: Option<PathBuf>,
 }
 
