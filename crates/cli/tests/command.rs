@@ -266,6 +266,27 @@ fn members_that_no_key_file_could_have_are_refused() {
 }
 
 #[test]
+fn options_that_would_do_nothing_are_refused() {
+    let desk = Desk::new();
+    for (arguments, option) in [
+        (&["macsec", "--bits", "256", MEMBERS[0], MEMBERS[1], MEMBERS[2], MEMBERS[3]] as &[&str], "--bits"),
+        (&["mqtt", "--device", "press7", "--topic", "a/#"], "--topic"),
+        (&["mqtt", "--device", "press7", "--algorithm", "aes-256-gcm"], "--algorithm"),
+        (&["mqtt", "--for-members", "manager.toml", "--reader", "scada"], "--reader"),
+        (&["mqtt", "--for-members", "manager.toml", "--member", "press7"], "--member"),
+    ] {
+        let arguments: Vec<&str> = ["keygen"].iter().chain(arguments).copied().collect();
+        let called = desk.antedate(&arguments);
+        assert_eq!((called.status(), called.out().as_str()), (2, ""), "{arguments:?}");
+        assert!(
+            called.err().contains(option) && called.err().contains("cannot be used with"),
+            "{}",
+            called.err()
+        );
+    }
+}
+
+#[test]
 fn check_says_every_fault_on_standard_error_and_ends_with_2() {
     let desk = Desk::new();
     desk.write("g.toml", "[field]\ninterface = \"nowhere0\"\n[uplink]\ninterface = \"nowhere1\"\n[macsec]\nkey_file = \"keys\"\nchipher = \"x\"\n");
