@@ -25,7 +25,8 @@ mod test;
 const USAGE: &str = "\
 cargo xtask COMMAND
 
-  setup [--for PURPOSE]                 install Debian packages, told before: demo, test, peers, bench, ciphers
+  setup [--for PURPOSE]                 install Debian packages, told before: demo, test, peers, bench,
+                                        ciphers, firmware; without PURPOSE demo, test and bench
   demo [ARGS...]                        set-up, release build, `antedate demo ARGS...`
   test [--only STEP]...                 set-up, and everything that CI runs; `--list` names the steps
   peers [NAME]...                       the independent implementations alone; `--list` names them

@@ -56,10 +56,7 @@ impl Demo {
             .map_err(|what| Failure::usage(format!("--faults: {what}"), "see antedate demo --help"))?;
         let json_only = self.json.as_ref().is_some_and(|file| file.as_os_str() == "-");
         if let Some(file) = self.json.as_ref().filter(|_| !json_only) {
-            demo::writable(file).map_err(|error| {
-                let what = format!("--json {}: {error}", file.display());
-                Failure::usage(what, "give --json a file that you can write to, or - for standard output")
-            })?;
+            output::writable("--json", file)?;
         }
         let options = Options {
             secure: self.secure,

@@ -224,7 +224,9 @@ impl Subscribe {
             };
             let Some(message) = message else { continue };
             (delivered, last) = (delivered + 1, Instant::now());
-            output::print(&line(&message))?;
+            if !output::print_while_read(&line(&message))? {
+                break;
+            }
         }
         if let Some(subscriber) = &subscriber {
             eprintln!("{:?}", subscriber.counters());

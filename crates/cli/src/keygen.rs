@@ -72,7 +72,7 @@ pub(crate) struct Macsec {
     #[arg(long, conflicts_with_all = ["members", "suite"])]
     cak: bool,
     /// The length of the CAK: 128 or 256.
-    #[arg(long, value_name = "BITS", default_value = "128", value_parser = ["128", "256"], requires = "cak")]
+    #[arg(long, value_name = "BITS", default_value = "128", value_parser = ["128", "256"], requires = "cak", conflicts_with = "members")]
     bits: String,
     /// A gateway: its name and its SCI, or the address of its uplink (the SCI's port is then 1). Two or more.
     #[arg(long = "member", value_name = "NAME=SCI|MAC", required_unless_present = "cak", value_parser = member)]

@@ -41,6 +41,15 @@ impl Lab {
     }
 
     fn experiment(self, experiment: &Experiment) -> Done {
+        // An experiment may take half an hour: what would fail at its end is said before.
+        for (option, file) in [("--json", &self.json), ("--figure", &self.figure)] {
+            if let Some(file) = file.as_ref().filter(|file| option != "--json" || file.as_os_str() != "-") {
+                output::writable(option, file)?;
+            }
+        }
+        if self.figure.is_some() && !experiment::DRAWING.contains(&experiment.name) {
+            return Err(no_figure(&self.name));
+        }
         let options = Options { quick: self.quick };
         let report = (experiment.run)(&options)
             .map_err(|what| Failure::usage(format!("lab {}: {what}", self.name), "see antedate lab list"))?;
@@ -51,12 +60,7 @@ impl Lab {
             output::json(&file, &report)?;
         }
         if let Some(file) = self.figure {
-            let figure = report.figure.as_ref().ok_or_else(|| {
-                Failure::usage(
-                    format!("lab {}: has no figure of its own", self.name),
-                    "leave --figure away; the numbers are in the table and in --json",
-                )
-            })?;
+            let figure = report.figure.as_ref().ok_or_else(|| no_figure(&self.name))?;
             fs::write(&file, figure).map_err(|error| {
                 Fault::of_io(&file, "write the figure", &error, "give a file that you can write to")
             })?;
@@ -69,14 +73,22 @@ impl Lab {
     }
 }
 
+fn no_figure(name: &str) -> Failure {
+    Failure::usage(
+        format!("lab {name}: has no figure of its own"),
+        "leave --figure away; the numbers are in the table and in --json",
+    )
+}
+
 /// The experiments as a table. The demonstration is one too, with a verb of its own.
 fn list() -> String {
-    let mut text = format!("{:<14}  {:<17}  what it shows\n", "experiment", "paper");
+    let wide = experiment::ALL.iter().map(|experiment| experiment.name.len()).max().unwrap_or(0);
+    let mut text = format!("{:<wide$}  {:<17}  what it shows\n", "experiment", "paper");
     for Experiment { name, paper, shows, .. } in experiment::ALL {
-        text.push_str(&format!("{name:<14}  {paper:<17}  {shows}\n"));
+        text.push_str(&format!("{name:<wide$}  {paper:<17}  {shows}\n"));
     }
     text.push_str(&format!(
-        "{:<14}  {:<17}  machines keep their cycle through two gateways (antedate demo --help)\n",
+        "{:<wide$}  {:<17}  machines keep their cycle through two gateways (antedate demo --help)\n",
         "demo", "hohmann2020"
     ));
     text

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use antedate_gateway::fault::Fault;
 
-use crate::failure::Done;
+use crate::failure::{Done, Failure};
 
 /// Writes a result as JSON, to standard output for `-`.
 pub(crate) fn json(file: &Path, value: &impl serde::Serialize) -> Done {
@@ -23,16 +23,33 @@ pub(crate) fn json(file: &Path, value: &impl serde::Serialize) -> Done {
     }
 }
 
+/// Says before long work whether the file that an option names can be written, and leaves it as it is.
+pub(crate) fn writable(option: &str, file: &Path) -> Done {
+    antedate_lab::demo::writable(file).map_err(|error| {
+        let what = format!("{option} {}: {error}", file.display());
+        Failure::usage(what, format!("give {option} a file that you can write to"))
+    })
+}
+
 /// Prints to standard output. A reader that has seen enough is no error.
 pub(crate) fn print(text: &str) -> Done {
+    print_while_read(text).map(drop)
+}
+
+/// As `print`; false if nobody reads any more.
+pub(crate) fn print_while_read(text: &str) -> Result<bool, Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Fault::of_file(
-            "standard output".as_ref(),
-            format!("cannot be written: {error}"),
-            "give it somewhere to go",
-        )
-        .into()),
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) => unwritten(&error).map(|()| false),
     }
+}
+
+/// What it means that standard output could not be written. A reader that has seen enough is no error.
+pub(crate) fn unwritten(error: &io::Error) -> Done {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return Ok(());
+    }
+    let what = format!("cannot be written: {error}");
+    Err(Fault::of_file("standard output".as_ref(), what, "give it somewhere to go").into())
 }

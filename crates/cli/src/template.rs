@@ -21,7 +21,8 @@ pub(crate) enum Verb {
     /// Learn from example messages which bytes are static and which moved.
     ///
     /// Messages of several lengths are learnt apart. For each length it says how long the template of a cipher with a serial MAC
-    /// (CCM) is, and how many blocks a cipher that takes holes anywhere (GCM, ChaCha20-Poly1305) has left at the deadline.
+    /// (CCM) is, and how many multiplications a cipher that takes holes anywhere (GCM, ChaCha20-Poly1305) has left at the deadline: one for
+    /// each block that a hole touches.
     #[command(
         after_help = "Examples:\n  antedate template learn message-*.bin\n  antedate template learn --lines ppmp.jsonl --gap 2"
     )]
@@ -289,9 +290,9 @@ fn say(learnt: &[Learnt]) -> String {
             writeln!(text, "  front        {front} bytes: the template of a cipher with a serial MAC (CCM)");
         let _ = writeln!(
             text,
-            "  to do late   {blocks} of {} blocks with GCM or ChaCha20-Poly1305, {} with CCM",
-            length.div_ceil(16),
-            length.div_ceil(16) - front / 16
+            "  to do late   {blocks} multiplications with GCM or ChaCha20-Poly1305, {} of {} blocks with CCM",
+            length.div_ceil(16) - front / 16,
+            length.div_ceil(16)
         );
         for Place { start, end, variants } in holes {
             let _ = writeln!(

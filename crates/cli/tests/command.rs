@@ -32,6 +32,28 @@ impl Desk {
     }
 }
 
+impl Desk {
+    /// Calls a script as root of network and mount namespaces of its own; nothing where the machine forbids them.
+    fn in_namespaces(&self, script: &str) -> Option<Called> {
+        let call = |script: &str| {
+            let output = Command::new("unshare")
+                .args(["--user", "--map-root-user", "--net", "--mount", "sh", "-c"])
+                .arg(format!("mount -t tmpfs tmpfs /run && mkdir /run/netns && ip link set lo up\n{script}"))
+                .env("A", Path::new(env!("CARGO_BIN_EXE_antedate")))
+                .env("TMPDIR", self.0.path())
+                .env_remove("RUST_LOG")
+                .current_dir(self.0.path())
+                .output();
+            Called(output.expect("unshare(1) of util-linux"))
+        };
+        if call("true").status() == 0 {
+            return Some(call(script));
+        }
+        println!("SKIPPED: this machine forbids namespaces");
+        None
+    }
+}
+
 struct Called(Output);
 
 impl Called {
@@ -66,6 +88,13 @@ fn a_template_is_learnt_from_lines_and_from_hexadecimal_digits() {
     let called = desk.antedate(&["template", "learn", "--hex", "hex"]);
     assert_eq!(called.status(), 2);
     assert!(called.err().contains("hex:2"), "{}", called.err());
+    // Four values in one block are four multiplications.
+    let called = desk.antedate(&["template", "example", "modbus"]);
+    assert!(
+        called.out().contains("4 multiplications with GCM or ChaCha20-Poly1305, 1 of 1 blocks with CCM"),
+        "{}",
+        called.out()
+    );
     assert_eq!(desk.antedate(&["template", "learn", "ppmp"]).status(), 2, "one message alone");
 }
 
@@ -117,6 +146,51 @@ fn scenarios_with_impossible_or_missing_values_are_refused_with_the_reason() {
         assert_eq!(called.status(), 2, "{reason}: {}", called.out());
         assert!(called.err().contains(reason), "{reason}: {}", called.err());
     }
+    let slotframe = "platform = \"cc2538\"\nlevel = \"ENC\"\nslotframe = 101\ndeadline_ms = 10.0\n[[flow]]\nname = \"a\"\n";
+    for (scenario, from, to, place) in [
+        (SCENARIO, "size = 112", "size = 112\ncolour = 1", "wrong.toml:7: unknown field `colour`"),
+        (SCENARIO, "size = 112", "size = 1,2", "wrong.toml:6: "),
+        (SCENARIO, "{ kind = \"none\" }", "\"none\"", "wrong.toml:3: bearer: must be a table"),
+        (SCENARIO, "msp430-16mhz", "here.toml", "here.toml:2: "),
+        (slotframe, "slotframe = 101", "slotframe = \"x\"", "wrong.toml:3: "),
+        (slotframe, "10.0", "nan", "deadline_ms: must be more than 0"),
+        (slotframe, "10.0", "-1", "deadline_ms: must be more than 0"),
+    ] {
+        desk.write("here.toml", "name = \"x\"\ncounts = 1\n");
+        desk.write("wrong.toml", &scenario.replace(from, to));
+        let called = desk.antedate(&["plan", "wrong.toml"]);
+        assert!(called.status() == 2 && called.err().contains(place), "{place}: {}", called.err());
+    }
+}
+
+#[test]
+fn messages_that_come_faster_than_they_can_be_sent_do_not_meet_and_are_null_in_json() {
+    let desk = Desk::new();
+    let often = SCENARIO
+        .replace("period_ms = 100.0", "period_ms = 1.0")
+        .replace("deadline_ms = 1.0", "deadline_ms = 100.0");
+    desk.write("often.toml", &often);
+    let called = desk.antedate(&["plan", "often.toml"]);
+    assert_eq!(called.status(), 1, "{}{}", called.out(), called.err());
+    assert!(
+        called.out().contains("limited by messages come faster than the device seals them"),
+        "{}",
+        called.out()
+    );
+    let called = desk.antedate(&["plan", "often.toml", "--json"]);
+    let answer: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
+    let busy = SCENARIO
+        .replace("deadline_ms = 1.0", "deadline_ms = 100.0\n[[work]]\nperiod_ms = 1.0\ncost_ms = 2.0");
+    desk.write("busy.toml", &busy);
+    let called = desk.antedate(&["plan", "busy.toml"]);
+    assert!(called.status() == 0 && called.out().contains("more than the CPU can do"), "{}", called.out());
+    for alone in [&["plan", "busy.toml", "--check"] as &[&str], &["plan", "busy.toml", "--out", "here.toml"]]
+    {
+        let called = desk.antedate(alone);
+        assert!(called.status() == 2 && called.err().contains("cannot be used with"), "{}", called.err());
+    }
+    let message = &answer["messages"][0];
+    assert_eq!((&message["meets"], &message["latency_ms"]), (&false.into(), &serde_json::Value::Null));
 }
 
 #[test]
@@ -236,6 +310,27 @@ fn members_that_no_key_file_could_have_are_refused() {
 }
 
 #[test]
+fn options_that_would_do_nothing_are_refused() {
+    let desk = Desk::new();
+    for (arguments, option) in [
+        (&["macsec", "--bits", "256", MEMBERS[0], MEMBERS[1], MEMBERS[2], MEMBERS[3]] as &[&str], "--bits"),
+        (&["mqtt", "--device", "press7", "--topic", "a/#"], "--topic"),
+        (&["mqtt", "--device", "press7", "--algorithm", "aes-256-gcm"], "--algorithm"),
+        (&["mqtt", "--for-members", "manager.toml", "--reader", "scada"], "--reader"),
+        (&["mqtt", "--for-members", "manager.toml", "--member", "press7"], "--member"),
+    ] {
+        let arguments: Vec<&str> = ["keygen"].iter().chain(arguments).copied().collect();
+        let called = desk.antedate(&arguments);
+        assert_eq!((called.status(), called.out().as_str()), (2, ""), "{arguments:?}");
+        assert!(
+            called.err().contains(option) && called.err().contains("cannot be used with"),
+            "{}",
+            called.err()
+        );
+    }
+}
+
+#[test]
 fn check_says_every_fault_on_standard_error_and_ends_with_2() {
     let desk = Desk::new();
     desk.write("g.toml", "[field]\ninterface = \"nowhere0\"\n[uplink]\ninterface = \"nowhere1\"\n[macsec]\nkey_file = \"keys\"\nchipher = \"x\"\n");
@@ -316,6 +411,60 @@ fn impossible_options_of_the_demo_are_refused_before_anything_is_built() {
         assert!(called.err().contains(expected), "{}", called.err());
         assert!(called.out().is_empty());
     }
+}
+
+#[test]
+fn what_an_experiment_or_a_calibration_cannot_write_is_said_before_it_begins() {
+    let desk = Desk::new();
+    for (arguments, expected) in [
+        (["lab", "overlay-cycles", "--json", "no/such/directory"], "--json no/such/directory: No such file"),
+        (["lab", "scenarios", "--figure", "no/such/directory"], "--figure no/such/directory: No such file"),
+        (["lab", "overlay-cycles", "--figure", "drawn.svg"], "lab overlay-cycles: has no figure of its own"),
+        (["plan", "--calibrate", "--out", "no/such/directory"], "--out no/such/directory: No such file"),
+    ] {
+        let begun = std::time::Instant::now();
+        let called = desk.antedate(&arguments);
+        assert_eq!(called.status(), 2, "{arguments:?}: {}", called.out());
+        assert!(called.err().contains(expected), "{}", called.err());
+        assert!(called.out().is_empty() && begun.elapsed().as_secs() < 5);
+    }
+}
+
+/// An experiment in namespaces is ended in its midst.
+const INTERRUPTED: &str = r#"
+"$A" lab fragmentation-cycles > out 2> err & P=$!
+for i in $(seq 100); do ls /run/netns 2> /dev/null | grep -q "antedate-$P-device" && break; sleep 0.05; done
+ls /run/netns | grep -q "antedate-$P-" || { echo "no namespaces"; cat err; exit 1; }
+sleep 0.5
+kill $P; wait $P
+echo "status $?"
+ls /run/netns | grep "antedate-$P-"
+ls "$TMPDIR" | grep antedate-lab
+cat err
+"#;
+
+#[test]
+fn an_experiment_that_is_ended_early_takes_its_namespaces_and_files_with_it() {
+    let Some(called) = Desk::new().in_namespaces(INTERRUPTED) else { return };
+    let expected = "status 1\nantedate: interrupted, which is no result\n";
+    assert_eq!(called.out(), expected, "{}", called.err());
+}
+
+/// A reader has seen enough after the first message; the subscriber is killed if it goes on.
+const CLOSED: &str = r#"
+ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
+(umask 077; echo 000102030405060708090a0b0c0d0e0f > key)
+(timeout 20 "$A" goose subscribe eth1 --key key --patience 60; echo "subscriber: $?" >&2) | head -2 > read & P=$!
+sleep 0.5
+"$A" goose publish eth0 --key key --state numbers --first --events 20 --repeats 0 > published
+wait $P; wc -l < read
+"#;
+
+#[test]
+fn a_subscriber_of_goose_ends_when_nobody_reads_it_any_more() {
+    let Some(called) = Desk::new().in_namespaces(CLOSED) else { return };
+    assert_eq!(called.out().trim(), "2", "{}", called.err());
+    assert!(called.err().contains("subscriber: 0"), "{}", called.err());
 }
 
 #[test]

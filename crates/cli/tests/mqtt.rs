@@ -11,7 +11,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use antedate_mqtt::file::GroupFile;
+use antedate_mqtt::guard::Guard;
 use antedate_mqtt::manage::Manager;
+use antedate_mqtt::store::Store;
 
 /// A directory in which the command is called.
 struct Desk(tempfile::TempDir);
@@ -428,4 +431,72 @@ fn what_is_wrong_with_the_options_is_said_before_there_is_a_new_key() {
         assert!(said.contains("none.pem"), "{said}");
     }
     assert_eq!(desk.read("manager.toml"), before);
+
+/// A broker for one subscriber, to whom it sends one message with QoS 1. Whether that was acknowledged.
+fn broker(listener: &TcpListener, topic: &str, payload: &[u8]) -> bool {
+    let (mut stream, _) = listener.accept().expect("a subscriber");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("set");
+    let (mut buffer, mut acknowledged) = ([0; 1024], false);
+    while let Ok(1..) = stream.read(&mut buffer) {
+        match buffer[0] >> 4 {
+            1 => stream.write_all(&[0x20, 2, 0, 0]).expect("CONNACK"),
+            8 => {
+                stream.write_all(&[0x90, 3, buffer[2], buffer[3], 1]).expect("SUBACK");
+                let len = 2 + topic.len() + 2 + payload.len();
+                let mut publish = vec![0x32, u8::try_from(len).expect("short"), 0, topic.len() as u8];
+                publish.extend_from_slice(topic.as_bytes());
+                publish.extend_from_slice(&[0, 1]);
+                publish.extend_from_slice(payload);
+                stream.write_all(&publish).expect("PUBLISH");
+            }
+            4 => acknowledged = true,
+            _ => {}
+        }
+    }
+    acknowledged
+}
+
+#[test]
+fn a_payload_that_cannot_be_printed_is_not_acknowledged_and_standard_output_is_blamed() {
+    let desk = Desk::new();
+    desk.good(&["keygen", "mqtt", "--group", "line4", "--topic", "line4/#", "--out", "line4.toml"]);
+    for state in ["press7", "reads"] {
+        desk.good(&["mqtt", "init", state]);
+    }
+    let group = GroupFile::load(&desk.path("line4.toml")).expect("a group");
+    let store = Store::open(&desk.path("press7")).map_err(|fault| fault.to_string()).expect("a state");
+    let mut guard = Guard::new(vec![group], None, Some(store), Some("press7".into()));
+    let mut sealed = Vec::new();
+    guard.seal("line4/force", b"81.5", &mut sealed).expect("sealed");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port().to_string();
+    let subscribe = |out: Stdio, more: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_antedate"))
+            .args(["mqtt", "sub", "-p", &port, "-h", "127.0.0.1", "--keys", "line4.toml", "--state", "reads"])
+            .args(["-q", "1", "-t", "line4/#", "-W", "20"])
+            .args(more)
+            .current_dir(desk.0.path())
+            .stdout(out)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command")
+    };
+    let end = |child: Child| {
+        let output = child.wait_with_output().expect("its end");
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let full = subscribe(File::options().write(true).open("/dev/full").expect("there").into(), &[]);
+    assert!(!broker(&listener, "line4/force", &sealed));
+    let (status, err) = end(full);
+    assert_eq!(status, Some(2), "{err}");
+    assert!(err.starts_with("standard output: cannot be written: "), "{err}");
+    // Somebody who has seen enough.
+    let mut closed = subscribe(Stdio::piped(), &[]);
+    drop(closed.stdout.take());
+    assert!(!broker(&listener, "line4/force", &sealed));
+    assert_eq!(end(closed), (Some(0), String::new()));
+    // What was not passed on was not received: it opens once more.
+    let read = subscribe(Stdio::null(), &["-C", "1"]);
+    assert!(broker(&listener, "line4/force", &sealed));
+    assert_eq!(end(read), (Some(0), String::new()));
 }

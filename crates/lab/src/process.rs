@@ -194,6 +194,8 @@ impl Process {
         self.terminate();
         self.finish(GRACE);
         // The readers end with the pipes, after the last line.
+        let last = std::iter::from_fn(|| self.errors.recv_timeout(GRACE).ok());
+        self.error_text.extend(last);
         std::iter::from_fn(|| self.lines.recv_timeout(GRACE).ok()).collect()
     }
 }

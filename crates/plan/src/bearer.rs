@@ -212,7 +212,7 @@ impl Bearer {
         match self {
             Self::None => Journey::default(),
             Self::Tsch { slots, cells, hops, slot_ms } => {
-                let frames = bytes.div_ceil(TSCH_PAYLOAD).max(1) as f64;
+                let frames = tsch_frames(bytes);
                 let hops = f64::from(*hops);
                 // The worst wait: a cell has just gone by, on each hop and for each frame.
                 let wait = f64::from(*slots) * slot_ms / f64::from(*cells);
@@ -245,17 +245,36 @@ impl Bearer {
                 }
             }
             Self::Mqtt { broker_ms, topic, over } => {
-                // TCP and IP with time stamps; on a radio without, where IP is compressed and UDP's 8 are counted already.
-                let transport =
-                    if matches!(**over, Self::SixLowpan { .. }) { publish::TCP - UDP } else { 52 };
-                // Fixed header, topic and its length, and COSE_Encrypt0 around the payload without the tag.
-                let leg = over.journey(bytes, security + 3 + 2 + topic + transport + COSE);
+                let leg = over.journey(publish_bytes(bytes, security, *topic, over), 0);
                 Journey {
                     transmission_ms: 2.0 * leg.transmission_ms,
                     propagation_ms: 2.0 * leg.propagation_ms,
                     forwarding_ms: 2.0 * leg.forwarding_ms + broker_ms,
                     air_ms: 2.0 * leg.air_ms,
                 }
+            }
+        }
+    }
+
+    /// How long a packet keeps others from where the way is slowest, in ms: more packets than fit in that time it does not carry.
+    #[must_use]
+    pub fn occupied_ms(&self, bytes: usize, security: usize) -> f64 {
+        match self {
+            Self::None => 0.0,
+            // Each hop has cells of its own.
+            Self::Tsch { slots, cells, slot_ms, .. } => {
+                tsch_frames(bytes) * f64::from(*slots) * slot_ms / f64::from(*cells)
+            }
+            Self::SixLowpan { hops, .. } => {
+                f64::from(*hops) * publish::packet(UDP + bytes + security, false).all_ms()
+            }
+            Self::FastEthernet(_) | Self::Gigabit(_) | Self::Wireguard { .. } => {
+                self.journey(bytes, security).transmission_ms
+            }
+            Self::Mqtt { topic, over, .. } => {
+                // To the broker and from it a radio without slots has the same air.
+                let legs = if matches!(**over, Self::SixLowpan { .. }) { 2.0 } else { 1.0 };
+                legs * over.occupied_ms(publish_bytes(bytes, security, *topic, over), 0)
             }
         }
     }
@@ -276,6 +295,20 @@ impl Bearer {
             _ => None,
         }
     }
+}
+
+/// Frames of a packet on TSCH.
+fn tsch_frames(bytes: usize) -> f64 {
+    bytes.div_ceil(TSCH_PAYLOAD).max(1) as f64
+}
+
+/// Bytes of a PUBLISH with its transport.
+const fn publish_bytes(bytes: usize, security: usize, topic: usize, over: &Bearer) -> usize {
+    // TCP and IP with time stamps; on a radio without, where IP is compressed and UDP's 8 are counted already.
+    let radio = matches!(over, Bearer::SixLowpan { .. } | Bearer::Tsch { .. });
+    let transport = if radio { publish::TCP - UDP } else { 52 };
+    // Fixed header, topic and its length, and COSE_Encrypt0 around the payload without the tag.
+    bytes + security + 3 + 2 + topic + transport + COSE
 }
 
 impl Path {
@@ -352,6 +385,18 @@ mod tests {
         assert_eq!(leg.count, 2);
         assert!((journey.transmission_ms - 2.0 * leg.all_ms()).abs() < 1e-9);
         assert!((journey.forwarding_ms - 121.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn mqtt_in_cells_takes_frames_for_topic_envelope_and_transport_too() {
+        let over = Bearer::Tsch { slots: 7, cells: 1, hops: 1, slot_ms: 10.0 };
+        let mqtt = Bearer::Mqtt { broker_ms: 0.0, topic: 13, over: Box::new(over) };
+        // 48 and 8 bytes with 5, 13, 12 and 24 around them: two frames a leg, each a slot behind the wait of a slotframe.
+        let journey = mqtt.journey(48, 8);
+        assert!(
+            (journey.transmission_ms - 40.0).abs() < 1e-9 && (journey.forwarding_ms - 280.0).abs() < 1e-9
+        );
+        assert!((mqtt.occupied_ms(48, 8) - 140.0).abs() < 1e-9);
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct Message {
     pub known: usize,
     /// bytes before the first that is new
     pub front: usize,
-    /// blocks of 16 bytes that new bytes touch
+    /// blocks of 16 bytes that new bytes touch, a block counted for each hole that touches it
     pub new_blocks: usize,
 }
 
@@ -103,7 +103,7 @@ pub struct MessageAnswer {
     pub name: String,
     /// it meets its deadline
     pub meets: bool,
-    /// the deadline less the latency, in ms
+    /// the deadline less the latency, in ms; both are infinite where ever more messages wait
     pub margin_ms: f64,
     /// the latency, in ms
     pub latency_ms: f64,
@@ -137,6 +137,8 @@ pub struct Answer {
     pub meets: bool,
     /// the share of time that the device's CPU has work
     pub load: f64,
+    /// the share of time that the messages take of the bearer where it is slowest
+    pub bearer_load: f64,
     /// joules a day
     pub joules_a_day: f64,
     /// bytes of RAM for all prepared packets
@@ -222,7 +224,7 @@ fn check(scenario: &Scenario<'_>) -> Result<(), Fault> {
             );
         }
         let new = size - known;
-        if (new > 0) != (*new_blocks > 0) || *new_blocks > size.div_ceil(16) + new {
+        if *new_blocks < new.div_ceil(16) || *new_blocks > new {
             return wrong(
                 "new_blocks contradicts the static bytes",
                 "leave new_blocks out, or count the blocks of 16 bytes",
@@ -311,18 +313,26 @@ pub fn answer(scenario: &Scenario<'_>) -> Result<Answer, Fault> {
     let jobs: Vec<Job> =
         scenario.messages.iter().zip(&sealings).map(|(message, sealing)| job(message, sealing)).collect();
     let schedule = schedule::analyse(scenario.work, &jobs);
-    let messages: Vec<MessageAnswer> = scenario
+    let bearer_load = bearer_load(scenario.bearer, scenario.messages, &sealings);
+    let mut messages: Vec<MessageAnswer> = scenario
         .messages
         .iter()
         .zip(&sealings)
         .zip(&schedule.messages)
-        .map(|((message, sealing), outcome)| one(scenario, message, sealing, *outcome, &jobs))
+        .map(|((message, sealing), outcome)| one(scenario, message, sealing, *outcome, bearer_load))
         .collect();
+    if scenario.advise && messages.iter().any(|message| !message.meets) {
+        let adviser = Adviser::new(scenario, &sealings, jobs);
+        for (at, message) in messages.iter_mut().enumerate().filter(|(_, message)| !message.meets) {
+            message.advice = Some(adviser.advise(at));
+        }
+    }
     Ok(Answer {
         device: scenario.device.name.clone(),
         bearer: scenario.bearer.name(),
         meets: messages.iter().all(|message| message.meets),
         load: schedule.load,
+        bearer_load,
         joules_a_day: messages.iter().map(|message| message.joules_a_day).sum(),
         memory: messages.iter().map(|message| message.memory).sum(),
         messages,
@@ -342,30 +352,46 @@ fn job(message: &Message, sealing: &Sealing) -> Job {
 /// Milliwatts of a CC2420 that sends (datasheet: 17.4 mA at 3 V).
 const RADIO_MW: f64 = 52.2;
 
+/// Bytes that protection adds to a payload.
+const fn security(bearer: &Bearer, cipher: Cipher) -> usize {
+    // An envelope is MQTT's own.
+    let record = if matches!(bearer, Bearer::Mqtt { .. }) { 0 } else { RECORD };
+    record + cipher.tag()
+}
+
+/// The share of time that messages take of a bearer where it is slowest. It does not carry more than 1.
+fn bearer_load(bearer: &Bearer, messages: &[Message], sealings: &[Sealing]) -> f64 {
+    let one = |(message, sealing): (&Message, &Sealing)| {
+        bearer.occupied_ms(message.size, security(bearer, sealing.cipher)) / message.period_ms
+    };
+    messages.iter().zip(sealings).map(one).sum()
+}
+
 fn breakdown(
     scenario: &Scenario<'_>,
     bearer: &Bearer,
     message: &Message,
     sealing: &Sealing,
     outcome: &Outcome,
+    bearer_load: f64,
 ) -> (Breakdown, Journey) {
-    // An envelope is MQTT's own.
-    let record = if matches!(bearer, Bearer::Mqtt { .. }) { 0 } else { RECORD };
-    let journey = bearer.journey(message.size, record + sealing.cipher.tag());
+    let journey = bearer.journey(message.size, security(bearer, sealing.cipher));
     // What is not ready when it is due is sealed the ordinary way.
     let online_ms = if outcome.in_time { sealing.online } else { sealing.fallback };
+    // A scenario of hiller2018 counts security's own time, and a device without other work waits for nothing but a step.
+    let alone = matches!(scenario.bearer, Bearer::None) && scenario.work.is_empty();
     let breakdown = Breakdown {
         preparation_ms: sealing.before,
-        // A scenario of hiller2018 counts security's own time, and a device without other work waits for nothing but a step.
-        blocking_ms: if matches!(scenario.bearer, Bearer::None) && scenario.work.is_empty() {
+        blocking_ms: if alone && outcome.response_ms.is_finite() {
             0.0
         } else {
-            outcome.response_ms - sealing.online
+            outcome.response_ms - online_ms
         },
         online_ms,
         transmission_ms: journey.transmission_ms,
         propagation_ms: journey.propagation_ms,
-        forwarding_ms: journey.forwarding_ms,
+        // Ever more packets wait for a bearer that is given more than it carries.
+        forwarding_ms: if bearer_load > 1.0 { f64::INFINITY } else { journey.forwarding_ms },
         receiving_ms: sealing.receiving,
     };
     (breakdown, journey)
@@ -376,12 +402,16 @@ fn one(
     message: &Message,
     sealing: &Sealing,
     outcome: Outcome,
-    jobs: &[Job],
+    bearer_load: f64,
 ) -> MessageAnswer {
-    let (breakdown, journey) = breakdown(scenario, scenario.bearer, message, sealing, &outcome);
+    let (breakdown, journey) = breakdown(scenario, scenario.bearer, message, sealing, &outcome, bearer_load);
     let latency_ms = breakdown.latency();
     let meets = latency_ms <= message.deadline_ms;
-    let limit = if outcome.in_time || meets {
+    let limit = if outcome.response_ms.is_infinite() {
+        "messages come faster than the device seals them".to_owned()
+    } else if bearer_load > 1.0 {
+        "messages come faster than the bearer carries them".to_owned()
+    } else if outcome.in_time || meets {
         breakdown.limit().to_owned()
     } else {
         match outcome.ready_ms {
@@ -392,7 +422,6 @@ fn one(
     let packets = 86_400_000.0 / message.period_ms;
     let work_ms = sealing.before + if outcome.in_time { sealing.online } else { sealing.fallback };
     let joules = packets * 1e-6 * (scenario.device.cpu_mw * work_ms + RADIO_MW * journey.air_ms);
-    let advice = (!meets && scenario.advise).then(|| advise(scenario, message, jobs));
     MessageAnswer {
         name: message.name.clone(),
         meets,
@@ -402,75 +431,127 @@ fn one(
         cipher: sealing.cipher.name(),
         way: sealing.way,
         limit,
-        advice,
+        advice: None,
         schedule: outcome,
         joules_a_day: joules,
         memory: sealing.memory,
     }
 }
 
-/// The first change in this order that makes a message meet: software that is there, another cipher, another order of its fields,
-/// another bearer, another device.
-fn advise(scenario: &Scenario<'_>, message: &Message, jobs: &[Job]) -> String {
-    let alone = jobs.len() <= 1;
-    let meets = |device: &Device, bearer: &Bearer, message: &Message, cipher: Option<Cipher>| {
-        let sealing = best(scenario, device, message, cipher, true)?;
-        let own = [job(message, &sealing)];
-        // The other messages' work stays what it was, in sum.
-        let others: Vec<Work> = if alone || !std::ptr::eq(device, scenario.device) {
-            scenario.work.to_vec()
-        } else {
-            let load: f64 = jobs.iter().map(|job| (job.online_ms + job.preparation_ms) / job.period_ms).sum();
-            let mine = (own[0].online_ms + own[0].preparation_ms) / own[0].period_ms;
-            let period_ms = message.period_ms;
-            let other = Work { period_ms, cost_ms: (load - mine).max(0.0) * period_ms };
-            scenario.work.iter().copied().chain([other]).collect()
+/// What a change would come to.
+struct Adviser<'a> {
+    scenario: &'a Scenario<'a>,
+    /// all messages on the device as they are
+    jobs: Vec<Job>,
+    /// and on the others, as far as these have costs for all of them
+    elsewhere: Vec<(Device, Vec<Job>)>,
+    bearer_load: f64,
+    /// the next faster bearer, and how much of it the messages take
+    faster: Option<(Bearer, f64)>,
+}
+
+impl<'a> Adviser<'a> {
+    fn new(scenario: &'a Scenario<'a>, sealings: &[Sealing], jobs: Vec<Job>) -> Self {
+        let on = |device: Device| {
+            let jobs: Option<Vec<Job>> = scenario
+                .messages
+                .iter()
+                .map(|message| Some(job(message, &best(scenario, &device, message, None, true)?)))
+                .collect();
+            Some((device, jobs?))
         };
-        let outcome = schedule::analyse(&others, &own).messages[0];
-        let (breakdown, _) = breakdown(scenario, bearer, message, &sealing, &outcome);
-        (breakdown.latency() <= message.deadline_ms).then_some(sealing)
-    };
-    let (device, bearer) = (scenario.device, scenario.bearer);
-    if !scenario.antedated && meets(device, bearer, message, scenario.cipher).is_some() {
-        return "prepare before: antedated = true".into();
+        let others = device::all().into_iter().filter(|other| other.name != scenario.device.name);
+        let load = |bearer: &Bearer| bearer_load(bearer, scenario.messages, sealings);
+        let faster = scenario.bearer.faster().map(|faster| {
+            let load = load(&faster);
+            (faster, load)
+        });
+        let elsewhere = others.filter_map(on).collect();
+        Self { scenario, jobs, elsewhere, bearer_load: load(scenario.bearer), faster }
     }
-    if let Some(sealing) = meets(device, bearer, message, None)
-        && Some(sealing.cipher) != scenario.cipher
-    {
-        return format!("take {} and prepare before", sealing.cipher.name());
-    }
-    let new = message.size - message.known;
-    let sorted = Message { front: message.known, new_blocks: new.div_ceil(16), ..message.clone() };
-    if sorted.front > message.front && meets(device, bearer, &sorted, scenario.cipher).is_some() {
-        return format!("sort the {} static bytes to the front", message.known);
-    }
-    if message.known < message.size {
-        let most = message.size.saturating_sub(32);
-        let mostly = Message {
-            known: most,
-            front: most,
-            new_blocks: 3.min(message.size.div_ceil(16)),
-            ..message.clone()
+
+    /// The sealing with which a message meets its deadline, if it does, beside what the others are.
+    fn meets(
+        &self,
+        (device, jobs): (&Device, &[Job]),
+        (bearer, load): (&Bearer, f64),
+        at: usize,
+        message: &Message,
+        cipher: Option<Cipher>,
+    ) -> Option<Sealing> {
+        let sealing = best(self.scenario, device, message, cipher, true)?;
+        let in_time = |outcome: &Outcome| {
+            let (breakdown, _) = breakdown(self.scenario, bearer, message, &sealing, outcome, load);
+            breakdown.latency() <= message.deadline_ms
         };
-        if most > message.known && meets(device, bearer, &mostly, None).is_some() {
-            return format!("make all but 32 of its {} bytes static", message.size);
+        // What is late even if each of the others comes once and is prepared need not be looked at any further.
+        let own = jobs.get(at)?.online_ms;
+        let others = (jobs.iter().map(|job| job.online_ms).sum::<f64>() - own).max(0.0);
+        let at_best = Outcome {
+            ready_ms: None,
+            in_time: true,
+            spare_ms: 0.0,
+            response_ms: sealing.online + others,
+            early_response_ms: sealing.fallback,
+        };
+        if !in_time(&at_best) {
+            return None;
         }
+        let mut jobs = jobs.to_vec();
+        *jobs.get_mut(at)? = job(message, &sealing);
+        let outcome = *schedule::analyse(self.scenario.work, &jobs).messages.get(at)?;
+        in_time(&outcome).then_some(sealing)
     }
-    if let Some(faster) = bearer.faster()
-        && meets(device, &faster, message, None).is_some()
-    {
-        return match faster {
-            Bearer::Tsch { cells, .. } => format!("take {cells} cells a hop"),
-            faster => format!("take {} in the place of {}", faster.name(), bearer.name()),
-        };
-    }
-    for other in device::all() {
-        if other.name != device.name && meets(&other, bearer, message, None).is_some() {
-            return format!("take another device: {} ({})", other.name, other.about);
+
+    /// The first change in this order that makes a message meet: software that is there, another cipher, another order of its fields,
+    /// another bearer, another device.
+    fn advise(&self, at: usize) -> String {
+        let Scenario { device, bearer, cipher, antedated, .. } = *self.scenario;
+        let message = &self.scenario.messages[at];
+        let here = (device, self.jobs.as_slice());
+        let way = (bearer, self.bearer_load);
+        if !antedated && self.meets(here, way, at, message, cipher).is_some() {
+            return "prepare before: antedated = true".into();
         }
+        if let Some(sealing) = self.meets(here, way, at, message, None)
+            && Some(sealing.cipher) != cipher
+        {
+            return format!("take {} and prepare before", sealing.cipher.name());
+        }
+        let new = message.size - message.known;
+        let touched = if new == 0 { 0 } else { message.size.div_ceil(16) - message.known / 16 };
+        let sorted = Message { front: message.known, new_blocks: touched, ..message.clone() };
+        if sorted.front > message.front && self.meets(here, way, at, &sorted, cipher).is_some() {
+            return format!("sort the {} static bytes to the front", message.known);
+        }
+        if message.known < message.size {
+            let most = message.size.saturating_sub(32);
+            let mostly = Message {
+                known: most,
+                front: most,
+                new_blocks: 3.min(message.size.div_ceil(16)),
+                ..message.clone()
+            };
+            if most > message.known && self.meets(here, way, at, &mostly, None).is_some() {
+                return format!("make all but 32 of its {} bytes static", message.size);
+            }
+        }
+        if let Some((faster, load)) = &self.faster
+            && self.meets(here, (faster, *load), at, message, None).is_some()
+        {
+            return match faster {
+                Bearer::Tsch { cells, .. } => format!("take {cells} cells a hop"),
+                faster => format!("take {} in the place of {}", faster.name(), bearer.name()),
+            };
+        }
+        for (other, jobs) in &self.elsewhere {
+            if self.meets((other, jobs), way, at, message, None).is_some() {
+                return format!("take another device: {} ({})", other.name, other.about);
+            }
+        }
+        "none of the devices, ciphers and bearers known here helps; a longer deadline or a shorter message would"
+            .into()
     }
-    "none of the devices, ciphers and bearers known here helps; a longer deadline or a shorter message would"
-        .into()
 }
 
 #[cfg(test)]

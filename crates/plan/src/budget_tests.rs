@@ -91,6 +91,8 @@ fn what_cannot_be_is_refused_with_its_reason() {
     refused(|m| m.period_ms = 0.0, "period_ms");
     refused(|m| m.deadline_ms = f64::NAN, "deadline_ms");
     refused(|m| m.new_blocks = 0, "new_blocks");
+    refused(|m| m.new_blocks = 3, "new_blocks");
+    refused(|m| m.new_blocks = 51, "new_blocks");
     assert!(ask("msp430-16mhz", &Bearer::None, None, true, &[]).is_err());
     let fault = ask("msp430-16mhz-aes", &Bearer::None, Some(Cipher::Gcm), true, &[message(9, 0, 1.0)]);
     assert!(fault.is_err_and(|fault| fault.what.contains("aes-128-gcm") && fault.remedy.contains("ccm")));
@@ -116,4 +118,45 @@ fn a_cost_by_blocks_stands_in_the_place_of_the_line() {
     assert_eq!([16, 32, 20, 64].map(|bytes| blocks.at(bytes)), [10.0, 30.0, 30.5, 34.0]);
     let partials = Line { partials: vec![11.0, 31.0], ..blocks };
     assert_eq!([16, 9, 20, 63].map(|bytes| partials.at(bytes)), [10.0, 11.0, 31.0, 35.0]);
+}
+
+#[test]
+fn messages_that_come_faster_than_they_are_sealed_or_carried_never_meet() {
+    // 1000 bytes take 16 ms on the mote, prepared or not.
+    let fast = Message { period_ms: 2.0, ..message(1000, 0, 1000.0) };
+    let answered = ask("msp430-16mhz", &Bearer::None, Some(Cipher::Ccm8), true, &[fast]).expect("an answer");
+    let one = &answered.messages[0];
+    assert!(!one.meets && one.limit.contains("the device seals") && answered.load > 1.0, "{one:?}");
+    // One frame in each second, and a message in each tenth.
+    let tsch = Bearer::Tsch { slots: 100, cells: 1, hops: 1, slot_ms: 10.0 };
+    let answered =
+        ask("cortex-m3-32mhz", &tsch, None, true, &[message(40, 32, 10_000.0)]).expect("an answer");
+    let one = &answered.messages[0];
+    assert!((answered.bearer_load - 10.0).abs() < 1e-9 && !one.meets, "{answered:?}");
+    assert!(
+        one.limit.contains("the bearer carries") && one.advice.as_deref().is_some_and(|a| a.contains("none"))
+    );
+    // One message takes 0.2 of the 0.5 Mbit/s that a tunnel has; three do not fit.
+    let wan = Bearer::Wireguard { rate_mbit: 0.5, delay_ms: vec![(1.0, 5.0)], quantile: 0.999 };
+    let bulk = Message { period_ms: 50.0, ..message(1000, 968, 90.0) };
+    for (count, meets) in [(1, true), (3, false)] {
+        let answered =
+            ask("cortex-m3-32mhz", &wan, None, true, &vec![bulk.clone(); count]).expect("an answer");
+        assert_eq!((answered.meets, answered.load < 1.0), (meets, true), "{answered:?}");
+    }
+}
+
+#[test]
+fn no_change_is_advised_that_leaves_a_message_waiting_for_the_others() {
+    // The second message's sealing takes longer than the first one may wait, whatever is done to the first.
+    let slow = Message { period_ms: 10_000.0, name: "slow".into(), ..message(1520, 0, 10_000.0) };
+    let bearer = Bearer::Gigabit(Path::default());
+    let asked = ask("msp430-16mhz", &bearer, None, true, &[message(112, 96, 2.0), slow.clone()]);
+    let one = asked.expect("an answer").messages[0].clone();
+    let advice = one.advice.expect("late");
+    assert!(!one.meets && !advice.contains("and prepare before"), "{advice}");
+    // Alone it meets.
+    assert!(
+        ask("msp430-16mhz", &bearer, None, true, &[message(112, 96, 2.0)]).is_ok_and(|answer| answer.meets)
+    );
 }

@@ -522,7 +522,8 @@ impl Link {
         }
     }
 
-    async fn leave(&mut self) {
+    /// Says farewell, and writes nothing down.
+    pub(super) async fn leave(&mut self) {
         let _ = self.client.disconnect();
         let end = Instant::now() + Duration::from_secs(2);
         while Instant::now() < end {

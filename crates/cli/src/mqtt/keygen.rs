@@ -32,16 +32,16 @@ pub(crate) struct Keygen {
     #[arg(long, value_name = "FILE")]
     for_members: Option<PathBuf>,
     /// A topic filter of the group; may be given more than once
-    #[arg(long = "topic", value_name = "FILTER", value_parser = filter)]
+    #[arg(long = "topic", value_name = "FILTER", value_parser = filter, conflicts_with_all = ["device", "for_members"])]
     topics: Vec<String>,
     /// How payloads are sealed
-    #[arg(long, default_value = "aes-ccm-16-64-128", value_parser = algorithm)]
+    #[arg(long, default_value = "aes-ccm-16-64-128", value_parser = algorithm, conflicts_with_all = ["device", "for_members"])]
     algorithm: Algorithm,
     /// A member that publishes and reads: its name, and its public key if it gets rotations
-    #[arg(long = "member", value_name = "NAME[=PUBLIC]", value_parser = publisher)]
+    #[arg(long = "member", value_name = "NAME[=PUBLIC]", value_parser = publisher, conflicts_with_all = ["device", "for_members"])]
     members: Vec<Member>,
     /// A member that reads only
-    #[arg(long = "reader", value_name = "NAME[=PUBLIC]", value_parser = reader)]
+    #[arg(long = "reader", value_name = "NAME[=PUBLIC]", value_parser = reader, conflicts_with_all = ["device", "for_members"])]
     readers: Vec<Member>,
     /// The file to make, readable by its owner only. An existing one is not overwritten. Without it, standard output.
     #[arg(long, value_name = "FILE")]

@@ -10,6 +10,7 @@ use clap::Args;
 
 use super::connection::{Arrival, Broker, Link, Protection, WillArguments, block_on, qos};
 use crate::failure::{Done, Failure};
+use crate::output;
 
 /// Subscribe.
 #[derive(Args)]
@@ -75,14 +76,29 @@ impl Sub {
             {
                 match link.turn(Duration::from_millis(100)).await? {
                     Arrival::Payload(message, payload) => {
-                        seen += 1;
-                        if message.qos > 0 {
+                        let mut unprinted = None;
+                        let mut print = || {
+                            self.print(&message, &payload).map_err(|error| {
+                                let kind = error.kind();
+                                unprinted = Some(error);
+                                kind.into()
+                            })
+                        };
+                        let delivered = if message.qos > 0 {
                             // Durable before it is acknowledged: what the broker sends again is known then.
-                            link.guard.deliver(|| self.print(&message, &payload))?;
+                            link.guard.deliver(print)
                         } else {
-                            self.print(&message, &payload)
-                                .map_err(|error| Failure::Verdict(error.to_string()))?;
+                            // If it fails, `unprinted` says so.
+                            let _ = print();
+                            Ok(())
+                        };
+                        if let Some(error) = unprinted {
+                            // What was not passed on is not written down as received.
+                            link.leave().await;
+                            return output::unwritten(&error);
                         }
+                        delivered?;
+                        seen += 1;
                         acknowledge(&link, &message)?;
                     }
                     Arrival::Refused(message, why, remedy) => {

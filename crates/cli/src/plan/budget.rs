@@ -36,13 +36,20 @@ fn say(answer: &Answer) -> String {
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "{} over {}: {:.1} % of the CPU, {:.2} J a day, {} bytes of prepared packets\n",
+        "{} over {}: {:.1} % of the CPU, {:.1} % of the bearer, {:.2} J a day, {} bytes of prepared packets\n",
         answer.device,
         answer.bearer,
         100.0 * answer.load,
+        100.0 * answer.bearer_load,
         answer.joules_a_day,
         answer.memory
     );
+    if answer.load > 1.0 {
+        let _ = writeln!(
+            text,
+            "more than the CPU can do: what it serves last, its other work and preparations, is not always done\n"
+        );
+    }
     let _ = writeln!(
         text,
         "{:width$}  meets  margin ms  latency ms  before  waiting  sealing  sending  travel  relays  opening  cipher",

@@ -43,6 +43,8 @@ const POINTS: [(usize, usize); 14] = [
 ];
 
 pub(super) fn run(out: Option<&Path>, check: bool) -> Done {
+    // It takes a while: what would fail at its end is said before.
+    out.map_or(Ok(()), |file| output::writable("--out", file))?;
     let model = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = model.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let about = model.map_or(std::env::consts::ARCH, |(_, name)| name);

@@ -10,6 +10,7 @@ use antedate_plan::device::{self, Cipher, Device};
 use antedate_plan::schedule::Work;
 use serde::Deserialize;
 
+use super::at_its_line;
 use crate::failure::Failure;
 
 #[derive(Deserialize)]
@@ -76,16 +77,15 @@ pub(super) fn read(path: &Path, text: &str) -> Result<Document, Failure> {
     let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(path, what, remedy));
     let chapter = "see the chapter on the planner in the book";
     let file: File = toml::from_str(text).map_err(|error: toml::de::Error| {
-        let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
         // A bearer has a table of its own, which a name alone is not.
         let (what, remedy) = match error.message() {
             what if what.contains("enum Bearer") => (
-                "bearer: must be a table with `kind`".to_owned(),
-                "write [bearer] and below it kind = \"none\", \"tsch\", \"fast-ethernet\", \"gigabit\", \"wireguard\" or \"mqtt\"",
+                "bearer: must be a table with `kind`",
+                "write [bearer] and below it kind = \"none\", \"tsch\", \"6lowpan\", \"fast-ethernet\", \"gigabit\", \"wireguard\" or \"mqtt\"",
             ),
-            what => (what.to_owned(), chapter),
+            what => (what, chapter),
         };
-        Failure::from(Fault { line, ..Fault::of_file(path, what, remedy) })
+        at_its_line(path, text, &error, what, remedy)
     })?;
     let cipher = match file.cipher.as_str() {
         "any" => None,
@@ -144,8 +144,7 @@ fn find(scenario: &Path, key: &str, name: &str) -> Result<Device, Failure> {
     let remedy = "make it with antedate plan --calibrate --out FILE";
     let text = fs::read_to_string(&path)
         .map_err(|error| Fault::of_file(&path, format!("cannot be read: {error}"), remedy))?;
-    Ok(toml::from_str(&text)
-        .map_err(|error: toml::de::Error| Fault::of_file(&path, error.message().to_owned(), remedy))?)
+    toml::from_str(&text).map_err(|error| at_its_line(&path, &text, &error, error.message(), remedy))
 }
 
 impl Document {

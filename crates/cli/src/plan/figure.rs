@@ -7,6 +7,7 @@ use antedate_lab::svg::{COLOURS, escaped};
 /// A line of a figure.
 pub(super) struct Line {
     name: String,
+    /// What is infinite is not drawn.
     pub(super) points: Vec<(f64, f64)>,
     /// A level that it must stay below.
     pub(super) bound: Option<f64>,
@@ -26,7 +27,7 @@ pub(super) fn svg(x: &str, y: &str, lines: &[Line]) -> String {
     let xs = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.0));
     let ys = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.1).chain(line.bound));
     let (left, right) = (xs().fold(f64::INFINITY, f64::min), xs().fold(f64::NEG_INFINITY, f64::max));
-    let top = ys().fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.05;
+    let top = ys().filter(|y| y.is_finite()).fold(0.0, f64::max).max(f64::MIN_POSITIVE) * 1.05;
     let span = if right > left { right - left } else { 1.0 };
     let at = |px: f64, py: f64| (70.0 + (px - left) / span * 600.0, 470.0 - py / top * 440.0);
     let mut out = format!(
@@ -57,6 +58,7 @@ pub(super) fn svg(x: &str, y: &str, lines: &[Line]) -> String {
         let points: Vec<String> = line
             .points
             .iter()
+            .filter(|(_, py)| py.is_finite())
             .map(|(px, py)| {
                 let (px, py) = at(*px, *py);
                 format!("{px:.1},{py:.1}")
@@ -102,6 +104,16 @@ mod tests {
         let svg = svg("size", "ms", &[line]);
         assert!(
             svg.contains("70.0,365.2 670.0,51.0") && svg.contains("a&lt;b") && svg.contains("dasharray"),
+            "{svg}"
+        );
+    }
+
+    #[test]
+    fn what_is_infinite_is_left_out_and_spoils_nothing() {
+        let points = vec![(1.0, f64::INFINITY), (2.0, f64::INFINITY), (3.0, 0.5)];
+        let svg = svg("period_ms", "ms", &[Line { name: "a".into(), points, bound: Some(1.0) }]);
+        assert!(
+            svg.contains("points=\"670.0,260.5\"") && !svg.contains("NaN") && !svg.contains("inf"),
             "{svg}"
         );
     }

@@ -1,7 +1,7 @@
 //! `antedate plan`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use antedate_gateway::fault::Fault;
 use clap::Args;
@@ -43,10 +43,10 @@ pub(crate) struct Plan {
     #[arg(long, conflicts_with_all = ["file", "json", "sweep"])]
     calibrate: bool,
     /// Measures other packets as well and puts the prediction beside each; exit status 1 if one is off by more than 10 %
-    #[arg(long, requires = "calibrate")]
+    #[arg(long, requires = "calibrate", conflicts_with = "file")]
     check: bool,
     /// Where the platform file goes in the place of standard output
-    #[arg(long, value_name = "FILE", requires = "calibrate")]
+    #[arg(long, value_name = "FILE", requires = "calibrate", conflicts_with = "file")]
     out: Option<PathBuf>,
 }
 
@@ -58,7 +58,7 @@ impl Plan {
             .map_err(|error| fault(format!("cannot be read: {error}"), "give a file that is there"))?;
         let table: toml::Table = text
             .parse()
-            .map_err(|error: toml::de::Error| fault(error.message().to_owned(), "write it as TOML"))?;
+            .map_err(|error| at_its_line(file, &text, &error, error.message(), "write it as TOML"))?;
         if table.contains_key("slotframe") && !table.contains_key("message") {
             if self.sweep.is_some() {
                 return Err(fault("a slotframe cannot be swept".into(), "give a file with [[message]]"));
@@ -71,4 +71,11 @@ impl Plan {
             None => budget::run(&document, self.json.as_deref()),
         }
     }
+}
+
+/// What is wrong with a file, with its line.
+fn at_its_line(file: &Path, text: &str, error: &toml::de::Error, what: &str, remedy: &str) -> Failure {
+    let newlines = |end: usize| text.bytes().take(end).filter(|octet| *octet == b'\n').count();
+    let line = error.span().map(|span| 1 + newlines(span.start));
+    Fault { line, ..Fault::of_file(file, what, remedy) }.into()
 }

@@ -94,7 +94,10 @@ impl Sweep {
             What::Size => {
                 let size = value as usize;
                 let known = size.saturating_sub(new);
-                message.new_blocks = message.new_blocks.min(size.div_ceil(16));
+                // With nothing known holes are one.
+                if known == 0 {
+                    message.new_blocks = message.new_blocks.min(size.div_ceil(16));
+                }
                 message.front = if message.front == message.known { known } else { message.front.min(known) };
                 (message.size, message.known) = (size, known);
             }
@@ -215,5 +218,8 @@ mod tests {
         assert_eq!((longer.known, longer.front, longer.new_blocks), (984, 984, 2));
         let shorter = sweep.apply(&message, 9.0);
         assert_eq!((shorter.known, shorter.front, shorter.new_blocks), (0, 0, 1));
+        // Several holes in a block count each.
+        let holes = Message { size: 15, known: 7, front: 0, new_blocks: 4, ..message };
+        assert_eq!(sweep.apply(&holes, 16.0).new_blocks, 4);
     }
 }

@@ -55,8 +55,12 @@ const fn one() -> u32 {
 /// Answers the schedule in `text`, which is that of `file`.
 pub(super) fn run(file: &Path, text: &str, json: Option<&Path>) -> Done {
     let fault = |what: String, remedy: &str| Failure::from(Fault::of_file(file, what, remedy));
+    let chapter = "see the chapter on IEEE 802.15.4 in the book";
     let document: Document = toml::from_str(text)
-        .map_err(|error| fault(error.message().to_owned(), "see the chapter on IEEE 802.15.4 in the book"))?;
+        .map_err(|error| super::at_its_line(file, text, &error, error.message(), chapter))?;
+    if document.deadline_ms.is_some_and(|ms| !ms.is_finite() || ms <= 0.0) {
+        return Err(fault("deadline_ms: must be more than 0".into(), "give it in ms, or leave it out"));
+    }
     let platform = platform::find(&document.platform)
         .ok_or_else(|| fault(format!("platform: no `{}`", document.platform), "cc2538 or telosb"))?;
     let level = LEVELS
@@ -74,8 +78,7 @@ pub(super) fn run(file: &Path, text: &str, json: Option<&Path>) -> Done {
     let scenario =
         Scenario { level, strategy, antedated: document.antedated, slots: document.slotframe, flows };
     let costs = counts::of(platform);
-    let answer = answer(platform, &costs, &scenario)
-        .map_err(|why| fault(why.to_string(), "see the chapter on IEEE 802.15.4 in the book"))?;
+    let answer = answer(platform, &costs, &scenario).map_err(|why| fault(why.to_string(), chapter))?;
     if json.is_none_or(|file| file.as_os_str() != "-") {
         output::print(&say(platform.about, &answer))?;
     }

@@ -13,7 +13,6 @@ use antedate_gateway::fastest::{self, Effort, Times, WEIGHTS};
 use super::link::{Link, Settings};
 use super::{Options, Report, Row};
 use crate::histogram;
-use crate::ns;
 
 /// The default one first.
 const SUITES: [CipherSuite; 5] = [
@@ -32,7 +31,7 @@ const PAPER_CHACHA_RTT: f64 = 40.0;
 pub(super) fn run(options: &Options) -> Result<Report, String> {
     let mut report = Report::new("ciphers", "lackorzynski2020");
     let backends: Vec<Backend> = Backend::available().collect();
-    ns::acquire().map_err(|error| error.to_string())?;
+    super::in_namespaces()?;
     for (step, backend) in backends.iter().enumerate() {
         options.progress(2 * step, 2 * backends.len(), &format!("{backend:?}, the ciphers alone"));
         backend_rows(&mut report, *backend, options);

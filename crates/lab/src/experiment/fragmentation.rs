@@ -16,7 +16,6 @@ use std::time::Duration;
 use super::link::{Link, Settings};
 use super::{Options, Report, Row};
 use crate::histogram::Times;
-use crate::ns;
 
 /// Payloads of table I, and their frames.
 const FITS: usize = 1468 + 14;
@@ -32,7 +31,7 @@ const PAPER_DOUBLE_OVER_SPLIT: f64 = 3.0;
 
 /// All of it.
 pub(super) fn run(options: &Options) -> Result<Report, String> {
-    ns::acquire().map_err(|error| error.to_string())?;
+    super::in_namespaces()?;
     let mut report = Report::new("fragmentation", "lackorzynski2020");
     on_fragments(&mut report, options)?;
     on_cycles(&mut report, options)?;
@@ -41,7 +40,7 @@ pub(super) fn run(options: &Options) -> Result<Report, String> {
 
 /// Cyclic frames alone.
 pub(super) fn run_cycles(options: &Options) -> Result<Report, String> {
-    ns::acquire().map_err(|error| error.to_string())?;
+    super::in_namespaces()?;
     let mut report = Report::new("fragmentation-cycles", "lackorzynski2020");
     on_cycles(&mut report, options)?;
     Ok(report)
@@ -49,7 +48,7 @@ pub(super) fn run_cycles(options: &Options) -> Result<Report, String> {
 
 /// Changes of keys alone.
 pub(super) fn run_keys(options: &Options) -> Result<Report, String> {
-    ns::acquire().map_err(|error| error.to_string())?;
+    super::in_namespaces()?;
     let mut report = Report::new("fragmentation-keys", "lackorzynski2020");
     options.progress(0, 1, "cyclic frames while keys change");
     rotation::run(&mut report, options)?;

@@ -123,7 +123,7 @@ impl Link {
             }
             Some(wire)
         };
-        let files = std::env::temp_dir().join(format!("antedate-lab-{}", std::process::id()));
+        let files = super::files("antedate-lab-");
         let _ = fs::remove_dir_all(&files);
         fs::create_dir_all(&files).map_err(text)?;
         fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).map_err(text)?;

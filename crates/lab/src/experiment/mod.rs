@@ -3,6 +3,11 @@
 //! `antedate lab NAME` runs one by its entry in [`ALL`]; a new experiment is a file and a line there.
 
 use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::ns;
+use crate::sys::signal;
 
 mod aead;
 mod ciphers;
@@ -127,13 +132,13 @@ pub const ALL: &[Experiment] = &[
     Experiment {
         name: "overlay-release",
         paper: "hohmann2020",
-        shows: "the release clock: cyclic frames that are late by up to 300 us each, and how evenly they leave, two minutes",
+        shows: "the release clock: cyclic frames that are late by up to 300 us each, and how evenly they leave, three minutes",
         run: overlay::run_release,
     },
     Experiment {
         name: "overlay-cycles",
         paper: "hohmann2020",
-        shows: "cyclic Profinet on each path, bus errors and the shortest cycle without one, half an hour",
+        shows: "cyclic Profinet on each path, bus errors and the shortest cycle without one, 25 minutes",
         run: overlay::run_cycles,
     },
     Experiment {
@@ -156,6 +161,51 @@ impl Options {
     }
 }
 
+/// The experiments that draw a figure.
+pub const DRAWING: &[&str] = &["scenarios"];
+
+/// What a directory of an experiment's files begins with; its process number follows.
+const FILES: [&str; 2] = ["antedate-lab-", "antedate-lab-overlay-"];
+
+/// The right to build topologies. What killed runs left behind is swept away; a signal ends this one and takes with it what it built.
+fn in_namespaces() -> Result<(), String> {
+    ns::acquire().map_err(|error| error.to_string())?;
+    ns::sweep();
+    sweep(&std::env::temp_dir());
+    signal::install();
+    // Whatever the experiment waits for, it is not waited for.
+    std::thread::spawn(|| {
+        while !signal::stopping() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        ns::remove_own();
+        for begin in FILES {
+            let _ = std::fs::remove_dir_all(files(begin));
+        }
+        eprintln!("antedate: interrupted, which is no result");
+        std::process::exit(1);
+    });
+    Ok(())
+}
+
+/// The directory of this process's files.
+fn files(begin: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("{begin}{}", std::process::id()))
+}
+
+/// Removes the files of runs that no longer live.
+fn sweep(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let of = |begin: &&str| name.to_str()?.strip_prefix(begin)?.parse::<u32>().ok();
+        // Those of other users stay: they cannot be removed.
+        if FILES.iter().find_map(of).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// The experiment of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Experiment> {
@@ -173,5 +223,22 @@ mod tests {
             assert!(find(experiment.name).is_some());
         }
         assert!(find("no such experiment").is_none());
+        assert!(DRAWING.iter().all(|name| find(name).is_some()));
+    }
+
+    #[test]
+    fn files_of_runs_that_live_and_what_is_kept_of_failures_stay() {
+        let directory = tempfile::tempdir().expect("a directory");
+        // No process has the highest number that there can be.
+        let (dead, lives) = (u32::MAX, std::process::id());
+        let names = [format!("antedate-lab-{dead}"), format!("antedate-lab-overlay-{dead}")];
+        let kept =
+            [format!("antedate-lab-{lives}"), "antedate-lab-overlay-failed-7.txt".into(), "else".into()];
+        for name in names.iter().chain(&kept) {
+            std::fs::create_dir(directory.path().join(name)).expect("made");
+        }
+        sweep(directory.path());
+        assert!(names.iter().all(|name| !directory.path().join(name).exists()));
+        assert!(kept.iter().all(|name| directory.path().join(name).exists()));
     }
 }

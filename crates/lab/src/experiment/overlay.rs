@@ -60,8 +60,7 @@ pub(super) fn run_cycles(options: &Options) -> Result<Report, String> {
 
 /// The release clock alone.
 pub(super) fn run_release(options: &Options) -> Result<Report, String> {
-    crate::ns::acquire().map_err(|error| error.to_string())?;
-    crate::ns::sweep();
+    super::in_namespaces()?;
     let mut report = Report::new("overlay-release", "hohmann2020");
     release::run(&mut report, options)?;
     Ok(report)
@@ -69,8 +68,7 @@ pub(super) fn run_release(options: &Options) -> Result<Report, String> {
 
 /// A report, and who is there to be compared.
 fn begin(name: &'static str) -> Result<(Report, Vec<Contender>), String> {
-    crate::ns::acquire().map_err(|error| error.to_string())?;
-    crate::ns::sweep();
+    super::in_namespaces()?;
     let mut report = Report::new(name, "hohmann2020");
     let all = Contender::ALL.into_iter().filter(|contender| contender.missing().is_none()).collect();
     for contender in Contender::ALL {

@@ -256,11 +256,19 @@ fn pair(one: (&Namespace, &str, u8), other: (&Namespace, &str, u8), mtu: u32) ->
 
 /// Removes namespaces that a run left behind which no longer lives. Returns their names.
 pub fn sweep() -> Vec<String> {
+    remove(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+}
+
+/// Removes the namespaces of this process, which is about to end without dropping them. Returns their names.
+pub fn remove_own() -> Vec<String> {
+    remove(|pid| pid == std::process::id())
+}
+
+fn remove(whose: impl Fn(u32) -> bool) -> Vec<String> {
     let Ok(entries) = fs::read_dir(DIRECTORY) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let dead =
-        names.filter(|name| owner(name).is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()));
-    dead.filter(|name| ip(&["netns", "del", name]).is_ok()).collect()
+    let theirs = names.filter(|name| owner(name).is_some_and(&whose));
+    theirs.filter(|name| ip(&["netns", "del", name]).is_ok()).collect()
 }
 
 /// The process that made the namespace, if the name is one of ours.

@@ -37,13 +37,11 @@ impl Broker {
         );
         fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
         let spawn = |program: &&str| {
-            Command::new(program)
-                .arg("-c")
-                .arg(&file)
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .ok()
+            let mut command = Command::new(program);
+            command.arg("-c").arg(&file).stdout(Stdio::null()).stderr(Stdio::null());
+            // It ends with this process, however that ends.
+            crate::sys::process::arrange(&mut command, None, &[]);
+            command.spawn().ok()
         };
         let child =
             PROGRAMS.iter().find_map(spawn).ok_or("there is no mosquitto here: apt-get install mosquitto")?;

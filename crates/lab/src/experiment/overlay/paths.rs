@@ -128,7 +128,7 @@ impl Path {
         // A path of 1650 octets, so that nothing is fragmented: what is compared is the tunnels.
         let chain = Chain::build(ChainOptions { wire_mtu: 1650, wire: false, ..ChainOptions::default() })
             .map_err(text)?;
-        let files = std::env::temp_dir().join(format!("antedate-lab-overlay-{}", std::process::id()));
+        let files = super::super::files("antedate-lab-overlay-");
         let _ = fs::remove_dir_all(&files);
         fs::create_dir_all(&files).map_err(text)?;
         fs::set_permissions(&files, fs::Permissions::from_mode(0o700)).map_err(text)?;
@@ -202,6 +202,8 @@ impl Path {
         }
         command.env("LOG_LEVEL", "error").env("WG_LOG_LEVEL", "error");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // It ends with this process, however that ends.
+        crate::sys::process::arrange(&mut command, None, &[]);
         let process = command.spawn().map_err(text)?;
         self.daemons.push(Daemon { process, name: name.clone() });
         let space = self.space(side);
@@ -309,34 +311,41 @@ impl Path {
             Process::role(role, "lab-station", &options, &place).map_err(text)
         };
         let device = start("device", &self.chain.device, 1, seconds + 5.0)?;
-        let mut ends = [start("plc", &self.chain.plc, 0, seconds)?, device];
-        let mut results = [None, None];
-        let end = Instant::now() + Duration::from_secs_f64(seconds + 40.0);
-        while results.iter().any(Option::is_none) {
-            for (at, other) in [(0, 1), (1, 0)] {
-                for line in ends[at].lines() {
-                    match serde_json::from_str(&line) {
-                        Ok(Line::Result(result)) => results[at] = Some(result.measured),
-                        // Either one's core is its gateway's as well. Who has ended already wants to know no more.
-                        Ok(Line::Stalled { from_ns, to_ns }) => {
-                            let _ = ends[other].tell(&Request::PeerStalled { from_ns, to_ns });
-                        }
-                        _ => {}
+        let ends = [start("plc", &self.chain.plc, 0, seconds)?, device];
+        reports(ends, Duration::from_secs_f64(seconds + 40.0))
+    }
+}
+
+/// What both stations report at their ends; an error as soon as one has ended without a report.
+fn reports(mut ends: [Process; 2], patience: Duration) -> Result<[Measured; 2], String> {
+    let mut results = [None, None];
+    let end = Instant::now() + patience;
+    while results.iter().any(Option::is_none) {
+        for (at, other) in [(0, 1), (1, 0)] {
+            // The last lines of one that has ended may still be under way.
+            let runs = ends[at].is_running();
+            for line in if runs { ends[at].lines() } else { ends[at].end() } {
+                match serde_json::from_str(&line) {
+                    Ok(Line::Result(result)) => results[at] = Some(result.measured),
+                    // Either one's core is its gateway's as well. Who has ended already wants to know no more.
+                    Ok(Line::Stalled { from_ns, to_ns }) => {
+                        let _ = ends[other].tell(&Request::PeerStalled { from_ns, to_ns });
                     }
+                    _ => {}
                 }
             }
-            if Instant::now() > end {
-                return Err(ends
-                    .iter_mut()
-                    .flat_map(|end| end.errors().to_vec())
-                    .collect::<Vec<_>>()
-                    .join("\n"));
+            if !runs && results[at].is_none() {
+                let said = ends[at].errors().join("; ");
+                return Err(format!("the {} ended: {said}", ends[at].name()));
             }
-            std::thread::sleep(Duration::from_millis(5));
         }
-        let [plc, device] = results.map(Option::unwrap_or_default);
-        Ok([plc, device])
+        if Instant::now() > end {
+            let said: Vec<_> = ends.iter_mut().flat_map(|end| end.errors().to_vec()).collect();
+            return Err(format!("the stations do not end: {}", said.join("; ")));
+        }
+        std::thread::sleep(Duration::from_millis(5));
     }
+    Ok(results.map(Option::unwrap_or_default))
 }
 
 impl Drop for Path {
@@ -359,4 +368,21 @@ fn key(files: &FilePath, seed: u8) -> Result<Secret, String> {
     let key = generate(Kind::Private, fill)?;
     write_new(&files.join(format!("{seed}.key")), &key).map_err(text)?;
     Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_station_that_ends_early_is_told_at_once_and_with_its_reason() {
+        let start = |name: &str, script: &str| {
+            Process::start(name, &"/bin/sh".into(), &["-c", script], &Place::default()).expect("a shell")
+        };
+        let ends = [start("plc", "echo 'no such interface' >&2; exit 2"), start("device", "sleep 60")];
+        let begun = Instant::now();
+        let why = reports(ends, Duration::from_secs(50)).expect_err("no report");
+        assert_eq!(why, "the plc ended: no such interface");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
 }
