@@ -222,8 +222,8 @@ struct Broker {
     port: String,
     /// What it has kept for the subscribers, who get it when it changes.
     retained: Arc<Mutex<Vec<u8>>>,
-    /// The wills that it was left.
-    wills: mpsc::Receiver<Vec<u8>>,
+    /// The will of each connection, if it left one.
+    wills: mpsc::Receiver<Option<Vec<u8>>>,
     /// Somebody who left a will is gone without a farewell.
     died: Arc<AtomicBool>,
 }
@@ -252,13 +252,27 @@ impl Broker {
         *self.retained.lock().expect("the message") = message;
     }
 
+    /// Waits for the next connection.
+    fn connected(&self) -> Option<Vec<u8>> {
+        self.wills.recv_timeout(Duration::from_secs(20)).expect("a connection")
+    }
+
+    /// Waits for the next connection with a will.
     fn will(&self) -> Vec<u8> {
-        self.wills.recv_timeout(Duration::from_secs(20)).expect("a connection with a will")
+        loop {
+            if let Some(will) = self.connected() {
+                return will;
+            }
+        }
     }
 }
 
 /// Serves a client to its end. None if it had left a will and did not say farewell.
-fn serve(mut client: TcpStream, retained: &Mutex<Vec<u8>>, wills: &mpsc::Sender<Vec<u8>>) -> Option<()> {
+fn serve(
+    mut client: TcpStream,
+    retained: &Mutex<Vec<u8>>,
+    wills: &mpsc::Sender<Option<Vec<u8>>>,
+) -> Option<()> {
     let (mut has_will, mut subscribed, mut known) = (false, false, Vec::new());
     loop {
         let message = retained.lock().expect("the message").clone();
@@ -284,10 +298,8 @@ fn serve(mut client: TcpStream, retained: &Mutex<Vec<u8>>, wills: &mpsc::Sender<
                     (&body[at + 2..end], end)
                 };
                 has_will = body[7] & 4 != 0;
-                if has_will {
-                    let (_, topic) = text(text(10).1);
-                    wills.send(text(topic).0.to_vec()).expect("the test listens");
-                }
+                let will = has_will.then(|| text(text(text(10).1).1).0.to_vec());
+                wills.send(will).expect("the test listens");
                 client.write_all(&[0x20, 2, 0, 0]).ok()?;
             }
             8 => {
@@ -330,6 +342,11 @@ impl Desk {
             .spawn()
             .expect("the command")
     }
+}
+
+fn terminate(child: &Child) {
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
 }
 
 /// How a command ended within ten seconds, and what it said.
@@ -401,6 +418,24 @@ fn a_will_of_a_publisher_is_of_the_newest_epoch() {
 }
 
 #[test]
+fn a_publisher_can_be_ended_while_it_fetches_the_key_of_its_will() {
+    let desk = Desk::new();
+    desk.managed();
+    desk.good(&["keygen", "mqtt", "--for-members", "manager.toml", "--out", "g.toml"]);
+    desk.good(&["mqtt", "init", "state"]);
+    let broker = Broker::new();
+    let manager = Manager::open(&desk.path("manager.toml")).expect("a manager");
+    broker.keep(manager.announce().expect("a message"));
+    let call = "mqtt pub -h 127.0.0.1 --keys g.toml --device press7.device --state state -q 1 -t a/b -m x --will-topic a/gone --will-payload gone -p";
+    let child = desk.start(&call.split(' ').chain([&broker.port[..]]).collect::<Vec<_>>());
+    assert_eq!(broker.connected(), None, "for the key");
+    terminate(&child);
+    let (status, said) = end(child);
+    assert_eq!(status, Some(1), "{said}");
+    assert!(said.contains("stopped, and 1 messages were not confirmed"), "{said}");
+}
+
+#[test]
 fn a_rotation_that_nobody_confirms_can_be_ended() {
     let desk = Desk::new();
     desk.managed();
@@ -413,8 +448,7 @@ fn a_rotation_that_nobody_confirms_can_be_ended() {
         thread::sleep(Duration::from_millis(10));
     }
     thread::sleep(Duration::from_millis(500));
-    let pid = child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+    terminate(&child);
     let (status, said) = end(child);
     assert_eq!(status, Some(1), "{said}");
     assert!(said.contains("stopped") && said.contains("rotate --again"), "{said}");

@@ -413,16 +413,17 @@ impl Speaker {
     }
 }
 
-/// The participant of a configuration.
+/// The participant of a configuration. `own` are its channels: the one that all use, and the express one.
 #[must_use]
 pub fn participant(
     settings: &Settings,
     macsec: &Macsec,
-    own: Sci,
+    own: (Sci, Option<Sci>),
     uplink: &Interface,
     suites: Vec<CipherSuite>,
 ) -> Config {
     Config {
+        second: own.1,
         priority: settings.priority,
         destination: settings.destination,
         source: EthernetAddress(uplink.address),
@@ -432,6 +433,6 @@ pub fn participant(
         pair: macsec.sci_mode == SciMode::PointToPoint,
         delay_protect: settings.delay_protect,
         rekey_after: settings.rekey_after,
-        ..Config::new(own)
+        ..Config::new(own.0)
     }
 }

@@ -171,13 +171,8 @@ impl Drop for Name {
 /// # Errors
 /// What is in the way.
 pub fn inspect(path: &Path) -> Result<bool, Fault> {
-    if let Ok(about) = fs::symlink_metadata(path) {
-        if !about.file_type().is_socket() {
-            return Err(no_socket(path));
-        }
-        if UnixStream::connect(path).is_ok() {
-            return Ok(true);
-        }
+    if is_answered(path)? || is_answered(&beside(path))? {
+        return Ok(true);
     }
     let parent = parent_of(path);
     // Its directory is made, but none above that.
@@ -196,7 +191,7 @@ fn parent_of(path: &Path) -> &Path {
 }
 
 fn no_socket(path: &Path) -> Fault {
-    Fault::of_file(path, "exists and is no socket", "give control.socket another path")
+    Fault::of_file(path, "exists and is no socket", "give control.socket another path, or move this away")
 }
 
 /// Another gateway has the socket.
@@ -209,25 +204,35 @@ pub fn answered(path: &Path) -> Fault {
     )
 }
 
+/// The name under which a socket is made.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// Whether a gateway answers there. If there is a socket and nobody answers, it was left behind by one that was killed.
+fn is_answered(path: &Path) -> Result<bool, Fault> {
+    match fs::symlink_metadata(path) {
+        Ok(about) if !about.file_type().is_socket() => Err(no_socket(path)),
+        Ok(_) => Ok(UnixStream::connect(path).is_ok()),
+        Err(_) => Ok(false),
+    }
+}
+
 /// A socket that never existed with wider rights than its owner's: it is made under another name, then renamed.
 fn bind(path: &Path) -> Result<UnixListener, Fault> {
-    if let Ok(about) = fs::symlink_metadata(path) {
-        if !about.file_type().is_socket() {
-            return Err(no_socket(path));
+    let new = beside(path);
+    for taken in [path, &new] {
+        if is_answered(taken)? {
+            return Err(answered(taken));
         }
-        if UnixStream::connect(path).is_ok() {
-            return Err(answered(path));
-        }
-        // Left behind by a gateway that was killed; the rename below takes its place.
     }
     let make = || {
         let parent = parent_of(path);
         if !parent.exists() {
             DirBuilder::new().mode(0o755).create(parent)?;
         }
-        let mut name = path.as_os_str().to_owned();
-        name.push(".new");
-        let new = PathBuf::from(name);
         if let Err(error) = fs::remove_file(&new)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -487,5 +492,19 @@ mod tests {
         fs::write(&file, "").unwrap();
         let found = Socket::bind(&file).unwrap_err().to_string();
         assert!(found.contains("exists and is no socket"), "{found}");
+
+        // Nor is what lies where the socket is made.
+        let (other, beside) = (directory.path().join("other"), directory.path().join("other.new"));
+        fs::write(&beside, "mine").unwrap();
+        assert!(inspect(&other).is_err());
+        let found = Socket::bind(&other).unwrap_err().to_string();
+        assert!(found.contains("other.new: exists and is no socket"), "{found}");
+        assert_eq!(fs::read_to_string(&beside).unwrap(), "mine");
+        fs::remove_file(&beside).unwrap();
+        let living = UnixListener::bind(&beside).unwrap();
+        assert!(inspect(&other).unwrap());
+        assert!(Socket::bind(&other).unwrap_err().to_string().contains("another gateway answers"));
+        drop(living);
+        Socket::bind(&other).unwrap();
     }
 }

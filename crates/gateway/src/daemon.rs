@@ -16,7 +16,7 @@ use crate::agreement::{self, Agreement};
 use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection, Rate};
 use crate::control::Server;
 use crate::counters::PathCounters;
-use crate::express::Express;
+use crate::express::{Express, express_sci};
 use crate::fastest;
 use crate::fault::Fault;
 use crate::gate::Gate;
@@ -209,7 +209,8 @@ impl Steward {
                 if suites.len() > 1 {
                     fastest::order(&mut suites);
                 }
-                let participant = agreement::participant(settings, macsec, *own, &checked.uplink, suites);
+                let own = (*own, config.express.as_ref().map(|_| express_sci(*own)));
+                let participant = agreement::participant(settings, macsec, own, &checked.uplink, suites);
                 let shown = Arc::clone(&shown);
                 let agreement = Agreement::start(
                     participant,

@@ -122,11 +122,17 @@ impl Duty for Worker {
 
     #[inline]
     fn show(&self) {
-        if let Some((an, next_pn, express)) = self.outbound.as_ref().and_then(Outbound::encoding) {
-            // The association last: whoever reads it first has numbers that are its own, or lower ones.
-            self.shown.usual_pn.set(next_pn);
-            self.shown.express_pn.set(express.unwrap_or(0));
-            self.shown.encoding.set(u64::from(an.number()) + 1);
+        // Who only receives has nothing to show.
+        let Some(outbound) = &self.outbound else { return };
+        match outbound.encoding() {
+            Some((an, next_pn, express)) => {
+                // The association last: whoever reads it first has numbers that are its own, or lower ones.
+                self.shown.usual_pn.set(next_pn);
+                self.shown.express_pn.set(express.unwrap_or(0));
+                self.shown.encoding.set(u64::from(an.number()) + 1);
+            }
+            // The next key may have the same association number, and begins at 1.
+            None => self.shown.encoding.set(0),
         }
     }
 
@@ -280,6 +286,7 @@ impl Worker {
                 if let Some(receive) = self.receive() {
                     retired.add(receive.remove_all(an));
                 }
+                self.show();
                 let _ = answer.send(retired);
             }
             Letter::ForgetPeer(sci, answer) => {

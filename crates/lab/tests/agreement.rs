@@ -25,6 +25,7 @@ const TESTS: &[Test] = &[
     ("a_fallen_key_server_is_replaced_without_a_lost_frame", a_fallen_key_server_is_replaced),
     ("a_gateway_that_starts_again_is_back_at_once", a_gateway_that_starts_again_is_back_at_once),
     ("a_gateway_with_another_cak_is_no_member", a_gateway_with_another_cak_is_no_member),
+    ("a_key_after_a_cut_begins_at_one_where_delay_is_bounded", a_key_after_a_cut_begins_at_one),
 ];
 
 fn main() -> ExitCode {
@@ -269,4 +270,24 @@ fn a_gateway_with_another_cak_is_no_member() {
     assert_eq!((foreign.members.len(), foreign.keys.len()), (0, 0));
     association.members[2].machine.send(&frame(2, 0, 9)).expect("the frame is sent");
     (0..2).for_each(|number| assert_eq!(association.next(number, Duration::from_millis(200)), None));
+}
+
+fn a_key_after_a_cut_begins_at_one() {
+    let mut association = Association::build(2, "mka_delay_protect = true");
+    association.start_all();
+    association.until_agreed(&[0, 1]);
+    (0..100).for_each(|mark| association.crosses(mark % 2, 1 - mark % 2, mark as u8));
+    let an = association.members[0].gateway.agreement().keys[0].an;
+    association.wire.batch(&["link set dev p1 down".into()]).expect("a cut");
+    let end = Instant::now() + Duration::from_secs(10);
+    while !(association.members.iter()).all(|member| member.gateway.agreement().keys.is_empty()) {
+        assert!(Instant::now() < end, "who is alone has no key");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    association.wire.batch(&["link set dev p1 up".into()]).expect("no cut");
+    association.until_agreed(&[0, 1]);
+    assert_eq!(association.members[0].gateway.agreement().keys[0].an, an, "nobody knows of the one before");
+    // As long as it takes to tell which packet numbers are late.
+    std::thread::sleep(Duration::from_millis(1500));
+    (0..4).for_each(|mark| association.crosses(mark % 2, 1 - mark % 2, mark as u8));
 }

@@ -34,6 +34,8 @@ struct Membership {
     unwritten: BTreeMap<(Arc<[u8]>, u32, String), Opened>,
     /// How many messages that were.
     unwritten_messages: usize,
+    /// What is derived for nobody in each epoch, by which the state knows what was received in it.
+    books: BTreeMap<u32, Material>,
     /// The topic that was found to be one of the group's last.
     covered: String,
     /// The newest key is from the state directory, and no rotation has come since.
@@ -42,7 +44,19 @@ struct Membership {
     left_out: bool,
 }
 
+/// No publisher has this name.
+const NOBODY: &[u8] = b"\0";
+
 impl Membership {
+    /// Makes the books of epochs that have none yet.
+    fn open_books(&mut self) {
+        for epoch in self.group.epochs() {
+            if let Some(book) = self.group.material(epoch, NOBODY) {
+                self.books.entry(epoch).or_insert(book);
+            }
+        }
+    }
+
     /// Whether a topic is one of the group's.
     fn covers(&mut self, topic: &str) -> bool {
         if !topic.is_empty() && self.covered == topic {
@@ -144,11 +158,13 @@ impl Guard {
             retire: Vec::new(),
             unwritten: BTreeMap::new(),
             unwritten_messages: 0,
+            books: BTreeMap::new(),
             covered: String::new(),
             kept: false,
             left_out: false,
         });
         let mut guard = Self { groups: groups.collect(), store, device, publisher };
+        guard.groups.iter_mut().for_each(Membership::open_books);
         for at in 0..guard.groups.len() {
             guard.restore(at);
         }
@@ -248,7 +264,11 @@ impl Guard {
             return Verdict::Plain;
         };
         let store = self.store.as_ref();
-        let lowest = |material: &_| store.map_or(1, |store| store.lowest(material, topic));
+        let books = &one.books;
+        let lowest = |material: &Material| {
+            let book = books.get(&material.head().epoch);
+            store.zip(book).map_or(1, |(store, book)| store.lowest(book, material, topic))
+        };
         match one.group.open_from(topic, message, out, lowest) {
             Ok(opened) => {
                 if store.is_some() {
@@ -305,22 +325,19 @@ impl Guard {
         let group = one.file.group.clone();
         let Some(message) = store.rotation(&group) else { return };
         let Verdict::Rotated { epoch, .. } = self.rotate(at, &message) else { return };
-        let before = store.former_rotation(&group).and_then(|(former, ago)| {
-            let left = Duration::from_secs(self.read(at, &message).ok()?.grace.into()).checked_sub(ago)?;
-            let former = self.read(at, &former).ok()?;
-            (former.epoch.checked_add(1) == Some(epoch) && !left.is_zero()).then_some((former, left))
-        });
+        let grace = self.read(at, &message).map_or(0, |rotation| rotation.grace);
+        let former = store.former_rotation(&group);
+        let former = former.and_then(|(message, ago)| Some((self.read(at, &message).ok()?, ago)));
         let Some(one) = self.groups.get_mut(at) else { return };
         one.kept = true;
-        match before {
-            Some((former, left)) => {
-                one.group.install(former.epoch, &former.secret);
-                one.retire.push((Instant::now() + left, epoch));
-            }
-            None => {
-                // What cannot be removed is not read the next time either.
-                let _ = store.drop_former_rotation(&group);
-            }
+        if let Some((former, ago)) = former {
+            let next = former.epoch.checked_add(1) == Some(epoch);
+            let left = Duration::from_secs(if next { grace.into() } else { 0 }).saturating_sub(ago);
+            one.group.install(former.epoch, &former.secret);
+            one.open_books();
+            one.retire.push((Instant::now() + left, epoch));
+            // If its time is over, what came in it is forgotten now.
+            self.retire();
         }
     }
 
@@ -338,7 +355,7 @@ impl Guard {
     fn rotate(&mut self, at: usize, message: &[u8]) -> Verdict {
         let opened = self.read(at, message);
         let Some(one) = self.groups.get_mut(at) else { return Verdict::Plain };
-        let (name, Some(manager)) = (&one.file.group, one.file.manager) else { return Verdict::Plain };
+        let Some(manager) = one.file.manager else { return Verdict::Plain };
         let rotation = match opened {
             Ok(rotation) => rotation,
             Err(refusal) => {
@@ -346,14 +363,15 @@ impl Guard {
                 return Verdict::NoRotation(refusal);
             }
         };
-        let (group, epoch) = (name.clone(), rotation.epoch);
+        let (group, epoch) = (one.file.group.clone(), rotation.epoch);
         // A broker that goes back to an older rotation would bring a revoked member back.
-        let seen = self.store.as_ref().map_or(0, |store| store.epoch(name, &manager));
+        let seen = self.store.as_ref().map_or(0, |store| store.epoch(&group, &manager));
         let before = one.group.newest();
         if epoch < seen || !one.group.rotate(&rotation) {
             let newest = one.group.newest().map_or(seen, |newest| newest.max(seen));
             return Verdict::Known { group, epoch, newest };
         }
+        one.open_books();
         (one.kept, one.left_out) = (false, false);
         // The grace is for the epoch directly before. Of those that were missed one may have ended by a revocation.
         let next = before.is_some_and(|before| before.checked_add(1) == Some(epoch));
@@ -361,11 +379,11 @@ impl Guard {
         if let Some(store) = &self.store {
             // The message first: a crash in between leaves one that is not older than the epoch. If it does not get to the disk, the
             // next start waits for the broker's.
-            if store.rotation(name).as_deref() != Some(message) {
-                let _ = store.keep_rotation(name, message, grace > 0);
+            if store.rotation(&group).as_deref() != Some(message) {
+                let _ = store.keep_rotation(&group, message, grace > 0);
             }
             // If this does not get to the disk, the next start believes an older rotation once more.
-            let _ = store.reached(name, &manager, epoch);
+            let _ = store.reached(&group, &manager, epoch);
         }
         if before.is_some() {
             one.retire.push((Instant::now() + Duration::from_secs(grace.into()), epoch));
@@ -385,12 +403,16 @@ impl Guard {
             };
             one.retire.retain(|(_, later)| *later > epoch);
             let over = one.group.retire_before(epoch);
+            let books = one.books.split_off(&epoch);
+            let books = std::mem::replace(&mut one.books, books);
             let Some(store) = &self.store else { continue };
-            // The message first: what came under a key that comes back must be known. Keys of a file come back with the next start. If
-            // this does not get to the disk, the records only stay.
-            let gone = !one.retire.is_empty() || store.drop_former_rotation(&one.file.group).is_ok();
-            if gone && one.file.keys.is_empty() {
-                let _ = store.forget(&over);
+            // What came under a key that may come back must be known: by a message that is still there, by an epoch that is not on the
+            // disk, or from a file. If this does not get to the disk, the records only stay.
+            let group = &one.file.group;
+            let gone = !one.retire.is_empty() || store.drop_former_rotation(group).is_ok();
+            let seen = one.file.manager.is_some_and(|manager| store.epoch(group, &manager) >= epoch);
+            if gone && seen && one.file.keys.is_empty() {
+                let _ = store.forget(over.iter().chain(books.values()));
             }
         }
     }
@@ -422,8 +444,9 @@ impl Guard {
         let mut bounds = Vec::new();
         for one in &self.groups {
             for ((_, _, topic), opened) in &one.unwritten {
-                if let Some((material, next)) = one.group.received(opened, topic) {
-                    bounds.push((material, topic.as_str(), next));
+                let received = one.group.received(opened, topic).zip(one.books.get(&opened.epoch));
+                if let Some(((material, next), book)) = received {
+                    bounds.push((book, &material.head().publisher[..], topic.as_str(), next));
                 }
             }
         }
@@ -501,6 +524,7 @@ mod tests {
         guard.flush().expect("durable");
         assert_eq!(guard.unwritten(), 0);
         let store = guard.store.as_ref().expect("a store");
-        assert_eq!(["plant/a", "plant/b"].map(|topic| store.lowest(&material, topic)), [100, 101]);
+        let book = group.to_group().material(1, NOBODY).expect("a book");
+        assert_eq!(["plant/a", "plant/b"].map(|topic| store.lowest(&book, &material, topic)), [100, 101]);
     }
 }

@@ -103,20 +103,25 @@ impl Store {
         }
     }
 
-    /// The lowest number that may come from a publisher on a topic.
+    /// The lowest number that may come from a publisher on a topic. `book` is what its group derives in that epoch for nobody: what
+    /// comes in an epoch is known by it, and is forgotten with it.
     #[must_use]
-    pub fn lowest(&self, material: &Material, topic: &str) -> u64 {
-        let key = KeyId::of_key("antedate MQTT received", material.key());
-        self.state().as_ref().map_or(1, |state| state.lowest(&key, place(topic)))
+    pub fn lowest(&self, book: &Material, material: &Material, topic: &str) -> u64 {
+        let place = place_of(&material.head().publisher, topic);
+        self.state().as_ref().map_or(1, |state| {
+            // Versions before had a key for each publisher.
+            let before = state.lowest(&received(material), self::place(topic));
+            state.lowest(&received(book), place).max(before)
+        })
     }
 
-    /// Makes durable what was received: publisher, topic, lowest number to come.
+    /// Makes durable what was received: book, publisher, topic, lowest number to come.
     ///
     /// # Errors
     /// When it did not become durable.
     pub fn received<'a>(
         &self,
-        bounds: impl IntoIterator<Item = (&'a Material, &'a str, u64)>,
+        bounds: impl IntoIterator<Item = (&'a Material, &'a [u8], &'a str, u64)>,
     ) -> Result<(), Fault> {
         self.received_with(bounds, || Ok(()))
     }
@@ -128,25 +133,22 @@ impl Store {
     /// When it did not become durable, or `act` failed: then nothing counts as received.
     pub fn received_with<'a>(
         &self,
-        bounds: impl IntoIterator<Item = (&'a Material, &'a str, u64)>,
+        bounds: impl IntoIterator<Item = (&'a Material, &'a [u8], &'a str, u64)>,
         act: impl FnOnce() -> std::io::Result<()>,
     ) -> Result<(), Fault> {
         let records: Vec<(KeyId, Sci, u64)> = bounds
             .into_iter()
-            .map(|(material, topic, lowest)| {
-                (KeyId::of_key("antedate MQTT received", material.key()), place(topic), lowest)
-            })
+            .map(|(book, publisher, topic, lowest)| (received(book), place_of(publisher, topic), lowest))
             .collect();
         self.with(|state| state.received_with(&records, act))
     }
 
-    /// Forgets what was received under keys of epochs that are over.
+    /// Forgets what was received under keys of epochs that are over: their books, and publishers of which versions before have written.
     ///
     /// # Errors
     /// When it did not become durable.
-    pub fn forget(&self, over: &[Material]) -> Result<(), Fault> {
-        let keys: Vec<KeyId> =
-            over.iter().map(|one| KeyId::of_key("antedate MQTT received", one.key())).collect();
+    pub fn forget<'a>(&self, over: impl IntoIterator<Item = &'a Material>) -> Result<(), Fault> {
+        let keys: Vec<KeyId> = over.into_iter().map(received).collect();
         self.with(|state| state.forget_received(&keys))
     }
 
@@ -180,7 +182,7 @@ impl Store {
         let message = std::fs::read(self.directory.join(former_name(group))).ok()?;
         let replaced = std::fs::metadata(self.directory.join(rotation_name(group))).ok()?.modified().ok()?;
         // A clock that was set back tells nothing.
-        Some((message, replaced.elapsed().ok()?))
+        Some((message, replaced.elapsed().unwrap_or(Duration::MAX)))
     }
 
     /// Keeps the last rotation message of a group, so that its key is there at the next start. It is kept as it came, sealed for each
@@ -241,9 +243,23 @@ fn former_name(group: &str) -> String {
     format!("former-{group}")
 }
 
+/// What the state file knows what was received by.
+fn received(material: &Material) -> KeyId {
+    KeyId::of_key("antedate MQTT received", material.key())
+}
+
+/// What it knows a publisher's topic by, in the book of an epoch.
+fn place_of(publisher: &[u8], topic: &str) -> Sci {
+    first_of(Sha256::new().chain_update([publisher.len() as u8]).chain_update(publisher).chain_update(topic))
+}
+
 /// What the state file knows a topic by: the first bytes of its digest.
 fn place(topic: &str) -> Sci {
-    let digest = Sha256::digest(topic.as_bytes());
+    first_of(Sha256::new().chain_update(topic))
+}
+
+fn first_of(digest: Sha256) -> Sci {
+    let digest = digest.finalize();
     let mut first = [0; 8];
     first.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
     Sci(first)
@@ -399,18 +415,26 @@ mod tests {
         let place = directory.path().join("state");
         Store::create(&place).expect("created");
         let store = Store::open(&place).expect("opened");
-        let a = material(b"a");
-        assert_eq!((store.lowest(&a, "t"), store.epoch("g", b"m")), (1, 0));
-        store.received([(&a, "t", 8)]).expect("durable");
+        let (book, a, b) = (material(b"\0"), material(b"a"), material(b"b"));
+        assert_eq!((store.lowest(&book, &a, "t"), store.epoch("g", b"m")), (1, 0));
+        store.received([(&book, &b"a"[..], "t", 8)]).expect("durable");
         store.reached("g", b"m", 3).expect("durable");
         drop(store);
         let store = Store::open(&place).expect("opened");
-        assert_eq!((store.lowest(&a, "t"), store.lowest(&a, "u"), store.epoch("g", b"m")), (8, 1, 3));
+        let lowest = |store: &Store| {
+            [(&a, "t"), (&a, "u"), (&b, "t")].map(|(who, topic)| store.lowest(&book, who, topic))
+        };
+        assert_eq!((lowest(&store), store.epoch("g", b"m")), ([8, 1, 1], 3));
         assert_eq!(store.epoch("g", b"n"), 0, "a group of the same name, made anew");
-        store.forget(&[material(b"b")]).expect("nothing to forget");
-        assert_eq!(store.lowest(&a, "t"), 8);
-        store.forget(&[material(b"a")]).expect("forgotten");
-        assert_eq!(store.lowest(&a, "t"), 1);
+        // As versions before have written it.
+        store.with(|state| state.received(&[(received(&b), super::place("t"), 5)])).expect("durable");
+        assert_eq!(lowest(&store), [8, 1, 5]);
+        store.forget([&material(b"c")]).expect("nothing to forget");
+        assert_eq!(lowest(&store), [8, 1, 5]);
+        store.forget([&book]).expect("forgotten");
+        assert_eq!(lowest(&store), [1, 1, 5]);
+        store.forget([&b]).expect("forgotten");
+        assert_eq!(lowest(&store), [1, 1, 1]);
     }
 
     #[test]

@@ -205,3 +205,40 @@ fn what_is_sealed_under_an_epoch_that_a_revocation_ended_is_not_read_after_it_no
         assert!(matches!(refused, Verdict::Refused(Refusal::OldEpoch { epoch: 1, .. })), "{refused:?}");
     }
 }
+
+#[test]
+fn what_came_in_an_epoch_is_forgotten_with_it_also_by_who_has_started_again_since() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (press7, scada) = (device("press7"), device("scada"));
+    let [own, other] = ["scada", "press7"].map(|name| directory.path().join(name));
+    [&own, &other].iter().for_each(|state| Store::create(state).expect("created"));
+    let mut manager = group(directory.path(), &[&press7, &scada]);
+    let mut publisher = start(&manager, &press7, &other);
+    let records = || {
+        let text = fs::read_to_string(own.join("packet-numbers")).expect("the state");
+        text.lines().filter(|line| line.starts_with("receive ")).count()
+    };
+    // One record is the epoch's.
+    for (grace, left) in [(0, 1), (60, 4)] {
+        let message = manager.announce().expect("announced");
+        hear(&mut publisher, &message);
+        let mut guard = start(&manager, &scada, &own);
+        hear(&mut guard, &message);
+        for topic in ["plant/a", "plant/b", "plant/c"] {
+            let mut envelope = Vec::new();
+            publisher.seal(topic, b"x", &mut envelope).expect("sealed");
+            assert!(matches!(guard.open(topic, &envelope, &mut Vec::new()), Verdict::Opened(_)));
+        }
+        guard.close().expect("durable");
+        assert_eq!(records(), 4);
+        manager.rotate(&[], grace).expect("rotated");
+        let mut guard = start(&manager, &scada, &own);
+        hear(&mut guard, &manager.announce().expect("announced"));
+        assert_eq!(records(), left, "{grace}");
+    }
+    // The grace ends while nobody runs.
+    let kept = fs::File::options().write(true).open(own.join("rotation-line4")).expect("kept");
+    kept.set_modified(SystemTime::now() - Duration::from_secs(61)).expect("its time");
+    start(&manager, &scada, &own);
+    assert_eq!((records(), own.join("former-line4").exists()), (1, false));
+}

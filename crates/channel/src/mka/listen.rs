@@ -73,7 +73,7 @@ impl Participant {
             self.renew = true;
             return Err(Refused::OwnMember);
         }
-        if basic.sci != self.config.sci {
+        if basic.sci != self.config.sci && Some(basic.sci) != self.config.second {
             return Ok(());
         }
         // A recording of what we were, or another: that one shall hear that it was heard, as a potential peer.

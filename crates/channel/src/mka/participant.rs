@@ -43,6 +43,8 @@ const GAP: Duration = Duration::from_millis(50);
 pub struct Config {
     /// the secure channel that it transmits on
     pub sci: Sci,
+    /// a second one, with the same keys: nobody else may have its SCI either
+    pub second: Option<Sci>,
     /// the lower, the rather the key server; 255 never
     pub priority: u8,
     /// where MKPDUs are sent
@@ -70,6 +72,7 @@ impl Config {
     pub fn new(sci: Sci) -> Self {
         Self {
             sci,
+            second: None,
             priority: 128,
             destination: EthernetAddress::PAE_GROUP,
             source: sci.address(),

@@ -271,12 +271,13 @@ impl Link {
         (filters, qos): (Vec<String>, Qos),
         will: &WillArguments,
     ) -> Result<Self, Failure> {
-        let guard = if will.is_given() && !guard.rotation_topics().is_empty() {
+        let (guard, stopped) = if will.is_given() && !guard.rotation_topics().is_empty() {
             Self::fetch_keys(settings, guard).await?
         } else {
-            guard
+            (guard, false)
         };
         let mut link = Self::new(settings, guard, filters, qos)?;
+        link.stop.fetch_or(stopped, Ordering::Relaxed);
         link.leave_will(will)?;
         Ok(link)
     }
@@ -498,7 +499,8 @@ impl Link {
     }
 
     /// The keys that the broker retains, by a connection of its own: what is sealed before the first connection (a will) needs them.
-    pub(super) async fn fetch_keys(settings: &Settings, guard: Guard) -> Result<Guard, Failure> {
+    /// Tells whether the user wanted the end meanwhile.
+    async fn fetch_keys(settings: &Settings, guard: Guard) -> Result<(Guard, bool), Failure> {
         let settings = Settings {
             client_id: format!("{}-keys", settings.client_id),
             clean: true,
@@ -508,7 +510,7 @@ impl Link {
         let mut link = Self::new(&settings, guard, Vec::new(), Qos::AtMostOnce)?;
         link.settle().await?;
         link.leave().await;
-        Ok(link.guard)
+        Ok((link.guard, link.stop.load(Ordering::Relaxed)))
     }
 
     /// Says farewell, once everything was sent.

@@ -129,6 +129,16 @@ fn two_with_one_sci_both_fall_silent_until_one_is_gone() {
 }
 
 #[test]
+fn whose_second_channel_has_the_sci_of_another_uses_no_key() {
+    let mut world = World::with(3, 39, |number, config| config.second = (number == 2).then(|| sci(0)));
+    world.start_all();
+    world.run(5.0);
+    let own = world.stations[2].status(world.now);
+    assert_eq!((own.fault, own.keys[0]), (Some(Fault::SameSci), None));
+    assert!(world.key(0).is_some() && world.key(0) == world.key(1));
+}
+
+#[test]
 fn two_with_one_member_identifier_choose_anew() {
     let mut world = World::new(2, 38);
     world.start_all();
