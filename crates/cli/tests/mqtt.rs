@@ -465,6 +465,7 @@ fn what_is_wrong_with_the_options_is_said_before_there_is_a_new_key() {
         assert!(said.contains("none.pem"), "{said}");
     }
     assert_eq!(desk.read("manager.toml"), before);
+}
 
 /// A broker for one subscriber, to whom it sends one message with QoS 1. Whether that was acknowledged.
 fn broker(listener: &TcpListener, topic: &str, payload: &[u8]) -> bool {
