@@ -246,7 +246,15 @@ impl Listen {
         }
         if closed {
             tracing::info!(peer = %session.peer, "the peer has ended the session");
-            self.forget(id);
+            if session.handshake.is_none() {
+                return self.forget(id);
+            }
+            // The one that was begun beside it goes on, and nothing of this one is left to it.
+            session.socket = None;
+            if let Some(old) = session.established.take() {
+                self.refused.add(old.connection.refusals());
+                self.by_cid.remove(&old.cid);
+            }
         }
     }
 }

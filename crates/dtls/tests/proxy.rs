@@ -289,6 +289,31 @@ fn another_device_at_an_address_is_another_client_to_the_server() {
     assert_ne!(seen[1], seen[2], "what is said to the one before would come to the other one");
 }
 
+#[test]
+fn the_end_of_a_session_is_not_that_of_the_one_begun_beside_it() {
+    let behind = socket();
+    let server = server_side(options(any(), behind.local_addr().expect("bound")));
+    let address = device(server.at);
+    let mut old = joined(&address, "turbine 3");
+    let client = PskFile::parse(KEYS).expect("good keys").client(Some("turbine 3")).expect("known");
+    let settings = Settings { cid: None, retransmit_ms: 60_000, ..Settings::default() };
+    let mut new = Connection::connect(settings, client, 0, &mut random);
+    let mut buffer = [0; 2000];
+    // A hello, one with a cookie; and with the last flight the other one's end comes, late.
+    for flight in 0..3 {
+        if flight == 2 {
+            old.close();
+            address.send(&old.transmit().expect("an alert")).expect("sent");
+        }
+        while let Some(datagram) = new.transmit() {
+            address.send(&datagram).expect("sent");
+        }
+        let came = (0..200).find_map(|_| address.recv(&mut buffer).ok()).expect("an answer");
+        new.handle(&buffer[..came], 0, &(), &mut |_| ());
+    }
+    assert_eq!(new.phase(), Phase::Established);
+}
+
 struct Relay {
     at: SocketAddr,
     deaf: Arc<AtomicBool>,
