@@ -43,6 +43,9 @@ fn main() -> ExitCode {
         Some((command, rest)) => (command.as_str(), rest),
         None => ("help", &[][..]),
     };
+    if let Err(message) = shell::end_with_signals() {
+        eprintln!("xtask: {message}");
+    }
     let outcome = match command {
         "setup" => setup::main(rest),
         "demo" => demo::main(rest),

@@ -6,8 +6,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 /// The workspace's root.
 pub(crate) fn root() -> PathBuf {
@@ -85,7 +89,7 @@ impl Run for Command {
     fn bounded(&mut self, seconds: u64) -> Result<(), String> {
         let said = line(self);
         let child = self.process_group(0).stdin(Stdio::null()).spawn().map_err(|e| format!("{said}: {e}"))?;
-        let mut group = Group(child);
+        let mut group = Group::of(child);
         match group.wait(seconds)? {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(format!("{said}: {status}")),
@@ -102,7 +106,7 @@ impl Run for Command {
         let said = line(self);
         println!("$ {said}");
         let child = self.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        let mut group = Group(child.map_err(|e| format!("{said}: {e}"))?);
+        let mut group = Group::of(child.map_err(|e| format!("{said}: {e}"))?);
         let (send, failures) = std::sync::mpsc::channel();
         if let Some(out) = group.0.stdout.take() {
             std::thread::spawn(move || send.send(pass_on(out)));
@@ -127,7 +131,7 @@ impl Run for Command {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|e| format!("{said}: {e}"))?;
-        let mut group = Group(child);
+        let mut group = Group::of(child);
         // Both pipes are drained beside the wait, so that a talkative program cannot block.
         let out = group.0.stdout.take().map(drain);
         let err = group.0.stderr.take().map(drain);
@@ -163,7 +167,7 @@ fn start(command: &mut Command, log: &Path, stdin: Stdio) -> Result<Background, 
     let both = file.try_clone().map_err(|e| e.to_string())?;
     let child = command.process_group(0).stdin(stdin).stdout(file).stderr(both).spawn();
     let child = child.map_err(|e| format!("{said}: {e}"))?;
-    Ok(Background { group: Group(child), said, log: log.to_path_buf() })
+    Ok(Background { group: Group::of(child), said, log: log.to_path_buf() })
 }
 
 fn drain(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
@@ -213,12 +217,48 @@ pub(crate) fn until<T>(what: &str, seconds: f64, mut ready: impl FnMut() -> Opti
 /// A child that leads a process group; killed with all of it when dropped.
 struct Group(Child);
 
+/// The groups that run, by their leaders.
+static RUNNING: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<u32>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From here on Ctrl-C and SIGTERM end all groups that run, which a terminal's Ctrl-C does not reach, and then this process. A child
+/// without a group of its own gets Ctrl-C itself, and is waited for.
+pub(crate) fn end_with_signals() -> Result<(), String> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).map_err(|e| format!("signals cannot be caught: {e}"))?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let groups = running();
+            if signal == SIGINT && groups.is_empty() {
+                continue;
+            }
+            groups.iter().for_each(|leader| send("-KILL", *leader));
+            eprintln!("xtask: interrupted");
+            std::process::exit(1);
+        }
+    });
+    Ok(())
+}
+
+fn send(signal: &str, leader: u32) {
+    let _ = Command::new("kill").args([signal, "--", &format!("-{leader}")]).stderr(Stdio::null()).status();
+}
+
 impl Group {
+    fn of(child: Child) -> Self {
+        running().push(child.id());
+        Self(child)
+    }
+
     fn wait(&mut self, seconds: u64) -> Result<Option<ExitStatus>, String> {
         let end = Instant::now() + Duration::from_secs(seconds);
         let mut pause = Duration::from_millis(2);
         loop {
             if let Some(status) = self.0.try_wait().map_err(|e| e.to_string())? {
+                running().retain(|leader| *leader != self.0.id());
                 return Ok(Some(status));
             }
             if Instant::now() > end {
@@ -230,8 +270,7 @@ impl Group {
     }
 
     fn signal(&self, signal: &str) {
-        let group = format!("-{}", self.0.id());
-        let _ = Command::new("kill").args([signal, "--", &group]).stderr(Stdio::null()).status();
+        send(signal, self.0.id());
     }
 
     fn kill(&mut self) {
@@ -239,6 +278,7 @@ impl Group {
             self.signal("-KILL");
             let _ = self.0.wait();
         }
+        running().retain(|leader| *leader != self.0.id());
     }
 }
 
@@ -292,5 +332,44 @@ impl Background {
             Some(status) => Ok((status, self.output())),
             None => Err(format!("{}: still there {seconds} s after SIGTERM", self.said)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARK: &str = "ANTEDATE_XTASK_INTERRUPTED";
+
+    #[test]
+    fn what_runs_in_a_group_of_its_own_ends_with_a_signal() {
+        if let Some(file) = std::env::var_os(MARK) {
+            // The process that is interrupted.
+            end_with_signals().expect("caught");
+            let script = "echo $$ > \"$0\"; sleep 60";
+            let _ = Command::new("sh").args(["-c", script]).arg(file).bounded(90);
+            return;
+        }
+        let file = std::env::temp_dir().join(format!("antedate-xtask-{}", std::process::id()));
+        let me = std::env::current_exe().expect("this program");
+        let mut command = Command::new(me);
+        command.args(["shell::tests::what_runs_in_a_group_of_its_own_ends_with_a_signal", "--exact"]);
+        let mut child =
+            command.env(MARK, &file).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it");
+        let inner = until("the inner process", 20.0, || {
+            std::fs::read_to_string(&file).ok()?.trim().parse::<u32>().ok()
+        });
+        let inner = inner.expect("runs");
+        let sent = Command::new("kill").arg(child.id().to_string()).status();
+        assert!(sent.is_ok_and(|status| status.success()));
+        assert_eq!(child.wait().expect("its end").code(), Some(1));
+        // Nobody may have looked after it yet.
+        let gone = || {
+            let stat = std::fs::read_to_string(format!("/proc/{inner}/stat")).unwrap_or_default();
+            (stat.is_empty() || stat.contains(") Z ")).then_some(())
+        };
+        let gone = until("its end", 10.0, gone);
+        let _ = std::fs::remove_file(&file);
+        gone.expect("ended");
     }
 }

@@ -1,6 +1,7 @@
 //! `antedate dtls`.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -89,8 +90,8 @@ pub(crate) struct Common {
     #[arg(long, value_name = "OCTETS", default_value_t = 512)]
     prepare: usize,
     /// Sessions at once.
-    #[arg(long, value_name = "COUNT", default_value_t = 1024)]
-    max_sessions: usize,
+    #[arg(long, value_name = "COUNT", default_value = "1024")]
+    max_sessions: NonZeroUsize,
     /// Forget a session in which nothing was said for so long.
     #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(1..))]
     idle_seconds: u64,
@@ -128,7 +129,7 @@ impl Common {
             listen: self.listen,
             to: self.to,
             settings,
-            max_sessions: self.max_sessions,
+            max_sessions: self.max_sessions.get(),
             idle_ms: self.idle_seconds.saturating_mul(1000),
             silence_ms: 0,
             hold: 0,

@@ -331,6 +331,17 @@ fn options_that_would_do_nothing_are_refused() {
 }
 
 #[test]
+fn a_dtls_proxy_that_would_drop_every_datagram_is_refused() {
+    let needed = ["dtls", "connect", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"];
+    for option in ["--idle-seconds", "--max-sessions"] {
+        let arguments: Vec<&str> = needed.into_iter().chain([option, "0"]).collect();
+        let called = Desk::new().antedate(&arguments);
+        assert_eq!(called.status(), 2);
+        assert!(called.err().contains(&format!("invalid value '0' for '{option}")), "{}", called.err());
+    }
+}
+
+#[test]
 fn check_says_every_fault_on_standard_error_and_ends_with_2() {
     let desk = Desk::new();
     desk.write("g.toml", "[field]\ninterface = \"nowhere0\"\n[uplink]\ninterface = \"nowhere1\"\n[macsec]\nkey_file = \"keys\"\nchipher = \"x\"\n");

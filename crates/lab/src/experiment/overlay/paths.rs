@@ -336,6 +336,7 @@ fn reports(mut ends: [Process; 2], patience: Duration) -> Result<[Measured; 2], 
             }
             if !runs && results[at].is_none() {
                 let said = ends[at].errors().join("; ");
+                let said = if said.is_empty() { "it said nothing" } else { said.as_str() };
                 return Err(format!("the {} ended: {said}", ends[at].name()));
             }
         }
