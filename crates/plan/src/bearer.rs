@@ -279,6 +279,19 @@ impl Bearer {
         }
     }
 
+    /// How many links of one speed follow each other, on each of which a message may have a longer one before it.
+    #[must_use]
+    pub fn links(&self) -> f64 {
+        match self {
+            // The hops of a radio without slots have one air.
+            Self::None | Self::SixLowpan { .. } | Self::Wireguard { .. } => 1.0,
+            Self::Tsch { hops, .. } => f64::from(*hops),
+            Self::FastEthernet(path) | Self::Gigabit(path) => f64::from(path.switches) + 1.0,
+            Self::Mqtt { over, .. } if matches!(**over, Self::SixLowpan { .. }) => 1.0,
+            Self::Mqtt { over, .. } => 2.0 * over.links(),
+        }
+    }
+
     /// The next faster one of its kind, if there is one.
     #[must_use]
     pub fn faster(&self) -> Option<Self> {

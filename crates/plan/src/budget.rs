@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::bearer::{Bearer, Journey};
 use crate::device::{self, Cipher, Device, Way};
+use crate::queue::{self, Class};
 use crate::schedule::{self, Job, Outcome, Work};
 
 /// A class of messages.
@@ -55,10 +56,12 @@ pub struct Scenario<'a> {
 pub struct Breakdown {
     /// done before, in the background; not part of the latency
     pub preparation_ms: f64,
-    /// waiting for what has begun on the device, and for other messages
+    /// waiting for what has begun on the device, and for other messages there
     pub blocking_ms: f64,
     /// sealing
     pub online_ms: f64,
+    /// waiting for the device's other messages on the bearer
+    pub queueing_ms: f64,
     /// bits on the first link
     pub transmission_ms: f64,
     /// bits in the medium
@@ -75,6 +78,7 @@ impl Breakdown {
     pub fn latency(&self) -> f64 {
         self.blocking_ms
             + self.online_ms
+            + self.queueing_ms
             + self.transmission_ms
             + self.propagation_ms
             + self.forwarding_ms
@@ -85,6 +89,7 @@ impl Breakdown {
         [
             (self.blocking_ms, "waiting for the device's other work"),
             (self.online_ms, "sealing at the deadline"),
+            (self.queueing_ms, "waiting for the device's other messages on the bearer"),
             (self.transmission_ms, "transmission"),
             (self.propagation_ms, "propagation"),
             (self.forwarding_ms, "forwarding"),
@@ -313,16 +318,20 @@ pub fn answer(scenario: &Scenario<'_>) -> Result<Answer, Fault> {
     let jobs: Vec<Job> =
         scenario.messages.iter().zip(&sealings).map(|(message, sealing)| job(message, sealing)).collect();
     let schedule = schedule::analyse(scenario.work, &jobs);
-    let bearer_load = bearer_load(scenario.bearer, scenario.messages, &sealings);
+    let traffic = Traffic::new(scenario.bearer, scenario.messages, &sealings);
+    let stay = traffic.longest_stay(scenario.messages, &schedule.messages);
     let mut messages: Vec<MessageAnswer> = scenario
         .messages
         .iter()
         .zip(&sealings)
         .zip(&schedule.messages)
-        .map(|((message, sealing), outcome)| one(scenario, message, sealing, *outcome, bearer_load))
+        .enumerate()
+        .map(|(at, ((message, sealing), outcome))| {
+            one(scenario, message, sealing, *outcome, traffic.queueing_ms(at, stay))
+        })
         .collect();
     if scenario.advise && messages.iter().any(|message| !message.meets) {
-        let adviser = Adviser::new(scenario, &sealings, jobs);
+        let adviser = Adviser::new(scenario, &sealings, jobs, traffic.clone());
         for (at, message) in messages.iter_mut().enumerate().filter(|(_, message)| !message.meets) {
             message.advice = Some(adviser.advise(at));
         }
@@ -332,7 +341,7 @@ pub fn answer(scenario: &Scenario<'_>) -> Result<Answer, Fault> {
         bearer: scenario.bearer.name(),
         meets: messages.iter().all(|message| message.meets),
         load: schedule.load,
-        bearer_load,
+        bearer_load: traffic.load(scenario.messages),
         joules_a_day: messages.iter().map(|message| message.joules_a_day).sum(),
         memory: messages.iter().map(|message| message.memory).sum(),
         messages,
@@ -359,12 +368,58 @@ const fn security(bearer: &Bearer, cipher: Cipher) -> usize {
     record + cipher.tag()
 }
 
-/// The share of time that messages take of a bearer where it is slowest. It does not carry more than 1.
-fn bearer_load(bearer: &Bearer, messages: &[Message], sealings: &[Sealing]) -> f64 {
-    let one = |(message, sealing): (&Message, &Sealing)| {
-        bearer.occupied_ms(message.size, security(bearer, sealing.cipher)) / message.period_ms
-    };
-    messages.iter().zip(sealings).map(one).sum()
+/// What all messages take of a bearer.
+#[derive(Clone)]
+struct Traffic<'a> {
+    bearer: &'a Bearer,
+    /// how long each keeps the others from it where it is slowest, and the longest of these
+    occupied_ms: Vec<f64>,
+    longest_ms: f64,
+}
+
+impl<'a> Traffic<'a> {
+    fn new(bearer: &'a Bearer, messages: &[Message], sealings: &[Sealing]) -> Self {
+        let one = |(message, sealing)| Self::occupied_ms(bearer, message, sealing);
+        let occupied_ms: Vec<f64> = messages.iter().zip(sealings).map(one).collect();
+        let longest_ms = occupied_ms.iter().copied().fold(0.0, f64::max);
+        Self { bearer, occupied_ms, longest_ms }
+    }
+
+    fn occupied_ms(bearer: &Bearer, message: &Message, sealing: &Sealing) -> f64 {
+        bearer.occupied_ms(message.size, security(bearer, sealing.cipher))
+    }
+
+    /// One of the messages sealed otherwise.
+    fn with(&self, at: usize, message: &Message, sealing: &Sealing) -> Self {
+        let mut changed = self.clone();
+        if let Some(occupied) = changed.occupied_ms.get_mut(at) {
+            *occupied = Self::occupied_ms(self.bearer, message, sealing);
+        }
+        changed.longest_ms = changed.occupied_ms.iter().copied().fold(0.0, f64::max);
+        changed
+    }
+
+    /// The share of time that they take of it. It does not carry more than 1.
+    fn load(&self, messages: &[Message]) -> f64 {
+        self.occupied_ms.iter().zip(messages).map(|(occupied, message)| occupied / message.period_ms).sum()
+    }
+
+    /// The longest that one of them waits for it and is carried, in ms.
+    fn longest_stay(&self, messages: &[Message], outcomes: &[Outcome]) -> f64 {
+        let class = |((occupied_ms, message), outcome): ((&f64, &Message), &Outcome)| Class {
+            period_ms: message.period_ms,
+            jitter_ms: outcome.response_ms,
+            occupied_ms: *occupied_ms,
+        };
+        let classes: Vec<_> = self.occupied_ms.iter().zip(messages).zip(outcomes).map(class).collect();
+        queue::longest_stay(&classes)
+    }
+
+    /// How long one of them waits for the others, in ms.
+    fn queueing_ms(&self, at: usize, stay: f64) -> f64 {
+        let own = self.occupied_ms.get(at).copied().unwrap_or(0.0);
+        queue::wait_ms(stay, self.longest_ms, own, self.bearer.links())
+    }
 }
 
 fn breakdown(
@@ -373,7 +428,7 @@ fn breakdown(
     message: &Message,
     sealing: &Sealing,
     outcome: &Outcome,
-    bearer_load: f64,
+    queueing_ms: f64,
 ) -> (Breakdown, Journey) {
     let journey = bearer.journey(message.size, security(bearer, sealing.cipher));
     // What is not ready when it is due is sealed the ordinary way.
@@ -388,10 +443,10 @@ fn breakdown(
             outcome.response_ms - online_ms
         },
         online_ms,
+        queueing_ms,
         transmission_ms: journey.transmission_ms,
         propagation_ms: journey.propagation_ms,
-        // Ever more packets wait for a bearer that is given more than it carries.
-        forwarding_ms: if bearer_load > 1.0 { f64::INFINITY } else { journey.forwarding_ms },
+        forwarding_ms: journey.forwarding_ms,
         receiving_ms: sealing.receiving,
     };
     (breakdown, journey)
@@ -402,14 +457,14 @@ fn one(
     message: &Message,
     sealing: &Sealing,
     outcome: Outcome,
-    bearer_load: f64,
+    queueing_ms: f64,
 ) -> MessageAnswer {
-    let (breakdown, journey) = breakdown(scenario, scenario.bearer, message, sealing, &outcome, bearer_load);
+    let (breakdown, journey) = breakdown(scenario, scenario.bearer, message, sealing, &outcome, queueing_ms);
     let latency_ms = breakdown.latency();
     let meets = latency_ms <= message.deadline_ms;
     let limit = if outcome.response_ms.is_infinite() {
         "messages come faster than the device seals them".to_owned()
-    } else if bearer_load > 1.0 {
+    } else if queueing_ms.is_infinite() {
         "messages come faster than the bearer carries them".to_owned()
     } else if outcome.in_time || meets {
         breakdown.limit().to_owned()
@@ -445,13 +500,17 @@ struct Adviser<'a> {
     jobs: Vec<Job>,
     /// and on the others, as far as these have costs for all of them
     elsewhere: Vec<(Device, Vec<Job>)>,
-    bearer_load: f64,
-    /// the next faster bearer, and how much of it the messages take
-    faster: Option<(Bearer, f64)>,
+    traffic: Traffic<'a>,
+    sealings: &'a [Sealing],
 }
 
 impl<'a> Adviser<'a> {
-    fn new(scenario: &'a Scenario<'a>, sealings: &[Sealing], jobs: Vec<Job>) -> Self {
+    fn new(
+        scenario: &'a Scenario<'a>,
+        sealings: &'a [Sealing],
+        jobs: Vec<Job>,
+        traffic: Traffic<'a>,
+    ) -> Self {
         let on = |device: Device| {
             let jobs: Option<Vec<Job>> = scenario
                 .messages
@@ -461,27 +520,23 @@ impl<'a> Adviser<'a> {
             Some((device, jobs?))
         };
         let others = device::all().into_iter().filter(|other| other.name != scenario.device.name);
-        let load = |bearer: &Bearer| bearer_load(bearer, scenario.messages, sealings);
-        let faster = scenario.bearer.faster().map(|faster| {
-            let load = load(&faster);
-            (faster, load)
-        });
         let elsewhere = others.filter_map(on).collect();
-        Self { scenario, jobs, elsewhere, bearer_load: load(scenario.bearer), faster }
+        Self { scenario, jobs, elsewhere, traffic, sealings }
     }
 
     /// The sealing with which a message meets its deadline, if it does, beside what the others are.
     fn meets(
         &self,
         (device, jobs): (&Device, &[Job]),
-        (bearer, load): (&Bearer, f64),
+        traffic: &Traffic<'_>,
         at: usize,
         message: &Message,
         cipher: Option<Cipher>,
     ) -> Option<Sealing> {
         let sealing = best(self.scenario, device, message, cipher, true)?;
-        let in_time = |outcome: &Outcome| {
-            let (breakdown, _) = breakdown(self.scenario, bearer, message, &sealing, outcome, load);
+        let in_time = |outcome: &Outcome, queueing_ms| {
+            let (breakdown, _) =
+                breakdown(self.scenario, traffic.bearer, message, &sealing, outcome, queueing_ms);
             breakdown.latency() <= message.deadline_ms
         };
         // What is late even if each of the others comes once and is prepared need not be looked at any further.
@@ -494,13 +549,15 @@ impl<'a> Adviser<'a> {
             response_ms: sealing.online + others,
             early_response_ms: sealing.fallback,
         };
-        if !in_time(&at_best) {
+        if !in_time(&at_best, 0.0) {
             return None;
         }
         let mut jobs = jobs.to_vec();
         *jobs.get_mut(at)? = job(message, &sealing);
-        let outcome = *schedule::analyse(self.scenario.work, &jobs).messages.get(at)?;
-        in_time(&outcome).then_some(sealing)
+        let outcomes = schedule::analyse(self.scenario.work, &jobs).messages;
+        let traffic = traffic.with(at, message, &sealing);
+        let stay = traffic.longest_stay(self.scenario.messages, &outcomes);
+        in_time(outcomes.get(at)?, traffic.queueing_ms(at, stay)).then_some(sealing)
     }
 
     /// The first change in this order that makes a message meet: software that is there, another cipher, another order of its fields,
@@ -509,7 +566,7 @@ impl<'a> Adviser<'a> {
         let Scenario { device, bearer, cipher, antedated, .. } = *self.scenario;
         let message = &self.scenario.messages[at];
         let here = (device, self.jobs.as_slice());
-        let way = (bearer, self.bearer_load);
+        let way = &self.traffic;
         if !antedated && self.meets(here, way, at, message, cipher).is_some() {
             return "prepare before: antedated = true".into();
         }
@@ -536,13 +593,14 @@ impl<'a> Adviser<'a> {
                 return format!("make all but 32 of its {} bytes static", message.size);
             }
         }
-        if let Some((faster, load)) = &self.faster
-            && self.meets(here, (faster, *load), at, message, None).is_some()
-        {
-            return match faster {
-                Bearer::Tsch { cells, .. } => format!("take {cells} cells a hop"),
-                faster => format!("take {} in the place of {}", faster.name(), bearer.name()),
-            };
+        if let Some(faster) = bearer.faster() {
+            let traffic = Traffic::new(&faster, self.scenario.messages, self.sealings);
+            if self.meets(here, &traffic, at, message, None).is_some() {
+                return match faster {
+                    Bearer::Tsch { cells, .. } => format!("take {cells} cells a hop"),
+                    faster => format!("take {} in the place of {}", faster.name(), bearer.name()),
+                };
+            }
         }
         for (other, jobs) in &self.elsewhere {
             if self.meets((other, jobs), way, at, message, None).is_some() {

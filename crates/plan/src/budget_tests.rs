@@ -160,3 +160,30 @@ fn no_change_is_advised_that_leaves_a_message_waiting_for_the_others() {
         ask("msp430-16mhz", &bearer, None, true, &[message(112, 96, 2.0)]).is_ok_and(|answer| answer.meets)
     );
 }
+
+#[test]
+fn messages_of_one_device_wait_for_each_other_on_the_bearer() {
+    let path = Path { switches: 2, ..Path::default() };
+    let bearer = Bearer::FastEthernet(path);
+    let long = Message { name: "long".into(), ..message(1400, 1384, 100.0) };
+    let asked = |messages: &[Message]| {
+        ask("cortex-m3-32mhz", &bearer, Some(Cipher::Ccm8), true, messages).expect("an answer").messages
+    };
+    let alone = asked(&[message(46, 30, 1.0)]);
+    assert_eq!(alone[0].breakdown.queueing_ms, 0.0);
+    let [short, long] = &asked(&[message(46, 30, 1.0), long])[..] else { panic!("two messages") };
+    // A frame of 1400 + 29 + 18 bytes and the 20 around it takes 117.36 us, the short one's 9.04. It is before the short one once on the
+    // device's link, and longer than it on each of the two that follow.
+    let [first, second] = [1467.0 * 0.08e-3, 113.0 * 0.08e-3];
+    assert!((short.breakdown.queueing_ms - (first + 2.0 * (first - second))).abs() < 1e-9, "{short:?}");
+    assert!((long.breakdown.queueing_ms - second).abs() < 1e-9, "{long:?}");
+    assert!((short.breakdown.latency() - short.latency_ms).abs() < 1e-12);
+    // What decides is said.
+    let fast = Bearer::Gigabit(path);
+    let late = [message(46, 30, 0.45), Message { name: "long".into(), ..message(1400, 1384, 100.0) }];
+    let advice = asked(&late)[0].clone();
+    let there = ask("cortex-m3-32mhz", &fast, Some(Cipher::Ccm8), true, &late).expect("an answer");
+    assert!(!advice.meets && there.messages[0].meets, "{advice:?} {there:?}");
+    assert!(advice.advice.as_deref().is_some_and(|advice| advice.contains("gigabit")), "{advice:?}");
+    assert!(advice.limit.contains("on the bearer"), "{advice:?}");
+}

@@ -27,6 +27,7 @@ pub mod device;
 pub mod energy;
 pub mod platform;
 pub mod publish;
+mod queue;
 pub mod schedule;
 pub mod strategy;
 pub mod timeslot;

@@ -52,7 +52,7 @@ fn say(answer: &Answer) -> String {
     }
     let _ = writeln!(
         text,
-        "{:width$}  meets  margin ms  latency ms  before  waiting  sealing  sending  travel  relays  opening  cipher",
+        "{:width$}  meets  margin ms  latency ms  before  waiting  sealing  queued  sending  travel  relays  opening  cipher",
         "message"
     );
     for message in &answer.messages {
@@ -60,6 +60,7 @@ fn say(answer: &Answer) -> String {
             preparation_ms,
             blocking_ms,
             online_ms,
+            queueing_ms,
             transmission_ms,
             propagation_ms,
             forwarding_ms,
@@ -67,7 +68,7 @@ fn say(answer: &Answer) -> String {
         } = message.breakdown;
         let _ = writeln!(
             text,
-            "{:width$}  {:5}  {:9.3}  {:10.3}  {:6.3}  {:7.3}  {:7.3}  {:7.3}  {:6.3}  {:6.3}  {:7.3}  {}",
+            "{:width$}  {:5}  {:9.3}  {:10.3}  {:6.3}  {:7.3}  {:7.3}  {:6.3}  {:7.3}  {:6.3}  {:6.3}  {:7.3}  {}",
             message.name,
             if message.meets { "yes" } else { "NO" },
             message.margin_ms,
@@ -75,6 +76,7 @@ fn say(answer: &Answer) -> String {
             preparation_ms,
             blocking_ms,
             online_ms,
+            queueing_ms,
             transmission_ms,
             propagation_ms,
             forwarding_ms,

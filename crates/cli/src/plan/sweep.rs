@@ -118,7 +118,7 @@ impl Sweep {
 
 pub(super) fn run(document: &Document, sweep: &Sweep, csv: Option<&Path>, svg: Option<&Path>) -> Done {
     let mut text = format!(
-        "{},message,meets,margin_ms,latency_ms,preparation_ms,blocking_ms,online_ms,transmission_ms,propagation_ms,forwarding_ms,receiving_ms,cipher\n",
+        "{},message,meets,margin_ms,latency_ms,preparation_ms,blocking_ms,online_ms,queueing_ms,transmission_ms,propagation_ms,forwarding_ms,receiving_ms,cipher\n",
         sweep.name()
     );
     let mut lines: Vec<Line> = document.messages.iter().map(|message| Line::new(&message.name)).collect();
@@ -131,7 +131,7 @@ pub(super) fn run(document: &Document, sweep: &Sweep, csv: Option<&Path>, svg: O
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "{value},{},{},{},{},{},{},{},{},{},{},{},{}",
+                "{value},{},{},{},{},{},{},{},{},{},{},{},{},{}",
                 quoted(&message.name),
                 message.meets,
                 message.margin_ms,
@@ -139,6 +139,7 @@ pub(super) fn run(document: &Document, sweep: &Sweep, csv: Option<&Path>, svg: O
                 b.preparation_ms,
                 b.blocking_ms,
                 b.online_ms,
+                b.queueing_ms,
                 b.transmission_ms,
                 b.propagation_ms,
                 b.forwarding_ms,
