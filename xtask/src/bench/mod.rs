@@ -46,8 +46,8 @@ const FULL: Plan = Plan {
     paced: 850,
     tcp_rounds: 12,
     tcp_seconds: 3,
-    cycle_slices: 6,
-    cycle_seconds: 10.0,
+    cycle_slices: 12,
+    cycle_seconds: 5.0,
     cpu_seconds: 30.0,
 };
 const QUICK: Plan = Plan {
