@@ -9,11 +9,12 @@ use crate::{
     Backend, Suite,
     backend::portable::{
         chacha20, pieces,
-        poly1305::{self, Limbs, Poly1305, Sum},
+        poly1305::{self, Limbs, Poly1305},
+        poly1305_holes as holes,
     },
     buffers::Buffers,
     engine::{Engine, UNIT, at_most, wipe},
-    sparse::{self, Filling, Head, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
+    sparse::{self, Filling, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
     speculation::Polynomial,
 };
 use zeroize::Zeroize;
@@ -508,7 +509,7 @@ impl SparseEngine for ChaCha20Poly1305 {
         }
         let _ = key;
         let (head, values, body) = filling.parts();
-        fill(head, values, body);
+        holes::fill(head, values, body);
     }
 
     #[inline(always)]
@@ -519,7 +520,7 @@ impl SparseEngine for ChaCha20Poly1305 {
         }
         let _ = key;
         let (head, aad, src, body, dst) = reading.parts();
-        check(head, aad, src, body, dst)
+        holes::check(head, aad, src, body, dst)
     }
 }
 
@@ -541,88 +542,4 @@ impl Polynomial for ChaCha20Poly1305 {
     fn tag_of(sum: &Prepared) -> [u8; 16] {
         poly1305::finish(&sum.polynomial, &sum.s)
     }
-}
-
-/// `SparseEngine::fill` on any CPU. Each weight is wiped where it was used.
-#[cfg(not(target_pointer_width = "16"))]
-#[inline(never)]
-fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
-    let mut sum = Sum::from(&head.sum.polynomial);
-    let count = head.count as usize;
-    // Over the array and not over a slice of it, so that a slot for one piece has no loop.
-    for (i, Spot { piece, weight }) in head.spots.iter_mut().enumerate() {
-        if i >= count {
-            break;
-        }
-        if N >= 64 {
-            sum.make_room(i);
-        }
-        let bytes = values.bytes(piece);
-        // A whole block is the usual case.
-        if let (16, Some(value), Some(block)) = (bytes.len(), bytes.first_chunk(), piece.whole_block(body)) {
-            sum.fill(weight, value, block);
-        } else {
-            fill_part(&mut sum, weight, piece, bytes, body);
-        }
-    }
-    head.tag = sum.tag(&head.sum.s);
-    head.sum.zeroize();
-}
-
-/// `Sum::fill` for a piece that is no whole block of the payload.
-#[cfg(not(target_pointer_width = "16"))]
-#[inline(never)]
-fn fill_part(sum: &mut Sum, weight: &mut Limbs, piece: &Piece, bytes: &[u8], body: &mut [u8]) {
-    let mut value = piece.block_of(bytes);
-    if piece.in_payload() {
-        value = sparse::xor_block(body, piece.at(), value) & piece.bits();
-    }
-    sum.add(&Limbs::split(value), weight);
-    weight.zeroize();
-}
-
-/// The same byte by byte and in place, for a CPU that shifts by a bit at a time: no number of 128 bits is moved there.
-#[cfg(target_pointer_width = "16")]
-#[inline(never)]
-fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
-    let Head { sum, spots, count, tag, .. } = head;
-    for Spot { piece, weight } in &spots[..N.min(*count as usize)] {
-        let (mut block, bytes) = (poly1305::Block::default(), values.bytes(piece));
-        let place = &mut block.0[piece.start()..][..bytes.len()];
-        if piece.in_payload() {
-            let there = &mut body[piece.at() + piece.start()..][..bytes.len()];
-            for ((to, there), byte) in place.iter_mut().zip(there).zip(bytes) {
-                *there ^= *byte;
-                *to = *there;
-            }
-        } else {
-            place.copy_from_slice(bytes);
-        }
-        sum.polynomial.add_block(&block, weight);
-    }
-    sum.polynomial.tag_to(&sum.s, tag);
-    head.wipe();
-}
-
-/// `SparseEngine::check` on any CPU.
-#[inline(never)]
-fn check<const N: usize>(
-    head: &Head<ChaCha20Poly1305, N>,
-    aad: &[u8],
-    src: &[u8],
-    body: &[u8],
-    dst: &mut [u8],
-) -> [u8; 16] {
-    let mut sum = Sum::from(&head.sum.polynomial);
-    for (i, Spot { piece, weight }) in head.spots().iter().enumerate() {
-        if N >= 64 {
-            sum.make_room(i);
-        }
-        let value = piece.of_part(if piece.in_payload() { src } else { aad });
-        if piece.in_payload() {
-            piece.put(value ^ sparse::block(body, piece.at()), dst);
-        }
-        sum.add(&Limbs::split(value), weight);
-    }
-    sum.tag(&head.sum.s)
 }

@@ -211,6 +211,7 @@ mod flow;
 mod frame_slot;
 mod front;
 mod front_pool;
+mod front_slot;
 mod fronted;
 #[cfg(feature = "gcm")]
 mod gcm;
@@ -262,7 +263,8 @@ pub use flow::{Flow, FlowPool, Halved, LENGTHS, Linear};
 pub use frame_slot::{FrameError, FrameSlot, Shape};
 pub use front::{Front, FrontError};
 pub use front_pool::{FrontPool, TemplatePool};
-pub use fronted::{ExpectedFront, FrontSlot, Oversize, PreparedFront, SealedFront};
+pub use front_slot::FrontSlot;
+pub use fronted::{ExpectedFront, Oversize, PreparedFront, SealedFront};
 #[cfg(feature = "gcm")]
 pub use gcm::{Aes128Gcm, Aes256Gcm};
 pub use key::{InvalidKeyLength, Key};

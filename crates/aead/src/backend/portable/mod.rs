@@ -24,6 +24,8 @@ compile_error!("msp430-multiplier is for MSP430 alone; leave the feature out");
 pub(crate) mod poly1305_16;
 #[cfg(any(test, target_pointer_width = "32"))]
 pub(crate) mod poly1305_26;
+#[cfg(feature = "chacha20-poly1305")]
+pub(crate) mod poly1305_holes;
 #[cfg(target_pointer_width = "16")]
 pub(crate) use poly1305_16 as poly1305;
 #[cfg(target_pointer_width = "32")]

@@ -1,7 +1,8 @@
 //! The end of a CCM packet, from a chain that was prepared: what the deadline sees.
 
 use super::{
-    ccm::{Key, Mac, from, into, load, number, store},
+    cbc_mac::{Mac, from, into, load, number, store},
+    ccm::Key,
     partial,
 };
 use core::arch::x86_64::*;

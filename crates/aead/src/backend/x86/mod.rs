@@ -9,6 +9,7 @@ mod aegis_sse2;
 #[cfg(feature = "ascon")]
 pub(crate) mod ascon;
 mod avx512;
+mod cbc_mac;
 pub(crate) mod ccm;
 mod ccm_rest;
 mod chacha20;

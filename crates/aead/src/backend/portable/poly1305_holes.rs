@@ -1,0 +1,100 @@
+//! The holes of ChaCha20-Poly1305 on any CPU: what is left for the deadline.
+
+use super::poly1305::{Limbs, Sum};
+use crate::{
+    ChaCha20Poly1305,
+    sparse::{self, Head, Piece, Spot, Values},
+};
+use zeroize::Zeroize;
+
+/// `SparseEngine::fill` on any CPU. Each weight is wiped where it was used.
+#[cfg(not(target_pointer_width = "16"))]
+#[inline(never)]
+pub(crate) fn fill<V: Values, const N: usize>(
+    head: &mut Head<ChaCha20Poly1305, N>,
+    values: V,
+    body: &mut [u8],
+) {
+    let mut sum = Sum::from(&head.sum.polynomial);
+    let count = head.count as usize;
+    // Over the array and not over a slice of it, so that a slot for one piece has no loop.
+    for (i, Spot { piece, weight }) in head.spots.iter_mut().enumerate() {
+        if i >= count {
+            break;
+        }
+        if N >= 64 {
+            sum.make_room(i);
+        }
+        let bytes = values.bytes(piece);
+        // A whole block is the usual case.
+        if let (16, Some(value), Some(block)) = (bytes.len(), bytes.first_chunk(), piece.whole_block(body)) {
+            sum.fill(weight, value, block);
+        } else {
+            fill_part(&mut sum, weight, piece, bytes, body);
+        }
+    }
+    head.tag = sum.tag(&head.sum.s);
+    head.sum.zeroize();
+}
+
+/// `Sum::fill` for a piece that is no whole block of the payload.
+#[cfg(not(target_pointer_width = "16"))]
+#[inline(never)]
+fn fill_part(sum: &mut Sum, weight: &mut Limbs, piece: &Piece, bytes: &[u8], body: &mut [u8]) {
+    let mut value = piece.block_of(bytes);
+    if piece.in_payload() {
+        value = sparse::xor_block(body, piece.at(), value) & piece.bits();
+    }
+    sum.add(&Limbs::split(value), weight);
+    weight.zeroize();
+}
+
+/// The same byte by byte and in place, for a CPU that shifts by a bit at a time: no number of 128 bits is moved there.
+#[cfg(target_pointer_width = "16")]
+#[inline(never)]
+pub(crate) fn fill<V: Values, const N: usize>(
+    head: &mut Head<ChaCha20Poly1305, N>,
+    values: V,
+    body: &mut [u8],
+) {
+    let Head { sum, spots, count, tag, .. } = head;
+    for Spot { piece, weight } in &spots[..N.min(*count as usize)] {
+        let (mut block, bytes) = (super::poly1305::Block::default(), values.bytes(piece));
+        let place = &mut block.0[piece.start()..][..bytes.len()];
+        if piece.in_payload() {
+            let there = &mut body[piece.at() + piece.start()..][..bytes.len()];
+            for ((to, there), byte) in place.iter_mut().zip(there).zip(bytes) {
+                *there ^= *byte;
+                *to = *there;
+            }
+        } else {
+            place.copy_from_slice(bytes);
+        }
+        sum.polynomial.add_block(&block, weight);
+    }
+    sum.polynomial.tag_to(&sum.s, tag);
+    head.wipe();
+}
+
+/// `SparseEngine::check` on any CPU.
+#[inline(never)]
+pub(crate) fn check<const N: usize>(
+    head: &Head<ChaCha20Poly1305, N>,
+    aad: &[u8],
+    src: &[u8],
+    body: &[u8],
+    dst: &mut [u8],
+) -> [u8; 16] {
+    let mut sum = Sum::from(&head.sum.polynomial);
+    for (i, Spot { piece, weight }) in head.spots().iter().enumerate() {
+        if N >= 64 {
+            sum.make_room(i);
+        }
+        let value = piece.of_part(if piece.in_payload() { src } else { aad });
+        if piece.in_payload() {
+            piece.put(value ^ sparse::block(body, piece.at()), dst);
+        }
+        sum.add(&Limbs::split(value), weight);
+    }
+    sum.tag(&head.sum.s)
+}
