@@ -5,7 +5,7 @@
 //! seeds that were cut and changed; libFuzzer starts from the same seeds:
 //!
 //! ```text
-//! cargo run --bin seeds                                         # seeds/*.txt to corpus/*/
+//! cargo run --example seeds                                     # seeds/*.txt to corpus/*/
 //! cargo +nightly fuzz run --features libfuzzer macsec_validate
 //! ```
 
