@@ -24,7 +24,10 @@ pub fn mqtt_envelope(data: &[u8]) {
         Publisher::new(&group.material(1, b"press 7").expect("material"), Reserved::new(1, 9));
     let (mut genuine, mut out) = (Vec::new(), Vec::new());
     publisher.seal(TOPIC, PAYLOAD, &mut genuine).expect("sealed");
-    assert!(group.open(TOPIC, data, &mut out).is_err() && out.is_empty());
+    // libFuzzer sees what is compared, and puts it together; the tag that says COSE_Encrypt0 may stand before it.
+    if data.strip_prefix(&[0xd0]).unwrap_or(data) != genuine {
+        assert!(group.open(TOPIC, data, &mut out).is_err() && out.is_empty());
+    }
     let mut changed = genuine.clone();
     for pair in data.chunks_exact(2) {
         let at = usize::from(pair[0]) % changed.len();
@@ -45,7 +48,6 @@ pub fn mqtt_keys(data: &[u8]) {
     let (manager, device) = ([0x11; 32], [1; 32]);
     let public = rotation::manager_public(&manager);
     let open = |message: &[u8]| rotation::open("line 4", message, &public, b"press 7", &device);
-    assert!(open(data).is_err() && rotation::members("line 4", data, &public).is_err());
     let next = Rotation { epoch: 2, algorithm: Algorithm::A128Gcm, secret: [0x77; 32].into(), grace: 60 };
     let member = Recipient { name: b"press 7", public: rotation::device_public(&device) };
     let mut counter = 0u8;
@@ -55,6 +57,9 @@ pub fn mqtt_keys(data: &[u8]) {
         Ok::<_, ()>(())
     };
     let genuine = rotation::seal("line 4", &next, &manager, &[member], random).expect("sealed");
+    if data != genuine {
+        assert!(open(data).is_err() && rotation::members("line 4", data, &public).is_err());
+    }
     let mut changed = genuine.clone();
     for three in data.chunks_exact(3) {
         let at = (usize::from(three[0]) << 8 | usize::from(three[1])) % changed.len();

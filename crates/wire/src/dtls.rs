@@ -138,6 +138,11 @@ impl<'a> Record<'a> {
         (self.epoch as u64) << 48 | self.sequence
     }
 
+    /// Its header.
+    pub const fn header(&self) -> Header {
+        Header { content_type: self.content_type, version: self.version, number: self.number() }
+    }
+
     /// Octets of the whole record.
     pub const fn len(&self) -> usize {
         HEADER_LEN + self.cid.len() + self.fragment.len()
@@ -150,8 +155,7 @@ impl<'a> Record<'a> {
 
     /// Writes it and gives the octets written.
     pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
-        let header = Header { content_type: self.content_type, version: self.version, number: self.number() };
-        let at = header.emit(self.cid, self.fragment.len(), out)?;
+        let at = self.header().emit(self.cid, self.fragment.len(), out)?;
         let end = at + self.fragment.len();
         out.get_mut(at..end).ok_or(Error::Truncated)?.copy_from_slice(self.fragment);
         Ok(end)
@@ -238,20 +242,21 @@ impl Aad {
     /// Octets with the longest connection ID.
     pub const MAX: usize = 23 + MAX_CID;
 
-    /// The additional data of a record whose plaintext (with a connection ID, the inner one) has `len` octets.
+    /// The additional data of a record with a header whose plaintext (with a connection ID, the inner one) has `len` octets.
     #[inline]
-    pub fn new(content_type: ContentType, number: u64, cid: &ConnectionId, len: usize) -> Self {
+    pub fn new(header: &Header, cid: &ConnectionId, len: usize) -> Self {
+        let Header { content_type, version, number } = *header;
         let mut octets = [0; Self::MAX];
         let end = if cid.is_empty() {
             octets[..8].copy_from_slice(&number.to_be_bytes());
             octets[8] = content_type.number();
-            put16(&mut octets, 9, VERSION_1_2);
+            put16(&mut octets, 9, version);
             11
         } else {
             let tls12_cid = ContentType::Tls12Cid.number();
             octets[..8].fill(0xff);
             octets[8..11].copy_from_slice(&[tls12_cid, cid.len, tls12_cid]);
-            put16(&mut octets, 11, VERSION_1_2);
+            put16(&mut octets, 11, version);
             octets[13..21].copy_from_slice(&number.to_be_bytes());
             let end = 21 + cid.len();
             octets[21..end].copy_from_slice(cid.as_slice());
@@ -338,11 +343,12 @@ mod tests {
 
     #[test]
     fn additional_data_is_that_of_the_standards() {
-        let plain = Aad::new(ContentType::ApplicationData, 1 << 48 | 5, &ConnectionId::EMPTY, 0x0102);
+        let header = |content_type| Header { content_type, version: VERSION_1_2, number: 1 << 48 | 5 };
+        let plain = Aad::new(&header(ContentType::ApplicationData), &ConnectionId::EMPTY, 0x0102);
         assert_eq!(plain.as_slice(), [0, 1, 0, 0, 0, 0, 0, 5, 23, 0xfe, 0xfd, 1, 2]);
         assert_eq!(plain.length_field(), 11..13);
         let cid = ConnectionId::new(&[0xaa, 0xbb]).unwrap();
-        let aad = Aad::new(ContentType::Tls12Cid, 1 << 48 | 5, &cid, 0x0102);
+        let aad = Aad::new(&header(ContentType::Tls12Cid), &cid, 0x0102);
         let expected = [
             0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 25, 2, 25, 0xfe, 0xfd, 0, 1, 0, 0, 0, 0, 0, 5,
             0xaa, 0xbb, 1, 2,

@@ -56,7 +56,7 @@ fn lay_out(number: u64, len: usize, record: &mut [u8]) -> Result<Aad, Wrong> {
     let header = Header { content_type: ContentType::ApplicationData, version: VERSION_1_2, number };
     let at = header.emit(&[], EXPLICIT + len + TAG, record).map_err(|_| Wrong::Fit)?;
     record.get_mut(at..at + EXPLICIT).ok_or(Wrong::Fit)?.copy_from_slice(&number.to_be_bytes());
-    Ok(Aad::new(ContentType::ApplicationData, number, &ConnectionId::EMPTY, len))
+    Ok(Aad::new(&header, &ConnectionId::EMPTY, len))
 }
 
 /// The whole record at the deadline.

@@ -67,7 +67,7 @@ impl Reader {
         let spoken = explicit.first_chunk().map_or(number, |octets| u64::from_be_bytes(*octets));
         let text = out.get_mut(..text_len).ok_or(Refusal::Overlong)?;
         text.copy_from_slice(ciphertext);
-        let aad = Aad::new(record.content_type, number, &self.cid, text_len);
+        let aad = Aad::new(&record.header(), &self.cid, text_len);
         self.pool.open(spoken, aad.as_slice(), text, tag).map_err(|_| Refusal::Forged)?;
         let newest = number >= self.window.next();
         self.window.mark(number);

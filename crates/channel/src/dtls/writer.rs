@@ -83,7 +83,7 @@ impl Writer {
             // The header has its length, and the fragment is not too long: both were seen to above.
             let _ = place.emit(cid.as_slice(), fragment_len, header);
             explicit.copy_from_slice(number.to_be_bytes().get(..explicit.len()).unwrap_or_default());
-            Aad::new(outer, number, &cid, len)
+            Aad::new(&place, &cid, len)
         });
         match sealed {
             Ok(number) => {

@@ -3,6 +3,7 @@
 use std::vec;
 use std::vec::Vec;
 
+use antedate_wire::dtls::{Aad, Header, VERSION_1_2};
 use proptest::prelude::*;
 
 use super::super::{Aead, ConnectionId, ContentType, ProtectError, Reader, Record, Refusal, Writer};
@@ -103,10 +104,10 @@ fn every_octet_of_a_record_counts() {
             let (mut writer, mut reader) = pair(aead, cid);
             reader.idle(1000);
             let record = sealed(&mut writer, b"pressure");
-            for at in 0..record.len() {
+            for bit in 0..8 * record.len() {
                 let mut changed = record.clone();
-                changed[at] ^= 1;
-                assert!(open(&mut reader, &changed, len).is_err(), "{aead:?}, octet {at}");
+                changed[bit / 8] ^= 1 << (bit % 8);
+                assert!(open(&mut reader, &changed, len).is_err(), "{aead:?}, bit {bit}");
             }
             assert_eq!(open(&mut reader, &record, len), Ok(b"pressure".to_vec()), "{aead:?}");
         }
@@ -124,8 +125,8 @@ fn a_nonce_that_was_chosen_otherwise_is_read_all_the_same() {
         let (number, spoken) = (1 << 48 | sequence, 0xdead_beef_0000_0000 + 7 * sequence);
         let mut nonce = keys(aead).rule().nonce(0);
         nonce[4..].copy_from_slice(&spoken.to_be_bytes());
-        let aad =
-            antedate_wire::dtls::Aad::new(ContentType::ApplicationData, number, &ConnectionId::EMPTY, 4);
+        let header = Header { content_type: ContentType::ApplicationData, version: VERSION_1_2, number };
+        let aad = Aad::new(&header, &ConnectionId::EMPTY, 4);
         let mut text = *b"text";
         let nonce = antedate_aead::Nonce::assume_unique(nonce);
         let tag = cipher.seal_in_place(nonce, aad.as_slice(), &mut text);
