@@ -137,7 +137,10 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
             listens(&draft, overlay, uplink.as_ref(), answered.is_some(), machine, &mut faults);
             overlaid(&draft, overlay, machine, &mut faults)
         }
-        Some(Protection::Plain) => Some(Keyed::Plain),
+        Some(Protection::Plain) => {
+            without_macsec(&draft, &mut faults);
+            Some(Keyed::Plain)
+        }
         // What is wrong with the keys is said even if something beside them is wrong.
         None => {
             let found = match &draft.keys {
@@ -405,14 +408,9 @@ fn overlaid(
         ("the field's", draft.field.as_ref().map(|port| &port.interface)),
         ("the uplink's", draft.uplink.interface.as_ref()),
     ];
+    without_macsec(draft, faults);
     let mut fault =
         |key, what: String, remedy: &str| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
-    if draft.express.as_ref().is_some_and(Option::is_some) {
-        fault("express", "belongs to [macsec]".to_owned(), "remove [express]");
-    }
-    if draft.flows.as_ref().is_some_and(Option::is_some) {
-        fault("flows", "belongs to [macsec]".to_owned(), "remove [flows]");
-    }
     if matches!(draft.run.as_ref().map(|run| run.threads), Some(Threads::Two(_))) {
         let what = "an overlay has one forwarding thread: sealing and opening share its sessions";
         fault("run.threads", what.to_owned(), "remove the line, and name one CPU");
@@ -475,6 +473,18 @@ fn overlaid(
     let preshared = preshared.into_iter().map(|key| key.map_or(Some(None), |key| key.map(Some)));
     let preshared = preshared.collect::<Option<Vec<_>>>()?;
     Some(Keyed::Overlay { overlay: Box::new(overlay.clone()), private, preshared })
+}
+
+/// What does nothing where there is no MACsec.
+fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
+    let mut fault =
+        |key, remedy| faults.push(draft.lines.fault(&draft.file, key, "belongs to [macsec]", remedy));
+    if draft.express.as_ref().is_some_and(Option::is_some) {
+        fault("express", "remove [express]");
+    }
+    if draft.flows.as_ref().is_some_and(Option::is_some) {
+        fault("flows", "remove [flows]");
+    }
 }
 
 /// The second channel of a gateway that has one.

@@ -192,6 +192,21 @@ fn a_link_that_does_not_say_its_rate_is_warned_of() {
 }
 
 #[test]
+fn what_belongs_to_macsec_is_refused_without_it() {
+    let lines = "[policy]\nallow = [\"arp\"]\n[express]\ntraffic = [\"arp\"]\nrate_mbit = 100\n\
+                 [flows]\n[[flows.shape]]\nbegins = \"8892\"\nvaries = []\n";
+    let site = Site::new(lines);
+    assert!(site.check().is_ok());
+    let text = fs::read_to_string(site.path("g.toml")).unwrap();
+    fs::write(site.path("g.toml"), text.replace("[macsec]\nkey_file = \"keys\"\n", "[plain]\n")).unwrap();
+    assert_eq!(
+        site.check().unwrap_err(),
+        "g.toml:8: express: belongs to [macsec]\n    remedy: remove [express]\n\
+         g.toml:11: flows: belongs to [macsec]\n    remedy: remove [flows]"
+    );
+}
+
+#[test]
 fn an_express_channel_with_the_ssci_of_another_member_is_refused() {
     let xpn = |sscis: [u32; 2]| {
         let mut keys = KEYS.replace("gcm-aes-128", "gcm-aes-xpn-128");
