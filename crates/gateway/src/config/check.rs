@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::CipherSuite;
 use antedate_wire::{EthernetAddress, Sci};
 
@@ -172,6 +173,7 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
                 short_uplink(&checked),
                 research(&checked),
                 unbounded_express(&checked),
+                unmarked_fragments(&checked),
                 unknown_rate(&checked, machine),
                 answered.map(|fault| checked.config.at("control.socket", fault)),
             ];
@@ -613,4 +615,20 @@ fn unbounded_express(checked: &Checked) -> Option<Fault> {
     let what = "without fragments an express frame waits for the whole frame before it";
     let remedy = "fragmentation = true in [macsec] of all gateways";
     Some(config.lines.fault(&config.file, "express", what, remedy))
+}
+
+/// Fragments whose receivers see only some of the packet numbers.
+fn unmarked_fragments(checked: &Checked) -> Option<Fault> {
+    let Keyed::Macsec { macsec, keys, .. } = &checked.protection else { return None };
+    let members = keys.members.iter().filter(|member| !is_express_channel(keys, member)).count();
+    if macsec.fragmentation != Fragmentation::On(Marks::More) || members < 3 {
+        return None;
+    }
+    let config = &checked.config;
+    let what = format!(
+        "among {members} members a switch sends each only some of the frames, and behind each gap one more is refused as it \
+         may be the rest of another"
+    );
+    let remedy = "fragmentation = \"marked\" in [macsec] of all gateways";
+    Some(config.lines.fault(&config.file, "macsec.fragmentation", what, remedy))
 }

@@ -175,6 +175,11 @@ fn what_is_legal_and_unwise_is_said() {
     assert!(said(&express, KEYS).contains("waits for the whole frame"));
     let fragments = format!("fragmentation = true\n{express}");
     assert_eq!(said(&fragments, KEYS), "");
+    // Each of three sees only some of the others' packet numbers.
+    let three = format!("{KEYS}[[member]]\nname = \"third\"\nsci = \"0200000000000003\"\n");
+    let found = said(&fragments, &three);
+    assert!(found.contains("g.toml:7: macsec.fragmentation: among 3 members a switch sends"), "{found}");
+    assert_eq!(said(&fragments.replace("true", "\"marked\""), &three), "");
 }
 
 #[test]
