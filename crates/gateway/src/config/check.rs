@@ -10,8 +10,8 @@ use antedate_wire::{EthernetAddress, Sci};
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft, KeyPath};
 use super::{
-    Cipher, Config, Control, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay, Protection, Rate,
-    SciMode, Threads,
+    Cipher, Config, Control, FlowTables, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay,
+    Protection, Rate, SciMode, Threads,
 };
 use crate::agreement::{self, cak::CakFile};
 use crate::control;
@@ -174,6 +174,7 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
                 research(&checked),
                 unbounded_express(&checked),
                 unmarked_fragments(&checked),
+                idle_tables(&checked),
                 unknown_rate(&checked, machine),
                 answered.map(|fault| checked.config.at("control.socket", fault)),
             ];
@@ -631,4 +632,20 @@ fn unmarked_fragments(checked: &Checked) -> Option<Fault> {
     );
     let remedy = "fragmentation = \"marked\" in [macsec] of all gateways";
     Some(config.lines.fault(&config.file, "macsec.fragmentation", what, remedy))
+}
+
+/// Flow tables that no frame is ever protected by.
+fn idle_tables(checked: &Checked) -> Option<Fault> {
+    let (Keyed::Macsec { macsec, .. } | Keyed::Agreed { macsec, .. }) = &checked.protection else {
+        return None;
+    };
+    let config = &checked.config;
+    let asked = config.flows.as_ref().is_some_and(|flows| flows.tables != FlowTables::Off);
+    if !asked
+        || macsec.confidentiality && checked.protection.suites().iter().any(|suite| suite.has_flow_tables())
+    {
+        return None;
+    }
+    let what = "does nothing: flow tables are for AES-GCM with encryption";
+    Some(config.lines.fault(&config.file, "flows", what, "remove [flows]"))
 }

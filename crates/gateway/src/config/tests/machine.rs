@@ -175,6 +175,16 @@ fn what_is_legal_and_unwise_is_said() {
     assert!(said(&express, KEYS).contains("waits for the whole frame"));
     let fragments = format!("fragmentation = true\n{express}");
     assert_eq!(said(&fragments, KEYS), "");
+    let nobody = fragments.replace("traffic = [\"profinet-rt\"]\n", "");
+    assert!(said(&nobody, KEYS).contains("g.toml:10: express: picks no frame"));
+    let flows =
+        format!("fragmentation = true\n{policy}[flows]\n[[flows.shape]]\nbegins = \"8892\"\nvaries = []\n");
+    assert_eq!(said(&flows, KEYS), "");
+    assert!(
+        said(&format!("confidentiality = false\n{flows}"), KEYS).contains("g.toml:11: flows: does nothing")
+    );
+    let aegis = KEYS.replace("gcm-aes-128", "aegis-128l");
+    assert!(said(&flows, &aegis).contains("g.toml:10: flows: does nothing"));
     // Each of three sees only some of the others' packet numbers.
     let three = format!("{KEYS}[[member]]\nname = \"third\"\nsci = \"0200000000000003\"\n");
     let found = said(&fragments, &three);
