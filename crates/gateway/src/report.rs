@@ -92,6 +92,16 @@ impl Snapshot {
         self.counters.extend(transmit.counters().named().map(|(name, value)| (name.to_owned(), value)));
     }
 
+    /// Adds what the express channel counts and has prepared to that of the channel that all use.
+    pub fn express(&mut self, transmit: &Transmit) {
+        for (name, value) in transmit.counters().named() {
+            *self.counters.entry(name.to_owned()).or_default() += value;
+        }
+        self.sealing.target += transmit.config().prepare as u64;
+        self.sealing.prepared +=
+            transmit.status().filter(|sa| sa.encoding).map(|sa| sa.prepared as u64).sum::<u64>();
+    }
+
     /// Adds the state of the receive channels.
     pub fn received(&mut self, receive: &Receive) {
         self.receive.extend(receive.status());
@@ -445,5 +455,37 @@ impl StatusSource for Desk {
         let an = An::new(an).ok_or_else(|| refusal(format!("{an} is no association number")))?;
         self.switch(an).map_err(refusal)?;
         Ok(format!("frames are protected with association {an} from now on"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::express::express_sci;
+    use crate::poll::Mode;
+    use antedate_channel::macsec::{CipherSuite, Sak, TransmitConfig};
+
+    #[test]
+    fn frames_of_the_express_channel_are_counted_with_those_of_the_other() {
+        let sci = Sci([2, 0, 0, 0, 0, 1, 0, 1]);
+        let sending = |sci: Sci, frames: usize| {
+            let suite = CipherSuite::GcmAes128;
+            let mut transmit = Transmit::new(TransmitConfig::new(suite, sci)).unwrap();
+            transmit.install(An::ALL[0], &Sak::new(suite, &[1; 16], None).unwrap(), 1, u64::MAX).unwrap();
+            while transmit.idle(64) > 0 {}
+            for _ in 0..frames {
+                transmit.protect(&[2; 60], &mut [0; 128]).unwrap();
+            }
+            transmit
+        };
+        let (usual, express) = (sending(sci, 2), sending(express_sci(sci), 3));
+        let mut snapshot = Snapshot::take(Some(&usual), None, &Governor::new(Mode::Busy, 0, 0));
+        snapshot.express(&express);
+        assert_eq!((snapshot.counters["OutPktsEncrypted"], snapshot.counters["OutPrepared"]), (5, 5));
+        assert_eq!(
+            (snapshot.sealing.prepared, snapshot.sealing.target),
+            (2 * SLOTS as u64 - 5, 2 * SLOTS as u64)
+        );
+        assert_eq!(snapshot.transmit.len(), 1);
     }
 }

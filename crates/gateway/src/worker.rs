@@ -254,7 +254,11 @@ impl Worker {
                     Some(Inbound { validator: Validator::Macsec(receive), .. }) => Some(&**receive),
                     _ => None,
                 };
-                let _ = answer.send(Snapshot::take(transmit, receive, governor));
+                let mut snapshot = Snapshot::take(transmit, receive, governor);
+                if let Some(express) = self.outbound.as_ref().and_then(|outbound| outbound.express.as_ref()) {
+                    snapshot.express(&express.transmit);
+                }
+                let _ = answer.send(snapshot);
             }
             Letter::InstallReceive(ready, answer) => {
                 if let Some(receive) = self.receive() {

@@ -170,6 +170,9 @@ fn express_frames_overtake_bulk() {
             );
             let status = plant.a.status();
             assert_eq!((status.out.express_frames, status.out.refused.len()), (1, 0), "{:?}", status.out);
+            let (counted, sent) =
+                (status.macsec.expect("MACsec is in use").counters, status.out.forwarded_frames);
+            assert_eq!(counted["OutPktsEncrypted"], sent, "both channels are counted: {counted:?}");
             let back = cyclic(1, 64);
             plant.device.send(&back);
             plant.plc.expect(&back);

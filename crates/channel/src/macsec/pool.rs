@@ -142,6 +142,16 @@ impl Seal {
         with!(self, pool => pool.set_reach(octets));
     }
 
+    /// Steps of preparation that one packet number takes for data of up to `reach` octets: one for what the tag needs, and
+    /// one for each 64 octets of cipherstream, if the cipher has one.
+    #[inline]
+    pub(super) fn steps_a_slot(&self, reach: usize) -> u32 {
+        match self {
+            Self::Aes128(_) | Self::Aes256(_) | Self::ChaCha(_) => 1 + reach.div_ceil(64) as u32,
+            Self::Aegis(_) | Self::Morus(_) => 1,
+        }
+    }
+
     #[inline]
     pub(super) fn idle(&mut self, budget: u32) -> u32 {
         with!(self, pool => pool.idle(budget))

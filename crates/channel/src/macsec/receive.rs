@@ -336,6 +336,8 @@ impl Receive {
             Verdict::Complete(whole) => {
                 let Some(place) = out.get_mut(..whole.len()) else {
                     self.counters.in_discarded_too_long += 1;
+                    // The last piece lies there.
+                    out.get_mut(..len).unwrap_or_default().fill(0);
                     return Err(Discard::OutputTooSmall);
                 };
                 place.copy_from_slice(whole);

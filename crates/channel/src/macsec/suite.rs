@@ -60,6 +60,11 @@ impl CipherSuite {
         matches!(self, Self::Morus1280)
     }
 
+    /// Is there a kind of frames that it protects by [flow tables](super::Transmit::set_flows)?
+    pub const fn has_flow_tables(self) -> bool {
+        matches!(self, Self::GcmAes128 | Self::GcmAes256 | Self::GcmAesXpn128 | Self::GcmAesXpn256)
+    }
+
     /// Does it have packet numbers of 64 bits, a salt and short SCIs?
     pub const fn is_xpn(self) -> bool {
         matches!(self, Self::GcmAesXpn128 | Self::GcmAesXpn256)

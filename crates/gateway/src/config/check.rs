@@ -3,14 +3,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::CipherSuite;
 use antedate_wire::{EthernetAddress, Sci};
 
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft, KeyPath};
 use super::{
-    Cipher, Config, Control, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay, Protection, Rate,
-    SciMode, Threads,
+    Cipher, Config, Control, FlowTables, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay,
+    Protection, Rate, SciMode, Threads,
 };
 use crate::agreement::{self, cak::CakFile};
 use crate::control;
@@ -137,7 +138,10 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
             listens(&draft, overlay, uplink.as_ref(), answered.is_some(), machine, &mut faults);
             overlaid(&draft, overlay, machine, &mut faults)
         }
-        Some(Protection::Plain) => Some(Keyed::Plain),
+        Some(Protection::Plain) => {
+            without_macsec(&draft, &mut faults);
+            Some(Keyed::Plain)
+        }
         // What is wrong with the keys is said even if something beside them is wrong.
         None => {
             let found = match &draft.keys {
@@ -169,6 +173,8 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
                 short_uplink(&checked),
                 research(&checked),
                 unbounded_express(&checked),
+                unmarked_fragments(&checked),
+                idle_tables(&checked),
                 unknown_rate(&checked, machine),
                 answered.map(|fault| checked.config.at("control.socket", fault)),
             ];
@@ -405,14 +411,9 @@ fn overlaid(
         ("the field's", draft.field.as_ref().map(|port| &port.interface)),
         ("the uplink's", draft.uplink.interface.as_ref()),
     ];
+    without_macsec(draft, faults);
     let mut fault =
         |key, what: String, remedy: &str| faults.push(draft.lines.fault(&draft.file, key, what, remedy));
-    if draft.express.as_ref().is_some_and(Option::is_some) {
-        fault("express", "belongs to [macsec]".to_owned(), "remove [express]");
-    }
-    if draft.flows.as_ref().is_some_and(Option::is_some) {
-        fault("flows", "belongs to [macsec]".to_owned(), "remove [flows]");
-    }
     if matches!(draft.run.as_ref().map(|run| run.threads), Some(Threads::Two(_))) {
         let what = "an overlay has one forwarding thread: sealing and opening share its sessions";
         fault("run.threads", what.to_owned(), "remove the line, and name one CPU");
@@ -475,6 +476,18 @@ fn overlaid(
     let preshared = preshared.into_iter().map(|key| key.map_or(Some(None), |key| key.map(Some)));
     let preshared = preshared.collect::<Option<Vec<_>>>()?;
     Some(Keyed::Overlay { overlay: Box::new(overlay.clone()), private, preshared })
+}
+
+/// What does nothing where there is no MACsec.
+fn without_macsec(draft: &Draft, faults: &mut Vec<Fault>) {
+    let mut fault =
+        |key, remedy| faults.push(draft.lines.fault(&draft.file, key, "belongs to [macsec]", remedy));
+    if draft.express.as_ref().is_some_and(Option::is_some) {
+        fault("express", "remove [express]");
+    }
+    if draft.flows.as_ref().is_some_and(Option::is_some) {
+        fault("flows", "remove [flows]");
+    }
 }
 
 /// The second channel of a gateway that has one.
@@ -603,4 +616,36 @@ fn unbounded_express(checked: &Checked) -> Option<Fault> {
     let what = "without fragments an express frame waits for the whole frame before it";
     let remedy = "fragmentation = true in [macsec] of all gateways";
     Some(config.lines.fault(&config.file, "express", what, remedy))
+}
+
+/// Fragments whose receivers see only some of the packet numbers.
+fn unmarked_fragments(checked: &Checked) -> Option<Fault> {
+    let Keyed::Macsec { macsec, keys, .. } = &checked.protection else { return None };
+    let members = keys.members.iter().filter(|member| !is_express_channel(keys, member)).count();
+    if macsec.fragmentation != Fragmentation::On(Marks::More) || members < 3 {
+        return None;
+    }
+    let config = &checked.config;
+    let what = format!(
+        "among {members} members a switch sends each only some of the frames, and behind each gap one more is refused as it \
+         may be the rest of another"
+    );
+    let remedy = "fragmentation = \"marked\" in [macsec] of all gateways";
+    Some(config.lines.fault(&config.file, "macsec.fragmentation", what, remedy))
+}
+
+/// Flow tables that no frame is ever protected by.
+fn idle_tables(checked: &Checked) -> Option<Fault> {
+    let (Keyed::Macsec { macsec, .. } | Keyed::Agreed { macsec, .. }) = &checked.protection else {
+        return None;
+    };
+    let config = &checked.config;
+    let asked = config.flows.as_ref().is_some_and(|flows| flows.tables != FlowTables::Off);
+    if !asked
+        || macsec.confidentiality && checked.protection.suites().iter().any(|suite| suite.has_flow_tables())
+    {
+        return None;
+    }
+    let what = "does nothing: flow tables are for AES-GCM with encryption";
+    Some(config.lines.fault(&config.file, "flows", what, "remove [flows]"))
 }

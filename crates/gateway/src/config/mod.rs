@@ -200,6 +200,13 @@ pub struct Express {
     pub rate: Rate,
 }
 
+impl Express {
+    fn picks_nothing(&self) -> bool {
+        let Self { traffic, vlan_priority, ethertypes, frame_ids, .. } = self;
+        traffic.is_empty() && vlan_priority.is_none() && ethertypes.is_empty() && frame_ids.is_none()
+    }
+}
+
 /// `[flows]`: frames of which only some octets vary, and whether tables are made for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flows {
@@ -373,6 +380,13 @@ impl Config {
                     );
                 }
             }
+        }
+        if self.express.as_ref().is_some_and(Express::picks_nothing) {
+            warn(
+                "express",
+                "picks no frame, so all wait for the uplink's rate",
+                "name what is express, e.g. traffic = [\"profinet-rt\"]",
+            );
         }
         if self.policy.passes_nothing() {
             warn(

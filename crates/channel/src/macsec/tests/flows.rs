@@ -76,6 +76,21 @@ fn a_fresh_key_makes_its_own_tables() {
 }
 
 #[test]
+fn a_table_has_room_for_all_blocks_but_that_of_the_packet_number() {
+    let most = 16 * (FLOW_BLOCKS - 1);
+    for (varies, served) in [(most, true), (most + 1, false)] {
+        let [_, mut transmit] = pair(CipherSuite::GcmAes128, true);
+        transmit
+            .set_flows(vec![FlowShape { begins: vec![0x88, 0x92], holes: vec![16..32, 32..16 + varies] }]);
+        for number in 0..20 {
+            transmit.protect(&cyclic(1, 400, number)[..396], &mut [0; 512]).unwrap();
+            while transmit.idle(50) > 0 {}
+        }
+        assert_eq!(transmit.counters().out_by_tables > 0, served, "{varies}");
+    }
+}
+
+#[test]
 fn a_shape_whose_constants_change_is_given_up() {
     let [_, mut transmit] = pair(CipherSuite::GcmAes128, true);
     transmit.set_flows(vec![FlowShape { begins: vec![0x88, 0x92], holes: vec![] }]);

@@ -386,6 +386,18 @@ fn a_switched_association_splits_no_frame_and_a_new_key_begins_anew() {
 }
 
 #[test]
+fn nothing_of_a_frame_that_does_not_fit_the_output_is_left_there() {
+    let mut receive = receiver(Marks::Both, 0);
+    let pieces = split(&mut sender(SCI), &numbered(1, 300), Marks::Both);
+    // Room for a piece, and not for the frame.
+    let mut out = vec![0; 14 + 200];
+    assert_eq!(receive.accept(|| 0, &pieces[0], &mut out), Ok(None));
+    assert_eq!(receive.accept(|| 0, &pieces[1], &mut out), Err(Discard::OutputTooSmall));
+    assert!(out.iter().all(|octet| *octet == 0), "{out:02x?}");
+    assert_eq!(receive.counters().in_discarded_too_long, 1);
+}
+
+#[test]
 fn a_frame_is_split_wholly_or_not_at_all() {
     let mut transmit = Transmit::new(TransmitConfig { prepare: 0, ..transmit_config(SUITE) }).unwrap();
     transmit.install(A0, &sak(SUITE, 0), 1, 4).unwrap();

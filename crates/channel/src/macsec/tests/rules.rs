@@ -372,6 +372,19 @@ fn preparation_stops_at_what_was_asked_for_and_is_used() {
 }
 
 #[test]
+fn no_more_is_prepared_than_was_asked_for_however_short_the_frames_are() {
+    for suite in CipherSuite::ALL {
+        let mut transmit = transmit(TransmitConfig { prepare: 2, ..transmit_config(suite) });
+        // Longer than it takes until the next frames are expected to be as short.
+        for _ in 0..150 {
+            while transmit.idle(64) > 0 {}
+            assert_eq!(transmit.status().next().unwrap().prepared, 2, "{suite}");
+            protect(&mut transmit, &frame(46)).unwrap();
+        }
+    }
+}
+
+#[test]
 fn a_rehearsal_spends_no_packet_number_and_changes_no_frame() {
     for suite in CipherSuite::ALL {
         let (mut plain, mut rehearsed) = (transmit(transmit_config(suite)), transmit(transmit_config(suite)));

@@ -12,9 +12,6 @@ use crate::macsec::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
 use crate::macsec::sak::{Fingerprint, Sak};
 use crate::macsec::suite::NonceRule;
 
-/// Steps of preparation that one packet number takes: one for the tag, one for each 64 octets.
-const STEPS_A_SLOT: u32 = 1 + (PREPARED_LEN / 64) as u32;
-
 /// An association that can be protected with.
 pub(super) struct TransmitSa {
     /// SecTAGs of this association, packet number and short length left open.
@@ -32,7 +29,7 @@ impl TransmitSa {
     #[inline]
     pub(super) fn idle(&mut self, prepare: usize, budget: u32) -> u32 {
         let wanted = prepare.min(SLOTS).saturating_sub(self.pool.prepared());
-        let steps = (wanted as u32).saturating_mul(STEPS_A_SLOT);
+        let steps = (wanted as u32).saturating_mul(self.pool.steps_a_slot(self.lengths.reach()));
         if steps == 0 { self.pool.finish(budget) } else { self.pool.idle(budget.min(steps)) }
     }
 }

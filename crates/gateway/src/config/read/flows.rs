@@ -2,14 +2,18 @@
 
 use std::ops::Range;
 
-use antedate_channel::macsec::FlowShape;
+use antedate_channel::macsec::{FLOW_BLOCKS, FlowShape, PREPARED_LEN};
+use antedate_wire::template::touched;
 
 use super::{all, number};
 use crate::config::{FlowTables, Flows, Lines};
 use crate::document::{Field, Section};
+use crate::names::parse_hex;
 
 /// Where the EtherType lies in a frame.
 const ETHERTYPE: usize = 12;
+/// The last octet of the longest frame for which packet numbers are prepared.
+const LAST: u64 = (ETHERTYPE + PREPARED_LEN - 1) as u64;
 
 /// `None`: written but wrong, and said so. `Some(None)`: not written.
 pub(super) fn flows(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Option<Flows>> {
@@ -34,17 +38,15 @@ fn shape(field: &Field<'_, '_>) -> Option<FlowShape> {
     let begins = section.required("begins", remedy).and_then(|field| octets(&field));
     let remedy = "write the octets that vary, counted from the destination address, e.g. varies = [[20, 39], [60, 61]]";
     let varies = section.required("varies", remedy);
-    let holes = varies.and_then(|field| field.array()?.iter().map(hole).collect());
+    let holes = varies.and_then(|field| holes(&field));
     section.finish();
     Some(FlowShape { begins: begins?, holes: holes? })
 }
 
 fn octets(field: &Field<'_, '_>) -> Option<Vec<u8>> {
     let digits: String = field.string()?.split_whitespace().collect();
-    let pairs = digits.as_bytes().chunks(2);
-    let octets: Option<Vec<u8>> =
-        pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect();
-    let octets = octets.filter(|octets| octets.len() >= 2 && digits.len() == 2 * octets.len());
+    let mut octets = vec![0; digits.len() / 2];
+    let octets = (octets.len() >= 2 && parse_hex(&digits, &mut octets)).then_some(octets);
     if octets.is_none() {
         field
             .fault("is not an EtherType and what follows it", "write hexadecimal digits, e.g. \"8892 8001\"");
@@ -52,10 +54,32 @@ fn octets(field: &Field<'_, '_>) -> Option<Vec<u8>> {
     octets
 }
 
+/// What varies, if a table can be made of it.
+fn holes(field: &Field<'_, '_>) -> Option<Vec<Range<usize>>> {
+    let holes: Vec<Range<usize>> = field.array()?.iter().map(hole).collect::<Option<_>>()?;
+    let overlaps = |(at, hole): (usize, &Range<usize>)| {
+        holes.iter().take(at).any(|other| hole.start < other.end && other.start < hole.end)
+    };
+    if holes.iter().enumerate().any(overlaps) {
+        field.fault("has an octet twice", "give each octet that varies once");
+        return None;
+    }
+    // The packet number has a block of its own.
+    let (blocks, room) = (touched(holes.iter().cloned()), FLOW_BLOCKS - 1);
+    if blocks > room {
+        field.fault(
+            format!("touches {blocks} blocks of 16 octets, counted from the EtherType, and a table has room for {room}"),
+            "name fewer octets, or remove the shape",
+        );
+        return None;
+    }
+    Some(holes)
+}
+
 /// From the first octet to the last; given back from the EtherType on.
 fn hole(field: &Field<'_, '_>) -> Option<Range<usize>> {
     let bounds: Vec<usize> =
-        field.array()?.iter().map(|bound| number(bound, 14..=9017)).collect::<Option<_>>()?;
+        field.array()?.iter().map(|bound| number(bound, 14..=LAST)).collect::<Option<_>>()?;
     match bounds[..] {
         [first, last] if first <= last => Some(first - ETHERTYPE..last + 1 - ETHERTYPE),
         _ => {

@@ -175,6 +175,21 @@ fn what_is_legal_and_unwise_is_said() {
     assert!(said(&express, KEYS).contains("waits for the whole frame"));
     let fragments = format!("fragmentation = true\n{express}");
     assert_eq!(said(&fragments, KEYS), "");
+    let nobody = fragments.replace("traffic = [\"profinet-rt\"]\n", "");
+    assert!(said(&nobody, KEYS).contains("g.toml:10: express: picks no frame"));
+    let flows =
+        format!("fragmentation = true\n{policy}[flows]\n[[flows.shape]]\nbegins = \"8892\"\nvaries = []\n");
+    assert_eq!(said(&flows, KEYS), "");
+    assert!(
+        said(&format!("confidentiality = false\n{flows}"), KEYS).contains("g.toml:11: flows: does nothing")
+    );
+    let aegis = KEYS.replace("gcm-aes-128", "aegis-128l");
+    assert!(said(&flows, &aegis).contains("g.toml:10: flows: does nothing"));
+    // Each of three sees only some of the others' packet numbers.
+    let three = format!("{KEYS}[[member]]\nname = \"third\"\nsci = \"0200000000000003\"\n");
+    let found = said(&fragments, &three);
+    assert!(found.contains("g.toml:7: macsec.fragmentation: among 3 members a switch sends"), "{found}");
+    assert_eq!(said(&fragments.replace("true", "\"marked\""), &three), "");
 }
 
 #[test]
@@ -188,6 +203,21 @@ fn a_link_that_does_not_say_its_rate_is_warned_of() {
     assert!(
         warnings[0].to_string().contains("g.toml:12: express.rate_mbit: eth0 does not say"),
         "{warnings:?}"
+    );
+}
+
+#[test]
+fn what_belongs_to_macsec_is_refused_without_it() {
+    let lines = "[policy]\nallow = [\"arp\"]\n[express]\ntraffic = [\"arp\"]\nrate_mbit = 100\n\
+                 [flows]\n[[flows.shape]]\nbegins = \"8892\"\nvaries = []\n";
+    let site = Site::new(lines);
+    assert!(site.check().is_ok());
+    let text = fs::read_to_string(site.path("g.toml")).unwrap();
+    fs::write(site.path("g.toml"), text.replace("[macsec]\nkey_file = \"keys\"\n", "[plain]\n")).unwrap();
+    assert_eq!(
+        site.check().unwrap_err(),
+        "g.toml:8: express: belongs to [macsec]\n    remedy: remove [express]\n\
+         g.toml:11: flows: belongs to [macsec]\n    remedy: remove [flows]"
     );
 }
 

@@ -444,5 +444,12 @@ fn faults_of_flows_say_what_to_write() {
     assert!(with("8892 8", "[]").contains("hexadecimal digits"));
     assert!(with("8892", "[[30, 20]]").contains("is not the first and the last octet that vary"));
     assert!(with("8892", "[[2, 20]]").contains("out of range"));
+    assert!(with("88+2", "[]").contains("hexadecimal digits"));
+    // What no table could be made of.
+    assert!(with("8892", "[[20, 39], [39, 50]]").contains("has an octet twice"));
+    let most = "[flows]\n[[flows.shape]]\nbegins = \"8892\"\nvaries = [[28, 267]]\n";
+    assert!(parse(&format!("{SMALLEST}{most}")).is_ok());
+    assert!(with("8892", "[[28, 268]]").contains("touches 16 blocks of 16 octets"));
+    assert!(with("8892", "[[1600, 1612]]").contains("1612 is out of range"));
     assert!(faults_with("[flows]\ntables = true\n").contains("add [[flows.shape]]"));
 }
