@@ -187,6 +187,10 @@ fn checks(report: &Report, options: &Options, ends: &Ends) -> Vec<Check> {
     expect("no bus error on the way", report.bus_errors == 0, errors);
     let missed = format!("{} in {:.1} s{}", report.missed, report.seconds, stalled(report.missed_stalled));
     expect("no cycle missed on the way", report.missed == 0, missed);
+    let due = (report.seconds * 1e6 / f64::from(options.cycle_us)) as u64;
+    let came = [&ends.plc, &ends.device].map(|end| &end.measured.counts);
+    let found = format!("PLC {}, device {}, of {due} cycles undisturbed", came[0].received, came[1].received);
+    expect("frames came to both stations", came.iter().all(|counts| counts.heard(due)), found);
     let edges = [&ends.plc, &ends.device].map(|end| end.measured.edges);
     let found = format!(
         "PLC {} of {}, device {} of {}",
@@ -374,6 +378,44 @@ pub(super) fn machine() -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::station::Role;
+    use crate::station::meter::{Edges, Measured};
+
+    #[test]
+    fn a_station_that_heard_nothing_fails_the_verdict() {
+        let options = Options { cycle_us: 4_000, ..Options::default() };
+        let report = Report { seconds: 10.0, ..Report::default() };
+        let station = |role, received| station::Report {
+            role,
+            options: station::Options::default(),
+            in_force: String::new(),
+            seconds: 10.0,
+            peer: String::new(),
+            announcements: 0,
+            edges_made: 0,
+            measured: Measured {
+                counts: Counts { sent: 2_500, received, ..Counts::default() },
+                edges: Edges { agree: true, ..Edges::default() },
+                ..Measured::default()
+            },
+        };
+        let failed = |plc, device| -> Vec<String> {
+            let mut tap = Seen::default();
+            tap.counts.encrypted = 2_500;
+            let ends = Ends {
+                plc: station(Role::Plc, plc),
+                device: station(Role::Device, device),
+                tap,
+                wire: None,
+                gateways_ended_cleanly: true,
+            };
+            let checks = checks(&Report { edges_agree: true, ..report.clone() }, &options, &ends);
+            checks.into_iter().filter(|check| !check.passed).map(|check| check.name).collect()
+        };
+        assert!(failed(2_500, 2_500).is_empty());
+        assert_eq!(failed(0, 2_500), ["frames came to both stations"]);
+        assert_eq!(failed(2_500, 100), ["frames came to both stations"]);
+    }
 
     #[test]
     fn what_was_interrupted_did_not_pass_and_says_how_far_it_came() {
