@@ -158,12 +158,39 @@ pub(crate) fn cyclic(placement: Placement, cycle_us: u32, seconds: f64) -> Resul
     let device = station("dev", "device", 1, seconds + 5.0).background(&log)?;
     let plc = station("plc", "plc", 0, seconds).read(seconds as u64 + 40)?;
     let device = device.finish(30)?;
-    Ok([report(&plc)?, report(&device)?])
+    Ok([report(&plc, cycle_us, seconds)?, report(&device, cycle_us, seconds)?])
 }
 
-/// The last line of a station is its report; it may stand in an envelope that names it `result`.
-fn report(text: &str) -> Result<Value, String> {
+/// The last line of a station is its report; it may stand in an envelope that names it `result`. An error if the peer's frames did not
+/// come for half of the time: who hears nothing has no bus errors either.
+pub(crate) fn report(text: &str, cycle_us: u32, seconds: f64) -> Result<Value, String> {
     let last = text.lines().last().unwrap_or_default();
     let value: Value = serde_json::from_str(last).map_err(|e| format!("lab-station: {e}: {last}"))?;
-    Ok(value.get("result").cloned().unwrap_or(value))
+    let report = value.get("result").cloned().unwrap_or(value);
+    let count = |name: &str| report[name].as_u64().unwrap_or(0);
+    let (came, missed, due) =
+        (count("received"), count("missed"), (seconds * 1e6 / f64::from(cycle_us)) as u64);
+    if came == 0 || came + missed < due / 2 {
+        let who = report["role"].as_str().unwrap_or_default();
+        return Err(format!("to the station `{who}` {came} of {due} frames came"));
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_station_that_heard_nothing_is_no_result() {
+        let said = |received: u64, missed: u64| {
+            json!({ "event": "result", "role": "plc", "received": received, "missed": missed, "bus_errors": 0 }).to_string()
+        };
+        assert!(report(&said(1_000, 0), 1_000, 1.0).is_ok());
+        assert!(report(&said(10, 990), 1_000, 1.0).is_ok(), "what was missed is told");
+        for (received, missed) in [(0, 0), (0, 1_000), (400, 0)] {
+            let why = report(&said(received, missed), 1_000, 1.0).expect_err("no result");
+            assert!(why.contains(&format!("{received} of 1000 frames")), "{why}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ mod cpu;
 mod cycles;
 mod goals;
 mod meter;
+pub(crate) use meter::report as station_report;
 mod openvpn;
 mod paths;
 mod roundtrips;

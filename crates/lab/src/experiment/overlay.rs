@@ -231,7 +231,8 @@ fn profinet(report: &mut Report, options: &Options, all: &[Contender], cycles: &
             }
             let errors = all_errors - stalled.min(all_errors);
             if let Some((cycle, unbroken)) = shortest.get_mut(turn) {
-                *unbroken &= errors == 0;
+            let heard = plc.counts.heard(frames) && device.counts.heard(frames);
+                *unbroken &= errors == 0 && heard;
                 *cycle = if *unbroken { *cycle_us } else { *cycle };
             }
             if *contender == Contender::Ours && *cycle_us >= 500 {
@@ -240,6 +241,11 @@ fn profinet(report: &mut Report, options: &Options, all: &[Contender], cycles: &
                     errors == 0,
                 );
             }
+                let came = [&plc, &device].map(|station| station.counts.received);
+                report.check(
+                    format!("{case}: {} and {} of {frames} frames came to the stations", came[0], came[1]),
+                    heard,
+                );
         }
     }
     options.progress(1, 1, "");
