@@ -99,15 +99,20 @@ impl Series {
         self.histogram_ns.iter().map(|(_, count)| count).sum()
     }
 
-    /// The time in microseconds that so many percent of the round trips did not exceed.
+    /// The time in microseconds that so many percent of the round trips did not exceed. One that was lost took longer than all that came.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
-        let wanted = (self.answered() as f64 * percent / 100.0).ceil().max(1.0) as u64;
+        let all = self.answered() + self.lost;
+        let wanted = (all as f64 * percent / 100.0).ceil().max(1.0) as u64;
         let mut seen = 0;
         let at = self.histogram_ns.iter().find(|(_, count)| {
             seen += count;
             seen >= wanted
         });
-        at.map_or(f64::NAN, |(ns, _)| *ns as f64 / 1e3)
+        match at {
+            Some((ns, _)) => *ns as f64 / 1e3,
+            None if self.lost > 0 => f64::INFINITY,
+            None => f64::NAN,
+        }
     }
 }
 
@@ -192,5 +197,15 @@ mod tests {
             let why = report(&said(received, missed), 1_000, 1.0).expect_err("no result");
             assert!(why.contains(&format!("{received} of 1000 frames")), "{why}");
         }
+    }
+
+    #[test]
+    fn what_was_lost_took_longer_than_all_that_came() {
+        let series = |sent, lost| Series { sent, lost, histogram_ns: vec![(1_000, 90), (2_000, 8)] };
+        assert_eq!(series(98, 0).percentile(99.0), 2.0);
+        assert_eq!(series(100, 2).percentile(50.0), 1.0);
+        assert_eq!(series(100, 2).percentile(98.0), 2.0);
+        assert_eq!(series(100, 2).percentile(99.0), f64::INFINITY);
+        assert!(Series::default().percentile(50.0).is_nan());
     }
 }
