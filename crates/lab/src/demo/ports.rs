@@ -6,6 +6,7 @@
 //! keys must be those of the other gateway, so they are given as a file.
 
 use std::fs::DirBuilder;
+use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -152,8 +153,13 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
     let lines = tap.end();
     let seen = lines.iter().rev().find_map(|line| match serde_json::from_str(line) {
         Ok(tap::Line::Result(seen)) => Some(*seen),
+        say(
+            options,
+            &format!("{:.0} of {:.0} s", began.elapsed().as_secs_f64(), options.milliseconds as f64 / 1e3),
+        );
         _ => None,
     });
+    say(options, "");
     let seen = seen.ok_or_else(|| Error::process("tap", tap.errors().join("\n")))?;
 
     let check = |name: &str, passed, found: String| Check { name: name.to_owned(), passed, found };
@@ -221,6 +227,14 @@ mod tests {
         let with_keys: Ports = "field=a,uplink=b,keys=/k".parse().unwrap();
         assert_eq!(with_keys.keys, Some(PathBuf::from("/k")));
         for text in ["", "field=eth1", "eth1,eth0", "field=,uplink=b", "field=a,uplink=b,x=y"] {
+/// A line on a terminal that the next one replaces.
+fn say(options: &Options, line: &str) {
+    if options.live {
+        let mut out = io::stdout().lock();
+        let _ = write!(out, "\r\x1b[K{line}").and_then(|()| out.flush());
+    }
+}
+
             assert!(text.parse::<Ports>().is_err(), "{text}");
         }
     }
