@@ -455,6 +455,7 @@ def ours_killed():
         numbers = [one[3] for one in opened]
         assert len(set(numbers)) == len(numbers), "a message was delivered twice"
         assert len({one[0] for one in opened}) == len(opened), "a payload came under two numbers"
+        assert len(opened) >= 100, f"only {len(opened)} messages of 10 runs"
         shown.append(f"{len(opened)} over {version}")
         reader.stop()
     broker.kill()

@@ -13,10 +13,12 @@ const MARK: &str = "ANTEDATE_XTASK_SANDBOX";
 /// Inside a sandbox: prepares it and gives `Ok(None)`. Outside: runs this very command in one and gives its verdict.
 pub(crate) fn enter() -> Result<Option<bool>, String> {
     if inside() {
-        // `ip netns` keeps its names below /run, where nothing of the machine is hidden by an own mount.
-        let place = if is_mapped_user() { "/run" } else { "/run/netns" };
-        std::fs::create_dir_all(place).map_err(|e| format!("{place}: {e}"))?;
-        program("mount").args(["-t", "tmpfs", "tmpfs", place]).bounded(5)?;
+        // `ip netns` and wireguard-go keep their names below /run, where nothing of the machine is hidden by an own mount.
+        let places: &[&str] = if is_mapped_user() { &["/run"] } else { &["/run/netns", "/run/wireguard"] };
+        for place in places {
+            std::fs::create_dir_all(place).map_err(|e| format!("{place}: {e}"))?;
+            program("mount").args(["-t", "tmpfs", "tmpfs", place]).bounded(5)?;
+        }
         std::fs::create_dir_all("/run/netns").map_err(|e| format!("/run/netns: {e}"))?;
         program("ip").args(["link", "set", "lo", "up"]).bounded(5)?;
         return Ok(None);

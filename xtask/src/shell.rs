@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -107,7 +108,7 @@ impl Run for Command {
         println!("$ {said}");
         let child = self.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut group = Group::of(child.map_err(|e| format!("{said}: {e}"))?);
-        let (send, failures) = std::sync::mpsc::channel();
+        let (send, failures) = channel();
         if let Some(out) = group.0.stdout.take() {
             std::thread::spawn(move || send.send(pass_on(out)));
         }
@@ -139,8 +140,15 @@ impl Run for Command {
         if status.is_none() {
             group.kill();
         }
-        let text =
-            |t: Option<std::thread::JoinHandle<String>>| t.and_then(|t| t.join().ok()).unwrap_or_default();
+        // What it left behind in its group may still hold the pipes, and ends then.
+        let text = |pipe: Option<Receiver<String>>| {
+            let left = |pipe: &Receiver<String>| {
+                group.signal("-KILL");
+                pipe.recv_timeout(Duration::from_secs(5))
+            };
+            let text = pipe.map(|pipe| pipe.recv_timeout(Duration::from_secs(1)).or_else(|_| left(&pipe)));
+            text.and_then(Result::ok).unwrap_or_default()
+        };
         let (out, err) = (text(out), text(err));
         match status {
             Some(status) if status.success() => Ok(out),
@@ -170,12 +178,14 @@ fn start(command: &mut Command, log: &Path, stdin: Stdio) -> Result<Background, 
     Ok(Background { group: Group::of(child), said, log: log.to_path_buf() })
 }
 
-fn drain(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (send, text) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         let _ = pipe.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
+        send.send(String::from_utf8_lossy(&bytes).into_owned())
+    });
+    text
 }
 
 /// Prints what a test runner prints, and gives its lines from "failures:" to "test result:".
@@ -338,6 +348,20 @@ impl Background {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_failed_program_left_behind_does_not_hide_its_words() {
+        let file = std::env::temp_dir().join(format!("antedate-xtask-left-{}", std::process::id()));
+        let script = "sleep 60 & echo $! > \"$0\"; echo the reason >&2; exit 1";
+        let began = Instant::now();
+        let said = Command::new("sh").args(["-c", script]).arg(&file).read(50);
+        assert!(said.as_ref().is_err_and(|why| why.contains("the reason")), "{said:?}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        let left = std::fs::read_to_string(&file).unwrap_or_default();
+        let _ = std::fs::remove_file(&file);
+        let gone = || (!Path::new(&format!("/proc/{}/fd/1", left.trim())).exists()).then_some(());
+        until("the end of what was left", 10.0, gone).expect("ended");
+    }
 
     const MARK: &str = "ANTEDATE_XTASK_INTERRUPTED";
 

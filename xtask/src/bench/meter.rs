@@ -99,15 +99,20 @@ impl Series {
         self.histogram_ns.iter().map(|(_, count)| count).sum()
     }
 
-    /// The time in microseconds that so many percent of the round trips did not exceed.
+    /// The time in microseconds that so many percent of the round trips did not exceed. One that was lost took longer than all that came.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
-        let wanted = (self.answered() as f64 * percent / 100.0).ceil().max(1.0) as u64;
+        let all = self.answered() + self.lost;
+        let wanted = (all as f64 * percent / 100.0).ceil().max(1.0) as u64;
         let mut seen = 0;
         let at = self.histogram_ns.iter().find(|(_, count)| {
             seen += count;
             seen >= wanted
         });
-        at.map_or(f64::NAN, |(ns, _)| *ns as f64 / 1e3)
+        match at {
+            Some((ns, _)) => *ns as f64 / 1e3,
+            None if self.lost > 0 => f64::INFINITY,
+            None => f64::NAN,
+        }
     }
 }
 
@@ -158,12 +163,49 @@ pub(crate) fn cyclic(placement: Placement, cycle_us: u32, seconds: f64) -> Resul
     let device = station("dev", "device", 1, seconds + 5.0).background(&log)?;
     let plc = station("plc", "plc", 0, seconds).read(seconds as u64 + 40)?;
     let device = device.finish(30)?;
-    Ok([report(&plc)?, report(&device)?])
+    Ok([report(&plc, cycle_us, seconds)?, report(&device, cycle_us, seconds)?])
 }
 
-/// The last line of a station is its report; it may stand in an envelope that names it `result`.
-fn report(text: &str) -> Result<Value, String> {
+/// The last line of a station is its report; it may stand in an envelope that names it `result`. An error if the peer's frames did not
+/// come for half of the time: who hears nothing has no bus errors either.
+pub(crate) fn report(text: &str, cycle_us: u32, seconds: f64) -> Result<Value, String> {
     let last = text.lines().last().unwrap_or_default();
     let value: Value = serde_json::from_str(last).map_err(|e| format!("lab-station: {e}: {last}"))?;
-    Ok(value.get("result").cloned().unwrap_or(value))
+    let report = value.get("result").cloned().unwrap_or(value);
+    let count = |name: &str| report[name].as_u64().unwrap_or(0);
+    let (came, missed, due) =
+        (count("received"), count("missed"), (seconds * 1e6 / f64::from(cycle_us)) as u64);
+    if came == 0 || came + missed < due / 2 {
+        let who = report["role"].as_str().unwrap_or_default();
+        return Err(format!("to the station `{who}` {came} of {due} frames came"));
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_station_that_heard_nothing_is_no_result() {
+        let said = |received: u64, missed: u64| {
+            json!({ "event": "result", "role": "plc", "received": received, "missed": missed, "bus_errors": 0 }).to_string()
+        };
+        assert!(report(&said(1_000, 0), 1_000, 1.0).is_ok());
+        assert!(report(&said(10, 990), 1_000, 1.0).is_ok(), "what was missed is told");
+        for (received, missed) in [(0, 0), (0, 1_000), (400, 0)] {
+            let why = report(&said(received, missed), 1_000, 1.0).expect_err("no result");
+            assert!(why.contains(&format!("{received} of 1000 frames")), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_was_lost_took_longer_than_all_that_came() {
+        let series = |sent, lost| Series { sent, lost, histogram_ns: vec![(1_000, 90), (2_000, 8)] };
+        assert_eq!(series(98, 0).percentile(99.0), 2.0);
+        assert_eq!(series(100, 2).percentile(50.0), 1.0);
+        assert_eq!(series(100, 2).percentile(98.0), 2.0);
+        assert_eq!(series(100, 2).percentile(99.0), f64::INFINITY);
+        assert!(Series::default().percentile(50.0).is_nan());
+    }
 }

@@ -4,6 +4,7 @@
 //! sessions are made meanwhile. With the key log that the gateway writes, Wireshark's dissector must read every datagram on the
 //! wire, down to the PROFINET frames in VXLAN.
 
+use crate::bench::station_report;
 use crate::net;
 use crate::peers::transfer;
 use crate::report::{StepResult, Stop};
@@ -179,8 +180,11 @@ pub(super) fn stations(dir: &Path, cycle_us: u32) -> Result<(), String> {
     };
     let device = json!({ "role": "device", "cycle_us": cycle_us, "seconds": 7.0 });
     let device = station("dev", device).background(&dir.join("device.log"))?;
-    station("plc", json!({ "role": "plc", "cycle_us": cycle_us, "seconds": 5.0 })).read(30)?;
-    device.finish(20).map(drop)
+    let plc = station("plc", json!({ "role": "plc", "cycle_us": cycle_us, "seconds": 5.0 })).read(30)?;
+    for said in [plc, device.finish(20)?] {
+        station_report(&said, cycle_us, 5.0)?;
+    }
+    Ok(())
 }
 
 /// All transport data on the wire must be readable with the key log, and PROFINET and DCP be in it.

@@ -244,9 +244,10 @@ impl<'a> Session<'a> {
         Ok(None)
     }
 
-    /// Waits until all that was under way has arrived and been told.
+    /// Waits until all that was under way has arrived and been told. That a frame was missed shows when the next one comes.
     fn moment(&mut self, phase: &str) -> Result<Moment, Error> {
-        self.pause(Duration::from_millis(u64::from(LIVE_MS) * 3), phase)?;
+        let cycles = Duration::from_micros(self.options.cycle_us.into()) * 2;
+        self.pause(Duration::from_millis(u64::from(LIVE_MS) * 3) + cycles, phase)?;
         let wire = self.plant.command(Command::default())?;
         let refused =
             [0, 1].map(|at| self.plant.gateways.get(at).map(|gateway| gateway.refused()).unwrap_or_default());

@@ -25,10 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A directory with keys and states; removed with all that is in it.
 #[derive(Debug)]
-struct Directory(PathBuf);
+pub(super) struct Directory(pub(super) PathBuf);
 
 impl Directory {
-    fn create() -> Result<Self, Error> {
+    pub(super) fn create() -> Result<Self, Error> {
         use std::os::unix::fs::DirBuilderExt;
         let parent = std::env::temp_dir();
         sweep(&parent);

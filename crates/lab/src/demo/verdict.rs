@@ -187,13 +187,23 @@ fn checks(report: &Report, options: &Options, ends: &Ends) -> Vec<Check> {
     expect("no bus error on the way", report.bus_errors == 0, errors);
     let missed = format!("{} in {:.1} s{}", report.missed, report.seconds, stalled(report.missed_stalled));
     expect("no cycle missed on the way", report.missed == 0, missed);
+    let due = (report.seconds * 1e6 / f64::from(options.cycle_us)) as u64;
+    let came = [&ends.plc, &ends.device].map(|end| &end.measured.counts);
+    let found = format!("PLC {}, device {}, of {due} cycles undisturbed", came[0].received, came[1].received);
+    expect("frames came to both stations", came.iter().all(|counts| counts.heard(due)), found);
     let edges = [&ends.plc, &ends.device].map(|end| end.measured.edges);
     let found = format!(
         "PLC {} of {}, device {} of {}",
         edges[0].seen, edges[0].announced, edges[1].seen, edges[1].announced
     );
-    // An outage may well swallow a pulse; then the counters tell so rightly.
-    let outages = options.faults.iter().any(|scenario| matches!(scenario, Scenario::Plant(_)));
+    // An outage may well swallow a pulse, and so may faults, which take two frames in a row at most, where it is shorter than three cycles;
+    // then the counters tell so rightly.
+    let toggle_us = station::Options::default().toggle_ms * 1_000;
+    let swallows = |scenario: &Scenario| match scenario {
+        Scenario::Plant(_) => true,
+        Scenario::Wire(fault) => fault.removes() && options.cycle_us * 3 > toggle_us,
+    };
+    let outages = options.faults.iter().any(swallows);
     expect("both count the same edges", report.edges_agree || outages, found);
     let intact = |counts: &Counts| counts.damaged + counts.foreign + counts.unexpected;
     let strange = intact(&ends.plc.measured.counts) + intact(&ends.device.measured.counts);
@@ -374,6 +384,55 @@ pub(super) fn machine() -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::emulator::fault::Fault;
+    use crate::station::Role;
+    use crate::station::meter::Measured;
+
+    /// What is left of a plant whose stations received so many frames.
+    fn ends(plc: u64, device: u64) -> Ends {
+        let station = |role, received| station::Report {
+            role,
+            options: station::Options::default(),
+            in_force: String::new(),
+            seconds: 10.0,
+            peer: String::new(),
+            announcements: 0,
+            edges_made: 0,
+            measured: Measured {
+                counts: Counts { sent: 2_500, received, ..Counts::default() },
+                ..Measured::default()
+            },
+        };
+        let mut tap = Seen::default();
+        tap.counts.encrypted = 2_500;
+        let (plc, device) = (station(Role::Plc, plc), station(Role::Device, device));
+        Ends { plc, device, tap, wire: None, gateways_ended_cleanly: true }
+    }
+
+    #[test]
+    fn a_station_that_heard_nothing_fails_the_verdict() {
+        let options = Options { cycle_us: 4_000, ..Options::default() };
+        let report = Report { seconds: 10.0, edges_agree: true, ..Report::default() };
+        let failed = |plc, device| -> Vec<String> {
+            let checks = checks(&report, &options, &ends(plc, device));
+            checks.into_iter().filter(|check| !check.passed).map(|check| check.name).collect()
+        };
+        assert!(failed(2_500, 2_500).is_empty());
+        assert_eq!(failed(0, 2_500), ["frames came to both stations"]);
+        assert_eq!(failed(2_500, 100), ["frames came to both stations"]);
+    }
+
+    #[test]
+    fn a_pulse_that_lasts_for_two_cycles_may_be_lost_with_their_frames() {
+        let missing = |cycle_us, fault| {
+            let options = Options { cycle_us, faults: vec![Scenario::Wire(fault)], ..Options::default() };
+            let checks = checks(&Report::default(), &options, &ends(2_500, 2_500));
+            checks.iter().any(|check| check.name == "both count the same edges" && !check.passed)
+        };
+        assert!(missing(4_000, Fault::Lose) && missing(40_000, Fault::Reorder));
+        assert!(!missing(100_000, Fault::Lose) && !missing(50_000, Fault::Reorder));
+        assert!(missing(100_000, Fault::Inject), "it takes none");
+    }
 
     #[test]
     fn what_was_interrupted_did_not_pass_and_says_how_far_it_came() {

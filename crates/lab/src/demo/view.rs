@@ -59,11 +59,7 @@ impl View {
             }
         }
         let text = self.text(plant, phase);
-        // Up to the first of our lines, then each line anew.
-        let mut out = if self.lines > 0 { format!("\x1b[{}A", self.lines) } else { String::new() };
-        for line in text.lines() {
-            let _ = writeln!(out, "\x1b[2K{line}");
-        }
+        let out = redrawn(&text, self.lines);
         self.lines = text.lines().count();
         let mut stdout = io::stdout().lock();
         let _ = stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush());
@@ -102,6 +98,17 @@ impl View {
     }
 }
 
+/// The text over so many lines that were drawn before: up to the first of them, then each anew. What a terminal has no columns for is cut
+/// off, for a line that went on in the next row would be two.
+fn redrawn(text: &str, lines: usize) -> String {
+    let mut out = if lines > 0 { format!("\x1b[{lines}A") } else { String::new() };
+    out.push_str("\x1b[?7l");
+    for line in text.lines() {
+        let _ = writeln!(out, "\x1b[2K{line}");
+    }
+    out + "\x1b[?7h"
+}
+
 fn station(name: &str, live: &Live) -> String {
     format!(
         "{name:10} {:>9} {:>10.1} µs {:>6.0} µs {:>6.0} µs {:>11.1} µs {:>6.1} µs {:>8} {:>10}\n",
@@ -118,4 +125,17 @@ fn station(name: &str, live: &Live) -> String {
 
 fn clip(text: &str, width: usize) -> &str {
     text.char_indices().nth(width).map_or(text, |(end, _)| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_goes_on_in_the_next_row() {
+        let wide = "x".repeat(200);
+        let first = redrawn(&format!("a\n{wide}\n"), 0);
+        assert_eq!(first, format!("\x1b[?7l\x1b[2Ka\n\x1b[2K{wide}\n\x1b[?7h"));
+        assert!(redrawn("a\nb\n", 2).starts_with("\x1b[2A\x1b[?7l"));
+    }
 }

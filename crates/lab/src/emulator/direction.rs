@@ -14,8 +14,8 @@ const RECORDING: usize = 1_024;
 const MEDIUM: u64 = 8 + 4 + 12;
 /// Frames that wait before a wire with a rate; what comes while so many do is lost, as in a switch.
 const BUFFER: usize = 512;
-/// A frame that waits for its successor goes on after this time without one.
-const LONGEST_HOLD_NS: u64 = 50_000_000;
+/// A frame that waits for its successor goes on after this time without one: twice the longest update time of the stations.
+const LONGEST_HOLD_NS: u64 = 1_024_000_000;
 
 /// A frame with the header that the kernel keeps beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -289,6 +289,18 @@ mod tests {
         let swapped = out.windows(2).filter(|pair| pair[0] > pair[1]).count() as u64;
         // The very last frame has no successor to follow.
         assert!(counts.faults[&Fault::Reorder] - swapped <= 1, "{swapped} of {counts:?}");
+    }
+
+    #[test]
+    fn a_reordered_frame_waits_for_a_successor_of_the_longest_update_time() {
+        let mut direction = Direction::new(9, OUTPUT_FRAME_ID);
+        direction.set(Setting { fault: Some(Fault::Reorder), every: 1, ..Setting::default() });
+        let cycle = 512_000_000;
+        direction.frame(0, frame(0));
+        assert_eq!(direction.due(cycle - 1), None);
+        direction.frame(cycle, frame(1));
+        let out: Vec<_> = std::iter::from_fn(|| direction.due(cycle)).collect();
+        assert_eq!(numbers(&out), [1, 0]);
     }
 
     #[test]

@@ -36,6 +36,7 @@ struct Bench {
 
 /// Measures.
 pub(super) fn run(options: &Options) -> Result<Report, String> {
+    let report = Report::new("aead", "hiller2018");
     if let Some(cpu) = sched::allowed_cpus().last() {
         // On one core the caches stay warm; where that is not allowed it is measured all the same.
         let _ = sched::pin(&[*cpu]);
@@ -43,7 +44,7 @@ pub(super) fn run(options: &Options) -> Result<Report, String> {
     let (lengths, packets) =
         if options.quick { (&QUICK[..], QUICK_PACKETS) } else { (&LENGTHS[..], PACKETS) };
     let tick = ticks::nanoseconds_per_tick();
-    let mut bench = Bench { report: Report::new("aead", "hiller2018"), lengths, packets, tick };
+    let mut bench = Bench { report, lengths, packets, tick };
     type Part = fn(&mut Bench);
     let parts: &[(&str, Part)] = &[
         (Aes128Gcm::NAME, Bench::sparse::<Aes128Gcm>),
@@ -158,7 +159,9 @@ mod tests {
 
     #[test]
     fn every_case_has_its_three_rows_and_the_paper_stands_beside_its_figures() {
+        let cores = crate::experiment::Machine::here().cores;
         let report = run(&Options { quick: true }).expect("runs everywhere");
+        assert_eq!(report.machine.cores, cores, "those of the machine, not the one that it stays on");
         let latencies = report.rows.iter().filter(|row| row.metric == "latency");
         assert!(latencies.clone().count() >= 8 * (QUICK.len() * 2));
         assert!(latencies.clone().all(|row| row.baseline > Some(0.0) && row.antedated.is_some()));

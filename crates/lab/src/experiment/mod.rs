@@ -171,6 +171,12 @@ const FILES: [&str; 2] = ["antedate-lab-", "antedate-lab-overlay-"];
 fn in_namespaces() -> Result<(), String> {
     ns::acquire().map_err(|error| error.to_string())?;
     ns::sweep();
+    ends_with_signals();
+    Ok(())
+}
+
+/// From here on a signal ends this run, and takes with it what it built. The files of killed runs are swept away.
+fn ends_with_signals() {
     sweep(&std::env::temp_dir());
     signal::install();
     // Whatever the experiment waits for, it is not waited for.
@@ -182,10 +188,10 @@ fn in_namespaces() -> Result<(), String> {
         for begin in FILES {
             let _ = std::fs::remove_dir_all(files(begin));
         }
+        overlay::remove_sockets();
         eprintln!("antedate: interrupted, which is no result");
         std::process::exit(1);
     });
-    Ok(())
 }
 
 /// The directory of this process's files.

@@ -104,6 +104,7 @@ fn on_motes(report: &mut Report, options: &Options) -> Result<(), String> {
 }
 
 fn on_host(report: &mut Report, options: &Options) -> Result<(), String> {
+    super::ends_with_signals();
     let broker = broker::Broker::start()?;
     let (sizes, rounds) = if options.quick { (&QUICK_SIZES[..], 200) } else { (&SIZES[..], 10_000) };
     for (step, size) in sizes.iter().enumerate() {

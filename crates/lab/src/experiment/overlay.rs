@@ -10,6 +10,7 @@ mod release;
 use super::{Options, Report, Row};
 use crate::histogram::Times;
 use crate::station::meter::Counts;
+pub(super) use paths::remove_sockets;
 use paths::{Contender, Path};
 
 /// Table I of the paper: min, p25, median, p75 and max in microseconds.
@@ -230,14 +231,20 @@ fn profinet(report: &mut Report, options: &Options, all: &[Contender], cycles: &
                 report.row(value(Row::new(&case, format!("interval {key}"), "µs"), found));
             }
             let errors = all_errors - stalled.min(all_errors);
+            let heard = plc.counts.heard(frames) && device.counts.heard(frames);
             if let Some((cycle, unbroken)) = shortest.get_mut(turn) {
-                *unbroken &= errors == 0;
+                *unbroken &= errors == 0 && heard;
                 *cycle = if *unbroken { *cycle_us } else { *cycle };
             }
             if *contender == Contender::Ours && *cycle_us >= 500 {
                 report.check(
                     format!("{case}: {errors} bus errors that no stall explains, goal 0"),
                     errors == 0,
+                );
+                let came = [&plc, &device].map(|station| station.counts.received);
+                report.check(
+                    format!("{case}: {} and {} of {frames} frames came to the stations", came[0], came[1]),
+                    heard,
                 );
             }
         }

@@ -148,6 +148,15 @@ pub struct Counts {
     pub samples_dropped: u64,
 }
 
+impl Counts {
+    /// Whether the peer's frames came for at least half of so many cycles. Cycles are counted from the first frame on, so a station that
+    /// never hears one misses none.
+    #[must_use]
+    pub fn heard(&self, cycles: u64) -> bool {
+        self.received > 0 && self.received + self.missed >= cycles / 2
+    }
+}
+
 /// A bus error and its end, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
@@ -454,6 +463,17 @@ mod tests {
     fn a_late_frame_is_missed_and_late_but_not_lost() {
         let counts = after(&[(0, 0), (10, 1), (26, 2), (30, 3)]);
         assert_eq!((counts.missed, counts.late, counts.lost), (1, 1, 0));
+    }
+
+    #[test]
+    fn who_hears_nothing_or_too_late_has_not_heard_its_peer() {
+        let heard = |arrivals: &[(u64, u32)], cycles| after(arrivals).heard(cycles);
+        assert!(!heard(&[], 0) && !heard(&[], 4));
+        assert!(
+            heard(&[(0, 0), (10, 1)], 4) && heard(&[(0, 0), (40, 4)], 10),
+            "missed cycles are told as such"
+        );
+        assert!(!heard(&[(0, 0), (10, 1)], 6));
     }
 
     #[test]

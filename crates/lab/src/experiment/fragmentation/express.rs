@@ -12,6 +12,9 @@ const EXPRESS: &str = "fragmentation = \"marked\"\n[express]\ntraffic = [\"profi
 /// The time of a 256-byte fragment on the wire, and what else may be added (issue of the project), in microseconds.
 const GOAL: f64 = 21.0 + 30.0;
 
+/// Mbit/s of bulk below which there was hardly anything to wait behind.
+const LEAST_BULK: f64 = 50.0;
+
 /// What was measured in one way of sending.
 #[derive(Default)]
 struct Measured {
@@ -122,6 +125,9 @@ pub(super) fn run(report: &mut Report, options: &Options) -> Result<(), String> 
         with.busy_struck, with.frames
     );
     report.check(what, added <= GOAL);
+    let bulk = with.mbit();
+    report
+        .check(format!("{bulk:.0} Mbit/s of bulk were beside it, at least {LEAST_BULK}"), bulk >= LEAST_BULK);
     report.check(format!("{} cyclic frames found no room", with.dropped), with.dropped == 0);
     Ok(())
 }

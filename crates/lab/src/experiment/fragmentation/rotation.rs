@@ -44,7 +44,8 @@ impl Measured {
         self.struck += struck;
         self.stalls += stalls.count();
         self.sent += count;
-        self.keys += link.fresh_keys(1) - before;
+        // One that has no key at the end had no fresh one.
+        self.keys += link.fresh_keys(1).saturating_sub(before);
         Ok(())
     }
 }

@@ -13,6 +13,8 @@ use crate::sys::clock::{monotonic_ns, realtime_ns, sleep_until};
 use crate::sys::packet::{Options, PacketSocket};
 use crate::sys::sched;
 
+/// From one cyclic frame to the next.
+const CYCLE_NS: u64 = 1_000_000;
 /// Cyclic frames in a row.
 const BURST: u64 = 600;
 /// Octets of a cyclic frame, and of one that MACsec protects with an explicit SCI.
@@ -52,7 +54,7 @@ pub(in crate::experiment) struct OnWire {
     pub(in crate::experiment) cyclic: Crossings,
     /// Cyclic frames that found no room before the wire.
     pub(in crate::experiment) dropped: u64,
-    /// Octets of all other frames that crossed it.
+    /// Octets of all other frames that crossed it beside cyclic ones.
     pub(in crate::experiment) bulk_octets: u64,
 }
 
@@ -111,7 +113,7 @@ impl Link {
                 pause()?;
                 due = monotonic_ns();
             }
-            due += 1_000_000;
+            due += CYCLE_NS;
             while bulk && monotonic_ns() + 20_000 < due {
                 // As many as a wire of twice the rate would take: more than it carries, and the rest is dropped.
                 self.plc.send(&full).map_err(text)?;
@@ -148,21 +150,25 @@ fn cross(sent: &[(u64, u64)], seen: &[Seen], rate_mbit: u32) -> OnWire {
     let mut cyclic = sent.iter();
     // Of each frame before the wire, in order: its octets, and when it was sent if it is cyclic.
     let mut waiting: VecDeque<(usize, Option<(u64, u64)>)> = VecDeque::new();
-    let pass = |wire: &mut Direction, waiting: &mut VecDeque<_>, until: u64, on_wire: &mut OnWire| {
-        while let Some(due) = wire.next_due_ns().filter(|due| *due <= until) {
-            let _ = wire.due(due);
-            match waiting.pop_front() {
-                Some((_, Some((monotonic, realtime)))) => {
-                    on_wire.cyclic.0.push((monotonic, monotonic + due.saturating_sub(realtime)));
+    // When the last cyclic frame came before the wire: what crosses it when the next one should have come long ago is beside none.
+    let mut latest = 0;
+    let pass =
+        |wire: &mut Direction, waiting: &mut VecDeque<_>, until: u64, latest: u64, on_wire: &mut OnWire| {
+            while let Some(due) = wire.next_due_ns().filter(|due| *due <= until) {
+                let _ = wire.due(due);
+                match waiting.pop_front() {
+                    Some((_, Some((monotonic, realtime)))) => {
+                        on_wire.cyclic.0.push((monotonic, monotonic + due.saturating_sub(realtime)));
+                    }
+                    Some((len, None)) if due < latest + 2 * CYCLE_NS => on_wire.bulk_octets += len as u64,
+                    _ => {}
                 }
-                Some((len, None)) => on_wire.bulk_octets += len as u64,
-                None => {}
             }
-        }
-    };
+        };
     for &(at, len) in seen {
-        pass(&mut wire, &mut waiting, at, &mut on_wire);
+        pass(&mut wire, &mut waiting, at, latest, &mut on_wire);
         let stamp = if len == PROTECTED { cyclic.next().copied() } else { None };
+        latest = if stamp.is_some() { at } else { latest };
         let before = wire.counts().overflowed;
         wire.frame(at, Frame::from(vec![0; len]));
         if wire.counts().overflowed == before {
@@ -171,7 +177,7 @@ fn cross(sent: &[(u64, u64)], seen: &[Seen], rate_mbit: u32) -> OnWire {
             on_wire.dropped += u64::from(stamp.is_some());
         }
     }
-    pass(&mut wire, &mut waiting, u64::MAX, &mut on_wire);
+    pass(&mut wire, &mut waiting, u64::MAX, latest, &mut on_wire);
     on_wire
 }
 
@@ -188,6 +194,14 @@ mod tests {
         let times = [1_000 + full + own - 10_000, 1_000 + own];
         assert_eq!(on_wire.cyclic.0, [(70, 70 + times[0]), (900, 900 + times[1])]);
         assert_eq!((on_wire.dropped, on_wire.bulk_octets), (0, 1546));
+    }
+
+    #[test]
+    fn bulk_counts_while_there_are_cyclic_frames_and_no_longer() {
+        // 33 ms of full frames before the wire when the last cyclic one has come: two of them are beside it.
+        let seen: Vec<_> = [(0, PROTECTED)].into_iter().chain((0..260).map(|_| (1_000, 1546))).collect();
+        let on_wire = cross(&[(0, 0)], &seen, 100);
+        assert_eq!(on_wire.bulk_octets, 15 * 1546);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -18,18 +19,37 @@ pub(super) struct Broker {
     port: u16,
     tls_port: u16,
     certificate: PathBuf,
-    directory: tempfile::TempDir,
+    directory: Directory,
+}
+
+/// Where its files are; they end with it, also where it does not start.
+#[derive(Debug)]
+struct Directory(PathBuf);
+
+impl Directory {
+    fn create() -> Result<Self, String> {
+        let path = super::super::files("antedate-lab-");
+        let _ = fs::remove_dir_all(&path);
+        let made = fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| format!("{}: no directory for the broker: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 impl Broker {
     /// Starts one.
     pub(super) fn start() -> Result<Self, String> {
-        let directory =
-            tempfile::tempdir().map_err(|error| format!("no directory for the broker: {error}"))?;
-        let certificate = certificate(directory.path())?;
+        let directory = Directory::create()?;
+        let certificate = certificate(&directory.0)?;
         let [port, tls_port] = ports()?;
-        let file = directory.path().join("mosquitto.conf");
-        let shown = directory.path().display();
+        let file = directory.0.join("mosquitto.conf");
+        let shown = directory.0.display();
         let text = format!(
             "per_listener_settings false\nallow_anonymous true\npersistence false\nmax_queued_messages 0\nset_tcp_nodelay true\nuser root\n\
              listener {port} 127.0.0.1\n\
@@ -68,7 +88,7 @@ impl Broker {
 
     /// A directory that ends with it.
     pub(super) fn directory(&self) -> &Path {
-        self.directory.path()
+        &self.directory.0
     }
 }
 

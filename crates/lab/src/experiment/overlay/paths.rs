@@ -110,11 +110,30 @@ struct Daemon {
     name: String,
 }
 
+impl Daemon {
+    /// The name of its interface, and of its socket.
+    fn name(side: usize) -> String {
+        format!("wg{}-{side}", std::process::id())
+    }
+
+    /// Its socket, which it leaves behind when it is killed.
+    fn socket(name: &str) -> PathBuf {
+        PathBuf::from(format!("/var/run/wireguard/{name}.sock"))
+    }
+}
+
 impl Drop for Daemon {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
-        let _ = fs::remove_file(format!("/var/run/wireguard/{}.sock", self.name));
+        let _ = fs::remove_file(Self::socket(&self.name));
+    }
+}
+
+/// Removes the sockets of this process's daemons, which are about to be killed with it.
+pub(in crate::experiment) fn remove_sockets() {
+    for side in 0..2 {
+        let _ = fs::remove_file(Daemon::socket(&Daemon::name(side)));
     }
 }
 
@@ -184,7 +203,7 @@ impl Path {
 
     /// Kernel VXLAN over a WireGuard daemon.
     fn stock(&mut self, side: usize, program: &str, keys: &[Secret; 2]) -> Result<(), String> {
-        let name = format!("wg{}-{side}", std::process::id());
+        let name = Daemon::name(side);
         let mut command = Command::new("ip");
         command.args([
             "netns",
