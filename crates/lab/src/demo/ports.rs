@@ -7,12 +7,13 @@
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use antedate_gateway::config::machine::{Machine as _, ThisMachine};
 use antedate_gateway::keys::KeyFile;
+use antedate_gateway::state::{KeyId, StateFile};
 use serde::Serialize;
 
 use super::gateway::{Gateway, Setup};
@@ -78,6 +79,23 @@ impl FromStr for Ports {
     }
 }
 
+/// Whether the state knows which packet numbers of the keys were used. A gateway may have used them with another state.
+fn known(keys: &Path, state: &Path) -> Result<(), Error> {
+    let keys = KeyFile::load(keys, ThisMachine.user())
+        .map_err(|faults| Error::Usage(format!("--ports keys: {faults}")))?;
+    let used = |state: &StateFile| {
+        keys.associations.iter().all(|sa| state.next(&KeyId::of(sa)).is_ok_and(|next| next > 1))
+    };
+    if StateFile::open(state).is_ok_and(|state| used(&state)) {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "--ports keys: {} does not know which packet numbers of these keys were used; with keys that no gateway ever used \
+         give --first, with any other make new ones (`antedate keygen macsec`)",
+        state.display()
+    )))
+}
+
 pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
     let keys = match (&ports.keys, options.secure) {
         (_, Secure::Bridge) => {
@@ -113,6 +131,9 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
         Some(parent) if ports.keys.is_some() => parent.join("antedate-demo-state"),
         _ => std::env::temp_dir().join(format!("antedate-demo-{}", std::process::id())),
     };
+    if options.secure == Secure::Macsec && !options.first {
+        known(&keys, &directory.join("state-real"))?;
+    }
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
     made.map_err(|error| Error::Start(format!("{}: {error}", directory.display())))?;
     let setup = Setup {
@@ -212,6 +233,9 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
 
 #[cfg(test)]
 mod tests {
+    use antedate_channel::macsec::CipherSuite;
+    use antedate_wire::Sci;
+
     use super::*;
 
     #[test]
@@ -223,6 +247,28 @@ mod tests {
         for text in ["", "field=eth1", "eth1,eth0", "field=,uplink=b", "field=a,uplink=b,x=y"] {
             assert!(text.parse::<Ports>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn keys_whose_packet_numbers_nobody_knows_are_refused() {
+        let desk = tempfile::tempdir().unwrap();
+        let (file, state) = (desk.path().join("keys"), desk.path().join("state-real"));
+        let members = [1, 2].map(|n| (format!("g{n}"), Sci([2, 0, 0, 0, 0, n, 0, 1])));
+        let mut octet = 0;
+        let random = |out: &mut [u8]| {
+            octet += 1;
+            out.fill(octet);
+            Ok::<_, ()>(())
+        };
+        let keys = KeyFile::generate(CipherSuite::GcmAes128, members.to_vec(), random).unwrap();
+        keys.write_new(&file).unwrap();
+        let refused = || known(&file, &state).unwrap_err().to_string();
+        assert!(refused().contains("--first"), "{}", refused());
+        drop(StateFile::create(&state).unwrap());
+        assert!(refused().contains("--first"), "a state of other keys: {}", refused());
+        let used: Vec<_> = keys.associations.iter().map(|sa| (KeyId::of(sa), 100)).collect();
+        StateFile::open(&state).unwrap().reserve(&used).unwrap();
+        known(&file, &state).unwrap();
     }
 
     #[test]
