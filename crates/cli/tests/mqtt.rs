@@ -535,3 +535,14 @@ fn a_payload_that_cannot_be_printed_is_not_acknowledged_and_standard_output_is_b
     assert!(broker(&listener, "line4/force", &sealed));
     assert_eq!(end(read), (Some(0), String::new()));
 }
+
+#[test]
+fn payloads_may_begin_with_a_hyphen() {
+    let desk = Desk::new();
+    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
+    for payload in [&["-m", "-12.5"][..], &["-m", "-"], &["--template", "-@@.@"]] {
+        let call = [&["mqtt", "pub", "--keys", "g.toml", "-t", "a"], payload, &NOBODY].concat();
+        let said = desk.bad(1, &call);
+        assert!(said.contains("no connection"), "{payload:?}: {said}");
+    }
+}

@@ -34,7 +34,7 @@ pub(super) struct Broker {
     #[arg(short = 'u', long)]
     username: Option<String>,
     /// The user's password
-    #[arg(short = 'P', long, requires = "username")]
+    #[arg(short = 'P', long, requires = "username", allow_hyphen_values = true)]
     pw: Option<String>,
     /// Certificates (PEM) to check the broker's with: then the connection is TLS
     #[arg(long, value_name = "FILE")]
@@ -544,7 +544,7 @@ pub(super) struct WillArguments {
     #[arg(long, value_name = "TOPIC", requires = "will_payload")]
     will_topic: Option<String>,
     /// The will's payload, sealed as any other
-    #[arg(long, value_name = "TEXT", requires = "will_topic")]
+    #[arg(long, value_name = "TEXT", requires = "will_topic", allow_hyphen_values = true)]
     will_payload: Option<String>,
     /// The will's QoS
     #[arg(long, default_value = "0", value_parser = qos, requires = "will_topic")]

@@ -31,7 +31,7 @@ pub(crate) struct Pub {
     #[arg(short = 't', long)]
     topic: String,
     /// The payload
-    #[arg(short = 'm', long)]
+    #[arg(short = 'm', long, allow_hyphen_values = true)]
     message: Option<String>,
     /// A file whose content is the payload, - for standard input
     #[arg(short = 'f', long)]
@@ -43,7 +43,7 @@ pub(crate) struct Pub {
     #[arg(short = 'n', long)]
     null_message: bool,
     /// A payload with holes (runs of @), prepared before its values come; each line of standard input has the values of one
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     template: Option<String>,
     /// At most once, at least once, exactly once
     #[arg(short = 'q', long, default_value = "0", value_parser = qos)]
