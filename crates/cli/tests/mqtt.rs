@@ -546,3 +546,25 @@ fn payloads_may_begin_with_a_hyphen() {
         assert!(said.contains("no connection"), "{payload:?}: {said}");
     }
 }
+
+#[test]
+fn lines_that_cannot_be_read_are_said_and_empty_ones_are_none() {
+    let desk = Desk::new();
+    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
+    let broker = Broker::new();
+    let call = ["mqtt", "pub", "--keys", "g.toml", "-t", "a", "-h", "127.0.0.1", "-p", &broker.port];
+    let directory = Command::new(env!("CARGO_BIN_EXE_antedate"))
+        .args([&call[..], &["-l"]].concat())
+        .current_dir(desk.0.path())
+        .stdin(File::open(desk.0.path()).expect("the directory"))
+        .output()
+        .expect("the command");
+    let said = String::from_utf8_lossy(&directory.stderr);
+    assert_eq!(directory.status.code(), Some(2), "{said}");
+    assert!(said.contains("standard input: "), "{said}");
+    for how in [&["-l"][..], &["--template", "@@"]] {
+        let mut child = desk.start(&[&call[..], how].concat());
+        child.stdin.take().expect("piped").write_all(b"\n\n").expect("written");
+        assert_eq!(end(child), (Some(0), String::new()), "{how:?}");
+    }
+}
