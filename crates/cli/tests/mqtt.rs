@@ -568,3 +568,14 @@ fn lines_that_cannot_be_read_are_said_and_empty_ones_are_none() {
         assert_eq!(end(child), (Some(0), String::new()), "{how:?}");
     }
 }
+
+#[test]
+fn a_time_beyond_the_clocks_and_an_empty_identifier_are_answered() {
+    let desk = Desk::new();
+    desk.good(&["keygen", "mqtt", "--group", "g", "--topic", "a", "--out", "g.toml"]);
+    let call = ["mqtt", "sub", "--keys", "g.toml", "-t", "a"];
+    let said = desk.bad(1, &[&call[..], &["-W", "18446744073709551615"], &NOBODY].concat());
+    assert!(said.contains("no connection"), "{said}");
+    let said = desk.bad(2, &[&call[..], &["-i", "", "-c"], &NOBODY].concat());
+    assert!(said.contains("--id <ID>"), "{said}");
+}

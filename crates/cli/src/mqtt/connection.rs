@@ -28,7 +28,7 @@ pub(super) struct Broker {
     #[arg(short = 'p', long)]
     port: Option<u16>,
     /// The client identifier [default: a random one]
-    #[arg(short = 'i', long)]
+    #[arg(short = 'i', long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     id: Option<String>,
     /// The user at the broker
     #[arg(short = 'u', long)]

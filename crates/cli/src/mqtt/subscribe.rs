@@ -64,7 +64,8 @@ impl Sub {
         let mut settings = self.broker.settings()?;
         settings.clean = !self.disable_clean_session;
         let (mut seen, mut refused) = (0, Refused::default());
-        let end = self.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        // Later than the clock can say is never.
+        let end = self.timeout.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
         let done = block_on(async {
             let wanted = (self.topics.clone(), self.qos);
             let mut link = Link::with_will(&settings, guard, wanted, &self.will).await?;
