@@ -229,7 +229,7 @@ impl Subscribe {
             }
         }
         if let Some(subscriber) = &subscriber {
-            eprintln!("{:?}", subscriber.counters());
+            output::tell(format_args!("{:?}", subscriber.counters()));
         }
         Ok(())
     }

@@ -194,6 +194,24 @@ fn messages_that_come_faster_than_they_can_be_sent_do_not_meet_and_are_null_in_j
 }
 
 #[test]
+fn the_exit_status_is_the_same_where_standard_error_takes_nothing() {
+    let desk = Desk::new();
+    desk.write("late.toml", SCENARIO);
+    for (status, arguments) in
+        [(2, ["gateway", "check", "none.toml"]), (1, ["plan", "late.toml", "--json=x"])]
+    {
+        let called = Command::new(env!("CARGO_BIN_EXE_antedate"))
+            .args(arguments)
+            .current_dir(desk.0.path())
+            .stdout(std::process::Stdio::null())
+            .stderr(fs::File::options().write(true).open("/dev/full").expect("a full disk"))
+            .status()
+            .expect("the command");
+        assert_eq!(called.code(), Some(status), "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_misspelt_verb_is_a_usage_error() {
     let called = Desk::new().antedate(&["gatewya"]);
     assert_eq!(called.status(), 2);

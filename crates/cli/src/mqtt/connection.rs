@@ -14,6 +14,7 @@ use antedate_mqtt::store::Store;
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// The broker, and how to speak to it.
 #[derive(Args)]
@@ -123,14 +124,14 @@ impl Protection {
             return Err(antedate_gateway::fault::Faults::new(faults).into());
         }
         for file in files.iter().filter(|file| !file.algorithm.is_authenticated()) {
-            eprintln!(
+            output::tell(format_args!(
                 "antedate: {}: {} authenticates nothing: for measurements only",
                 file.file.display(),
                 file.algorithm
-            );
+            ));
         }
         for text in overlaps(&files) {
-            eprintln!("antedate: {text}");
+            output::tell(format_args!("antedate: {text}"));
         }
         let store = self.state.as_deref().map(Store::open).transpose()?;
         Ok(Guard::new(files, device, store, publisher))
@@ -378,7 +379,7 @@ impl Link {
         if self.denied >= DENIED_MAX {
             return Err(Failure::Verdict(said));
         }
-        eprintln!("antedate: {said}");
+        output::tell(format_args!("antedate: {said}"));
         Ok(())
     }
 
@@ -413,7 +414,7 @@ impl Link {
             return Err(Failure::Verdict(format!("no connection: {why}")));
         }
         if self.lost.is_none() {
-            eprintln!("antedate: the connection is lost ({why}), trying again");
+            output::tell(format_args!("antedate: the connection is lost ({why}), trying again"));
         }
         if let Some(since) = self.since.take() {
             self.short = if since.elapsed() < SHORT { self.short + 1 } else { 0 };
@@ -461,7 +462,7 @@ impl Link {
                 "ask the group's manager, or look who may publish there",
             ),
             Verdict::Rotated { group, epoch } => {
-                eprintln!("antedate: group {group}: epoch {epoch} begins");
+                output::tell(format_args!("antedate: group {group}: epoch {epoch} begins"));
                 self.again.append(&mut self.held);
                 let _ = self.client.ack(&message);
                 if self.will.is_given() && !self.reads && !self.stale_will {
@@ -471,9 +472,9 @@ impl Link {
             }
             Verdict::Known { group, epoch, newest } => {
                 if epoch < newest {
-                    eprintln!(
+                    output::tell(format_args!(
                         "antedate: group {group}: the rotation to epoch {epoch} is not followed, for epoch {newest} was seen"
-                    );
+                    ));
                 }
                 let _ = self.client.ack(&message);
                 Arrival::Nothing
@@ -493,7 +494,7 @@ impl Link {
     /// Says what is refused, where nobody waits for payloads.
     pub(super) fn told(&self, arrival: Arrival) {
         if let Arrival::Refused(message, why, remedy) = arrival {
-            eprintln!("antedate: {}: {why} (remedy: {remedy})", message.topic);
+            output::tell(format_args!("antedate: {}: {why} (remedy: {remedy})", message.topic));
             let _ = self.client.ack(&message);
         }
     }

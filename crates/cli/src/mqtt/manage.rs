@@ -181,9 +181,9 @@ impl Acl {
 fn write(file: &Path, text: &str) -> Done {
     if replace(file, text.as_bytes())? {
         let shown = file.display();
-        eprintln!(
+        output::tell(format_args!(
             "antedate: {shown}: new, and only its owner can read it; for a broker that runs as mosquitto: chown mosquitto: {shown}"
-        );
+        ));
     }
     Ok(())
 }

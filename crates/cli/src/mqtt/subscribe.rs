@@ -159,14 +159,14 @@ impl Refused {
         *count += 1;
         if *count <= 10 || count.is_power_of_two() {
             let times = if *count > 10 { format!(" ({count} times)") } else { String::new() };
-            eprintln!("antedate: {topic}: refused{times}: {why} (remedy: {remedy})");
+            output::tell(format_args!("antedate: {topic}: refused{times}: {why} (remedy: {remedy})"));
         }
     }
 
     fn sum(&self) {
         let sum: u64 = self.0.values().sum();
         if sum > 0 {
-            eprintln!("antedate: {sum} messages refused");
+            output::tell(format_args!("antedate: {sum} messages refused"));
         }
     }
 }
