@@ -536,6 +536,26 @@ fn a_demonstration_that_is_ended_early_has_not_passed() {
 }
 
 #[test]
+fn logs_have_colours_on_a_terminal_unless_nobody_wants_them() {
+    let desk = Desk::new();
+    desk.antedate(&["keygen", "dtls", "--identity", "a", "--out", "psk"]);
+    for (wish, coloured) in [("", true), ("1", false)] {
+        let script = "timeout 2 \"$A\" dtls listen --listen 127.0.0.1:0 --to 127.0.0.1:9 --psk psk";
+        let output = Command::new("script")
+            .args(["-qec", script, "/dev/null"])
+            .env("A", Path::new(env!("CARGO_BIN_EXE_antedate")))
+            .env("NO_COLOR", wish)
+            .env_remove("RUST_LOG")
+            .current_dir(desk.0.path())
+            .output()
+            .expect("script(1) of bsdutils");
+        let said = Called(output).out();
+        assert!(said.contains("DTLS at 127.0.0.1"), "{said}");
+        assert_eq!(said.contains('\u{1b}'), coloured, "{said}");
+    }
+}
+
+#[test]
 fn asking_where_no_gateway_runs_says_so() {
     let desk = Desk::new();
     for arguments in
