@@ -59,11 +59,7 @@ impl View {
             }
         }
         let text = self.text(plant, phase);
-        // Up to the first of our lines, then each line anew.
-        let mut out = if self.lines > 0 { format!("\x1b[{}A", self.lines) } else { String::new() };
-        for line in text.lines() {
-            let _ = writeln!(out, "\x1b[2K{line}");
-        }
+        let out = over(self.lines, &text);
         self.lines = text.lines().count();
         let mut stdout = io::stdout().lock();
         let _ = stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush());
@@ -75,8 +71,8 @@ impl View {
         let _ = writeln!(text, "{}   {seconds:6.1} s   {phase}", self.title);
         let _ = writeln!(
             text,
-            "{:10} {:>9} {:>13} {:>9} {:>9} {:>14} {:>9} {:>8} {:>10}",
-            "", "frames", "interval now", "p99", "max", "round trip p50", "p99", "missed", "bus errors"
+            "{:10} {:>9} {:>8} {:>10} {:>13} {:>9} {:>9} {:>14} {:>9}",
+            "", "frames", "missed", "bus errors", "interval now", "p99", "max", "round trip p50", "p99"
         );
         for (name, live) in [("PLC", &plant.plc.live), ("IO device", &plant.device.live)] {
             text.push_str(&station(name, live));
@@ -102,20 +98,44 @@ impl View {
     }
 }
 
+/// Up to the first of the lines drawn before, then each line anew. A terminal that is too narrow cuts them: one that went on in the next
+/// row would take more rows than are counted.
+fn over(lines: usize, text: &str) -> String {
+    let mut out = "\x1b[?7l".to_owned();
+    if lines > 0 {
+        let _ = write!(out, "\x1b[{lines}A");
+    }
+    for line in text.lines() {
+        let _ = writeln!(out, "\x1b[2K{line}");
+    }
+    out + "\x1b[?7h"
+}
+
 fn station(name: &str, live: &Live) -> String {
     format!(
-        "{name:10} {:>9} {:>10.1} µs {:>6.0} µs {:>6.0} µs {:>11.1} µs {:>6.1} µs {:>8} {:>10}\n",
+        "{name:10} {:>9} {:>8} {:>10} {:>10.1} µs {:>6.0} µs {:>6.0} µs {:>11.1} µs {:>6.1} µs\n",
         live.counts.received,
+        live.counts.missed,
+        live.counts.bus_errors,
         live.interval_us,
         live.interval_p99_us,
         live.interval_max_us,
         live.round_trip_p50_us,
-        live.round_trip_p99_us,
-        live.counts.missed,
-        live.counts.bus_errors
+        live.round_trip_p99_us
     )
 }
 
 fn clip(text: &str, width: usize) -> &str {
     text.char_indices().nth(width).map_or(text, |(end, _)| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_drawn_over_those_before_and_take_a_row_each() {
+        assert_eq!(over(0, "a\nb\n"), "\x1b[?7l\x1b[2Ka\n\x1b[2Kb\n\x1b[?7h");
+        assert_eq!(over(2, "c\n"), "\x1b[?7l\x1b[2A\x1b[2Kc\n\x1b[?7h");
+    }
 }
