@@ -99,6 +99,22 @@ fn a_template_is_learnt_from_lines_and_from_hexadecimal_digits() {
 }
 
 #[test]
+fn a_message_is_not_taken_for_the_file_of_the_result() {
+    let desk = Desk::new();
+    for (name, text) in [("a", "{\"v\": 20.5}"), ("b", "{\"v\": 31.7}"), ("c", "{\"v\": 32.7}")] {
+        desk.write(name, text);
+    }
+    let called = desk.antedate(&["template", "learn", "--json", "a", "b", "c"]);
+    assert_eq!(called.status(), 2);
+    assert!(called.err().contains("a: is there, and no result of this command"), "{}", called.err());
+    assert_eq!(fs::read_to_string(desk.path("a")).expect("a message"), "{\"v\": 20.5}");
+    for _ in 0..2 {
+        let called = desk.antedate(&["template", "learn", "a", "b", "c", "--json", "out"]);
+        assert_eq!(called.status(), 0, "a result is replaced: {}", called.err());
+    }
+}
+
+#[test]
 fn the_examples_of_the_planner_meet_their_deadlines() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/plan");
     let mut count = 0;
