@@ -115,6 +115,16 @@ fn a_message_is_not_taken_for_the_file_of_the_result() {
 }
 
 #[test]
+fn ranges_are_joined_over_any_gap() {
+    let desk = Desk::new();
+    desk.write("lines", "a-b-c\nx-y-z\n");
+    let most = usize::MAX.to_string();
+    let called = desk.antedate(&["template", "learn", "--lines", "lines", "--gap", &most, "--json"]);
+    let learnt: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
+    assert_eq!(learnt[0]["holes"].as_array().map(Vec::len), Some(1), "{}", called.out());
+}
+
+#[test]
 fn the_examples_of_the_planner_meet_their_deadlines() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/plan");
     let mut count = 0;
