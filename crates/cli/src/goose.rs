@@ -204,8 +204,8 @@ impl Subscribe {
         signal::install();
         output::print("{\"listening\":true}\n")?;
         let mut frame = vec![0; 2048];
-        let (mut delivered, mut last) = (0, Instant::now());
-        while !signal::stopping() && self.count.is_none_or(|count| delivered < count) {
+        let (mut delivered, mut last, mut read) = (0, Instant::now(), true);
+        while read && !signal::stopping() && self.count.is_none_or(|count| delivered < count) {
             if last.elapsed() > Duration::from_secs(self.patience) {
                 break;
             }
@@ -224,14 +224,17 @@ impl Subscribe {
             };
             let Some(message) = message else { continue };
             (delivered, last) = (delivered + 1, Instant::now());
-            if !output::print_while_read(&line(&message))? {
-                break;
-            }
+            read = output::print_while_read(&line(&message))?;
         }
         if let Some(subscriber) = &subscriber {
             output::tell(format_args!("{:?}", subscriber.counters()));
         }
-        Ok(())
+        match self.count {
+            Some(count) if read && delivered < count => {
+                Err(Failure::Verdict(format!("{delivered} of {count} messages came before the end")))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -522,6 +522,19 @@ fn a_subscriber_of_goose_ends_when_nobody_reads_it_any_more() {
     assert!(called.err().contains("subscriber: 0"), "{}", called.err());
 }
 
+/// Fewer messages come than are asked for.
+const TOO_FEW: &str = r#"
+ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
+"$A" goose subscribe eth1 --plain --count 1 --patience 0 > read; echo $?
+"#;
+
+#[test]
+fn a_subscriber_of_goose_that_did_not_get_its_messages_says_so() {
+    let Some(called) = Desk::new().in_namespaces(TOO_FEW) else { return };
+    assert_eq!(called.out().trim(), "1", "{}", called.err());
+    assert!(called.err().contains("0 of 1 messages came before the end"), "{}", called.err());
+}
+
 #[test]
 fn a_short_demonstration_ends_with_a_verdict_for_people_and_programs() {
     let desk = Desk::new();
