@@ -141,6 +141,22 @@ fn access_lists_keep_their_rights_and_new_ones_say_what_the_broker_needs() {
 }
 
 #[test]
+fn nobody_gets_the_managers_rights_by_name() {
+    let desk = Desk::new();
+    desk.good(&[
+        "keygen", "mqtt", "--group", "g", "--topic", "a/#", "--member", "manager", "--out", "g.toml",
+    ]);
+    let call = ["mqtt", "acl", "g.toml", "--acl", "acl"];
+    let said = desk.bad(2, &call);
+    assert!(said.contains("manager is a member too") && said.contains("--manager"), "{said}");
+    let said = desk.bad(2, &[&call[..], &["--manager", "a:b"]].concat());
+    assert!(said.contains("use 1 to 64 letters, digits and - _ ."), "{said}");
+    assert!(!desk.path("acl").exists());
+    desk.good(&[&call[..], &["--manager", "boss"]].concat());
+    assert!(desk.read("acl").contains("user boss\ntopic readwrite antedate/keys/g\n"));
+}
+
+#[test]
 fn no_group_is_made_that_could_not_be_read() {
     let desk = Desk::new();
     let member = format!("m={}", "7".repeat(64));
