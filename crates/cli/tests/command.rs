@@ -151,6 +151,11 @@ fn a_missed_deadline_is_a_verdict_with_the_cheapest_change() {
     let swept = desk.antedate(&["plan", "late.toml", "--sweep", "payload=16..64,16", "--figure", "late.svg"]);
     assert_eq!((swept.status(), swept.out().lines().count()), (0, 5), "{}", swept.err());
     assert!(fs::read_to_string(desk.path("late.svg")).is_ok_and(|svg| svg.starts_with("<svg")));
+    let half = ["--sweep", "payload=16..64,16", "--csv", "half.csv", "--figure", "no/such/directory"];
+    let swept = desk.antedate(&[&["plan", "late.toml"], &half[..]].concat());
+    assert_eq!(swept.status(), 2, "{}", swept.err());
+    assert!(swept.err().contains("--figure no/such/directory: No such file"), "{}", swept.err());
+    assert!(!desk.path("half.csv").exists());
 }
 
 #[test]
