@@ -180,6 +180,8 @@ const DENIED_MAX: usize = 50;
 /// A connection that comes back, sends everything that was not confirmed once more, and follows rotations.
 pub(super) struct Link {
     pub(super) client: Client,
+    /// The broker, for those who did not name it.
+    broker: String,
     pub(super) guard: Guard,
     subscriptions: Vec<(Vec<String>, Qos)>,
     /// Publishes that were not sent yet, and those that were not confirmed yet.
@@ -244,6 +246,7 @@ impl Link {
         }
         Ok(Self {
             client: Client::new(settings)?,
+            broker: format!("{}, port {}", settings.host, settings.port),
             guard,
             subscriptions,
             queued: VecDeque::new(),
@@ -411,7 +414,7 @@ impl Link {
 
     async fn lost(&mut self, why: &str) -> Result<Arrival, Failure> {
         if !self.connected && self.lost.is_none() {
-            return Err(Failure::Verdict(format!("no connection: {why}")));
+            return Err(Failure::Verdict(format!("no connection to {}: {why}", self.broker)));
         }
         if self.lost.is_none() {
             output::tell(format_args!("antedate: the connection is lost ({why}), trying again"));
@@ -430,7 +433,11 @@ impl Link {
         self.connected = false;
         let since = *self.lost.get_or_insert_with(Instant::now);
         if since.elapsed() > PATIENCE {
-            return Err(Failure::Verdict(format!("no connection for {} s: {why}", PATIENCE.as_secs())));
+            return Err(Failure::Verdict(format!(
+                "no connection to {} for {} s: {why}",
+                self.broker,
+                PATIENCE.as_secs()
+            )));
         }
         tokio::time::sleep(PAUSE).await;
         Ok(Arrival::Nothing)
