@@ -242,6 +242,39 @@ fn the_exit_status_is_the_same_where_standard_error_takes_nothing() {
     }
 }
 
+/// All names in a document.
+fn names(value: &serde_json::Value) -> Vec<String> {
+    match value {
+        serde_json::Value::Object(map) => {
+            map.iter().flat_map(|(name, value)| std::iter::once(name.clone()).chain(names(value))).collect()
+        }
+        serde_json::Value::Array(all) => all.iter().flat_map(names).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn the_manual_has_every_name_of_the_json_of_plans_and_templates() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let example = |name: &str| docs.join("examples/plan").join(name).to_string_lossy().into_owned();
+    let desk = Desk::new();
+    desk.write("late.toml", SCENARIO);
+    desk.write("lines", "t=20.5\nt=21.7\n");
+    for (chapter, arguments) in [
+        ("planner.md", ["plan", "late.toml", "--json"].map(str::to_owned).to_vec()),
+        ("planner.md", vec!["plan".into(), example("profinet-cell.toml"), "--json".into()]),
+        ("dot15d4.md", vec!["plan".into(), example("tsch.toml"), "--json".into()]),
+        ("templates.md", ["template", "learn", "--lines", "lines", "--json"].map(str::to_owned).to_vec()),
+    ] {
+        let called = desk.antedate(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let answer: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
+        let text = fs::read_to_string(docs.join("src").join(chapter)).expect("a chapter");
+        for name in names(&answer) {
+            assert!(text.contains(&format!("`{name}`")), "`{name}` is not in {chapter}");
+        }
+    }
+}
+
 #[test]
 fn a_misspelt_verb_is_a_usage_error() {
     let called = Desk::new().antedate(&["gatewya"]);
