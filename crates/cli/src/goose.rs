@@ -114,6 +114,15 @@ fn now() -> [u8; 8] {
     t
 }
 
+/// Waits, but not for long once a signal came: a sleep is gone on with after one.
+fn pause(mut rest: Duration) {
+    while !rest.is_zero() && !signal::stopping() {
+        let part = rest.min(Duration::from_millis(100));
+        std::thread::sleep(part);
+        rest -= part;
+    }
+}
+
 impl Publish {
     fn run(self) -> Done {
         let form = if self.encrypt { Form::Encrypted } else { Form::Authenticated };
@@ -162,7 +171,7 @@ impl Publish {
                     publisher.counter_mut().reserve_until(numbers.limit);
                 }
                 publisher.idle(u32::MAX);
-                std::thread::sleep(Duration::from_millis(self.interval));
+                pause(Duration::from_millis(self.interval));
                 if signal::stopping() {
                     return Ok(numbers.close(publisher.counter_mut().left(), &self.state)?);
                 }

@@ -560,6 +560,22 @@ fn a_subscriber_of_goose_ends_when_nobody_reads_it_any_more() {
     assert!(called.err().contains("subscriber: 0"), "{}", called.err());
 }
 
+/// A publisher waits for its next message when it is asked to end.
+const WAITING: &str = r#"
+ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
+(umask 077; echo 000102030405060708090a0b0c0d0e0f > key)
+"$A" goose publish eth0 --key key --state numbers --first --interval 60000 & P=$!
+for i in $(seq 100); do test -e numbers/packet-numbers && break; sleep 0.05; done
+sleep 0.3; kill $P
+(for i in $(seq 100); do sleep 0.1; kill -0 $P || exit; done; kill -9 $P) > /dev/null 2>&1 & wait $P; echo $?
+"#;
+
+#[test]
+fn a_publisher_of_goose_that_waits_can_be_ended() {
+    let Some(called) = Desk::new().in_namespaces(WAITING) else { return };
+    assert_eq!(called.out().trim(), "0", "{}", called.err());
+}
+
 /// Fewer messages come than are asked for.
 const TOO_FEW: &str = r#"
 ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
