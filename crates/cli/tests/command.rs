@@ -413,6 +413,17 @@ fn options_that_would_do_nothing_are_refused() {
 }
 
 #[test]
+fn identities_that_no_key_file_could_have_are_refused() {
+    for name in ["#3", " turbine", ""] {
+        let desk = Desk::new();
+        let called =
+            desk.antedate(&["keygen", "dtls", "--identity", "turbine-3", "--identity", name, "--out", "psk"]);
+        assert_eq!((called.status(), called.out().as_str()), (2, ""), "{name:?}");
+        assert!(!desk.path("psk").exists(), "{name:?}: {}", called.err());
+    }
+}
+
+#[test]
 fn a_dtls_proxy_that_would_drop_every_datagram_is_refused() {
     let needed = ["dtls", "connect", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"];
     for option in ["--idle-seconds", "--max-sessions"] {
