@@ -449,7 +449,9 @@ fn a_publisher_can_be_ended_while_it_fetches_the_key_of_its_will() {
     terminate(&child);
     let (status, said) = end(child);
     assert_eq!(status, Some(1), "{said}");
-    assert!(said.contains("stopped, and 1 messages were not confirmed"), "{said}");
+    let stopped =
+        ["stopped before the key of the will had come", "stopped, and 1 messages were not confirmed"];
+    assert!(stopped.iter().any(|how| said.contains(how)), "{said}");
 }
 
 #[test]

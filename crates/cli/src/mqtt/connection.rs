@@ -282,8 +282,11 @@ impl Link {
         };
         let mut link = Self::new(settings, guard, filters, qos)?;
         link.stop.fetch_or(stopped, Ordering::Relaxed);
-        link.leave_will(will)?;
-        Ok(link)
+        match link.leave_will(will) {
+            // The key may be missing because nobody waited for it.
+            Err(_) if stopped => Err(Failure::Verdict("stopped before the key of the will had come".into())),
+            left => left.map(|()| link),
+        }
     }
 
     /// Seals the will for the next connection, and anew for each one after it: a will comes once, as everything that is sealed.
