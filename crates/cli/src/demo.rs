@@ -94,7 +94,8 @@ impl Demo {
 fn failure(error: demo::Error) -> Failure {
     let remedy = match &error {
         demo::Error::Usage(_) => "see antedate demo --help",
-        demo::Error::Namespaces(_) => "run it as root, or where user namespaces are permitted",
+        // It says itself what to do.
+        demo::Error::Namespaces(_) => "",
         demo::Error::Start(_) | demo::Error::Process { .. } => {
             "run it again with RUST_LOG=debug, or see `ulimit -a`"
         }

@@ -518,6 +518,17 @@ fn impossible_options_of_the_demo_are_refused_before_anything_is_built() {
 }
 
 #[test]
+fn what_a_machine_lacks_has_one_remedy() {
+    for verb in [&["demo"] as &[&str], &["lab", "fragmentation-keys"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_antedate")).args(verb).env("PATH", "/nowhere").output();
+        let called = Called(output.expect("the command"));
+        assert_eq!(called.status(), 2, "{}", called.out());
+        let said = called.err();
+        assert!(said.trim_end().ends_with("install it with `apt-get install iproute2`"), "{said}");
+    }
+}
+
+#[test]
 fn what_an_experiment_or_a_calibration_cannot_write_is_said_before_it_begins() {
     let desk = Desk::new();
     for (arguments, expected) in [
