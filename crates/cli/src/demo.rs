@@ -45,6 +45,9 @@ pub(crate) struct Demo {
     /// One gateway on real interfaces instead of the virtual plant: field=eth1,uplink=eth0,keys=FILE
     #[arg(long, value_name = "PORTS")]
     ports: Option<Ports>,
+    /// With --ports: no gateway ever used these keys, so their packet numbers begin at 1
+    #[arg(long, requires = "ports")]
+    first: bool,
     /// Writes the verdict as JSON to FILE, or to standard output without one
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -69,6 +72,7 @@ impl Demo {
             seed: self.seed,
             pcap: self.pcap,
             ports: self.ports,
+            first: self.first,
             live: std::io::stdout().is_terminal() && !json_only,
         };
         let outcome = demo::run(&options).map_err(failure)?;
@@ -90,7 +94,8 @@ impl Demo {
 fn failure(error: demo::Error) -> Failure {
     let remedy = match &error {
         demo::Error::Usage(_) => "see antedate demo --help",
-        demo::Error::Namespaces(_) => "run it as root, or where user namespaces are permitted",
+        // It says itself what to do.
+        demo::Error::Namespaces(_) => "",
         demo::Error::Start(_) | demo::Error::Process { .. } => {
             "run it again with RUST_LOG=debug, or see `ulimit -a`"
         }

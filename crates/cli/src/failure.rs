@@ -4,6 +4,8 @@ use std::process::ExitCode;
 
 use antedate_gateway::fault::{Fault, Faults};
 
+use crate::output;
+
 /// The result of a verb.
 pub(crate) type Done = Result<(), Failure>;
 
@@ -30,14 +32,14 @@ impl Failure {
     pub(crate) fn report(self) -> ExitCode {
         match self {
             Self::Faults(faults) => {
-                eprintln!("{faults}");
+                output::tell(&faults);
                 if faults.len() > 1 {
-                    eprintln!("{} faults", faults.len());
+                    output::tell(format_args!("{} faults", faults.len()));
                 }
                 ExitCode::from(if faults.may_pass() { 3 } else { 2 })
             }
             Self::Verdict(what) => {
-                eprintln!("antedate: {what}");
+                output::tell(format_args!("antedate: {what}"));
                 ExitCode::from(1)
             }
         }

@@ -114,6 +114,15 @@ fn now() -> [u8; 8] {
     t
 }
 
+/// Waits, but not for long once a signal came: a sleep is gone on with after one.
+fn pause(mut rest: Duration) {
+    while !rest.is_zero() && !signal::stopping() {
+        let part = rest.min(Duration::from_millis(100));
+        std::thread::sleep(part);
+        rest -= part;
+    }
+}
+
 impl Publish {
     fn run(self) -> Done {
         let form = if self.encrypt { Form::Encrypted } else { Form::Authenticated };
@@ -162,7 +171,7 @@ impl Publish {
                     publisher.counter_mut().reserve_until(numbers.limit);
                 }
                 publisher.idle(u32::MAX);
-                std::thread::sleep(Duration::from_millis(self.interval));
+                pause(Duration::from_millis(self.interval));
                 if signal::stopping() {
                     return Ok(numbers.close(publisher.counter_mut().left(), &self.state)?);
                 }
@@ -204,8 +213,8 @@ impl Subscribe {
         signal::install();
         output::print("{\"listening\":true}\n")?;
         let mut frame = vec![0; 2048];
-        let (mut delivered, mut last) = (0, Instant::now());
-        while !signal::stopping() && self.count.is_none_or(|count| delivered < count) {
+        let (mut delivered, mut last, mut read) = (0, Instant::now(), true);
+        while read && !signal::stopping() && self.count.is_none_or(|count| delivered < count) {
             if last.elapsed() > Duration::from_secs(self.patience) {
                 break;
             }
@@ -224,14 +233,17 @@ impl Subscribe {
             };
             let Some(message) = message else { continue };
             (delivered, last) = (delivered + 1, Instant::now());
-            if !output::print_while_read(&line(&message))? {
-                break;
-            }
+            read = output::print_while_read(&line(&message))?;
         }
         if let Some(subscriber) = &subscriber {
-            eprintln!("{:?}", subscriber.counters());
+            output::tell(format_args!("{:?}", subscriber.counters()));
         }
-        Ok(())
+        match self.count {
+            Some(count) if read && delivered < count => {
+                Err(Failure::Verdict(format!("{delivered} of {count} messages came before the end")))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -164,7 +164,11 @@ impl Dtls {
         let octets = if self.bits == "256" { 32 } else { 16 };
         let text = psk::generate(&self.identities, octets).map_err(no_random)?;
         // What a reader would refuse is said before it is written.
-        psk::PskFile::parse(&text).map_err(|(_, what, remedy)| Failure::usage(what, remedy))?;
+        let file = psk::PskFile::parse(&text).map_err(|(_, what, remedy)| Failure::usage(what, remedy))?;
+        if let Some(name) = self.identities.iter().find(|name| file.client(Some(name)).is_err()) {
+            let what = format!("--identity {name:?} would be read as another name, or as a remark");
+            return Err(Failure::usage(what, "give it neither a # nor a space in front"));
+        }
         match self.out {
             Some(file) => {
                 private_file::create(&file, &text)?;

@@ -52,7 +52,8 @@ impl Lab {
         }
         let options = Options { quick: self.quick };
         let report = (experiment.run)(&options)
-            .map_err(|what| Failure::usage(format!("lab {}: {what}", self.name), "see antedate lab list"))?;
+            // What is lacking comes with what to do.
+            .map_err(|what| Failure::usage(format!("lab {}: {what}", self.name), ""))?;
         if self.json.as_ref().is_none_or(|file| file.as_os_str() != "-") {
             output::print(&report.text())?;
         }

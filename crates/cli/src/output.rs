@@ -1,5 +1,6 @@
 //! Where results go: standard output, or a file for programs.
 
+use std::fmt::Display;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -29,6 +30,11 @@ pub(crate) fn writable(option: &str, file: &Path) -> Done {
         let what = format!("{option} {}: {error}", file.display());
         Failure::usage(what, format!("give {option} a file that you can write to"))
     })
+}
+
+/// Says something on standard error. Where nobody can be told, the work goes on.
+pub(crate) fn tell(text: impl Display) {
+    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Prints to standard output. A reader that has seen enough is no error.

@@ -180,6 +180,10 @@ struct Place {
 
 impl Learn {
     fn run(self) -> Done {
+        if let Some(file) = self.json.as_ref().filter(|file| !replaceable(file)) {
+            let remedy = "write --json behind the messages, and give it a file that is not there";
+            return Err(Fault::of_file(file, "is there, and no result of this command", remedy).into());
+        }
         let mut messages = Vec::new();
         for file in &self.files {
             let bytes = fs::read(file).map_err(|error| {
@@ -225,6 +229,16 @@ impl Learn {
         }
         Ok(())
     }
+}
+
+/// Whether a result may be written there: not over a message, which `--json` takes for its file where it stands in front of one.
+fn replaceable(file: &Path) -> bool {
+    if !fs::metadata(file).is_ok_and(|about| about.is_file() && about.len() > 0) {
+        return true;
+    }
+    let before: Option<Vec<BTreeMap<String, serde_json::Value>>> =
+        fs::read(file).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    before.is_some_and(|all| all.iter().all(|one| one.contains_key("holes")))
 }
 
 fn hex(line: &[u8]) -> Option<Vec<u8>> {

@@ -99,6 +99,32 @@ fn a_template_is_learnt_from_lines_and_from_hexadecimal_digits() {
 }
 
 #[test]
+fn a_message_is_not_taken_for_the_file_of_the_result() {
+    let desk = Desk::new();
+    for (name, text) in [("a", "{\"v\": 20.5}"), ("b", "{\"v\": 31.7}"), ("c", "{\"v\": 32.7}")] {
+        desk.write(name, text);
+    }
+    let called = desk.antedate(&["template", "learn", "--json", "a", "b", "c"]);
+    assert_eq!(called.status(), 2);
+    assert!(called.err().contains("a: is there, and no result of this command"), "{}", called.err());
+    assert_eq!(fs::read_to_string(desk.path("a")).expect("a message"), "{\"v\": 20.5}");
+    for _ in 0..2 {
+        let called = desk.antedate(&["template", "learn", "a", "b", "c", "--json", "out"]);
+        assert_eq!(called.status(), 0, "a result is replaced: {}", called.err());
+    }
+}
+
+#[test]
+fn ranges_are_joined_over_any_gap() {
+    let desk = Desk::new();
+    desk.write("lines", "a-b-c\nx-y-z\n");
+    let most = usize::MAX.to_string();
+    let called = desk.antedate(&["template", "learn", "--lines", "lines", "--gap", &most, "--json"]);
+    let learnt: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
+    assert_eq!(learnt[0]["holes"].as_array().map(Vec::len), Some(1), "{}", called.out());
+}
+
+#[test]
 fn the_examples_of_the_planner_meet_their_deadlines() {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/plan");
     let mut count = 0;
@@ -125,6 +151,11 @@ fn a_missed_deadline_is_a_verdict_with_the_cheapest_change() {
     let swept = desk.antedate(&["plan", "late.toml", "--sweep", "payload=16..64,16", "--figure", "late.svg"]);
     assert_eq!((swept.status(), swept.out().lines().count()), (0, 5), "{}", swept.err());
     assert!(fs::read_to_string(desk.path("late.svg")).is_ok_and(|svg| svg.starts_with("<svg")));
+    let half = ["--sweep", "payload=16..64,16", "--csv", "half.csv", "--figure", "no/such/directory"];
+    let swept = desk.antedate(&[&["plan", "late.toml"], &half[..]].concat());
+    assert_eq!(swept.status(), 2, "{}", swept.err());
+    assert!(swept.err().contains("--figure no/such/directory: No such file"), "{}", swept.err());
+    assert!(!desk.path("half.csv").exists());
 }
 
 #[test]
@@ -191,6 +222,57 @@ fn messages_that_come_faster_than_they_can_be_sent_do_not_meet_and_are_null_in_j
     }
     let message = &answer["messages"][0];
     assert_eq!((&message["meets"], &message["latency_ms"]), (&false.into(), &serde_json::Value::Null));
+}
+
+#[test]
+fn the_exit_status_is_the_same_where_standard_error_takes_nothing() {
+    let desk = Desk::new();
+    desk.write("late.toml", SCENARIO);
+    for (status, arguments) in
+        [(2, ["gateway", "check", "none.toml"]), (1, ["plan", "late.toml", "--json=x"])]
+    {
+        let called = Command::new(env!("CARGO_BIN_EXE_antedate"))
+            .args(arguments)
+            .current_dir(desk.0.path())
+            .stdout(std::process::Stdio::null())
+            .stderr(fs::File::options().write(true).open("/dev/full").expect("a full disk"))
+            .status()
+            .expect("the command");
+        assert_eq!(called.code(), Some(status), "{arguments:?}");
+    }
+}
+
+/// All names in a document.
+fn names(value: &serde_json::Value) -> Vec<String> {
+    match value {
+        serde_json::Value::Object(map) => {
+            map.iter().flat_map(|(name, value)| std::iter::once(name.clone()).chain(names(value))).collect()
+        }
+        serde_json::Value::Array(all) => all.iter().flat_map(names).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn the_manual_has_every_name_of_the_json_of_plans_and_templates() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let example = |name: &str| docs.join("examples/plan").join(name).to_string_lossy().into_owned();
+    let desk = Desk::new();
+    desk.write("late.toml", SCENARIO);
+    desk.write("lines", "t=20.5\nt=21.7\n");
+    for (chapter, arguments) in [
+        ("planner.md", ["plan", "late.toml", "--json"].map(str::to_owned).to_vec()),
+        ("planner.md", vec!["plan".into(), example("profinet-cell.toml"), "--json".into()]),
+        ("dot15d4.md", vec!["plan".into(), example("tsch.toml"), "--json".into()]),
+        ("templates.md", ["template", "learn", "--lines", "lines", "--json"].map(str::to_owned).to_vec()),
+    ] {
+        let called = desk.antedate(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+        let answer: serde_json::Value = serde_json::from_str(&called.out()).expect("is JSON");
+        let text = fs::read_to_string(docs.join("src").join(chapter)).expect("a chapter");
+        for name in names(&answer) {
+            assert!(text.contains(&format!("`{name}`")), "`{name}` is not in {chapter}");
+        }
+    }
 }
 
 #[test]
@@ -331,6 +413,17 @@ fn options_that_would_do_nothing_are_refused() {
 }
 
 #[test]
+fn identities_that_no_key_file_could_have_are_refused() {
+    for name in ["#3", " turbine", ""] {
+        let desk = Desk::new();
+        let called =
+            desk.antedate(&["keygen", "dtls", "--identity", "turbine-3", "--identity", name, "--out", "psk"]);
+        assert_eq!((called.status(), called.out().as_str()), (2, ""), "{name:?}");
+        assert!(!desk.path("psk").exists(), "{name:?}: {}", called.err());
+    }
+}
+
+#[test]
 fn a_dtls_proxy_that_would_drop_every_datagram_is_refused() {
     let needed = ["dtls", "connect", "--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"];
     for option in ["--idle-seconds", "--max-sessions"] {
@@ -425,6 +518,17 @@ fn impossible_options_of_the_demo_are_refused_before_anything_is_built() {
 }
 
 #[test]
+fn what_a_machine_lacks_has_one_remedy() {
+    for verb in [&["demo"] as &[&str], &["lab", "fragmentation-keys"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_antedate")).args(verb).env("PATH", "/nowhere").output();
+        let called = Called(output.expect("the command"));
+        assert_eq!(called.status(), 2, "{}", called.out());
+        let said = called.err();
+        assert!(said.trim_end().ends_with("install it with `apt-get install iproute2`"), "{said}");
+    }
+}
+
+#[test]
 fn what_an_experiment_or_a_calibration_cannot_write_is_said_before_it_begins() {
     let desk = Desk::new();
     for (arguments, expected) in [
@@ -478,6 +582,35 @@ fn a_subscriber_of_goose_ends_when_nobody_reads_it_any_more() {
     assert!(called.err().contains("subscriber: 0"), "{}", called.err());
 }
 
+/// A publisher waits for its next message when it is asked to end.
+const WAITING: &str = r#"
+ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
+(umask 077; echo 000102030405060708090a0b0c0d0e0f > key)
+"$A" goose publish eth0 --key key --state numbers --first --interval 60000 & P=$!
+for i in $(seq 100); do test -e numbers/packet-numbers && break; sleep 0.05; done
+sleep 0.3; kill $P
+(for i in $(seq 100); do sleep 0.1; kill -0 $P || exit; done; kill -9 $P) > /dev/null 2>&1 & wait $P; echo $?
+"#;
+
+#[test]
+fn a_publisher_of_goose_that_waits_can_be_ended() {
+    let Some(called) = Desk::new().in_namespaces(WAITING) else { return };
+    assert_eq!(called.out().trim(), "0", "{}", called.err());
+}
+
+/// Fewer messages come than are asked for.
+const TOO_FEW: &str = r#"
+ip link add eth0 type veth peer name eth1 && ip link set eth0 up && ip link set eth1 up
+"$A" goose subscribe eth1 --plain --count 1 --patience 0 > read; echo $?
+"#;
+
+#[test]
+fn a_subscriber_of_goose_that_did_not_get_its_messages_says_so() {
+    let Some(called) = Desk::new().in_namespaces(TOO_FEW) else { return };
+    assert_eq!(called.out().trim(), "1", "{}", called.err());
+    assert!(called.err().contains("0 of 1 messages came before the end"), "{}", called.err());
+}
+
 #[test]
 fn a_short_demonstration_ends_with_a_verdict_for_people_and_programs() {
     let desk = Desk::new();
@@ -515,6 +648,26 @@ fn a_demonstration_that_is_ended_early_has_not_passed() {
     let report = fs::read_to_string(desk.path("out.json")).expect("the report");
     let verdict: serde_json::Value = serde_json::from_str(&report).expect("is JSON");
     assert_eq!((&verdict["passed"], &verdict["interrupted"]), (&false.into(), &true.into()));
+}
+
+#[test]
+fn logs_have_colours_on_a_terminal_unless_nobody_wants_them() {
+    let desk = Desk::new();
+    desk.antedate(&["keygen", "dtls", "--identity", "a", "--out", "psk"]);
+    for (wish, coloured) in [("", true), ("1", false)] {
+        let script = "timeout 2 \"$A\" dtls listen --listen 127.0.0.1:0 --to 127.0.0.1:9 --psk psk";
+        let output = Command::new("script")
+            .args(["-qec", script, "/dev/null"])
+            .env("A", Path::new(env!("CARGO_BIN_EXE_antedate")))
+            .env("NO_COLOR", wish)
+            .env_remove("RUST_LOG")
+            .current_dir(desk.0.path())
+            .output()
+            .expect("script(1) of bsdutils");
+        let said = Called(output).out();
+        assert!(said.contains("DTLS at 127.0.0.1"), "{said}");
+        assert_eq!(said.contains('\u{1b}'), coloured, "{said}");
+    }
 }
 
 #[test]

@@ -98,3 +98,25 @@ pub fn ask(socket: &Path) -> Result<Value, Fault> {
     serde_json::from_str(&text)
         .map_err(|error| Fault::of_file(socket, format!("no state: {error}"), "is it a proxy's socket?"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_has_every_name_of_the_state() {
+        let manual = include_str!("../../../docs/src/dtls.md");
+        let session = Session::of(String::new(), None, None);
+        let state = document(&Counters::default(), &Refusals::default(), &[session]);
+        let (mut values, mut known) = (vec![&state], 0);
+        while let Some(value) = values.pop() {
+            for (name, value) in value.as_object().into_iter().flatten() {
+                assert!(manual.contains(&format!("`{name}`")), "`{name}` is not in the manual");
+                values.push(value);
+                known += 1;
+            }
+            values.extend(value.as_array().into_iter().flatten());
+        }
+        assert!(known > 30, "{known}");
+    }
+}

@@ -507,4 +507,21 @@ mod tests {
         drop(living);
         Socket::bind(&other).unwrap();
     }
+
+    #[test]
+    fn the_longest_path_that_a_configuration_may_have_can_be_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = |path: &Path| {
+            let text = format!(
+                "[field]\ninterface = \"a\"\n[uplink]\ninterface = \"b\"\n[plain]\n[control]\nsocket = {path:?}\n"
+            );
+            crate::config::Config::parse(Path::new("/g.toml"), &text)
+        };
+        let mut path = directory.path().join("s");
+        while config(&path).is_ok() {
+            Socket::bind(&path).unwrap();
+            path.as_mut_os_string().push("s");
+        }
+        assert_eq!(path.as_os_str().len(), 104);
+    }
 }

@@ -17,12 +17,7 @@ pub const LONGEST: usize = 1 << 16;
 /// When it cannot be read, others have rights on it, or it is longer than [`LONGEST`].
 pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
     let cannot = |error: io::Error| {
-        Fault::of_io(
-            file,
-            "read the key file",
-            &error,
-            "`antedate keygen` makes one; run the gateway as its owner",
-        )
+        Fault::of_io(file, "read the key file", &error, "`antedate keygen` makes one; run this as its owner")
     };
     // Opening a FIFO must not wait for a writer.
     let mut open = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file).map_err(cannot)?;
@@ -45,8 +40,8 @@ pub fn read(file: &Path, user: u32, text: &mut [u8]) -> Result<usize, Fault> {
     if about.uid() != user && about.uid() != 0 {
         return Err(Fault::of_file(
             file,
-            format!("this key file belongs to user {}, the gateway runs as user {user}", about.uid()),
-            format!("chown {user} {shown}, or run the gateway as its owner"),
+            format!("this key file belongs to user {}, and this runs as user {user}", about.uid()),
+            format!("chown {user} {shown}, or run this as its owner"),
         ));
     }
     read_up_to(&mut open, text).map_err(cannot).and_then(|length| {

@@ -113,7 +113,7 @@ pub fn moved<'a, M: AsRef<[u8]>>(
         let start = (at..len).find(|&at| differs(at))?;
         let mut end = start + 1;
         at = end;
-        while at < len && at <= end + gap {
+        while at < len && at - end <= gap {
             if differs(at) {
                 end = at + 1;
             }

@@ -21,7 +21,7 @@ impl Check {
     pub(crate) fn run(self) -> Done {
         let checked = check(&self.file, &ThisMachine)?;
         for warning in &checked.warnings {
-            eprintln!("warning: {warning}");
+            output::tell(format_args!("warning: {warning}"));
         }
         output::print(&summary(&checked))
     }

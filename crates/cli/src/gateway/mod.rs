@@ -18,8 +18,8 @@ use crate::failure::Done;
 pub(crate) enum Verb {
     /// Run the daemon until SIGTERM or SIGINT.
     ///
-    /// Needs CAP_NET_RAW (run it with sudo, or from the systemd unit of the manual), a key file and, once, a state file
-    /// (`antedate gateway init`). SIGHUP changes nothing: restart to read the configuration again. A second SIGTERM or
+    /// Needs CAP_NET_RAW (run it with sudo, or from the systemd unit of the manual), a key file and, if the keys are static, a state file
+    /// that was made once (`antedate gateway init`). SIGHUP changes nothing: restart to read the configuration again. A second SIGTERM or
     /// SIGINT ends the daemon at once; the packet numbers it had reserved are then lost, never used twice.
     Run(run::Run),
     /// Say everything that is wrong with a configuration, its keys and its state, without running it.

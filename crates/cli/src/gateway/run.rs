@@ -51,11 +51,13 @@ pub(crate) fn log(filter: Option<String>) -> Done {
             "give error, warn, info, debug, trace, or target=level",
         )
     })?;
+    // no-color.org: set, and not empty.
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_target(false)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_ansi(std::io::stderr().is_terminal() && !plain);
     // The journal has the time already (systemd.exec(5)).
     if std::env::var_os("JOURNAL_STREAM").is_some() {
         lines.without_time().init();

@@ -136,12 +136,11 @@ impl Page {
             );
         }
         for sa in &macsec.receive {
+            // Who agrees upon keys has no name.
+            let name = if sa.member.is_empty() { String::new() } else { format!(" ({})", sa.member) };
             self.line(
                 "",
-                &format!(
-                    "receive {} ({}) AN {}: from packet number {}",
-                    sa.sci, sa.member, sa.an, sa.lowest_pn
-                ),
+                &format!("receive {}{name} AN {}: from packet number {}", sa.sci, sa.an, sa.lowest_pn),
             );
         }
         if let Some(agreement) = &macsec.agreement {
@@ -295,6 +294,8 @@ fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use antedate_gateway::status::ReceiveSa;
+
     use super::*;
 
     #[test]
@@ -325,6 +326,9 @@ mod tests {
     fn the_page_shows_macsec_by_the_standards_names() {
         let mut macsec = Macsec { suite: "gcm-aes-128".into(), encoding_sa: Some(1), ..Macsec::default() };
         macsec.transmit.push(TransmitSa { an: 1, next_pn: 17, reserved_until: 1_048_577 });
+        for member in ["hall", ""] {
+            macsec.receive.push(ReceiveSa { sci: "7".into(), member: member.into(), an: 1, lowest_pn: 3 });
+        }
         macsec.sealing = Preparation { target: 32, prepared: 31 };
         macsec.counters.extend([("OutPktsEncrypted".into(), 4), ("InPktsLate".into(), 0)]);
         let page = Page::of(&Document { macsec: Some(macsec), ..Document::default() });
@@ -332,6 +336,8 @@ mod tests {
             "sending under AN 1",
             "send AN 1: next packet number 17, reserved below 1048577",
             "31 of 32 packet numbers are prepared",
+            "receive 7 (hall) AN 1: from packet number 3",
+            "receive 7 AN 1: from packet number 3",
             "OutPktsEncrypted 4",
         ] {
             assert!(page.contains(expected), "{expected} in\n{page}");

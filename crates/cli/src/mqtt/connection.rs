@@ -14,6 +14,7 @@ use antedate_mqtt::store::Store;
 use clap::Args;
 
 use crate::failure::Failure;
+use crate::output;
 
 /// The broker, and how to speak to it.
 #[derive(Args)]
@@ -28,13 +29,13 @@ pub(super) struct Broker {
     #[arg(short = 'p', long)]
     port: Option<u16>,
     /// The client identifier [default: a random one]
-    #[arg(short = 'i', long)]
+    #[arg(short = 'i', long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     id: Option<String>,
     /// The user at the broker
     #[arg(short = 'u', long)]
     username: Option<String>,
     /// The user's password
-    #[arg(short = 'P', long, requires = "username")]
+    #[arg(short = 'P', long, requires = "username", allow_hyphen_values = true)]
     pw: Option<String>,
     /// Certificates (PEM) to check the broker's with: then the connection is TLS
     #[arg(long, value_name = "FILE")]
@@ -123,14 +124,14 @@ impl Protection {
             return Err(antedate_gateway::fault::Faults::new(faults).into());
         }
         for file in files.iter().filter(|file| !file.algorithm.is_authenticated()) {
-            eprintln!(
+            output::tell(format_args!(
                 "antedate: {}: {} authenticates nothing: for measurements only",
                 file.file.display(),
                 file.algorithm
-            );
+            ));
         }
         for text in overlaps(&files) {
-            eprintln!("antedate: {text}");
+            output::tell(format_args!("antedate: {text}"));
         }
         let store = self.state.as_deref().map(Store::open).transpose()?;
         Ok(Guard::new(files, device, store, publisher))
@@ -179,6 +180,8 @@ const DENIED_MAX: usize = 50;
 /// A connection that comes back, sends everything that was not confirmed once more, and follows rotations.
 pub(super) struct Link {
     pub(super) client: Client,
+    /// The broker, for those who did not name it.
+    broker: String,
     pub(super) guard: Guard,
     subscriptions: Vec<(Vec<String>, Qos)>,
     /// Publishes that were not sent yet, and those that were not confirmed yet.
@@ -243,6 +246,7 @@ impl Link {
         }
         Ok(Self {
             client: Client::new(settings)?,
+            broker: format!("{}, port {}", settings.host, settings.port),
             guard,
             subscriptions,
             queued: VecDeque::new(),
@@ -278,8 +282,11 @@ impl Link {
         };
         let mut link = Self::new(settings, guard, filters, qos)?;
         link.stop.fetch_or(stopped, Ordering::Relaxed);
-        link.leave_will(will)?;
-        Ok(link)
+        match link.leave_will(will) {
+            // The key may be missing because nobody waited for it.
+            Err(_) if stopped => Err(Failure::Verdict("stopped before the key of the will had come".into())),
+            left => left.map(|()| link),
+        }
     }
 
     /// Seals the will for the next connection, and anew for each one after it: a will comes once, as everything that is sealed.
@@ -378,7 +385,7 @@ impl Link {
         if self.denied >= DENIED_MAX {
             return Err(Failure::Verdict(said));
         }
-        eprintln!("antedate: {said}");
+        output::tell(format_args!("antedate: {said}"));
         Ok(())
     }
 
@@ -410,10 +417,10 @@ impl Link {
 
     async fn lost(&mut self, why: &str) -> Result<Arrival, Failure> {
         if !self.connected && self.lost.is_none() {
-            return Err(Failure::Verdict(format!("no connection: {why}")));
+            return Err(Failure::Verdict(format!("no connection to {}: {why}", self.broker)));
         }
         if self.lost.is_none() {
-            eprintln!("antedate: the connection is lost ({why}), trying again");
+            output::tell(format_args!("antedate: the connection is lost ({why}), trying again"));
         }
         if let Some(since) = self.since.take() {
             self.short = if since.elapsed() < SHORT { self.short + 1 } else { 0 };
@@ -429,7 +436,11 @@ impl Link {
         self.connected = false;
         let since = *self.lost.get_or_insert_with(Instant::now);
         if since.elapsed() > PATIENCE {
-            return Err(Failure::Verdict(format!("no connection for {} s: {why}", PATIENCE.as_secs())));
+            return Err(Failure::Verdict(format!(
+                "no connection to {} for {} s: {why}",
+                self.broker,
+                PATIENCE.as_secs()
+            )));
         }
         tokio::time::sleep(PAUSE).await;
         Ok(Arrival::Nothing)
@@ -461,7 +472,7 @@ impl Link {
                 "ask the group's manager, or look who may publish there",
             ),
             Verdict::Rotated { group, epoch } => {
-                eprintln!("antedate: group {group}: epoch {epoch} begins");
+                output::tell(format_args!("antedate: group {group}: epoch {epoch} begins"));
                 self.again.append(&mut self.held);
                 let _ = self.client.ack(&message);
                 if self.will.is_given() && !self.reads && !self.stale_will {
@@ -471,9 +482,9 @@ impl Link {
             }
             Verdict::Known { group, epoch, newest } => {
                 if epoch < newest {
-                    eprintln!(
+                    output::tell(format_args!(
                         "antedate: group {group}: the rotation to epoch {epoch} is not followed, for epoch {newest} was seen"
-                    );
+                    ));
                 }
                 let _ = self.client.ack(&message);
                 Arrival::Nothing
@@ -493,7 +504,7 @@ impl Link {
     /// Says what is refused, where nobody waits for payloads.
     pub(super) fn told(&self, arrival: Arrival) {
         if let Arrival::Refused(message, why, remedy) = arrival {
-            eprintln!("antedate: {}: {why} (remedy: {remedy})", message.topic);
+            output::tell(format_args!("antedate: {}: {why} (remedy: {remedy})", message.topic));
             let _ = self.client.ack(&message);
         }
     }
@@ -544,7 +555,7 @@ pub(super) struct WillArguments {
     #[arg(long, value_name = "TOPIC", requires = "will_payload")]
     will_topic: Option<String>,
     /// The will's payload, sealed as any other
-    #[arg(long, value_name = "TEXT", requires = "will_topic")]
+    #[arg(long, value_name = "TEXT", requires = "will_topic", allow_hyphen_values = true)]
     will_payload: Option<String>,
     /// The will's QoS
     #[arg(long, default_value = "0", value_parser = qos, requires = "will_topic")]

@@ -133,7 +133,7 @@ pub(crate) struct Acl {
     #[arg(required = true)]
     groups: Vec<PathBuf>,
     /// The user at the broker that rotates
-    #[arg(long, default_value = "manager")]
+    #[arg(long, default_value = "manager", value_parser = super::keygen::name)]
     manager: String,
     /// The access list to write (mosquitto.conf: acl_file)
     #[arg(long, value_name = "FILE")]
@@ -149,12 +149,19 @@ impl Acl {
         if let Some(empty) = groups.iter().find(|group| group.members.is_empty()) {
             return Err(Fault::of_file(&empty.file, "names no [[member]]", "give the manager's file").into());
         }
+        let members = || groups.iter().flat_map(|group| &group.members);
+        if let Some(member) = members().find(|member| member.name == self.manager) {
+            let what = format!(
+                "--manager {0}: {0} is a member too, who would have the manager's rights",
+                member.name
+            );
+            return Err(Failure::usage(what, "give the manager another name with --manager"));
+        }
         write(&self.acl, &acl::access_list(&groups, &self.manager))?;
         let Some(file) = &self.passwords else {
             return output::print(&format!("{}: written\n", self.acl.display()));
         };
-        let mut users: Vec<&str> =
-            groups.iter().flat_map(|group| &group.members).map(|one| one.name.as_str()).collect();
+        let mut users: Vec<&str> = members().map(|one| one.name.as_str()).collect();
         users.push(&self.manager);
         users.sort_unstable();
         users.dedup();
@@ -181,9 +188,9 @@ impl Acl {
 fn write(file: &Path, text: &str) -> Done {
     if replace(file, text.as_bytes())? {
         let shown = file.display();
-        eprintln!(
+        output::tell(format_args!(
             "antedate: {shown}: new, and only its owner can read it; for a broker that runs as mosquitto: chown mosquitto: {shown}"
-        );
+        ));
     }
     Ok(())
 }

@@ -31,7 +31,7 @@ pub(crate) struct Pub {
     #[arg(short = 't', long)]
     topic: String,
     /// The payload
-    #[arg(short = 'm', long)]
+    #[arg(short = 'm', long, allow_hyphen_values = true)]
     message: Option<String>,
     /// A file whose content is the payload, - for standard input
     #[arg(short = 'f', long)]
@@ -42,8 +42,9 @@ pub(crate) struct Pub {
     /// An empty payload (sealed: it clears no retained message)
     #[arg(short = 'n', long)]
     null_message: bool,
-    /// A payload with holes (runs of @), prepared before its values come; each line of standard input has the values of one
-    #[arg(long, value_name = "TEXT")]
+    /// A payload with holes (runs of @), prepared before its values come; each line of standard input has the values of one; empty
+    /// ones have none
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     template: Option<String>,
     /// At most once, at least once, exactly once
     #[arg(short = 'q', long, default_value = "0", value_parser = qos)]
@@ -129,7 +130,8 @@ impl Pub {
         let (sender, mut lines) = mpsc::channel(WINDOW);
         std::thread::spawn(move || {
             for line in std::io::stdin().lock().split(b'\n') {
-                if line.is_err() || line.is_ok_and(|line| sender.blocking_send(line).is_err()) {
+                let failed = line.is_err();
+                if sender.blocking_send(line).is_err() || failed {
                     break;
                 }
             }
@@ -151,9 +153,13 @@ impl Pub {
                 }
             };
             let Some(line) = line else { return Ok(()) };
+            let line = line.map_err(|error| {
+                Failure::usage(format!("standard input: {error}"), "give lines that can be read")
+            })?;
             match &template {
                 // As with mosquitto_pub.
                 None if line.is_empty() => {}
+                Some(_) if line.trim_ascii().is_empty() => {}
                 None => self.publish(link, &line)?,
                 Some(template) => {
                     let mut envelope = Vec::new();

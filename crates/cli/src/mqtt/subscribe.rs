@@ -64,7 +64,8 @@ impl Sub {
         let mut settings = self.broker.settings()?;
         settings.clean = !self.disable_clean_session;
         let (mut seen, mut refused) = (0, Refused::default());
-        let end = self.timeout.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        // Later than the clock can say is never.
+        let end = self.timeout.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
         let done = block_on(async {
             let wanted = (self.topics.clone(), self.qos);
             let mut link = Link::with_will(&settings, guard, wanted, &self.will).await?;
@@ -158,14 +159,14 @@ impl Refused {
         *count += 1;
         if *count <= 10 || count.is_power_of_two() {
             let times = if *count > 10 { format!(" ({count} times)") } else { String::new() };
-            eprintln!("antedate: {topic}: refused{times}: {why} (remedy: {remedy})");
+            output::tell(format_args!("antedate: {topic}: refused{times}: {why} (remedy: {remedy})"));
         }
     }
 
     fn sum(&self) {
         let sum: u64 = self.0.values().sum();
         if sum > 0 {
-            eprintln!("antedate: {sum} messages refused");
+            output::tell(format_args!("antedate: {sum} messages refused"));
         }
     }
 }

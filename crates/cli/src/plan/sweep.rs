@@ -117,6 +117,10 @@ impl Sweep {
 }
 
 pub(super) fn run(document: &Document, sweep: &Sweep, csv: Option<&Path>, svg: Option<&Path>) -> Done {
+    // A long sweep takes a while, and half of its results are none: what would fail at its end is said before.
+    for (option, file) in [("--csv", csv), ("--figure", svg)] {
+        file.map_or(Ok(()), |file| output::writable(option, file))?;
+    }
     let mut text = format!(
         "{},message,meets,margin_ms,latency_ms,preparation_ms,blocking_ms,online_ms,queueing_ms,transmission_ms,propagation_ms,forwarding_ms,receiving_ms,cipher\n",
         sweep.name()

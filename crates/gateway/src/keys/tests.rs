@@ -233,14 +233,12 @@ fn a_key_file_of_another_user_is_refused() {
         std::os::unix::fs::chown(stored.path(), Some(12345), None).unwrap();
         assert_eq!(
             stored.load(0).unwrap_err(),
-            "keys: this key file belongs to user 12345, the gateway runs as user 0\n    \
-             remedy: chown 0 keys, or run the gateway as its owner"
+            "keys: this key file belongs to user 12345, and this runs as user 0\n    \
+             remedy: chown 0 keys, or run this as its owner"
         );
     } else {
         assert!(
-            loaded
-                .unwrap_err()
-                .contains(&format!("belongs to user {owner}, the gateway runs as user {other}"))
+            loaded.unwrap_err().contains(&format!("belongs to user {owner}, and this runs as user {other}"))
         );
     }
 }

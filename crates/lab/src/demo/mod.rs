@@ -97,6 +97,8 @@ pub struct Options {
     pub pcap: Option<PathBuf>,
     /// One gateway on real interfaces instead of the plant.
     pub ports: Option<Ports>,
+    /// With real interfaces: no gateway ever used these keys, so their packet numbers begin at 1.
+    pub first: bool,
     /// Draw a live view on standard output.
     pub live: bool,
 }
@@ -115,6 +117,7 @@ impl Default for Options {
             seed: 1,
             pcap: None,
             ports: None,
+            first: false,
             live: false,
         }
     }

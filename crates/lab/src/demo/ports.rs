@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use antedate_gateway::config::machine::{Machine as _, ThisMachine};
 use antedate_gateway::keys::KeyFile;
+use antedate_gateway::state::{KeyId, StateFile};
 use serde::Serialize;
 
 use super::gateway::{Gateway, Setup};
@@ -80,18 +81,38 @@ impl FromStr for Ports {
     }
 }
 
+/// Beside real keys.
+const STATE_DIRECTORY: &str = "antedate-demo-state";
+
 /// Where the gateway's files are, which are removed with it unless the keys are real: their packet numbers must outlive this run, so the
 /// state stays beside them.
 fn directory(ports: &Ports, keys: &Path) -> Result<(PathBuf, Option<Directory>), Error> {
     match keys.parent() {
         Some(parent) if ports.keys.is_some() => {
-            let directory = parent.join("antedate-demo-state");
+            let directory = parent.join(STATE_DIRECTORY);
             let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
             made.map_err(|error| Error::Start(format!("{}: {error}", directory.display())))?;
             Ok((directory, None))
         }
         _ => Directory::create().map(|own| (own.0.clone(), Some(own))),
     }
+}
+
+/// Whether the state knows which packet numbers of the keys were used. A gateway may have used them with another state.
+fn known(keys: &Path, state: &Path) -> Result<(), Error> {
+    let keys = KeyFile::load(keys, ThisMachine.user())
+        .map_err(|faults| Error::Usage(format!("--ports keys: {faults}")))?;
+    let used = |state: &StateFile| {
+        keys.associations.iter().all(|sa| state.next(&KeyId::of(sa)).is_ok_and(|next| next > 1))
+    };
+    if StateFile::open(state).is_ok_and(|state| used(&state)) {
+        return Ok(());
+    }
+    Err(Error::Usage(format!(
+        "--ports keys: {} does not know which packet numbers of these keys were used; with keys that no gateway ever used \
+         give --first, with any other make new ones (`antedate keygen macsec`)",
+        state.display()
+    )))
 }
 
 pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
@@ -124,6 +145,12 @@ pub(super) fn run(options: &Options, ports: &Ports) -> Result<Outcome, Error> {
     }
     ports.check(options.secure)?;
     let placement = Placement::on(&crate::sys::sched::allowed_cpus());
+    if options.secure == Secure::Macsec
+        && !options.first
+        && let Some(parent) = keys.parent()
+    {
+        known(&keys, &parent.join(STATE_DIRECTORY).join("state-real"))?;
+    }
     let (directory, _own) = directory(ports, &keys)?;
     let setup = Setup {
         name: "real",
@@ -237,6 +264,9 @@ fn say(options: &Options, line: &str) {
 
 #[cfg(test)]
 mod tests {
+    use antedate_channel::macsec::CipherSuite;
+    use antedate_wire::Sci;
+
     use super::*;
 
     #[test]
@@ -263,6 +293,28 @@ mod tests {
             let (place, own) = directory(&ports, &keys.path().join("keys.toml")).expect("a directory");
             assert!(own.is_none() && place == keys.path().join("antedate-demo-state"));
         }
+    }
+
+    #[test]
+    fn keys_whose_packet_numbers_nobody_knows_are_refused() {
+        let desk = tempfile::tempdir().unwrap();
+        let (file, state) = (desk.path().join("keys"), desk.path().join("state-real"));
+        let members = [1, 2].map(|n| (format!("g{n}"), Sci([2, 0, 0, 0, 0, n, 0, 1])));
+        let mut octet = 0;
+        let random = |out: &mut [u8]| {
+            octet += 1;
+            out.fill(octet);
+            Ok::<_, ()>(())
+        };
+        let keys = KeyFile::generate(CipherSuite::GcmAes128, members.to_vec(), random).unwrap();
+        keys.write_new(&file).unwrap();
+        let refused = || known(&file, &state).unwrap_err().to_string();
+        assert!(refused().contains("--first"), "{}", refused());
+        drop(StateFile::create(&state).unwrap());
+        assert!(refused().contains("--first"), "a state of other keys: {}", refused());
+        let used: Vec<_> = keys.associations.iter().map(|sa| (KeyId::of(sa), 100)).collect();
+        StateFile::open(&state).unwrap().reserve(&used).unwrap();
+        known(&file, &state).unwrap();
     }
 
     #[test]

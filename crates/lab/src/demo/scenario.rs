@@ -61,7 +61,7 @@ impl Scenario {
             Self::Wire(Fault::Corrupt) => "a bit of the payload flipped",
             Self::Wire(Fault::CorruptHeader) => "a bit of the addresses or the SecTAG flipped",
             Self::Wire(Fault::Truncate) => "frames cut short",
-            Self::Wire(Fault::Delay) => "frames delayed by 0.4 of a cycle",
+            Self::Wire(Fault::Delay) => "frames delayed by 0.4 cycles, in order",
             Self::Wire(Fault::Replay) => "frames replayed from a recording",
             Self::Wire(Fault::Inject) => "forged Profinet frames in plaintext",
             Self::Wire(Fault::ForeignKey) => "forged frames sealed with a foreign key",

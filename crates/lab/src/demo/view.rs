@@ -71,8 +71,8 @@ impl View {
         let _ = writeln!(text, "{}   {seconds:6.1} s   {phase}", self.title);
         let _ = writeln!(
             text,
-            "{:10} {:>9} {:>13} {:>9} {:>9} {:>14} {:>9} {:>8} {:>10}",
-            "", "frames", "interval now", "p99", "max", "round trip p50", "p99", "missed", "bus errors"
+            "{:10} {:>9} {:>8} {:>10} {:>13} {:>9} {:>9} {:>14} {:>9}",
+            "", "frames", "missed", "bus errors", "interval now", "p99", "max", "round trip p50", "p99"
         );
         for (name, live) in [("PLC", &plant.plc.live), ("IO device", &plant.device.live)] {
             text.push_str(&station(name, live));
@@ -111,15 +111,15 @@ fn redrawn(text: &str, lines: usize) -> String {
 
 fn station(name: &str, live: &Live) -> String {
     format!(
-        "{name:10} {:>9} {:>10.1} µs {:>6.0} µs {:>6.0} µs {:>11.1} µs {:>6.1} µs {:>8} {:>10}\n",
+        "{name:10} {:>9} {:>8} {:>10} {:>10.1} µs {:>6.0} µs {:>6.0} µs {:>11.1} µs {:>6.1} µs\n",
         live.counts.received,
+        live.counts.missed,
+        live.counts.bus_errors,
         live.interval_us,
         live.interval_p99_us,
         live.interval_max_us,
         live.round_trip_p50_us,
-        live.round_trip_p99_us,
-        live.counts.missed,
-        live.counts.bus_errors
+        live.round_trip_p99_us
     )
 }
 

@@ -33,8 +33,8 @@ use crate::names::parse_sci;
 /// The longest configuration that is read.
 const LONGEST: u64 = 1 << 20;
 const U16_MAX: u64 = 0xffff;
-/// The longest path of a Unix socket (`unix(7)`), its final zero not counted.
-const SOCKET_PATH: usize = 107;
+/// The longest path of a Unix socket (`unix(7)`), its final zero not counted, less the `.new` under which it is made.
+const SOCKET_PATH: usize = 107 - 4;
 const SUITES: [(&str, CipherSuite); 11] = [
     ("gcm-aes-128", CipherSuite::GcmAes128),
     ("gcm-aes-256", CipherSuite::GcmAes256),

@@ -1,6 +1,12 @@
 //! The manual says what the reader does.
 
+use serde_json::Value;
+
 use super::*;
+use crate::status::{
+    Agreement, AgreementKey, AgreementMember, Macsec, Overlay, OverlayPeer, ReceiveSa, ReleaseClock,
+    SecondUplink, Status, Thread, TransmitSa,
+};
 
 const MANUAL: &str = concat!(
     include_str!("../../../../../docs/src/gateway.md"),
@@ -41,4 +47,43 @@ fn the_manual_has_every_kind_of_traffic() {
     for (name, _) in Traffic::NAMES {
         assert!(MANUAL.contains(&format!("| `{name}` |")), "{name}");
     }
+}
+
+#[test]
+fn the_manual_has_every_name_of_the_status() {
+    let macsec = Macsec {
+        transmit: vec![TransmitSa::default()],
+        receive: vec![ReceiveSa::default()],
+        agreement: Some(Agreement {
+            keys: vec![AgreementKey::default()],
+            members: vec![AgreementMember::default()],
+            ..Agreement::default()
+        }),
+        ..Macsec::default()
+    };
+    let overlay = Overlay {
+        peers: vec![OverlayPeer::default()],
+        second_uplink: Some(SecondUplink::default()),
+        release_clock: Some(ReleaseClock::default()),
+        ..Overlay::default()
+    };
+    let threads = vec![Thread::default()];
+    let status = Status { macsec: Some(macsec), overlay: Some(overlay), threads, ..Status::default() };
+    let (_, chapter) = MANUAL.split_once("## The state as JSON").unwrap();
+    let (chapter, _) = chapter.split_once("\n# ").unwrap();
+    let (mut values, mut known) = (vec![serde_json::to_value(&status).unwrap()], 0);
+    while let Some(value) = values.pop() {
+        match value {
+            Value::Object(names) => {
+                for (name, value) in names {
+                    assert!(chapter.contains(&format!("`{name}`")), "`{name}` is not in the manual");
+                    values.push(value);
+                    known += 1;
+                }
+            }
+            Value::Array(all) => values.extend(all),
+            _ => {}
+        }
+    }
+    assert!(known > 100, "{known}");
 }
