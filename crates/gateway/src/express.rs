@@ -18,6 +18,7 @@ use antedate_channel::macsec::{ProtectError, Sci, Transmit};
 use antedate_wire::{EtherType, VlanTagStack};
 
 use crate::config::Express as Settings;
+use crate::config::policy::Traffic;
 use crate::gate::Class;
 
 /// What the medium adds to a frame: preamble, frame check sequence and the gap between frames (IEEE 802.3).
@@ -61,6 +62,9 @@ impl Selector {
         for traffic in &settings.traffic {
             if let Some(class) = classes.get_mut(Class::Named(*traffic).index()) {
                 *class = true;
+            }
+            if *traffic == Traffic::All {
+                classes = [true; Class::COUNT];
             }
         }
         Self { classes, settings }
@@ -268,7 +272,6 @@ impl Express {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::policy::Traffic;
     use antedate_channel::macsec::{An, CipherSuite, Sak, TransmitConfig};
 
     const SCI: Sci = Sci([2, 0, 0, 0, 0, 1, 0, 1]);
@@ -317,6 +320,10 @@ mod tests {
             tagged.extend([0x81, 0x00, priority << 5, 1, 0x08, 0x00]);
             tagged.resize(64, 0);
             assert_eq!(selector.picks(Class::Other, &tagged), picked, "{priority}");
+        }
+        let all = Selector::new(Settings { traffic: vec![Traffic::All], vlan_priority: None, ..settings() });
+        for class in [Class::Other, Class::Named(Traffic::ProfinetRt), Class::Named(Traffic::Ipv4)] {
+            assert!(all.picks(class, &frame(0, 64)), "{class:?}");
         }
         let ids =
             Selector::new(Settings { frame_ids: Some(0x8000..=0x80ff), vlan_priority: None, ..settings() });
