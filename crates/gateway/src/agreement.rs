@@ -248,6 +248,9 @@ impl Speaker {
                     // A link that is down loses it as any other frame; the next one comes in two seconds.
                     if let Some(Err(error)) = self.socket.as_ref().map(|socket| socket.send(&frame)) {
                         tracing::debug!(%error, "an MKPDU is not sent");
+                        if let Some(warning) = self.said.unsent(&error, frame.len(), self.start.elapsed()) {
+                            tracing::warn!("{warning}");
+                        }
                     }
                 }
                 Action::Receive(install) => self.receive(install),
