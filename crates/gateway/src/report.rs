@@ -64,10 +64,19 @@ pub struct Waits {
 impl Snapshot {
     /// What the calling forwarding thread knows.
     #[must_use]
-    pub fn take(transmit: Option<&Transmit>, receive: Option<&Receive>, governor: &Governor) -> Self {
+    pub fn take(
+        transmit: Option<&Transmit>,
+        express: Option<&Transmit>,
+        receive: Option<&Receive>,
+        governor: &Governor,
+    ) -> Self {
         let mut snapshot = Self::default();
         if let Some(transmit) = transmit {
             snapshot.transmitted(transmit);
+        }
+        // Its frames are counted with all others.
+        for (name, count) in express.iter().flat_map(|express| express.counters().named()) {
+            *snapshot.counters.entry(name.to_owned()).or_default() += count;
         }
         if let Some(receive) = receive {
             snapshot.received(receive);
@@ -445,5 +454,27 @@ impl StatusSource for Desk {
         let an = An::new(an).ok_or_else(|| refusal(format!("{an} is no association number")))?;
         self.switch(an).map_err(refusal)?;
         Ok(format!("frames are protected with association {an} from now on"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use antedate_channel::macsec::{CipherSuite, TransmitConfig};
+
+    use super::*;
+    use crate::poll::Mode;
+
+    #[test]
+    fn frames_of_the_express_channel_are_counted_with_all_others() {
+        let [usual, express] = [1, 2].map(|frames| {
+            let config = TransmitConfig::new(CipherSuite::GcmAes128, Sci([2, 0, 0, 0, 0, 1, 0, frames]));
+            let mut transmit = Transmit::new(config).expect("a channel");
+            (0..frames).for_each(|_| assert!(transmit.protect(&[0; 60], &mut [0; 100]).is_err()));
+            transmit
+        });
+        let governor = Governor::new(Mode::Block, 0, 0);
+        let counted =
+            |express| Snapshot::take(Some(&usual), express, None, &governor).counters["OutDiscardedNoSA"];
+        assert_eq!((counted(None), counted(Some(&express))), (1, 3));
     }
 }

@@ -250,11 +250,13 @@ impl Worker {
                     Some(Outbound { protector: Protector::Macsec(transmit), .. }) => Some(&**transmit),
                     _ => None,
                 };
+                let express = self.outbound.as_ref().and_then(|outbound| outbound.express.as_ref());
+                let express = express.map(|express| &*express.transmit);
                 let receive = match &self.inbound {
                     Some(Inbound { validator: Validator::Macsec(receive), .. }) => Some(&**receive),
                     _ => None,
                 };
-                let _ = answer.send(Snapshot::take(transmit, receive, governor));
+                let _ = answer.send(Snapshot::take(transmit, express, receive, governor));
             }
             Letter::InstallReceive(ready, answer) => {
                 if let Some(receive) = self.receive() {

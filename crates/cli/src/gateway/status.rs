@@ -118,6 +118,7 @@ impl Page {
         for (index, count) in direction.rules.iter().enumerate() {
             self.count(&format!("decided by rule {}:", index + 1), *count);
         }
+        self.count("sent in the express channel:", direction.express_frames);
         self.count("super-frames cut:", direction.segmented);
         self.count("joined to super-frames:", direction.joined);
         self.count("checksums completed:", direction.checksums_completed);
@@ -303,12 +304,14 @@ mod tests {
         status.field = Port { interface: "eth1".into(), mtu: 1500, ring_drops: 3, ..Port::default() };
         status.inward.refused.extend([("policy:ipv4".into(), 5), ("too-long".into(), 0)]);
         status.out.rules = vec![0, 9];
+        status.out.express_frames = 3;
         let page = Page::of(&status);
         for expected in [
             "gateway     antedate 0.1.0, process 7, up 1 d 02:03:04",
             "field       eth1 DOWN",
             "dropped by the kernel before they were read: 3",
             "refused, policy:ipv4: 5",
+            "sent in the express channel: 3",
             "protected   NO",
         ] {
             assert!(page.contains(expected), "{expected} in\n{page}");
