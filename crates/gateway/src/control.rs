@@ -148,19 +148,24 @@ impl Socket {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // A connection ends the wait for one. If the name is gone, the thread ends with the process.
-        let woken = UnixStream::connect(&self.name.path).is_ok();
+        // A connection ends the wait for one. If the name is gone, or another's by now, the thread ends with the process.
+        let woken = self.name.is_ours() && UnixStream::connect(&self.name.path).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             let _ = thread.join();
         }
     }
 }
 
+impl Name {
+    /// Whether it still means the socket that was made here.
+    fn is_ours(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|about| (about.dev(), about.ino()) == self.inode)
+    }
+}
+
 impl Drop for Name {
     fn drop(&mut self) {
-        let ours =
-            fs::symlink_metadata(&self.path).is_ok_and(|about| (about.dev(), about.ino()) == self.inode);
-        if ours {
+        if self.is_ours() {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -473,6 +478,20 @@ mod tests {
         let mut line = String::new();
         BufReader::new(&first).read_line(&mut line).unwrap();
         assert!(line.starts_with("{\"ok\":true"), "{line}");
+    }
+
+    #[test]
+    fn a_gateway_whose_socket_another_has_replaced_stops_nevertheless() {
+        let (_directory, path, server) = started();
+        fs::remove_file(&path).unwrap();
+        let _other = UnixListener::bind(&path).unwrap();
+        let (stopped, stops) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            drop(server);
+            stopped.send(()).unwrap();
+        });
+        assert_eq!(stops.recv_timeout(PATIENCE), Ok(()));
+        assert!(path.exists(), "the other one's stays");
     }
 
     #[test]
