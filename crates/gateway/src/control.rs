@@ -20,6 +20,11 @@ use crate::fault::{Fault, explain};
 use crate::status::Status;
 use crate::sys::may_write;
 
+/// What the name has that a socket is made under.
+const BESIDE: &str = ".new";
+/// The longest path of a control socket: of 107 octets, the most that a Unix socket's may have (`unix(7)`, its final zero not counted),
+/// that name takes the last.
+pub const LONGEST_PATH: usize = 107 - BESIDE.len();
 /// The longest request in octets.
 const REQUEST_MAX: u64 = 1024;
 /// The longest answer that a client reads.
@@ -212,7 +217,7 @@ pub fn answered(path: &Path) -> Fault {
 /// The name under which a socket is made.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".new");
+    name.push(BESIDE);
     name.into()
 }
 
@@ -492,6 +497,15 @@ mod tests {
         });
         assert_eq!(stops.recv_timeout(PATIENCE), Ok(()));
         assert!(path.exists(), "the other one's stays");
+    }
+
+    #[test]
+    fn the_longest_path_that_is_taken_can_be_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let there = directory.path().as_os_str().len() + 1;
+        let path = directory.path().join("s".repeat(LONGEST_PATH - there));
+        assert!(!inspect(&path).unwrap());
+        Socket::bind(&path).unwrap();
     }
 
     #[test]
