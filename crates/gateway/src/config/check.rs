@@ -9,8 +9,8 @@ use antedate_wire::{EthernetAddress, Sci};
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft, KeyPath};
 use super::{
-    Cipher, Config, Control, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay, Protection, Rate,
-    SciMode, Threads,
+    Cipher, Config, Control, Express, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay,
+    Protection, Rate, SciMode, Threads,
 };
 use crate::agreement::{self, cak::CakFile};
 use crate::control;
@@ -172,6 +172,7 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
                 mute_uplink(&checked),
                 research(&checked),
                 unbounded_express(&checked),
+                empty_express(&checked),
                 unknown_rate(&checked, machine),
                 answered.map(|fault| checked.config.at("control.socket", fault)),
             ];
@@ -611,6 +612,18 @@ fn unknown_rate(checked: &Checked, machine: &dyn Machine) -> Option<Fault> {
     );
     let remedy = "plug the link in, or write the rate as a number, e.g. rate_mbit = 100";
     Some(config.lines.fault(&config.file, "express.rate_mbit", what, remedy))
+}
+
+/// An express channel that no frame of ours is for, so that all of them wait.
+fn empty_express(checked: &Checked) -> Option<Fault> {
+    let config = &checked.config;
+    let Express { traffic, vlan_priority, ethertypes, frame_ids, .. } = config.express.as_ref()?;
+    if !traffic.is_empty() || vlan_priority.is_some() || !ethertypes.is_empty() || frame_ids.is_some() {
+        return None;
+    }
+    let what = "picks no frame, so all that this gateway sends waits for the uplink's rate";
+    let remedy = "name some, e.g. traffic = [\"profinet-rt\"]";
+    Some(config.lines.fault(&config.file, "express", what, remedy))
 }
 
 /// Express frames that may have to wait for more than a fragment.

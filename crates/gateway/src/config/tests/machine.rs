@@ -183,6 +183,8 @@ fn what_is_legal_and_unwise_is_said() {
     assert!(said(&express, KEYS).contains("waits for the whole frame"));
     let fragments = format!("fragmentation = true\n{express}");
     assert_eq!(said(&fragments, KEYS), "");
+    let empty = fragments.replace("traffic = [\"profinet-rt\"]\n", "");
+    assert!(said(&empty, KEYS).contains("express: picks no frame"));
 }
 
 #[test]
