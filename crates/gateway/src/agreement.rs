@@ -121,6 +121,7 @@ impl Agreement {
             said: report::Said::default(),
             fragmentation,
             known: Vec::new(),
+            unanswered: Vec::new(),
             takes_from: Vec::new(),
             sends_fragments: false,
         };
@@ -183,6 +184,8 @@ struct Speaker {
     fragmentation: Fragmentation,
     /// Members whom the forwarding thread knows, for it has a key of theirs.
     known: Vec<Sci>,
+    /// Keys that the forwarding thread did not say it receives with.
+    unanswered: Vec<Install>,
     /// Those of them whose fragments it takes.
     takes_from: Vec<Sci>,
     sends_fragments: bool,
@@ -204,6 +207,7 @@ impl Speaker {
             if self.looked.elapsed() >= LOOK {
                 self.looked = Instant::now();
                 self.follow();
+                self.ask_again();
             }
             let pause = self.participant.wake_at(now).saturating_sub(now).min(ROUND);
             match &self.socket {
@@ -248,6 +252,9 @@ impl Speaker {
                     // A link that is down loses it as any other frame; the next one comes in two seconds.
                     if let Some(Err(error)) = self.socket.as_ref().map(|socket| socket.send(&frame)) {
                         tracing::debug!(%error, "an MKPDU is not sent");
+                        if let Some(warning) = self.said.unsent(&error, frame.len(), self.start.elapsed()) {
+                            tracing::warn!("{warning}");
+                        }
                     }
                 }
                 Action::Receive(install) => self.receive(install),
@@ -258,7 +265,10 @@ impl Speaker {
                         self.tell_receiver(Letter::Lowest(express_sci(sci), an, lowest));
                     }
                 }
-                Action::Remove(an) => self.wipe(|answer| Letter::RemoveSa(an, answer)),
+                Action::Remove(an) => {
+                    self.unanswered.retain(|install| install.an != an);
+                    self.wipe(|answer| Letter::RemoveSa(an, answer));
+                }
                 Action::Forget(sci) => {
                     self.known.retain(|known| *known != sci);
                     self.takes_from.retain(|known| *known != sci);
@@ -269,9 +279,17 @@ impl Speaker {
         }
     }
 
+    /// Asks the forwarding thread once more to receive with keys that it did not in time: without its word nobody would ever
+    /// transmit with them.
+    fn ask_again(&mut self) {
+        for install in std::mem::take(&mut self.unanswered) {
+            self.receive(install);
+        }
+    }
+
     /// Has the forwarding thread of the way in receive with a key, and waits until it does.
     fn receive(&mut self, install: Install) {
-        let Install { key, an, sak, members, .. } = install;
+        let Install { key, an, ref sak, ref members, .. } = install;
         let Some(mailbox) = self.threads.last() else { return };
         let (answer, answers) = mpsc::channel();
         let mut channels = members.clone();
@@ -284,7 +302,7 @@ impl Speaker {
         channels.extend(express.into_iter().map(|(sci, ssci)| (express_sci(sci), ssci.map(express_ssci))));
         let count = channels.len();
         for (sci, ssci) in channels {
-            match ReadyReceive::new(sci, ssci, an, &sak, 1) {
+            match ReadyReceive::new(sci, ssci, an, sak, 1) {
                 Ok(ready) => {
                     let letter = Letter::InstallReceive(Box::new(ready.prepared()), answer.clone());
                     mailbox.post(letter);
@@ -303,11 +321,11 @@ impl Speaker {
                 Ok(Ok(retired)) => drop(retired),
                 Ok(Err(error)) => {
                     tracing::error!(%error, %an, "a key is not installed for receiving");
-                    return;
+                    return self.unanswered.push(install);
                 }
                 Err(_) => {
                     tracing::error!(%an, "the forwarding thread does not install a key");
-                    return;
+                    return self.unanswered.push(install);
                 }
             }
         }

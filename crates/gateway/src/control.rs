@@ -20,6 +20,11 @@ use crate::fault::{Fault, explain};
 use crate::status::Status;
 use crate::sys::may_write;
 
+/// What the name has that a socket is made under.
+const BESIDE: &str = ".new";
+/// The longest path of a control socket: of 107 octets, the most that a Unix socket's may have (`unix(7)`, its final zero not counted),
+/// that name takes the last.
+pub const LONGEST_PATH: usize = 107 - BESIDE.len();
 /// The longest request in octets.
 const REQUEST_MAX: u64 = 1024;
 /// The longest answer that a client reads.
@@ -148,19 +153,24 @@ impl Socket {
 impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // A connection ends the wait for one. If the name is gone, the thread ends with the process.
-        let woken = UnixStream::connect(&self.name.path).is_ok();
+        // A connection ends the wait for one. If the name is gone, or another's by now, the thread ends with the process.
+        let woken = self.name.is_ours() && UnixStream::connect(&self.name.path).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             let _ = thread.join();
         }
     }
 }
 
+impl Name {
+    /// Whether it still means the socket that was made here.
+    fn is_ours(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|about| (about.dev(), about.ino()) == self.inode)
+    }
+}
+
 impl Drop for Name {
     fn drop(&mut self) {
-        let ours =
-            fs::symlink_metadata(&self.path).is_ok_and(|about| (about.dev(), about.ino()) == self.inode);
-        if ours {
+        if self.is_ours() {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -207,7 +217,7 @@ pub fn answered(path: &Path) -> Fault {
 /// The name under which a socket is made.
 fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(".new");
+    name.push(BESIDE);
     name.into()
 }
 
@@ -473,6 +483,29 @@ mod tests {
         let mut line = String::new();
         BufReader::new(&first).read_line(&mut line).unwrap();
         assert!(line.starts_with("{\"ok\":true"), "{line}");
+    }
+
+    #[test]
+    fn a_gateway_whose_socket_another_has_replaced_stops_nevertheless() {
+        let (_directory, path, server) = started();
+        fs::remove_file(&path).unwrap();
+        let _other = UnixListener::bind(&path).unwrap();
+        let (stopped, stops) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            drop(server);
+            stopped.send(()).unwrap();
+        });
+        assert_eq!(stops.recv_timeout(PATIENCE), Ok(()));
+        assert!(path.exists(), "the other one's stays");
+    }
+
+    #[test]
+    fn the_longest_path_that_is_taken_can_be_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let there = directory.path().as_os_str().len() + 1;
+        let path = directory.path().join("s".repeat(LONGEST_PATH - there));
+        assert!(!inspect(&path).unwrap());
+        Socket::bind(&path).unwrap();
     }
 
     #[test]

@@ -18,14 +18,17 @@ use antedate_channel::macsec::{ProtectError, Sci, Transmit};
 use antedate_wire::{EtherType, VlanTagStack};
 
 use crate::config::Express as Settings;
+use crate::config::policy::Traffic;
 use crate::gate::Class;
 
 /// What the medium adds to a frame: preamble, frame check sequence and the gap between frames (IEEE 802.3).
 const MEDIUM: usize = 8 + 4 + 12;
 /// How early the next fragment may be handed to the kernel, which takes about so long to pass it on.
 const LEAD: u64 = 2_000;
-/// Bulk goes on after this time even if express frames alone fill the wire.
+/// Bulk goes on so long after its last fragment has left even if express frames alone fill the wire.
 const LONGEST_WAIT: u64 = 2_000_000;
+/// The most that lies before the wire: what was sent beyond its rate for longer is lost on the way, and nobody waits for it.
+const BACKLOG: u64 = 100_000_000;
 /// Octets of bulk that may wait: 20 ms of Fast Ethernet.
 const QUEUE: usize = 256 * 1024;
 /// Frames of bulk that may wait.
@@ -59,6 +62,9 @@ impl Selector {
         for traffic in &settings.traffic {
             if let Some(class) = classes.get_mut(Class::Named(*traffic).index()) {
                 *class = true;
+            }
+            if *traffic == Traffic::All {
+                classes = [true; Class::COUNT];
             }
         }
         Self { classes, settings }
@@ -105,7 +111,13 @@ impl Pacer {
     /// A frame of `len` octets was handed over.
     #[inline]
     pub fn sent(&mut self, now: u64, len: usize) {
-        self.free_at = self.free_at.max(now) + (len + MEDIUM) as u64 * 8_000 / self.mbit;
+        self.free_at = (self.free_at.max(now) + self.time(len)).min(now + BACKLOG);
+    }
+
+    /// How long a frame is on the wire.
+    #[inline]
+    fn time(&self, len: usize) -> u64 {
+        (len + MEDIUM) as u64 * 8_000 / self.mbit
     }
 
     /// When the next frame may be handed over.
@@ -132,7 +144,8 @@ pub struct Express {
     fragments: Vec<u8>,
     lengths: VecDeque<usize>,
     at: usize,
-    bulk_sent: u64,
+    /// When the next fragment goes even if the wire is not idle.
+    latest: u64,
 }
 
 /// The other secure channel, and what it needs to know.
@@ -162,7 +175,7 @@ impl Express {
             fragments: Vec::new(),
             lengths: VecDeque::new(),
             at: 0,
-            bulk_sent: 0,
+            latest: 0,
         }
     }
 
@@ -202,7 +215,7 @@ impl Express {
     #[must_use]
     pub fn due(&self) -> Option<u64> {
         let waiting = !self.lengths.is_empty() || !self.queue.is_empty();
-        waiting.then(|| self.pacer.free_at().min(self.bulk_sent + LONGEST_WAIT))
+        waiting.then(|| self.pacer.free_at().min(self.latest))
     }
 
     /// Hands the next fragment of bulk to `send` if the wire is idle. Gives whether it did, or why a frame was dropped.
@@ -222,7 +235,7 @@ impl Express {
         }
         self.at += len;
         self.pacer.sent(now, len);
-        self.bulk_sent = now;
+        self.latest = now + self.pacer.time(len) + LONGEST_WAIT;
         Ok(true)
     }
 
@@ -259,7 +272,6 @@ impl Express {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::policy::Traffic;
     use antedate_channel::macsec::{An, CipherSuite, Sak, TransmitConfig};
 
     const SCI: Sci = Sci([2, 0, 0, 0, 0, 1, 0, 1]);
@@ -309,6 +321,10 @@ mod tests {
             tagged.resize(64, 0);
             assert_eq!(selector.picks(Class::Other, &tagged), picked, "{priority}");
         }
+        let all = Selector::new(Settings { traffic: vec![Traffic::All], vlan_priority: None, ..settings() });
+        for class in [Class::Other, Class::Named(Traffic::ProfinetRt), Class::Named(Traffic::Ipv4)] {
+            assert!(all.picks(class, &frame(0, 64)), "{class:?}");
+        }
         let ids =
             Selector::new(Settings { frame_ids: Some(0x8000..=0x80ff), vlan_priority: None, ..settings() });
         for (id, picked) in [(0x7f, false), (0x80, true), (0x81, false)] {
@@ -319,12 +335,18 @@ mod tests {
     }
 
     /// Runs a wire of 100 Mbit/s for `end` nanoseconds, offering what `offer` gives, and tells what was sent when.
-    fn run(
+    fn run(end: u64, offer: impl FnMut(u64, &mut Express, &mut Vec<(u64, Vec<u8>)>)) -> Vec<(u64, Vec<u8>)> {
+        run_at(100, end, offer)
+    }
+
+    /// As [`run`], at another rate.
+    fn run_at(
+        mbit: u64,
         end: u64,
         mut offer: impl FnMut(u64, &mut Express, &mut Vec<(u64, Vec<u8>)>),
     ) -> Vec<(u64, Vec<u8>)> {
         let (mut bulk, mut express) =
-            (channel(SCI), Express::new(channel(express_sci(SCI)), settings(), 100));
+            (channel(SCI), Express::new(channel(express_sci(SCI)), settings(), mbit));
         let (mut sent, mut scratch) = (Vec::new(), vec![0; 4096]);
         for now in (0..end).step_by(1_000) {
             offer(now, &mut express, &mut sent);
@@ -392,6 +414,31 @@ mod tests {
         });
         let bulk = sent.iter().filter(|(_, frame)| frame.len() > 64).count();
         assert!(bulk >= 8, "{bulk} fragments in 20 ms");
+    }
+
+    #[test]
+    fn bulk_alone_does_not_leave_faster_than_a_slow_wire_carries() {
+        for mbit in [1, 2] {
+            let sent = run_at(mbit, 500_000_000, |_, express, _| while express.enqueue(&frame(1, 1514)) {});
+            let used: u64 = sent.iter().map(|(_, frame)| (frame.len() + MEDIUM) as u64 * 8_000 / mbit).sum();
+            assert!((480_000_000..503_000_000).contains(&used), "{used} ns of 500 ms at {mbit} Mbit/s");
+        }
+    }
+
+    #[test]
+    fn bulk_goes_on_soon_after_more_express_frames_than_the_wire_carries() {
+        let mut before = 0;
+        let sent = run(1_400_000_000, |now, express, sent| {
+            let _ = express.enqueue(&frame(1, 1514));
+            if now < 1_200_000_000 {
+                // Ten times the rate, as a wire without a link takes it too.
+                express.sent(now, 101);
+            } else if now == 1_300_000_000 {
+                before = sent.len();
+            }
+        });
+        let used: u64 = sent[before..].iter().map(|(_, frame)| (frame.len() + MEDIUM) as u64 * 80).sum();
+        assert!(used > 95_000_000, "{used} ns of 100 ms");
     }
 
     #[test]

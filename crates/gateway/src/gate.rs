@@ -121,7 +121,9 @@ impl<'a> Head<'a> {
             return None;
         }
         let stack = VlanTagStack::parse(frame).ok()?;
-        let vlan = stack.tags().first().map(|tag| tag.tci.id());
+        // A tag of VLAN 0 has a priority alone, and hides no VLAN that a tag behind it names.
+        let mut ids = stack.tags().iter().map(|tag| tag.tci.id());
+        let vlan = ids.clone().find(|id| *id != 0).or_else(|| ids.next());
         Some(Self {
             destination,
             source,
@@ -291,6 +293,25 @@ mod tests {
         assert!(g.decide(Way::Out, &cyclic).passes, "the rule is for the other direction");
         assert!(g.decide(Way::Out, &frame(&[0x2005], 0x0800, &[])).passes);
         assert!(!g.decide(Way::Out, &frame(&[], 0x0800, &[])).passes);
+    }
+
+    #[test]
+    fn a_vlan_is_that_of_the_outermost_tag_that_names_one() {
+        let deny =
+            |vlan| gate(&[Traffic::Ipv4], vec![Rule { vlan: Some(vlan), action: Action::Deny, ..rule() }]);
+        for (tags, vlan) in [
+            (&[][..], Vlan::Untagged),
+            (&[0xc000], Vlan::Id(0)),
+            (&[0xc007], Vlan::Id(7)),
+            (&[0xc000, 7], Vlan::Id(7)),
+            (&[5, 7], Vlan::Id(5)),
+            (&[0xc000, 0], Vlan::Id(0)),
+        ] {
+            for other in [Vlan::Untagged, Vlan::Id(0), Vlan::Id(5), Vlan::Id(7)] {
+                let passes = deny(other).decide(Way::Out, &frame(tags, 0x0800, &[])).passes;
+                assert_eq!(passes, other != vlan, "{tags:x?} {other:?}");
+            }
+        }
     }
 
     #[test]

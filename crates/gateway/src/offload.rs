@@ -82,6 +82,17 @@ fn network(frame: &[u8]) -> Option<(EtherType, usize)> {
     }
 }
 
+/// Where the header of TCP or UDP lies in IPv6, behind any options and routing headers (RFC 8200, section 4). None if that is
+/// not what comes next, as with a tunnel.
+fn behind_extensions(frame: &[u8], ip: usize, protocol: u8) -> Option<usize> {
+    let (mut next, mut at) = (*frame.get(ip + 6)?, ip + 40);
+    while matches!(next, 0 | 43 | 60) {
+        next = *frame.get(at)?;
+        at += 8 * (usize::from(*frame.get(at + 1)?) + 1);
+    }
+    (next == protocol).then_some(at)
+}
+
 fn protocol(frame: &[u8]) -> Option<u8> {
     match network(frame)? {
         (EtherType::Ipv4, at) => frame.get(at + 9).copied(),
@@ -117,7 +128,8 @@ impl Segments {
             _ => return Err(Unsupported),
         };
         let headers_agree = if v6 {
-            transport >= ip + 40
+            let protocol = if tcp { PROTOCOL_TCP } else { PROTOCOL_UDP };
+            behind_extensions(frame, ip, protocol) == Some(transport)
         } else {
             let length = frame.get(ip).ok_or(Unsupported)? & 0x0f;
             transport == ip + usize::from(length) * 4 && transport >= ip + 20
@@ -299,6 +311,22 @@ mod tests {
         let segments = cut(udp, super_frame(SEGMENT_UDP, 1000, 34, 6), 0).unwrap();
         assert_eq!(segments.iter().map(|s| half(s, 38).unwrap()).collect::<Vec<_>>(), [1008, 708]);
         assert!(segments.iter().all(|s| verify(s, PROTOCOL_UDP)));
+    }
+
+    #[test]
+    fn behind_options_a_super_frame_of_ipv6_is_cut_and_inside_of_a_tunnel_it_is_not() {
+        let inside = |next: u8, header: &[u8]| {
+            let mut frame = tcp6(&[7; 1700]);
+            frame[20] = next;
+            frame.splice(54..54, header.iter().copied());
+            let transport = 54 + header.len() as u16;
+            cut(frame, super_frame(SEGMENT_TCP6, 1000, transport, 16), 0)
+        };
+        let options = [[60, 0, 1, 4, 0, 0, 0, 0], [6, 0, 1, 4, 0, 0, 0, 0]].concat();
+        assert_eq!(inside(0, &options).map(|all| all.len()), Ok(2));
+        // IPv6 in IPv6: the length that the inner header has would be that of all segments together.
+        let inner = tcp6(&[])[14..54].to_vec();
+        assert_eq!(inside(41, &inner), Err(Unsupported));
     }
 
     #[test]

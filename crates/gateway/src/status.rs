@@ -65,9 +65,9 @@ pub struct Port {
 /// One direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Forwarding {
-    /// Frames that passed.
+    /// Frames given to the other port, a fragment as one.
     pub forwarded_frames: u64,
-    /// Their octets, as received.
+    /// Their octets, as they leave.
     pub forwarded_octets: u64,
     /// Frames that did not pass, by reason: `policy:` with the kind of traffic, or what hindered them. What MACsec
     /// refused is among its own counters.

@@ -24,6 +24,7 @@ const TESTS: &[Test] = &[
     ("a_switched_association_loses_no_frame", a_switched_association_loses_no_frame),
     ("a_link_that_goes_down_and_up_is_survived", a_link_that_goes_down_and_up_is_survived),
     ("an_interface_that_is_replaced_is_opened_again", an_interface_that_is_replaced_is_opened_again),
+    ("an_interface_that_was_gone_is_opened_again", an_interface_that_was_gone_is_opened_again),
     ("an_mtu_that_is_raised_is_followed", an_mtu_that_is_raised_is_followed),
     ("an_mtu_below_that_of_the_path_is_followed", an_mtu_below_that_of_the_path_is_followed),
     ("recorded_frames_are_refused_after_a_restart", recorded_frames_are_refused_after_a_restart),
@@ -242,6 +243,15 @@ fn an_interface_that_is_replaced_is_opened_again() {
     plant.until_it_crosses(&frame);
     let lowest = plant.b.status().macsec.expect("MACsec is in use").receive[0].lowest_pn;
     assert!(lowest >= 3, "the secure channels went on: {lowest}");
+}
+
+fn an_interface_that_was_gone_is_opened_again() {
+    let plant = Plant::build(&Settings::default());
+    let frame = cyclic(1, 64);
+    plant.plc.send(&frame);
+    plant.device.expect(&frame);
+    plant.borrow_uplink();
+    plant.until_it_crosses(&frame);
 }
 
 fn an_mtu_that_is_raised_is_followed() {

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use antedate_wire::mka::{
-    ALGORITHM_AGILITY, Announcement, Basic, Capability, DistributedSak, Features, KeyUse, PeerList, Repr,
-    SakUse, WrappedSak, Xpn,
+    ALGORITHM_AGILITY, Announcement, Basic, Capability, DistributedSak, Features, KeyUse, PEER_LEN, PeerList,
+    Repr, SakUse, WrappedSak, Xpn,
 };
 
 use super::held::Held;
@@ -23,7 +23,10 @@ impl Participant {
         self.message += 1;
         let live: Vec<u8> =
             self.peers.live().flat_map(|peer| PeerList::entry(peer.member, peer.message)).collect();
-        let potential: Vec<u8> = (self.peers.potential().take(self.config.max_peers))
+        // No more in both lists than there may be members, or recordings would make it longer than the wire carries. Who is left
+        // out names us, and is live then.
+        let places = self.config.max_peers.saturating_sub(live.len() / PEER_LEN);
+        let potential: Vec<u8> = (self.peers.potential().take(places))
             .flat_map(|peer| PeerList::entry(peer.member, peer.message))
             .collect();
         let list = |octets| PeerList::new(octets).ok().filter(|_| !octets.is_empty());

@@ -118,7 +118,7 @@ impl Page {
         for (index, count) in direction.rules.iter().enumerate() {
             self.count(&format!("decided by rule {}:", index + 1), *count);
         }
-        self.count("passed in the express channel:", direction.express_frames);
+        self.count("sent in the express channel:", direction.express_frames);
         self.count("super-frames cut:", direction.segmented);
         self.count("joined to super-frames:", direction.joined);
         self.count("checksums completed:", direction.checksums_completed);
@@ -312,7 +312,7 @@ mod tests {
             "field       eth1 DOWN",
             "dropped by the kernel before they were read: 3",
             "refused, policy:ipv4: 5",
-            "passed in the express channel: 6",
+            "sent in the express channel: 6",
             "protected   NO",
         ] {
             assert!(page.contains(expected), "{expected} in\n{page}");

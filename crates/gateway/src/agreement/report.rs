@@ -1,6 +1,7 @@
 //! What is told of key agreement: the document of `antedate gateway status`, and lines of the log.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::time::Duration;
 
 use antedate_channel::mka::{Fault, KeyIdentifier, LIFE_TIME, Refused, Status};
@@ -74,6 +75,8 @@ pub(super) struct Said {
     transmits: Option<KeyIdentifier>,
     fault: Option<Fault>,
     strangers: Strangers,
+    /// When it said that the uplink carries too little.
+    too_long: Option<Duration>,
 }
 
 /// Who is heard, and is no member.
@@ -106,6 +109,19 @@ impl Strangers {
 }
 
 impl Said {
+    /// What to say of an MKPDU of so many octets that was not sent, if the uplink never carries it.
+    pub(super) fn unsent(&mut self, error: &io::Error, len: usize, now: Duration) -> Option<String> {
+        let seldom = self.too_long.is_none_or(|at| now >= at + SELDOM);
+        if error.raw_os_error() != Some(libc::EMSGSIZE) || !seldom {
+            return None;
+        }
+        self.too_long = Some(now);
+        Some(format!(
+            "an MKPDU of {len} octets is longer than the uplink carries, and none is fragmented: raise the uplink's MTU, or \
+             there is no key"
+        ))
+    }
+
     /// Logs what has changed.
     pub(super) fn changes(&mut self, status: &Status, now: Duration) {
         if let Some(warning) = self.strangers.warning(status, now) {
@@ -191,6 +207,18 @@ mod tests {
             let end = Duration::from_secs(2000);
             assert_eq!(said.warning(&own.status(end), end), None);
         }
+    }
+
+    #[test]
+    fn an_mkpdu_that_the_uplink_never_carries_is_told_of_once_a_minute() {
+        let mut said = Said::default();
+        let [too_long, down] = [libc::EMSGSIZE, libc::ENETDOWN].map(io::Error::from_raw_os_error);
+        let mut at =
+            |error: &io::Error, second| said.unsent(error, 214, Duration::from_secs(second)).is_some();
+        assert_eq!(
+            [at(&down, 1), at(&too_long, 2), at(&too_long, 61), at(&too_long, 62)],
+            [false, true, false, true]
+        );
     }
 
     #[test]

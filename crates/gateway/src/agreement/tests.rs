@@ -27,10 +27,61 @@ fn speaker() -> (Speaker, UdpSocket) {
         said: report::Said::default(),
         fragmentation: Fragmentation::Auto,
         known: Vec::new(),
+        unanswered: Vec::new(),
         takes_from: Vec::new(),
         sends_fragments: false,
     };
     (speaker, other)
+}
+
+/// A key that is to be received with, once another member is there.
+fn key_with(participant: &mut Participant) -> Install {
+    let config = Config { priority: 200, ..Config::new(Sci([2, 0, 0, 0, 0, 2, 0, 1])) };
+    let mut other = Participant::new(Cak::new(&[1; 16], b"name").expect("a key"), config, &mut random);
+    for now in (0..1000).step_by(50).map(Duration::from_millis) {
+        other.tick(now, &mut random);
+        while let Some(action) = other.next_action() {
+            if let Action::Send(frame) = action {
+                participant.receive(now, &frame).expect("it is of a member");
+            }
+        }
+        participant.tick(now, &mut random);
+        while let Some(action) = participant.next_action() {
+            match action {
+                Action::Send(frame) => other.receive(now, &frame).expect("it is of a member"),
+                Action::Receive(install) => return install,
+                _ => {}
+            }
+        }
+    }
+    panic!("there is no key");
+}
+
+#[test]
+fn a_forwarding_thread_that_is_too_slow_is_asked_again() {
+    let (mut speaker, _other) = speaker();
+    let install = key_with(&mut speaker.participant);
+    speaker.start = Instant::now() - Duration::from_secs(1);
+    let mailbox = Arc::new(Mailbox::new().expect("a mailbox"));
+    speaker.threads.push(Arc::clone(&mailbox));
+    let receives = |speaker: &Speaker| {
+        speaker.participant.status(speaker.start.elapsed()).keys[0].is_some_and(|key| key.receives)
+    };
+    speaker.receive(install);
+    assert!(!receives(&speaker), "nobody said so");
+    let forwarding = thread::spawn(move || {
+        let end = Instant::now() + PATIENCE;
+        while Instant::now() < end {
+            if let Some(Letter::InstallReceive(_, answer)) = mailbox.take() {
+                // Whoever asked first has gone.
+                let _ = answer.send(Ok(Retired::default()));
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    speaker.ask_again();
+    assert!(receives(&speaker));
+    forwarding.join().expect("it ends");
 }
 
 #[test]

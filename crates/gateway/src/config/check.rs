@@ -29,6 +29,8 @@ use crate::tunnel_keys::{self, Secret};
 const OVERHEAD: usize = 6 + 2 + 16;
 /// Octets of an SCI.
 const SCI: usize = 8;
+/// Octets of an MKPDU between two gateways, all parameter sets and the longest CKN included. It has 16 more for each further one.
+const MKPDU: usize = 300;
 /// The longest tag in front of a payload that an interface's MTU does not count.
 const VLAN_TAG: usize = 4;
 
@@ -171,6 +173,7 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
             let mut checked = Checked { warnings: config.warnings(), config, field, uplink, protection };
             let more = [
                 short_uplink(&checked),
+                mute_uplink(&checked),
                 research(&checked),
                 unbounded_express(&checked),
                 unmarked_fragments(&checked),
@@ -546,6 +549,22 @@ fn short_uplink(checked: &Checked) -> Option<Fault> {
              gateways, or a smaller MTU on the field's side"
         ),
     ))
+}
+
+/// MKPDUs that would not fit the uplink.
+fn mute_uplink(checked: &Checked) -> Option<Fault> {
+    let carried = checked.uplink_mtu();
+    if !matches!(checked.protection, Keyed::Agreed { .. }) || carried >= MKPDU {
+        return None;
+    }
+    let config = &checked.config;
+    let key = if config.uplink.mtu.is_some() { "uplink.mtu" } else { "uplink.interface" };
+    let what = format!(
+        "carries {carried} octets: the MKPDUs of key agreement have some 200 to {MKPDU} between two gateways, and are never \
+         sent in fragments"
+    );
+    let remedy = format!("an MTU of {MKPDU} and 16 for each further gateway, or static keys");
+    Some(config.lines.fault(&config.file, key, what, remedy))
 }
 
 impl Keyed {

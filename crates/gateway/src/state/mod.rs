@@ -154,7 +154,7 @@ impl StateError {
             StateFault::NotDirectory => "name a directory".to_owned(),
             StateFault::OpenToOthers { .. } => format!("chmod 700 {path}"),
             StateFault::InUse => {
-                "stop the other gateway, or give each gateway a directory of its own".to_owned()
+                "stop the other gateway; only one with another SCI (macsec.sci) may have a directory of its own".to_owned()
             }
             StateFault::Exists => {
                 "nothing to do: the gateway goes on where it stopped, and unknown keys begin at 1".to_owned()

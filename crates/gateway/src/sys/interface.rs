@@ -44,16 +44,22 @@ impl Interface {
         Ok(Self { name: name.to_owned(), index, address, mtu: request.mtu()? })
     }
 
-    /// Whether the name still means the same interface.
+    /// Whether the name still means the same interface, and always did when this was asked: one that was gone and comes back, from
+    /// another network namespace for one, may have its old index, but no socket is bound to it any more.
     #[must_use]
-    pub fn still_there(&self) -> bool {
+    pub fn still_there(&mut self) -> bool {
         let index = || {
             // SAFETY: after a successful call of this request the kernel has filled this member of the union.
             io::Result::Ok(unsafe {
                 Request::new(&self.name)?.ask(libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex
             })
         };
-        index().is_ok_and(|now| now == self.index)
+        let there = index().is_ok_and(|now| now == self.index);
+        if !there {
+            // No interface has it.
+            self.index = 0;
+        }
+        there
     }
 }
 
@@ -164,6 +170,17 @@ mod tests {
         assert_eq!(Interface::find("lo").unwrap_err().kind(), io::ErrorKind::Unsupported);
         assert!(link_up("lo").is_some());
         assert!(mtu("lo").unwrap() >= 1500);
+    }
+
+    #[test]
+    fn an_interface_that_was_gone_is_another_one_when_it_is_back() {
+        // The index of loopback in every namespace.
+        let mut port = Interface { name: "lo".into(), index: 1, address: [0; 6], mtu: 1500 };
+        assert!(port.still_there() && port.still_there());
+        port.name = "antedate-none".into();
+        assert!(!port.still_there());
+        port.name = "lo".into();
+        assert!(!port.still_there());
     }
 
     #[test]

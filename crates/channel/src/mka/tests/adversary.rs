@@ -59,6 +59,21 @@ fn a_flood_of_recordings_keeps_no_genuine_member_out() {
 }
 
 #[test]
+fn a_flood_of_recordings_makes_no_mkpdu_longer_than_a_wire_carries() {
+    let mut old = World::new(64, 43);
+    old.start_all();
+    old.run(1.0);
+    let mut world = World::with(32, 44, |number, config| config.sci = sci(100 + number));
+    world.start_all();
+    world.until_agreed(6.0);
+    old.recording.iter().for_each(|frame| world.inject(frame));
+    let before = world.recording.len();
+    world.run(3.0);
+    assert!(world.stations[0].status(world.now).members.len() > 31 + 32, "there are potential peers");
+    assert!(world.recording[before..].iter().all(|frame| frame.len() <= 1514));
+}
+
+#[test]
 fn a_member_with_a_wrong_cak_is_nobody() {
     let mut world = World::new(3, 34);
     world.set_cak(0, &[1; 32]);

@@ -26,6 +26,7 @@ use super::{
     Macsec, Protection, RESERVE, Run, SciMode, State, UplinkPort,
 };
 use crate::agreement;
+use crate::control::LONGEST_PATH;
 use crate::document::{Document, Field, Section};
 use crate::fault::{Fault, nearest};
 use crate::names::parse_sci;
@@ -33,8 +34,6 @@ use crate::names::parse_sci;
 /// The longest configuration that is read.
 const LONGEST: u64 = 1 << 20;
 const U16_MAX: u64 = 0xffff;
-/// The longest path of a Unix socket (`unix(7)`), its final zero not counted, less the `.new` under which it is made.
-const SOCKET_PATH: usize = 107 - 4;
 const SUITES: [(&str, CipherSuite); 11] = [
     ("gcm-aes-128", CipherSuite::GcmAes128),
     ("gcm-aes-256", CipherSuite::GcmAes256),
@@ -479,10 +478,10 @@ fn control(mut section: Section<'_, '_>, base: &Path, lines: &mut Lines) -> Opti
     let socket = section.get("socket").map(|field| {
         lines.note("control.socket", Some(field.line()));
         let socket = path(&field, base, "name the socket that the daemon answers on")?;
-        if socket.as_os_str().len() > SOCKET_PATH {
+        if socket.as_os_str().len() > LONGEST_PATH {
             field.fault(
                 format!(
-                    "{} is longer than the {SOCKET_PATH} bytes that a socket's path may have",
+                    "{} is longer than the {LONGEST_PATH} bytes that a socket's path may have",
                     socket.display()
                 ),
                 "give a shorter path",

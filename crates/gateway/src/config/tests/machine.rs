@@ -135,6 +135,14 @@ fn key_agreement_needs_no_state_and_a_cak_that_only_its_owner_reads() {
     let checked = check(&file, &bench).unwrap();
     let Keyed::Agreed { own, cak, .. } = &checked.protection else { panic!("{:?}", checked.protection) };
     assert_eq!((own.to_string().as_str(), cak.bits()), ("0200000000000001", 128));
+    assert!(checked.warnings.is_empty(), "{:?}", checked.warnings);
+    fs::write(&file, text.replace("[macsec]", "mtu = 299\n[macsec]")).unwrap();
+    let warnings = check(&file, &bench).unwrap().warnings;
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].to_string().contains("g.toml:5: uplink.mtu: carries 299 octets: the MKPDUs"),
+        "{warnings:?}"
+    );
     fs::write(&file, text.replace("[policy]", "mka_destination = \"02:00:00:00:00:00\"\n[policy]")).unwrap();
     let faults = check(&file, &bench).expect_err("its own address").to_string();
     assert!(faults.contains("g.toml:7: macsec.mka_destination"), "{faults}");
