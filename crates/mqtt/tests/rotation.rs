@@ -242,3 +242,26 @@ fn what_came_in_an_epoch_is_forgotten_with_it_also_by_who_has_started_again_sinc
     start(&manager, &scada, &own);
     assert_eq!((records(), own.join("former-line4").exists()), (1, false));
 }
+
+#[test]
+fn what_is_only_checked_does_not_count_as_received() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (press7, scada) = (device("press7"), device("scada"));
+    let [own, other] = ["scada", "press7"].map(|name| directory.path().join(name));
+    [&own, &other].iter().for_each(|state| Store::create(state).expect("created"));
+    let manager = group(directory.path(), &[&press7, &scada]);
+    let (mut publisher, mut guard) = (start(&manager, &press7, &other), start(&manager, &scada, &own));
+    for one in [&mut publisher, &mut guard] {
+        hear(one, &manager.announce().expect("announced"));
+    }
+    let envelopes = [(); 2000].map(|()| sealed(&mut publisher));
+    // The last one would make the first one late, the first one those on its topic known.
+    for envelope in [&envelopes[1999], &envelopes[0], &envelopes[0]] {
+        assert_eq!(guard.check(TOPIC, envelope), Ok(()));
+    }
+    assert!(matches!(open(&mut guard, &envelopes[0]), Verdict::Opened(_)));
+    assert_eq!(guard.check(TOPIC, &envelopes[1999]), Ok(()));
+    assert!(matches!(open(&mut guard, &envelopes[1]), Verdict::Opened(_)));
+    assert!(matches!(guard.check(TOPIC, &envelopes[1]), Err(Refusal::Repeated { .. })));
+    assert!(matches!(guard.check("plant/elsewhere", &envelopes[2]), Err(Refusal::Moved { .. })));
+}
