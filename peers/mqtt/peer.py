@@ -669,7 +669,7 @@ def plugin():
 def plugin_wills():
     """Wills are opened at the broker too, once, for whoever subscribes before or after; forged ones reach nobody. An access list goes on deciding."""
     g = group("testament", "aes-128-gcm")
-    common = f"plugin {PLUGIN}\nplugin_opt_keys {WORK}/testament.toml\nplugin_opt_topics plant/+/force\n"
+    common = f"check_retain_source true\nplugin {PLUGIN}\nplugin_opt_keys {WORK}/testament.toml\nplugin_opt_topics plant/+/force\n"
     broker = Broker("anyone", f"log_dest file {WORK}/anyone.log\n{common}plugin_opt_access anyone\n")
     last = iter(range(1, 100))
 
@@ -702,6 +702,13 @@ def plugin_wills():
         for reader in readers:
             assert [m[1] for m in reader.wait(5)[2:]] == [b"open 0", b"open 1", b"open 2"], reader.messages
             reader.stop()
+        # What is retained is opened for whoever comes later, and nobody leaves a forged one in its place.
+        kept = f"plant/kept{version}/force"
+        writer.client.publish(kept, seal(b"kept", kept), 1, retain=True).wait_for_publish(5)
+        dies(version, b"21.5", kept, retain=True)
+        reader = Paho(broker, version, "later", filters=[kept])
+        assert [m[1] for m in reader.wait(1)] == [b"kept"], reader.messages
+        reader.stop()
         writer.stop()
         # Nobody is there when it comes: whoever comes later gets it opened.
         late = f"plant/late{version}/force"
@@ -738,9 +745,23 @@ def plugin_wills():
     writer = user("writer", "writer")
     writer.client.publish(TOPIC, seal(b"on"), 2).wait_for_publish(5)
     assert [m[1] for m in reader.wait(2)] == [b"gone", b"on"], reader.messages
-    assert nobody.messages == []
-    for one in (reader, nobody, writer):
-        one.stop()
+    # What is retained, now and after the broker was started again, is for whoever may read it; of somebody who may not publish there is nothing.
+    kept = "plant/kept/force"
+    writer.client.publish(kept, seal(b"kept", kept), 1, retain=True).wait_for_publish(5)
+    watcher = user("watcher", "watcher")
+    watcher.client.publish(kept, seal(b"refused", kept), 1, retain=True).wait_for_publish(5)
+    watcher.stop()
+    for count in (1, 2):
+        late = user(f"late-{count}", "watcher", filters=[kept])
+        assert [m[1] for m in late.wait(1)] == [b"kept"], late.messages
+        late.stop()
+        if count == 1:
+            assert nobody.messages == []
+            for one in (reader, nobody, writer):
+                one.stop()
+            broker.process.terminate()
+            broker.process.wait()
+            broker.start()
     broker.kill()
     return "wills at the broker: opened once, before and after; an access list goes on deciding"
 

@@ -128,6 +128,8 @@ impl Plugin {
         }
         let guard = self.guard.as_mut()?;
         match question.access {
+            // It was opened when it came, or is refused to whoever reads.
+            WRITE if question.is_of_kept() => None,
             // A publish is shown next. Nothing counts as received before, for whoever decides after us may be against it.
             WRITE => {
                 let refusal = guard.check(text, payload).err()?;
