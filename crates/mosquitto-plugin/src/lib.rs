@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use antedate_channel::mqtt::topic;
-use antedate_mqtt::file::{Device, GroupFile, doubled, overlaps};
+use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{Guard, Verdict};
 use antedate_mqtt::store::Store;
 use antedate_wire::mqtt::Envelope;
@@ -94,7 +94,7 @@ impl Plugin {
                 "plugin_opt_topics {filter}: no group covers all of it, so what is sent there would not be opened; name its group file in plugin_opt_keys, or narrow the filter"
             ));
         }
-        if let Some(fault) = doubled(&files).first() {
+        if let Some(fault) = doubled(&files).into_iter().chain(keyless(&files, device.as_ref())).next() {
             return Err(fault.to_string());
         }
         for warning in overlaps(&files) {
@@ -106,7 +106,14 @@ impl Plugin {
                 "wills are passed on as they are, sealed or forged: say plugin_opt_access list if there is an acl_file, plugin_opt_access anyone if there is none",
             );
         }
-        let guard = Some(Guard::new(files, device, store, None));
+        let guard = Guard::new(files, device, store, None);
+        if !guard.has_keys() {
+            log(
+                LOG_WARNING,
+                "a group has no key yet, and the broker shows no rotation message that it has retained: antedate mqtt rotate --again publishes it once more, and plugin_opt_state keeps it over restarts",
+            );
+        }
+        let guard = Some(guard);
         let (opened, refused, no_rotation, unwritten) = (0, 0, 0, 0);
         Ok(Self { guard, topics, opened, refused, no_rotation, unwritten, access })
     }

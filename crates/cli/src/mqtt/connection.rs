@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Refusal;
 use antedate_mqtt::client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
-use antedate_mqtt::file::{Device, GroupFile, doubled, overlaps};
+use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::store::Store;
 use clap::Args;
@@ -117,7 +117,10 @@ impl Protection {
         faults.extend(doubled(&files));
         let device = match &self.device {
             Some(file) => Device::load(file).map_err(|found| faults.extend(found)).ok(),
-            None => None,
+            None => {
+                faults.extend(keyless(&files, None));
+                None
+            }
         };
         if !faults.is_empty() {
             return Err(antedate_gateway::fault::Faults::new(faults).into());
