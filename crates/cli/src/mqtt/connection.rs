@@ -221,10 +221,19 @@ struct Outgoing {
 pub(super) enum Arrival {
     /// A message for the user, and the payload that it opened to.
     Payload(Message, Vec<u8>),
-    /// A message that is not believed: why, and what to do.
-    Refused(Message, String, &'static str),
+    /// A message that is not believed.
+    Refused(Message, Why),
     /// Nothing to look at.
     Nothing,
+}
+
+/// Why a message is not believed.
+pub(super) struct Why {
+    /// The kind of reason, with nothing in it that the message says of itself.
+    pub(super) kind: String,
+    pub(super) text: String,
+    /// What to do.
+    pub(super) remedy: &'static str,
 }
 
 impl Link {
@@ -443,12 +452,9 @@ impl Link {
         match self.guard.open(&message.topic, &message.payload, &mut payload) {
             Verdict::Opened(_) => Arrival::Payload(message, payload),
             Verdict::Plain => {
-                let why = "is of no group, so nothing protects it".to_owned();
-                Arrival::Refused(
-                    message,
-                    why,
-                    "name its group file with --keys, or read it with mosquitto_sub",
-                )
+                let text = "is of no group, so nothing protects it".to_owned();
+                let remedy = "name its group file with --keys, or read it with mosquitto_sub";
+                Arrival::Refused(message, Why { kind: text.clone(), text, remedy })
             }
             // What a broker has queued comes before the key that it retains.
             Verdict::Refused(Refusal::UnknownEpoch { .. })
@@ -457,12 +463,15 @@ impl Link {
                 self.held.push_back(message);
                 Arrival::Nothing
             }
-            Verdict::Refused(refusal) => Arrival::Refused(message, refusal.to_string(), refusal.remedy()),
-            Verdict::NoRotation(refusal) => Arrival::Refused(
-                message,
-                refusal.to_string(),
-                "ask the group's manager, or look who may publish there",
-            ),
+            Verdict::Refused(refusal) => {
+                let (kind, text, remedy) = (refusal.name().into(), refusal.to_string(), refusal.remedy());
+                Arrival::Refused(message, Why { kind, text, remedy })
+            }
+            Verdict::NoRotation(refusal) => {
+                let text = refusal.to_string();
+                let remedy = "ask the group's manager, or look who may publish there";
+                Arrival::Refused(message, Why { kind: text.clone(), text, remedy })
+            }
             Verdict::Rotated { group, epoch } => {
                 eprintln!("antedate: group {group}: epoch {epoch} begins");
                 self.again.append(&mut self.held);
@@ -495,8 +504,8 @@ impl Link {
 
     /// Says what is refused, where nobody waits for payloads.
     pub(super) fn told(&self, arrival: Arrival) {
-        if let Arrival::Refused(message, why, remedy) = arrival {
-            eprintln!("antedate: {}: {why} (remedy: {remedy})", message.topic);
+        if let Arrival::Refused(message, Why { text, remedy, .. }) = arrival {
+            eprintln!("antedate: {}: {text} (remedy: {remedy})", message.topic);
             let _ = self.client.ack(&message);
         }
     }
