@@ -276,14 +276,16 @@ impl Link {
     }
 
     /// As [`new`](Self::new), with a will. Where its key comes from a manager, the one that the broker retains is fetched first: there
-    /// may be none here, or an older one.
+    /// may be none here, or an older one. So is the key of what a session has queued, which comes before what is retained: a broker sends
+    /// no more than some of it before it is acknowledged.
     pub(super) async fn with_will(
         settings: &Settings,
         guard: Guard,
         (filters, qos): (Vec<String>, Qos),
         will: &WillArguments,
     ) -> Result<Self, Failure> {
-        let (guard, stopped) = if will.is_given() && !guard.rotation_topics().is_empty() {
+        let queued = !settings.clean && !guard.has_keys();
+        let (guard, stopped) = if (will.is_given() || queued) && !guard.rotation_topics().is_empty() {
             Self::fetch_keys(settings, guard).await?
         } else {
             (guard, false)
@@ -396,15 +398,14 @@ impl Link {
 
     fn connected(&mut self, session: bool) -> Result<(), Failure> {
         let first = !self.connected && self.lost.is_none();
-        (self.connected, self.lost, self.answers) = (true, None, 0);
+        (self.connected, self.lost) = (true, None);
         (self.since, self.answered) = (Some(Instant::now()), None);
         let full = |_| Failure::Verdict("too many messages wait to be sent".into());
-        if !session || first {
-            for (filters, qos) in &self.subscriptions {
-                self.client.subscribe(filters, *qos).map_err(full)?;
-            }
-        } else {
-            self.answers = self.subscriptions.len();
+        // What a session has queued need not have the last rotation, where the queue was full. What is retained has.
+        let known = if !session || first { 0 } else { usize::from(self.reads) };
+        self.answers = known;
+        for (filters, qos) in &self.subscriptions[..self.subscriptions.len() - known] {
+            self.client.subscribe(filters, *qos).map_err(full)?;
         }
         // The broker has forgotten what was not confirmed, and the client with it, unless the session goes on. The same envelopes go
         // out again: whoever has one knows its number.
