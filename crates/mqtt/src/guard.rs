@@ -375,6 +375,11 @@ impl Guard {
         let seen = self.store.as_ref().map_or(0, |store| store.epoch(&group, &manager));
         let before = one.group.newest();
         if epoch < seen || !one.group.rotate(&rotation) {
+            if before == Some(epoch) && !one.group.has(epoch, &rotation.secret) {
+                return Verdict::NoRotation(RotationRefusal::OtherKey);
+            }
+            // The newest of all is for this device. That it is left out was said of an older one, or is not said any more.
+            one.left_out &= before != Some(epoch);
             let newest = one.group.newest().map_or(seen, |newest| newest.max(seen));
             return Verdict::Known { group, epoch, newest };
         }

@@ -131,6 +131,13 @@ impl Group {
         self.newest = self.newest.max(Some(epoch));
     }
 
+    /// Whether that is the secret of an epoch.
+    pub fn has(&self, epoch: u32, secret: &[u8; SECRET_LEN]) -> bool {
+        let differ =
+            |own: &Zeroizing<[u8; SECRET_LEN]>| own.iter().zip(secret).fold(0, |all, (a, b)| all | (a ^ b));
+        self.epochs.get(&epoch).is_some_and(|own| differ(own) == 0)
+    }
+
     /// Takes a rotation that was verified. False if its epoch is not newer than all that are known: an old rotation that
     /// somebody sends again.
     pub fn rotate(&mut self, rotation: &Rotation) -> bool {
