@@ -665,6 +665,16 @@ def plugin():
     open("uncovered.conf", "w").write(text)
     broker = subprocess.run(["/usr/sbin/mosquitto", "-c", "uncovered.conf"], timeout=20)
     assert broker.returncode != 0 and "no group covers all of it" in open("plugin.log").read()
+    # So is a manager's group without the broker's own key. With it, the log says that the broker shows no key that it has retained.
+    public = good("keygen", "mqtt", "--device", "broker", "--out", "broker.device").split()[-1]
+    good("keygen", "mqtt", "--group", "managed", "--topic", "plant/#", "--member", f"broker={public}", "--out", "managing.toml")
+    good("keygen", "mqtt", "--for-members", "managing.toml", "--out", "managed.toml")
+    options = f"log_dest file {WORK}/managed.log\nplugin {PLUGIN}\nplugin_opt_keys {WORK}/managed.toml\n"
+    open("keyless.conf", "w").write(f"user root\n{options}")
+    broker = subprocess.run(["/usr/sbin/mosquitto", "-c", "keyless.conf"], timeout=20)
+    assert broker.returncode != 0 and "has no [[key]]" in open("managed.log").read()
+    Broker("managed", f"{options}plugin_opt_device {WORK}/broker.device\n").kill()
+    assert "a group has no key yet" in open("managed.log").read()
     return "the broker's plugin: opened for subscribers without keys over 3.1.1 and 5, forgeries reach nobody"
 
 
