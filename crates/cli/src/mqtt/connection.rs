@@ -292,7 +292,10 @@ impl Link {
         };
         let mut link = Self::new(settings, guard, filters, qos)?;
         link.stop.fetch_or(stopped, Ordering::Relaxed);
-        link.leave_will(will)?;
+        // Who wanted the end before the key came leaves none.
+        if !stopped || link.guard.has_keys() {
+            link.leave_will(will)?;
+        }
         Ok(link)
     }
 
