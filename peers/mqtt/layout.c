@@ -44,6 +44,7 @@ AT(mosquitto_evt_acl_check, qos, 48);
 AT(mosquitto_evt_acl_check, retain, 49);
 AT(mosquitto_evt_acl_check, future2, 56);
 SIZE(mosquitto_evt_acl_check, 88);
+OF(mosquitto_evt_acl_check, client, struct mosquitto *);
 OF(mosquitto_evt_acl_check, topic, const char *);
 OF(mosquitto_evt_acl_check, payload, const void *);
 OF(mosquitto_evt_acl_check, access, int);
@@ -69,6 +70,7 @@ IS(MOSQ_LOG_ERR, 8);
 /* The functions, as they are declared there. */
 extern int mosquitto_callback_register(mosquitto_plugin_id_t *, int, MOSQ_FUNC_generic_callback, const void *, void *);
 extern int mosquitto_broker_publish_copy(const char *, const char *, int, const void *, int, bool, mosquitto_property *);
+extern int mosquitto_client_protocol_version(const struct mosquitto *);
 extern void *mosquitto_malloc(size_t);
 extern void mosquitto_log_printf(int, const char *, ...);
 static int callback(int event, void *data, void *user) {

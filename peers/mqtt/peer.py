@@ -593,9 +593,11 @@ def rotation():
     # One who was away gets what the broker has kept, though the key comes after it.
     scada = ("mqtt", "sub", "-p", str(broker.port), "--keys", "line4.toml", "--device", "scada.device", "-t", "plant/#", "-c", "-i", "scada", "-q", "1")
     assert antedate(*scada, "-W", "1").returncode == 0
-    for _ in range(3):
-        assert say("press8", "p8.state").returncode == 0
-    assert good(*scada, "-C", "3", "-W", "10") == "press8\n" * 3
+    # More than it sends before something is acknowledged.
+    lines = "".join(f"m{i}\n" for i in range(300))
+    good("mqtt", "pub", "-p", str(broker.port), "--keys", "line4.toml", "--device", "press8.device", "--state", "p8.state", "-q", "1",
+         "-t", TOPIC, "-l", input=lines.encode())
+    assert good(*scada, "-C", "300", "-W", "20") == lines
     # A will needs the key before the connection that leaves it.
     assert antedate("mqtt", "pub", "-p", str(broker.port), "--keys", "line4.toml", "--device", "press8.device", "--state", "p8.state", "-q", "1",
                     "-t", TOPIC, "-m", "x", "--will-topic", "plant/gone", "--will-payload", "gone").returncode == 0
@@ -664,13 +666,23 @@ def plugin():
     open("uncovered.conf", "w").write(text)
     broker = subprocess.run(["/usr/sbin/mosquitto", "-c", "uncovered.conf"], timeout=20)
     assert broker.returncode != 0 and "no group covers all of it" in open("plugin.log").read()
+    # So is a manager's group without the broker's own key. With it, the log says that the broker shows no key that it has retained.
+    public = good("keygen", "mqtt", "--device", "broker", "--out", "broker.device").split()[-1]
+    good("keygen", "mqtt", "--group", "managed", "--topic", "plant/#", "--member", f"broker={public}", "--out", "managing.toml")
+    good("keygen", "mqtt", "--for-members", "managing.toml", "--out", "managed.toml")
+    options = f"log_dest file {WORK}/managed.log\nplugin {PLUGIN}\nplugin_opt_keys {WORK}/managed.toml\n"
+    open("keyless.conf", "w").write(f"user root\n{options}")
+    broker = subprocess.run(["/usr/sbin/mosquitto", "-c", "keyless.conf"], timeout=20)
+    assert broker.returncode != 0 and "has no [[key]]" in open("managed.log").read()
+    Broker("managed", f"{options}plugin_opt_device {WORK}/broker.device\n").kill()
+    assert "a group has no key yet" in open("managed.log").read()
     return "the broker's plugin: opened for subscribers without keys over 3.1.1 and 5, forgeries reach nobody"
 
 
 def plugin_wills():
     """Wills are opened at the broker too, once, for whoever subscribes before or after; forged ones reach nobody. An access list goes on deciding."""
     g = group("testament", "aes-128-gcm")
-    common = f"plugin {PLUGIN}\nplugin_opt_keys {WORK}/testament.toml\nplugin_opt_topics plant/+/force\n"
+    common = f"check_retain_source true\nplugin {PLUGIN}\nplugin_opt_keys {WORK}/testament.toml\nplugin_opt_topics plant/+/force\n"
     broker = Broker("anyone", f"log_dest file {WORK}/anyone.log\n{common}plugin_opt_access anyone\n")
     last = iter(range(1, 100))
 
@@ -703,6 +715,13 @@ def plugin_wills():
         for reader in readers:
             assert [m[1] for m in reader.wait(5)[2:]] == [b"open 0", b"open 1", b"open 2"], reader.messages
             reader.stop()
+        # What is retained is opened for whoever comes later, and nobody leaves a forged one in its place.
+        kept = f"plant/kept{version}/force"
+        writer.client.publish(kept, seal(b"kept", kept), 1, retain=True).wait_for_publish(5)
+        dies(version, b"21.5", kept, retain=True)
+        reader = Paho(broker, version, "later", filters=[kept])
+        assert [m[1] for m in reader.wait(1)] == [b"kept"], reader.messages
+        reader.stop()
         writer.stop()
         # Nobody is there when it comes: whoever comes later gets it opened.
         late = f"plant/late{version}/force"
@@ -728,18 +747,34 @@ def plugin_wills():
     reader = user("reader", "watcher", filters=["plant/#"])
     nobody = user("nobody", "stranger", filters=["plant/#"])
     refused = seal(b"refused")
-    watcher = user("watcher", "watcher")
-    watcher.client.publish(TOPIC, refused, 1).wait_for_publish(5)
-    watcher.stop()
+    # Nor does a number that is far ahead make those of others late.
+    for payload in (refused, g.seal(TOPIC, b"refused", b"mortal", 1, 10**6)):
+        watcher = user("watcher", "watcher")
+        watcher.client.publish(TOPIC, payload, 1).wait_for_publish(5)
+        watcher.stop()
     user("mortal-watcher", "watcher", will=(TOPIC, seal(b"not his"), 1, False)).die()
     user("mortal-writer", "writer", will=(TOPIC, seal(b"gone"), 1, False)).die()
     assert [m[1] for m in reader.wait(1)] == [b"gone"], reader.messages
     writer = user("writer", "writer")
     writer.client.publish(TOPIC, seal(b"on"), 2).wait_for_publish(5)
     assert [m[1] for m in reader.wait(2)] == [b"gone", b"on"], reader.messages
-    assert nobody.messages == []
-    for one in (reader, nobody, writer):
-        one.stop()
+    # What is retained, now and after the broker was started again, is for whoever may read it; of somebody who may not publish there is nothing.
+    kept = "plant/kept/force"
+    writer.client.publish(kept, seal(b"kept", kept), 1, retain=True).wait_for_publish(5)
+    watcher = user("watcher", "watcher")
+    watcher.client.publish(kept, seal(b"refused", kept), 1, retain=True).wait_for_publish(5)
+    watcher.stop()
+    for count in (1, 2):
+        late = user(f"late-{count}", "watcher", filters=[kept])
+        assert [m[1] for m in late.wait(1)] == [b"kept"], late.messages
+        late.stop()
+        if count == 1:
+            assert nobody.messages == []
+            for one in (reader, nobody, writer):
+                one.stop()
+            broker.process.terminate()
+            broker.process.wait()
+            broker.start()
     broker.kill()
     return "wills at the broker: opened once, before and after; an access list goes on deciding"
 

@@ -59,7 +59,7 @@ pub(crate) struct Message {
 #[repr(C)]
 pub(crate) struct Question {
     future: *mut c_void,
-    client: *mut c_void,
+    client: *const c_void,
     pub(crate) topic: *const c_char,
     pub(crate) payload: *const c_void,
     properties: *mut c_void,
@@ -109,8 +109,18 @@ unsafe extern "C" {
         retain: bool,
         properties: *mut c_void,
     ) -> c_int;
+    fn mosquitto_client_protocol_version(client: *const c_void) -> c_int;
     fn mosquitto_malloc(size: usize) -> *mut c_void;
     fn mosquitto_log_printf(level: c_int, format: *const c_char, ...);
+}
+
+impl Question {
+    /// Whether it is asked of a message that the broker keeps, before a subscriber gets it (`check_retain_source`): whoever published
+    /// that is not there then, and what stands for it has spoken no version of the protocol.
+    pub(crate) fn is_of_kept(&self) -> bool {
+        // SAFETY: the broker's own client, which it keeps during the call.
+        unsafe { mosquitto_client_protocol_version(self.client) == 0 }
+    }
 }
 
 /// A line of the broker's log.

@@ -12,14 +12,13 @@
 #![allow(unsafe_code)]
 
 mod broker;
-mod wills;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use antedate_channel::mqtt::topic;
-use antedate_mqtt::file::{Device, GroupFile, doubled, overlaps};
+use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{Guard, Verdict};
 use antedate_mqtt::store::Store;
 use antedate_wire::mqtt::Envelope;
@@ -28,7 +27,6 @@ use broker::{
     ACL_DENIED, DEFER, EVENT_ACCESS, EVENT_MESSAGE, INVALID, LOG_ERR, LOG_NOTICE, LOG_WARNING, Message, Opt,
     Question, READ, SUCCESS, UNKNOWN, WRITE, log,
 };
-use wills::Wills;
 
 /// What the plugin knows while the broker runs. The broker has one thread, which is the only one that comes here.
 struct Plugin {
@@ -43,7 +41,6 @@ struct Plugin {
     unwritten: u64,
     /// What the plugin answers where it has nothing against an access; none: it is not asked, and sees no wills.
     access: Option<c_int>,
-    wills: Wills,
 }
 
 impl Plugin {
@@ -97,7 +94,7 @@ impl Plugin {
                 "plugin_opt_topics {filter}: no group covers all of it, so what is sent there would not be opened; name its group file in plugin_opt_keys, or narrow the filter"
             ));
         }
-        if let Some(fault) = doubled(&files).first() {
+        if let Some(fault) = doubled(&files).into_iter().chain(keyless(&files, device.as_ref())).next() {
             return Err(fault.to_string());
         }
         for warning in overlaps(&files) {
@@ -109,9 +106,16 @@ impl Plugin {
                 "wills are passed on as they are, sealed or forged: say plugin_opt_access list if there is an acl_file, plugin_opt_access anyone if there is none",
             );
         }
-        let guard = Some(Guard::new(files, device, store, None));
+        let guard = Guard::new(files, device, store, None);
+        if !guard.has_keys() {
+            log(
+                LOG_WARNING,
+                "a group has no key yet, and the broker shows no rotation message that it has retained: antedate mqtt rotate --again publishes it once more, and plugin_opt_state keeps it over restarts",
+            );
+        }
+        let guard = Some(guard);
         let (opened, refused, no_rotation, unwritten) = (0, 0, 0, 0);
-        Ok(Self { guard, topics, opened, refused, no_rotation, unwritten, access, wills: Wills::default() })
+        Ok(Self { guard, topics, opened, refused, no_rotation, unwritten, access })
     }
 
     /// Whether payloads on a topic are opened, and whether rotation messages are there.
@@ -129,36 +133,57 @@ impl Plugin {
         if !chosen || rotation {
             return None;
         }
+        let guard = self.guard.as_mut()?;
         match question.access {
-            WRITE if self.wills.waits(text, payload) => None,
-            WRITE => match self.message(text, payload) {
-                Fate::Same => None,
-                Fate::Denied => Some(ACL_DENIED),
-                Fate::Payload(opened) => {
-                    self.wills.keep(text, payload, opened, question.qos, question.retain);
-                    None
-                }
-            },
-            READ => {
-                if let Some(will) = self.wills.will(text, payload) {
-                    let published = broker::publish(name, &will.payload, will.qos, will.retain);
+            // It was opened when it came, or is refused to whoever reads.
+            WRITE if question.is_of_kept() => None,
+            // A publish is shown next. Nothing counts as received before, for whoever decides after us may be against it.
+            WRITE => {
+                let refusal = guard.check(text, payload).err()?;
+                self.refuse(text, &format!("{refusal} (remedy: {})", refusal.remedy()));
+                Some(ACL_DENIED)
+            }
+            // What lies sealed in the broker is a will, or from before the plugin. All get it opened, the first time it is asked.
+            READ if Envelope::parse(payload).is_ok() => {
+                let mut opened = Vec::new();
+                if let Verdict::Opened(_) = guard.open(text, payload, &mut opened) {
+                    self.received();
+                    let published = broker::publish(name, &opened, question.qos, question.retain);
                     if published != SUCCESS {
                         log(LOG_ERR, &format!("{text}: a will was not published: error {published}"));
                     }
-                    return Some(ACL_DENIED);
                 }
-                // Sealed and not known: from before the plugin, or forgotten.
-                Envelope::parse(payload).is_ok().then_some(ACL_DENIED)
+                Some(ACL_DENIED)
             }
             _ => None,
         }
     }
 
+    /// Counts a message that opened, and writes down what was received.
+    fn received(&mut self) {
+        self.opened += 1;
+        let Some(guard) = &mut self.guard else { return };
+        // A disk that does not take it is asked again after as many messages.
+        if guard.unwritten().is_multiple_of(WRITE_AFTER)
+            && let Err(fault) = guard.flush()
+        {
+            self.unwritten += 1;
+            if is_said(self.unwritten) {
+                log(LOG_ERR, &format!("{fault} ({} times so far)", self.unwritten));
+            }
+        }
+    }
+
+    /// Counts a message that is not forwarded, and says why.
+    fn refuse(&mut self, name: &str, why: &str) {
+        self.refused += 1;
+        if is_said(self.refused) {
+            log(LOG_WARNING, &format!("{name}: not forwarded ({} so far): {why}", self.refused));
+        }
+    }
+
     /// What becomes of a message: another payload, the same one, or nothing.
     fn message(&mut self, name: &str, payload: &[u8]) -> Fate {
-        if let Some(opened) = self.wills.shown(name, payload) {
-            return Fate::Payload(opened);
-        }
         let Some(guard) = &mut self.guard else { return Fate::Same };
         let named = self.topics.iter().any(|filter| topic::matches(filter, name));
         let chosen = named || self.topics.is_empty();
@@ -171,16 +196,7 @@ impl Plugin {
             Verdict::Plain if named => "the topic belongs to no group".to_owned(),
             Verdict::Plain | Verdict::Known { .. } => return Fate::Same,
             Verdict::Opened(_) => {
-                self.opened += 1;
-                // A disk that does not take it is asked again after as many messages.
-                if guard.unwritten().is_multiple_of(WRITE_AFTER)
-                    && let Err(fault) = guard.flush()
-                {
-                    self.unwritten += 1;
-                    if is_said(self.unwritten) {
-                        log(LOG_ERR, &format!("{fault} ({} times so far)", self.unwritten));
-                    }
-                }
+                self.received();
                 return Fate::Payload(out);
             }
             Verdict::Rotated { group, epoch } => {
@@ -197,10 +213,7 @@ impl Plugin {
             Verdict::NoRotation(refusal) => refusal.to_string(),
             Verdict::Refused(refusal) => format!("{refusal} (remedy: {})", refusal.remedy()),
         };
-        self.refused += 1;
-        if is_said(self.refused) {
-            log(LOG_WARNING, &format!("{name}: not forwarded ({} so far): {why}", self.refused));
-        }
+        self.refuse(name, &why);
         Fate::Denied
     }
 }

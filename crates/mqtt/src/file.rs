@@ -295,6 +295,15 @@ pub fn doubled(files: &[GroupFile]) -> Vec<Fault> {
     faults
 }
 
+/// Files whose keys a manager publishes for a device, where there is none: no key would ever come. A fault for each.
+#[must_use]
+pub fn keyless(files: &[GroupFile], device: Option<&Device>) -> Vec<Fault> {
+    let keyless = files.iter().filter(|file| device.is_none() && file.keys.is_empty());
+    let what = "has no [[key]], and what its manager publishes is for devices";
+    let remedy = "name the device's own key: --device, or plugin_opt_device (antedate keygen mqtt --device NAME makes one)";
+    keyless.map(|file| Fault::of_file(&file.file, what, remedy)).collect()
+}
+
 /// Where topics are of two groups, so that only the keys of the first file are used: one text for each two files.
 #[must_use]
 pub fn overlaps(files: &[GroupFile]) -> Vec<String> {
@@ -568,6 +577,16 @@ mod tests {
         assert!(
             matches!(&found[..], [fault] if fault.to_string().starts_with("c: is of the group \"line4\", as a is"))
         );
+    }
+
+    #[test]
+    fn a_managers_group_without_a_device_is_a_fault() {
+        let read =
+            |for_members| GroupFile::parse(Path::new("g"), &group().to_text(for_members)).expect("a group");
+        let files = [read(true), read(false)];
+        assert!(matches!(&keyless(&files, None)[..], [fault] if fault.to_string().contains("--device")));
+        let device = Device { name: "press7".into(), secret: Zeroizing::new([7; 32]) };
+        assert!(keyless(&files, Some(&device)).is_empty());
     }
 
     #[test]

@@ -264,12 +264,7 @@ impl Guard {
             return Verdict::Plain;
         };
         let store = self.store.as_ref();
-        let books = &one.books;
-        let lowest = |material: &Material| {
-            let book = books.get(&material.head().epoch);
-            store.zip(book).map_or(1, |(store, book)| store.lowest(book, material, topic))
-        };
-        match one.group.open_from(topic, message, out, lowest) {
+        match one.group.open_from(topic, message, out, lowest(store, &one.books, topic)) {
             Ok(opened) => {
                 if store.is_some() {
                     let place = (Arc::clone(&opened.publisher), opened.epoch, topic.to_owned());
@@ -280,6 +275,18 @@ impl Guard {
             }
             Err(refusal) => Verdict::Refused(refusal),
         }
+    }
+
+    /// Whether a message on a topic of a group would be opened now. It does not count as received.
+    ///
+    /// # Errors
+    /// Why it would not.
+    pub fn check(&mut self, topic: &str, message: &[u8]) -> Result<(), Refusal> {
+        self.retire();
+        let Some(one) = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one)) else {
+            return Ok(());
+        };
+        one.group.check_from(topic, message, lowest(self.store.as_ref(), &one.books, topic))
     }
 
     /// Prepares for the next messages of those who published last, and for the next publish: to be called when there is nothing
@@ -368,6 +375,11 @@ impl Guard {
         let seen = self.store.as_ref().map_or(0, |store| store.epoch(&group, &manager));
         let before = one.group.newest();
         if epoch < seen || !one.group.rotate(&rotation) {
+            if before == Some(epoch) && !one.group.has(epoch, &rotation.secret) {
+                return Verdict::NoRotation(RotationRefusal::OtherKey);
+            }
+            // The newest of all is for this device. That it is left out was said of an older one, or is not said any more.
+            one.left_out &= before != Some(epoch);
             let newest = one.group.newest().map_or(seen, |newest| newest.max(seen));
             return Verdict::Known { group, epoch, newest };
         }
@@ -480,6 +492,18 @@ impl Guard {
         let numbers: Vec<&Stored> =
             publishers.iter_mut().map(|publisher| &*publisher.numbers_mut()).collect();
         store.close(numbers)
+    }
+}
+
+/// The lowest number that may come from a publisher on a topic.
+fn lowest(
+    store: Option<&Store>,
+    books: &BTreeMap<u32, Material>,
+    topic: &str,
+) -> impl FnOnce(&Material) -> u64 {
+    move |material| {
+        let book = books.get(&material.head().epoch);
+        store.zip(book).map_or(1, |(store, book)| store.lowest(book, material, topic))
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use antedate_channel::mqtt::rotation::RotationRefusal;
 use antedate_channel::mqtt::{Algorithm, Refusal};
+use antedate_gateway::names::hex;
 use antedate_mqtt::file::{Device, GroupFile, Member};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::manage::{self, Manager};
@@ -108,6 +109,50 @@ fn a_device_that_was_revoked_meanwhile_does_not_publish_under_the_key_that_it_ke
     assert_eq!(epoch(&mut guard), 1, "nobody has said so yet");
     assert!(matches!(hear(&mut guard, &without), Verdict::NoRotation(RotationRefusal::NotMember)));
     assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
+}
+
+#[test]
+fn an_old_rotation_from_before_a_device_was_a_member_keeps_it_from_publishing_no_longer_than_until_the_newest_comes()
+ {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (press7, press8) = (device("press7"), device("press8"));
+    let state = directory.path().join("state");
+    Store::create(&state).expect("created");
+    let older = group(directory.path(), &[&press8]).announce().expect("announced");
+    let text = fs::read_to_string(directory.path().join("manager.toml")).expect("the file");
+    let member = format!("\n[[member]]\nname = \"press7\"\npublic = \"{}\"\n", hex(&press7.public()));
+    fs::write(directory.path().join("manager.toml"), text + &member).expect("written");
+    let mut manager = Manager::open(&directory.path().join("manager.toml")).expect("a manager");
+    manager.rotate(&[], 60).expect("rotated");
+    let newest = manager.announce().expect("announced");
+    hear(&mut start(&manager, &press7, &state), &newest);
+
+    let mut guard = start(&manager, &press7, &state);
+    assert!(matches!(hear(&mut guard, &older), Verdict::NoRotation(RotationRefusal::NotMember)));
+    assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
+    assert!(matches!(hear(&mut guard, &newest), Verdict::Known { epoch: 2, .. }));
+    assert_eq!(epoch(&mut guard), 2);
+}
+
+#[test]
+fn another_key_for_the_epoch_that_is_in_use_is_said() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (press7, state) = (device("press7"), directory.path().join("state"));
+    Store::create(&state).expect("created");
+    let (file, mut manager) = (directory.path().join("manager.toml"), group(directory.path(), &[&press7]));
+    let backup = fs::read(&file).expect("the file");
+    let mut guard = start(&manager, &press7, &state);
+    manager.rotate(&[], 60).expect("rotated");
+    hear(&mut guard, &manager.announce().expect("announced"));
+    drop(manager);
+    fs::write(&file, &backup).expect("written");
+    let mut manager = Manager::open(&file).expect("a manager");
+    manager.rotate(&[], 60).expect("rotated");
+    let other = manager.announce().expect("announced");
+    assert!(matches!(hear(&mut guard, &other), Verdict::NoRotation(RotationRefusal::OtherKey)));
+    manager.rotate(&[], 60).expect("rotated");
+    let third = manager.announce().expect("announced");
+    assert!(matches!(hear(&mut guard, &third), Verdict::Rotated { epoch: 3, .. }));
 }
 
 /// What a member that just started seals.
@@ -241,4 +286,27 @@ fn what_came_in_an_epoch_is_forgotten_with_it_also_by_who_has_started_again_sinc
     kept.set_modified(SystemTime::now() - Duration::from_secs(61)).expect("its time");
     start(&manager, &scada, &own);
     assert_eq!((records(), own.join("former-line4").exists()), (1, false));
+}
+
+#[test]
+fn what_is_only_checked_does_not_count_as_received() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (press7, scada) = (device("press7"), device("scada"));
+    let [own, other] = ["scada", "press7"].map(|name| directory.path().join(name));
+    [&own, &other].iter().for_each(|state| Store::create(state).expect("created"));
+    let manager = group(directory.path(), &[&press7, &scada]);
+    let (mut publisher, mut guard) = (start(&manager, &press7, &other), start(&manager, &scada, &own));
+    for one in [&mut publisher, &mut guard] {
+        hear(one, &manager.announce().expect("announced"));
+    }
+    let envelopes = [(); 2000].map(|()| sealed(&mut publisher));
+    // The last one would make the first one late, the first one those on its topic known.
+    for envelope in [&envelopes[1999], &envelopes[0], &envelopes[0]] {
+        assert_eq!(guard.check(TOPIC, envelope), Ok(()));
+    }
+    assert!(matches!(open(&mut guard, &envelopes[0]), Verdict::Opened(_)));
+    assert_eq!(guard.check(TOPIC, &envelopes[1999]), Ok(()));
+    assert!(matches!(open(&mut guard, &envelopes[1]), Verdict::Opened(_)));
+    assert!(matches!(guard.check(TOPIC, &envelopes[1]), Err(Refusal::Repeated { .. })));
+    assert!(matches!(guard.check("plant/elsewhere", &envelopes[2]), Err(Refusal::Moved { .. })));
 }

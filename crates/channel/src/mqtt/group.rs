@@ -131,6 +131,13 @@ impl Group {
         self.newest = self.newest.max(Some(epoch));
     }
 
+    /// Whether that is the secret of an epoch.
+    pub fn has(&self, epoch: u32, secret: &[u8; SECRET_LEN]) -> bool {
+        let differ =
+            |own: &Zeroizing<[u8; SECRET_LEN]>| own.iter().zip(secret).fold(0, |all, (a, b)| all | (a ^ b));
+        self.epochs.get(&epoch).is_some_and(|own| differ(own) == 0)
+    }
+
     /// Takes a rotation that was verified. False if its epoch is not newer than all that are known: an old rotation that
     /// somebody sends again.
     pub fn rotate(&mut self, rotation: &Rotation) -> bool {
@@ -182,8 +189,33 @@ impl Group {
         out: &mut Vec<u8>,
         lowest: impl FnOnce(&Material) -> u64,
     ) -> Result<Opened, Refusal> {
+        self.open_to(true, topic, message, out, lowest)
+    }
+
+    /// Whether [`open_from`](Self::open_from) would open a message now. It does not count as received.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn check_from(
+        &mut self,
+        topic: &str,
+        message: &[u8],
+        lowest: impl FnOnce(&Material) -> u64,
+    ) -> Result<(), Refusal> {
+        self.open_to(false, topic, message, &mut Vec::new(), lowest).map(drop)
+    }
+
+    /// Opens a message, which counts as received if it is to be marked.
+    fn open_to(
+        &mut self,
+        mark: bool,
+        topic: &str,
+        message: &[u8],
+        out: &mut Vec<u8>,
+        lowest: impl FnOnce(&Material) -> u64,
+    ) -> Result<Opened, Refusal> {
         out.clear();
-        if let Some(opened) = self.open_known(topic, message, out)? {
+        if mark && let Some(opened) = self.open_known(topic, message, out)? {
             return Ok(opened);
         }
         topic::check_name(topic).map_err(Refusal::Topic)?;
@@ -214,8 +246,11 @@ impl Group {
             // The cheap question first; marked is what was authentic.
             window.check(sequence).map_err(|why| replayed(why, sequence, window))?;
             if sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
-                window.mark(sequence);
                 let publisher = Arc::clone(&sender.publisher);
+                if !mark {
+                    return Ok(Opened { publisher, epoch, sequence });
+                }
+                window.mark(sequence);
                 self.remember((at, stream), topic, message, (sequence, envelope.ciphertext));
                 return Ok(Opened { publisher, epoch, sequence });
             }
@@ -246,6 +281,9 @@ impl Group {
         if self.streams >= STREAMS_MAX {
             out.clear();
             return Err(Refusal::Crowded);
+        }
+        if !mark {
+            return Ok(Opened { publisher: Arc::clone(&sender.publisher), epoch, sequence });
         }
         window.mark(sequence);
         let at = place.unwrap_or(self.senders.len());

@@ -77,6 +77,8 @@ pub enum RotationRefusal {
     NotMember,
     /// What is sealed for this member cannot be opened with its key.
     Unauthentic,
+    /// It brings another key for the epoch that is in use.
+    OtherKey,
 }
 
 impl fmt::Display for RotationRefusal {
@@ -86,6 +88,9 @@ impl fmt::Display for RotationRefusal {
             Self::Signature => "is not signed by the group's manager",
             Self::NotMember => "is not sealed for this device, which is no member any more or was never one",
             Self::Unauthentic => "is sealed for this device's name, but for another key than it has",
+            Self::OtherKey => {
+                "brings another key for the epoch that is in use, as after the manager's file came back from a backup: rotate once more"
+            }
         })
     }
 }

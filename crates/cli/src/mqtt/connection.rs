@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Refusal;
 use antedate_mqtt::client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
-use antedate_mqtt::file::{Device, GroupFile, doubled, overlaps};
+use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::store::Store;
 use clap::Args;
@@ -118,7 +118,10 @@ impl Protection {
         faults.extend(doubled(&files));
         let device = match &self.device {
             Some(file) => Device::load(file).map_err(|found| faults.extend(found)).ok(),
-            None => None,
+            None => {
+                faults.extend(keyless(&files, None));
+                None
+            }
         };
         if !faults.is_empty() {
             return Err(antedate_gateway::fault::Faults::new(faults).into());
@@ -221,10 +224,19 @@ struct Outgoing {
 pub(super) enum Arrival {
     /// A message for the user, and the payload that it opened to.
     Payload(Message, Vec<u8>),
-    /// A message that is not believed: why, and what to do.
-    Refused(Message, String, &'static str),
+    /// A message that is not believed.
+    Refused(Message, Why),
     /// Nothing to look at.
     Nothing,
+}
+
+/// Why a message is not believed.
+pub(super) struct Why {
+    /// The kind of reason, with nothing in it that the message says of itself.
+    pub(super) kind: String,
+    pub(super) text: String,
+    /// What to do.
+    pub(super) remedy: &'static str,
 }
 
 impl Link {
@@ -268,25 +280,27 @@ impl Link {
     }
 
     /// As [`new`](Self::new), with a will. Where its key comes from a manager, the one that the broker retains is fetched first: there
-    /// may be none here, or an older one.
+    /// may be none here, or an older one. So is the key of what a session has queued, which comes before what is retained: a broker sends
+    /// no more than some of it before it is acknowledged.
     pub(super) async fn with_will(
         settings: &Settings,
         guard: Guard,
         (filters, qos): (Vec<String>, Qos),
         will: &WillArguments,
     ) -> Result<Self, Failure> {
-        let (guard, stopped) = if will.is_given() && !guard.rotation_topics().is_empty() {
+        let queued = !settings.clean && !guard.has_keys();
+        let (guard, stopped) = if (will.is_given() || queued) && !guard.rotation_topics().is_empty() {
             Self::fetch_keys(settings, guard).await?
         } else {
             (guard, false)
         };
         let mut link = Self::new(settings, guard, filters, qos)?;
         link.stop.fetch_or(stopped, Ordering::Relaxed);
-        match link.leave_will(will) {
-            // The key may be missing because nobody waited for it.
-            Err(_) if stopped => Err(Failure::Verdict("stopped before the key of the will had come".into())),
-            left => left.map(|()| link),
+        // Who wanted the end before the key came leaves none.
+        if !stopped || link.guard.has_keys() {
+            link.leave_will(will)?;
         }
+        Ok(link)
     }
 
     /// Seals the will for the next connection, and anew for each one after it: a will comes once, as everything that is sealed.
@@ -391,15 +405,14 @@ impl Link {
 
     fn connected(&mut self, session: bool) -> Result<(), Failure> {
         let first = !self.connected && self.lost.is_none();
-        (self.connected, self.lost, self.answers) = (true, None, 0);
+        (self.connected, self.lost) = (true, None);
         (self.since, self.answered) = (Some(Instant::now()), None);
         let full = |_| Failure::Verdict("too many messages wait to be sent".into());
-        if !session || first {
-            for (filters, qos) in &self.subscriptions {
-                self.client.subscribe(filters, *qos).map_err(full)?;
-            }
-        } else {
-            self.answers = self.subscriptions.len();
+        // What a session has queued need not have the last rotation, where the queue was full. What is retained has.
+        let known = if !session || first { 0 } else { usize::from(self.reads) };
+        self.answers = known;
+        for (filters, qos) in &self.subscriptions[..self.subscriptions.len() - known] {
+            self.client.subscribe(filters, *qos).map_err(full)?;
         }
         // The broker has forgotten what was not confirmed, and the client with it, unless the session goes on. The same envelopes go
         // out again: whoever has one knows its number.
@@ -451,12 +464,9 @@ impl Link {
         match self.guard.open(&message.topic, &message.payload, &mut payload) {
             Verdict::Opened(_) => Arrival::Payload(message, payload),
             Verdict::Plain => {
-                let why = "is of no group, so nothing protects it".to_owned();
-                Arrival::Refused(
-                    message,
-                    why,
-                    "name its group file with --keys, or read it with mosquitto_sub",
-                )
+                let text = "is of no group, so nothing protects it".to_owned();
+                let remedy = "name its group file with --keys, or read it with mosquitto_sub";
+                Arrival::Refused(message, Why { kind: text.clone(), text, remedy })
             }
             // What a broker has queued comes before the key that it retains.
             Verdict::Refused(Refusal::UnknownEpoch { .. })
@@ -465,12 +475,15 @@ impl Link {
                 self.held.push_back(message);
                 Arrival::Nothing
             }
-            Verdict::Refused(refusal) => Arrival::Refused(message, refusal.to_string(), refusal.remedy()),
-            Verdict::NoRotation(refusal) => Arrival::Refused(
-                message,
-                refusal.to_string(),
-                "ask the group's manager, or look who may publish there",
-            ),
+            Verdict::Refused(refusal) => {
+                let (kind, text, remedy) = (refusal.name().into(), refusal.to_string(), refusal.remedy());
+                Arrival::Refused(message, Why { kind, text, remedy })
+            }
+            Verdict::NoRotation(refusal) => {
+                let text = refusal.to_string();
+                let remedy = "ask the group's manager, or look who may publish there";
+                Arrival::Refused(message, Why { kind: text.clone(), text, remedy })
+            }
             Verdict::Rotated { group, epoch } => {
                 output::tell(format_args!("antedate: group {group}: epoch {epoch} begins"));
                 self.again.append(&mut self.held);
@@ -503,8 +516,8 @@ impl Link {
 
     /// Says what is refused, where nobody waits for payloads.
     pub(super) fn told(&self, arrival: Arrival) {
-        if let Arrival::Refused(message, why, remedy) = arrival {
-            output::tell(format_args!("antedate: {}: {why} (remedy: {remedy})", message.topic));
+        if let Arrival::Refused(message, Why { text, remedy, .. }) = arrival {
+            output::tell(format_args!("antedate: {}: {text} (remedy: {remedy})", message.topic));
             let _ = self.client.ack(&message);
         }
     }

@@ -77,6 +77,9 @@ impl Pub {
             let mut link = Link::with_will(&settings, guard, (Vec::new(), self.qos), &self.will).await?;
             link.settle().await?;
             let sent = match whole {
+                _ if link.stop.load(Ordering::Relaxed) && !link.guard.has_keys() => {
+                    Err(Failure::Verdict("stopped before the key came".into()))
+                }
                 Some(payload) => self.publish(&mut link, &payload),
                 None => self.stream(&mut link, template).await,
             };

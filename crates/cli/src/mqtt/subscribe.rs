@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use antedate_mqtt::client::{Message, Qos};
 use clap::Args;
 
-use super::connection::{Arrival, Broker, Link, Protection, WillArguments, block_on, qos};
+use super::connection::{Arrival, Broker, Link, Protection, Why, WillArguments, block_on, qos};
 use crate::failure::{Done, Failure};
 use crate::output;
 
@@ -102,8 +102,8 @@ impl Sub {
                         seen += 1;
                         acknowledge(&link, &message)?;
                     }
-                    Arrival::Refused(message, why, remedy) => {
-                        refused.say(&message.topic, &why, remedy);
+                    Arrival::Refused(message, why) => {
+                        refused.say(&message.topic, why);
                         acknowledge(&link, &message)?;
                     }
                     Arrival::Nothing => {}
@@ -144,23 +144,23 @@ fn acknowledge(link: &Link, message: &Message) -> Done {
     link.client.ack(message).map_err(|error| Failure::Verdict(error.to_string()))
 }
 
-/// What was refused. Each reason is said at once, and then less and less often, so that nobody can flood the log.
+/// What was refused, by kind. Each kind is said at once, and then less and less often, so that nobody can flood the log.
 #[derive(Default)]
 struct Refused(BTreeMap<String, u64>);
 
 impl Refused {
-    fn say(&mut self, topic: &str, why: &str, remedy: &str) {
-        // The numbers in the reason do not count.
-        let kind: String = why.chars().filter(|c| !c.is_ascii_digit()).collect();
-        if self.0.len() >= 1000 && !self.0.contains_key(&kind) {
-            self.0.clear();
+    fn say(&mut self, topic: &str, Why { kind, text, remedy }: Why) {
+        if let Some(count) = self.count(kind) {
+            let times = if count > 10 { format!(" ({count} times)") } else { String::new() };
+            output::tell(format_args!("antedate: {topic}: refused{times}: {text} (remedy: {remedy})"));
         }
+    }
+
+    /// Counts one more of a kind; how many there are, if that is to be said.
+    fn count(&mut self, kind: String) -> Option<u64> {
         let count = self.0.entry(kind).or_default();
         *count += 1;
-        if *count <= 10 || count.is_power_of_two() {
-            let times = if *count > 10 { format!(" ({count} times)") } else { String::new() };
-            output::tell(format_args!("antedate: {topic}: refused{times}: {why} (remedy: {remedy})"));
-        }
+        (*count <= 10 || count.is_power_of_two()).then_some(*count)
     }
 
     fn sum(&self) {
@@ -168,5 +168,28 @@ impl Refused {
         if sum > 0 {
             output::tell(format_args!("antedate: {sum} messages refused"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use antedate_channel::mqtt::{Algorithm, Group, Material, Publisher, Reserved};
+
+    #[test]
+    fn whoever_invents_names_does_not_flood_the_log() {
+        let (mut group, mut refused) = (Group::new("g", Algorithm::A128Gcm), Refused::default());
+        group.install(1, &[1; 32]);
+        let mut said = 0;
+        for name in 0..3000u32 {
+            let name: Vec<u8> = name.to_string().bytes().map(|digit| digit + b'A' - b'0').collect();
+            let material = Material::derive("g", Algorithm::A128Gcm, 1, &[2; 32], &name).expect("a name");
+            let mut envelope = Vec::new();
+            let mut publisher = Publisher::new(&material, Reserved::new(1, 2));
+            publisher.seal("t", b"x", &mut envelope).expect("sealed");
+            let refusal = group.open("t", &envelope, &mut Vec::new()).expect_err("another key");
+            said += usize::from(refused.count(refusal.name().into()).is_some());
+        }
+        assert_eq!((said, refused.0.values().sum::<u64>()), (18, 3000));
     }
 }
