@@ -278,6 +278,9 @@ pub struct Head<S: SparseEngine, const N: usize> {
     pub(crate) reach: u32,
     /// Whether the first piece is that of the first value's first byte.
     pub(crate) in_turn: bool,
+    /// Whether there is one piece, which is a whole block of the payload.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) single: bool,
     pub(crate) stage: Stage,
     pub(crate) spots: [Spot<S::Weight>; N],
 }
@@ -293,6 +296,8 @@ impl<S: SparseEngine, const N: usize> Head<S, N> {
             joined: 0,
             reach: 0,
             in_turn: false,
+            #[cfg(target_arch = "x86_64")]
+            single: false,
             stage: Stage::Empty,
             spots: [Spot::default(); N],
         }
@@ -328,6 +333,10 @@ impl<S: SparseEngine, const N: usize> Head<S, N> {
             }
         }
         self.in_turn = spots.first().is_some_and(|spot| spot.piece.joined == 0);
+        #[cfg(target_arch = "x86_64")]
+        {
+            self.single = matches!(spots, [Spot { piece, .. }] if piece.in_payload && piece.len == 16);
+        }
         (self.count, self.holes) = (count as u32, template.holes().len() as u32);
         Ok(())
     }
