@@ -1,6 +1,7 @@
 //! Packets whose nonce is prepared and whose bytes are all new.
 
 use super::{CAP, Counter, new_key};
+use crate::clock::held_mut;
 use crate::meter::{Contender, TURN, Timer};
 use crate::packet::{AAD, NonceBytes, Sealed, payload};
 use antedate_aead::{OpenPool, SealPool, Sealer, Slot, Suite};
@@ -46,9 +47,10 @@ impl<S: Nonces> Contender for AllNew<S> {
     fn turn(&mut self, timer: &mut Timer) {
         self.pool.idle(u32::MAX);
         for _ in 0..TURN {
+            let buffer = held_mut(&mut self.buffer);
             timer.time(|| {
                 let Ok(packet) = self.pool.next();
-                packet.seal_in_place(&AAD, black_box(&mut self.buffer))
+                packet.seal_in_place(&AAD, buffer)
             });
         }
     }
@@ -82,7 +84,8 @@ impl<S: Nonces<TagBytes = [u8; T]>, const T: usize> Contender for AllNewOpen<S, 
         self.pool.expect_from(1);
         self.pool.idle(u32::MAX);
         for ((number, _, tag), buffer) in self.packets.iter().zip(&mut self.buffers) {
-            let opened = timer.time(|| self.pool.open_in_place(*number, &AAD, black_box(buffer), tag));
+            let buffer = held_mut(buffer);
+            let opened = timer.time(|| self.pool.open_in_place(*number, &AAD, buffer, tag));
             assert!(opened.is_ok(), "a genuine packet was refused");
         }
     }

@@ -2,6 +2,7 @@
 
 use super::all_new::Nonces;
 use super::{CAP, Counter, new_key, numbers};
+use crate::clock::{held, held_mut};
 use crate::meter::{Contender, TURN, Timer};
 use crate::packet::{AAD, NonceBytes, Sealed, payload};
 use antedate_aead::{Hole, Opener, Sealer, Sparse, Template, TemplatePool, TemplateSlot};
@@ -58,10 +59,10 @@ impl<S: Sparse + Nonces> Holes<S> {
 impl<S: Sparse + Nonces> Contender for Holes<S> {
     fn turn(&mut self, timer: &mut Timer) {
         let values = self.shape.values().concat();
-        let values = black_box(&values[..]);
         self.pool.idle(u32::MAX);
         for _ in 0..TURN {
             let Ok(packet) = self.pool.next();
+            let values = held(&values);
             let sealed = timer.time(|| packet.seal_joined(values));
             assert!(sealed.is_ok(), "the values fit");
         }
@@ -99,7 +100,8 @@ impl<S: Sparse + Nonces<TagBytes = [u8; 16]>> Contender for HolesOpen<S> {
             packets.push((packet, ciphertext, tag));
         }
         for (packet, ciphertext, tag) in packets {
-            let opened = timer.time(|| packet.open(&AAD, black_box(ciphertext), &mut self.out, tag));
+            let (ciphertext, out) = (held(ciphertext), held_mut(&mut self.out));
+            let opened = timer.time(|| packet.open(&AAD, ciphertext, out, tag));
             assert!(opened.is_ok(), "a genuine packet was refused");
         }
     }
