@@ -439,7 +439,7 @@ impl Zeroize for Prepared {
 
 impl SparseEngine for ChaCha20Poly1305 {
     type Sum = Prepared;
-    type Weight = Limbs;
+    type Weight = holes::Weight;
     const BY_BLOCK: bool = false;
 
     fn absorb(
@@ -489,7 +489,7 @@ impl SparseEngine for ChaCha20Poly1305 {
         piece: &Piece,
         block: u128,
         body: &mut [u8],
-    ) -> Limbs {
+    ) -> Self::Weight {
         let had = block & piece.bits();
         let weight = key.power(once, shape.distance(piece.block(shape)));
         let mut there = had;
@@ -498,7 +498,7 @@ impl SparseEngine for ChaCha20Poly1305 {
             sparse::xor_block(body, piece.at(), had);
         }
         sum.polynomial = sum.polynomial.minus(&Limbs::split(there).times(&weight));
-        weight
+        weight.into()
     }
 
     #[inline(always)]

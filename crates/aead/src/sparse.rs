@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 /// What of a hole lies in one block.
 ///
 /// Its fields hold together: the bytes `from..from + len` of a value of `value_len` bytes go to `start..start + len`
-/// of a block, which `mask` has a bit each for where vectors are filled by masks. Where all values are given as one string, the piece's bytes begin at
+/// of a block. Where all values are given as one string, the piece's bytes begin at
 /// `joined`. Only [`Piece::cut`] makes one.
 #[derive(Clone, Copy, Default)]
 pub struct Piece {
@@ -22,8 +22,6 @@ pub struct Piece {
     from: u32,
     joined: u32,
     at: u32,
-    #[cfg(target_arch = "x86_64")]
-    mask: u32,
     start: u8,
     len: u8,
     in_payload: bool,
@@ -43,23 +41,9 @@ impl Piece {
             let at = 16 * block;
             let (start, end) = (range.start.max(at) - at, (range.end - at).min(16));
             let len = end - start;
-            #[cfg(target_arch = "x86_64")]
-            let mask = (0xffff >> (16 - len)) << start;
             let from = at + start - range.start;
             let (start, len, joined) = (start as u8, len as u8, before + from);
-            Self {
-                hole,
-                value_len,
-                from,
-                joined,
-                at,
-                #[cfg(target_arch = "x86_64")]
-                mask,
-                start,
-                len,
-                in_payload,
-                lead: true,
-            }
+            Self { hole, value_len, from, joined, at, start, len, in_payload, lead: true }
         })
     }
 
@@ -97,13 +81,6 @@ impl Piece {
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len.into()
-    }
-
-    /// A bit for each byte of the block that the piece has.
-    #[inline]
-    #[cfg(target_arch = "x86_64")]
-    pub(crate) fn mask(&self) -> u16 {
-        self.mask as u16
     }
 
     /// Whether it is of the payload, and not of the associated data.
@@ -279,7 +256,7 @@ pub struct Head<S: SparseEngine, const N: usize> {
     /// Whether the first piece is that of the first value's first byte.
     pub(crate) in_turn: bool,
     /// Whether there is one piece, which is a whole block of the payload.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(target_pointer_width = "64")]
     pub(crate) single: bool,
     pub(crate) stage: Stage,
     pub(crate) spots: [Spot<S::Weight>; N],
@@ -296,7 +273,7 @@ impl<S: SparseEngine, const N: usize> Head<S, N> {
             joined: 0,
             reach: 0,
             in_turn: false,
-            #[cfg(target_arch = "x86_64")]
+            #[cfg(target_pointer_width = "64")]
             single: false,
             stage: Stage::Empty,
             spots: [Spot::default(); N],
@@ -333,7 +310,7 @@ impl<S: SparseEngine, const N: usize> Head<S, N> {
             }
         }
         self.in_turn = spots.first().is_some_and(|spot| spot.piece.joined == 0);
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(target_pointer_width = "64")]
         {
             self.single = matches!(spots, [Spot { piece, .. }] if piece.in_payload && piece.len == 16);
         }
@@ -376,6 +353,10 @@ pub trait Values: Copy {
     /// The piece's bytes.
     fn bytes(&self, piece: &Piece) -> &[u8];
 
+    /// The first 16 bytes of the first value, if those are all that the packet waits for.
+    #[cfg(target_pointer_width = "64")]
+    fn single(&self, all: bool) -> Option<&[u8; 16]>;
+
     /// The first byte of the first value.
     #[cfg(target_arch = "x86_64")]
     fn first(&self) -> *const u8;
@@ -406,6 +387,12 @@ impl Values for Apart<'_> {
     }
 
     #[inline(always)]
+    #[cfg(target_pointer_width = "64")]
+    fn single(&self, all: bool) -> Option<&[u8; 16]> {
+        if all { self.0.first()?.first_chunk() } else { None }
+    }
+
+    #[inline(always)]
     #[cfg(target_arch = "x86_64")]
     fn first(&self) -> *const u8 {
         self.0.first().map_or(core::ptr::null(), |value| value.as_ptr())
@@ -433,6 +420,12 @@ impl Values for Joined<'_> {
     #[inline]
     fn bytes(&self, piece: &Piece) -> &[u8] {
         &self.0[piece.joined as usize..][..piece.len()]
+    }
+
+    #[inline(always)]
+    #[cfg(target_pointer_width = "64")]
+    fn single(&self, all: bool) -> Option<&[u8; 16]> {
+        if all { self.0.first_chunk() } else { None }
     }
 
     #[inline(always)]

@@ -26,6 +26,8 @@ pub(crate) mod poly1305_16;
 pub(crate) mod poly1305_26;
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod poly1305_holes;
+#[cfg(all(feature = "chacha20-poly1305", target_pointer_width = "64"))]
+mod poly1305_weights;
 #[cfg(target_pointer_width = "16")]
 pub(crate) use poly1305_16 as poly1305;
 #[cfg(target_pointer_width = "32")]

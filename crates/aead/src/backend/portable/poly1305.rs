@@ -39,6 +39,21 @@ impl Limbs {
         limbs
     }
 
+    /// The number in words of 64 bits, and what is above 2^128.
+    #[inline]
+    pub(crate) fn words(&self) -> ([u64; 2], u64) {
+        let [a, b, c] = self.0.map(u128::from);
+        let (low, carry) = (a + (b << 44)).overflowing_add(c << 88);
+        ([low as u64, (low >> 64) as u64], (c >> 40) as u64 + u64::from(carry))
+    }
+
+    /// 2^64 times the number: 2^64 is 2^20 times the weight of the second limb; the third then weighs 2^132, which is 20.
+    #[inline(always)]
+    pub(crate) fn times_2_64(&self) -> Self {
+        let [a, b, c] = self.0.map(|limb| u128::from(limb) << 20);
+        Sum([20 * c, a, b]).value()
+    }
+
     #[inline]
     pub(crate) fn plus(&self, other: &Self) -> Self {
         Self(array::from_fn(|i| self.0[i] + other.0[i]))
@@ -103,20 +118,6 @@ impl Sum {
 }
 
 impl Sum {
-    /// There is room for any number of products.
-    #[inline(always)]
-    pub(crate) fn make_room(&mut self, _products: usize) {}
-
-    /// Puts a value into a block where the cipherstream is, adds the block, without the bit 2^128, times its weight, and wipes
-    /// the weight.
-    #[inline]
-    pub(crate) fn fill(&mut self, weight: &mut Limbs, value: &[u8; 16], block: &mut [u8; 16]) {
-        let now = u128::from_le_bytes(*value) ^ u128::from_le_bytes(*block);
-        *block = now.to_le_bytes();
-        self.add(&Limbs::split(now), weight);
-        weight.zeroize();
-    }
-
     /// A sum that begins with a number.
     #[inline]
     pub(crate) fn from(limbs: &Limbs) -> Self {
@@ -126,7 +127,7 @@ impl Sum {
     /// The tag: the sum fully reduced modulo `p = 2^130 - 5`, plus s modulo 2^128.
     ///
     /// With limbs below 2^114 the whole is below 2^203. Its upper part q counts 2^130, which is 5; the rest and `5 q` are
-    /// below `2 p`. Then `n - p` is below zero exactly if `n + 5` is below 2^130.
+    /// below `2 p`.
     #[inline]
     pub(crate) fn tag(&self, s: &[u8; 16]) -> [u8; 16] {
         let [d0, d1, d2] = self.0;
@@ -134,12 +135,18 @@ impl Sum {
         let (low, carry_2) = low.overflowing_add(d2 << 88);
         let top = (d1 >> 84) + (d2 >> 40) + u128::from(carry_1) + u128::from(carry_2);
         let (low, carry) = low.overflowing_add((top >> 2) * 5);
-        let top = (top as u64 & 3) + u64::from(carry);
-        let (_, carry) = low.overflowing_add(5);
-        let once_more = (top + u64::from(carry)) >> 2;
-        // s first, which need not wait.
-        low.wrapping_add(u128::from_le_bytes(*s)).wrapping_add(u128::from(once_more * 5)).to_le_bytes()
+        reduced(low, (top as u64 & 3) + u64::from(carry), s)
     }
+}
+
+/// A number n below `2 p`, of which `top` is above 2^128, reduced modulo p, plus s modulo 2^128. `n - p` is below zero exactly if `n + 5`
+/// is below 2^130.
+#[inline]
+pub(crate) fn reduced(low: u128, top: u64, s: &[u8; 16]) -> [u8; 16] {
+    let (_, carry) = low.overflowing_add(5);
+    let once_more = (top + u64::from(carry)) >> 2;
+    // s first, which need not wait.
+    low.wrapping_add(u128::from_le_bytes(*s)).wrapping_add(u128::from(once_more * 5)).to_le_bytes()
 }
 
 /// The tag of a number.

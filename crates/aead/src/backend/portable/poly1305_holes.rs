@@ -1,16 +1,60 @@
 //! The holes of ChaCha20-Poly1305 on any CPU: what is left for the deadline.
 
+#[cfg(not(target_pointer_width = "64"))]
 use super::poly1305::{Limbs, Sum};
+#[cfg(target_pointer_width = "64")]
+use super::poly1305_weights::Sum;
 use crate::{
     ChaCha20Poly1305,
     sparse::{self, Head, Piece, Spot, Values},
 };
 use zeroize::Zeroize;
 
+#[cfg(not(target_pointer_width = "64"))]
+pub(crate) use super::poly1305::Limbs as Weight;
+#[cfg(target_pointer_width = "64")]
+pub(crate) use super::poly1305_weights::Weight;
+
 /// `SparseEngine::fill` on any CPU. Each weight is wiped where it was used.
 #[cfg(not(target_pointer_width = "16"))]
 #[inline(never)]
 pub(crate) fn fill<V: Values, const N: usize>(
+    head: &mut Head<ChaCha20Poly1305, N>,
+    values: V,
+    body: &mut [u8],
+) {
+    #[cfg(target_pointer_width = "64")]
+    if fill_single(head, values, body) {
+        return;
+    }
+    fill_in_turn(head, values, body);
+}
+
+/// [`fill`] for one value in one place, a whole block, which is the usual packet: nothing is looked up before its multiplication
+/// begins. False for any other, of which nothing was done.
+#[cfg(target_pointer_width = "64")]
+#[inline(always)]
+pub(crate) fn fill_single<V: Values, const N: usize>(
+    head: &mut Head<ChaCha20Poly1305, N>,
+    values: V,
+    body: &mut [u8],
+) -> bool {
+    if let (Some(value), Some(Spot { piece, weight })) = (values.single(head.single), head.spots.first_mut())
+        && let Some(block) = piece.whole_block(body)
+    {
+        let mut sum = Sum::from(&head.sum.polynomial);
+        sum.fill(weight, value, block);
+        head.tag = sum.tag(&head.sum.s);
+        head.sum.zeroize();
+        return true;
+    }
+    false
+}
+
+/// [`fill`] piece by piece, for whoever compiles it for more than any CPU has.
+#[cfg(not(target_pointer_width = "16"))]
+#[inline(always)]
+pub(crate) fn fill_in_turn<V: Values, const N: usize>(
     head: &mut Head<ChaCha20Poly1305, N>,
     values: V,
     body: &mut [u8],
@@ -40,12 +84,12 @@ pub(crate) fn fill<V: Values, const N: usize>(
 /// `Sum::fill` for a piece that is no whole block of the payload.
 #[cfg(not(target_pointer_width = "16"))]
 #[inline(never)]
-fn fill_part(sum: &mut Sum, weight: &mut Limbs, piece: &Piece, bytes: &[u8], body: &mut [u8]) {
+fn fill_part(sum: &mut Sum, weight: &mut Weight, piece: &Piece, bytes: &[u8], body: &mut [u8]) {
     let mut value = piece.block_of(bytes);
     if piece.in_payload() {
         value = sparse::xor_block(body, piece.at(), value) & piece.bits();
     }
-    sum.add(&Limbs::split(value), weight);
+    add(sum, value, weight);
     weight.zeroize();
 }
 
@@ -85,6 +129,18 @@ pub(crate) fn check<const N: usize>(
     body: &[u8],
     dst: &mut [u8],
 ) -> [u8; 16] {
+    check_here(head, aad, src, body, dst)
+}
+
+/// As [`check`], for whoever compiles it for more than any CPU has.
+#[inline(always)]
+pub(crate) fn check_here<const N: usize>(
+    head: &Head<ChaCha20Poly1305, N>,
+    aad: &[u8],
+    src: &[u8],
+    body: &[u8],
+    dst: &mut [u8],
+) -> [u8; 16] {
     let mut sum = Sum::from(&head.sum.polynomial);
     for (i, Spot { piece, weight }) in head.spots().iter().enumerate() {
         if N >= 64 {
@@ -94,7 +150,16 @@ pub(crate) fn check<const N: usize>(
         if piece.in_payload() {
             piece.put(value ^ sparse::block(body, piece.at()), dst);
         }
-        sum.add(&Limbs::split(value), weight);
+        add(&mut sum, value, weight);
     }
     sum.tag(&head.sum.s)
+}
+
+/// Adds a value, without the bit 2^128, times its weight.
+#[inline(always)]
+fn add(sum: &mut Sum, value: u128, weight: &Weight) {
+    #[cfg(target_pointer_width = "64")]
+    sum.add(value, weight);
+    #[cfg(not(target_pointer_width = "64"))]
+    sum.add(&Limbs::split(value), weight);
 }

@@ -3,15 +3,17 @@
 use super::{
     Avx512, avx512, chacha20,
     chacha20_avx2::Avx2,
-    pieces::{load, up},
     poly1305::{self, HASH, OPEN, Part, SEAL},
 };
 use crate::{
-    backend::portable::poly1305::{Limbs, Sum, finish},
+    backend::portable::{
+        poly1305::{Limbs, finish},
+        poly1305_holes as holes,
+    },
     buffers::Buffers,
     chacha20poly1305::ChaCha20Poly1305,
     engine::wipe,
-    sparse::{Filling, Head, Reading, Spot, Values},
+    sparse::{Filling, Head, Reading, Values},
 };
 use core::{arch::x86_64::*, mem::MaybeUninit};
 use zeroize::Zeroize;
@@ -168,7 +170,7 @@ impl Avx512 {
         filling: Filling<'_, ChaCha20Poly1305, V, N>,
     ) {
         let (head, values, body) = filling.parts();
-        // SAFETY: `self` is the proof; the parts come from a `Filling`.
+        // SAFETY: `self` is the proof.
         unsafe { fill(head, values, body) }
     }
 
@@ -179,7 +181,7 @@ impl Avx512 {
         reading: Reading<'_, ChaCha20Poly1305, N>,
     ) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
-        // SAFETY: `self` is the proof; the parts come from a `Reading`.
+        // SAFETY: `self` is the proof.
         unsafe { check(head, aad, src, body, dst) }
     }
 }
@@ -267,70 +269,37 @@ unsafe fn one_shot<const WAY: u8>(
     }
 }
 
-/// A vector's 16 bytes as a number.
-#[inline]
-#[target_feature(enable = "sse4.1")]
-fn number(x: __m128i) -> Limbs {
-    let (low, high) = (_mm_cvtsi128_si64(x) as u64, _mm_extract_epi64::<1>(x) as u64);
-    Limbs::split(u128::from(low) | u128::from(high) << 64)
-}
-
-/// Puts a piece's value, which begins at `from`, into the packet, adds what then goes on the wire, and wipes the weight.
+/// The portable kernel with products that go to any register.
 ///
 /// # Safety
-/// As for [`fill`]; `from` is good for the piece's bytes.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2,ssse3,sse4.1")]
-unsafe fn fill_piece(sum: &mut Sum, spot: &mut Spot<Limbs>, from: *const u8, body: &mut [u8]) {
-    let Spot { piece, weight } = spot;
-    // SAFETY: the caller's.
-    let mut x = up(unsafe { load(piece, from) }, piece.start());
-    if piece.in_payload() {
-        // SAFETY: the body has 16 bytes from `at` on (caller).
-        unsafe {
-            let at = body.as_mut_ptr().add(piece.at()).cast();
-            let y = _mm_xor_si128(_mm_loadu_si128(at), x);
-            _mm_storeu_si128(at, y);
-            x = _mm_maskz_mov_epi8(piece.mask(), y);
-        }
-    }
-    sum.add(&number(x), weight);
-    *weight = Limbs::default();
-}
-
-/// Puts values into a prepared packet.
-///
-/// # Safety
-/// The CPU has the instructions, and the three come from one [`Filling`]: the values fit the head, and the body has each
-/// payload piece's whole block.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2,ssse3,sse4.1")]
+/// The CPU has BMI2.
+#[target_feature(enable = "bmi2")]
 unsafe fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
-    let mut sum = Sum::from(&head.sum.polynomial);
-    let spots = &mut head.spots[..N.min(head.count as usize)];
-    let (first, rest) = spots.split_at_mut(usize::from(head.in_turn).min(spots.len()));
-    if let [first] = first {
-        // SAFETY: the values fit, and the first piece's begins with the first byte.
-        unsafe { fill_piece(&mut sum, first, values.first(), body) };
+    if !holes::fill_single(head, values, body) {
+        // SAFETY: the caller's.
+        unsafe { fill_in_turn(head, values, body) }
     }
-    for spot in rest {
-        // SAFETY: the values fit.
-        unsafe {
-            let from = values.at(&spot.piece);
-            fill_piece(&mut sum, spot, from, body);
-        }
-    }
-    head.tag = sum.tag(&head.sum.s);
-    (head.sum.polynomial, head.sum.s) = Default::default();
-    // SAFETY: nothing is read. What was stored above must stay stored.
-    unsafe { core::arch::asm!("/* {} */", in(reg) head, options(nostack, preserves_flags)) };
 }
 
-/// Takes values out of a received packet and returns its tag.
+/// As [`fill`]. In a function of its own, since it takes so many registers.
 ///
 /// # Safety
-/// The CPU has the instructions, and the five come from one [`Reading`]: each piece's bytes are within their part, and
-/// the body has each payload piece's whole block.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2,ssse3,sse4.1")]
+/// The CPU has BMI2.
+#[inline(never)]
+#[target_feature(enable = "bmi2")]
+unsafe fn fill_in_turn<V: Values, const N: usize>(
+    head: &mut Head<ChaCha20Poly1305, N>,
+    values: V,
+    body: &mut [u8],
+) {
+    holes::fill_in_turn(head, values, body);
+}
+
+/// As [`fill`].
+///
+/// # Safety
+/// The CPU has BMI2.
+#[target_feature(enable = "bmi2")]
 unsafe fn check<const N: usize>(
     head: &Head<ChaCha20Poly1305, N>,
     aad: &[u8],
@@ -338,20 +307,5 @@ unsafe fn check<const N: usize>(
     body: &[u8],
     dst: &mut [u8],
 ) -> [u8; 16] {
-    let mut sum = Sum::from(&head.sum.polynomial);
-    for Spot { piece, weight } in head.spots() {
-        let part = if piece.in_payload() { src } else { aad };
-        // SAFETY: the mask covers the piece's bytes, which are within the part (caller); the others are not touched.
-        let x = unsafe { _mm_maskz_loadu_epi8(piece.mask(), part.as_ptr().wrapping_add(piece.at()).cast()) };
-        if piece.in_payload() {
-            // SAFETY: the body has 16 bytes from `at` on (caller); `dst` is as long as `src`, and only the piece's
-            // bytes are written.
-            unsafe {
-                let y = _mm_xor_si128(x, _mm_loadu_si128(body.as_ptr().add(piece.at()).cast()));
-                _mm_mask_storeu_epi8(dst.as_mut_ptr().wrapping_add(piece.at()).cast(), piece.mask(), y);
-            }
-        }
-        sum.add(&number(x), weight);
-    }
-    sum.tag(&head.sum.s)
+    holes::check_here(head, aad, src, body, dst)
 }

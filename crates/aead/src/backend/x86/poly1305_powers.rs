@@ -82,9 +82,7 @@ impl Powers {
 impl Power {
     #[inline(always)]
     fn set_high(&mut self) {
-        let [a, b, c] = self.low.0.map(|limb| u128::from(limb) << 20);
-        // 2^64 is 2^20 times the weight of the second limb; the third then weighs 2^132, which is 20.
-        self.high = Sum([20 * c, a, b]).value();
+        self.high = self.low.times_2_64();
     }
 }
 
