@@ -5,6 +5,8 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20_sse2, chacha20poly1305::Powers};
+#[cfg(target_pointer_width = "64")]
+use crate::sparse::FillingOne;
 use crate::{
     Backend, Suite,
     backend::portable::{
@@ -510,6 +512,17 @@ impl SparseEngine for ChaCha20Poly1305 {
         let _ = key;
         let (head, values, body) = filling.parts();
         holes::fill(head, values, body);
+    }
+
+    #[inline(always)]
+    #[cfg(target_pointer_width = "64")]
+    fn fill_one<const N: usize>(filling: FillingOne<'_, Self, N>) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx512) = filling.sum().avx512 {
+            return avx512.fill_one_poly1305(filling);
+        }
+        let (head, value, body) = filling.parts();
+        holes::fill_one(head, value, body)
     }
 
     #[inline(always)]

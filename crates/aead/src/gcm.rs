@@ -5,8 +5,6 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::Template;
-#[cfg(target_arch = "x86_64")]
-use crate::backend::x86::gcm as x86;
 use crate::{
     Backend, Suite,
     backend::portable::{
@@ -21,6 +19,8 @@ use crate::{
     sparse::{self, Filling, Head, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
     speculation::Polynomial,
 };
+#[cfg(target_arch = "x86_64")]
+use crate::{backend::x86::gcm as x86, sparse::FillingOne};
 use zeroize::Zeroize;
 
 /// AES-GCM with a key of 128 bits.
@@ -234,6 +234,12 @@ macro_rules! engine {
                 }
                 let (head, values, body) = filling.parts();
                 fill_by_key(key, head, values, body);
+            }
+
+            #[inline(always)]
+            #[cfg(target_arch = "x86_64")]
+            fn fill_one<const N: usize>(filling: FillingOne<'_, Self, N>) -> bool {
+                filling.sum().holes.is_some_and(|holes| holes.fill_one(filling))
             }
 
             #[inline(always)]

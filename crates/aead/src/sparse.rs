@@ -227,7 +227,7 @@ pub struct Spot<W> {
 }
 
 /// How far a packet is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Stage {
     /// Nothing secret is here.
     Empty,
@@ -235,6 +235,8 @@ pub(crate) enum Stage {
     Begun,
     /// Only the holes are left to do.
     Ready,
+    /// As `Ready`, and there is one hole, a whole block of the payload.
+    ReadyForOne,
     /// The packet is sealed.
     Sealed,
 }
@@ -255,9 +257,6 @@ pub struct Head<S: SparseEngine, const N: usize> {
     pub(crate) reach: u32,
     /// Whether the first piece is that of the first value's first byte.
     pub(crate) in_turn: bool,
-    /// Whether there is one piece, which is a whole block of the payload.
-    #[cfg(target_pointer_width = "64")]
-    pub(crate) single: bool,
     pub(crate) stage: Stage,
     pub(crate) spots: [Spot<S::Weight>; N],
 }
@@ -273,8 +272,6 @@ impl<S: SparseEngine, const N: usize> Head<S, N> {
             joined: 0,
             reach: 0,
             in_turn: false,
-            #[cfg(target_pointer_width = "64")]
-            single: false,
             stage: Stage::Empty,
             spots: [Spot::default(); N],
         }
@@ -310,12 +307,15 @@ impl<S: SparseEngine, const N: usize> Head<S, N> {
             }
         }
         self.in_turn = spots.first().is_some_and(|spot| spot.piece.joined == 0);
-        #[cfg(target_pointer_width = "64")]
-        {
-            self.single = matches!(spots, [Spot { piece, .. }] if piece.in_payload && piece.len == 16);
-        }
         (self.count, self.holes) = (count as u32, template.holes().len() as u32);
         Ok(())
+    }
+
+    /// Only the holes are left to do. The body has so much room.
+    pub(crate) fn ready(&mut self, room: usize) {
+        let one = matches!(self.spots(), [Spot { piece, .. }] if piece.in_payload && piece.len == 16);
+        let one = cfg!(target_pointer_width = "64") && one && self.reach as usize <= room;
+        self.stage = if one { Stage::ReadyForOne } else { Stage::Ready };
     }
 
     /// The pieces and their weights, in the order of the packet.
@@ -353,9 +353,9 @@ pub trait Values: Copy {
     /// The piece's bytes.
     fn bytes(&self, piece: &Piece) -> &[u8];
 
-    /// The first 16 bytes of the first value, if those are all that the packet waits for.
+    /// The value, if there is one and it is a whole block.
     #[cfg(target_pointer_width = "64")]
-    fn single(&self, all: bool) -> Option<&[u8; 16]>;
+    fn one_block(&self) -> Option<&[u8; 16]>;
 
     /// The first byte of the first value.
     #[cfg(target_arch = "x86_64")]
@@ -388,8 +388,9 @@ impl Values for Apart<'_> {
 
     #[inline(always)]
     #[cfg(target_pointer_width = "64")]
-    fn single(&self, all: bool) -> Option<&[u8; 16]> {
-        if all { self.0.first()?.first_chunk() } else { None }
+    fn one_block(&self) -> Option<&[u8; 16]> {
+        let [value] = self.0 else { return None };
+        (*value).try_into().ok()
     }
 
     #[inline(always)]
@@ -424,8 +425,8 @@ impl Values for Joined<'_> {
 
     #[inline(always)]
     #[cfg(target_pointer_width = "64")]
-    fn single(&self, all: bool) -> Option<&[u8; 16]> {
-        if all { self.0.first_chunk() } else { None }
+    fn one_block(&self) -> Option<&[u8; 16]> {
+        self.0.try_into().ok()
     }
 
     #[inline(always)]
@@ -468,6 +469,36 @@ impl<'a, S: SparseEngine, V: Values, const N: usize> Filling<'a, S, V, N> {
     #[inline(always)]
     pub(crate) fn parts(self) -> (&'a mut Head<S, N>, V, &'a mut [u8]) {
         (self.head, self.values, self.body)
+    }
+}
+
+/// One value for a packet whose one hole is a whole block of the payload, which the body has.
+#[cfg(target_pointer_width = "64")]
+pub struct FillingOne<'a, S: SparseEngine, const N: usize> {
+    head: &'a mut Head<S, N>,
+    value: &'a [u8; 16],
+    body: &'a mut [u8],
+}
+
+#[cfg(target_pointer_width = "64")]
+impl<'a, S: SparseEngine, const N: usize> FillingOne<'a, S, N> {
+    /// Returns `None` if the packet waits for something else. The body is that which its head was made ready for.
+    #[inline(always)]
+    pub(crate) fn new(head: &'a mut Head<S, N>, value: &'a [u8; 16], body: &'a mut [u8]) -> Option<Self> {
+        (head.stage == Stage::ReadyForOne).then_some(Self { head, value, body })
+    }
+
+    /// The packet's MAC.
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn sum(&self) -> &S::Sum {
+        &self.head.sum
+    }
+
+    /// The head, the value and the body.
+    #[inline(always)]
+    pub(crate) fn parts(self) -> (&'a mut Head<S, N>, &'a [u8; 16], &'a mut [u8]) {
+        (self.head, self.value, self.body)
     }
 }
 
@@ -565,6 +596,14 @@ pub trait SparseEngine: Engine {
 
     /// Puts values into the packet and writes its tag; wipes the sum and the weights.
     fn fill<V: Values, const N: usize>(key: &Self::Key, filling: Filling<'_, Self, V, N>);
+
+    /// As [`fill`](Self::fill), for one value that is a whole block, which is the usual packet: nothing is looked up before its
+    /// multiplication begins. False if the suite has no shorter way, and nothing was done.
+    #[inline(always)]
+    #[cfg(target_pointer_width = "64")]
+    fn fill_one<const N: usize>(_filling: FillingOne<'_, Self, N>) -> bool {
+        false
+    }
 
     /// Decrypts what lies in pieces (with [`BY_BLOCK`](Self::BY_BLOCK) all of their blocks) and returns the tag that
     /// the packet should have. All else was found to be as prepared.

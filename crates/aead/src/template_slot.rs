@@ -1,5 +1,7 @@
 //! The memory in which a template's packet is prepared.
 
+#[cfg(target_pointer_width = "64")]
+use crate::sparse::FillingOne;
 use crate::{
     Key, Nonce, Sparse, Template, TemplateError,
     buffers::Buffers,
@@ -98,7 +100,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
 
     #[inline]
     pub(crate) fn is_ready(&self) -> bool {
-        self.head.stage == Stage::Ready
+        self.head.stage >= Stage::Ready && self.head.stage != Stage::Sealed
     }
 
     /// Keeps the packet here without a handle.
@@ -177,7 +179,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
                 if most >= whole
                     && S::prepare_whole(key, &self.nonce, sum, spots, template, &mut self.body) =>
             {
-                self.head.stage = Stage::Ready;
+                self.head.ready(CAP);
                 whole
             }
             Work::Once => {
@@ -237,7 +239,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
     fn done_if_weighed(&mut self, weighed: usize) {
         if weighed == self.head.count as usize {
             self.once.zeroize();
-            self.head.stage = Stage::Ready;
+            self.head.ready(CAP);
         }
     }
 
@@ -253,12 +255,23 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         fits
     }
 
+    /// Seals the prepared packet with one value that is a whole block, if that is what it waits for.
+    #[inline(always)]
+    #[cfg(target_pointer_width = "64")]
+    pub(crate) fn fill_one(&mut self, value: &[u8; 16]) -> bool {
+        let filled = FillingOne::new(&mut self.head, value, &mut self.body).is_some_and(S::fill_one);
+        if filled {
+            self.head.stage = Stage::Sealed;
+        }
+        filled
+    }
+
     /// As `fill`, for a packet whose preparation is not ready: by the shorter way of finishing it, and sealing all at once.
     #[cold]
     pub(crate) fn fill_early(&mut self, key: &Key<S>, template: &Template<'_>, values: impl Values) -> bool {
         let mut copy = [0; 256];
         let begun = !matches!(self.next(1), Work::Close | Work::Weigh(_) | Work::End);
-        if self.head.stage == Stage::Ready || !begun || self.shape.aad > copy.len() {
+        if self.is_ready() || !begun || self.shape.aad > copy.len() {
             self.step(key, template, u32::MAX);
             return self.fill(key, values);
         }
@@ -335,7 +348,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         if self.head.stage == Stage::Empty {
             return;
         }
-        if matches!(self.head.stage, Stage::Begun | Stage::Ready) {
+        if self.head.stage != Stage::Sealed {
             self.head.wipe();
             self.once.zeroize();
         }

@@ -125,6 +125,12 @@ impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, 
     #[inline(always)]
     fn fill(self, values: impl Values) -> Result<Sealed<'a, S, CAP, BLOCKS>, Self> {
         let slot = &mut *self.slot.0;
+        #[cfg(target_pointer_width = "64")]
+        if let Some(value) = values.one_block()
+            && slot.fill_one(value)
+        {
+            return Ok(Sealed { slot: self.slot });
+        }
         if slot.is_ready() && slot.fill(self.key, values) {
             return Ok(Sealed { slot: self.slot });
         }

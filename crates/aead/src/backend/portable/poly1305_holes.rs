@@ -23,35 +23,27 @@ pub(crate) fn fill<V: Values, const N: usize>(
     values: V,
     body: &mut [u8],
 ) {
-    #[cfg(target_pointer_width = "64")]
-    if fill_single(head, values, body) {
-        return;
-    }
     fill_in_turn(head, values, body);
 }
 
-/// [`fill`] for one value in one place, a whole block, which is the usual packet: nothing is looked up before its multiplication
-/// begins. False for any other, of which nothing was done.
+/// `SparseEngine::fill_one` on any CPU with words of 64 bits.
 #[cfg(target_pointer_width = "64")]
-#[inline(always)]
-pub(crate) fn fill_single<V: Values, const N: usize>(
+#[inline]
+pub(crate) fn fill_one<const N: usize>(
     head: &mut Head<ChaCha20Poly1305, N>,
-    values: V,
+    value: &[u8; 16],
     body: &mut [u8],
 ) -> bool {
-    if let (Some(value), Some(Spot { piece, weight })) = (values.single(head.single), head.spots.first_mut())
-        && let Some(block) = piece.whole_block(body)
-    {
-        let mut sum = Sum::from(&head.sum.polynomial);
-        sum.fill(weight, value, block);
-        head.tag = sum.tag(&head.sum.s);
-        head.sum.zeroize();
-        return true;
-    }
-    false
+    let Some(Spot { piece, weight }) = head.spots.first_mut() else { return false };
+    let Some(block) = piece.whole_block(body) else { return false };
+    let mut sum = Sum::from(&head.sum.polynomial);
+    sum.fill(weight, value, block);
+    head.tag = sum.tag(&head.sum.s);
+    head.sum.zeroize();
+    true
 }
 
-/// [`fill`] piece by piece, for whoever compiles it for more than any CPU has.
+/// As [`fill`], for whoever compiles it for more than any CPU has.
 #[cfg(not(target_pointer_width = "16"))]
 #[inline(always)]
 pub(crate) fn fill_in_turn<V: Values, const N: usize>(

@@ -13,7 +13,7 @@ use crate::{
     buffers::Buffers,
     chacha20poly1305::ChaCha20Poly1305,
     engine::wipe,
-    sparse::{Filling, Head, Reading, Values},
+    sparse::{Filling, FillingOne, Head, Reading, Values},
 };
 use core::{arch::x86_64::*, mem::MaybeUninit};
 use zeroize::Zeroize;
@@ -174,6 +174,17 @@ impl Avx512 {
         unsafe { fill(head, values, body) }
     }
 
+    /// Puts a value into a prepared packet that waits for one whole block.
+    #[inline(always)]
+    pub(crate) fn fill_one_poly1305<const N: usize>(
+        self,
+        filling: FillingOne<'_, ChaCha20Poly1305, N>,
+    ) -> bool {
+        let (head, value, body) = filling.parts();
+        // SAFETY: `self` is the proof.
+        unsafe { fill_one(head, value, body) }
+    }
+
     /// Takes values out of a received packet and returns its tag.
     #[inline(always)]
     pub(crate) fn check_poly1305<const N: usize>(
@@ -275,24 +286,20 @@ unsafe fn one_shot<const WAY: u8>(
 /// The CPU has BMI2.
 #[target_feature(enable = "bmi2")]
 unsafe fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
-    if !holes::fill_single(head, values, body) {
-        // SAFETY: the caller's.
-        unsafe { fill_in_turn(head, values, body) }
-    }
+    holes::fill_in_turn(head, values, body);
 }
 
-/// As [`fill`]. In a function of its own, since it takes so many registers.
+/// As [`fill`].
 ///
 /// # Safety
 /// The CPU has BMI2.
-#[inline(never)]
 #[target_feature(enable = "bmi2")]
-unsafe fn fill_in_turn<V: Values, const N: usize>(
+unsafe fn fill_one<const N: usize>(
     head: &mut Head<ChaCha20Poly1305, N>,
-    values: V,
+    value: &[u8; 16],
     body: &mut [u8],
-) {
-    holes::fill_in_turn(head, values, body);
+) -> bool {
+    holes::fill_one(head, value, body)
 }
 
 /// As [`fill`].

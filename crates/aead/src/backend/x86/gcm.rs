@@ -14,7 +14,7 @@ use crate::{
         ghash::{self, Power},
     },
     buffers::Buffers,
-    sparse::{Filling, Reading, Spot, Stretch, Values},
+    sparse::{Filling, FillingOne, Reading, Spot, Stretch, Values},
 };
 use zeroize::Zeroize;
 
@@ -470,6 +470,19 @@ impl Holes {
             match self {
                 Self::Masked(_) => gcm_holes::masks::fill(head, values, body),
                 Self::Ni(()) => gcm_holes::ssse3::fill(head, values, body),
+            }
+        }
+    }
+
+    /// Puts a value into a prepared packet that waits for one whole block.
+    #[inline(always)]
+    pub(crate) fn fill_one<S: Gcm, const N: usize>(self, filling: FillingOne<'_, S, N>) -> bool {
+        let (head, value, body) = filling.parts();
+        // SAFETY: `self` is the proof; the parts come from a `FillingOne`.
+        unsafe {
+            match self {
+                Self::Masked(_) => gcm_holes::masks::fill_one(head, value, body),
+                Self::Ni(()) => gcm_holes::ssse3::fill_one(head, value, body),
             }
         }
     }

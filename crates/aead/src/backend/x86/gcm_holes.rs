@@ -172,14 +172,6 @@ macro_rules! kernels {
             body: &mut [u8],
         ) {
             let mut sum = Sum::new();
-            // One value in one place is the usual packet: nothing is looked up before its multiplication begins.
-            if head.single
-                && let Some(Spot { piece, weight }) = head.spots.first_mut()
-            {
-                // SAFETY: the value fits and has 16 bytes; the body has them from `at` on.
-                unsafe { sum.add_block(weight, values.first(), body.as_mut_ptr().add(piece.at())) };
-                return finish(head, &sum);
-            }
             let spots = &mut head.spots[..N.min(head.count as usize)];
             // Where it can be known without looking, the first value's address is there five cycles sooner.
             let (first, rest) = spots.split_at_mut(usize::from(head.in_turn).min(spots.len()));
@@ -195,6 +187,25 @@ macro_rules! kernels {
                 }
             }
             finish(head, &sum);
+        }
+
+        /// Puts a value into a prepared packet that waits for one whole block.
+        ///
+        /// # Safety
+        /// The CPU has the instructions, and the three come from one [`FillingOne`](crate::sparse::FillingOne).
+        #[inline]
+        #[target_feature(enable = $features)]
+        pub(in super::super) unsafe fn fill_one<S: Gcm, const N: usize>(
+            head: &mut Head<S, N>,
+            value: &[u8; 16],
+            body: &mut [u8],
+        ) -> bool {
+            let Some(Spot { piece, weight }) = head.spots.first_mut() else { return false };
+            let mut sum = Sum::new();
+            // SAFETY: the value has 16 bytes, and the body has them from `at` on (caller).
+            unsafe { sum.add_block(weight, value.as_ptr(), body.as_mut_ptr().add(piece.at())) };
+            finish(head, &sum);
+            true
         }
 
         /// Writes the tag and wipes the hash.
