@@ -1,0 +1,86 @@
+//! What a node does with the frames of neighbours that are not all like itself.
+
+use std::vec::Vec;
+
+use antedate_wire::dot15d4::Frame;
+
+use super::super::tsch::*;
+use super::super::*;
+use super::setup::*;
+
+const LEVEL: SecurityLevel = SecurityLevel::EncMic32;
+const C: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0c]);
+
+/// A node that listens in every slot.
+fn listener(security: Security) -> Node {
+    let cell = Cell { slot: 0, channel_offset: 0, kind: CellKind::Receive, neighbour: None };
+    let schedule = Schedule::new([Slotframe { length: 1, cells: [cell].to_vec() }].to_vec(), [11].to_vec());
+    Node::new(security, schedule.unwrap(), NodeConfig::new(at(LEVEL)), Asn::new(9).unwrap(), 1)
+}
+
+/// What came of a frame in a slot: whether it was delivered, and its acknowledgment.
+fn hear(node: &mut Node, slot: u64, frame: &[u8]) -> (bool, Option<Vec<u8>>) {
+    while node.idle(100) > 0 {}
+    node.begin(asn(slot).unwrap());
+    let reaction = node.received(frame, 2120).unwrap();
+    let ack = reaction.ack.then(|| node.ack().to_vec());
+    node.end();
+    (reaction.delivered.is_some(), ack)
+}
+
+#[test]
+fn an_acknowledgment_is_secured_as_its_frame_is() {
+    let other = KeyIdentifier::Index(2);
+    let rule = LevelRule { allowed: Levels::AUTHENTICATED, exempt_devices: true };
+    let mut ends = [security(A, B, NonceKind::Asn), security(B, A, NonceKind::Asn)];
+    for end in &mut ends {
+        let lookup = KeyLookup::Identified(other);
+        end.install_key(KeyConfig::fresh(lookup, LinkKey::new([8; 16]), NonceKind::Asn)).unwrap();
+        end.config.policy =
+            Policy::default().with(FrameType::Data, Some(rule)).with(FrameType::Ack, Some(rule));
+    }
+    let [mut a, mut b] = ends;
+    b.add_device(Device { exempt: true, ..device(A) });
+    a.add_device(Device { exempt: true, ..device(B) });
+    let mut node = listener(b);
+    let protections = [
+        at(LEVEL),
+        at(SecurityLevel::Mic128),
+        Protection { level: SecurityLevel::EncMic64, key: other },
+        Protection { level: SecurityLevel::None, key: KeyIdentifier::Implicit },
+    ];
+    // Twice each: the second one is expected, and its acknowledgment prepared.
+    for (i, protection) in protections.into_iter().flat_map(|of| [of, of]).enumerate() {
+        let (slot, mut frame) = (10 + i as u64, [0; 127]);
+        let len = a.secure(&header(i as u8), &[], b"x", protection, asn(slot), &mut frame).unwrap();
+        let (delivered, ack) = hear(&mut node, slot, &frame[..len]);
+        let ack = ack.expect("it wanted one");
+        let security = Frame::parse(&ack).unwrap().header.security;
+        let expected =
+            (protection.level != SecurityLevel::None).then_some((protection.level, protection.key));
+        assert!(delivered);
+        assert_eq!(security.map(|security| (security.level, security.key)), expected);
+        // Who sent the frame reads it.
+        assert!(a.unsecure(&ack, asn(slot), Some(B), &mut frame).is_ok(), "{protection:?}");
+    }
+    assert_eq!((node.counters().prepared[2], node.counters().unprepared[2]), (3, 3));
+}
+
+#[test]
+fn a_device_that_is_not_known_and_may_be_heard_is_acknowledged() {
+    let mut b = security(B, A, NonceKind::Asn);
+    let open = LevelRule::only(Levels::of(&[SecurityLevel::None]));
+    b.config.policy = Policy::default().with(FrameType::Command, Some(open));
+    let mut node = listener(b);
+    let addressing = Addressing::within(PAN, Address::Extended(B), Address::Extended(C));
+    let request = Header { frame_type: FrameType::Command, ..Header::data(1, addressing) };
+    let mut frame = std::vec![0; 80];
+    let len = request.emit(&mut frame).unwrap();
+    frame.truncate(len);
+    frame.extend([1, 0x80]);
+    let (delivered, ack) = hear(&mut node, 10, &frame);
+    let ack = ack.expect("it wanted one");
+    let header = Frame::parse(&ack).unwrap().header;
+    assert!(delivered);
+    assert_eq!((header.addressing.dst, header.security), (Address::Extended(C), None));
+}
