@@ -3,6 +3,7 @@
 use std::vec::Vec;
 
 use antedate_wire::dot15d4::Frame;
+use antedate_wire::dot15d4::ie::{Following, HeaderElementId, HeaderWriter};
 
 use super::super::tsch::*;
 use super::super::*;
@@ -83,4 +84,36 @@ fn a_device_that_is_not_known_and_may_be_heard_is_acknowledged() {
     let header = Frame::parse(&ack).unwrap().header;
     assert!(delivered);
     assert_eq!((header.addressing.dst, header.security), (Address::Extended(C), None));
+}
+
+#[test]
+fn a_frame_that_is_sent_again_is_known_whatever_came_in_between() {
+    let mut a = security(A, B, NonceKind::Asn);
+    let mut node = listener(security(B, A, NonceKind::Asn));
+    let everybody = Address::Short(ShortAddress::BROADCAST);
+    let beacon = |number| Header {
+        frame_type: FrameType::Beacon,
+        ack_request: false,
+        addressing: Addressing::within(PAN, everybody, Address::Extended(A)),
+        ..header(number)
+    };
+    // Beacons have numbers of their own, which meet those of data.
+    let frames = [(header(5), true), (beacon(77), true), (header(5), false), (header(77), true)];
+    for (i, (header, fresh)) in frames.into_iter().enumerate() {
+        let slot = 10 + i as u64;
+        let frame = secure(&mut a, &header, b"x", LEVEL, asn(slot)).unwrap();
+        let (delivered, ack) = hear(&mut node, slot, &frame);
+        assert_eq!((delivered, ack.is_some()), (fresh, header.ack_request), "{i}");
+    }
+    // Also behind a header that is too long to be predicted.
+    let mut ies = [0; 44];
+    let mut writer = HeaderWriter::new(&mut ies);
+    writer.push(HeaderElementId::Vendor, &[0; 40]).unwrap();
+    let len = writer.finish(Following::Payload).unwrap();
+    for (slot, fresh) in [(20, true), (21, false)] {
+        let (long, mut frame) = (Header { ies: true, ..header(9) }, [0; 127]);
+        let len = a.secure(&long, &ies[..len], b"x", at(LEVEL), asn(slot), &mut frame).unwrap();
+        assert_eq!(hear(&mut node, slot, &frame[..len]).0, fresh);
+    }
+    assert_eq!(node.counters().duplicates, 2);
 }

@@ -21,7 +21,7 @@ pub(super) struct Habit {
     pub(super) protection: Protection,
     /// Without MIC, the latest first.
     pub(super) lengths: [usize; 2],
-    /// The sequence number delivered last.
+    /// The sequence number of the last one.
     pub(super) sequence: Option<u8>,
 }
 
@@ -52,9 +52,13 @@ impl Node {
             self.counters.not_ours += 1;
             return Ok(Reaction { delivered: None, ack: false });
         }
-        let again = received.device.is_some_and(|from| self.learn(from, frame, received.header.sequence));
+        if let Some(from) = received.device {
+            self.learn(from, frame, received.header.sequence);
+        }
         let mut reaction = Reaction { delivered: None, ack: false };
+        let mut again = false;
         if mine && received.header.ack_request {
+            again = received.device.is_some_and(|from| self.came_before(from, received.header.sequence));
             // A device that is not known, and may be heard all the same, says itself who it is.
             let to = match received.header.addressing.src {
                 Address::Extended(from) => Some(from),
@@ -73,29 +77,33 @@ impl Node {
         Ok(reaction)
     }
 
-    /// Remembers what a neighbour's frames are like. True if this one came before: it has the same sequence number as the
-    /// last one.
-    fn learn(&mut self, from: ExtendedAddress, octets: &[u8], sequence: Option<u8>) -> bool {
-        let Ok(frame) = Frame::parse(octets) else { return false };
+    /// Did this frame come before? It has the sequence number of the last one that its sender wanted acknowledged. Beacons have
+    /// numbers of their own, and are not sent again.
+    fn came_before(&mut self, from: ExtendedAddress, sequence: Option<u8>) -> bool {
+        let last = (from, sequence);
+        let again = sequence.is_some() && self.last.contains(&last);
+        self.last.retain(|(of, _)| *of != from);
+        self.last.push(last);
+        again
+    }
+
+    /// Remembers what a neighbour's frames are like.
+    fn learn(&mut self, from: ExtendedAddress, octets: &[u8], sequence: Option<u8>) {
+        let Ok(frame) = Frame::parse(octets) else { return };
         let len = frame.before_mic().len();
         let (header, open, protection) = (frame.mac_header(), frame.open().len(), protection(&frame.header));
         let mut kept = [0; KEPT];
-        let Some(place) = kept.get_mut(..header.len()) else { return false };
+        let Some(place) = kept.get_mut(..header.len()) else { return };
         place.copy_from_slice(header);
-        let known = self.habits.iter_mut().find(|habit| habit.from == from);
-        let (again, lengths) = match known {
-            Some(habit) => {
-                let [last, before] = habit.lengths;
-                let lengths = if last == len { [last, before] } else { [len, last] };
-                (sequence.is_some() && habit.sequence == sequence, lengths)
-            }
-            None => (false, [len, len]),
+        let lengths = match self.habits.iter().find(|habit| habit.from == from) {
+            Some(Habit { lengths: [last, before], .. }) if *last == len => [*last, *before],
+            Some(Habit { lengths: [last, _], .. }) => [len, *last],
+            None => [len, len],
         };
         let habit =
             Habit { from, header: kept, header_len: header.len(), open, protection, lengths, sequence };
         self.habits.retain(|other| other.from != from);
         self.habits.push(habit);
-        again
     }
 
     /// sec3: as the frame was secured, so is its acknowledgment.
