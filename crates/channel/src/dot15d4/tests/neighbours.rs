@@ -117,3 +117,28 @@ fn a_frame_that_is_sent_again_is_known_whatever_came_in_between() {
     }
     assert_eq!(node.counters().duplicates, 2);
 }
+
+#[test]
+fn a_frame_for_another_pan_is_for_somebody_else() {
+    let mut a = security(A, B, NonceKind::Asn);
+    let mut node = listener(security(B, A, NonceKind::Asn));
+    let short = Address::Short(ShortAddress(u16::from(B.0[7])));
+    for (i, (pan, dst, ours)) in [
+        (PAN, short, true),
+        (PanId(0x1234), short, false),
+        (PanId(0x1234), Address::Short(ShortAddress::BROADCAST), false),
+        (PanId::BROADCAST, Address::Short(ShortAddress::BROADCAST), true),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let slot = 10 + i as u64;
+        let addressing =
+            Addressing { dst_pan: Some(pan), dst, src_pan: Some(PAN), src: Address::Extended(A) };
+        let header = Header { ack_request: dst == short, addressing, ..header(i as u8) };
+        let frame = secure(&mut a, &header, b"x", LEVEL, asn(slot)).unwrap();
+        let (delivered, ack) = hear(&mut node, slot, &frame);
+        assert_eq!((delivered, ack.is_some()), (ours, ours && dst == short), "{i}");
+    }
+    assert_eq!(node.counters().not_ours, 2);
+}

@@ -4,7 +4,7 @@ use antedate_wire::dot15d4::ie::TimeCorrection;
 use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 
 use super::super::{
-    Address, ExtendedAddress, Header, KeyIdentifier, Protection, SecurityLevel, ShortAddress, Status,
+    Address, ExtendedAddress, Header, KeyIdentifier, PanId, Protection, SecurityLevel, ShortAddress, Status,
 };
 use super::headers::ack_ies;
 use super::{Delivered, Node, Reaction};
@@ -48,7 +48,9 @@ impl Node {
             Address::Short(short) => (Some(short) == own.short, short == ShortAddress::BROADCAST),
             Address::Absent => (true, false),
         };
-        if !mine && !everybody {
+        let pan = received.header.addressing.destination_pan();
+        let elsewhere = pan.is_some_and(|pan| pan != own.pan && pan != PanId::BROADCAST);
+        if elsewhere || (!mine && !everybody) {
             self.counters.not_ours += 1;
             return Ok(Reaction { delivered: None, ack: false });
         }
