@@ -142,3 +142,18 @@ fn a_frame_for_another_pan_is_for_somebody_else() {
     }
     assert_eq!(node.counters().not_ours, 2);
 }
+
+#[test]
+fn what_is_too_long_for_another_protection_does_not_block_the_queue() {
+    let cell = Cell { slot: 0, channel_offset: 0, kind: CellKind::Transmit, neighbour: Some(B) };
+    let schedule = Schedule::new([Slotframe { length: 1, cells: [cell].to_vec() }].to_vec(), [11].to_vec());
+    let security = security(A, B, NonceKind::Asn);
+    let config = NodeConfig::new(at(LEVEL));
+    let mut node = Node::new(security, schedule.unwrap(), config, Asn::new(9).unwrap(), 1);
+    // The longest that fits.
+    assert!((0..127).rev().any(|len| node.send(Some(B), &std::vec![1; len], 0).is_ok()));
+    node.send(Some(B), b"short", 0).unwrap();
+    node.set_protection(at(SecurityLevel::EncMic128));
+    assert!(matches!(node.begin(asn(10).unwrap()), Action::Transmit { .. }));
+    assert_eq!((node.waiting(), node.counters().given_up), (1, 1));
+}
