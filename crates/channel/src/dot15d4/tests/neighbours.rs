@@ -157,3 +157,17 @@ fn what_is_too_long_for_another_protection_does_not_block_the_queue() {
     assert!(matches!(node.begin(asn(10).unwrap()), Action::Transmit { .. }));
     assert_eq!((node.waiting(), node.counters().given_up), (1, 1));
 }
+
+#[test]
+fn a_backoff_exponent_of_any_size_gives_a_backoff() {
+    let cell = Cell { slot: 0, channel_offset: 0, kind: CellKind::Transmit, neighbour: Some(B) };
+    let schedule = Schedule::new([Slotframe { length: 1, cells: [cell].to_vec() }].to_vec(), [11].to_vec());
+    let config = NodeConfig { backoff: (31, 255), max_retries: 255, ..NodeConfig::new(at(LEVEL)) };
+    let security = security(A, B, NonceKind::Asn);
+    let mut node = Node::new(security, schedule.unwrap(), config, Asn::new(9).unwrap(), 1);
+    node.send(Some(B), b"x", 0).unwrap();
+    for slot in 10..265 {
+        node.begin(asn(slot).unwrap());
+        assert!(matches!(node.acknowledged(Heard::Silence).0, Outcome::Again(_)));
+    }
+}
