@@ -94,8 +94,11 @@ pub unsafe extern "C" fn antedate_prepare_template(
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
-            let parts = pointee(template)?.get()?;
-            with_suite!(suite, Sender, Line => Line::prepare_template(line.cast(), number, parts))
+            let parts = pointee(template)?.get();
+            with_suite!(suite, Sender, Line => {
+                Line::let_go(line.cast());
+                Line::prepare_template(line.cast(), number, parts?)
+            })
         })()
     })
 }
@@ -107,8 +110,11 @@ pub unsafe extern "C" fn antedate_prepare_front(sealer: *mut u64, number: u64, f
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
-            let front = pointee(front)?.get()?;
-            with_suite!(suite, Sender, Line => Line::prepare_front(line.cast(), number, front))
+            let front = pointee(front)?.get();
+            with_suite!(suite, Sender, Line => {
+                Line::let_go(line.cast());
+                Line::prepare_front(line.cast(), number, front?)
+            })
         })()
     })
 }

@@ -413,3 +413,48 @@ fn buffers_that_overlap_and_structs_that_are_not_aligned_are_refused_and_cost_no
         }
     }
 }
+
+/// Whoever does not look at the result must not seal a packet that was named before.
+#[test]
+fn what_is_refused_drops_the_packet_before() {
+    let (letter, lengths) = (Letter::new(), [AAD.len()]);
+    let front = Front {
+        aad: bytes(AAD),
+        payload: bytes(&letter.payload[..4]),
+        lengths: lengths.as_ptr(),
+        length_count: 1,
+        length_start: 0,
+        length_end: 0,
+    };
+    let template = letter.template();
+    let no_rest = Front { payload: bytes(&letter.payload), ..front };
+    let too_many = Front { length_count: 9, ..front };
+    let nowhere = Front { payload: Bytes { data: null(), len: 4 }, ..front };
+    let holes = Template { hole_count: 9, ..template };
+    for suite in [1, 16, 32] {
+        let mut context = sealer(suite);
+        let words = context.as_mut_ptr();
+        let mut number = 0;
+        // SAFETY: contexts, and slices that live.
+        let mut refused = |name: &dyn Fn(u64) -> Code| unsafe {
+            number += 1;
+            assert_eq!(antedate_prepare(words, number), Code::Ok);
+            let code = name(number + 1);
+            (code, seal(&mut context, b"of the packet before").0)
+        };
+        // SAFETY: as above; what is null or too many is refused.
+        unsafe {
+            let of_front = |front: &Front, number| antedate_prepare_front(words, number, front);
+            assert_eq!(refused(&|number| of_front(&no_rest, number)), (Code::Template, Code::State));
+            assert_eq!(refused(&|number| of_front(&too_many, number)), (Code::TooLong, Code::State));
+            assert_eq!(refused(&|number| of_front(&nowhere, number)), (Code::Argument, Code::State));
+            let of_template = |number| antedate_prepare_template(words, number, &holes);
+            assert_eq!(refused(&of_template), (Code::TooLong, Code::State));
+            let not_for_it = |number| match suite {
+                16 => antedate_prepare_front(words, number, &front),
+                _ => antedate_prepare_template(words, number, &template),
+            };
+            assert_eq!(refused(&not_for_it), (Code::Unsupported, Code::State));
+        }
+    }
+}
