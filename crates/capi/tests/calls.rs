@@ -458,3 +458,36 @@ fn what_is_refused_drops_the_packet_before() {
         }
     }
 }
+
+#[test]
+fn nothing_is_written_into_a_context_or_over_another_answer() {
+    let letter = Letter::new();
+    let (mut context, mut opened) = (sealer(16), opener(16));
+    let (words, expected) = (context.as_mut_ptr(), opened.as_mut_ptr());
+    let (mut out, mut tag, mut sealed) = ([0u8; 16], [0u8; 16], bytes(&[]));
+    let plain = [b'p'; 16];
+    // SAFETY: contexts, and pointers to bytes that live; what overlaps is refused.
+    unsafe {
+        assert_eq!(antedate_prepare(words, 1), Code::Ok);
+        let inside = words.byte_add(SEALER_BYTES - 1).cast::<u8>();
+        let seal = |dst, tag| antedate_seal(words, bytes(AAD), plain.as_ptr(), dst, 16, tag);
+        assert_eq!(seal(inside, tag.as_mut_ptr()), Code::Argument);
+        assert_eq!(seal(out.as_mut_ptr(), inside), Code::Argument);
+        assert_eq!(seal(out.as_mut_ptr(), tag.as_mut_ptr()), Code::Ok);
+        assert_eq!(antedate_expect(expected, 1), Code::Ok);
+        let into = expected.byte_add(8).cast::<u8>();
+        let open = |dst| antedate_open(expected, bytes(AAD), out.as_ptr(), dst, 16, tag.as_ptr());
+        assert_eq!(open(into), Code::Argument);
+        let mut back = [0; 16];
+        assert_eq!((open(back.as_mut_ptr()), back), (Code::Ok, plain));
+
+        assert_eq!(antedate_prepare_template(words, 2, &letter.template()), Code::Ok);
+        let values = [bytes(&[b'v'; 20]), bytes(b"w")];
+        let seal = |sealed, tag| antedate_seal_template(words, values.as_ptr(), 2, sealed, tag);
+        assert_eq!(seal(&raw mut sealed, (&raw mut sealed).cast()), Code::Argument);
+        assert_eq!(seal(words.byte_add(64).cast(), tag.as_mut_ptr()), Code::Argument);
+        assert_eq!(seal(&raw mut sealed, words.byte_add(64).cast()), Code::Argument);
+        assert_eq!(seal(&raw mut sealed, tag.as_mut_ptr()), Code::Ok);
+        assert_eq!(tag[..], one_shot::<Aes128Gcm, 12>(2, &letter.packet).1[..]);
+    }
+}
