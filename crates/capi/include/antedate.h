@@ -19,8 +19,8 @@
  * A context must not be moved or copied: its own address is part of it, and a copy is refused. Contexts are for one
  * thread at a time. A context that is thrown away without antedate_*_wipe leaves its key in memory.
  *
- * No time depends on a key or on a payload. It depends on lengths, on the shape of template or front, and on how far the
- * preparation got.
+ * No time depends on a key or on a payload. It depends on lengths, on the shape of template or front, on how far the
+ * preparation got, and when opening on whether the packet is authentic and of its template or front.
  */
 #ifndef ANTEDATE_H
 #define ANTEDATE_H
