@@ -119,6 +119,22 @@ fn a_frame_that_is_sent_again_is_known_whatever_came_in_between() {
 }
 
 #[test]
+fn a_forged_frame_of_an_exempt_device_does_not_stand_for_its_secured_one() {
+    let (mut a, mut b) = (security(A, B, NonceKind::Asn), security(B, A, NonceKind::Asn));
+    let rule = LevelRule { allowed: Levels::AUTHENTICATED, exempt_devices: true };
+    b.config.policy = Policy::default().with(FrameType::Data, Some(rule)).with(FrameType::Ack, Some(rule));
+    b.add_device(Device { exempt: true, ..device(A) });
+    let mut node = listener(b);
+    // The number is that of the next frame, which everybody can guess; and the device's own comes again, for its
+    // acknowledgment was lost.
+    let frames = [(10, SecurityLevel::None, true), (11, LEVEL, true), (12, LEVEL, false)];
+    for (slot, level, fresh) in frames {
+        let frame = secure(&mut a, &header(6), b"x", level, asn(slot)).unwrap();
+        assert_eq!(hear(&mut node, slot, &frame).0, fresh, "{slot}");
+    }
+}
+
+#[test]
 fn a_frame_for_another_pan_is_for_somebody_else() {
     let mut a = security(A, B, NonceKind::Asn);
     let mut node = listener(security(B, A, NonceKind::Asn));

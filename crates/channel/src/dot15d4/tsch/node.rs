@@ -57,8 +57,8 @@ pub struct Node {
     pub(super) outbound: Outbound,
     pub(super) inbound: Inbound,
     pub(super) habits: Vec<Habit>,
-    /// The sequence number of each neighbour's last frame that wanted an acknowledgment.
-    pub(super) last: Vec<(ExtendedAddress, Option<u8>)>,
+    /// The sequence number of each neighbour's last frame that wanted an acknowledgment, secured and not.
+    pub(super) last: Vec<((ExtendedAddress, bool), Option<u8>)>,
     pub(super) frame: [u8; MAX_FRAME_LEN],
     pub(super) frame_len: usize,
     pub(super) counters: NodeCounters,

@@ -60,7 +60,7 @@ impl Node {
         let mut reaction = Reaction { delivered: None, ack: false };
         let mut again = false;
         if mine && received.header.ack_request {
-            again = received.device.is_some_and(|from| self.came_before(from, received.header.sequence));
+            again = received.device.is_some_and(|from| self.came_before(from, &received.header));
             // A device that is not known, and may be heard all the same, says itself who it is.
             let to = match received.header.addressing.src {
                 Address::Extended(from) => Some(from),
@@ -80,12 +80,12 @@ impl Node {
     }
 
     /// Did this frame come before? It has the sequence number of the last one that its sender wanted acknowledged. Beacons have
-    /// numbers of their own, and are not sent again.
-    fn came_before(&mut self, from: ExtendedAddress, sequence: Option<u8>) -> bool {
-        let last = (from, sequence);
-        let again = sequence.is_some() && self.last.contains(&last);
-        self.last.retain(|(of, _)| *of != from);
-        self.last.push(last);
+    /// numbers of their own, and are not sent again. What is not secured, which anybody could have sent, stands for nothing that is.
+    fn came_before(&mut self, from: ExtendedAddress, header: &Header) -> bool {
+        let (sender, sequence) = ((from, header.security.is_some()), header.sequence);
+        let again = sequence.is_some() && self.last.contains(&(sender, sequence));
+        self.last.retain(|(of, _)| *of != sender);
+        self.last.push((sender, sequence));
         again
     }
 
