@@ -136,27 +136,35 @@ fn a_forged_frame_of_an_exempt_device_does_not_stand_for_its_secured_one() {
 
 #[test]
 fn a_frame_for_another_pan_is_for_somebody_else() {
-    let mut a = security(A, B, NonceKind::Asn);
-    let mut node = listener(security(B, A, NonceKind::Asn));
-    let short = Address::Short(ShortAddress(u16::from(B.0[7])));
-    for (i, (pan, dst, ours)) in [
-        (PAN, short, true),
-        (PanId(0x1234), short, false),
-        (PanId(0x1234), Address::Short(ShortAddress::BROADCAST), false),
-        (PanId::BROADCAST, Address::Short(ShortAddress::BROADCAST), true),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let slot = 10 + i as u64;
-        let addressing =
-            Addressing { dst_pan: Some(pan), dst, src_pan: Some(PAN), src: Address::Extended(A) };
-        let header = Header { ack_request: dst == short, addressing, ..header(i as u8) };
-        let frame = secure(&mut a, &header, b"x", LEVEL, asn(slot)).unwrap();
-        let (delivered, ack) = hear(&mut node, slot, &frame);
-        assert_eq!((delivered, ack.is_some()), (ours, ours && dst == short), "{i}");
+    let other = PanId(0x1234);
+    let (short, everybody) =
+        (Address::Short(ShortAddress(u16::from(B.0[7]))), Address::Short(ShortAddress::BROADCAST));
+    let to = |pan, dst| (Some(pan), dst, Some(PAN));
+    // A node of the PAN, and one that is in none yet.
+    for (own, all) in [(PAN, false), (PanId::BROADCAST, true)] {
+        let (mut a, mut b) = (security(A, B, NonceKind::Asn), security(B, A, NonceKind::Asn));
+        b.config.pan = own;
+        let mut node = listener(b);
+        for (i, ((dst_pan, dst, src_pan), ours)) in [
+            (to(PAN, short), true),
+            (to(other, short), all),
+            (to(other, everybody), all),
+            (to(PanId::BROADCAST, everybody), true),
+            ((None, Address::Absent, Some(PAN)), true),
+            ((None, Address::Absent, Some(other)), all),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let slot = 10 + i as u64;
+            let addressing = Addressing { dst_pan, dst, src_pan, src: Address::Extended(A) };
+            let header = Header { ack_request: dst == short, addressing, ..header(i as u8) };
+            let frame = secure(&mut a, &header, b"x", LEVEL, asn(slot)).unwrap();
+            let (delivered, ack) = hear(&mut node, slot, &frame);
+            assert_eq!((delivered, ack.is_some()), (ours, ours && dst == short), "{own:?} {i}");
+        }
+        assert_eq!(node.counters().not_ours, if all { 0 } else { 3 });
     }
-    assert_eq!(node.counters().not_ours, 2);
 }
 
 #[test]

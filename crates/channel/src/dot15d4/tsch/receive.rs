@@ -48,8 +48,9 @@ impl Node {
             Address::Short(short) => (Some(short) == own.short, short == ShortAddress::BROADCAST),
             Address::Absent => (true, false),
         };
-        let pan = received.header.addressing.destination_pan();
-        let elsewhere = pan.is_some_and(|pan| pan != own.pan && pan != PanId::BROADCAST);
+        // Without a destination it is for the PAN of its source, and whoever is in none yet hears all.
+        let pan = received.header.addressing.destination_pan().or(received.header.addressing.src_pan);
+        let elsewhere = pan.is_some_and(|pan| ![pan, own.pan].contains(&PanId::BROADCAST) && pan != own.pan);
         if elsewhere || (!mine && !everybody) {
             self.counters.not_ours += 1;
             return Ok(Reaction { delivered: None, ack: false });
