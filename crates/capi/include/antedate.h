@@ -19,8 +19,8 @@
  * A context must not be moved or copied: its own address is part of it, and a copy is refused. Contexts are for one
  * thread at a time. A context that is thrown away without antedate_*_wipe leaves its key in memory.
  *
- * No time depends on a key or on a payload. It depends on lengths, on the shape of template or front, and on how far the
- * preparation got.
+ * No time depends on a key or on a payload. It depends on lengths, on the shape of template or front, on how far the
+ * preparation got, and when opening on whether the packet is authentic and of its template or front.
  */
 #ifndef ANTEDATE_H
 #define ANTEDATE_H
@@ -161,8 +161,8 @@ antedate_result antedate_prepare_front(antedate_sealer *sealer, uint64_t number,
 uint32_t antedate_step(antedate_sealer *sealer, uint32_t budget);
 
 /* Seals a packet with the number that was named: `len` bytes from `src` to `dst`, and the tag. What is written must not
- * overlap anything else that is given, here and in the two functions below. If the preparation is not done, or was for a
- * template or a front, the cost is that of the ordinary cipher. */
+ * overlap anything else that is given, the sealer neither, here and in the two functions below. If the preparation is not
+ * done, or was for a template or a front, the cost is that of the ordinary cipher. */
 antedate_result antedate_seal(antedate_sealer *sealer, antedate_bytes aad, const uint8_t *src, uint8_t *dst, size_t len,
                               uint8_t *tag);
 

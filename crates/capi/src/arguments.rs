@@ -95,7 +95,7 @@ pub(crate) fn overlap(a: *const u8, a_len: usize, b: *const u8, b_len: usize) ->
 /// Associated data, source and destination of a packet.
 pub(crate) type PacketParts<'a> = (&'a [u8], &'a [u8], &'a mut [u8]);
 
-/// The parts of a packet, of which the destination is apart from the others, and from the tag.
+/// The parts of a packet, of which the destination is apart from the others, from the tag and from the context.
 ///
 /// # Safety
 /// As for [`slice`] and [`slice_mut`].
@@ -105,11 +105,12 @@ pub(crate) unsafe fn packet<'a>(
     dst: *mut u8,
     len: usize,
     tag: (*const u8, usize),
+    context: (*const u8, usize),
 ) -> Result<PacketParts<'a>, Code> {
     if len > PAYLOAD_MAX {
         return Err(Code::TooLong);
     }
-    if [(aad.data, aad.len), (src, len), tag].iter().any(|(at, of)| overlap(*at, *of, dst, len)) {
+    if [(aad.data, aad.len), (src, len), tag, context].iter().any(|(at, of)| overlap(*at, *of, dst, len)) {
         return Err(Code::Argument);
     }
     // SAFETY: they are apart; the rest is the caller's word.

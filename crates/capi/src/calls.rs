@@ -15,6 +15,21 @@ fn code(outcome: Result<(), Code>) -> Code {
     outcome.err().unwrap_or(Code::Ok)
 }
 
+/// The memory of a sealer, in which nobody else writes.
+fn of_sealer(sealer: *mut u64) -> (*const u8, usize) {
+    (sealer.cast(), crate::SEALER_BYTES)
+}
+
+/// Whether tag and answer can be written: they are somewhere, and apart from each other and from the sealer.
+fn writable(sealer: *mut u64, sealed: *mut Bytes, tag: *mut u8, tag_len: usize) -> bool {
+    let (own, own_len) = of_sealer(sealer);
+    let (answer, answer_len) = (sealed.cast::<u8>(), size_of::<Bytes>());
+    let meet = overlap(tag, tag_len, answer, answer_len)
+        || overlap(own, own_len, tag, tag_len)
+        || overlap(own, own_len, answer, answer_len);
+    !sealed.is_null() && sealed.is_aligned() && !tag.is_null() && !meet
+}
+
 /// Bytes of the tag of a suite; 0 if there is no such suite.
 #[unsafe(no_mangle)]
 pub extern "C" fn antedate_tag_len(suite: u32) -> usize {
@@ -94,8 +109,11 @@ pub unsafe extern "C" fn antedate_prepare_template(
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
-            let parts = pointee(template)?.get()?;
-            with_suite!(suite, Sender, Line => Line::prepare_template(line.cast(), number, parts))
+            let parts = pointee(template)?.get();
+            with_suite!(suite, Sender, Line => {
+                Line::let_go(line.cast());
+                Line::prepare_template(line.cast(), number, parts?)
+            })
         })()
     })
 }
@@ -107,8 +125,11 @@ pub unsafe extern "C" fn antedate_prepare_front(sealer: *mut u64, number: u64, f
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
-            let front = pointee(front)?.get()?;
-            with_suite!(suite, Sender, Line => Line::prepare_front(line.cast(), number, front))
+            let front = pointee(front)?.get();
+            with_suite!(suite, Sender, Line => {
+                Line::let_go(line.cast());
+                Line::prepare_front(line.cast(), number, front?)
+            })
         })()
     })
 }
@@ -139,9 +160,10 @@ pub unsafe extern "C" fn antedate_seal(
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
             let tag_len = antedate_tag_len(suite);
-            let (aad, src, dst) = packet(aad, src, dst, len, (tag, tag_len))?;
+            let own = of_sealer(sealer);
+            let (aad, src, dst) = packet(aad, src, dst, len, (tag, tag_len), own)?;
             let meets = |read: &[u8]| overlap(tag, tag_len, read.as_ptr(), read.len());
-            if tag.is_null() || meets(aad) || meets(src) {
+            if tag.is_null() || meets(aad) || meets(src) || overlap(tag, tag_len, own.0, own.1) {
                 return Err(Code::Argument);
             }
             with_suite!(suite, Sender, Line => Line::seal(line.cast(), aad, src, dst, tag))
@@ -162,14 +184,15 @@ pub unsafe extern "C" fn antedate_seal_template(
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
-            if sealed.is_null() || !sealed.is_aligned() || tag.is_null() {
+            let tag_len = antedate_tag_len(suite);
+            if !writable(sealer, sealed, tag, tag_len) {
                 return Err(Code::Argument);
             }
             let given = slice(values, value_count)?;
             let mut values: [&[u8]; BLOCKS] = [&[]; BLOCKS];
             let values = values.get_mut(..given.len()).ok_or(Code::Misfit)?;
             for (to, from) in values.iter_mut().zip(given) {
-                if overlap(tag, antedate_tag_len(suite), from.data, from.len) {
+                if overlap(tag, tag_len, from.data, from.len) {
                     return Err(Code::Argument);
                 }
                 *to = from.get()?;
@@ -196,10 +219,8 @@ pub unsafe extern "C" fn antedate_seal_front(
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
             let rest = rest.get()?;
-            if sealed.is_null() || !sealed.is_aligned() || tag.is_null() {
-                return Err(Code::Argument);
-            }
-            if overlap(tag, antedate_tag_len(suite), rest.as_ptr(), rest.len()) {
+            let tag_len = antedate_tag_len(suite);
+            if !writable(sealer, sealed, tag, tag_len) || overlap(tag, tag_len, rest.as_ptr(), rest.len()) {
                 return Err(Code::Argument);
             }
             if rest.len() > PAYLOAD_MAX {
@@ -316,7 +337,8 @@ pub unsafe extern "C" fn antedate_open(
         (|| {
             let (suite, line) = Opener::line(opener)?;
             let tag_len = antedate_tag_len(suite);
-            let (aad, src, dst) = packet(aad, src, dst, len, (tag, tag_len))?;
+            let own = (opener.cast_const().cast(), crate::OPENER_BYTES);
+            let (aad, src, dst) = packet(aad, src, dst, len, (tag, tag_len), own)?;
             let tag = slice(tag, tag_len)?;
             with_suite!(suite, Receiver, Line => Line::open(line.cast(), aad, src, dst, tag))
         })()

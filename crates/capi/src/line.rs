@@ -24,6 +24,9 @@ pub(crate) trait Sending: Sized {
     /// A line may be written to `place`.
     unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code>;
 
+    /// Drops the packet that is held.
+    unsafe fn let_go(this: *mut Self);
+
     /// Drops the packet that is held, and begins to prepare another.
     unsafe fn prepare(this: *mut Self, number: u64) -> Result<(), Code>;
 
@@ -424,6 +427,11 @@ macro_rules! common {
         unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code> {
             // SAFETY: the caller's word.
             unsafe { Self::make_line(place, key, initial) }
+        }
+
+        unsafe fn let_go(this: *mut Self) {
+            // SAFETY: the caller's word.
+            unsafe { Self::hold(this, Held::Nothing) }
         }
 
         unsafe fn prepare(this: *mut Self, number: u64) -> Result<(), Code> {

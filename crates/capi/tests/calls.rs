@@ -413,3 +413,81 @@ fn buffers_that_overlap_and_structs_that_are_not_aligned_are_refused_and_cost_no
         }
     }
 }
+
+/// Whoever does not look at the result must not seal a packet that was named before.
+#[test]
+fn what_is_refused_drops_the_packet_before() {
+    let (letter, lengths) = (Letter::new(), [AAD.len()]);
+    let front = Front {
+        aad: bytes(AAD),
+        payload: bytes(&letter.payload[..4]),
+        lengths: lengths.as_ptr(),
+        length_count: 1,
+        length_start: 0,
+        length_end: 0,
+    };
+    let template = letter.template();
+    let no_rest = Front { payload: bytes(&letter.payload), ..front };
+    let too_many = Front { length_count: 9, ..front };
+    let nowhere = Front { payload: Bytes { data: null(), len: 4 }, ..front };
+    let holes = Template { hole_count: 9, ..template };
+    for suite in [1, 16, 32] {
+        let mut context = sealer(suite);
+        let words = context.as_mut_ptr();
+        let mut number = 0;
+        // SAFETY: contexts, and slices that live.
+        let mut refused = |name: &dyn Fn(u64) -> Code| unsafe {
+            number += 1;
+            assert_eq!(antedate_prepare(words, number), Code::Ok);
+            let code = name(number + 1);
+            (code, seal(&mut context, b"of the packet before").0)
+        };
+        // SAFETY: as above; what is null or too many is refused.
+        unsafe {
+            let of_front = |front: &Front, number| antedate_prepare_front(words, number, front);
+            assert_eq!(refused(&|number| of_front(&no_rest, number)), (Code::Template, Code::State));
+            assert_eq!(refused(&|number| of_front(&too_many, number)), (Code::TooLong, Code::State));
+            assert_eq!(refused(&|number| of_front(&nowhere, number)), (Code::Argument, Code::State));
+            let of_template = |number| antedate_prepare_template(words, number, &holes);
+            assert_eq!(refused(&of_template), (Code::TooLong, Code::State));
+            let not_for_it = |number| match suite {
+                16 => antedate_prepare_front(words, number, &front),
+                _ => antedate_prepare_template(words, number, &template),
+            };
+            assert_eq!(refused(&not_for_it), (Code::Unsupported, Code::State));
+        }
+    }
+}
+
+#[test]
+fn nothing_is_written_into_a_context_or_over_another_answer() {
+    let letter = Letter::new();
+    let (mut context, mut opened) = (sealer(16), opener(16));
+    let (words, expected) = (context.as_mut_ptr(), opened.as_mut_ptr());
+    let (mut out, mut tag, mut sealed) = ([0u8; 16], [0u8; 16], bytes(&[]));
+    let plain = [b'p'; 16];
+    // SAFETY: contexts, and pointers to bytes that live; what overlaps is refused.
+    unsafe {
+        assert_eq!(antedate_prepare(words, 1), Code::Ok);
+        let inside = words.byte_add(SEALER_BYTES - 1).cast::<u8>();
+        let seal = |dst, tag| antedate_seal(words, bytes(AAD), plain.as_ptr(), dst, 16, tag);
+        assert_eq!(seal(inside, tag.as_mut_ptr()), Code::Argument);
+        assert_eq!(seal(out.as_mut_ptr(), inside), Code::Argument);
+        assert_eq!(seal(out.as_mut_ptr(), tag.as_mut_ptr()), Code::Ok);
+        assert_eq!(antedate_expect(expected, 1), Code::Ok);
+        let into = expected.byte_add(8).cast::<u8>();
+        let open = |dst| antedate_open(expected, bytes(AAD), out.as_ptr(), dst, 16, tag.as_ptr());
+        assert_eq!(open(into), Code::Argument);
+        let mut back = [0; 16];
+        assert_eq!((open(back.as_mut_ptr()), back), (Code::Ok, plain));
+
+        assert_eq!(antedate_prepare_template(words, 2, &letter.template()), Code::Ok);
+        let values = [bytes(&[b'v'; 20]), bytes(b"w")];
+        let seal = |sealed, tag| antedate_seal_template(words, values.as_ptr(), 2, sealed, tag);
+        assert_eq!(seal(&raw mut sealed, (&raw mut sealed).cast()), Code::Argument);
+        assert_eq!(seal(words.byte_add(64).cast(), tag.as_mut_ptr()), Code::Argument);
+        assert_eq!(seal(&raw mut sealed, words.byte_add(64).cast()), Code::Argument);
+        assert_eq!(seal(&raw mut sealed, tag.as_mut_ptr()), Code::Ok);
+        assert_eq!(tag[..], one_shot::<Aes128Gcm, 12>(2, &letter.packet).1[..]);
+    }
+}

@@ -29,6 +29,8 @@ use zeroize::Zeroizing;
 const EPOCH: u16 = 1;
 /// Octets of the longest datagram of a handshake.
 const LONGEST: usize = 2048;
+/// Datagrams that are kept of what comes when there are keys, and the caller has not taken them yet.
+const KEPT: usize = 8;
 
 /// The suites: what dimpl offers with certificates. It has no CCM with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,6 +226,8 @@ pub struct Handshake {
     /// Datagrams that were not fetched yet, and those of the last flight.
     outgoing: VecDeque<Vec<u8>>,
     last: Vec<Vec<u8>>,
+    /// What came behind the peer's Finished.
+    behind: Vec<Vec<u8>>,
     deadline: Option<Instant>,
     right_peer: bool,
     connected: bool,
@@ -254,6 +258,7 @@ impl Handshake {
             seen: Seen::default(),
             outgoing: VecDeque::new(),
             last: Vec::new(),
+            behind: Vec::new(),
             deadline: None,
             right_peer: false,
             connected: false,
@@ -262,12 +267,19 @@ impl Handshake {
         Ok(this)
     }
 
-    /// Takes a datagram.
+    /// Takes a datagram. What it brings behind the peer's Finished waits for [`Certified::came`].
     ///
     /// # Errors
     /// If there will be no keys.
     pub fn handle(&mut self, datagram: &[u8]) -> Result<(), Failed> {
-        self.with(|library| library.handle_packet(datagram))
+        let (handshake, behind) = datagram.split_at(if self.connected { 0 } else { before_data(datagram) });
+        if !handshake.is_empty() {
+            self.with(|library| library.handle_packet(handshake))?;
+        }
+        if self.connected && !behind.is_empty() && self.behind.len() < KEPT {
+            self.behind.push(behind.to_vec());
+        }
+        Ok(())
     }
 
     /// Tells the time, at the [`deadline`](Self::deadline) or later.
@@ -355,7 +367,7 @@ impl Handshake {
         let writer = Writer::new(&ours?, EPOCH, sequence, ConnectionId::EMPTY).ok_or_else(missing)?;
         let reader = Reader::new(&theirs?, EPOCH, ConnectionId::EMPTY).ok_or_else(missing)?;
         drop(all);
-        Ok(Ok(Certified { writer, reader, unsent: self.outgoing, last: self.last }))
+        Ok(Ok(Certified { writer, reader, unsent: self.outgoing, last: self.last, behind: self.behind }))
     }
 }
 
@@ -363,6 +375,21 @@ impl fmt::Debug for Handshake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Handshake(client: {}, connected: {})", self.client, self.connected)
     }
+}
+
+/// Octets of a datagram in front of its first record with data, which is ours to open.
+fn before_data(datagram: &[u8]) -> usize {
+    let mut at = 0;
+    for record in records(datagram, 0) {
+        match record {
+            Ok(record) if record.epoch == EPOCH && record.content_type == ContentType::ApplicationData => {
+                return at;
+            }
+            Ok(record) => at += record.len(),
+            Err(_) => break,
+        }
+    }
+    datagram.len()
 }
 
 /// Whether an explicit nonce is one of epoch 1 and of a number that is still to come.
@@ -389,6 +416,7 @@ pub struct Certified {
     reader: Reader,
     unsent: VecDeque<Vec<u8>>,
     last: Vec<Vec<u8>>,
+    behind: Vec<Vec<u8>>,
 }
 
 /// What came in a record.
@@ -432,6 +460,12 @@ impl Certified {
         let len = self.writer.protect(content_type, content, &mut out)?;
         out.truncate(len);
         Ok(out)
+    }
+
+    /// What came before the handshake was [finished](Handshake::finish): to be asked once, before the next datagram.
+    pub fn came(&mut self) -> Vec<Came> {
+        let behind = std::mem::take(&mut self.behind);
+        behind.iter().flat_map(|datagram| self.open(datagram)).collect()
     }
 
     /// Opens a datagram, record by record.

@@ -229,7 +229,10 @@ impl Listen {
             session.touched = now;
             if session.peer != from {
                 tracing::info!(was = %session.peer, now = %from, "a peer has another address");
-                self.by_peer.remove(&session.peer);
+                // Its address may be another one's by now.
+                if self.by_peer.get(&session.peer) == Some(&id) {
+                    self.by_peer.remove(&session.peer);
+                }
                 session.peer = from;
                 self.by_peer.insert(from, id);
             }

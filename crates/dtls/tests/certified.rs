@@ -120,6 +120,41 @@ fn records_go_both_ways_under_each_suite_prepared_and_not() {
 }
 
 #[test]
+fn data_that_comes_with_the_last_flight_or_right_behind_it_is_not_lost() {
+    let desk = desk();
+    let now = Instant::now();
+    let mut client = Handshake::new(&identity(desk.path(), "a", "b"), &Suite::ALL, true, now).expect("begun");
+    let mut server =
+        Handshake::new(&identity(desk.path(), "b", "a"), &Suite::ALL, false, now).expect("begun");
+    for _ in 0..20 {
+        while let Some(datagram) = client.transmit() {
+            server.handle(&datagram).expect("goes on");
+        }
+        let mut ready = match server.finish().expect("keys") {
+            Ok(ready) => ready,
+            Err(on) => {
+                server = *on;
+                while let Some(datagram) = server.transmit() {
+                    client.handle(&datagram).expect("goes on");
+                }
+                continue;
+            }
+        };
+        let mut flight: Vec<u8> = std::iter::from_fn(|| ready.transmit()).flatten().collect();
+        flight.extend(ready.protect(b"with it").expect("protected"));
+        client.handle(&flight).expect("goes on");
+        let next = ready.protect(b"behind it").expect("protected");
+        client.handle(&next).expect("goes on");
+        let Ok(mut certified) = client.finish().expect("keys") else { panic!("no keys") };
+        let said = [Came::Data(b"with it".to_vec()), Came::Data(b"behind it".to_vec())];
+        assert_eq!(certified.came(), said);
+        assert!(certified.came().is_empty() && matches!(certified.open(&next)[..], [Came::Refused(_)]));
+        return;
+    }
+    panic!("no keys");
+}
+
+#[test]
 fn another_certificate_than_the_expected_one_gives_no_keys() {
     let desk = desk();
     let now = Instant::now();

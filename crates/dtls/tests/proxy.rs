@@ -252,10 +252,10 @@ fn a_server_that_ends_during_a_handshake_is_asked_again() {
 }
 
 /// A client without the proxy, when it is established.
-fn joined(socket: &UdpSocket, identity: &str) -> Connection {
+fn joined(socket: &UdpSocket, identity: &str, cid: Option<ConnectionId>) -> Connection {
     let client = PskFile::parse(KEYS).expect("good keys").client(Some(identity)).expect("known");
     let (began, mut buffer) = (Instant::now(), [0; 2000]);
-    let settings = Settings { retransmit_ms: 50, cid: None, ..Settings::default() };
+    let settings = Settings { retransmit_ms: 50, cid, ..Settings::default() };
     let mut connection = Connection::connect(settings, client, 0, &mut random);
     while connection.phase() != Phase::Established {
         let now = began.elapsed().as_millis() as u64;
@@ -280,7 +280,7 @@ fn another_device_at_an_address_is_another_client_to_the_server() {
     let address = device(server.at);
     let (mut out, mut seen) = ([0; 2000], Vec::new());
     for identity in ["turbine 3", "turbine 3", "turbine 4"] {
-        let len = joined(&address, identity).seal(b"here I am", &mut out).expect("keys");
+        let len = joined(&address, identity, None).seal(b"here I am", &mut out).expect("keys");
         address.send(&out[..len]).expect("sent");
         let came = (0..500).find_map(|_| behind.recv_from(&mut out).ok());
         seen.push(came.expect("it comes to the server").1);
@@ -289,12 +289,33 @@ fn another_device_at_an_address_is_another_client_to_the_server() {
     assert_ne!(seen[1], seen[2], "what is said to the one before would come to the other one");
 }
 
+/// A router that was restarted gives one device the port that another one had.
+#[test]
+fn a_device_at_an_address_that_another_one_left_is_found_there() {
+    let behind = socket();
+    let server = server_side(options(any(), behind.local_addr().expect("bound")));
+    let [first, second, third] = [(); 3].map(|()| device(server.at));
+    let cid = Some(ConnectionId::EMPTY);
+    let mut one = joined(&first, "turbine 3", cid);
+    let mut other = joined(&second, "turbine 4", cid);
+    let mut out = [0; 2000];
+    let mut say = |connection: &mut Connection, socket: &UdpSocket| {
+        let len = connection.seal(b"here I am", &mut out).expect("keys");
+        socket.send(&out[..len]).expect("sent");
+        (0..500).find_map(|_| behind.recv_from(&mut out).ok()).expect("it comes to the server").1
+    };
+    let before = say(&mut one, &second);
+    say(&mut other, &third);
+    let mut again = joined(&second, "turbine 3", cid);
+    assert_eq!(say(&mut again, &second), before, "the same device at the same address");
+}
+
 #[test]
 fn the_end_of_a_session_is_not_that_of_the_one_begun_beside_it() {
     let behind = socket();
     let server = server_side(options(any(), behind.local_addr().expect("bound")));
     let address = device(server.at);
-    let mut old = joined(&address, "turbine 3");
+    let mut old = joined(&address, "turbine 3", None);
     let client = PskFile::parse(KEYS).expect("good keys").client(Some("turbine 3")).expect("known");
     let settings = Settings { cid: None, retransmit_ms: 60_000, ..Settings::default() };
     let mut new = Connection::connect(settings, client, 0, &mut random);

@@ -1,6 +1,7 @@
 //! What the procedures promise.
 
 mod commands;
+mod neighbours;
 mod rules;
 mod setup;
 mod vectors;

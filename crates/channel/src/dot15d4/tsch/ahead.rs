@@ -84,14 +84,14 @@ impl Node {
         }
         let [last, before] = habit.lengths;
         let lengths = if last == before { &[last][..] } else { &[last, before][..] };
-        let Some(sample) = sample.get(..last + habit.level.mic_len()) else { return };
+        let protection = habit.protection;
+        let Some(sample) = sample.get(..last + protection.level.mic_len()) else { return };
         let front = sample.get(..habit.header_len).unwrap_or_default();
-        let known = Known { level: habit.level, front, open: habit.open, lengths };
+        let known = Known { level: protection.level, front, open: habit.open, lengths };
         self.security.expect(sample, None, asn, &known, &mut self.inbound.frame);
         let header = self.ack_header(from, next);
         if let Some(ies) = ack_ies(TimeCorrection::default()) {
             let late = TimeCorrection::LEN;
-            let protection = self.config.protection;
             self.security.prepare(&header, &ies, &[], late, protection, asn, &mut self.inbound.ack);
         }
     }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use antedate_wire::dot15d4::MAX_FRAME_LEN;
 
-use super::super::{Asn, Protection, Security};
+use super::super::{Asn, ExtendedAddress, Protection, Security};
 use super::prepare::{Inbound, Outbound};
 use super::queue::Waiting;
 use super::receive::Habit;
@@ -57,6 +57,8 @@ pub struct Node {
     pub(super) outbound: Outbound,
     pub(super) inbound: Inbound,
     pub(super) habits: Vec<Habit>,
+    /// The sequence number of each neighbour's last frame that wanted an acknowledgment, secured and not.
+    pub(super) last: Vec<((ExtendedAddress, bool), Option<u8>)>,
     pub(super) frame: [u8; MAX_FRAME_LEN],
     pub(super) frame_len: usize,
     pub(super) counters: NodeCounters,
@@ -78,6 +80,7 @@ impl Node {
             outbound: Outbound::default(),
             inbound: Inbound::default(),
             habits: Vec::new(),
+            last: Vec::new(),
             frame: [0; MAX_FRAME_LEN],
             frame_len: 0,
             counters: NodeCounters::default(),
@@ -106,9 +109,14 @@ impl Node {
         self.wipe_inbound();
     }
 
-    /// Secures otherwise from the next slot on, as with another key.
+    /// Secures otherwise from the next slot on, as with another key. What waits and is too long then is given up.
     pub fn set_protection(&mut self, protection: Protection) {
         self.config.protection = protection;
+        let mut queue = core::mem::take(&mut self.queue);
+        let waited = queue.len();
+        queue.retain(|waiting| self.fits(waiting.to, waiting.payload.len()));
+        self.counters.given_up += (waited - queue.len()) as u64;
+        self.queue = queue;
         self.wipe_outbound();
         self.wipe_inbound();
     }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use antedate_wire::dot15d4::{FCS_LEN, MAX_FRAME_LEN, SecurityHeader};
 
-use super::super::ExtendedAddress;
+use super::super::{ExtendedAddress, Protection};
 use super::{Cell, CellKind, Node};
 
 /// A frame in the queue, to ask what became of it.
@@ -52,11 +52,7 @@ impl Node {
         if late > payload.len() {
             return Err(QueueError::Late);
         }
-        let header = self.header(to, 0);
-        let security = SecurityHeader::tsch(self.config.protection.level, self.config.protection.key);
-        let len =
-            header.buffer_len() + security.len() + payload.len() + self.config.protection.level.mic_len();
-        if len + FCS_LEN > MAX_FRAME_LEN {
+        if !self.fits(to, payload.len()) {
             return Err(QueueError::TooLong);
         }
         let (ticket, sequence) = (Ticket(self.next_ticket), self.sequence);
@@ -75,6 +71,13 @@ impl Node {
         };
         self.queue.push_back(waiting);
         Ok(ticket)
+    }
+
+    /// Does a frame with so many octets of payload fit, as frames are secured now?
+    pub(super) fn fits(&self, to: Option<ExtendedAddress>, payload: usize) -> bool {
+        let Protection { level, key } = self.config.protection;
+        let len = self.header(to, 0).buffer_len() + SecurityHeader::tsch(level, key).len();
+        len + payload + level.mic_len() + FCS_LEN <= MAX_FRAME_LEN
     }
 
     /// Gives the late octets of a frame that waits.

@@ -3,7 +3,9 @@
 use antedate_wire::dot15d4::ie::TimeCorrection;
 use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 
-use super::super::{Address, ExtendedAddress, SecurityLevel, ShortAddress, Status};
+use super::super::{
+    Address, ExtendedAddress, Header, KeyIdentifier, PanId, Protection, SecurityLevel, ShortAddress, Status,
+};
 use super::headers::ack_ies;
 use super::{Delivered, Node, Reaction};
 
@@ -16,11 +18,17 @@ pub(super) struct Habit {
     pub(super) header: [u8; KEPT],
     pub(super) header_len: usize,
     pub(super) open: usize,
-    pub(super) level: SecurityLevel,
+    pub(super) protection: Protection,
     /// Without MIC, the latest first.
     pub(super) lengths: [usize; 2],
-    /// The sequence number delivered last.
+    /// The sequence number of the last one.
     pub(super) sequence: Option<u8>,
+}
+
+/// How a frame is secured.
+fn protection(header: &Header) -> Protection {
+    let key = header.security.map_or(KeyIdentifier::Implicit, |security| security.key);
+    Protection { level: header.level(), key }
 }
 
 impl Node {
@@ -40,17 +48,26 @@ impl Node {
             Address::Short(short) => (Some(short) == own.short, short == ShortAddress::BROADCAST),
             Address::Absent => (true, false),
         };
-        if !mine && !everybody {
+        // Without a destination it is for the PAN of its source, and whoever is in none yet hears all.
+        let pan = received.header.addressing.destination_pan().or(received.header.addressing.src_pan);
+        let elsewhere = pan.is_some_and(|pan| ![pan, own.pan].contains(&PanId::BROADCAST) && pan != own.pan);
+        if elsewhere || (!mine && !everybody) {
             self.counters.not_ours += 1;
             return Ok(Reaction { delivered: None, ack: false });
         }
-        let again = received.device.is_some_and(|from| self.learn(from, frame, received.header.sequence));
+        if let Some(from) = received.device {
+            self.learn(from, frame, received.header.sequence);
+        }
         let mut reaction = Reaction { delivered: None, ack: false };
-        if mine
-            && received.header.ack_request
-            && let Some(to) = received.device
-        {
-            reaction.ack = self.acknowledge(to, received.header.sequence, at);
+        let mut again = false;
+        if mine && received.header.ack_request {
+            again = received.device.is_some_and(|from| self.came_before(from, &received.header));
+            // A device that is not known, and may be heard all the same, says itself who it is.
+            let to = match received.header.addressing.src {
+                Address::Extended(from) => Some(from),
+                _ => received.device,
+            };
+            reaction.ack = to.is_some_and(|to| self.acknowledge(to, &received.header, at));
         }
         if again {
             self.counters.duplicates += 1;
@@ -63,47 +80,54 @@ impl Node {
         Ok(reaction)
     }
 
-    /// Remembers what a neighbour's frames are like. True if this one came before: it has the same sequence number as the
-    /// last one.
-    fn learn(&mut self, from: ExtendedAddress, octets: &[u8], sequence: Option<u8>) -> bool {
-        let Ok(frame) = Frame::parse(octets) else { return false };
-        let len = frame.before_mic().len();
-        let (header, open, level) = (frame.mac_header(), frame.open().len(), frame.header.level());
-        let mut kept = [0; KEPT];
-        let Some(place) = kept.get_mut(..header.len()) else { return false };
-        place.copy_from_slice(header);
-        let known = self.habits.iter_mut().find(|habit| habit.from == from);
-        let (again, lengths) = match known {
-            Some(habit) => {
-                let [last, before] = habit.lengths;
-                let lengths = if last == len { [last, before] } else { [len, last] };
-                (sequence.is_some() && habit.sequence == sequence, lengths)
-            }
-            None => (false, [len, len]),
-        };
-        let habit = Habit { from, header: kept, header_len: header.len(), open, level, lengths, sequence };
-        self.habits.retain(|other| other.from != from);
-        self.habits.push(habit);
+    /// Did this frame come before? It has the sequence number of the last one that its sender wanted acknowledged. Beacons have
+    /// numbers of their own, and are not sent again. What is not secured, which anybody could have sent, stands for nothing that is.
+    fn came_before(&mut self, from: ExtendedAddress, header: &Header) -> bool {
+        let (sender, sequence) = ((from, header.security.is_some()), header.sequence);
+        let again = sequence.is_some() && self.last.contains(&(sender, sequence));
+        self.last.retain(|(of, _)| *of != sender);
+        self.last.push((sender, sequence));
         again
     }
 
-    /// sec3.
-    fn acknowledge(&mut self, to: ExtendedAddress, sequence: Option<u8>, at: u32) -> bool {
+    /// Remembers what a neighbour's frames are like.
+    fn learn(&mut self, from: ExtendedAddress, octets: &[u8], sequence: Option<u8>) {
+        let Ok(frame) = Frame::parse(octets) else { return };
+        let len = frame.before_mic().len();
+        let (header, open, protection) = (frame.mac_header(), frame.open().len(), protection(&frame.header));
+        let mut kept = [0; KEPT];
+        let Some(place) = kept.get_mut(..header.len()) else { return };
+        place.copy_from_slice(header);
+        let lengths = match self.habits.iter().find(|habit| habit.from == from) {
+            Some(Habit { lengths: [last, before], .. }) if *last == len => [*last, *before],
+            Some(Habit { lengths: [last, _], .. }) => [len, *last],
+            None => [len, len],
+        };
+        let habit =
+            Habit { from, header: kept, header_len: header.len(), open, protection, lengths, sequence };
+        self.habits.retain(|other| other.from != from);
+        self.habits.push(habit);
+    }
+
+    /// sec3: as the frame was secured, so is its acknowledgment.
+    fn acknowledge(&mut self, to: ExtendedAddress, received: &Header, at: u32) -> bool {
         let early = i64::from(self.config.timeslot.tx_offset) - i64::from(at);
         let microseconds = early.clamp(-2048, 2047) as i16;
         let Some(ies) = ack_ies(TimeCorrection::new(microseconds, false)) else { return false };
-        let header = self.ack_header(to, sequence);
+        let (header, protection) = (self.ack_header(to, received.sequence), protection(received));
         let secured = self.security.secure_prepared(
             &header,
             &ies,
             &[],
-            self.config.protection,
+            protection,
             self.asn,
             &mut self.inbound.ack,
             &mut self.frame,
         );
         let Ok((len, prepared)) = secured else { return false };
-        self.count(2, prepared);
+        if protection.level != SecurityLevel::None {
+            self.count(2, prepared);
+        }
         self.frame_len = len;
         true
     }

@@ -109,8 +109,10 @@ impl Node {
             self.counters.given_up += 1;
             return Outcome::GivenUp(ticket);
         }
-        waiting.backoff = (self.random >> 16) & ((1 << waiting.exponent) - 1);
-        waiting.exponent = (waiting.exponent + 1).min(greatest);
+        // Of an exponent beyond 31 all bits count.
+        let cells = 1u32.checked_shl(waiting.exponent.into()).unwrap_or(0);
+        waiting.backoff = (self.random >> 16) & cells.wrapping_sub(1);
+        waiting.exponent = waiting.exponent.saturating_add(1).min(greatest);
         Outcome::Again(ticket)
     }
 }

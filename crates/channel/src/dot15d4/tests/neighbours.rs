@@ -1,0 +1,197 @@
+//! What a node does with the frames of neighbours that are not all like itself.
+
+use std::vec::Vec;
+
+use antedate_wire::dot15d4::Frame;
+use antedate_wire::dot15d4::ie::{Following, HeaderElementId, HeaderWriter};
+
+use super::super::tsch::*;
+use super::super::*;
+use super::setup::*;
+
+const LEVEL: SecurityLevel = SecurityLevel::EncMic32;
+const C: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0c]);
+
+/// A node that listens in every slot.
+fn listener(security: Security) -> Node {
+    let cell = Cell { slot: 0, channel_offset: 0, kind: CellKind::Receive, neighbour: None };
+    let schedule = Schedule::new([Slotframe { length: 1, cells: [cell].to_vec() }].to_vec(), [11].to_vec());
+    Node::new(security, schedule.unwrap(), NodeConfig::new(at(LEVEL)), Asn::new(9).unwrap(), 1)
+}
+
+/// What came of a frame in a slot: whether it was delivered, and its acknowledgment.
+fn hear(node: &mut Node, slot: u64, frame: &[u8]) -> (bool, Option<Vec<u8>>) {
+    while node.idle(100) > 0 {}
+    node.begin(asn(slot).unwrap());
+    let reaction = node.received(frame, 2120).unwrap();
+    let ack = reaction.ack.then(|| node.ack().to_vec());
+    node.end();
+    (reaction.delivered.is_some(), ack)
+}
+
+#[test]
+fn an_acknowledgment_is_secured_as_its_frame_is() {
+    let other = KeyIdentifier::Index(2);
+    let rule = LevelRule { allowed: Levels::AUTHENTICATED, exempt_devices: true };
+    let mut ends = [security(A, B, NonceKind::Asn), security(B, A, NonceKind::Asn)];
+    for end in &mut ends {
+        let lookup = KeyLookup::Identified(other);
+        end.install_key(KeyConfig::fresh(lookup, LinkKey::new([8; 16]), NonceKind::Asn)).unwrap();
+        end.config.policy =
+            Policy::default().with(FrameType::Data, Some(rule)).with(FrameType::Ack, Some(rule));
+    }
+    let [mut a, mut b] = ends;
+    b.add_device(Device { exempt: true, ..device(A) });
+    a.add_device(Device { exempt: true, ..device(B) });
+    let mut node = listener(b);
+    let protections = [
+        at(LEVEL),
+        at(SecurityLevel::Mic128),
+        Protection { level: SecurityLevel::EncMic64, key: other },
+        Protection { level: SecurityLevel::None, key: KeyIdentifier::Implicit },
+    ];
+    // Twice each: the second one is expected, and its acknowledgment prepared.
+    for (i, protection) in protections.into_iter().flat_map(|of| [of, of]).enumerate() {
+        let (slot, mut frame) = (10 + i as u64, [0; 127]);
+        let len = a.secure(&header(i as u8), &[], b"x", protection, asn(slot), &mut frame).unwrap();
+        let (delivered, ack) = hear(&mut node, slot, &frame[..len]);
+        let ack = ack.expect("it wanted one");
+        let security = Frame::parse(&ack).unwrap().header.security;
+        let expected =
+            (protection.level != SecurityLevel::None).then_some((protection.level, protection.key));
+        assert!(delivered);
+        assert_eq!(security.map(|security| (security.level, security.key)), expected);
+        // Who sent the frame reads it.
+        assert!(a.unsecure(&ack, asn(slot), Some(B), &mut frame).is_ok(), "{protection:?}");
+    }
+    assert_eq!((node.counters().prepared[2], node.counters().unprepared[2]), (3, 3));
+}
+
+#[test]
+fn a_device_that_is_not_known_and_may_be_heard_is_acknowledged() {
+    let mut b = security(B, A, NonceKind::Asn);
+    let open = LevelRule::only(Levels::of(&[SecurityLevel::None]));
+    b.config.policy = Policy::default().with(FrameType::Command, Some(open));
+    let mut node = listener(b);
+    let addressing = Addressing::within(PAN, Address::Extended(B), Address::Extended(C));
+    let request = Header { frame_type: FrameType::Command, ..Header::data(1, addressing) };
+    let mut frame = std::vec![0; 80];
+    let len = request.emit(&mut frame).unwrap();
+    frame.truncate(len);
+    frame.extend([1, 0x80]);
+    let (delivered, ack) = hear(&mut node, 10, &frame);
+    let ack = ack.expect("it wanted one");
+    let header = Frame::parse(&ack).unwrap().header;
+    assert!(delivered);
+    assert_eq!((header.addressing.dst, header.security), (Address::Extended(C), None));
+}
+
+#[test]
+fn a_frame_that_is_sent_again_is_known_whatever_came_in_between() {
+    let mut a = security(A, B, NonceKind::Asn);
+    let mut node = listener(security(B, A, NonceKind::Asn));
+    let everybody = Address::Short(ShortAddress::BROADCAST);
+    let beacon = |number| Header {
+        frame_type: FrameType::Beacon,
+        ack_request: false,
+        addressing: Addressing::within(PAN, everybody, Address::Extended(A)),
+        ..header(number)
+    };
+    // Beacons have numbers of their own, which meet those of data.
+    let frames = [(header(5), true), (beacon(77), true), (header(5), false), (header(77), true)];
+    for (i, (header, fresh)) in frames.into_iter().enumerate() {
+        let slot = 10 + i as u64;
+        let frame = secure(&mut a, &header, b"x", LEVEL, asn(slot)).unwrap();
+        let (delivered, ack) = hear(&mut node, slot, &frame);
+        assert_eq!((delivered, ack.is_some()), (fresh, header.ack_request), "{i}");
+    }
+    // Also behind a header that is too long to be predicted.
+    let mut ies = [0; 44];
+    let mut writer = HeaderWriter::new(&mut ies);
+    writer.push(HeaderElementId::Vendor, &[0; 40]).unwrap();
+    let len = writer.finish(Following::Payload).unwrap();
+    for (slot, fresh) in [(20, true), (21, false)] {
+        let (long, mut frame) = (Header { ies: true, ..header(9) }, [0; 127]);
+        let len = a.secure(&long, &ies[..len], b"x", at(LEVEL), asn(slot), &mut frame).unwrap();
+        assert_eq!(hear(&mut node, slot, &frame[..len]).0, fresh);
+    }
+    assert_eq!(node.counters().duplicates, 2);
+}
+
+#[test]
+fn a_forged_frame_of_an_exempt_device_does_not_stand_for_its_secured_one() {
+    let (mut a, mut b) = (security(A, B, NonceKind::Asn), security(B, A, NonceKind::Asn));
+    let rule = LevelRule { allowed: Levels::AUTHENTICATED, exempt_devices: true };
+    b.config.policy = Policy::default().with(FrameType::Data, Some(rule)).with(FrameType::Ack, Some(rule));
+    b.add_device(Device { exempt: true, ..device(A) });
+    let mut node = listener(b);
+    // The number is that of the next frame, which everybody can guess; and the device's own comes again, for its
+    // acknowledgment was lost.
+    let frames = [(10, SecurityLevel::None, true), (11, LEVEL, true), (12, LEVEL, false)];
+    for (slot, level, fresh) in frames {
+        let frame = secure(&mut a, &header(6), b"x", level, asn(slot)).unwrap();
+        assert_eq!(hear(&mut node, slot, &frame).0, fresh, "{slot}");
+    }
+}
+
+#[test]
+fn a_frame_for_another_pan_is_for_somebody_else() {
+    let other = PanId(0x1234);
+    let (short, everybody) =
+        (Address::Short(ShortAddress(u16::from(B.0[7]))), Address::Short(ShortAddress::BROADCAST));
+    let to = |pan, dst| (Some(pan), dst, Some(PAN));
+    // A node of the PAN, and one that is in none yet.
+    for (own, all) in [(PAN, false), (PanId::BROADCAST, true)] {
+        let (mut a, mut b) = (security(A, B, NonceKind::Asn), security(B, A, NonceKind::Asn));
+        b.config.pan = own;
+        let mut node = listener(b);
+        for (i, ((dst_pan, dst, src_pan), ours)) in [
+            (to(PAN, short), true),
+            (to(other, short), all),
+            (to(other, everybody), all),
+            (to(PanId::BROADCAST, everybody), true),
+            ((None, Address::Absent, Some(PAN)), true),
+            ((None, Address::Absent, Some(other)), all),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let slot = 10 + i as u64;
+            let addressing = Addressing { dst_pan, dst, src_pan, src: Address::Extended(A) };
+            let header = Header { ack_request: dst == short, addressing, ..header(i as u8) };
+            let frame = secure(&mut a, &header, b"x", LEVEL, asn(slot)).unwrap();
+            let (delivered, ack) = hear(&mut node, slot, &frame);
+            assert_eq!((delivered, ack.is_some()), (ours, ours && dst == short), "{own:?} {i}");
+        }
+        assert_eq!(node.counters().not_ours, if all { 0 } else { 3 });
+    }
+}
+
+#[test]
+fn what_is_too_long_for_another_protection_does_not_block_the_queue() {
+    let cell = Cell { slot: 0, channel_offset: 0, kind: CellKind::Transmit, neighbour: Some(B) };
+    let schedule = Schedule::new([Slotframe { length: 1, cells: [cell].to_vec() }].to_vec(), [11].to_vec());
+    let security = security(A, B, NonceKind::Asn);
+    let config = NodeConfig::new(at(LEVEL));
+    let mut node = Node::new(security, schedule.unwrap(), config, Asn::new(9).unwrap(), 1);
+    // The longest that fits.
+    assert!((0..127).rev().any(|len| node.send(Some(B), &std::vec![1; len], 0).is_ok()));
+    node.send(Some(B), b"short", 0).unwrap();
+    node.set_protection(at(SecurityLevel::EncMic128));
+    assert!(matches!(node.begin(asn(10).unwrap()), Action::Transmit { .. }));
+    assert_eq!((node.waiting(), node.counters().given_up), (1, 1));
+}
+
+#[test]
+fn a_backoff_exponent_of_any_size_gives_a_backoff() {
+    let cell = Cell { slot: 0, channel_offset: 0, kind: CellKind::Transmit, neighbour: Some(B) };
+    let schedule = Schedule::new([Slotframe { length: 1, cells: [cell].to_vec() }].to_vec(), [11].to_vec());
+    let config = NodeConfig { backoff: (31, 255), max_retries: 255, ..NodeConfig::new(at(LEVEL)) };
+    let security = security(A, B, NonceKind::Asn);
+    let mut node = Node::new(security, schedule.unwrap(), config, Asn::new(9).unwrap(), 1);
+    node.send(Some(B), b"x", 0).unwrap();
+    for slot in 10..265 {
+        node.begin(asn(slot).unwrap());
+        assert!(matches!(node.acknowledged(Heard::Silence).0, Outcome::Again(_)));
+    }
+}
