@@ -4,8 +4,8 @@
 mod common;
 
 use antedate_aead::{
-    Aes128Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, Opener, PrepareError, Sealer, Sparse, Template,
-    TemplateError, TemplateSlot, TemplateStandby, Usual,
+    Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Hole, Nonce, Opener, PrepareError, Sealer, Sparse,
+    Template, TemplateError, TemplateSlot, TemplateStandby, Usual,
 };
 use common::{Counter, key, nonce_of};
 
@@ -83,6 +83,49 @@ fn another_packet<S: Usual + Sparse>() {
         assert!(expected.open(b"other", &other, &mut out, tag.as_bytes()).is_ok());
         assert_eq!(out, [9; 40]);
     }
+}
+
+/// Templates with one hole, of a whole block and nearly so, wherever it is.
+fn one_hole<S: Usual + Sparse>() {
+    let (aad, payload) = ([7; 40], [8; 80]);
+    let places = [0..16, 16..32, 64..80, 0..15, 17..33, 17..32];
+    let holes = places.iter().cloned().map(Hole::Payload).chain([Hole::Aad(16..32), Hole::Aad(3..19)]);
+    for (hole, backend) in holes.flat_map(|hole| Backend::available().map(move |at| (hole.clone(), at))) {
+        let mut packet = (aad, payload);
+        let place = match &hole {
+            Hole::Aad(range) => &mut packet.0[range.clone()],
+            Hole::Payload(range) => &mut packet.1[range.clone()],
+        };
+        place.iter_mut().zip(1..).for_each(|(to, byte)| *to = byte);
+        let value = place.to_vec();
+        let holes = [hole];
+        let template = Template::new(&aad, &payload, &holes).unwrap();
+        let mut slot = TemplateSlot::<S, 128, 2>::new();
+        let mut sealer = Sealer::<S, _>::new(key(0, backend), Counter(0, 9));
+        for (number, steps) in [0, 2, 100].into_iter().enumerate() {
+            let mut prepared = sealer.prepare_template(&template, &mut slot).unwrap();
+            prepared.step(steps);
+            // Too much and too little, as one and apart.
+            let misfit = prepared.seal_joined(&[0; 17]).unwrap_err();
+            let misfit = misfit.prepared.seal(&[&value[1..]]).unwrap_err();
+            let misfit = misfit.prepared.seal(&[&value, &value]).unwrap_err();
+            let sealed = match number {
+                1 => misfit.prepared.seal_joined(&value).unwrap(),
+                _ => misfit.prepared.seal(&[&value]).unwrap(),
+            };
+            let mut out = [0; 80];
+            let nonce = Nonce::assume_unique(nonce_of(number as u64));
+            let tag = key::<S>(0, backend).seal(nonce, &packet.0, &packet.1, &mut out);
+            assert_eq!((sealed.ciphertext(), sealed.tag()), (&out[..], tag), "{holes:?}, {backend:?}");
+        }
+    }
+}
+
+#[test]
+fn one_hole_of_a_whole_block_is_like_any_other() {
+    one_hole::<Aes128Gcm>();
+    one_hole::<Aes256Gcm>();
+    one_hole::<ChaCha20Poly1305>();
 }
 
 #[test]
