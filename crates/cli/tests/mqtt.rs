@@ -2,8 +2,10 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -641,9 +643,10 @@ fn a_payload_that_cannot_be_printed_is_not_acknowledged_and_standard_output_is_b
     let (status, err) = end(full);
     assert_eq!(status, Some(2), "{err}");
     assert!(err.starts_with("standard output: cannot be written: "), "{err}");
-    // Somebody who has seen enough.
-    let mut closed = subscribe(Stdio::piped(), &[]);
-    drop(closed.stdout.take());
+    // Somebody who has seen enough. Not by closing a pipe: a process that another test is just starting may have its end open too.
+    let (reader, out) = UnixStream::pair().expect("a pair");
+    reader.shutdown(Shutdown::Both).expect("shut");
+    let closed = subscribe(OwnedFd::from(out).into(), &[]);
     assert!(!broker(&listener, "line4/force", &sealed));
     assert_eq!(end(closed), (Some(0), String::new()));
     // What was not passed on was not received: it opens once more.
