@@ -564,6 +564,26 @@ fn what_a_broker_has_queued_is_read_though_it_sends_the_key_only_after_it_was_ac
 }
 
 #[test]
+fn a_short_time_is_not_over_before_the_key_has_come_and_something_is_subscribed() {
+    let desk = Desk::new();
+    let (listener, child) = resumed(&desk, &["-W", "1"]);
+    let (mut client, id) = taken(&listener, 0);
+    assert_eq!(id, "x-keys");
+    thread::sleep(Duration::from_millis(1100));
+    answered(&mut client, 14, 1);
+    let (mut client, _) = taken(&listener, 0);
+    let mut asked = Vec::new();
+    while let Some((kind, body)) = packet(&mut client) {
+        if kind >> 4 == 8 {
+            client.write_all(&[0x90, 3, body[0], body[1], 1]).expect("SUBACK");
+            asked.push(String::from_utf8_lossy(&body[4..]).into_owned());
+        }
+    }
+    assert!(asked.contains(&"a/#\u{1}".to_owned()), "{asked:?}");
+    assert_eq!(end(child), (Some(0), String::new()));
+}
+
+#[test]
 fn a_session_that_goes_on_has_the_last_rotation_even_if_the_broker_dropped_it_from_the_queue() {
     let desk = Desk::new();
     desk.good(&["mqtt", "init", "state"]);
