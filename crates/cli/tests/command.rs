@@ -242,6 +242,22 @@ fn the_exit_status_is_the_same_where_standard_error_takes_nothing() {
     }
 }
 
+#[test]
+fn a_log_that_nobody_takes_ends_no_daemon() {
+    let desk = Desk::new();
+    desk.antedate(&["keygen", "dtls", "--identity", "a", "--out", "psk"]);
+    let call = ["--preserve-status", "2", env!("CARGO_BIN_EXE_antedate"), "dtls", "listen"];
+    let status = Command::new("timeout")
+        .args(call)
+        .args(["--listen", "127.0.0.1:0", "--to", "127.0.0.1:9", "--psk", "psk"])
+        .env_remove("RUST_LOG")
+        .current_dir(desk.0.path())
+        .stderr(fs::File::options().write(true).open("/dev/full").expect("a full disk"))
+        .status()
+        .expect("timeout(1) of coreutils");
+    assert_eq!(status.code(), Some(0));
+}
+
 /// All names in a document.
 fn names(value: &serde_json::Value) -> Vec<String> {
     match value {

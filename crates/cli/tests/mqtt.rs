@@ -2,8 +2,10 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -562,6 +564,26 @@ fn what_a_broker_has_queued_is_read_though_it_sends_the_key_only_after_it_was_ac
 }
 
 #[test]
+fn a_short_time_is_not_over_before_the_key_has_come_and_something_is_subscribed() {
+    let desk = Desk::new();
+    let (listener, child) = resumed(&desk, &["-W", "1"]);
+    let (mut client, id) = taken(&listener, 0);
+    assert_eq!(id, "x-keys");
+    thread::sleep(Duration::from_millis(1100));
+    answered(&mut client, 14, 1);
+    let (mut client, _) = taken(&listener, 0);
+    let mut asked = Vec::new();
+    while let Some((kind, body)) = packet(&mut client) {
+        if kind >> 4 == 8 {
+            client.write_all(&[0x90, 3, body[0], body[1], 1]).expect("SUBACK");
+            asked.push(String::from_utf8_lossy(&body[4..]).into_owned());
+        }
+    }
+    assert!(asked.contains(&"a/#\u{1}".to_owned()), "{asked:?}");
+    assert_eq!(end(child), (Some(0), String::new()));
+}
+
+#[test]
 fn a_session_that_goes_on_has_the_last_rotation_even_if_the_broker_dropped_it_from_the_queue() {
     let desk = Desk::new();
     desk.good(&["mqtt", "init", "state"]);
@@ -641,9 +663,10 @@ fn a_payload_that_cannot_be_printed_is_not_acknowledged_and_standard_output_is_b
     let (status, err) = end(full);
     assert_eq!(status, Some(2), "{err}");
     assert!(err.starts_with("standard output: cannot be written: "), "{err}");
-    // Somebody who has seen enough.
-    let mut closed = subscribe(Stdio::piped(), &[]);
-    drop(closed.stdout.take());
+    // Somebody who has seen enough. Not by closing a pipe: a process that another test is just starting may have its end open too.
+    let (reader, out) = UnixStream::pair().expect("a pair");
+    reader.shutdown(Shutdown::Both).expect("shut");
+    let closed = subscribe(OwnedFd::from(out).into(), &[]);
     assert!(!broker(&listener, "line4/force", &sealed));
     assert_eq!(end(closed), (Some(0), String::new()));
     // What was not passed on was not received: it opens once more.

@@ -57,6 +57,8 @@ pub(crate) fn log(filter: Option<String>) -> Done {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_target(false)
+        // It would say so on standard error, and a line that cannot be written there is a panic.
+        .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal() && !plain);
     // The journal has the time already (systemd.exec(5)).
     if std::env::var_os("JOURNAL_STREAM").is_some() {

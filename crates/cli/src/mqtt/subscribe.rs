@@ -64,11 +64,13 @@ impl Sub {
         let mut settings = self.broker.settings()?;
         settings.clean = !self.disable_clean_session;
         let (mut seen, mut refused) = (0, Refused::default());
-        // Later than the clock can say is never.
-        let end = self.timeout.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
         let done = block_on(async {
             let wanted = (self.topics.clone(), self.qos);
             let mut link = Link::with_will(&settings, guard, wanted, &self.will).await?;
+            // From here on, or a short time would be over before anything is subscribed, where a key is fetched first. Later than the
+            // clock can say is never.
+            let end =
+                self.timeout.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
             let mut written = Instant::now();
             let enough = |seen| self.count.is_some_and(|count| seen >= count);
             while !enough(seen)

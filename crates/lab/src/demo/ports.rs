@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use antedate_gateway::config::machine::{Machine as _, ThisMachine};
 use antedate_gateway::keys::KeyFile;
-use antedate_gateway::state::{KeyId, StateFile};
+use antedate_gateway::state::{KeyId, StateFault, StateFile};
 use serde::Serialize;
 
 use super::gateway::{Gateway, Setup};
@@ -105,8 +105,12 @@ fn known(keys: &Path, state: &Path) -> Result<(), Error> {
     let used = |state: &StateFile| {
         keys.associations.iter().all(|sa| state.next(&KeyId::of(sa)).is_ok_and(|next| next > 1))
     };
-    if StateFile::open(state).is_ok_and(|state| used(&state)) {
-        return Ok(());
+    match StateFile::open(state) {
+        Ok(state) if used(&state) => return Ok(()),
+        Err(error) if !matches!(error.kind, StateFault::NoDirectory | StateFault::Missing) => {
+            return Err(Error::Usage(format!("--ports keys: {error}; {}", error.remedy())));
+        }
+        _ => {}
     }
     Err(Error::Usage(format!(
         "--ports keys: {} does not know which packet numbers of these keys were used; with keys that no gateway ever used \
@@ -313,7 +317,11 @@ mod tests {
         drop(StateFile::create(&state).unwrap());
         assert!(refused().contains("--first"), "a state of other keys: {}", refused());
         let used: Vec<_> = keys.associations.iter().map(|sa| (KeyId::of(sa), 100)).collect();
-        StateFile::open(&state).unwrap().reserve(&used).unwrap();
+        let mut held = StateFile::open(&state).unwrap();
+        held.reserve(&used).unwrap();
+        let said = refused();
+        assert!(said.contains("another process holds") && !said.contains("--first"), "{said}");
+        drop(held);
         known(&file, &state).unwrap();
     }
 
