@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Refusal;
@@ -157,9 +157,13 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     runtime.block_on(work)
 }
 
-/// Set when the user wants the end.
-pub(super) fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
+/// Set when the user wants the end. There is one for all connections, so that no signal comes between two of them.
+fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    if let Some(stop) = STOP.get() {
+        return Ok(Arc::clone(stop));
+    }
+    let stop = Arc::clone(STOP.get_or_init(Arc::default));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|error| Failure::Verdict(format!("signals cannot be caught: {error}")))?;
@@ -289,15 +293,14 @@ impl Link {
         will: &WillArguments,
     ) -> Result<Self, Failure> {
         let queued = !settings.clean && !guard.has_keys();
-        let (guard, stopped) = if (will.is_given() || queued) && !guard.rotation_topics().is_empty() {
+        let guard = if (will.is_given() || queued) && !guard.rotation_topics().is_empty() {
             Self::fetch_keys(settings, guard).await?
         } else {
-            (guard, false)
+            guard
         };
         let mut link = Self::new(settings, guard, filters, qos)?;
-        link.stop.fetch_or(stopped, Ordering::Relaxed);
         // Who wanted the end before the key came leaves none.
-        if !stopped || link.guard.has_keys() {
+        if !link.stop.load(Ordering::Relaxed) || link.guard.has_keys() {
             link.leave_will(will)?;
         }
         Ok(link)
@@ -523,8 +526,7 @@ impl Link {
     }
 
     /// The keys that the broker retains, by a connection of its own: what is sealed before the first connection (a will) needs them.
-    /// Tells whether the user wanted the end meanwhile.
-    async fn fetch_keys(settings: &Settings, guard: Guard) -> Result<(Guard, bool), Failure> {
+    async fn fetch_keys(settings: &Settings, guard: Guard) -> Result<Guard, Failure> {
         let settings = Settings {
             client_id: format!("{}-keys", settings.client_id),
             clean: true,
@@ -534,7 +536,7 @@ impl Link {
         let mut link = Self::new(&settings, guard, Vec::new(), Qos::AtMostOnce)?;
         link.settle().await?;
         link.leave().await;
-        Ok((link.guard, link.stop.load(Ordering::Relaxed)))
+        Ok(link.guard)
     }
 
     /// Says farewell, once everything was sent.
