@@ -401,6 +401,11 @@ impl Speaker {
             // gaps, and a frame behind a gap must not be taken for the last piece of another.
             Fragmentation::Auto => Marks::Both,
         };
+        if marks == Marks::More
+            && let Some(warning) = self.said.unmarked(status)
+        {
+            tracing::warn!("{warning}");
+        }
         let always = self.fragmentation != Fragmentation::Auto;
         // One who came later than the key in use is live, and unknown to the forwarding thread until the next key.
         for member in status.members.iter().filter(|member| member.live && self.known.contains(&member.sci)) {

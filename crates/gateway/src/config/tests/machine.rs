@@ -161,7 +161,7 @@ fn a_configuration_that_fits_the_machine_is_ready_to_run() {
     assert!(
         warnings[0].ends_with(
             "g.toml:4: uplink.interface: carries 1500 octets: payloads of the field over 1464 octets will be refused\n    \
-             remedy: ip link set dev eth0 mtu 1536 (and all of the path), fragmentation = true in [macsec] of all gateways, or a smaller MTU on the field's side"
+             remedy: ip link set dev eth0 mtu 1536 (and all of the path), fragmentation = \"marked\" in [macsec] of all gateways, or a smaller MTU on the field's side"
         ),
         "{warnings:?}"
     );
