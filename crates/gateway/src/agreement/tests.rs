@@ -5,6 +5,7 @@ use std::net::UdpSocket;
 use antedate_channel::mka::{Cak, Refused};
 
 use super::*;
+use crate::sys::interface::Witness;
 
 /// One that hears what is sent to the second socket.
 fn speaker() -> (Speaker, UdpSocket) {
@@ -16,7 +17,13 @@ fn speaker() -> (Speaker, UdpSocket) {
     let speaker = Speaker {
         participant: Participant::new(cak, config.clone(), &mut random),
         config,
-        uplink: Interface { name: "none".into(), index: 0, address: [0; 6], mtu: 1500 },
+        uplink: Interface {
+            name: "none".into(),
+            index: 0,
+            address: [0; 6],
+            mtu: 1500,
+            witness: Witness::default(),
+        },
         socket: Some(Listener::of(own.into())),
         threads: Vec::new(),
         channels: Vec::new(),

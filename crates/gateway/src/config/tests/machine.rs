@@ -9,6 +9,7 @@ use super::*;
 use crate::config::check::{check, check_without_state};
 use crate::config::machine::{Interface, Machine};
 use crate::state::StateFile;
+use crate::sys::interface::Witness;
 
 /// A machine with eth0 and eth1, two CPUs and every right.
 struct Bench {
@@ -32,6 +33,7 @@ impl Machine for Bench {
             index: 2 + i32::from(last),
             address: [2, 0, 0, 0, 0, last],
             mtu: 1500,
+            witness: Witness::default(),
         })
     }
 
