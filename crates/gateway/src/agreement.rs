@@ -121,8 +121,8 @@ impl Agreement {
             said: report::Said::default(),
             fragmentation,
             known: Vec::new(),
-            unanswered: Vec::new(),
             takes_from: Vec::new(),
+            unanswered: Vec::new(),
             sends_fragments: false,
         };
         let stopped = Arc::clone(&stop);
@@ -184,11 +184,18 @@ struct Speaker {
     fragmentation: Fragmentation,
     /// Members whom the forwarding thread knows, for it has a key of theirs.
     known: Vec<Sci>,
-    /// Keys that the forwarding thread did not say it receives with.
-    unanswered: Vec<Install>,
     /// Those of them whose fragments it takes.
     takes_from: Vec<Sci>,
+    /// Keys that the forwarding thread has not said it receives with.
+    unanswered: Vec<Unanswered>,
     sends_fragments: bool,
+}
+
+/// A key that the forwarding thread is to receive with, and where its answers come, of which so many are left.
+struct Unanswered {
+    install: Install,
+    answers: mpsc::Receiver<Result<Retired, String>>,
+    left: usize,
 }
 
 impl Speaker {
@@ -207,7 +214,7 @@ impl Speaker {
             if self.looked.elapsed() >= LOOK {
                 self.looked = Instant::now();
                 self.follow();
-                self.ask_again();
+                self.hear_late();
             }
             let pause = self.participant.wake_at(now).saturating_sub(now).min(ROUND);
             match &self.socket {
@@ -266,11 +273,14 @@ impl Speaker {
                     }
                 }
                 Action::Remove(an) => {
-                    self.unanswered.retain(|install| install.an != an);
+                    self.unanswered.retain(|late| late.install.an != an);
                     self.wipe(|answer| Letter::RemoveSa(an, answer));
                 }
                 Action::Forget(sci) => {
                     self.known.retain(|known| *known != sci);
+                    for late in &mut self.unanswered {
+                        late.install.members.retain(|(member, _)| *member != sci);
+                    }
                     self.takes_from.retain(|known| *known != sci);
                     self.wipe(|answer| Letter::ForgetPeer(sci, answer));
                     self.wipe(|answer| Letter::ForgetPeer(express_sci(sci), answer));
@@ -279,17 +289,17 @@ impl Speaker {
         }
     }
 
-    /// Asks the forwarding thread once more to receive with keys that it did not in time: without its word nobody would ever
-    /// transmit with them.
-    fn ask_again(&mut self) {
-        for install in std::mem::take(&mut self.unanswered) {
-            self.receive(install);
+    /// Looks for answers that did not come in time: without its word nobody would ever transmit with a key. The letters lie
+    /// there until the forwarding thread goes on, so none is sent again.
+    fn hear_late(&mut self) {
+        for late in std::mem::take(&mut self.unanswered) {
+            self.hear(late, Instant::now());
         }
     }
 
     /// Has the forwarding thread of the way in receive with a key, and waits until it does.
     fn receive(&mut self, install: Install) {
-        let Install { key, an, ref sak, ref members, .. } = install;
+        let Install { an, ref sak, ref members, .. } = install;
         let Some(mailbox) = self.threads.last() else { return };
         let (answer, answers) = mpsc::channel();
         let mut channels = members.clone();
@@ -300,7 +310,7 @@ impl Speaker {
         let ours = |sci: &Sci| !self.config.pair && second(sci);
         let express: Vec<_> = channels.iter().filter(|(sci, _)| ours(sci)).copied().collect();
         channels.extend(express.into_iter().map(|(sci, ssci)| (express_sci(sci), ssci.map(express_ssci))));
-        let count = channels.len();
+        let left = channels.len();
         for (sci, ssci) in channels {
             match ReadyReceive::new(sci, ssci, an, sak, 1) {
                 Ok(ready) => {
@@ -314,24 +324,32 @@ impl Speaker {
             }
         }
         drop(answer);
-        let end = Instant::now() + PATIENCE;
-        for _ in 0..count {
-            match answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
+        let late = self.unanswered.len();
+        self.hear(Unanswered { install, answers, left }, Instant::now() + PATIENCE);
+        if self.unanswered.len() > late {
+            tracing::error!(%an, "the forwarding thread does not install a key");
+        }
+    }
+
+    /// Waits until the end for the answers about a key, and says that it is received with when all have come.
+    fn hear(&mut self, mut late: Unanswered, end: Instant) {
+        let Install { key, an, .. } = late.install;
+        while late.left > 0 {
+            match late.answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 // What it replaces is wiped here.
                 Ok(Ok(retired)) => drop(retired),
                 Ok(Err(error)) => {
-                    tracing::error!(%error, %an, "a key is not installed for receiving");
-                    return self.unanswered.push(install);
+                    return tracing::error!(%error, %an, "a key is not installed for receiving");
                 }
-                Err(_) => {
-                    tracing::error!(%an, "the forwarding thread does not install a key");
-                    return self.unanswered.push(install);
-                }
+                Err(_) => return self.unanswered.push(late),
             }
+            late.left -= 1;
         }
+        let members = &late.install.members;
         let new = members.iter().map(|(sci, _)| *sci).filter(|sci| !self.known.contains(sci));
         self.known.extend(new.collect::<Vec<_>>());
         // Before anybody hears that we receive, and may send fragments.
+        let status = self.participant.status(self.start.elapsed());
         self.fragments(&status);
         self.participant.receives(key);
         self.participant.tick(self.start.elapsed(), &mut random);
@@ -383,6 +401,11 @@ impl Speaker {
             // gaps, and a frame behind a gap must not be taken for the last piece of another.
             Fragmentation::Auto => Marks::Both,
         };
+        if marks == Marks::More
+            && let Some(warning) = self.said.unmarked(status)
+        {
+            tracing::warn!("{warning}");
+        }
         let always = self.fragmentation != Fragmentation::Auto;
         // One who came later than the key in use is live, and unknown to the forwarding thread until the next key.
         for member in status.members.iter().filter(|member| member.live && self.known.contains(&member.sci)) {

@@ -13,6 +13,8 @@ use crate::sys::packet::{Offload, Received};
 pub(crate) const PROTOCOL_TCP: u8 = 6;
 pub(crate) const PROTOCOL_UDP: u8 = 17;
 const PROTOCOL_SCTP: u8 = 132;
+/// A routing header of IPv6.
+const ROUTING: u8 = 43;
 
 /// Kinds of super-frames, as in `struct virtio_net_hdr`.
 pub(crate) const SEGMENT_TCP4: u8 = 1;
@@ -83,12 +85,16 @@ fn network(frame: &[u8]) -> Option<(EtherType, usize)> {
 }
 
 /// Where the header of TCP or UDP lies in IPv6, behind any options and routing headers (RFC 8200, section 4). None if that is
-/// not what comes next, as with a tunnel.
+/// not what comes next, as with a tunnel, or if the address in the header is not yet that of the destination, which the checksum is over.
 fn behind_extensions(frame: &[u8], ip: usize, protocol: u8) -> Option<usize> {
     let (mut next, mut at) = (*frame.get(ip + 6)?, ip + 40);
-    while matches!(next, 0 | 43 | 60) {
-        next = *frame.get(at)?;
-        at += 8 * (usize::from(*frame.get(at + 1)?) + 1);
+    while matches!(next, 0 | ROUTING | 60) {
+        let [following, length, _, segments_left] = *frame.get(at..)?.first_chunk()?;
+        if next == ROUTING && segments_left > 0 {
+            return None;
+        }
+        next = following;
+        at += 8 * (usize::from(length) + 1);
     }
     (next == protocol).then_some(at)
 }
@@ -327,6 +333,11 @@ mod tests {
         // IPv6 in IPv6: the length that the inner header has would be that of all segments together.
         let inner = tcp6(&[])[14..54].to_vec();
         assert_eq!(inside(41, &inner), Err(Unsupported));
+        // Where a routing header names further stops, the checksum is over the last of them.
+        for (left, cut) in [(0, Ok(2)), (1, Err(Unsupported))] {
+            let routing = [&[6, 2, 4, left, 0, 0, 0, 0][..], &[0xfd; 16]].concat();
+            assert_eq!(inside(43, &routing).map(|all| all.len()), cut);
+        }
     }
 
     #[test]

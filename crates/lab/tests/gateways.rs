@@ -250,8 +250,11 @@ fn an_interface_that_was_gone_is_opened_again() {
     let frame = cyclic(1, 64);
     plant.plc.send(&frame);
     plant.device.expect(&frame);
-    plant.borrow_uplink();
-    plant.until_it_crosses(&frame);
+    // Longer than the gateway needs to see that it is gone, and no longer than it takes.
+    for (number, time) in [(2, Duration::from_millis(2500)), (3, Duration::ZERO)] {
+        plant.borrow_uplink(time);
+        plant.until_it_crosses(&cyclic(number, 64));
+    }
 }
 
 fn an_mtu_that_is_raised_is_followed() {

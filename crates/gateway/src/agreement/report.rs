@@ -77,6 +77,8 @@ pub(super) struct Said {
     strangers: Strangers,
     /// When it said that the uplink carries too little.
     too_long: Option<Duration>,
+    /// It said that there are too many for fragments of one mark.
+    unmarked: bool,
 }
 
 /// Who is heard, and is no member.
@@ -120,6 +122,16 @@ impl Said {
             "an MKPDU of {len} octets is longer than the uplink carries, and none is fragmented: raise the uplink's MTU, or \
              there is no key"
         ))
+    }
+
+    /// What to say of fragments with one mark, of which only two members lose none.
+    pub(super) fn unmarked(&mut self, status: &Status) -> Option<&'static str> {
+        let many = status.members.iter().filter(|member| member.live).count() > 1;
+        let said = std::mem::replace(&mut self.unmarked, many);
+        (many && !said).then_some(
+            "fragmentation = true among more than two members: a switch sends each only some of the frames, and behind each gap one \
+             more is refused as it may be the rest of another; remove the line in [macsec] of all gateways, or write \"marked\"",
+        )
     }
 
     /// Logs what has changed.
@@ -185,6 +197,23 @@ mod tests {
         (participant, frames)
     }
 
+    fn live(number: u8) -> Member {
+        Member {
+            sci: Sci([2, 0, 0, 0, 0, number, 0, 1]),
+            address: EthernetAddress([2, 0, 0, 0, 0, number]),
+            member: MemberIdentifier([number; 12]),
+            message: 1,
+            priority: 1,
+            live: true,
+            key_server: false,
+            receives: true,
+            transmits: true,
+            antedate: true,
+            fragments: true,
+            silent: Duration::ZERO,
+        }
+    }
+
     #[test]
     fn strangers_are_spoken_of_once_a_minute_while_nobody_is_a_member() {
         for (cak, name, what) in [([1; 16], "a", "another CAK"), ([0; 16], "b", "another CKN")] {
@@ -222,6 +251,17 @@ mod tests {
     }
 
     #[test]
+    fn fragments_of_one_mark_among_three_are_told_of_once() {
+        let (own, _) = mkpdus(&[0; 16], b"a", 1);
+        let (mut said, mut status) = (Said::default(), own.status(Duration::ZERO));
+        status.members = vec![live(2), Member { live: false, ..live(3) }];
+        assert_eq!(said.unmarked(&status), None, "who is not live may be a recording");
+        status.members.push(live(4));
+        assert!(said.unmarked(&status).is_some_and(|warning| warning.contains("\"marked\"")));
+        assert_eq!(said.unmarked(&status), None);
+    }
+
+    #[test]
     fn strangers_beside_members_are_nothing_to_speak_of() {
         let (mut own, _) = mkpdus(&[0; 16], b"a", 1);
         let (_, frames) = mkpdus(&[1; 16], b"a", 2);
@@ -231,20 +271,7 @@ mod tests {
             let now = Duration::from_secs(200 + 2 * number as u64);
             assert!(own.receive(now, frame).is_err());
             member = own.status(now);
-            member.members.push(Member {
-                sci: Sci([2, 0, 0, 0, 0, 3, 0, 1]),
-                address: EthernetAddress([2, 0, 0, 0, 0, 3]),
-                member: MemberIdentifier([3; 12]),
-                message: 1,
-                priority: 1,
-                live: true,
-                key_server: false,
-                receives: true,
-                transmits: true,
-                antedate: true,
-                fragments: true,
-                silent: Duration::ZERO,
-            });
+            member.members.push(live(3));
             assert_eq!(said.warning(&member, now), None);
         }
         // It falls silent, and so did the stranger: what was refused before is no news.

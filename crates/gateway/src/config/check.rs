@@ -545,7 +545,7 @@ fn short_uplink(checked: &Checked) -> Option<Fault> {
             carried.saturating_sub(overhead + VLAN_TAG)
         ),
         format!(
-            "ip link set dev {uplink} mtu {needed} (and all of the path), fragmentation = true in [macsec] of all \
+            "ip link set dev {uplink} mtu {needed} (and all of the path), fragmentation = \"marked\" in [macsec] of all \
              gateways, or a smaller MTU on the field's side"
         ),
     ))
@@ -633,7 +633,7 @@ fn unbounded_express(checked: &Checked) -> Option<Fault> {
         return None;
     }
     let what = "without fragments an express frame waits for the whole frame before it";
-    let remedy = "fragmentation = true in [macsec] of all gateways";
+    let remedy = "fragmentation = \"marked\" in [macsec] of all gateways";
     Some(config.lines.fault(&config.file, "express", what, remedy))
 }
 

@@ -205,7 +205,7 @@ impl Steward {
                 }
             }
         }
-        if changed(&mut self.field)
+        if changed(&self.field)
             && let Ok(field) = Interface::find(&self.field.name)
         {
             match field_port(&self.config, &field) {

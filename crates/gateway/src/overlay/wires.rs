@@ -73,7 +73,7 @@ impl Wire {
         overlay: &Overlay,
         mailbox: &Mailbox<Letter>,
     ) -> Option<usize> {
-        if !changed(&mut self.interface) {
+        if !changed(&self.interface) {
             return None;
         }
         let now = Interface::find(&self.interface.name).ok()?;
@@ -99,7 +99,7 @@ impl Wire {
 }
 
 /// Whether an interface was replaced, or has another MTU.
-pub(super) fn changed(port: &mut Interface) -> bool {
+pub(super) fn changed(port: &Interface) -> bool {
     !port.still_there() || interface::mtu(&port.name).is_some_and(|mtu| mtu != port.mtu)
 }
 

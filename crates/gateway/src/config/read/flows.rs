@@ -68,8 +68,11 @@ fn holes(field: &Field<'_, '_>) -> Option<Vec<Range<usize>>> {
     let (blocks, room) = (touched(holes.iter().cloned()), FLOW_BLOCKS - 1);
     if blocks > room {
         field.fault(
-            format!("touches {blocks} blocks of 16 octets, counted from the EtherType, and a table has room for {room}"),
-            "name fewer octets, or remove the shape",
+            format!(
+                "touches {blocks} blocks of 16 octets, counted from the EtherType and once for each stretch, and a table has room \
+                 for {room}"
+            ),
+            "name fewer octets, join stretches of one block, or remove the shape",
         );
         return None;
     }

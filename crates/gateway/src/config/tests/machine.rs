@@ -9,6 +9,7 @@ use super::*;
 use crate::config::check::{check, check_without_state};
 use crate::config::machine::{Interface, Machine};
 use crate::state::StateFile;
+use crate::sys::interface::Witness;
 
 /// A machine with eth0 and eth1, two CPUs and every right.
 struct Bench {
@@ -32,6 +33,7 @@ impl Machine for Bench {
             index: 2 + i32::from(last),
             address: [2, 0, 0, 0, 0, last],
             mtu: 1500,
+            witness: Witness::default(),
         })
     }
 
@@ -161,7 +163,7 @@ fn a_configuration_that_fits_the_machine_is_ready_to_run() {
     assert!(
         warnings[0].ends_with(
             "g.toml:4: uplink.interface: carries 1500 octets: payloads of the field over 1464 octets will be refused\n    \
-             remedy: ip link set dev eth0 mtu 1536 (and all of the path), fragmentation = true in [macsec] of all gateways, or a smaller MTU on the field's side"
+             remedy: ip link set dev eth0 mtu 1536 (and all of the path), fragmentation = \"marked\" in [macsec] of all gateways, or a smaller MTU on the field's side"
         ),
         "{warnings:?}"
     );

@@ -450,6 +450,10 @@ fn faults_of_flows_say_what_to_write() {
     let most = "[flows]\n[[flows.shape]]\nbegins = \"8892\"\nvaries = [[28, 267]]\n";
     assert!(parse(&format!("{SMALLEST}{most}")).is_ok());
     assert!(with("8892", "[[28, 268]]").contains("touches 16 blocks of 16 octets"));
+    let many =
+        |count: usize| (0..count).map(|at| format!("[{0}, {0}]", 28 + 2 * at)).collect::<Vec<_>>().join(", ");
+    assert!(parse(&format!("{SMALLEST}{}", most.replace("[28, 267]", &many(15)))).is_ok());
+    assert!(with("8892", &format!("[{}]", many(16))).contains("once for each stretch"));
     assert!(with("8892", "[[1600, 1612]]").contains("1612 is out of range"));
     assert!(faults_with("[flows]\ntables = true\n").contains("add [[flows.shape]]"));
 }
