@@ -48,7 +48,7 @@ impl Contender for Empty {
 pub struct Latency {
     /// The fastest of all calls.
     pub min: f64,
-    /// Half of the calls were faster.
+    /// Half of the calls were faster (see [`middle`]).
     pub median: f64,
     /// 99 of 100 calls were faster.
     pub p99: f64,
@@ -70,10 +70,11 @@ pub fn race(contenders: &mut [Box<dyn Contender>], rounds: usize, tick: f64) -> 
     }
     timers.iter_mut().chain([&mut empty.1]).for_each(|timer| timer.ticks.sort_unstable());
     let step = resolution(timers.iter().chain([&empty.1]).map(|timer| timer.ticks.as_slice()));
-    let nothing = quantile(&empty.1.ticks, 0.5, step);
+    let nothing = middle(&empty.1.ticks, step);
     let latency = |timer: &Timer| {
-        let nanoseconds = |part| (quantile(&timer.ticks, part, step) - nothing).max(0.0) * tick;
-        Latency { min: nanoseconds(0.0), median: nanoseconds(0.5), p99: nanoseconds(0.99) }
+        let nanoseconds = |ticks: f64| (ticks - nothing).max(0.0) * tick;
+        let [min, p99] = [0.0, 0.99].map(|part| nanoseconds(quantile(&timer.ticks, part, step)));
+        Latency { min, median: nanoseconds(middle(&timer.ticks, step)), p99 }
     };
     timers.iter().map(latency).collect()
 }
@@ -82,6 +83,16 @@ pub fn race(contenders: &mut [Box<dyn Contender>], rounds: usize, tick: f64) -> 
 fn resolution<'a>(series: impl Iterator<Item = &'a [u64]>) -> u64 {
     let gaps = series.flat_map(|sorted| sorted.windows(2)).map(|pair| pair[1] - pair[0]);
     gaps.filter(|&gap| gap > 0).min().unwrap_or(0)
+}
+
+/// The median of values in order, finer than the steps in which the counter moves: the mean of all values that are no more than two steps
+/// from it. Calls of one and the same latency are read as the step below or the one above it, the more often the nearer that is, so
+/// it is their mean that says how long they took; what interrupted a few of them does not count.
+fn middle(sorted: &[u64], step: u64) -> f64 {
+    let Some(&median) = sorted.get(sorted.len() / 2) else { return 0.0 };
+    let near = median.saturating_sub(2 * step)..=median + 2 * step;
+    let near = sorted.iter().filter(|value| near.contains(value));
+    near.clone().sum::<u64>() as f64 / near.count() as f64
 }
 
 /// The value below which this part of all lies, of values in order. The counter moves in steps, so many calls have the
@@ -107,6 +118,18 @@ mod tests {
         assert_eq!(quantile(&calls, 0.5, 2), 5.0);
         assert_eq!(quantile(&calls, 0.25, 2), 4.0);
         assert!((quantile(&calls, 0.99, 2) - 7.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn the_middle_of_calls_between_two_steps_is_where_their_latency_is() {
+        assert_eq!(middle(&[], 26), 0.0);
+        assert_eq!(middle(&[52; 9], 26), 52.0);
+        // A counter in steps of 26 reads a latency of 57.2 as 52 four times in five, and the interrupted ones do not count.
+        let calls: Vec<u64> = [vec![52; 80], vec![78; 20], vec![9_000; 3]].concat();
+        assert!((middle(&calls, 26) - 57.2).abs() < 1e-9);
+        // Without steps it is the median, or next to it.
+        let calls: Vec<u64> = (0..101).collect();
+        assert_eq!(middle(&calls, 1), 50.0);
     }
 
     #[test]
