@@ -2,7 +2,10 @@
 
 use crate::clock::held_mut;
 use crate::meter::{Contender, TURN, Timer};
-use std::hint::black_box;
+use std::{
+    hint::black_box,
+    ops::{Deref, DerefMut},
+};
 
 /// Bytes of associated data of every packet.
 pub const AAD: [u8; 14] = *b"14 bytes ahead";
@@ -36,6 +39,37 @@ pub fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * i + 3 * i) as u8).collect()
 }
 
+/// Memory for a packet that begins with a line of the cache, so that it does not depend on the allocator how many lines a vector touches.
+pub struct Buffer {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Buffer {
+    /// A copy of a packet.
+    pub fn of(packet: &[u8]) -> Self {
+        let mut bytes = vec![0; packet.len() + 64];
+        let start = bytes.as_ptr().align_offset(64);
+        bytes.truncate(start + packet.len());
+        bytes[start..].copy_from_slice(packet);
+        Self { bytes, start }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..]
+    }
+}
+
 /// A cipher with its key, that seals and opens whole packets in the buffer where they are.
 pub trait Cipher<const N: usize, const T: usize> {
     /// Encrypts, and gives the tag.
@@ -48,7 +82,7 @@ pub trait Cipher<const N: usize, const T: usize> {
 struct Sealing<C, const N: usize, const T: usize> {
     cipher: C,
     number: u64,
-    buffer: Vec<u8>,
+    buffer: Buffer,
 }
 
 impl<C: Cipher<N, T>, const N: usize, const T: usize> Contender for Sealing<C, N, T> {
@@ -69,7 +103,7 @@ pub type Sealed<const T: usize> = (u64, Vec<u8>, [u8; T]);
 struct Opening<C, const N: usize, const T: usize> {
     cipher: C,
     packets: Vec<Sealed<T>>,
-    buffers: Vec<Vec<u8>>,
+    buffers: Vec<Buffer>,
 }
 
 impl<C: Cipher<N, T>, const N: usize, const T: usize> Contender for Opening<C, N, T> {
@@ -106,9 +140,9 @@ where
 {
     let mut cipher = make();
     let packets = sealed(&mut cipher, len);
-    let buffers = vec![vec![0; len]; TURN];
+    let buffers = (0..TURN).map(|_| Buffer::of(&vec![0; len])).collect();
     [
-        Box::new(Sealing { cipher: make(), number: 0, buffer: payload(len) }),
+        Box::new(Sealing { cipher: make(), number: 0, buffer: Buffer::of(&payload(len)) }),
         Box::new(Opening { cipher, packets, buffers }),
     ]
 }

@@ -3,7 +3,7 @@
 use super::{CAP, Counter, new_key};
 use crate::clock::held_mut;
 use crate::meter::{Contender, TURN, Timer};
-use crate::packet::{AAD, NonceBytes, Sealed, payload};
+use crate::packet::{AAD, Buffer, NonceBytes, Sealed, payload};
 use antedate_aead::{OpenPool, SealPool, Sealer, Slot, Suite};
 use std::hint::black_box;
 
@@ -33,13 +33,13 @@ fn sealing<S: Nonces>(len: usize) -> Sealing<S> {
 /// Seals.
 pub struct AllNew<S: Nonces> {
     pool: Sealing<S>,
-    buffer: Vec<u8>,
+    buffer: Buffer,
 }
 
 impl<S: Nonces> AllNew<S> {
     /// For payloads of this length.
     pub fn new(len: usize) -> Self {
-        Self { pool: sealing(len), buffer: payload(len) }
+        Self { pool: sealing(len), buffer: Buffer::of(&payload(len)) }
     }
 }
 
@@ -60,16 +60,16 @@ impl<S: Nonces> Contender for AllNew<S> {
 pub struct AllNewOpen<S: Nonces, const T: usize> {
     pool: Opening<S>,
     packets: Vec<Sealed<T>>,
-    buffers: Vec<Vec<u8>>,
+    buffers: Vec<Buffer>,
 }
 
 impl<S: Nonces<TagBytes = [u8; T]>, const T: usize> AllNewOpen<S, T> {
     /// For these packets.
     pub fn new(packets: Vec<Sealed<T>>) -> Self {
-        let buffers: Vec<_> = packets.iter().map(|(_, ciphertext, _)| ciphertext.clone()).collect();
+        let buffers: Vec<_> = packets.iter().map(|(_, ciphertext, _)| Buffer::of(ciphertext)).collect();
         let nonce_of: NonceOf<S> = S::Bytes::of;
         let mut pool = Box::new(OpenPool::new(new_key(), nonce_of));
-        pool.set_reach(buffers.first().map_or(0, Vec::len));
+        pool.set_reach(buffers.first().map_or(0, |buffer| buffer.len()));
         Self { pool, packets, buffers }
     }
 }
