@@ -9,12 +9,14 @@ compile_error!("the fences and the time stamp counter are those of x86-64");
 mod clock;
 mod field;
 mod goals;
+mod layouts;
 mod meter;
 mod ours;
 mod packet;
 mod peers;
 mod results;
 
+use field::Discipline;
 use results::{Measured, Results};
 use serde_json::json;
 use std::io::{IsTerminal, Write};
@@ -32,15 +34,32 @@ struct Plan {
     only: Vec<String>,
     tail: bool,
     json: Option<String>,
+    one_layout: bool,
+}
+
+impl Plan {
+    fn disciplines(&self) -> Vec<&'static Discipline> {
+        let wanted = |cipher: &str| self.only.is_empty() || self.only.iter().any(|name| name == cipher);
+        field::ALL.iter().filter(|discipline| wanted(discipline.cipher)).collect()
+    }
+
+    /// What another process is told, so that it measures the same.
+    fn arguments(&self) -> Vec<String> {
+        let only = self.only.iter().flat_map(|cipher| ["--only".into(), cipher.clone()]);
+        let quick = (self.lens.len() == QUICK.len()).then(|| "--quick".into());
+        quick.into_iter().chain(only).collect()
+    }
 }
 
 fn plan() -> Result<Plan, String> {
-    let mut plan = Plan { lens: &FULL, rounds: 10_000, only: Vec::new(), tail: false, json: None };
+    let mut plan =
+        Plan { lens: &FULL, rounds: 2_000, only: Vec::new(), tail: false, json: None, one_layout: false };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--quick" => (plan.lens, plan.rounds) = (&QUICK, 3_000),
+            "--quick" => (plan.lens, plan.rounds) = (&QUICK, 600),
             "--tail" => plan.tail = true,
+            layouts::ONE => plan.one_layout = true,
             "--only" => plan.only.push(words.next().ok_or(USAGE)?),
             "--json" => plan.json = Some(words.next().ok_or(USAGE)?),
             _ => return Err(USAGE.into()),
@@ -69,34 +88,27 @@ fn main() -> ExitCode {
 
 fn run(plan: &Plan) -> Result<bool, String> {
     let cpu = clock::pin()?;
-    let tick = clock::nanoseconds_per_tick();
+    let disciplines = plan.disciplines();
+    if plan.one_layout {
+        println!("{}", layouts::line(&measure(plan, &disciplines)?));
+        return Ok(true);
+    }
     let machine = machine(cpu);
     println!("{}, core {cpu}, load {}", machine["cpu"], machine["load"]);
     println!("ipsec-mb: {}", ipsec_mb().unwrap_or("not installed, so not measured".into()));
     println!(
         "nanoseconds of a packet, 14 bytes of associated data; x: how many times as long as ours the other takes\n"
     );
-    let mut results = Results::default();
-    let wanted = |cipher: &str| plan.only.is_empty() || plan.only.iter().any(|name| name == cipher);
-    let disciplines: Vec<_> = field::ALL.iter().filter(|discipline| wanted(discipline.cipher)).collect();
+    let mut measured = measure(plan, &disciplines)?;
+    let mut others = Vec::new();
+    for process in 2..=layouts::LAYOUTS {
+        progress(&format!("process {process} of {}", layouts::LAYOUTS));
+        others.push(layouts::another(&plan.arguments())?);
+    }
+    progress("");
+    layouts::join(&mut measured, &others)?;
+    let results = Results(measured);
     for discipline in &disciplines {
-        for &len in plan.lens {
-            progress(&format!("{}, {len} bytes", discipline.cipher));
-            let entrants =
-                (discipline.entrants)(len).map_err(|what| format!("{}: {what}", discipline.cipher))?;
-            let (names, mut contenders): (Vec<_>, Vec<_>) =
-                entrants.into_iter().map(|entrant| ((entrant.who, entrant.what), entrant.contender)).unzip();
-            let latencies = meter::race(&mut contenders, plan.rounds, tick);
-            let series = names.into_iter().zip(latencies);
-            results.0.extend(series.map(|((who, what), latency)| Measured {
-                cipher: discipline.cipher,
-                len,
-                who,
-                what,
-                latency,
-            }));
-        }
-        progress("");
         println!("median: {}", results.table(discipline.cipher, |latency| latency.median));
         if plan.tail {
             println!("99 of 100: {}", results.table(discipline.cipher, |latency| latency.p99));
@@ -109,13 +121,40 @@ fn run(plan: &Plan) -> Result<bool, String> {
         let result = json!({
             "experiment": "bench aead", "machine": machine, "antedate": env!("CARGO_PKG_VERSION"),
             "method": "lfence around each call, cost of an empty call subtracted, contenders take turns in every round",
-            "rounds": plan.rounds, "packets_in_a_turn": meter::TURN, "aad": packet::AAD.len(),
+            "rounds": plan.rounds, "processes": layouts::LAYOUTS, "packets_in_a_turn": meter::TURN, "aad": packet::AAD.len(),
             "rows": results.0.iter().map(Measured::json).collect::<Vec<_>>(),
             "goals": goals.iter().map(goals::Goal::json).collect::<Vec<_>>(),
         });
         std::fs::write(file, format!("{result:#}\n")).map_err(|error| format!("{file}: {error}"))?;
     }
     Ok(!goals.iter().any(goals::Goal::missed))
+}
+
+/// All series, in an order that is always the same.
+fn measure(plan: &Plan, disciplines: &[&'static Discipline]) -> Result<Vec<Measured>, String> {
+    let tick = clock::nanoseconds_per_tick();
+    let mut measured = Vec::new();
+    for discipline in disciplines {
+        for &len in plan.lens {
+            if !plan.one_layout {
+                progress(&format!("{}, {len} bytes, process 1 of {}", discipline.cipher, layouts::LAYOUTS));
+            }
+            let entrants =
+                (discipline.entrants)(len).map_err(|what| format!("{}: {what}", discipline.cipher))?;
+            let (names, mut contenders): (Vec<_>, Vec<_>) =
+                entrants.into_iter().map(|entrant| ((entrant.who, entrant.what), entrant.contender)).unzip();
+            let latencies = meter::race(&mut contenders, plan.rounds, tick);
+            let series = names.into_iter().zip(latencies);
+            measured.extend(series.map(|((who, what), latency)| Measured {
+                cipher: discipline.cipher,
+                len,
+                who,
+                what,
+                latency,
+            }));
+        }
+    }
+    Ok(measured)
 }
 
 /// One line on a terminal that the next one replaces; nothing in a pipe.
