@@ -12,7 +12,7 @@ use crate::{
     serial::{Serial, Sizes},
 };
 #[cfg(target_arch = "x86_64")]
-use crate::{backend::x86::ccm as x86, block_cipher::Kernels};
+use crate::{backend::x86::ccm as x86, block_cipher::Kernels, sparse::gather};
 use core::{fmt, marker::PhantomData};
 use zeroize::Zeroize;
 
@@ -182,8 +182,11 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
     #[cfg(target_arch = "x86_64")]
     #[inline]
     fn header(nonce: &[u8; NONCE], aad: usize, payload: usize) -> x86::Header {
-        let a0 = Self::a0(nonce);
-        let b0 = Self::b0(nonce, aad, payload);
+        // As numbers, of which none is written byte by byte and read as a whole.
+        let a0 = (Self::Q - 1) as u128 | gather(nonce) << 8;
+        let flags = (((TAG - 2) / 2) << 3) as u128 | u128::from(aad > 0) << 6;
+        // The payload was checked to be no longer than the field can say.
+        let b0 = a0 | flags | u128::from((payload as u64).swap_bytes()) << 64;
         if aad < 0xff00 {
             let prefix = u128::from((aad as u16).swap_bytes());
             return x86::Header { b0, a0, prefix, prefix_len: if aad > 0 { 2 } else { 0 } };

@@ -106,8 +106,8 @@ impl<const R: usize> Mac<R> {
 
     #[inline]
     #[target_feature(enable = "sse4.1,aes")]
-    pub(super) fn new(key: &Key<R>, b0: &[u8; 16]) -> Self {
-        let x = _mm_xor_si128(from(b0), from(&key.round_keys[0]));
+    pub(super) fn new(key: &Key<R>, b0: __m128i) -> Self {
+        let x = _mm_xor_si128(b0, from(&key.round_keys[0]));
         Self { state: Self::rounds(key, x), between: Self::between(key) }
     }
 

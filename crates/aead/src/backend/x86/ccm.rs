@@ -7,7 +7,7 @@
 use super::{
     cbc_mac::{Mac, first, from, into, load, number, store},
     ccm_rest::{open_rest, seal_block, seal_part, seal_rest, seal_some},
-    partial,
+    in_words, partial,
 };
 use crate::{Backend, backend::portable::aes::RoundKeys, buffers::Buffers};
 use core::arch::x86_64::*;
@@ -28,9 +28,9 @@ impl<const R: usize> Drop for Key<R> {
 
 /// The blocks that a packet's nonce and sizes give.
 pub(crate) struct Header {
-    pub(crate) b0: [u8; 16],
+    pub(crate) b0: u128,
     /// Counter block 0.
-    pub(crate) a0: [u8; 16],
+    pub(crate) a0: u128,
     /// What precedes the associated data, and its length: 0 if there is none.
     pub(crate) prefix: u128,
     pub(crate) prefix_len: usize,
@@ -256,8 +256,8 @@ macro_rules! kernels {
             source: Source,
             mask: Option<&[u8; 16]>,
         ) -> [u8; 16] {
-            let a0 = from(&header.a0);
-            let mut mac = Mac::<R>::new(key, &header.b0);
+            let mut mac = Mac::<R>::new(key, number(in_words(header.b0)));
+            let a0 = number(in_words(header.a0));
             let mask = match mask {
                 Some(mask) => from(mask),
                 None => {

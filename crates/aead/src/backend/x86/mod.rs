@@ -149,9 +149,8 @@ impl Masks {
     }
 }
 
-/// The same number, in two words: a compiler would load a vector and take its words for the products from there, which is later by half
-/// a dozen cycles.
-#[cfg(feature = "chacha20-poly1305")]
+/// The same number, in two words. A compiler would load a vector and take its words for products from there, or load one from where two
+/// words were just stored: each is later by half a dozen cycles or more.
 #[inline(always)]
 pub(crate) fn in_words(n: u128) -> u128 {
     let (mut low, mut high) = (n as u64, (n >> 64) as u64);
