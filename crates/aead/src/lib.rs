@@ -205,6 +205,7 @@ mod ctr;
 mod duplex;
 mod engine;
 mod expected;
+mod filling;
 #[cfg(feature = "gcm")]
 mod flow;
 #[cfg(feature = "ccm")]
