@@ -221,7 +221,10 @@ mod tests {
     use super::*;
     use crate::{
         Backend,
-        backend::portable::poly1305::{Poly1305, finish},
+        backend::{
+            portable::poly1305::{Poly1305, finish},
+            x86::Avx512,
+        },
         chacha20poly1305::{ChaCha20Poly1305, OneTime},
         engine::Engine,
     };
@@ -252,6 +255,26 @@ mod tests {
         finish(&slow.value(), s)
     }
 
+    macro_rules! are_those_of_blocks_in_turn {
+        ($kernel:expr, $powers:expr, $r:expr, $s:expr, $aad:expr, $payload:expr) => {
+            let tag = $kernel.tag(&$powers, &$s, &$aad, &$payload);
+            prop_assert_eq!(tag, expected(&$r, &$s, &$aad, &$payload));
+
+            // What a template does, in two stretches.
+            let cut = $payload.len() / 128 * 64;
+            let mut sum = Limbs::default();
+            let mut body = vec![0; $payload.len().next_multiple_of(64)];
+            let (first, rest) = body.split_at_mut(cut);
+            $kernel.absorb(&$powers, &mut sum, &$aad, &$payload[..cut], first);
+            $kernel.absorb(&$powers, &mut sum, &[], &$payload[cut..], rest);
+            let mut slow = Poly1305::new(&$r);
+            for block in [padded(&$aad), padded(&$payload)].concat().as_chunks::<16>().0 {
+                slow.block(block);
+            }
+            prop_assert_eq!(finish(&sum, &$s), finish(&slow.value(), &$s));
+        };
+    }
+
     proptest! {
         #[test]
         fn tags_are_those_of_blocks_in_turn(
@@ -265,23 +288,25 @@ mod tests {
             let mut powers = Powers::default();
             // SAFETY: the CPU has AVX2.
             unsafe { powers.table_mut().set_all(&r) };
-            prop_assert_eq!(avx2.tag(&powers, &s, &aad, &payload), expected(&r, &s, &aad, &payload));
-
-            // What a template does, in two stretches.
-            let cut = payload.len() / 128 * 64;
-            let mut sum = Limbs::default();
-            let mut body = vec![0; payload.len().next_multiple_of(64)];
-            let (first, rest) = body.split_at_mut(cut);
-            avx2.absorb(&powers, &mut sum, &aad, &payload[..cut], first);
-            avx2.absorb(&powers, &mut sum, &[], &payload[cut..], rest);
-            let mut slow = Poly1305::new(&r);
-            for block in [padded(&aad), padded(&payload)].concat().as_chunks::<16>().0 {
-                slow.block(block);
-            }
-            prop_assert_eq!(finish(&sum, &s), finish(&slow.value(), &s));
+            are_those_of_blocks_in_turn!(avx2, powers, r, s, aad, payload);
 
             avx2.wipe(&mut powers);
             prop_assert!(powers.table().is_wiped());
+        }
+
+        #[test]
+        fn tags_are_those_of_blocks_in_turn_with_avx_512(
+            r in prop_oneof![any::<[u8; 16]>(), Just([0xff; 16]), Just([0; 16])],
+            s: [u8; 16],
+            aad in octets(400),
+            payload in octets(1700),
+        ) {
+            let Some(wide) = Avx512::new(Backend::Avx512) else { return Ok(()) };
+            let r = Limbs::clamped(&r);
+            let mut powers = Powers::default();
+            // SAFETY: the CPU has what AVX-512 kernels need.
+            unsafe { powers.set(&r) };
+            are_those_of_blocks_in_turn!(wide, powers, r, s, aad, payload);
         }
     }
 

@@ -35,7 +35,7 @@ impl Zeroize for Powers {
 type Vectors = [__m512i; 3];
 
 /// Unreduced sums of the products' lower and upper 52 bits. There are two of each, since an addition waits four cycles
-/// for the one before.
+/// for the one before: one for the middle limb of what is multiplied, one for the others.
 struct Sum {
     low: [Vectors; 2],
     high: [Vectors; 2],
@@ -61,37 +61,41 @@ impl Sum {
         Self { low: [zero; 2], high: [zero; 2] }
     }
 
-    /// Adds `h r`. All limbs are below 2^47, and 20 times a limb of r below 2^49.
+    /// Adds `h r`, four times at most. All limbs are below 2^47, and 20 times a limb of r below 2^49.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
-    fn add(&mut self, which: usize, h: Vectors, r: Vectors) {
+    fn add(&mut self, h: Vectors, r: Vectors) {
         let (s1, s2) = (times_20(r[1]), times_20(r[2]));
         let rows = [[r[0], s2, s1], [r[1], r[0], s2], [r[2], r[1], r[0]]];
-        let (low, high) = (&mut self.low[which], &mut self.high[which]);
         for (k, row) in rows.into_iter().enumerate() {
-            for (a, b) in h.into_iter().zip(row) {
-                low[k] = _mm512_madd52lo_epu64(low[k], a, b);
-                high[k] = _mm512_madd52hi_epu64(high[k], a, b);
+            for (i, (a, b)) in h.into_iter().zip(row).enumerate() {
+                let (low, high) = (&mut self.low[i % 2][k], &mut self.high[i % 2][k]);
+                *low = _mm512_madd52lo_epu64(*low, a, b);
+                *high = _mm512_madd52hi_epu64(*high, a, b);
             }
         }
     }
 
     /// The upper halves weigh 2^52 = 2^8 2^44, so they go to the next limb; those of the last limb weigh 2^8 2^132,
     /// which is 20 2^8.
+    ///
+    /// No carry waits for another one: the lowest limb is below 2^60 before, so the limbs are below 2^45 then.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn value(&self) -> Vectors {
         let (low, high) = (plus(self.low[0], self.low[1]), plus(self.high[0], self.high[1]));
         let (mask_44, mask_42) = (_mm512_set1_epi64((1 << 44) - 1), _mm512_set1_epi64((1 << 42) - 1));
-        let d0 = _mm512_add_epi64(low[0], times_20(_mm512_slli_epi64::<8>(high[2])));
+        let twenty = _mm512_add_epi64(_mm512_slli_epi64::<12>(high[2]), _mm512_slli_epi64::<10>(high[2]));
+        let d0 = _mm512_add_epi64(low[0], twenty);
         let d1 = _mm512_add_epi64(low[1], _mm512_slli_epi64::<8>(high[0]));
         let d2 = _mm512_add_epi64(low[2], _mm512_slli_epi64::<8>(high[1]));
-        let d1 = _mm512_add_epi64(d1, _mm512_srli_epi64::<44>(d0));
-        let d2 = _mm512_add_epi64(d2, _mm512_srli_epi64::<44>(d1));
         let over = _mm512_srli_epi64::<42>(d2);
         let over = _mm512_add_epi64(over, _mm512_slli_epi64::<2>(over));
-        let d0 = _mm512_add_epi64(_mm512_and_si512(d0, mask_44), over);
-        [d0, _mm512_and_si512(d1, mask_44), _mm512_and_si512(d2, mask_42)]
+        [
+            _mm512_add_epi64(_mm512_and_si512(d0, mask_44), over),
+            _mm512_add_epi64(_mm512_and_si512(d1, mask_44), _mm512_srli_epi64::<44>(d0)),
+            _mm512_add_epi64(_mm512_and_si512(d2, mask_42), _mm512_srli_epi64::<44>(d1)),
+        ]
     }
 }
 
@@ -141,7 +145,7 @@ impl Powers {
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn multiply(&mut self, of: usize, with: Vectors, to: usize) {
         let mut sum = Sum::new();
-        sum.add(0, self.lanes(of), with);
+        sum.add(self.lanes(of), with);
         for (limb, value) in self.0.iter_mut().zip(sum.value()) {
             // SAFETY: eight words from here on are in the table.
             unsafe { _mm512_storeu_si512(limb[HIGHEST - to..][..8].as_mut_ptr().cast(), value) };
@@ -341,7 +345,7 @@ fn one_group<const WAY: u8, const WIPE: bool>(
     let mut sum = Sum::new();
     let m = limbs(first, second, ((1u32 << all) - 1) as u8);
     let so_far = part.so_far.0.map(|limb| _mm512_maskz_set1_epi64(1, limb as i64));
-    sum.add(0, plus(m, so_far), powers.lanes(all));
+    sum.add(plus(m, so_far), powers.lanes(all));
     part.stay_wiped::<WIPE>();
     Limbs(sum.value().map(|limb| _mm512_reduce_add_epi64(limb) as u64))
 }
@@ -377,7 +381,7 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part
     // At most one group of associated data comes to the payload's.
     for index in 1..aad_groups {
         let mut sum = Sum::new();
-        sum.add(0, plus(aad_group(part.aad, index - 1, empty), h), powers.broadcast(8));
+        sum.add(plus(aad_group(part.aad, index - 1, empty), h), powers.broadcast(8));
         h = sum.value();
     }
     let aad = aad_groups.min(1);
@@ -392,7 +396,7 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part
         for i in 1..chunk {
             // SAFETY: behind the associated data, and before the last groups, there are only full ones of the payload.
             let m = unsafe { full_group::<WAY, WIPE>(part, 128 * (done + i - aad)) };
-            sum.add(i & 1, m, powers.broadcast(8 * (chunk - i)));
+            sum.add(m, powers.broadcast(8 * (chunk - i)));
         }
         let m = if done < aad {
             aad_group(part.aad, aad_groups - 1, empty)
@@ -400,7 +404,7 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part
             // SAFETY: as above.
             unsafe { full_group::<WAY, WIPE>(part, 128 * (done - aad)) }
         };
-        sum.add(1, plus(m, h), powers.broadcast(8 * chunk));
+        sum.add(plus(m, h), powers.broadcast(8 * chunk));
         h = sum.value();
         done += chunk;
     }
@@ -415,7 +419,7 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part
         if last == 0 {
             m = plus(m, h);
         }
-        sum.add(0, m, powers.lanes(behind));
+        sum.add(m, powers.lanes(behind));
     }
     for i in (0..last).rev() {
         let mut m = if done + i < aad {
@@ -427,7 +431,7 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part
         if i == 0 {
             m = plus(m, h);
         }
-        sum.add(i & 1, m, powers.lanes(8 * (last - i) + behind));
+        sum.add(m, powers.lanes(8 * (last - i) + behind));
     }
     part.stay_wiped::<WIPE>();
     if behind == 0 && last == 0 {
