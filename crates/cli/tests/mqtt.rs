@@ -169,11 +169,22 @@ fn no_group_is_made_that_could_not_be_read() {
     assert!(said.contains("takes in the rotation topic") && said.contains("narrow the topics"), "{said}");
     assert!(!desk.path("g.toml").exists());
 
-    let topic = "a/\u{200b}\"\\\u{7f}\t";
+    let topic = "a/\u{200b} \"\\\t\u{7f}";
     desk.good(&["keygen", "mqtt", "--group", "g", "--topic", topic, "--member", &member, "--out", "g.toml"]);
     desk.good(&["keygen", "mqtt", "--for-members", "g.toml", "--out", "members.toml"]);
     desk.good(&["mqtt", "acl", "g.toml", "--acl", "acl"]);
     assert!(desk.read("acl").contains(&format!("topic readwrite {topic}\n")));
+}
+
+#[test]
+fn a_topic_that_the_broker_would_read_as_another_is_refused() {
+    let desk = Desk::new();
+    for (topic, file) in [("a\nuser spy\ntopic b", "f.toml"), (" a", "g.toml"), ("a\t", "h.toml")] {
+        desk.good(&["keygen", "mqtt", "--group", "g", "--topic", topic, "--member", "m", "--out", file]);
+        let said = desk.bad(2, &["mqtt", "acl", file, "--acl", "acl"]);
+        assert!(said.contains("access list") && said.contains("without line breaks"), "{said}");
+    }
+    assert!(!desk.path("acl").exists());
 }
 
 #[test]

@@ -4,15 +4,25 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::Sha512;
 
+use antedate_gateway::fault::Fault;
+
 use crate::file::GroupFile;
 
 /// `acl_file` of mosquitto.conf(5): members that publish may write and read the group's topics, the others read them. All read
 /// rotation messages, and `manager` writes them.
-#[must_use]
-pub fn access_list(groups: &[GroupFile], manager: &str) -> String {
+///
+/// # Errors
+/// When a topic cannot be written on a line of its own: the broker would read another one, or rights that nobody gave.
+pub fn access_list(groups: &[GroupFile], manager: &str) -> Result<String, Fault> {
     let mut text =
         String::from("# Made by `antedate mqtt acl` from the group files. Who is not named has no rights.\n");
     for group in groups {
+        let all = group.topics.iter().chain([&group.rotation_topic]);
+        if let Some(topic) = all.into_iter().find(|topic| !stands_on_a_line(topic)) {
+            let what = format!("{topic:?} cannot be written into Mosquitto's access list");
+            let remedy = "choose topics without line breaks, and without spaces at their ends";
+            return Err(Fault::of_file(&group.file, what, remedy));
+        }
         text.push_str(&format!(
             "\n# group {}\nuser {manager}\ntopic readwrite {}\n",
             group.group, group.rotation_topic
@@ -25,7 +35,14 @@ pub fn access_list(groups: &[GroupFile], manager: &str) -> String {
             }
         }
     }
-    text
+    Ok(text)
+}
+
+/// Whether the broker reads the same topic again: it reads lines, without the space at their ends and before a topic.
+fn stands_on_a_line(topic: &str) -> bool {
+    let space = |byte: &u8| matches!(byte, b'\t'..=b'\r' | b' ');
+    let bytes = topic.as_bytes();
+    !bytes.contains(&b'\n') && !bytes.first().is_some_and(space) && !bytes.last().is_some_and(space)
 }
 
 /// Iterations of PBKDF2, as mosquitto_passwd(1) has them by default. The passwords are random and long, so more would win nothing.

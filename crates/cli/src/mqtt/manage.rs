@@ -157,7 +157,7 @@ impl Acl {
             );
             return Err(Failure::usage(what, "give the manager another name with --manager"));
         }
-        write(&self.acl, &acl::access_list(&groups, &self.manager))?;
+        write(&self.acl, &acl::access_list(&groups, &self.manager)?)?;
         let Some(file) = &self.passwords else {
             return output::print(&format!("{}: written\n", self.acl.display()));
         };
