@@ -1,4 +1,4 @@
-//! The `no_std` crates, compiled for a microcontroller that has no operating system.
+//! The `no_std` crates and the library for C, compiled for CPUs without an operating system.
 
 use crate::report::StepResult;
 use crate::setup;
@@ -6,35 +6,49 @@ use crate::shell::{Run, cargo, has_program, program, target};
 use std::path::Path;
 use std::process::Command;
 
-const TARGET: &str = "thumbv7m-none-eabi";
+/// A Cortex-M3, and ARM with 64 bits, whose words and pointers are another size.
+const TARGETS: [&str; 2] = ["thumbv7m-none-eabi", "aarch64-unknown-none"];
 const CRATES: [&str; 3] = ["antedate-wire", "antedate-aead", "antedate-channel"];
+/// What a C program is linked with, and the suites that it can have.
+const LIBRARY: &str = "antedate-capi";
+const SUITES: [&str; 2] = ["ccm", "aegis,ascon,ccm,chacha20-poly1305,gcm,ocb3"];
 
-/// Builds each crate alone for a Cortex-M3: with the running toolchain where it has or can fetch the target's `core`,
+/// Builds each crate alone, and the library for C: with the running toolchain where it has or can fetch the target's `core`,
 /// else with Debian's compiler and its packaged sources.
 pub(crate) fn check() -> StepResult {
-    let own = has_core() || fetch_core();
-    for name in CRATES {
-        let mut command = if own { cargo() } else { debian_cargo()? };
-        if !own {
-            command.arg("-Zbuild-std=core,alloc");
+    let mut done = Vec::new();
+    for target in TARGETS {
+        let own = has_core(target) || fetch_core(target);
+        for name in CRATES {
+            build(target, own, &["build", "--package", name])?;
         }
-        command
-            .args(["build", "--package", name, "--target", TARGET, "--target-dir"])
-            .arg(target().join("nostd"));
-        command.env_remove("RUSTFLAGS").echoed(300)?;
+        for suites in SUITES {
+            let library = ["rustc", "--release", "--package", LIBRARY, "--crate-type", "staticlib"];
+            build(target, own, &[&library[..], &["--no-default-features", "--features", suites]].concat())?;
+        }
+        done.push(format!("{target}{}", if own { "" } else { " (Debian's compiler)" }));
     }
-    Ok(format!("{} for {TARGET}{}", CRATES.join(", "), if own { "" } else { " (Debian's compiler)" }))
+    Ok(format!("{}, {LIBRARY} for {}", CRATES.join(", "), done.join(" and ")))
 }
 
-fn has_core() -> bool {
+fn build(to: &str, own: bool, arguments: &[&str]) -> Result<(), String> {
+    let mut command = if own { cargo() } else { debian_cargo()? };
+    if !own {
+        command.arg("-Zbuild-std=core,alloc");
+    }
+    command.args(arguments).args(["--target", to, "--target-dir"]).arg(target().join("nostd"));
+    command.env_remove("RUSTFLAGS").echoed(300)
+}
+
+fn has_core(target: &str) -> bool {
     let sysroot = program("rustc").args(["--print", "sysroot"]).read(10).unwrap_or_default();
-    Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET).join("lib").is_dir()
+    Path::new(sysroot.trim()).join("lib/rustlib").join(target).join("lib").is_dir()
 }
 
-fn fetch_core() -> bool {
+fn fetch_core(target: &str) -> bool {
     has_program("rustup")
-        && program("rustup").args(["target", "add", TARGET]).echoed(120).is_ok()
-        && has_core()
+        && program("rustup").args(["target", "add", target]).echoed(120).is_ok()
+        && has_core(target)
 }
 
 /// Debian's `rustc-web` is current enough, and its packaged sources are what `-Zbuild-std` needs.
@@ -42,7 +56,7 @@ pub(crate) fn debian_cargo() -> Result<Command, String> {
     if !Path::new("/usr/bin/cargo").exists() || debian_sources().is_none() {
         let why = "compiles `core` for a microcontroller";
         setup::packages(&[("rustc-web", why), ("cargo-web", why), ("rust-web-src", why)]).map_err(|e| {
-            format!("no `core` for {TARGET} (`rustup target add {TARGET}` would give it): {e}")
+            format!("no `core` for {0} (`rustup target add {0}` would give it): {e}", TARGETS[0])
         })?;
     }
     let mut command = program("/usr/bin/cargo");

@@ -44,7 +44,7 @@ extern "C" {
 #if defined(__x86_64__) || defined(_M_X64)
 #define ANTEDATE_CONTEXT_BYTES (ANTEDATE_CAPACITY + 6656)
 #else
-#define ANTEDATE_CONTEXT_BYTES (ANTEDATE_CAPACITY + 2304)
+#define ANTEDATE_CONTEXT_BYTES (ANTEDATE_CAPACITY + 3072)
 #endif
 #endif
 

@@ -58,7 +58,7 @@ pub const CAPACITY: usize = match option_env!("ANTEDATE_CAPACITY") {
 };
 
 /// Bytes that the header gives to a sealer or an opener unless it is told otherwise; what the code needs is not more.
-pub const CONTEXT_BYTES: usize = CAPACITY + if cfg!(target_arch = "x86_64") { 6656 } else { 2304 };
+pub const CONTEXT_BYTES: usize = CAPACITY + if cfg!(target_arch = "x86_64") { 6656 } else { 3072 };
 const _: () = assert!(SEALER_BYTES <= CONTEXT_BYTES && OPENER_BYTES <= CONTEXT_BYTES);
 
 /// 16-byte blocks that the holes of a template may touch, and holes.
