@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 mod bench;
 mod ci;
+mod cross;
 mod daemon;
 mod demo;
 mod disk;
@@ -33,6 +34,7 @@ cargo xtask COMMAND
   bench gateway [--quick] [--only PART] the gateway beside bridges and OpenVPN, in one run
   bench aead [--quick] [--only CIPHER]  the engine beside other implementations, in one run
   firmware                              the programs of the motes: built, run, measured
+  cross [TARGET]...                     for other CPUs: compiled, and tested emulated; `--list` names them
   ci                                    `test`, and a skipped step is a failure
 
 Exit status: 0 all passed, 1 something failed, 2 a usage error or a machine that lacks what is needed.";
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         "peers" => peers::main(rest),
         "bench" => bench::main(rest),
         "firmware" => firmware::main(rest),
+        "cross" => cross::main(rest),
         "ci" => ci::main(rest),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -40,12 +40,12 @@ fn build(to: &str, own: bool, arguments: &[&str]) -> Result<(), String> {
     command.env_remove("RUSTFLAGS").echoed(300)
 }
 
-fn has_core(target: &str) -> bool {
+pub(crate) fn has_core(target: &str) -> bool {
     let sysroot = program("rustc").args(["--print", "sysroot"]).read(10).unwrap_or_default();
     Path::new(sysroot.trim()).join("lib/rustlib").join(target).join("lib").is_dir()
 }
 
-fn fetch_core(target: &str) -> bool {
+pub(crate) fn fetch_core(target: &str) -> bool {
     has_program("rustup")
         && program("rustup").args(["target", "add", target]).echoed(120).is_ok()
         && has_core(target)

@@ -9,6 +9,12 @@ use zeroize::Zeroize;
 /// Bytes of cipherstream that one unit of preparation gives, if the suite does not say otherwise.
 pub(crate) const UNIT: usize = 64;
 
+/// As many units as a budget allows, on CPUs with any words.
+#[inline]
+pub(crate) fn units(budget: u32) -> usize {
+    usize::try_from(budget).unwrap_or(usize::MAX)
+}
+
 /// The bytes of a nonce or of a tag.
 pub trait Bytes: Copy + Zeroize + AsRef<[u8]> + AsMut<[u8]> + 'static {
     const LEN: usize;

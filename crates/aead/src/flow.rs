@@ -18,7 +18,7 @@
 
 use crate::{
     Key, NonceSequence, Prepared, SealPool, Suite, Tag, Template, TemplateError,
-    engine::UNIT,
+    engine::{UNIT, units},
     sparse::{Head, Shape, SparseEngine, Stretch},
 };
 use core::fmt;
@@ -283,7 +283,7 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
             let end = len.div_ceil(UNIT);
             if slot.ready() >= UNIT * end {
                 let (once, stream) = slot.parts();
-                let to = end.min(from + (budget - done) as usize);
+                let to = end.min(from.saturating_add(units(budget - done)));
                 let rest = len.saturating_sub(UNIT * from).min(UNIT * (to - from));
                 S::add_stream(&key.inner, &mut mac, &mut stream[UNIT * from..UNIT * to], rest);
                 done += (to - from) as u32;

@@ -6,7 +6,7 @@
 use crate::{
     Front, FrontError, Fronted, Key, Nonce, Slot,
     buffers::Buffers,
-    engine::Bytes,
+    engine::{Bytes, units},
     serial::{PORTION, Sizes},
 };
 use core::array;
@@ -198,7 +198,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         let whole = front_len - front_len % S::RATE;
         if left > 0 && *begun && *taken >= aad_len && *taken < aad_len + whole {
             let at = *taken - aad_len;
-            let now = (left as usize).min((whole - at) / S::RATE) * S::RATE;
+            let now = units(left).min((whole - at) / S::RATE) * S::RATE;
             let out = if S::STREAMS { &mut [][..] } else { &mut slot.stream_mut()[at..at + now] };
             S::absorb(&key.inner, chain, &front.payload()[at..at + now], out);
             *taken += now;

@@ -3,7 +3,7 @@
 use crate::{
     Key, Nonce, Suite, Unauthentic,
     buffers::Buffers,
-    engine::{Bytes, wipe},
+    engine::{Bytes, units, wipe},
     key::{assert_sealable, verdict},
 };
 use core::fmt;
@@ -95,21 +95,21 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
             self.stage = Stage::Begun;
             // One after the other is shorter, where nobody has a way to do both at once.
             let at_once = cfg!(target_arch = "x86_64") && S::STREAMS;
-            let units = if at_once { (left as usize).min(end / S::UNIT) } else { 0 };
-            if units > 0 && self.ready == 0 {
-                let out = &mut self.stream[..units * S::UNIT];
+            let now = if at_once { units(left).min(end / S::UNIT) } else { 0 };
+            if now > 0 && self.ready == 0 {
+                let out = &mut self.stream[..now * S::UNIT];
                 S::prepare_with_stream(&key.inner, &self.nonce, &mut self.once, out, None);
-                self.ready = units * S::UNIT;
-                return budget - (left - units as u32);
+                self.ready = now * S::UNIT;
+                return budget - (left - now as u32);
             }
             S::prepare_once(&key.inner, &self.nonce, &mut self.once);
         }
         if S::STREAMS && left > 0 && self.stage == Stage::Begun && self.ready < end {
-            let units = (left as usize).min((end - self.ready) / S::UNIT);
-            let out = &mut self.stream[self.ready..][..units * S::UNIT];
+            let now = units(left).min((end - self.ready) / S::UNIT);
+            let out = &mut self.stream[self.ready..][..now * S::UNIT];
             S::prepare_stream(&key.inner, &self.nonce, self.ready / S::UNIT, out);
-            self.ready += units * S::UNIT;
-            left -= units as u32;
+            self.ready += now * S::UNIT;
+            left -= now as u32;
         }
         budget - left
     }

@@ -5,7 +5,7 @@ use crate::sparse::FillingOne;
 use crate::{
     Key, Nonce, Sparse, Template, TemplateError,
     buffers::Buffers,
-    engine::{Bytes, UNIT, wipe},
+    engine::{Bytes, UNIT, units, wipe},
     sparse::{Filling, Head, Reading, Shape, Spot, Stage, Stretch, Values},
 };
 use core::{fmt, ops::Range};
@@ -126,13 +126,14 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
 
     /// Does up to `budget` units of work for the template that the slot was fitted to, and returns the units done.
     pub(crate) fn step(&mut self, key: &Key<S>, template: &Template<'_>, budget: u32) -> u32 {
-        let mut left = budget as usize;
+        let most = units(budget);
+        let mut left = most;
         while left > 0 && self.head.stage == Stage::Begun {
             let units = self.work(key, template, left);
             self.done += units;
             left -= units;
         }
-        budget - left as u32
+        (most - left) as u32
     }
 
     /// What comes next, for at most so many units.
@@ -140,9 +141,11 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         let Some(at) = self.done.checked_sub(1) else { return Work::Once };
         let [aad, payload] = [self.shape.aad, self.shape.payload].map(|len| len.div_ceil(UNIT));
         let streams = if S::STREAMS { payload } else { 0 };
-        let Some(at) = at.checked_sub(streams) else { return Work::Stream(at..streams.min(at + most)) };
+        let Some(at) = at.checked_sub(streams) else {
+            return Work::Stream(at..streams.min(at.saturating_add(most)));
+        };
         let Some(at) = at.checked_sub(aad + payload) else {
-            let end = (aad + payload).min(at + most);
+            let end = (aad + payload).min(at.saturating_add(most));
             return Work::Absorb {
                 aad: at.min(aad)..end.min(aad),
                 payload: at.saturating_sub(aad)..end.saturating_sub(aad),

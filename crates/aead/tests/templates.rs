@@ -213,3 +213,32 @@ fn the_next_packet_is_prepared_on_when_longer_payloads_are_to_come() {
     assert_eq!(standby.next_number(), Some(0));
     assert_eq!(standby.next().unwrap().ready(), 256);
 }
+
+fn all_at_once_after_some_steps<S: Usual + Sparse>() {
+    for backend in Backend::available() {
+        let (aad, payload) = ([3; 100], [7; 300]);
+        let holes = [Hole::Aad(60..64), Hole::Payload(200..216)];
+        let template = Template::new(&aad, &payload, &holes).unwrap();
+        let mut slot = TemplateSlot::<S, 320, 4>::new();
+        let mut sealer = Sealer::<S, _>::new(key(0, backend), Counter(0, u64::MAX));
+        for some in 0..20 {
+            let mut prepared = sealer.prepare_template(&template, &mut slot).unwrap();
+            assert!(prepared.step(some) <= some);
+            prepared.step(u32::MAX);
+            assert!(prepared.is_ready());
+            let sealed = prepared.seal(&[&aad[60..64], &payload[200..216]]).unwrap();
+            let mut expected = [0; 300];
+            let nonce = Nonce::assume_unique(nonce_of(sealed.number()));
+            let tag = key::<S>(0, backend).seal(nonce, &aad, &payload, &mut expected);
+            assert_eq!((sealed.ciphertext(), sealed.tag()), (&expected[..], tag));
+        }
+    }
+}
+
+/// Where a word has 32 bits, the highest budget and what was done already are more than it holds.
+#[test]
+fn the_highest_budget_may_follow_some_steps() {
+    all_at_once_after_some_steps::<Aes128Gcm>();
+    all_at_once_after_some_steps::<ChaCha20Poly1305>();
+    all_at_once_after_some_steps::<antedate_aead::Aes128Ocb3>();
+}

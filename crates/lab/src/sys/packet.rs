@@ -96,8 +96,8 @@ impl PacketSocket {
         }
         if options.receive_timeout_us > 0 {
             let timeout = libc::timeval {
-                tv_sec: libc::time_t::from(options.receive_timeout_us / 1_000_000),
-                tv_usec: libc::suseconds_t::from(options.receive_timeout_us % 1_000_000),
+                tv_sec: (options.receive_timeout_us / 1_000_000) as libc::time_t,
+                tv_usec: (options.receive_timeout_us % 1_000_000) as libc::suseconds_t,
             };
             socket.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &timeout)?;
         }

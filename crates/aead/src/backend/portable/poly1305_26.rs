@@ -254,6 +254,8 @@ mod tests {
         }
     }
 
+    // The oracle is another one only where words have 64 bits.
+    #[cfg(target_pointer_width = "64")]
     #[test]
     fn any_number_of_products_is_summed() {
         use crate::backend::portable::poly1305 as wide;
@@ -293,7 +295,6 @@ mod tests {
 
         #[test]
         fn filling_a_block_adds_it_and_wipes_the_weight(r: [u8; 16], s: [u8; 16], value: [u8; 16], stream: [u8; 16]) {
-            use crate::backend::portable::{poly1305 as wide, poly1305_weights};
             let mut weight = Limbs::clamped(&r).to_the(3);
             let (mut sum, mut expected) = (Sum::from(&weight), Sum::from(&weight));
             let (mut there, both) = (stream, array::from_fn::<u8, 16, _>(|i| value[i] ^ stream[i]));
@@ -303,11 +304,15 @@ mod tests {
             prop_assert_eq!(sum.tag(&s), expected.tag(&s));
             prop_assert!(weight == Limbs::default());
 
-            let number = wide::Limbs::clamped(&r).to_the(3);
-            let (mut sum, mut there) = (poly1305_weights::Sum::from(&number), stream);
-            sum.fill(&mut number.into(), &value, &mut there);
-            prop_assert_eq!(there, both);
-            prop_assert_eq!(sum.tag(&s), expected.tag(&s));
+            #[cfg(target_pointer_width = "64")]
+            {
+                use crate::backend::portable::{poly1305 as wide, poly1305_weights};
+                let number = wide::Limbs::clamped(&r).to_the(3);
+                let (mut sum, mut there) = (poly1305_weights::Sum::from(&number), stream);
+                sum.fill(&mut number.into(), &value, &mut there);
+                prop_assert_eq!(there, both);
+                prop_assert_eq!(sum.tag(&s), expected.tag(&s));
+            }
         }
     }
 }

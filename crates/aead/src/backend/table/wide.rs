@@ -96,7 +96,7 @@ impl Aes128 {
     }
 }
 
-#[cfg(target_arch = "arm")]
+#[cfg(all(target_arch = "arm", target_os = "none"))]
 #[allow(unsafe_code)]
 mod rounds {
     use super::{Aes128, TABLE};
@@ -139,7 +139,7 @@ mod rounds {
 }
 
 /// The same in Rust, for tests on a host.
-#[cfg(not(target_arch = "arm"))]
+#[cfg(not(all(target_arch = "arm", target_os = "none")))]
 mod rounds {
     use super::{Aes128, TABLE, add, substitute, words};
 
