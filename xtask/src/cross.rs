@@ -55,10 +55,7 @@ pub(crate) fn main(args: &[String]) -> Result<bool, String> {
     }
     let mut report = Report::default();
     for cpu in CPUS.iter().filter(|cpu| args.is_empty() || args.iter().any(|name| name == cpu.target)) {
-        if let Err(why) = cpu.set_up() {
-            report.skip(cpu.target, &why);
-            continue;
-        }
+        cpu.set_up()?;
         report.step(&format!("{} compiles", cpu.target), || cpu.compile());
         report.step(&format!("{} tests", cpu.target), || cpu.test());
     }
@@ -82,7 +79,7 @@ impl Cpu {
         if has_core(self.target) || fetch_core(self.target) {
             return Ok(());
         }
-        Err(format!("no standard library for it: `rustup target add {}` would give it", self.target))
+        Err(format!("no standard library for {0}: `rustup target add {0}` would give it", self.target))
     }
 
     /// Cargo, for this CPU.

@@ -6,9 +6,10 @@ use super::poly1305::{Limbs, Sum};
 use super::poly1305_weights::Sum;
 use crate::{
     ChaCha20Poly1305,
-    sparse::{self, Head, Piece, Spot, Values},
+    sparse::{self, Head, Spot, Values},
 };
-use zeroize::Zeroize;
+#[cfg(not(target_pointer_width = "16"))]
+use {crate::sparse::Piece, zeroize::Zeroize};
 
 #[cfg(not(target_pointer_width = "64"))]
 pub(crate) use super::poly1305::Limbs as Weight;
