@@ -43,7 +43,8 @@ impl Keys {
         format!("{}0001", self.members[member].1.replace(':', ""))
     }
 
-    fn text(&self) -> String {
+    /// The key file.
+    pub(crate) fn text(&self) -> String {
         let mut text = format!(
             "suite = \"{}\"\n\n[[sa]]\nan = 0\nkey_id = \"{}\"\nkey = \"{}\"\n",
             self.suite,

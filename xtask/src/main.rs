@@ -13,6 +13,7 @@ mod daemon;
 mod demo;
 mod disk;
 mod firmware;
+mod guest;
 mod licences;
 mod net;
 mod nostd;
@@ -34,7 +35,7 @@ cargo xtask COMMAND
   bench gateway [--quick] [--only PART] the gateway beside bridges and OpenVPN, in one run
   bench aead [--quick] [--only CIPHER]  the engine beside other implementations, in one run
   firmware                              the programs of the motes: built, run, measured
-  cross [TARGET]...                     for other CPUs: compiled, and tested emulated; `--list` names them
+  cross [TARGET]... [--only PART]       for other CPUs: compiled, and tested emulated; `--list` names them
   ci                                    `test`, and a skipped step is a failure
 
 Exit status: 0 all passed, 1 something failed, 2 a usage error or a machine that lacks what is needed.";

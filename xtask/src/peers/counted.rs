@@ -4,7 +4,7 @@
 //! there was made late by the gateway, the kernel and their turns on that CPU; a virtual machine whose cores are withheld for longer
 //! than what is asked cannot show it.
 
-use super::guest::{self, Guest, Image};
+use crate::guest::{self, Guest, Image};
 use crate::report::Stop;
 use crate::shell::antedate;
 use serde_json::Value;

@@ -5,8 +5,8 @@
 //! of naming the secure channel. The counters of both sides, by the standard's names (IEEE 802.1AE-2018, 10.7.9 and
 //! 10.7.18), must show nothing invalid; with a foreign key nothing may pass, and both sides must count why.
 
-use super::guest::{self, Guest};
 use crate::daemon::{Gateway, INVALID, Keys, Options, SALT, SUITES};
+use crate::guest::{self, Guest};
 use crate::net::{self, End};
 use crate::report::{StepResult, Stop};
 use crate::shell::Run;
@@ -239,7 +239,7 @@ fn ping_from_host(size: u32) -> Result<(), String> {
 
 /// A counter in what `ip -s macsec show` prints: a line of names, and below it one of values. The first line with that
 /// name is the secure channel's, which holds those of its associations too.
-fn kernel_counter(shown: &str, name: &str) -> Option<u64> {
+pub(crate) fn kernel_counter(shown: &str, name: &str) -> Option<u64> {
     let lines: Vec<&str> = shown.lines().collect();
     lines.windows(2).find_map(|pair| {
         let names = pair[0].trim_start().strip_prefix("stats:")?;

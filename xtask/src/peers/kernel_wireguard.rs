@@ -4,9 +4,9 @@
 //! sides as they do elsewhere. Each end begins a handshake, with and without a preshared key; frames of EtherType 0x8892
 //! from the shortest to the longest, pings of all lengths, TCP, PROFINET and DCP cross, and new sessions are made meanwhile.
 
-use super::guest::{self, Guest};
 use super::transfer;
 use super::wireguard_go::{Gateway, keygen, stations};
+use crate::guest::{self, Guest};
 use crate::net;
 use crate::report::{StepResult, Stop};
 use crate::shell::{Background, Run, cache, program, root, until};

@@ -6,7 +6,7 @@
 //! other levels and unsecured frames too, which Linux lets pass. The kernel knows no TSCH, so nonces are of frame counters.
 
 use super::dot15d4::{End, KEY, MODES, Own, header, hex, key, octets};
-use super::guest::{self, Guest};
+use crate::guest::{self, Guest};
 use crate::report::{StepResult, Stop};
 use antedate_channel::dot15d4::{Header, KeyIdentifier, NonceKind, SecurityLevel, Status};
 use antedate_wire::dot15d4::{Frame, FrameVersion, check_fcs};

@@ -8,7 +8,7 @@
 //! on one CPU, the kernel's and the gateways', and hold no cache misses and no waiting. Kernel bridges without protection
 //! stand beside them.
 
-use super::guest::{self, Guest, Image};
+use crate::guest::{self, Guest, Image};
 use crate::report::{StepResult, Stop};
 use crate::shell::antedate;
 use serde_json::{Value, json};

@@ -6,8 +6,8 @@
 //! wpa_supplicant is. In the end all three are members and reach each other.
 //! Wireshark's dissector reads all that was said, without an expert warning.
 
-use super::guest::{self, Guest};
 use crate::daemon::{Gateway, Options};
+use crate::guest::{self, Guest};
 use crate::net::{self, End};
 use crate::report::{StepResult, Stop};
 use crate::shell::{Run, cache, program, until};

@@ -1,13 +1,17 @@
-//! `cargo xtask cross`: the workspace compiled for other CPUs of Linux, and the crates without I/O tested there, emulated.
+//! `cargo xtask cross`: the workspace compiled for other CPUs of Linux, the crates without I/O tested there, emulated, and the gateway
+//! on an emulated machine.
 //!
 //! Not part of `test`: what compiles for these CPUs (`rustup target add`) need not be to be had where `test` runs.
 
+use crate::guest;
 use crate::nostd::{fetch_core, has_core};
 use crate::report::{Report, StepResult, Stop};
 use crate::setup::packages;
 use crate::shell::{Run, cargo, has_program, target};
 use std::path::Path;
 use std::process::Command;
+
+mod gateway;
 
 /// A CPU: Rust's name of it, what is special, Debian's name of its tools and of its C library, QEMU's name of it.
 struct Cpu {
@@ -16,6 +20,8 @@ struct Cpu {
     tools: &'static str,
     library: &'static str,
     emulator: &'static str,
+    /// The machine on which the gateway runs, if there is one.
+    machine: Option<&'static guest::Cpu>,
 }
 
 const CPUS: [Cpu; 3] = [
@@ -25,6 +31,7 @@ const CPUS: [Cpu; 3] = [
         tools: "aarch64-linux-gnu",
         library: "libc6-dev-arm64-cross",
         emulator: "aarch64",
+        machine: Some(&guest::AARCH64),
     },
     Cpu {
         target: "armv7-unknown-linux-gnueabihf",
@@ -32,6 +39,7 @@ const CPUS: [Cpu; 3] = [
         tools: "arm-linux-gnueabihf",
         library: "libc6-dev-armhf-cross",
         emulator: "arm",
+        machine: Some(&guest::ARMV7),
     },
     Cpu {
         target: "s390x-unknown-linux-gnu",
@@ -39,25 +47,45 @@ const CPUS: [Cpu; 3] = [
         tools: "s390x-linux-gnu",
         library: "libc6-dev-s390x-cross",
         emulator: "s390x",
+        machine: None,
     },
 ];
 
 /// The crates that need no kernel of their own CPU.
 const TESTED: [&str; 4] = ["antedate-wire", "antedate-aead", "antedate-channel", "antedate-plan"];
 
+/// What is done for each CPU; the last one for those that have a machine.
+const PARTS: [&str; 3] = ["compile", "tests", "gateway"];
+
 pub(crate) fn main(args: &[String]) -> Result<bool, String> {
     if args == ["--list"] {
         CPUS.iter().for_each(|cpu| println!("{:32} {}", cpu.target, cpu.what));
         return Ok(true);
     }
-    if let Some(other) = args.iter().find(|name| CPUS.iter().all(|cpu| cpu.target != **name)) {
-        return Err(format!("no CPU `{other}`; `cargo xtask cross --list` names them"));
+    let (mut targets, mut parts): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let mut words = args.iter().map(String::as_str);
+    while let Some(word) = words.next() {
+        if word == "--only" {
+            let known = words.next().filter(|part| PARTS.contains(part));
+            parts.push(known.ok_or_else(|| format!("--only {}", PARTS.join("|")))?);
+        } else if CPUS.iter().any(|cpu| cpu.target == word) {
+            targets.push(word);
+        } else {
+            return Err(format!("no CPU `{word}`; `cargo xtask cross --list` names them"));
+        }
     }
     let mut report = Report::default();
-    for cpu in CPUS.iter().filter(|cpu| args.is_empty() || args.iter().any(|name| name == cpu.target)) {
+    for cpu in CPUS.iter().filter(|cpu| targets.is_empty() || targets.contains(&cpu.target)) {
         cpu.set_up()?;
-        report.step(&format!("{} compiles", cpu.target), || cpu.compile());
-        report.step(&format!("{} tests", cpu.target), || cpu.test());
+        for part in PARTS.into_iter().filter(|part| parts.is_empty() || parts.contains(part)) {
+            let name = format!("{} {part}", cpu.target);
+            match (part, cpu.machine) {
+                ("compile", _) => report.step(&name, || cpu.compile()),
+                ("tests", _) => report.step(&name, || cpu.test()),
+                (_, Some(machine)) => report.step(&name, || cpu.gateway(machine)),
+                (_, None) => true,
+            };
+        }
     }
     Ok(report.finish())
 }
@@ -70,6 +98,9 @@ impl Cpu {
             (compiler.as_str(), "links programs of another CPU", has_program(&format!("{}-gcc", self.tools))),
             (self.library, "what they are linked with", Path::new(&headers).exists()),
             ("qemu-user", "runs them", has_program(&format!("qemu-{}", self.emulator))),
+            ("qemu-system-arm", "a machine with that CPU", self.machine.is_none_or(guest::Cpu::is_emulated)),
+            ("binutils", "what the programs of that machine load", has_program("objdump")),
+            ("xz-utils", "its kernel's modules", has_program("xz")),
         ];
         let missing: Vec<_> =
             needs.iter().filter(|(.., there)| !there).map(|(name, why, _)| (*name, *why)).collect();
@@ -103,6 +134,14 @@ impl Cpu {
         let mut command = self.cargo("check");
         command.args(["--workspace", "--exclude", "xtask"]).echoed(900)?;
         Ok(self.what.into())
+    }
+
+    /// The product on a machine of that kind.
+    fn gateway(&self, machine: &'static guest::Cpu) -> StepResult {
+        let mut command = self.cargo("build");
+        command.args(["--release", "--package", "antedate"]).echoed(1800)?;
+        let program = target().join("cross").join(self.target).join("release/antedate");
+        gateway::run(machine, &program).map_err(Stop::Failed)
     }
 
     fn test(&self) -> StepResult {
