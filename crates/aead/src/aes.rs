@@ -2,7 +2,7 @@
 
 use crate::{
     Backend, BlockCipher,
-    backend::portable::aes::{Aes, RoundKeys},
+    backend::{fours::Aes, portable::aes::RoundKeys},
 };
 #[cfg(target_arch = "x86_64")]
 use crate::{backend::x86::ccm as x86, block_cipher::Kernels};
@@ -22,34 +22,20 @@ impl<const R: usize> Expanded<R> {
         if let Some(key) = x86::Key::new(&round_keys, backend) {
             return Self::X86(key);
         }
-        let _ = backend;
-        Self::Portable(Aes::new(&round_keys))
+        Self::Portable(Aes::new(&round_keys, backend))
     }
 
     fn encrypt(&self, block: &mut [u8; 16]) {
         match self {
-            Self::Portable(aes) => {
-                let mut blocks = [*block, [0; 16], [0; 16], [0; 16]];
-                aes.encrypt(&mut blocks);
-                *block = blocks[0];
-            }
+            Self::Portable(aes) => aes.encrypt_one(block),
             #[cfg(target_arch = "x86_64")]
             Self::X86(key) => key.encrypt(block),
         }
     }
 
     fn encrypt_all(&self, blocks: &mut [[u8; 16]]) {
-        let (fours, rest) = blocks.as_chunks_mut::<4>();
         match self {
-            Self::Portable(aes) => {
-                fours.iter_mut().for_each(|four| aes.encrypt(four));
-                let mut last = [[0; 16]; 4];
-                if let (Some(some), false) = (last.get_mut(..rest.len()), rest.is_empty()) {
-                    some.copy_from_slice(rest);
-                    aes.encrypt(&mut last);
-                    rest.copy_from_slice(&last[..rest.len()]);
-                }
-            }
+            Self::Portable(aes) => aes.encrypt_all(blocks),
             #[cfg(target_arch = "x86_64")]
             Self::X86(key) => key.encrypt_all(blocks),
         }

@@ -107,8 +107,7 @@ macro_rules! engine {
                 if let Some(key) = x86::Key::new(&round_keys, backend) {
                     return Expanded::X86(key);
                 }
-                let _ = backend;
-                Expanded::Portable(portable::Key::new(&round_keys))
+                Expanded::Portable(portable::Key::new(&round_keys, backend))
             }
 
             fn prepare_once(key: &Self::Key, nonce: &[u8; 12], once: &mut OneTime) {

@@ -4,12 +4,12 @@
 //! encryption of the XOR of all plaintext blocks. So a block that is known beforehand can be done beforehand, wherever
 //! it stands.
 
-#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
-use crate::backend::portable::aes::{Aes, RoundKeys};
 #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
 use crate::backend::table::cipher::BothWays;
 #[cfg(target_arch = "x86_64")]
 use crate::backend::x86::ocb3 as x86;
+#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
+use crate::backend::{fours::Aes, portable::aes::RoundKeys};
 use crate::{
     Backend, Suite,
     backend::{portable::ocb3 as portable, portably},
@@ -79,7 +79,7 @@ impl Engine for Aes128Ocb3 {
             if let Some(key) = x86::Key::new(&round_keys, backend) {
                 return Expanded::X86(key);
             }
-            Aes::new(&round_keys)
+            Aes::new(&round_keys, backend)
         };
         let _ = backend;
         Expanded::Portable(portable::Key::new(aes))

@@ -1,9 +1,9 @@
 //! AES both ways, for what is no AEAD: CBC and single blocks.
 
-#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
-use crate::backend::portable::aes::{Aes, RoundKeys};
 #[cfg(target_arch = "x86_64")]
 use crate::backend::x86::two_way as x86;
+#[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
+use crate::backend::{fours::Aes, portable::aes::RoundKeys};
 use crate::{Backend, backend::portable::blocks::xor_in, engine::wipe};
 
 /// An expanded key for AES of `R` rounds.
@@ -31,7 +31,7 @@ impl<const R: usize> TwoWay<R> {
             if let Some(key) = x86::Key::new(&round_keys, backend) {
                 return Self::X86(key);
             }
-            Self::Portable(Aes::new(&round_keys))
+            Self::Portable(Aes::new(&round_keys, backend))
         }
     }
 

@@ -20,13 +20,18 @@ fn image() -> Result<Image, String> {
 }
 
 /// What an experiment found.
-pub(super) struct Found(Value);
+pub(crate) struct Found(Value);
 
 /// Boots the guest and runs the experiment of a name, in its quick form unless the environment variable says `full`.
 pub(super) fn experiment(name: &str, variable: &str) -> Result<Found, String> {
     let full = std::env::var(variable).is_ok_and(|form| form == "full");
     let mut guest = Guest::boot_counting(&image()?)?;
     guest.load_tunnels()?;
+    experiment_in(&mut guest, name, full)
+}
+
+/// Runs the experiment of a name in a guest that has our program.
+pub(crate) fn experiment_in(guest: &mut Guest, name: &str, full: bool) -> Result<Found, String> {
     let form = if full { "" } else { "--quick " };
     guest.run(&format!(
         "antedate lab {name} {form}--json /run/found.json >/run/lab.log 2>&1 & echo $! >/run/lab.pid"
@@ -41,7 +46,7 @@ pub(super) fn experiment(name: &str, variable: &str) -> Result<Found, String> {
 
 impl Found {
     /// Its cases, in order.
-    pub(super) fn cases(&self) -> Vec<&str> {
+    pub(crate) fn cases(&self) -> Vec<&str> {
         let mut cases: Vec<&str> = self.rows().iter().filter_map(|row| row["case"].as_str()).collect();
         cases.dedup();
         cases
@@ -52,7 +57,7 @@ impl Found {
     }
 
     /// A number of a case: ours, or what stands beside it (`baseline`). Not a number if there is none.
-    pub(super) fn number(&self, case: &str, metric: &str, column: &str) -> f64 {
+    pub(crate) fn number(&self, case: &str, metric: &str, column: &str) -> f64 {
         let row = self.rows().iter().find(|row| row["case"] == case && row["metric"] == metric);
         row.and_then(|row| row[column].as_f64()).unwrap_or(f64::NAN)
     }

@@ -8,6 +8,7 @@ use crate::setup::{self, Purpose};
 use crate::shell::{Run, build_release, cache, program};
 
 mod counted;
+pub(crate) use counted::experiment_in;
 mod dot15d4;
 mod dtls;
 mod goose;

@@ -1,12 +1,15 @@
 //! The primitives per CPU. A key is expanded for one backend and keeps it, so no packet pays for the choice.
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod arm;
+pub(crate) mod fours;
 pub(crate) mod portable;
 #[cfg(any(test, feature = "table-aes-1k", feature = "table-aes-2k"))]
 pub(crate) mod table;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use core::sync::atomic::{AtomicU8, Ordering};
 
 /// Calls portable code beside a CPU's own kernels, out of line on a CPU that has such. In line it would stand in their way: what it
@@ -19,7 +22,7 @@ pub(crate) fn portably<R>(call: impl FnOnce() -> R) -> R {
 }
 
 /// The number of the best backend that may be used.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static MOST: AtomicU8 = AtomicU8::new(Backend::Avx512 as u8);
 
 /// The instruction sets that a key may be expanded for, from the least to the most capable.
@@ -28,6 +31,9 @@ static MOST: AtomicU8 = AtomicU8::new(Backend::Avx512 as u8);
 pub enum Backend {
     /// Any CPU. On x86-64 AEGIS-128L and ChaCha20 use SSE2, which each has.
     Portable,
+    /// ARM with 64 bits, AES and PMULL.
+    #[cfg(target_arch = "aarch64")]
+    Armv8,
     /// x86-64 with AES-NI and PCLMULQDQ.
     AesNi,
     /// x86-64 with VAES, VPCLMULQDQ and AVX-512 (F, BW, DQ, VL, IFMA).
@@ -43,7 +49,12 @@ impl Backend {
             1 => Self::AesNi,
             _ => Self::Avx512,
         });
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        return arm::detect().min(match MOST.load(Ordering::Relaxed) {
+            0 => Self::Portable,
+            _ => Self::Armv8,
+        });
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         Self::Portable
     }
 
@@ -51,15 +62,24 @@ impl Backend {
     /// program on a CPU that has no more. Keys that exist stay as they are.
     #[doc(hidden)]
     pub fn mask_beyond(most: Self) {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         MOST.store(most as u8, Ordering::Relaxed);
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let _ = most;
     }
 
     /// All backends that this CPU can run, the portable one first.
     pub fn available() -> impl Iterator<Item = Self> {
         let best = Self::detect();
-        [Self::Portable, Self::AesNi, Self::Avx512].into_iter().filter(move |backend| *backend <= best)
+        let all = [
+            Self::Portable,
+            #[cfg(target_arch = "aarch64")]
+            Self::Armv8,
+            #[cfg(not(target_arch = "aarch64"))]
+            Self::AesNi,
+            #[cfg(not(target_arch = "aarch64"))]
+            Self::Avx512,
+        ];
+        all.into_iter().filter(move |backend| *backend <= best)
     }
 }

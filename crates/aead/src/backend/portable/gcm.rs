@@ -1,11 +1,13 @@
 //! AES-GCM (NIST SP 800-38D section 7) from the sliced AES and the table-free GHASH.
 
 use super::{
-    aes::{Aes, RoundKeys},
-    ghash::{self, Ghash, Power, Sum},
+    aes::RoundKeys,
+    ghash::{self, Ghash, Multiplier, Power, Sum},
     pieces,
 };
 use crate::{
+    Backend,
+    backend::fours::Aes,
     buffers::Buffers,
     engine::wipe,
     sparse::{self, Filling, Piece, Reading, SparseEngine, Spot, Stretch, Values},
@@ -45,6 +47,7 @@ pub(crate) fn value(piece: &Piece, aad: &[u8], src: &[u8], body: &[u8], dst: &mu
 
 pub struct Key {
     aes: Aes,
+    by: Multiplier,
     h: Power,
 }
 
@@ -55,10 +58,16 @@ impl Drop for Key {
 }
 
 impl Key {
-    pub(crate) fn new(round_keys: &RoundKeys) -> Self {
-        let aes = Aes::new(round_keys);
-        let h = Power::new(hash_key(&aes));
-        Self { aes, h }
+    pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Self {
+        let aes = Aes::new(round_keys, backend);
+        #[cfg(target_arch = "aarch64")]
+        let extension = crate::backend::arm::Extension::new(backend);
+        #[cfg(target_arch = "aarch64")]
+        let by = extension.map_or(Multiplier::Integers, Multiplier::Arm);
+        #[cfg(not(target_arch = "aarch64"))]
+        let by = Multiplier::Integers;
+        let h = Power::new(by, hash_key(&aes));
+        Self { aes, by, h }
     }
 
     /// E(J0), which masks the tag, as it lies in memory.
@@ -124,26 +133,26 @@ impl Key {
 
     /// The field's product with H.
     pub(crate) fn times(&self, element: u128) -> u128 {
-        self.h.times(element)
+        self.h.times(self.by, element)
     }
 
     /// H^k as a multiplier.
     pub(crate) fn power(&self, k: usize) -> Power {
-        ghash::power(&self.h, k)
+        ghash::power(self.by, &self.h, k)
     }
 
     /// The product of a block with a power.
     pub(crate) fn product(&self, block: u128, power: &Power) -> u128 {
-        power.times(block)
+        power.times(self.by, block)
     }
 
     /// Encrypts a stretch and adds it to a hash.
     pub(crate) fn absorb(&self, hash: &mut u128, stretch: Stretch<'_>) {
         let body = &mut stretch.body[..stretch.payload.len()];
         pieces::xor(body, stretch.payload);
-        let mut running = Ghash::resume(&self.h, *hash);
-        pieces::padded(&[stretch.aad], |block| running.block(block));
-        pieces::padded(&[body], |block| running.block(block));
+        let mut running = Ghash::resume(self.by, &self.h, *hash);
+        running.padded(stretch.aad);
+        running.padded(body);
         *hash = running.value();
     }
 
@@ -151,7 +160,7 @@ impl Key {
     #[inline(never)]
     pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(&self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
-        let mut sum = Sum::default();
+        let mut sum = Sum::new(self.by);
         for Spot { piece, weight: power } in head.spots() {
             let value = piece.block_of(values.bytes(piece));
             if piece.in_payload() {
@@ -167,7 +176,7 @@ impl Key {
     #[inline(never)]
     pub(crate) fn check<S: Gcm, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
-        let mut sum = Sum::default();
+        let mut sum = Sum::new(self.by);
         for Spot { piece, weight: power } in head.spots() {
             sum.add(value(piece, aad, src, body, dst).swap_bytes(), power);
         }
@@ -190,9 +199,9 @@ impl Key {
     }
 
     fn tag(&self, mask: &u128, aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
-        let mut hash = Ghash::new(&self.h);
+        let mut hash = Ghash::new(self.by, &self.h);
         let aad_len = pieces::padded(aad, |block| hash.block(block));
-        pieces::padded(&[ciphertext], |block| hash.block(block));
+        hash.padded(ciphertext);
         hash.block(&lengths(aad_len, ciphertext.len()));
         (u128::from_ne_bytes(hash.value().to_be_bytes()) ^ mask).to_ne_bytes()
     }

@@ -11,10 +11,40 @@
 //! a sum of 192 bits, of which one fold removes the lowest 64: `x^-64 = x^64 + x^63 + x^62 + x^57`. Sums of
 //! products are folded once. Every backend keeps its powers in this form.
 
+#[cfg(target_arch = "aarch64")]
+use crate::backend::arm::Extension;
 use zeroize::Zeroize;
 
 /// `x^63 + x^62 + x^57`.
-const FOLD: u64 = 0xc200_0000_0000_0000;
+pub(crate) const FOLD: u64 = 0xc200_0000_0000_0000;
+
+/// What multiplies words without carry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Multiplier {
+    /// Integer multiplications, which every CPU has.
+    Integers,
+    /// PMULL.
+    #[cfg(target_arch = "aarch64")]
+    Arm(Extension),
+}
+
+impl Multiplier {
+    /// The carry-less product of two words.
+    #[inline]
+    fn multiply(self, a: u64, b: u64) -> u128 {
+        match self {
+            Self::Integers => multiply(a, b),
+            #[cfg(target_arch = "aarch64")]
+            Self::Arm(extension) => extension.multiply(a, b),
+        }
+    }
+
+    /// `(a + b x^64) x^-64 mod p` for `a` and `b` of 128 bits.
+    #[inline]
+    fn fold(self, a: u128, b: u128) -> u128 {
+        b ^ a.rotate_left(64) ^ self.multiply(a as u64, FOLD)
+    }
+}
 
 /// A power of H, ready to multiply with: `G`, then `G'`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -31,56 +61,67 @@ impl Zeroize for Power {
 }
 
 impl Power {
-    /// The multiplier for the field element `h`.
-    pub(crate) fn new(h: u128) -> Self {
+    /// What multiplies with the field element `h`.
+    pub(crate) fn new(by: Multiplier, h: u128) -> Self {
         let high = (h << 1) ^ ((h >> 127) * (1 | u128::from(FOLD) << 64));
-        Self { high, low: fold(high, 0) }
+        Self { high, low: by.fold(high, 0) }
     }
 
     /// The field's product of `block` and this power.
-    pub(crate) fn times(&self, block: u128) -> u128 {
-        let mut sum = Sum::default();
+    pub(crate) fn times(&self, by: Multiplier, block: u128) -> u128 {
+        let mut sum = Sum::new(by);
         sum.add(block, self);
         sum.value()
     }
 }
 
 /// H^k for k of at least 1, by squaring; the time depends on k alone.
-pub(crate) fn power(h: &Power, k: usize) -> Power {
+pub(crate) fn power(by: Multiplier, h: &Power, k: usize) -> Power {
     // H itself is what its multiplier makes of the field's one, the most significant bit.
-    let element = h.times(1 << 127);
+    let element = h.times(by, 1 << 127);
     let mut result = element;
     for bit in (0..k.ilog2()).rev() {
-        result = Power::new(result).times(result);
+        result = Power::new(by, result).times(by, result);
         if k >> bit & 1 == 1 {
-            result = h.times(result);
+            result = h.times(by, result);
         }
     }
-    Power::new(result)
+    Power::new(by, result)
 }
 
 /// An unreduced sum of products.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(crate) struct Sum {
+    by: Multiplier,
     at_0: u128,
     at_64: u128,
 }
 
 impl Sum {
+    pub(crate) fn new(by: Multiplier) -> Self {
+        Self { by, at_0: 0, at_64: 0 }
+    }
+
+    #[inline]
     pub(crate) fn add(&mut self, block: u128, power: &Power) {
-        let (c0, c1) = (block as u64, (block >> 64) as u64);
-        self.at_0 ^= multiply(c1, power.high as u64) ^ multiply(c0, power.low as u64);
-        self.at_64 ^= multiply(c1, (power.high >> 64) as u64) ^ multiply(c0, (power.low >> 64) as u64);
+        let (at_0, at_64) = match self.by {
+            Multiplier::Integers => {
+                let (c0, c1) = (block as u64, (block >> 64) as u64);
+                (
+                    multiply(c1, power.high as u64) ^ multiply(c0, power.low as u64),
+                    multiply(c1, (power.high >> 64) as u64) ^ multiply(c0, (power.low >> 64) as u64),
+                )
+            }
+            #[cfg(target_arch = "aarch64")]
+            Multiplier::Arm(extension) => extension.products(block, power),
+        };
+        self.at_0 ^= at_0;
+        self.at_64 ^= at_64;
     }
 
     pub(crate) fn value(&self) -> u128 {
-        fold(self.at_0, self.at_64)
+        self.by.fold(self.at_0, self.at_64)
     }
-}
-
-/// `(a + b x^64) x^-64 mod p` for `a` and `b` of 128 bits.
-fn fold(a: u128, b: u128) -> u128 {
-    b ^ a.rotate_left(64) ^ multiply(a as u64, FOLD)
 }
 
 /// The carry-less product of two words.
@@ -106,6 +147,7 @@ fn multiply_low(a: u64, b: u64) -> u64 {
 
 /// A running GHASH.
 pub(crate) struct Ghash<'k> {
+    by: Multiplier,
     power: &'k Power,
     sum: u128,
 }
@@ -117,17 +159,32 @@ impl Drop for Ghash<'_> {
 }
 
 impl<'k> Ghash<'k> {
-    pub(crate) fn new(power: &'k Power) -> Self {
-        Self::resume(power, 0)
+    pub(crate) fn new(by: Multiplier, power: &'k Power) -> Self {
+        Self::resume(by, power, 0)
     }
 
     /// Goes on from a value.
-    pub(crate) fn resume(power: &'k Power, sum: u128) -> Self {
-        Self { power, sum }
+    pub(crate) fn resume(by: Multiplier, power: &'k Power, sum: u128) -> Self {
+        Self { by, power, sum }
     }
 
     pub(crate) fn block(&mut self, block: &[u8; 16]) {
-        self.sum = self.power.times(self.sum ^ u128::from_be_bytes(*block));
+        self.sum = self.power.times(self.by, self.sum ^ u128::from_be_bytes(*block));
+    }
+
+    /// Data in blocks, the last one with zeros behind it.
+    pub(crate) fn padded(&mut self, data: &[u8]) {
+        let (blocks, tail) = data.as_chunks::<16>();
+        match self.by {
+            Multiplier::Integers => blocks.iter().for_each(|block| self.block(block)),
+            #[cfg(target_arch = "aarch64")]
+            Multiplier::Arm(extension) => self.sum = extension.hash(self.power, self.sum, blocks),
+        }
+        if !tail.is_empty() {
+            let mut last = [0; 16];
+            last[..tail.len()].copy_from_slice(tail);
+            self.block(&last);
+        }
     }
 
     pub(crate) fn value(&self) -> u128 {
@@ -151,16 +208,29 @@ mod tests {
         z
     }
 
+    /// All that there are here.
+    fn multipliers() -> impl Iterator<Item = Multiplier> {
+        #[cfg(target_arch = "aarch64")]
+        let arm = Extension::new(crate::Backend::detect()).map(Multiplier::Arm);
+        #[cfg(not(target_arch = "aarch64"))]
+        let arm = None;
+        core::iter::once(Multiplier::Integers).chain(arm)
+    }
+
     #[test]
     fn the_product_is_that_of_the_standard() {
+        multipliers().for_each(check);
+    }
+
+    fn check(by: Multiplier) {
         let mut x = 0x0123_4567_89ab_cdef_0011_2233_4455_6677_u128;
         let mut y = u128::MAX;
         for _ in 0..500 {
-            assert_eq!(Power::new(y).times(x), by_the_standard(x, y));
+            assert_eq!(Power::new(by, y).times(by, x), by_the_standard(x, y));
             (x, y) = (x.wrapping_mul(0x5851_f42d_4c95_7f2d_1405_7b7e_f767_814f).wrapping_add(11), x);
         }
         for i in 0..128 {
-            assert_eq!(Power::new(1 << i).times(u128::MAX), by_the_standard(u128::MAX, 1 << i));
+            assert_eq!(Power::new(by, 1 << i).times(by, u128::MAX), by_the_standard(u128::MAX, 1 << i));
         }
     }
 }

@@ -7,7 +7,7 @@
 
 use super::pieces;
 #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
-use crate::backend::portable::aes::Aes;
+use crate::backend::fours::Aes;
 #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
 use crate::backend::table::cipher::BothWays as Aes;
 use crate::{

@@ -8,10 +8,11 @@
 use super::{Masks, avx512, gcm_avx, gcm_holes, ni};
 use crate::{
     Backend, Template,
+    backend::fours::Aes,
     backend::portable::{
-        aes::{Aes, RoundKeys},
+        aes::RoundKeys,
         gcm::{Gcm, Predicted, hash_key},
-        ghash::{self, Power},
+        ghash::{self, Multiplier, Power},
     },
     buffers::Buffers,
     sparse::{Filling, FillingOne, Reading, Spot, Stretch, Values},
@@ -133,15 +134,15 @@ impl<const R: usize> Key<R> {
             Backend::Avx512 => Kind::Avx512,
         };
         assert_eq!(round_keys.rounds, R);
-        let h = hash_key(&Aes::new(round_keys));
+        let h = hash_key(&Aes::new(round_keys, Backend::Portable));
         let (high, low, halves) = (Powers::zero(), Powers::zero(), Halves([0; POWERS + 8]));
         let holes = Holes::new(backend);
         let three = super::has_slow_wide_products();
         let mut key = Self { round_keys: round_keys.blocks, kind, holes, three, high, low, halves };
-        let first = Power::new(h);
+        let first = Power::new(Multiplier::Integers, h);
         let mut element = h;
         for i in (0..POWERS).rev() {
-            let power = Power::new(element);
+            let power = Power::new(Multiplier::Integers, element);
             (key.high.0[i], key.low.0[i]) = (power.high, power.low);
             key.halves.0[i] = power.high as u64 ^ (power.high >> 64) as u64;
             // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
@@ -154,7 +155,7 @@ impl<const R: usize> Key<R> {
     pub(crate) fn power(&self, k: usize) -> Power {
         match POWERS.checked_sub(k) {
             Some(i) => Power { high: self.high.0[i], low: self.low.0[i] },
-            None => ghash::power(&self.power(1), k),
+            None => ghash::power(Multiplier::Integers, &self.power(1), k),
         }
     }
 

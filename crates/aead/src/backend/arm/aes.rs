@@ -1,0 +1,111 @@
+//! AES (FIPS 197) by AESE and AESD, which add a round key before they substitute and shift.
+
+use super::Extension;
+use crate::backend::portable::aes::{Aes as Sliced, RoundKeys};
+use core::arch::aarch64::{
+    uint8x16_t, vaesdq_u8, vaeseq_u8, vaesimcq_u8, vaesmcq_u8, veorq_u8, vld1q_u8, vst1q_u8,
+};
+use zeroize::Zeroize;
+
+/// Blocks that are on their way at once: as many as the sliced cipher takes, and enough for the instructions' latency.
+const FOUR: usize = 4;
+
+/// Round keys of one direction.
+type Schedule = [[u8; 16]; 15];
+
+/// An expanded key for both directions.
+pub(crate) struct Aes {
+    forth: Schedule,
+    /// For the inverse cipher in its equivalent form (section 5.3.5): in the order of use, the inner ones through InvMixColumns.
+    back: Schedule,
+    /// Zeros: as long as a sliced key, which may lie in the same place, an expanded key has no octets that are left as they were found.
+    _rest: [Schedule; 2],
+    rounds: usize,
+}
+
+const _: () = assert!(size_of::<Aes>() == size_of::<Sliced>());
+
+impl Drop for Aes {
+    fn drop(&mut self) {
+        self.forth.zeroize();
+        self.back.zeroize();
+    }
+}
+
+impl Aes {
+    pub(crate) fn new(_: Extension, key: &RoundKeys) -> Self {
+        let none = [[0; 16]; 15];
+        let mut aes = Self { forth: key.blocks, back: none, _rest: [none; 2], rounds: key.rounds };
+        // SAFETY: the extension is there.
+        unsafe { aes.turn() };
+        aes
+    }
+
+    #[target_feature(enable = "aes")]
+    fn turn(&mut self) {
+        for (round, back) in self.back.iter_mut().enumerate().take(self.rounds + 1) {
+            let key = load(&self.forth[self.rounds - round]);
+            store(if round == 0 || round == self.rounds { key } else { vaesimcq_u8(key) }, back);
+        }
+    }
+
+    /// Encrypts blocks.
+    pub(crate) fn encrypt(&self, blocks: &mut [[u8; 16]]) {
+        // SAFETY: there is no key without the extension.
+        unsafe { self.some::<false>(blocks) }
+    }
+
+    /// Decrypts blocks.
+    pub(crate) fn decrypt(&self, blocks: &mut [[u8; 16]]) {
+        // SAFETY: there is no key without the extension.
+        unsafe { self.some::<true>(blocks) }
+    }
+
+    #[target_feature(enable = "aes")]
+    fn some<const BACK: bool>(&self, blocks: &mut [[u8; 16]]) {
+        let keys = if BACK { &self.back } else { &self.forth };
+        let Some((last, inner)) = keys.get(..=self.rounds).and_then(<[_]>::split_last) else { return };
+        let (fours, rest) = blocks.as_chunks_mut::<FOUR>();
+        fours.iter_mut().for_each(|four| at_once::<BACK, FOUR>(inner, last, four));
+        rest.as_chunks_mut::<1>().0.iter_mut().for_each(|one| at_once::<BACK, 1>(inner, last, one));
+    }
+}
+
+/// `N` blocks, round by round. The last key is added behind the last round.
+#[target_feature(enable = "aes")]
+fn at_once<const BACK: bool, const N: usize>(
+    inner: &[[u8; 16]],
+    last: &[u8; 16],
+    blocks: &mut [[u8; 16]; N],
+) {
+    let Some((closing, opening)) = inner.split_last() else { return };
+    let mut states = [load(last); N];
+    for (state, block) in states.iter_mut().zip(&*blocks) {
+        *state = load(block);
+    }
+    for key in opening {
+        let key = load(key);
+        for state in &mut states {
+            // The two instructions stay together: many a CPU does them as one.
+            *state =
+                if BACK { vaesimcq_u8(vaesdq_u8(*state, key)) } else { vaesmcq_u8(vaeseq_u8(*state, key)) };
+        }
+    }
+    let (closing, last) = (load(closing), load(last));
+    for (state, block) in states.into_iter().zip(blocks) {
+        let done = if BACK { vaesdq_u8(state, closing) } else { vaeseq_u8(state, closing) };
+        store(veorq_u8(done, last), block);
+    }
+}
+
+#[target_feature(enable = "neon")]
+fn load(block: &[u8; 16]) -> uint8x16_t {
+    // SAFETY: sixteen octets are there.
+    unsafe { vld1q_u8(block.as_ptr()) }
+}
+
+#[target_feature(enable = "neon")]
+fn store(vector: uint8x16_t, block: &mut [u8; 16]) {
+    // SAFETY: sixteen octets are there.
+    unsafe { vst1q_u8(block.as_mut_ptr(), vector) }
+}
