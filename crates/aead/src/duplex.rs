@@ -187,13 +187,12 @@ macro_rules! engine {
 
 pub(crate) use engine;
 
-/// Makes the key of a suite whose kernels take 32 bytes at a time, portable and on x86: AEGIS-128L and MORUS-1280.
+/// Makes the key of a suite whose kernels take 32 bytes at a time, portable and those of the CPU: AEGIS-128L and MORUS-1280.
 macro_rules! key {
     ($kernels:ident) => {
-        #[cfg(target_arch = "x86_64")]
-        use $crate::backend::x86::$kernels::Kernels;
         use $crate::{
             Backend,
+            backend::kernels::$kernels::Kernels,
             backend::portable::{
                 pieces,
                 $kernels::{RATE, State},
@@ -206,8 +205,7 @@ macro_rules! key {
         /// The key, and the backend that works with it.
         pub struct Expanded {
             key: [u8; 16],
-            #[cfg(target_arch = "x86_64")]
-            x86: Option<Kernels>,
+            kernels: Option<Kernels>,
         }
 
         impl Drop for Expanded {
@@ -221,19 +219,13 @@ macro_rules! key {
             const RATE: usize = RATE;
 
             fn expand(key: &[u8], backend: Backend) -> Self {
-                let _ = backend;
-                let mut expanded = Self {
-                    key: [0; 16],
-                    #[cfg(target_arch = "x86_64")]
-                    x86: Kernels::new(backend),
-                };
+                let mut expanded = Self { key: [0; 16], kernels: Kernels::new(backend) };
                 expanded.key.copy_from_slice(key);
                 expanded
             }
 
             fn start(&self, state: &mut State, nonce: &[u8; 16]) {
-                #[cfg(target_arch = "x86_64")]
-                if let Some(kernels) = self.x86 {
+                if let Some(kernels) = self.kernels {
                     return kernels.start(state, &self.key, nonce);
                 }
                 state.start(&self.key, nonce);
@@ -241,8 +233,7 @@ macro_rules! key {
 
             fn absorb(&self, state: &mut State, aad: &[&[u8]]) -> usize {
                 pieces::staged::<RATE>(aad, |part| {
-                    #[cfg(target_arch = "x86_64")]
-                    if let Some(kernels) = self.x86 {
+                    if let Some(kernels) = self.kernels {
                         return kernels.absorb(state, part);
                     }
                     state.absorb(part);
@@ -250,8 +241,7 @@ macro_rules! key {
             }
 
             fn block(&self, state: &mut State, block: &mut [u8]) {
-                #[cfg(target_arch = "x86_64")]
-                if let Some(kernels) = self.x86 {
+                if let Some(kernels) = self.kernels {
                     return kernels.block(state, block);
                 }
                 state.crypt::<true>(block);
@@ -265,8 +255,7 @@ macro_rules! key {
                 lengths: (usize, usize),
             ) -> [u8; 16] {
                 let aad = aad.unwrap_or_default();
-                #[cfg(target_arch = "x86_64")]
-                if let Some(kernels) = self.x86 {
+                if let Some(kernels) = self.kernels {
                     return kernels.finish::<SEAL>(state, aad, buffers, lengths);
                 }
                 state.finish::<SEAL>(aad, buffers.into_in_place(), lengths)

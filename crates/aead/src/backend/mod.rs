@@ -3,6 +3,8 @@
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod arm;
 pub(crate) mod fours;
+#[cfg(any(feature = "aegis", feature = "research"))]
+pub(crate) mod kernels;
 pub(crate) mod portable;
 #[cfg(any(test, feature = "table-aes-1k", feature = "table-aes-2k"))]
 pub(crate) mod table;

@@ -2,6 +2,8 @@
 //! remembered; the type of an expanded key is the proof that the CPU has the instructions.
 #![allow(unsafe_code)]
 
+#[cfg(feature = "aegis")]
+pub(crate) mod aegis;
 mod aes;
 mod ghash;
 
