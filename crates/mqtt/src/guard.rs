@@ -245,7 +245,7 @@ impl Guard {
             let name = self.publisher.as_ref().ok_or(CannotSeal::NoName)?;
             let store = self.store.as_ref().ok_or(CannotSeal::NoState)?;
             let material = one.group.material(newest, name.as_bytes()).ok_or(CannotSeal::NoName)?;
-            let numbers = store.numbers(&material).map_err(CannotSeal::State)?;
+            let numbers = store.numbers(&one.file.group, &material).map_err(CannotSeal::State)?;
             one.publisher = Some(Publisher::new(&material, numbers));
         }
         one.publisher.as_mut().ok_or(CannotSeal::NoName)
@@ -343,6 +343,8 @@ impl Guard {
             one.group.install(former.epoch, &former.secret);
             one.open_books();
             one.retire.push((Instant::now() + left, epoch));
+            // Where a crash came before that.
+            self.forget_numbers(at);
             // If its time is over, what came in it is forgotten now.
             self.retire();
         }
@@ -397,11 +399,27 @@ impl Guard {
             // If this does not get to the disk, the next start believes an older rotation once more.
             let _ = store.reached(&group, &manager, epoch);
         }
+        self.forget_numbers(at);
+        let Some(one) = self.groups.get_mut(at) else { return Verdict::Plain };
         if before.is_some() {
             one.retire.push((Instant::now() + Duration::from_secs(grace.into()), epoch));
         }
         self.retire();
         Verdict::Rotated { group, epoch }
+    }
+
+    /// Forgets the sequence numbers of epochs before the one that the state says was reached: nobody publishes under them any more.
+    fn forget_numbers(&mut self, at: usize) {
+        let (Some(store), Some(name)) = (&self.store, &self.publisher) else { return };
+        let Some(one) = self.groups.get_mut(at) else { return };
+        let Some(manager) = one.file.manager else { return };
+        let reached = store.epoch(&one.file.group, &manager);
+        // It would reserve numbers again.
+        one.publisher.take_if(|publisher| publisher.head().epoch < reached);
+        let over: Vec<Material> =
+            one.group.epochs().filter_map(|epoch| one.group.material(epoch, name.as_bytes())).collect();
+        // If this does not get to the disk, the records only stay.
+        let _ = store.forget_numbers(&one.file.group, &manager, &over);
     }
 
     /// Ends the epochs whose time is over. A later rotation does not prolong the time of those before.

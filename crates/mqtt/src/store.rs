@@ -65,14 +65,27 @@ impl Store {
         self.given.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The numbers of a publisher. There is one at a time for a key: with two, a number could be used twice.
+    /// The numbers of a publisher of a group. There is one at a time for a key: with two, a number could be used twice.
     ///
     /// # Errors
-    /// When the state file refuses the key, or somebody has its numbers.
-    pub fn numbers(&self, material: &Material) -> Result<Stored, Fault> {
+    /// When the state file refuses the key, somebody has its numbers, or they were [forgotten](Self::forget_numbers).
+    pub fn numbers(&self, group: &str, material: &Material) -> Result<Stored, Fault> {
         let key = KeyId::of_key("antedate MQTT key", material.key());
-        let next = self.with(|state| state.next(&key))?;
+        // Held meanwhile, so that nothing is forgotten of a key that is being given.
         let mut given = self.given();
+        let next = self.with(|state| state.next(&key))?;
+        let (epoch, first) = (material.head().epoch, self.first_epoch(group));
+        if epoch < first {
+            return Err(Fault::of_file(
+                &self.directory,
+                format!(
+                    "the key of the group {group:?} is of epoch {epoch}, but epoch {first} began here, and the sequence numbers of those before are forgotten"
+                ),
+                format!(
+                    "rotate until epoch {first} or later; for a group that was made anew, give its [[key]] such an epoch, or the group another name"
+                ),
+            ));
+        }
         if given.contains(&key) {
             return Err(Fault::of_file(
                 &self.directory,
@@ -89,6 +102,35 @@ impl Store {
             chunk: FIRST_CHUNK,
             fault: None,
         })
+    }
+
+    /// The first epoch of a group whose numbers were not forgotten.
+    fn first_epoch(&self, group: &str) -> u32 {
+        self.bound(&forgotten(group))
+    }
+
+    /// Forgets the numbers of a group's keys of epochs before the one that it has [reached](Self::reached), and gives none of such
+    /// epochs from then on, wherever a key comes from: a file of before, or another manager, could bring one back. Both is one write.
+    /// Of keys whose numbers somebody has nothing is forgotten.
+    ///
+    /// # Errors
+    /// When it did not become durable: then the records only stay.
+    pub fn forget_numbers<'a>(
+        &self,
+        group: &str,
+        manager: &[u8],
+        over: impl IntoIterator<Item = &'a Material>,
+    ) -> Result<(), Fault> {
+        let reached = self.epoch(group, manager);
+        let given = self.given();
+        let keys: Vec<KeyId> = over
+            .into_iter()
+            .filter(|material| material.head().epoch < reached)
+            .map(|material| KeyId::of_key("antedate MQTT key", material.key()))
+            .filter(|key| !given.contains(key))
+            .collect();
+        let bound = (forgotten(group), place(""), u64::from(reached) + 1);
+        self.with(|state| state.forget_transmitted(&keys, bound))
     }
 
     /// Numbers for a key that protects nothing: they are kept nowhere.
@@ -155,9 +197,13 @@ impl Store {
     /// The newest epoch of a group of this manager that was seen, so that an older rotation does not come back after a restart.
     #[must_use]
     pub fn epoch(&self, group: &str, manager: &[u8]) -> u32 {
-        let key = epochs(group, manager);
+        self.bound(&epochs(group, manager))
+    }
+
+    /// The epoch that is written down under a key; 0 if there is none.
+    fn bound(&self, key: &KeyId) -> u32 {
         // Bounds begin at 1, epochs at 0.
-        let above = self.state().as_ref().map_or(1, |state| state.lowest(&key, place("")));
+        let above = self.state().as_ref().map_or(1, |state| state.lowest(key, place("")));
         u32::try_from(above - 1).unwrap_or(u32::MAX)
     }
 
@@ -231,6 +277,12 @@ impl Store {
 /// What the state file knows the epochs of a group by. A group that was made anew has another manager's key.
 fn epochs(group: &str, manager: &[u8]) -> KeyId {
     KeyId::of_key("antedate MQTT epoch", &[manager, group.as_bytes()].concat())
+}
+
+/// What it knows by from which epoch of a group on numbers are not forgotten. By the group's name alone: with the manager's key and the
+/// file, where a key comes from may change, and the key be the same.
+fn forgotten(group: &str) -> KeyId {
+    KeyId::of_key("antedate MQTT forgotten", group.as_bytes())
 }
 
 /// The file of a group's last rotation message; a group's name has only letters, digits and - _ .
@@ -367,7 +419,7 @@ mod tests {
         for run in 0..20 {
             let store = Store::open(&place).expect("opened");
             assert!(Store::open(&place).is_err(), "one client to a state");
-            let mut numbers = store.numbers(&material(b"a")).expect("numbers");
+            let mut numbers = store.numbers("g", &material(b"a")).expect("numbers");
             for _ in 0..run * 3 {
                 let number = numbers.take().expect("a number");
                 assert!(number > last, "{number} after {last}");
@@ -381,7 +433,7 @@ mod tests {
         }
         let store = Store::open(&place).expect("opened");
         assert_eq!(
-            store.numbers(&material(b"b")).expect("numbers").take(),
+            store.numbers("g", &material(b"b")).expect("numbers").take(),
             Ok(1),
             "another publisher begins anew"
         );
@@ -393,12 +445,12 @@ mod tests {
         let place = directory.path().join("state");
         Store::create(&place).expect("created");
         let store = Store::open(&place).expect("opened");
-        let mut first = store.numbers(&material(b"a")).expect("numbers");
-        let fault = store.numbers(&material(b"a")).expect_err("somebody has them");
+        let mut first = store.numbers("g", &material(b"a")).expect("numbers");
+        let fault = store.numbers("g", &material(b"a")).expect_err("somebody has them");
         assert!(fault.remedy.contains("one file"), "{fault:?}");
         let last = (0..100).map(|_| first.take().expect("a number")).max().expect("some");
         drop(first);
-        let mut second = store.numbers(&material(b"a")).expect("nobody has them any more");
+        let mut second = store.numbers("g", &material(b"a")).expect("nobody has them any more");
         assert!(second.take().expect("a number") > last);
         // Should the file know of more than we have reserved, we go on behind it.
         let key = second.key;
@@ -407,6 +459,42 @@ mod tests {
             second.take().expect("a number");
         }
         assert_eq!(second.take(), Ok(5000));
+    }
+
+    #[test]
+    fn numbers_of_epochs_that_are_over_are_forgotten_and_never_given_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let place = directory.path().join("state");
+        Store::create(&place).expect("created");
+        let store = Store::open(&place).expect("opened");
+        let material =
+            |epoch: u32| Material::derive("g", Algorithm::A128Gcm, epoch, &[1; 32], b"a").expect("material");
+        let known = |store: &Store, epoch: u32| {
+            let key = KeyId::of_key("antedate MQTT key", material(epoch).key());
+            store.with(|state| state.next(&key)).expect("known") > 1
+        };
+        let [first, second, third] = [1, 2, 3].map(material);
+        let mut numbers = store.numbers("g", &first).expect("numbers");
+        numbers.take().expect("a number");
+        store.numbers("g", &second).expect("numbers").take().expect("a number");
+        // Nobody has said that their epoch is over.
+        store.forget_numbers("g", b"m", [&first, &second]).expect("nothing to do");
+        store.reached("g", b"m", 2).expect("durable");
+        store.reached("g", b"n", 9).expect("durable");
+        store.forget_numbers("g", b"m", [&first, &second]).expect("nothing to do");
+        assert!(known(&store, 1) && known(&store, 2), "somebody has the first one's numbers");
+        (0..100).for_each(|_| assert!(numbers.take().is_ok()));
+        drop(numbers);
+        store.forget_numbers("g", b"m", [&first, &second]).expect("forgotten");
+        assert!(!known(&store, 1) && known(&store, 2));
+        drop(store);
+        let store = Store::open(&place).expect("opened");
+        let fault = store.numbers("g", &first).expect_err("forgotten");
+        assert!(fault.remedy.contains("rotate until epoch 2 or later"), "{fault:?}");
+        assert!(store.numbers("g", &material(0)).is_err());
+        assert!(store.numbers("g", &second).expect("numbers").take().expect("a number") > 1);
+        assert_eq!(store.numbers("g", &third).expect("numbers").take(), Ok(1));
+        store.numbers("h", &first).expect("another group");
     }
 
     #[test]

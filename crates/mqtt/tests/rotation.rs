@@ -310,3 +310,143 @@ fn what_is_only_checked_does_not_count_as_received() {
     assert!(matches!(guard.check(TOPIC, &envelopes[1]), Err(Refusal::Repeated { .. })));
     assert!(matches!(guard.check("plant/elsewhere", &envelopes[2]), Err(Refusal::Moved { .. })));
 }
+
+/// How many keys the state knows numbers of.
+fn keys_known(state: &Path) -> usize {
+    let text = fs::read_to_string(state.join("packet-numbers")).expect("the state");
+    text.lines().filter(|line| line.starts_with("transmit ")).count()
+}
+
+#[test]
+fn the_state_of_a_publisher_does_not_grow_with_the_rotations() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (press7, state) = (device("press7"), directory.path().join("state"));
+    Store::create(&state).expect("created");
+    let mut manager = group(directory.path(), &[&press7]);
+    let mut guard = start(&manager, &press7, &state);
+    hear(&mut guard, &manager.announce().expect("announced"));
+    for round in 0..50 {
+        assert_eq!(epoch(&mut guard), round + 1);
+        guard.idle();
+        match round % 5 {
+            0 => {
+                drop(guard);
+                guard = start(&manager, &press7, &state);
+            }
+            1 => {
+                guard.close().expect("closed");
+                guard = start(&manager, &press7, &state);
+            }
+            _ => {}
+        }
+        manager.rotate(&[], if round % 2 == 0 { 60 } else { 0 }).expect("rotated");
+        let message = manager.announce().expect("announced");
+        assert!(matches!(hear(&mut guard, &message), Verdict::Rotated { .. }));
+        // As an application that prepares before it publishes again.
+        guard.idle();
+        assert_eq!(keys_known(&state), 0);
+    }
+    assert_eq!(epoch(&mut guard), 51);
+    assert_eq!(keys_known(&state), 1);
+}
+
+#[test]
+fn a_key_whose_numbers_are_forgotten_seals_nothing_again_wherever_it_comes_from() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (press7, state) = (device("press7"), directory.path().join("state"));
+    Store::create(&state).expect("created");
+    let mut manager = group(directory.path(), &[&press7]);
+    let old = manager.group().to_text(false);
+    let first = manager.announce().expect("announced");
+    let mut guard = start(&manager, &press7, &state);
+    hear(&mut guard, &first);
+    assert_eq!(epoch(&mut guard), 1);
+    manager.rotate(&[], 60).expect("rotated");
+    manager.rotate(&[], 60).expect("rotated");
+    hear(&mut guard, &manager.announce().expect("announced"));
+    assert_eq!((epoch(&mut guard), keys_known(&state)), (3, 1));
+    drop(guard);
+
+    // An old rotation that was put into the directory, and one from the broker where none is kept.
+    fs::write(state.join("rotation-line4"), &first).expect("written");
+    fs::write(state.join("former-line4"), &first).expect("written");
+    let refused = |guard: &mut Guard| guard.seal(TOPIC, b"x", &mut Vec::new()).expect_err("refused");
+    assert!(matches!(refused(&mut start(&manager, &press7, &state)), CannotSeal::NoKey(_)));
+    fs::remove_file(state.join("rotation-line4")).expect("removed");
+    let mut guard = start(&manager, &press7, &state);
+    assert!(matches!(hear(&mut guard, &first), Verdict::Known { epoch: 1, newest: 3, .. }));
+    assert!(matches!(refused(&mut guard), CannotSeal::NoKey(_)));
+    drop(guard);
+
+    // The manager's file of before; one without its manager; one with the old key and another manager.
+    let lines = |drop: &[&str]| -> String {
+        let kept = old.lines().filter(|line| !drop.iter().any(|start| line.starts_with(start)));
+        kept.map(|line| format!("{line}\n")).collect()
+    };
+    let other = device("other").secret;
+    let signing = format!("signing_key = \"{}\"\n", hex(&*other));
+    let remade = signing + &lines(&["manager", "signing_key"]);
+    for text in [old.to_string(), lines(&["manager", "signing_key"]), remade.clone()] {
+        let file = GroupFile::parse(Path::new("old.toml"), &text).expect("a group file");
+        let store = Store::open(&state).expect("the state");
+        let mut guard = Guard::new(vec![file], Some(again(&press7)), Some(store), None);
+        let CannotSeal::State(fault) = refused(&mut guard) else { panic!("another reason") };
+        assert!(fault.what.contains("of epoch 1, but epoch 3 began here"), "{fault:?}");
+    }
+
+    // The manager that was made anew brings it as its own, until it is at a later epoch.
+    let file = directory.path().join("remade.toml");
+    fs::write(&file, remade).expect("written");
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("ours alone");
+    let mut manager = Manager::open(&file).expect("a manager");
+    let mut guard = start(&manager, &press7, &state);
+    for now in 1..5 {
+        let message = manager.announce().expect("announced");
+        assert!(matches!(hear(&mut guard, &message), Verdict::Rotated { epoch, .. } if epoch == now));
+        if now < 3 {
+            assert!(matches!(refused(&mut guard), CannotSeal::State(_)));
+        } else {
+            assert_eq!(epoch(&mut guard), now);
+        }
+        manager.rotate(&[], 0).expect("rotated");
+    }
+}
+
+#[test]
+fn a_publisher_that_is_killed_while_it_follows_a_rotation_repeats_no_number() {
+    for (grace, left) in [(60, 1), (0, 2)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (press7, state) = (device("press7"), directory.path().join("state"));
+        Store::create(&state).expect("created");
+        let mut manager = group(directory.path(), &[&press7]);
+        let signer = manager.group().manager.expect("a manager");
+        let mut guard = start(&manager, &press7, &state);
+        hear(&mut guard, &manager.announce().expect("announced"));
+        let (_, used) = guard.seal(TOPIC, b"x", &mut Vec::new()).expect("sealed");
+        drop(guard);
+        manager.rotate(&[], grace).expect("rotated");
+        let second = manager.announce().expect("announced");
+        for step in 0..3 {
+            let killed = tempfile::tempdir().expect("a directory");
+            for file in fs::read_dir(&state).expect("the state") {
+                let file = file.expect("a file").path();
+                fs::copy(&file, killed.path().join(file.file_name().expect("a name"))).expect("copied");
+            }
+            let store = Store::open(killed.path()).expect("the state");
+            if step > 0 {
+                store.keep_rotation("line4", &second, grace > 0).expect("kept");
+            }
+            if step > 1 {
+                store.reached("line4", &signer, 2).expect("durable");
+            }
+            drop(store);
+            let mut guard = start(&manager, &press7, killed.path());
+            let (epoch, number) = guard.seal(TOPIC, b"x", &mut Vec::new()).expect("sealed");
+            assert!((epoch == 1 && number > used && step == 0) || (epoch == 2 && number == 1));
+            hear(&mut guard, &second);
+            guard.seal(TOPIC, b"x", &mut Vec::new()).expect("sealed");
+            // Where the old key is not at hand any more, its record only stays.
+            assert_eq!(keys_known(killed.path()), if step == 0 { 1 } else { left }, "{grace} {step}");
+        }
+    }
+}

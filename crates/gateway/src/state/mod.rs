@@ -316,6 +316,28 @@ impl<D: Disk> StateFile<D> {
         if records == self.records { Ok(()) } else { self.save(records) }
     }
 
+    /// Forgets what was transmitted with these keys, and in the same write remembers a bound, kept as one of
+    /// [`received`](Self::received), by which the caller knows that nobody may transmit with them again. Of keys that are not known
+    /// nothing is written.
+    ///
+    /// # Errors
+    /// When it did not become durable: then the keys are still known.
+    pub fn forget_transmitted(
+        &mut self,
+        keys: &[KeyId],
+        (bound, sci, lowest): (KeyId, Sci, u64),
+    ) -> Result<(), StateError> {
+        let mut records = self.records.clone();
+        records.transmitted.retain(|sak, _| !keys.iter().any(|key| key.sak == *sak));
+        if records.transmitted.len() == self.records.transmitted.len() {
+            return Ok(());
+        }
+        // It takes the place of one that goes: a full file has room for it.
+        let lowest = self.lowest(&bound, sci).max(lowest);
+        records.received.insert((bound.sak, sci), Received { an: bound.an, lowest });
+        self.save(records)
+    }
+
     /// The clean stop: writes the exact next packet numbers, so that no number is lost. Nothing can be reserved any
     /// more, so nothing can be sent.
     ///

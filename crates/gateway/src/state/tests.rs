@@ -499,3 +499,37 @@ fn no_remedy_of_a_medium_leads_to_another_directory() {
         assert!(remedy(number).starts_with("make it writable"), "{}", remedy(number));
     }
 }
+
+#[test]
+fn keys_are_forgotten_and_the_bound_is_known_or_neither_wherever_the_power_goes() {
+    let key = |key: u8| KeyId::of_key("kind", &[key]);
+    for (step, keep) in (0..4).flat_map(|step| [(step, Keep::Nothing), (step, Keep::Name)]) {
+        let medium = made();
+        let mut state = open(&medium).unwrap();
+        state.reserve(&[(key(1), 7), (key(2), 8)]).unwrap();
+        medium.cut_at(step, keep);
+        state.forget_transmitted(&[key(1)], (key(3), OWN, 5)).unwrap_err();
+        medium.restart();
+        let mut state = open(&medium).unwrap();
+        let known = (state.next(&key(1)).unwrap(), state.lowest(&key(3), OWN));
+        assert!([(7, 1), (1, 5)].contains(&known), "{step} {keep:?}: {known:?}");
+        assert_eq!(state.next(&key(2)).unwrap(), 8);
+        state.forget_transmitted(&[key(1)], (key(3), OWN, 5)).unwrap();
+        state.forget_transmitted(&[key(2)], (key(3), OWN, 4)).unwrap();
+        let state = open(&medium).unwrap();
+        let next = [1, 2].map(|one| state.next(&key(one)).unwrap());
+        assert_eq!((next, state.lowest(&key(3), OWN)), ([1, 1], 5), "and the bound never falls");
+    }
+}
+
+#[test]
+fn a_full_file_has_room_for_the_bound_of_what_is_forgotten() {
+    let medium = made();
+    let mut state = open(&medium).unwrap();
+    let key = |number: u32| KeyId::of_key("kind", &number.to_be_bytes());
+    let all: Vec<_> = (0..10_000).map(|number| (key(number), 2)).collect();
+    state.reserve(&all).unwrap();
+    state.reserve(&[(key(10_000), 2)]).unwrap_err();
+    state.forget_transmitted(&[key(3), key(4), key(10_000)], (key(0), OWN, 5)).unwrap();
+    state.reserve(&[(key(10_000), 2)]).unwrap();
+}
