@@ -182,16 +182,83 @@ fn what_is_too_long_for_another_protection_does_not_block_the_queue() {
     assert_eq!((node.waiting(), node.counters().given_up), (1, 1));
 }
 
-#[test]
-fn a_backoff_exponent_of_any_size_gives_a_backoff() {
-    let cell = Cell { slot: 0, channel_offset: 0, kind: CellKind::Transmit, neighbour: Some(B) };
-    let schedule = Schedule::new([Slotframe { length: 1, cells: [cell].to_vec() }].to_vec(), [11].to_vec());
-    let config = NodeConfig { backoff: (31, 255), max_retries: 255, ..NodeConfig::new(at(LEVEL)) };
+/// A node with three frames for a neighbour and cells to it, which in turn are dedicated and shared (odd slots).
+fn sender(backoff: (u8, u8), max_retries: u8) -> Node {
+    let cell = |slot, kind| Cell { slot, channel_offset: 0, kind, neighbour: Some(B) };
+    let cells = [cell(0, CellKind::Transmit), cell(1, CellKind::Shared)].to_vec();
+    let schedule = Schedule::new([Slotframe { length: 2, cells }].to_vec(), [11].to_vec());
+    let config = NodeConfig { backoff, max_retries, ..NodeConfig::new(at(LEVEL)) };
     let security = security(A, B, NonceKind::Asn);
     let mut node = Node::new(security, schedule.unwrap(), config, Asn::new(9).unwrap(), 1);
+    for _ in 0..3 {
+        node.send(Some(B), b"x", 0).unwrap();
+    }
+    node
+}
+
+/// Whether a frame is sent in a slot; nothing is heard after it.
+fn unheard(node: &mut Node, slot: u64) -> bool {
+    let sent = matches!(node.begin(asn(slot).unwrap()), Action::Transmit { .. });
+    node.end();
+    sent
+}
+
+/// Whether a frame is sent in a slot; it is acknowledged.
+fn hears(node: &mut Node, slot: u64) -> bool {
+    let Action::Transmit { frame, .. } = node.begin(asn(slot).unwrap()) else { return false };
+    let frame = frame.to_vec();
+    let (_, ack) = hear(&mut listener(security(B, A, NonceKind::Asn)), slot, &frame);
+    let (outcome, _) = node.acknowledged(Heard::Frame(&ack.expect("it wanted one")));
+    assert!(matches!(outcome, Outcome::Acknowledged(..)), "{outcome:?}");
+    node.end();
+    true
+}
+
+#[test]
+fn failure_in_a_dedicated_cell_gives_no_backoff() {
+    let mut node = sender((31, 31), 255);
+    for slot in (10..100).step_by(2) {
+        assert!(unheard(&mut node, slot));
+    }
+    assert!(unheard(&mut node, 101), "the first shared cell is free");
+    assert!(!unheard(&mut node, 103), "the backoff after it is counted in shared cells");
+    assert!(unheard(&mut node, 104), "and does not keep from dedicated ones");
+    assert!(!unheard(&mut node, 105), "which leave it as it is");
+}
+
+#[test]
+fn the_backoff_of_a_neighbour_ends_with_success_in_a_shared_cell_or_an_empty_queue() {
+    let mut node = sender((31, 31), 255);
+    assert!(unheard(&mut node, 11) && !unheard(&mut node, 13));
+    assert!(hears(&mut node, 14));
+    assert!(!unheard(&mut node, 15), "more waits, so the backoff goes on");
+    assert!(hears(&mut node, 16) && hears(&mut node, 18));
     node.send(Some(B), b"x", 0).unwrap();
-    for slot in 10..265 {
-        node.begin(asn(slot).unwrap());
-        assert!(matches!(node.acknowledged(Heard::Silence).0, Outcome::Again(_)));
+    assert!(unheard(&mut node, 19), "nothing waited");
+
+    let mut node = sender((0, 31), 255);
+    let mut shared = (11..).step_by(2);
+    let mut next = || shared.next().unwrap();
+    for _ in 0..8 {
+        while !unheard(&mut node, next()) {}
+    }
+    while !hears(&mut node, next()) {}
+    assert!(unheard(&mut node, next()) && unheard(&mut node, next()), "the exponent is the least again");
+
+    let mut node = sender((31, 31), 0);
+    assert!(unheard(&mut node, 11) && !unheard(&mut node, 13), "what is given up hands it on");
+    assert_eq!((node.waiting(), node.counters().given_up), (2, 1));
+}
+
+#[test]
+fn a_backoff_exponent_of_any_size_gives_a_backoff() {
+    for exponents in [(31, 255), (254, 255)] {
+        let mut node = sender(exponents, 255);
+        let mut shared = (11..).step_by(2);
+        for _ in 0..4 {
+            while !unheard(&mut node, shared.next().unwrap()) {}
+        }
+        let slots = shared.next().unwrap();
+        assert!((1000..1_000_000).contains(&slots), "{slots}");
     }
 }

@@ -320,6 +320,12 @@ fn faults_of_every_kind_are_counted_and_nothing_is_lost_or_comes_twice() {
 #[test]
 fn the_key_changes_during_traffic_without_a_frame_lost() {
     let mut world = World::new(Faults { lose: 50, ..Faults::default() }, [true; 2], LEVEL, 4);
+    // Losses and collisions in the shared cell alone do not make them give up.
+    world.nodes = [0, 1].map(|own| {
+        let security = security([A, B][own], [B, A][own], NonceKind::Asn);
+        let config = NodeConfig { max_retries: 7, ..NodeConfig::new(at(LEVEL)) };
+        Node::new(security, schedule(own), config, Asn::new(99).unwrap(), own as u32)
+    });
     let mut old = INDEX_1;
     for change in 0..6u8 {
         let now = world.asn;

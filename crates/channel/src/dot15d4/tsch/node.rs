@@ -53,7 +53,7 @@ pub struct Node {
     pub(super) random: u32,
     pub(super) asn: Asn,
     /// The frame that was sent in this slot.
-    pub(super) sending: Option<Ticket>,
+    pub(super) sending: Option<(Ticket, CellKind)>,
     pub(super) outbound: Outbound,
     pub(super) inbound: Inbound,
     pub(super) habits: Vec<Habit>,

@@ -5,7 +5,7 @@ use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 
 use super::super::{Address, Asn, ExtendedAddress, FrameType, Status};
 use super::queue::Waiting;
-use super::{Action, Cell, Heard, Node, Outcome};
+use super::{Action, Cell, CellKind, Heard, Node, Outcome};
 
 impl Node {
     /// sec1.
@@ -26,7 +26,7 @@ impl Node {
         self.count(0, prepared);
         self.counters.sent += 1;
         self.frame_len = len;
-        self.sending = Some(ticket);
+        self.sending = Some((ticket, cell.kind));
         Action::Transmit {
             channel: self.schedule.channel(asn, cell.channel_offset),
             at: self.config.timeslot.tx_offset,
@@ -37,9 +37,8 @@ impl Node {
 
     /// What came after the frame that was sent: sec4. Says what became of the frame, and why an acknowledgment was refused.
     pub fn acknowledged(&mut self, heard: Heard<'_>) -> (Outcome, Option<Status>) {
-        let sent = self.sending.take();
-        let Some(at) = sent.and_then(|ticket| self.queue.iter().position(|waiting| waiting.ticket == ticket))
-        else {
+        let Some((sent, kind)) = self.sending.take() else { return (Outcome::Nothing, None) };
+        let Some(at) = self.queue.iter().position(|waiting| waiting.ticket == sent) else {
             return (Outcome::Nothing, None);
         };
         let Some(&Waiting { ticket, to, sequence, .. }) = self.queue.get(at) else {
@@ -55,12 +54,16 @@ impl Node {
         };
         match correction {
             Ok(Some(correction)) => {
-                self.queue.remove(at);
+                if kind == CellKind::Shared {
+                    self.queue.remove(at);
+                } else {
+                    self.leave(at);
+                }
                 self.counters.acknowledged += 1;
                 (Outcome::Acknowledged(ticket, correction.microseconds), None)
             }
-            Ok(None) => (self.failed(at), None),
-            Err(status) => (self.failed(at), Some(status)),
+            Ok(None) => (self.failed(at, kind), None),
+            Err(status) => (self.failed(at, kind), Some(status)),
         }
     }
 
@@ -98,21 +101,34 @@ impl Node {
         }
     }
 
-    fn failed(&mut self, at: usize) -> Outcome {
+    /// A frame was not acknowledged. Only shared cells have a backoff: what fails in a dedicated one leaves it as it is (IEEE
+    /// 802.15.4-2020, 6.2.5.3).
+    fn failed(&mut self, at: usize, kind: CellKind) -> Outcome {
         let (_, greatest) = self.config.backoff;
-        self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         let Some(waiting) = self.queue.get_mut(at) else { return Outcome::Nothing };
         let ticket = waiting.ticket;
         waiting.attempts += 1;
+        if kind == CellKind::Shared {
+            self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            // Of an exponent beyond 31 all bits count.
+            let cells = 1u32.checked_shl(waiting.exponent.into()).unwrap_or(0);
+            waiting.backoff = (self.random >> 16) & cells.wrapping_sub(1);
+            waiting.exponent = waiting.exponent.saturating_add(1).min(greatest);
+        }
         if waiting.attempts > self.config.max_retries {
-            self.queue.remove(at);
+            self.leave(at);
             self.counters.given_up += 1;
             return Outcome::GivenUp(ticket);
         }
-        // Of an exponent beyond 31 all bits count.
-        let cells = 1u32.checked_shl(waiting.exponent.into()).unwrap_or(0);
-        waiting.backoff = (self.random >> 16) & cells.wrapping_sub(1);
-        waiting.exponent = waiting.exponent.saturating_add(1).min(greatest);
         Outcome::Again(ticket)
+    }
+
+    /// Takes a frame out of the queue. Its backoff is that of the neighbour, and goes on with the next frame for it; after success in a
+    /// shared cell, or when nothing waits for the neighbour, it begins anew instead (IEEE 802.15.4-2020, 6.2.5.3).
+    fn leave(&mut self, at: usize) {
+        let Some(Waiting { to, backoff, exponent, .. }) = self.queue.remove(at) else { return };
+        if let Some(next) = self.queue.iter_mut().find(|waiting| waiting.to == to) {
+            (next.backoff, next.exponent) = (backoff, exponent);
+        }
     }
 }
