@@ -595,6 +595,27 @@ fn a_short_time_is_not_over_before_the_key_has_come_and_something_is_subscribed(
 }
 
 #[test]
+fn a_broker_that_answers_nothing_does_not_keep_a_subscriber_beyond_its_time() {
+    // Neither the subscription to the keys nor the other one; nor the connection that follows a lost one.
+    for (seconds, lost) in [("1", false), ("2", true)] {
+        let desk = Desk::new();
+        let (listener, child) = resumed(&desk, &["-W", seconds]);
+        let (_keys, id) = taken(&listener, 0);
+        assert_eq!(id, "x-keys");
+        let (client, _) = taken(&listener, 0);
+        let _open = if lost {
+            drop(client);
+            listener.accept().expect("a client").0
+        } else {
+            client
+        };
+        let (status, said) = end(child);
+        assert_eq!((status, said.contains("connection is lost")), (Some(1), lost), "{said}");
+        assert!(said.contains("had not answered the subscription when the time was over"), "{said}");
+    }
+}
+
+#[test]
 fn a_session_that_goes_on_has_the_last_rotation_even_if_the_broker_dropped_it_from_the_queue() {
     let desk = Desk::new();
     desk.good(&["mqtt", "init", "state"]);

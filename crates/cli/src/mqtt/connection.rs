@@ -202,6 +202,8 @@ pub(super) struct Link {
     /// Subscriptions that were answered, and since when all are.
     answers: usize,
     answered: Option<Instant>,
+    /// How long they may wait for that.
+    patience: Duration,
     /// Messages of an epoch whose key may still come, and those to look at once more.
     held: VecDeque<Message>,
     again: VecDeque<Message>,
@@ -273,6 +275,7 @@ impl Link {
             short: 0,
             answers: 0,
             answered: None,
+            patience: PATIENCE,
             held: VecDeque::new(),
             again: VecDeque::new(),
             denied: 0,
@@ -285,16 +288,17 @@ impl Link {
 
     /// As [`new`](Self::new), with a will. Where its key comes from a manager, the one that the broker retains is fetched first: there
     /// may be none here, or an older one. So is the key of what a session has queued, which comes before what is retained: a broker sends
-    /// no more than some of it before it is acknowledged.
+    /// no more than some of it before it is acknowledged. After `limit` that is given up.
     pub(super) async fn with_will(
         settings: &Settings,
         guard: Guard,
         (filters, qos): (Vec<String>, Qos),
         will: &WillArguments,
+        limit: Option<Duration>,
     ) -> Result<Self, Failure> {
         let queued = !settings.clean && !guard.has_keys();
         let guard = if (will.is_given() || queued) && !guard.rotation_topics().is_empty() {
-            Self::fetch_keys(settings, guard).await?
+            Self::fetch_keys(settings, guard, limit.unwrap_or(Duration::MAX)).await?
         } else {
             guard
         };
@@ -330,6 +334,11 @@ impl Link {
         self.connected
     }
 
+    /// Whether the broker has answered all subscriptions.
+    pub(super) const fn is_subscribed(&self) -> bool {
+        self.answers >= self.subscriptions.len()
+    }
+
     /// Publishes that are not done.
     pub(super) fn waiting(&self) -> usize {
         self.queued.len() + self.unconfirmed.len()
@@ -337,6 +346,13 @@ impl Link {
 
     /// Waits for the next event, at most so long; connects again if need be.
     pub(super) async fn turn(&mut self, patience: Duration) -> Result<Arrival, Failure> {
+        if self.unanswered() {
+            return Err(Failure::Verdict(format!(
+                "{} has not answered the subscription for {} s (remedy: look into the broker's log, or name another one with -h and -p)",
+                self.broker,
+                self.patience.as_secs()
+            )));
+        }
         if self.settled() {
             self.again.append(&mut self.held);
         }
@@ -384,9 +400,15 @@ impl Link {
         self.leave_will(&will)
     }
 
+    /// Whether the broker is there and has let a subscription wait too long.
+    fn unanswered(&self) -> bool {
+        let waits = self.connected && !self.is_subscribed();
+        waits && self.since.is_some_and(|since| since.elapsed() > self.patience)
+    }
+
     /// Whether the keys that the broker retains have come.
     fn settled(&mut self) -> bool {
-        if !self.connected || self.answers < self.subscriptions.len() {
+        if !self.connected || !self.is_subscribed() {
             return false;
         }
         let rotations = !self.guard.rotation_topics().is_empty();
@@ -526,7 +548,7 @@ impl Link {
     }
 
     /// The keys that the broker retains, by a connection of its own: what is sealed before the first connection (a will) needs them.
-    async fn fetch_keys(settings: &Settings, guard: Guard) -> Result<Guard, Failure> {
+    async fn fetch_keys(settings: &Settings, guard: Guard, limit: Duration) -> Result<Guard, Failure> {
         let settings = Settings {
             client_id: format!("{}-keys", settings.client_id),
             clean: true,
@@ -534,7 +556,8 @@ impl Link {
             ..settings.clone()
         };
         let mut link = Self::new(&settings, guard, Vec::new(), Qos::AtMostOnce)?;
-        link.settle().await?;
+        // What has not come by then may come with the next connection.
+        tokio::time::timeout(limit, link.settle()).await.unwrap_or(Ok(()))?;
         link.leave().await;
         Ok(link.guard)
     }
@@ -594,3 +617,6 @@ impl WillArguments {
         Ok(Some(Will { topic: topic.clone(), payload, qos: self.will_qos, retain: self.will_retain }))
     }
 }
+
+#[cfg(test)]
+mod tests;

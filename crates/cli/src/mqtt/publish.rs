@@ -74,7 +74,8 @@ impl Pub {
         }
         let settings = self.broker.settings()?;
         block_on(async {
-            let mut link = Link::with_will(&settings, guard, (Vec::new(), self.qos), &self.will).await?;
+            let mut link =
+                Link::with_will(&settings, guard, (Vec::new(), self.qos), &self.will, None).await?;
             link.settle().await?;
             let sent = match whole {
                 _ if link.stop.load(Ordering::Relaxed) && !link.guard.has_keys() => {

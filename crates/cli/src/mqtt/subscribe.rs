@@ -37,7 +37,7 @@ pub(crate) struct Sub {
     /// Ends after so many payloads
     #[arg(short = 'C', value_name = "COUNT")]
     count: Option<u64>,
-    /// Ends after so many seconds
+    /// Ends so many seconds after the subscription was sent. Fetching a key before that takes at most as long
     #[arg(short = 'W', value_name = "SECONDS")]
     timeout: Option<u64>,
     /// Prints the topic before each payload
@@ -66,18 +66,21 @@ impl Sub {
         let (mut seen, mut refused) = (0, Refused::default());
         let done = block_on(async {
             let wanted = (self.topics.clone(), self.qos);
-            let mut link = Link::with_will(&settings, guard, wanted, &self.will).await?;
+            let limit = self.timeout.map(Duration::from_secs);
+            let mut link = Link::with_will(&settings, guard, wanted, &self.will, limit).await?;
             // From here on, or a short time would be over before anything is subscribed, where a key is fetched first. Later than the
             // clock can say is never.
-            let end =
-                self.timeout.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
+            let end = limit.and_then(|limit| Instant::now().checked_add(limit));
             let mut written = Instant::now();
             let enough = |seen| self.count.is_some_and(|count| seen >= count);
             while !enough(seen)
                 && end.is_none_or(|end| Instant::now() < end)
                 && !link.stop.load(Ordering::Relaxed)
             {
-                match link.turn(Duration::from_millis(100)).await? {
+                let turn = link.turn(Duration::from_millis(100));
+                // Also a connection that is being made.
+                let left = end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+                match tokio::time::timeout(left, turn).await.unwrap_or(Ok(Arrival::Nothing))? {
                     Arrival::Payload(message, payload) => {
                         let mut unprinted = None;
                         let mut print = || {
@@ -115,7 +118,13 @@ impl Sub {
                     written = Instant::now();
                 }
             }
-            link.finish().await
+            let late = end.is_some_and(|end| Instant::now() >= end) && !link.is_subscribed();
+            link.finish().await?;
+            if late {
+                let why = "the broker had not answered the subscription when the time was over";
+                return Err(Failure::Verdict(format!("{why} (remedy: look into its log, or give -W more)")));
+            }
+            Ok(())
         });
         refused.sum();
         done?;

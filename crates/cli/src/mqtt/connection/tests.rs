@@ -1,0 +1,26 @@
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+
+use super::*;
+
+#[test]
+fn a_broker_that_never_answers_the_subscription_is_told_of() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let broker = thread::spawn(move || {
+        let (mut client, _) = listener.accept().expect("a client");
+        client.write_all(&[0x20, 2, 0, 0]).expect("CONNACK");
+        while let Ok(1..) = client.read(&mut [0; 256]) {}
+    });
+    let guard = Guard::new(Vec::new(), None, None, None);
+    let failure = block_on(async {
+        let settings = Settings::new("x", "127.0.0.1", port);
+        let mut link = Link::new(&settings, guard, vec!["a/#".into()], Qos::AtMostOnce)?;
+        link.patience = Duration::from_millis(200);
+        link.settle().await
+    });
+    let Err(Failure::Verdict(why)) = failure else { panic!("no answer counts as one") };
+    assert!(why.contains(&format!("127.0.0.1, port {port} has not answered the subscription")), "{why}");
+    broker.join().expect("its end");
+}
