@@ -186,7 +186,8 @@ antedate_result antedate_opener_init_sized(antedate_opener *opener, size_t bytes
 #define antedate_opener_init(opener, suite, key, initial) \
     antedate_opener_init_sized((opener), sizeof *(opener), (suite), (key), (initial))
 
-/* Names the packet to be received next. Numbers may come again or in any order: replays are for the caller to refuse. */
+/* Names the packet to be received next. Numbers may come again or in any order: replays are for the caller to refuse. The
+ * packet that was named before is forgotten, even if the new template or front is refused. */
 antedate_result antedate_expect(antedate_opener *opener, uint64_t number);
 antedate_result antedate_expect_template(antedate_opener *opener, uint64_t number, const antedate_template *known);
 antedate_result antedate_expect_front(antedate_opener *opener, uint64_t number, const antedate_front *known);

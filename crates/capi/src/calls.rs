@@ -292,8 +292,11 @@ pub unsafe extern "C" fn antedate_expect_template(
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;
-            let parts = pointee(template)?.get()?;
-            with_suite!(suite, Receiver, Line => Line::expect_template(line.cast(), number, parts))
+            let parts = pointee(template)?.get();
+            with_suite!(suite, Receiver, Line => {
+                Line::let_go(line.cast());
+                Line::expect_template(line.cast(), number, parts?)
+            })
         })()
     })
 }
@@ -305,8 +308,11 @@ pub unsafe extern "C" fn antedate_expect_front(opener: *mut u64, number: u64, fr
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;
-            let front = pointee(front)?.get()?;
-            with_suite!(suite, Receiver, Line => Line::expect_front(line.cast(), number, front))
+            let front = pointee(front)?.get();
+            with_suite!(suite, Receiver, Line => {
+                Line::let_go(line.cast());
+                Line::expect_front(line.cast(), number, front?)
+            })
         })()
     })
 }

@@ -83,6 +83,9 @@ pub(crate) trait Receiving: Sized {
     /// A line may be written to `place`.
     unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code>;
 
+    /// Forgets what was expected.
+    unsafe fn let_go(this: *mut Self);
+
     /// Forgets what was expected, and begins to prepare for another packet.
     unsafe fn expect(this: *mut Self, number: u64) -> Result<(), Code>;
 
@@ -466,6 +469,11 @@ macro_rules! common {
         unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code> {
             // SAFETY: the caller's word.
             unsafe { Self::make_line(place, key, initial) }
+        }
+
+        unsafe fn let_go(this: *mut Self) {
+            // SAFETY: the caller's word.
+            let _ = unsafe { Self::free(this) };
         }
 
         unsafe fn expect(this: *mut Self, number: u64) -> Result<(), Code> {

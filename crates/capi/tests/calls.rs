@@ -456,6 +456,28 @@ fn what_is_refused_drops_the_packet_before() {
             };
             assert_eq!(refused(&not_for_it), (Code::Unsupported, Code::State));
         }
+        let mut context = opener(suite);
+        let words = context.as_mut_ptr();
+        // SAFETY: as above.
+        let mut refused = |name: &dyn Fn() -> Code| unsafe {
+            assert_eq!(antedate_expect(words, 1), Code::Ok);
+            let code = name();
+            (code, open(&mut context, b"of the packet before", &[0; 16]).0)
+        };
+        // SAFETY: as above.
+        unsafe {
+            let of_front = |front: &Front| antedate_expect_front(words, 2, front);
+            assert_eq!(refused(&|| of_front(&no_rest)), (Code::Template, Code::State));
+            assert_eq!(refused(&|| of_front(&too_many)), (Code::TooLong, Code::State));
+            assert_eq!(refused(&|| of_front(&nowhere)), (Code::Argument, Code::State));
+            let of_template = || antedate_expect_template(words, 2, &holes);
+            assert_eq!(refused(&of_template), (Code::TooLong, Code::State));
+            let not_for_it = || match suite {
+                16 => antedate_expect_front(words, 2, &front),
+                _ => antedate_expect_template(words, 2, &template),
+            };
+            assert_eq!(refused(&not_for_it), (Code::Unsupported, Code::State));
+        }
     }
 }
 
