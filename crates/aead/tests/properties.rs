@@ -184,3 +184,11 @@ fn each_flipped_bit_is_refused_on_every_way_and_leaves_no_plaintext() {
     flips::<ChaCha20Poly1305>();
     flips::<Aes128Ocb3>();
 }
+
+/// Otherwise all tests that go through the backends would go through the portable one alone.
+#[cfg(all(target_arch = "aarch64", target_os = "linux", target_endian = "little"))]
+#[test]
+fn the_instructions_of_this_cpu_are_found() {
+    use std::arch::is_aarch64_feature_detected as has;
+    assert_eq!(Backend::detect() != Backend::Portable, has!("aes") && has!("pmull"));
+}

@@ -110,7 +110,7 @@ impl Store {
     }
 
     /// Forgets the numbers of a group's keys of epochs before the one that it has [reached](Self::reached), and gives none of such
-    /// epochs from then on, wherever a key comes from: a file of before, or another manager, could bring one back. Both is one write.
+    /// epochs from then on, wherever a key comes from: a file of before, or another manager, could bring one back. Both are one write.
     /// Of keys whose numbers somebody has nothing is forgotten.
     ///
     /// # Errors

@@ -39,9 +39,9 @@ const MODULES: [&str; 10] = [
     "macsec",
 ];
 
-/// What IEEE 802.15.4 needs, loaded by [`Guest::load_radios`] alone: two simulated radios that hear each other, and sockets.
+/// What IEEE 802.15.4 needs, loaded by [`load_radios`](super::Guest::load_radios) alone: two simulated radios that hear each other, and sockets.
 const RADIOS: [&str; 5] = ["ctr", "ccm", "cmac", "mac802154_hwsim", "ieee802154_socket"];
-/// What tunnels between bridges need, L2TPv3 and VXLAN over WireGuard, loaded by [`Guest::load_tunnels`] alone.
+/// What tunnels between bridges need, L2TPv3 and VXLAN over WireGuard, loaded by [`load_tunnels`](super::Guest::load_tunnels) alone.
 const TUNNELS: [&str; 9] =
     ["af_packet", "veth", "bridge", "l2tp_core", "l2tp_netlink", "l2tp_ip", "l2tp_eth", "vxlan", "wireguard"];
 /// Our program of the guest.

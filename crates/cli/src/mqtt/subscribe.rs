@@ -37,7 +37,7 @@ pub(crate) struct Sub {
     /// Ends after so many payloads
     #[arg(short = 'C', value_name = "COUNT")]
     count: Option<u64>,
-    /// Ends so many seconds after the subscription was sent. Fetching a key before that takes at most as long
+    /// Ends so many seconds after it begins to connect. Fetching a key before that takes at most as long
     #[arg(short = 'W', value_name = "SECONDS")]
     timeout: Option<u64>,
     /// Prints the topic before each payload

@@ -14,6 +14,7 @@ const FOUR: usize = 4;
 type Schedule = [[u8; 16]; 15];
 
 /// An expanded key for both directions.
+#[repr(align(8))]
 pub(crate) struct Aes {
     forth: Schedule,
     /// For the inverse cipher in its equivalent form (section 5.3.5): in the order of use, the inner ones through InvMixColumns.
