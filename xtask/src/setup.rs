@@ -96,7 +96,7 @@ const NEEDS: &[Need] = &[
         purposes: &[Test, Peers],
     },
     Need {
-        sign: Program("objdump"),
+        sign: Program("x86_64-linux-gnu-objdump"),
         package: "binutils",
         why: "the libraries of that guest",
         purposes: &[Test, Peers],

@@ -109,7 +109,7 @@ pub unsafe extern "C" fn antedate_prepare_template(
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
-            let parts = pointee(template)?.get();
+            let parts = pointee(template).and_then(|known| known.get());
             with_suite!(suite, Sender, Line => {
                 Line::let_go(line.cast());
                 Line::prepare_template(line.cast(), number, parts?)
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn antedate_prepare_front(sealer: *mut u64, number: u64, f
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
-            let front = pointee(front)?.get();
+            let front = pointee(front).and_then(|known| known.get());
             with_suite!(suite, Sender, Line => {
                 Line::let_go(line.cast());
                 Line::prepare_front(line.cast(), number, front?)
@@ -292,7 +292,7 @@ pub unsafe extern "C" fn antedate_expect_template(
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;
-            let parts = pointee(template)?.get();
+            let parts = pointee(template).and_then(|known| known.get());
             with_suite!(suite, Receiver, Line => {
                 Line::let_go(line.cast());
                 Line::expect_template(line.cast(), number, parts?)
@@ -308,7 +308,7 @@ pub unsafe extern "C" fn antedate_expect_front(opener: *mut u64, number: u64, fr
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;
-            let front = pointee(front)?.get();
+            let front = pointee(front).and_then(|known| known.get());
             with_suite!(suite, Receiver, Line => {
                 Line::let_go(line.cast());
                 Line::expect_front(line.cast(), number, front?)

@@ -310,7 +310,6 @@ fn wrong_arguments_are_named() {
         assert_eq!(antedate_seal(words, none, null(), at, 16, tag), Code::Argument);
         assert_eq!(antedate_seal(words, none, at, at.add(32), 16, null_mut()), Code::Argument);
         assert_eq!(antedate_seal(words, none, at, at, PAYLOAD_MAX + 1, tag), Code::TooLong);
-        assert_eq!(antedate_prepare_template(words, 2, null()), Code::Argument);
         assert_eq!(antedate_seal(words, none, at, at.add(32), 16, tag), Code::Ok, "all that cost nothing");
     }
 }
@@ -450,6 +449,10 @@ fn what_is_refused_drops_the_packet_before() {
             assert_eq!(refused(&|number| of_front(&nowhere, number)), (Code::Argument, Code::State));
             let of_template = |number| antedate_prepare_template(words, number, &holes);
             assert_eq!(refused(&of_template), (Code::TooLong, Code::State));
+            let null_front = |number| antedate_prepare_front(words, number, null());
+            assert_eq!(refused(&null_front), (Code::Argument, Code::State));
+            let null_template = |number| antedate_prepare_template(words, number, null());
+            assert_eq!(refused(&null_template), (Code::Argument, Code::State));
             let not_for_it = |number| match suite {
                 16 => antedate_prepare_front(words, number, &front),
                 _ => antedate_prepare_template(words, number, &template),
@@ -472,6 +475,10 @@ fn what_is_refused_drops_the_packet_before() {
             assert_eq!(refused(&|| of_front(&nowhere)), (Code::Argument, Code::State));
             let of_template = || antedate_expect_template(words, 2, &holes);
             assert_eq!(refused(&of_template), (Code::TooLong, Code::State));
+            let null_front = || antedate_expect_front(words, 2, null());
+            assert_eq!(refused(&null_front), (Code::Argument, Code::State));
+            let null_template = || antedate_expect_template(words, 2, null());
+            assert_eq!(refused(&null_template), (Code::Argument, Code::State));
             let not_for_it = || match suite {
                 16 => antedate_expect_front(words, 2, &front),
                 _ => antedate_expect_template(words, 2, &template),

@@ -9,10 +9,13 @@ use crate::net::mac;
 use crate::peers::{experiment_in, kernel_counter};
 use serde_json::Value;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// The demo's cycle, and how long it goes on.
 const CYCLE_US: u32 = 20_000;
 const SECONDS: u32 = 10;
+/// How long it may take on this machine.
+const DEMO_MAX: Duration = Duration::from_secs(600);
 /// Addresses, and ICMP payloads: a short one, and a full frame of 1500 octets.
 const HOST: &str = "10.9.0.2";
 const FAR: &str = "10.9.0.1";
@@ -80,7 +83,13 @@ fn demo(guest: &mut Guest) -> Result<String, String> {
             "antedate demo --secure {secure} --cycle-us {CYCLE_US} --seconds {SECONDS} --json /run/{secure}.json \
              >/run/demo.log 2>&1 & echo $! >/run/demo.pid"
         ))?;
-        while guest.attempt("sleep 2; kill -0 $(cat /run/demo.pid) 2>/dev/null")?.0 == 0 {}
+        let start = Instant::now();
+        while guest.attempt("sleep 2; kill -0 $(cat /run/demo.pid) 2>/dev/null")?.0 == 0 {
+            if start.elapsed() > DEMO_MAX {
+                let log = guest.run("cat /run/demo.log")?;
+                return Err(format!("the demo has not ended within {} s: {log}", DEMO_MAX.as_secs()));
+            }
+        }
         let text = guest.run(&format!("cat /run/{secure}.json || cat /run/demo.log"))?;
         serde_json::from_str(text.trim()).map_err(|e| format!("the demo says: {e}: {text}"))
     };

@@ -67,7 +67,7 @@ pub(crate) fn build_for(cpu: &'static Cpu) -> Result<Image, String> {
     // The recipe is part of the cache's key: a changed list or init builds anew.
     let text = |path: &Path| fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()));
     let recipe = format!(
-        "{PACKAGES:?}{PROGRAMS:?}{APPLETS:?}{MODULES:?}{RADIOS:?}{TUNNELS:?}{}{}",
+        "{cpu:?}{PACKAGES:?}{PROGRAMS:?}{APPLETS:?}{MODULES:?}{RADIOS:?}{TUNNELS:?}{}{}",
         text(&init)?,
         text(&root().join(WPAN))?
     );
@@ -248,7 +248,7 @@ fn add_libraries(archive: &mut Cpio, cpu: &Cpu, tree: &Path, programs: &[PathBuf
     let mut found = BTreeSet::from([loader.to_string()]);
     let mut queue = programs.to_vec();
     while let Some(path) = queue.pop() {
-        let headers = cpu.tool("objdump").arg("-p").arg(&path).read(20).unwrap_or_default();
+        let headers = cpu.tool("objdump").arg("-p").arg(&path).read(20)?;
         for name in headers.lines().filter_map(|l| l.trim().strip_prefix("NEEDED")).map(str::trim) {
             if !found.insert(name.to_string()) {
                 continue;

@@ -297,15 +297,20 @@ impl Link {
         limit: Option<Duration>,
     ) -> Result<Self, Failure> {
         let queued = !settings.clean && !guard.has_keys();
-        let guard = if (will.is_given() || queued) && !guard.rotation_topics().is_empty() {
+        let (guard, late) = if (will.is_given() || queued) && !guard.rotation_topics().is_empty() {
             Self::fetch_keys(settings, guard, limit.unwrap_or(Duration::MAX)).await?
         } else {
-            guard
+            (guard, None)
         };
         let mut link = Self::new(settings, guard, filters, qos)?;
         // Who wanted the end before the key came leaves none.
         if !link.stop.load(Ordering::Relaxed) || link.guard.has_keys() {
-            link.leave_will(will)?;
+            link.leave_will(will).map_err(|error| match late {
+                Some(missing) if !link.guard.has_keys() => {
+                    Failure::Verdict(format!("the will has no key: when the time was over {missing}"))
+                }
+                _ => error,
+            })?;
         }
         Ok(link)
     }
@@ -337,6 +342,16 @@ impl Link {
     /// Whether the broker has answered all subscriptions.
     pub(super) const fn is_subscribed(&self) -> bool {
         self.answers >= self.subscriptions.len()
+    }
+
+    /// What lacks before all is subscribed and the keys are there, and the remedy.
+    pub(super) fn missing(&self) -> String {
+        let what = match (self.connected, self.is_subscribed()) {
+            (false, _) => "there was no connection to",
+            (true, false) => "there was no answer to the subscription from",
+            (true, true) => "no key had come from",
+        };
+        format!("{what} {} (remedy: look into the broker's log, or give -W more)", self.broker)
     }
 
     /// Publishes that are not done.
@@ -471,7 +486,7 @@ impl Link {
             let will = self.will.clone();
             self.leave_will(&will)?;
         }
-        self.connected = false;
+        (self.connected, self.answers) = (false, 0);
         let since = *self.lost.get_or_insert_with(Instant::now);
         if since.elapsed() > PATIENCE {
             return Err(Failure::Verdict(format!(
@@ -548,7 +563,12 @@ impl Link {
     }
 
     /// The keys that the broker retains, by a connection of its own: what is sealed before the first connection (a will) needs them.
-    async fn fetch_keys(settings: &Settings, guard: Guard, limit: Duration) -> Result<Guard, Failure> {
+    /// Beside the guard what lacked when the time was over, if it was.
+    async fn fetch_keys(
+        settings: &Settings,
+        guard: Guard,
+        limit: Duration,
+    ) -> Result<(Guard, Option<String>), Failure> {
         let settings = Settings {
             client_id: format!("{}-keys", settings.client_id),
             clean: true,
@@ -557,9 +577,12 @@ impl Link {
         };
         let mut link = Self::new(&settings, guard, Vec::new(), Qos::AtMostOnce)?;
         // What has not come by then may come with the next connection.
-        tokio::time::timeout(limit, link.settle()).await.unwrap_or(Ok(()))?;
+        let late = match tokio::time::timeout(limit, link.settle()).await {
+            Ok(done) => done.map(|()| None)?,
+            Err(_) => Some(link.missing()),
+        };
         link.leave().await;
-        Ok(link.guard)
+        Ok((link.guard, late))
     }
 
     /// Says farewell, once everything was sent.

@@ -119,12 +119,12 @@ impl Sub {
                 }
             }
             let late = end.is_some_and(|end| Instant::now() >= end) && !link.is_subscribed();
+            let missing = link.missing();
             link.finish().await?;
-            if late {
-                let why = "the broker had not answered the subscription when the time was over";
-                return Err(Failure::Verdict(format!("{why} (remedy: look into its log, or give -W more)")));
+            match late {
+                true => Err(Failure::Verdict(format!("when the time was over {missing}"))),
+                false => Ok(()),
             }
-            Ok(())
         });
         refused.sum();
         done?;

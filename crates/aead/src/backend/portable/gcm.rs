@@ -1,4 +1,5 @@
-//! AES-GCM (NIST SP 800-38D section 7) from the sliced AES and the table-free GHASH.
+//! AES-GCM (NIST SP 800-38D section 7) from an AES that takes blocks by fours and a GHASH without tables: the sliced
+//! and the carry-less ones here, or a CPU's own.
 
 use super::{
     aes::RoundKeys,

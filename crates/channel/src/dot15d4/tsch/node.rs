@@ -112,11 +112,15 @@ impl Node {
     /// Secures otherwise from the next slot on, as with another key. What waits and is too long then is given up.
     pub fn set_protection(&mut self, protection: Protection) {
         self.config.protection = protection;
-        let mut queue = core::mem::take(&mut self.queue);
-        let waited = queue.len();
-        queue.retain(|waiting| self.fits(waiting.to, waiting.payload.len()));
-        self.counters.given_up += (waited - queue.len()) as u64;
-        self.queue = queue;
+        let mut at = 0;
+        while let Some(waiting) = self.queue.get(at) {
+            if self.fits(waiting.to, waiting.payload.len()) {
+                at += 1;
+            } else {
+                self.leave(at);
+                self.counters.given_up += 1;
+            }
+        }
         self.wipe_outbound();
         self.wipe_inbound();
     }

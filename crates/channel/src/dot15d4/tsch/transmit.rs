@@ -124,8 +124,9 @@ impl Node {
     }
 
     /// Takes a frame out of the queue. Its backoff is that of the neighbour, and goes on with the next frame for it; after success in a
-    /// shared cell, or when nothing waits for the neighbour, it begins anew instead (IEEE 802.15.4-2020, 6.2.5.3).
-    fn leave(&mut self, at: usize) {
+    /// shared cell it begins anew instead (IEEE 802.15.4-2020, 6.2.5.3). Here it does so too when nothing else waits for the neighbour,
+    /// for no state of a neighbour is kept without a frame.
+    pub(super) fn leave(&mut self, at: usize) {
         let Some(Waiting { to, backoff, exponent, .. }) = self.queue.remove(at) else { return };
         if let Some(next) = self.queue.iter_mut().find(|waiting| waiting.to == to) {
             (next.backoff, next.exponent) = (backoff, exponent);
