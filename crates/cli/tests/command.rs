@@ -712,6 +712,12 @@ ip link set f mtu 1500
 "$A" gateway check g.toml > checked 2> log || fail "check"
 sed 's/"f"/"late"/' g.toml > late.toml
 "$A" gateway run late.toml 2> late && fail "it runs without an interface" || test $? = 3 || fail "not to be tried again: $(cat late)"
+cp state/packet-numbers before
+for n in 8 9; do
+    (exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n $n; exec "$A" gateway run g.toml) 2> denied && fail "it runs with $n files"
+    grep -q 'packet socket' denied || fail "denied: $(cat denied)"
+    cmp before state/packet-numbers || fail "a start that fails costs packet numbers"
+done
 "$A" gateway run g.toml 2> log & P=$!
 trap 'kill -9 $P 2> /dev/null || :' EXIT
 for i in $(seq 200); do "$A" gateway status --socket c.sock > status 2> /dev/null && break; sleep 0.02; done

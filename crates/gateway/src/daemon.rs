@@ -136,7 +136,6 @@ impl Steward {
     fn start(checked: &Checked) -> Result<Self, Fault> {
         let config = checked.config.clone();
         let socket = setup::socket(&config)?;
-        let channels = Channels::new(checked)?;
         let gate = Arc::new(Gate::new(&config.policy));
         let rules = config.policy.rules.len();
         let (out, inward) = (Arc::new(PathCounters::new(rules)), Arc::new(PathCounters::new(rules)));
@@ -145,6 +144,8 @@ impl Steward {
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
         let outbound = setup::ports(&config.file, &checked.field, &checked.uplink, mtus.0, bypass)?;
         let inbound = setup::ports(&config.file, &checked.uplink, &checked.field, mtus.1, bypass)?;
+        // All that is often refused was had by now: packet numbers that are reserved here are lost if the start fails.
+        let channels = Channels::new(checked)?;
         let mut outbound = Outbound::new(outbound, Arc::clone(&gate), Arc::clone(&out), channels.protector);
         if let Protection::Macsec(macsec) = &config.protection {
             outbound.fragments = macsec.fragmentation.agreed();

@@ -88,12 +88,6 @@ impl Channels {
     }
 
     fn macsec(config: &Config, settings: &Macsec, keys: &KeyFile, own: Sci) -> Result<Self, Fault> {
-        let directory = &config.state.directory;
-        let state_fault =
-            |error: crate::state::StateError| error.into_fault(Fault::of_file(directory, "", ""));
-        let state = StateFile::open(directory).map_err(state_fault)?;
-        let ledger = Ledger::open(state, keys, own, config.state.reserve).map_err(state_fault)?;
-
         let refused = |why: &dyn fmt::Display| {
             let what = format!("the keys cannot be used so: {why}");
             Fault::of_file(&config.file, what, "make new ones with `antedate keygen macsec`")
@@ -114,6 +108,15 @@ impl Channels {
             max_peers: keys.members.len(),
             ..ReceiveConfig::new(keys.suite)
         }));
+        for peer in keys.peers(own) {
+            receive.add_peer(peer.sci, peer.ssci).map_err(|e| refused(&e))?;
+        }
+        // Behind what the configuration may be refused for, or each start that fails would cost a reservation.
+        let directory = &config.state.directory;
+        let state_fault =
+            |error: crate::state::StateError| error.into_fault(Fault::of_file(directory, "", ""));
+        let state = StateFile::open(directory).map_err(state_fault)?;
+        let ledger = Ledger::open(state, keys, own, config.state.reserve).map_err(state_fault)?;
         for sa in ledger.transmit() {
             if !sa.is_exhausted() {
                 let sak = sak(keys, sa.an).map_err(|e| refused(&e))?;
@@ -127,9 +130,6 @@ impl Channels {
             for transmit in [Some(&mut transmit), express.as_mut()].into_iter().flatten() {
                 transmit.set_encoding_sa(an).map_err(|e| refused(&e))?;
             }
-        }
-        for peer in keys.peers(own) {
-            receive.add_peer(peer.sci, peer.ssci).map_err(|e| refused(&e))?;
         }
         if let Some(marks) = settings.fragmentation.agreed() {
             // Express channels carry whole frames alone.
@@ -208,6 +208,7 @@ fn no_socket(config: &Path, [from, to]: [&Interface; 2], error: &io::Error) -> F
         io::ErrorKind::PermissionDenied => {
             "run as root, or give the program the capability: setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep /usr/bin/antedate"
         }
+        _ if error.raw_os_error() == Some(libc::EMFILE) => "allow more open files: ulimit -n",
         _ => "see that both interfaces exist and are up: ip link",
     };
     let what = format!("cannot open a packet socket from {} to {}: {error}", from.name, to.name);
