@@ -3,14 +3,21 @@
 //! The nonce gives the cipherstream and, from block 0 of it, the one-time key (r, s) of Poly1305. The deadline sees an
 //! XOR and a polynomial in r.
 
+#[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
+use crate::backend::arm::chacha20 as usual;
+#[cfg(not(any(
+    target_arch = "x86_64",
+    all(target_arch = "aarch64", target_endian = "little", target_feature = "neon")
+)))]
+use crate::backend::portable::chacha20 as usual;
 #[cfg(target_arch = "x86_64")]
-use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20_sse2, chacha20poly1305::Powers};
+use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20_sse2 as usual, chacha20poly1305::Powers};
 #[cfg(target_pointer_width = "64")]
 use crate::sparse::FillingOne;
 use crate::{
     Backend, Suite,
     backend::portable::{
-        chacha20, pieces,
+        pieces,
         poly1305::{self, Limbs, Poly1305},
         poly1305_holes as holes,
     },
@@ -32,7 +39,7 @@ impl Suite for ChaCha20Poly1305 {
 
 /// Bytes of cipherstream that are made at a time where a packet is not prepared: a multiple of what the widest kernel likes, and
 /// little on a device with a small stack.
-const BATCH: usize = if cfg!(target_arch = "x86_64") { 16 * UNIT } else { UNIT };
+const BATCH: usize = if cfg!(target_pointer_width = "64") { 16 * UNIT } else { UNIT };
 
 /// The key as words, and the backend that works with it.
 pub struct Expanded {
@@ -153,14 +160,11 @@ impl Expanded {
         if let Some(avx2) = self.avx2 {
             return avx2.stream(&self.words, counter, nonce, out);
         }
-        #[cfg(target_arch = "x86_64")]
-        chacha20_sse2::stream(&self.words, counter, nonce, out);
-        #[cfg(not(target_arch = "x86_64"))]
-        chacha20::stream(&self.words, counter, nonce, out);
+        usual::stream(&self.words, counter, nonce, out);
     }
 
     /// Makes the first cipherstream of a packet that is not prepared, and takes the one-time key from it.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(target_pointer_width = "64")]
     fn begin(&self, nonce: &[u8; 12], len: usize, stream: &mut [u8; BATCH]) -> Mac {
         let needed = (UNIT + len).next_multiple_of(UNIT).min(BATCH);
         self.stream(0, nonce, &mut stream[..needed]);
@@ -172,7 +176,7 @@ impl Expanded {
     }
 
     /// XORs the payload with what began there, and with what follows.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(target_pointer_width = "64")]
     fn finish(&self, nonce: &[u8; 12], data: &mut [u8], stream: &mut [u8; BATCH]) {
         let (now, later) = data.split_at_mut(data.len().min(BATCH - UNIT));
         pieces::xor(now, &stream[UNIT..]);
@@ -187,7 +191,7 @@ impl Expanded {
     }
 
     /// XORs the payload.
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(target_pointer_width = "64"))]
     fn xor(&self, nonce: &[u8; 12], data: &mut [u8]) {
         let mut stream = [0; BATCH];
         let mut counter = 1;
@@ -209,13 +213,25 @@ impl Expanded {
         once.mac.r.to_the(k)
     }
 
-    /// The one-time key of a packet that is not prepared.
-    #[cfg(not(target_arch = "x86_64"))]
-    fn lone(&self, nonce: &[u8; 12]) -> Mac {
-        let (mut first, mut mac) = ([0; 32], Mac::default());
-        chacha20::block(&self.words, 0, nonce, &mut first);
-        self.once_with_powers(&mut first, &mut mac);
-        mac
+    /// The one-time key, of the first block alone.
+    fn lone(&self, nonce: &[u8; 12], mac: &mut Mac) {
+        #[cfg(target_pointer_width = "64")]
+        {
+            let mut first = [0; UNIT];
+            self.stream(0, nonce, &mut first);
+            let (key, rest) = first.split_at_mut(32);
+            if let Some(key) = key.first_chunk_mut() {
+                self.once_with_powers(key, mac);
+            }
+            wipe(rest);
+        }
+        // Half of it is enough, where a block is made word by word.
+        #[cfg(not(target_pointer_width = "64"))]
+        {
+            let mut first = [0; 32];
+            usual::block(&self.words, 0, nonce, &mut first);
+            self.once_with_powers(&mut first, mac);
+        }
     }
 }
 
@@ -227,7 +243,10 @@ impl Mac {
         #[cfg(target_pointer_width = "64")]
         let rest = {
             let (fours, rest) = rest.as_chunks::<64>();
-            fours.iter().for_each(|four| poly.four(four, &self.higher));
+            #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
+            crate::backend::arm::poly1305::fours(&mut poly, fours, &self.higher);
+            #[cfg(not(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon")))]
+            poly.fours(fours, &self.higher);
             rest
         };
         pieces::padded(&[rest], |block| poly.block(block));
@@ -274,9 +293,7 @@ impl Engine for ChaCha20Poly1305 {
         if let Some(avx2) = key.avx2 {
             return once.prepare_avx2(avx2, key, nonce, None, &mut []);
         }
-        let mut first = [0; 32];
-        chacha20::block(&key.words, 0, nonce, &mut first);
-        key.once_with_powers(&mut first, &mut once.mac);
+        key.lone(nonce, &mut once.mac);
     }
 
     fn prepare_stream(key: &Expanded, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
@@ -315,17 +332,19 @@ impl Engine for ChaCha20Poly1305 {
             return avx2.seal(&key.words, nonce, aad, buffers);
         }
         let data = buffers.into_in_place();
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(target_pointer_width = "64")]
         {
             let mut stream = [0; BATCH];
             let mac = key.begin(nonce, data.len(), &mut stream);
             key.finish(nonce, data, &mut stream);
             mac.tag(&[aad], data)
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(target_pointer_width = "64"))]
         {
             key.xor(nonce, data);
-            key.lone(nonce).tag(&[aad], data)
+            let mut mac = Mac::default();
+            key.lone(nonce, &mut mac);
+            mac.tag(&[aad], data)
         }
     }
 
@@ -339,16 +358,18 @@ impl Engine for ChaCha20Poly1305 {
             return avx2.open(&key.words, nonce, aad, buffers);
         }
         let data = buffers.into_in_place();
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(target_pointer_width = "64")]
         {
             let mut stream = [0; BATCH];
             let tag = key.begin(nonce, data.len(), &mut stream).tag(&[aad], data);
             key.finish(nonce, data, &mut stream);
             tag
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(target_pointer_width = "64"))]
         {
-            let tag = key.lone(nonce).tag(&[aad], data);
+            let mut mac = Mac::default();
+            key.lone(nonce, &mut mac);
+            let tag = mac.tag(&[aad], data);
             key.xor(nonce, data);
             tag
         }

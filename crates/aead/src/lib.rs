@@ -161,7 +161,7 @@
 //! trait `Engine`, `SparseEngine` if it takes holes anywhere, and `Serial` if its MAC is serial; `duplex` is what the
 //! three have in common whose state everything goes through. What guards nonces, slots and templates is written once
 //! above them. `backend/portable` runs everywhere; `backend/x86` has the kernels with AES-NI, VAES, VPCLMULQDQ, AVX-512
-//! and IFMA, `backend/arm` those with ARMv8's cryptographic extension. `unsafe` is in `backend`, and in `sparse` where a
+//! and IFMA, `backend/arm` those with ARM's cryptographic extension and vectors. `unsafe` is in `backend`, and in `sparse` where a
 //! kernel gets the address of a value. The backend is chosen when a key is expanded. What is no AEAD stands apart
 //! and says so: [`unauthenticated`] has AES-CBC, [`research`] what reproduces a paper.
 #![no_std]

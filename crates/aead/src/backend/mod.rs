@@ -2,6 +2,14 @@
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod arm;
+#[cfg(all(
+    feature = "chacha20-poly1305",
+    any(
+        target_arch = "x86_64",
+        all(target_arch = "aarch64", target_endian = "little", target_feature = "neon")
+    )
+))]
+mod chacha20_rows;
 pub(crate) mod fours;
 #[cfg(any(feature = "aegis", feature = "research"))]
 pub(crate) mod kernels;
@@ -31,7 +39,7 @@ static MOST: AtomicU8 = AtomicU8::new(Backend::Avx512 as u8);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Backend {
-    /// Any CPU. On x86-64 AEGIS-128L and ChaCha20 use SSE2, which each has.
+    /// Any CPU. On x86-64 AEGIS-128L and ChaCha20 use SSE2, on ARM with 64 bits ChaCha20-Poly1305 uses Advanced SIMD: each has these.
     Portable,
     /// ARM with 64 bits, AES and PMULL.
     #[cfg(target_arch = "aarch64")]

@@ -185,13 +185,27 @@ impl Poly1305 {
     /// Adds four blocks. `higher` are the powers of r from the second on.
     #[inline]
     pub(crate) fn four(&mut self, blocks: &[u8; 64], higher: &[Limbs; 3]) {
+        self.four_after(&self.value(), &Limbs::default(), blocks, higher);
+    }
+
+    /// As [`four`](Self::four), behind an even number of blocks of which the value was kept in two parts: that of the first, third and so
+    /// on, and that of the others times r.
+    #[inline]
+    pub(crate) fn four_after(&mut self, even: &Limbs, odd: &Limbs, blocks: &[u8; 64], higher: &[Limbs; 3]) {
         let ([a, b, c, d], _) = blocks.as_chunks::<16>() else { return };
         let mut sum = Sum::default();
-        sum.add(&self.sum.plus(&Limbs::block(a)), &higher[2]);
-        sum.add(&Limbs::block(b), &higher[1]);
+        sum.add(&even.plus(&Limbs::block(a)), &higher[2]);
+        sum.add(&odd.plus(&Limbs::block(b)), &higher[1]);
         sum.add(&Limbs::block(c), &higher[0]);
         sum.add(&Limbs::block(d), &self.r);
         self.sum = sum.value();
+    }
+
+    /// Adds blocks by fours.
+    #[cfg(not(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon")))]
+    #[inline]
+    pub(crate) fn fours(&mut self, fours: &[[u8; 64]], higher: &[Limbs; 3]) {
+        fours.iter().for_each(|four| self.four(four, higher));
     }
 
     pub(crate) fn value(&self) -> Limbs {
