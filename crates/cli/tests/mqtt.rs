@@ -639,6 +639,35 @@ fn a_session_that_goes_on_has_the_last_rotation_even_if_the_broker_dropped_it_fr
     assert_eq!(asked.as_deref(), Some("antedate/keys/g\u{1}"));
 }
 
+#[test]
+fn a_session_that_goes_on_without_the_filters_is_given_them() {
+    let desk = Desk::new();
+    desk.good(&["mqtt", "init", "state"]);
+    let (listener, mut child) = resumed(&desk, &["--state", "state"]);
+    let (mut client, mut id) = taken(&listener, 0);
+    if id == "x-keys" {
+        answered(&mut client, 14, 1);
+        (client, id) = taken(&listener, 0);
+    }
+    assert_eq!(id, "x");
+    // The connection ends when the broker was asked and before it has answered.
+    assert!(packet(&mut client).is_some_and(|(kind, _)| kind >> 4 == 8));
+    drop(client);
+    let (mut client, _) = taken(&listener, 1);
+    client.set_read_timeout(Some(Duration::from_secs(5))).expect("a time");
+    let mut asked = Vec::new();
+    while asked.len() < 2
+        && let Some((kind, body)) = packet(&mut client)
+    {
+        if kind >> 4 == 8 {
+            asked.push(String::from_utf8_lossy(&body[4..]).into_owned());
+        }
+    }
+    child.kill().expect("killed");
+    child.wait().expect("its end");
+    assert!(asked.contains(&"a/#\u{1}".to_owned()), "{asked:?}");
+}
+
 /// A broker for one subscriber, to whom it sends one message with QoS 1. Whether that was acknowledged.
 fn broker(listener: &TcpListener, topic: &str, payload: &[u8]) -> bool {
     let (mut stream, _) = listener.accept().expect("a subscriber");

@@ -202,6 +202,8 @@ pub(super) struct Link {
     /// Subscriptions that were answered, and since when all are.
     answers: usize,
     answered: Option<Instant>,
+    /// The session of the broker has the filters.
+    granted: bool,
     /// How long they may wait for that.
     patience: Duration,
     /// Messages of an epoch whose key may still come, and those to look at once more.
@@ -275,6 +277,7 @@ impl Link {
             short: 0,
             answers: 0,
             answered: None,
+            granted: false,
             patience: PATIENCE,
             held: VecDeque::new(),
             again: VecDeque::new(),
@@ -305,18 +308,18 @@ impl Link {
         let mut link = Self::new(settings, guard, filters, qos)?;
         // Who wanted the end before the key came leaves none.
         if !link.stop.load(Ordering::Relaxed) || link.guard.has_keys() {
-            link.leave_will(will).map_err(|error| match late {
-                Some(missing) if !link.guard.has_keys() => {
+            link.leave_will(will).map_err(|error| match (error, late) {
+                (CannotSeal::NoKey(_), Some(missing)) => {
                     Failure::Verdict(format!("the will has no key: when the time was over {missing}"))
                 }
-                _ => error,
+                (error, _) => error.into(),
             })?;
         }
         Ok(link)
     }
 
     /// Seals the will for the next connection, and anew for each one after it: a will comes once, as everything that is sealed.
-    pub(super) fn leave_will(&mut self, will: &WillArguments) -> Result<(), Failure> {
+    pub(super) fn leave_will(&mut self, will: &WillArguments) -> Result<(), CannotSeal> {
         (self.will, self.stale_will) = (will.clone(), false);
         if let Some(will) = will.seal(&mut self.guard)? {
             self.client.set_will(&will);
@@ -384,7 +387,10 @@ impl Link {
         };
         match event {
             Ok(Event::Connected { session }) => self.connected(session)?,
-            Ok(Event::Subscribed { granted: true }) => self.answers += 1,
+            Ok(Event::Subscribed { granted: true }) => {
+                self.answers += 1;
+                self.granted |= self.is_subscribed();
+            }
             Ok(Event::Subscribed { granted: false }) => {
                 return Err(Failure::Verdict("the broker does not grant the subscription".into()));
             }
@@ -412,7 +418,7 @@ impl Link {
         self.client.hang_up();
         (self.connected, self.since, self.lost) = (false, None, Some(Instant::now()));
         let will = self.will.clone();
-        self.leave_will(&will)
+        Ok(self.leave_will(&will)?)
     }
 
     /// Whether the broker is there and has let a subscription wait too long.
@@ -449,7 +455,8 @@ impl Link {
         (self.since, self.answered) = (Some(Instant::now()), None);
         let full = |_| Failure::Verdict("too many messages wait to be sent".into());
         // What a session has queued need not have the last rotation, where the queue was full. What is retained has.
-        let known = if !session || first { 0 } else { usize::from(self.reads) };
+        self.granted &= session && !first;
+        let known = usize::from(self.granted && self.reads);
         self.answers = known;
         for (filters, qos) in &self.subscriptions[..self.subscriptions.len() - known] {
             self.client.subscribe(filters, *qos).map_err(full)?;
@@ -633,7 +640,7 @@ impl WillArguments {
     }
 
     /// Seals the will.
-    fn seal(&self, guard: &mut Guard) -> Result<Option<Will>, Failure> {
+    fn seal(&self, guard: &mut Guard) -> Result<Option<Will>, CannotSeal> {
         let (Some(topic), Some(text)) = (&self.will_topic, &self.will_payload) else { return Ok(None) };
         let mut payload = Vec::new();
         guard.seal(topic, text.as_bytes(), &mut payload)?;

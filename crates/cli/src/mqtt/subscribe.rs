@@ -118,7 +118,7 @@ impl Sub {
                     written = Instant::now();
                 }
             }
-            let late = end.is_some_and(|end| Instant::now() >= end) && !link.is_subscribed();
+            let late = !enough(seen) && end.is_some_and(|end| Instant::now() >= end) && !link.is_subscribed();
             let missing = link.missing();
             link.finish().await?;
             match late {
