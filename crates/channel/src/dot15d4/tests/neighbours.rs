@@ -252,14 +252,18 @@ fn the_backoff_of_a_neighbour_ends_with_success_in_a_shared_cell_or_an_empty_que
 
 #[test]
 fn the_backoff_of_a_neighbour_outlives_a_frame_that_another_protection_makes_too_long() {
-    let mut node = sender((31, 31), 255);
-    assert!([10, 12, 14].into_iter().all(|slot| hears(&mut node, slot)));
-    assert!((0..127).rev().any(|len| node.send(Some(B), &std::vec![1; len], 0).is_ok()));
-    node.send(Some(B), b"short", 0).unwrap();
-    assert!(unheard(&mut node, 15) && !unheard(&mut node, 17));
-    node.set_protection(at(SecurityLevel::EncMic128));
-    assert!(!unheard(&mut node, 19), "what is left waits as long");
-    assert_eq!((node.waiting(), node.counters().given_up), (1, 1));
+    for long_first in [true, false] {
+        let mut node = sender((31, 31), 255);
+        assert!([10, 12, 14].into_iter().all(|slot| hears(&mut node, slot)));
+        for long in [long_first, !long_first] {
+            let lens = if long { 0..127 } else { 5..6 };
+            assert!(lens.rev().any(|len| node.send(Some(B), &std::vec![1; len], 0).is_ok()));
+        }
+        assert!(unheard(&mut node, 15) && !unheard(&mut node, 17));
+        node.set_protection(at(SecurityLevel::EncMic128));
+        assert!(!unheard(&mut node, 19), "what is left waits as long");
+        assert_eq!((node.waiting(), node.counters().given_up), (1, 1));
+    }
 }
 
 #[test]

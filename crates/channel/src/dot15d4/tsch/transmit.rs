@@ -128,7 +128,9 @@ impl Node {
     /// for no state of a neighbour is kept without a frame.
     pub(super) fn leave(&mut self, at: usize) {
         let Some(Waiting { to, backoff, exponent, .. }) = self.queue.remove(at) else { return };
-        if let Some(next) = self.queue.iter_mut().find(|waiting| waiting.to == to) {
+        let mut others = self.queue.iter_mut().enumerate().filter(|(_, waiting)| waiting.to == to);
+        // What waits before it has the backoff already.
+        if let Some((_, next)) = others.next().filter(|(place, _)| *place >= at) {
             (next.backoff, next.exponent) = (backoff, exponent);
         }
     }
