@@ -142,10 +142,16 @@ impl Steward {
         let shown = Arc::new(Shown::default());
         let bypass = config.run.qdisc_bypass;
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
-        let outbound = setup::ports(&config.file, &checked.field, &checked.uplink, mtus.0, bypass)?;
-        let inbound = setup::ports(&config.file, &checked.uplink, &checked.field, mtus.1, bypass)?;
-        // All that is often refused was had by now: packet numbers that are reserved here are lost if the start fails.
+        let mut outbound = setup::ports(&config.file, &checked.field, &checked.uplink, mtus.0, bypass)?;
+        let mut inbound = setup::ports(&config.file, &checked.uplink, &checked.field, mtus.1, bypass)?;
+        let cpus = setup::cpus(config.run.threads);
+        let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
+        let new = |_| Mailbox::new().map(Arc::new).map_err(unmade);
+        let mailboxes = cpus.iter().map(new).collect::<Result<Vec<_>, _>>()?;
+        // What is refused now and then, threads apart, was had by now: packet numbers that are reserved here are lost if the start fails.
         let channels = Channels::new(checked)?;
+        // What came meanwhile is old.
+        [&mut outbound, &mut inbound].into_iter().for_each(|ports| ports.from.discard());
         let mut outbound = Outbound::new(outbound, Arc::clone(&gate), Arc::clone(&out), channels.protector);
         if let Protection::Macsec(macsec) = &config.protection {
             outbound.fragments = macsec.fragmentation.agreed();
@@ -164,17 +170,14 @@ impl Steward {
         let inbound = Inbound::new(inbound, gate, Arc::clone(&inward), channels.validator);
         let own_channels: Vec<_> = outbound.channels().map(|transmit| *transmit.config()).collect();
 
-        let cpus = setup::cpus(config.run.threads);
         let parts = if cpus.len() == 1 {
             vec![("both", Some(outbound), Some(inbound))]
         } else {
             vec![("out", Some(outbound), None), ("in", None, Some(inbound))]
         };
-        let (mut mailboxes, mut threads, mut places) = (Vec::new(), Vec::new(), Vec::new());
-        for ((direction, outbound, inbound), cpu) in parts.into_iter().zip(cpus) {
-            let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
-            let mailbox = Arc::new(Mailbox::new().map_err(unmade)?);
-            mailboxes.push(Arc::clone(&mailbox));
+        let (mut threads, mut places) = (Vec::new(), Vec::new());
+        for (((direction, outbound, inbound), cpu), mailbox) in parts.into_iter().zip(cpus).zip(&mailboxes) {
+            let mailbox = Arc::clone(mailbox);
             let worker = Worker {
                 outbound,
                 inbound,

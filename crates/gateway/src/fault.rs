@@ -47,6 +47,9 @@ impl Fault {
     }
 }
 
+/// The remedy for `EMFILE`.
+pub(crate) const MORE_FILES: &str = "allow more open files: ulimit -n";
+
 /// The operating system's words without its number.
 pub(crate) fn explain(error: &std::io::Error) -> String {
     let text = error.to_string();

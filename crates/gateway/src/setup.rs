@@ -15,7 +15,7 @@ use crate::config::{Checked, Config, Keyed, Macsec, Poll, Rate, SciMode, Threads
 use crate::control::Socket;
 use crate::delivery::Delivery;
 use crate::express::{express_sci, express_ssci};
-use crate::fault::Fault;
+use crate::fault::{Fault, MORE_FILES};
 use crate::keys::KeyFile;
 use crate::ledger::Ledger;
 use crate::path::{Ports, Protector, Validator};
@@ -208,7 +208,7 @@ fn no_socket(config: &Path, [from, to]: [&Interface; 2], error: &io::Error) -> F
         io::ErrorKind::PermissionDenied => {
             "run as root, or give the program the capability: setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep /usr/bin/antedate"
         }
-        _ if error.raw_os_error() == Some(libc::EMFILE) => "allow more open files: ulimit -n",
+        _ if error.raw_os_error() == Some(libc::EMFILE) => MORE_FILES,
         _ => "see that both interfaces exist and are up: ip link",
     };
     let what = format!("cannot open a packet socket from {} to {}: {error}", from.name, to.name);

@@ -32,7 +32,7 @@ use antedate_wire::macsec::An;
 pub use disk::{Directory, Disk};
 use record::{Fingerprint, Received, Records, Transmitted, Unreadable};
 
-use crate::fault::{Fault, explain};
+use crate::fault::{Fault, MORE_FILES, explain};
 use crate::keys::Association;
 
 /// The state file of a directory, which no other process can open meanwhile.
@@ -167,6 +167,7 @@ impl StateError {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     "make room on its medium".to_owned()
                 }
+                _ if error.raw_os_error() == Some(libc::EMFILE) => MORE_FILES.to_owned(),
                 // Who took another directory would call init there.
                 _ => "make it writable for the user that runs this; in another directory keys that were used would begin at 1 again"
                     .to_owned(),

@@ -276,6 +276,16 @@ impl Receiver {
         self.position = if self.position + 1 == self.slots { 0 } else { self.position + 1 };
     }
 
+    /// Gives back all that came so far.
+    pub fn discard(&mut self) {
+        for _ in 0..self.slots {
+            if matches!(self.peek(), Next::Empty) {
+                return;
+            }
+            self.release();
+        }
+    }
+
     /// Frames that the kernel dropped because the ring was full, since the last call.
     #[must_use]
     pub fn overruns(&self) -> u64 {
