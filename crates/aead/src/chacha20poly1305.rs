@@ -3,15 +3,27 @@
 //! The nonce gives the cipherstream and, from block 0 of it, the one-time key (r, s) of Poly1305. The deadline sees an
 //! XOR and a polynomial in r.
 
-#[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
+#[cfg(all(
+    target_arch = "aarch64",
+    target_endian = "little",
+    target_pointer_width = "64",
+    target_feature = "neon"
+))]
 use crate::backend::arm::chacha20 as usual;
 #[cfg(not(any(
-    target_arch = "x86_64",
-    all(target_arch = "aarch64", target_endian = "little", target_feature = "neon")
+    all(target_arch = "x86_64", target_feature = "sse2"),
+    all(
+        target_arch = "aarch64",
+        target_endian = "little",
+        target_pointer_width = "64",
+        target_feature = "neon"
+    )
 )))]
 use crate::backend::portable::chacha20 as usual;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+use crate::backend::x86::chacha20_sse2 as usual;
 #[cfg(target_arch = "x86_64")]
-use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20_sse2 as usual, chacha20poly1305::Powers};
+use crate::backend::x86::{Avx512, chacha20_avx2::Avx2, chacha20poly1305::Powers};
 #[cfg(target_pointer_width = "64")]
 use crate::sparse::FillingOne;
 use crate::{
@@ -38,7 +50,7 @@ impl Suite for ChaCha20Poly1305 {
 }
 
 /// Bytes of cipherstream that are made at a time where a packet is not prepared: a multiple of what the widest kernel likes, and
-/// little on a device with a small stack.
+/// little on a microcontroller, whose stack is small.
 const BATCH: usize = if cfg!(target_pointer_width = "64") { 16 * UNIT } else { UNIT };
 
 /// The key as words, and the backend that works with it.
@@ -243,9 +255,19 @@ impl Mac {
         #[cfg(target_pointer_width = "64")]
         let rest = {
             let (fours, rest) = rest.as_chunks::<64>();
-            #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
+            #[cfg(all(
+                target_arch = "aarch64",
+                target_endian = "little",
+                target_pointer_width = "64",
+                target_feature = "neon"
+            ))]
             crate::backend::arm::poly1305::fours(&mut poly, fours, &self.higher);
-            #[cfg(not(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon")))]
+            #[cfg(not(all(
+                target_arch = "aarch64",
+                target_endian = "little",
+                target_pointer_width = "64",
+                target_feature = "neon"
+            )))]
             poly.fours(fours, &self.higher);
             rest
         };

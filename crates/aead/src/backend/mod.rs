@@ -5,8 +5,13 @@ pub(crate) mod arm;
 #[cfg(all(
     feature = "chacha20-poly1305",
     any(
-        target_arch = "x86_64",
-        all(target_arch = "aarch64", target_endian = "little", target_feature = "neon")
+        all(target_arch = "x86_64", target_feature = "sse2"),
+        all(
+            target_arch = "aarch64",
+            target_endian = "little",
+            target_pointer_width = "64",
+            target_feature = "neon"
+        )
     )
 ))]
 mod chacha20_rows;

@@ -6,10 +6,20 @@
 #[cfg(feature = "aegis")]
 pub(crate) mod aegis;
 mod aes;
-#[cfg(all(feature = "chacha20-poly1305", target_endian = "little", target_feature = "neon"))]
+#[cfg(all(
+    feature = "chacha20-poly1305",
+    target_endian = "little",
+    target_pointer_width = "64",
+    target_feature = "neon"
+))]
 pub(crate) mod chacha20;
 mod ghash;
-#[cfg(all(feature = "chacha20-poly1305", target_endian = "little", target_feature = "neon"))]
+#[cfg(all(
+    feature = "chacha20-poly1305",
+    target_endian = "little",
+    target_pointer_width = "64",
+    target_feature = "neon"
+))]
 pub(crate) mod poly1305;
 
 pub(crate) use aes::Aes;

@@ -87,8 +87,11 @@ fn run(sum: &Limbs, fourth: &Limbs, second: &Limbs, fours: &[[u8; 64]]) -> (Limb
 #[inline]
 #[target_feature(enable = "neon")]
 unsafe fn pair(at: *const u8) -> [uint64x2_t; 5] {
+    // By octets, which may lie anywhere even where the CPU checks alignment.
     // SAFETY: the caller's word.
-    let uint64x2x2_t(low, high) = unsafe { vld2q_u64(at.cast()) };
+    let (one, other) = unsafe { (vld1q_u8(at), vld1q_u8(at.add(16))) };
+    let (one, other) = (vreinterpretq_u64_u8(one), vreinterpretq_u64_u8(other));
+    let (low, high) = (vtrn1q_u64(one, other), vtrn2q_u64(one, other));
     let mask = vdupq_n_u64(MASK);
     [
         vandq_u64(low, mask),

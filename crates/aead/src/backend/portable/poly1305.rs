@@ -202,7 +202,12 @@ impl Poly1305 {
     }
 
     /// Adds blocks by fours.
-    #[cfg(not(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon")))]
+    #[cfg(not(all(
+        target_arch = "aarch64",
+        target_endian = "little",
+        target_pointer_width = "64",
+        target_feature = "neon"
+    )))]
     #[inline]
     pub(crate) fn fours(&mut self, fours: &[[u8; 64]], higher: &[Limbs; 3]) {
         fours.iter().for_each(|four| self.four(four, higher));

@@ -15,7 +15,7 @@ mod ccm_rest;
 mod chacha20;
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod chacha20_avx2;
-#[cfg(feature = "chacha20-poly1305")]
+#[cfg(all(feature = "chacha20-poly1305", target_feature = "sse2"))]
 pub(crate) mod chacha20_sse2;
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) mod chacha20poly1305;
