@@ -1,9 +1,13 @@
 //! AES (FIPS 197) by AESE and AESD, which add a round key before they substitute and shift.
 
 use super::Extension;
-use crate::backend::portable::aes::{Aes as Sliced, RoundKeys};
+use crate::backend::portable::{
+    aes::{Aes as Sliced, RoundKeys},
+    pieces,
+};
 use core::arch::aarch64::{
-    uint8x16_t, vaesdq_u8, vaeseq_u8, vaesimcq_u8, vaesmcq_u8, veorq_u8, vld1q_u8, vst1q_u8,
+    uint8x16_t, vaesdq_u8, vaeseq_u8, vaesimcq_u8, vaesmcq_u8, veorq_u8, vld1q_u8, vreinterpretq_u8_u32,
+    vreinterpretq_u32_u8, vsetq_lane_u32, vst1q_u8,
 };
 use zeroize::Zeroize;
 
@@ -62,6 +66,41 @@ impl Aes {
         unsafe { self.some::<true>(blocks) }
     }
 
+    /// XORs the cipherstream of counter blocks (NIST SP 800-38D section 7.1): the nonce, and a counter of 32 bits that begins there.
+    pub(crate) fn xor_counters(&self, nonce: &[u8; 12], counter: u32, data: &mut [u8]) {
+        // SAFETY: there is no key without the extension.
+        unsafe { self.counters(nonce, counter, data) }
+    }
+
+    #[target_feature(enable = "aes")]
+    fn counters(&self, nonce: &[u8; 12], mut counter: u32, data: &mut [u8]) {
+        let Some((last, inner)) = self.forth.get(..=self.rounds).and_then(<[_]>::split_last) else { return };
+        let mut first = [0; 16];
+        first[..12].copy_from_slice(nonce);
+        let first = vreinterpretq_u32_u8(load(&first));
+        // The counters are put together in registers: what is stored in parts and loaded whole is waited for.
+        let block = |n: u32| vreinterpretq_u8_u32(vsetq_lane_u32::<3>(n.to_be(), first));
+        let mut next = || {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|i| counter.wrapping_add(i));
+            counter = counter.wrapping_add(FOUR as u32);
+            through::<false, FOUR>(inner, last, [block(a), block(b), block(c), block(d)])
+        };
+        let (fours, rest) = data.as_chunks_mut::<64>();
+        for four in fours {
+            for (state, block) in next().into_iter().zip(four.as_chunks_mut().0) {
+                store(veorq_u8(state, load(block)), block);
+            }
+        }
+        if !rest.is_empty() {
+            let mut stream = [[0; 16]; FOUR];
+            for (state, block) in next().into_iter().zip(&mut stream) {
+                store(state, block);
+            }
+            pieces::xor(rest, stream.as_flattened());
+            stream.zeroize();
+        }
+    }
+
     #[target_feature(enable = "aes")]
     fn some<const BACK: bool>(&self, blocks: &mut [[u8; 16]]) {
         let keys = if BACK { &self.back } else { &self.forth };
@@ -72,18 +111,31 @@ impl Aes {
     }
 }
 
-/// `N` blocks, round by round. The last key is added behind the last round.
+/// `N` blocks in memory.
 #[target_feature(enable = "aes")]
 fn at_once<const BACK: bool, const N: usize>(
     inner: &[[u8; 16]],
     last: &[u8; 16],
     blocks: &mut [[u8; 16]; N],
 ) {
-    let Some((closing, opening)) = inner.split_last() else { return };
     let mut states = [load(last); N];
     for (state, block) in states.iter_mut().zip(&*blocks) {
         *state = load(block);
     }
+    for (state, block) in through::<BACK, N>(inner, last, states).into_iter().zip(blocks) {
+        store(state, block);
+    }
+}
+
+/// `N` blocks, round by round. The last key is added behind the last round.
+#[inline]
+#[target_feature(enable = "aes")]
+fn through<const BACK: bool, const N: usize>(
+    inner: &[[u8; 16]],
+    last: &[u8; 16],
+    mut states: [uint8x16_t; N],
+) -> [uint8x16_t; N] {
+    let Some((closing, opening)) = inner.split_last() else { return states };
     for key in opening {
         let key = load(key);
         for state in &mut states {
@@ -93,10 +145,11 @@ fn at_once<const BACK: bool, const N: usize>(
         }
     }
     let (closing, last) = (load(closing), load(last));
-    for (state, block) in states.into_iter().zip(blocks) {
-        let done = if BACK { vaesdq_u8(state, closing) } else { vaeseq_u8(state, closing) };
-        store(veorq_u8(done, last), block);
+    for state in &mut states {
+        let done = if BACK { vaesdq_u8(*state, closing) } else { vaeseq_u8(*state, closing) };
+        *state = veorq_u8(done, last);
     }
+    states
 }
 
 #[target_feature(enable = "neon")]

@@ -2,7 +2,7 @@
 //! [`portable::ghash`](crate::backend::portable::ghash).
 
 use super::Extension;
-use crate::backend::portable::ghash::{FOLD, Power};
+use crate::backend::portable::ghash::{FOLD, Power, Powers};
 use core::arch::aarch64::{
     uint8x16_t, vcombine_u64, vcreate_u64, veorq_u8, vextq_u8, vgetq_lane_p64, vgetq_lane_u64, vld1q_u8,
     vmull_high_p64, vmull_p64, vreinterpretq_p64_u8, vreinterpretq_u8_p128, vreinterpretq_u8_u64,
@@ -26,9 +26,9 @@ impl Extension {
     }
 
     /// The hash that goes on from a value with these blocks.
-    pub(crate) fn hash(self, power: &Power, sum: u128, blocks: &[[u8; 16]]) -> u128 {
+    pub(crate) fn hash(self, powers: &Powers, sum: u128, blocks: &[[u8; 16]]) -> u128 {
         // SAFETY: the extension is there.
-        unsafe { hash(Factors::of(power), vector(sum), blocks) }
+        unsafe { hash(powers, vector(sum), blocks) }
     }
 }
 
@@ -69,15 +69,41 @@ fn both(a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
 }
 
 #[target_feature(enable = "aes")]
-fn hash(factors: Factors, mut sum: uint8x16_t, blocks: &[[u8; 16]]) -> u128 {
+fn hash(powers: &Powers, mut sum: uint8x16_t, blocks: &[[u8; 16]]) -> u128 {
     let fold = vector(FOLD.into());
-    for block in blocks {
-        // SAFETY: sixteen octets are there.
-        let block = vrev64q_u8(unsafe { vld1q_u8(block.as_ptr()) });
-        let (at_0, at_64) = products(veorq_u8(sum, vextq_u8::<8>(block, block)), factors);
-        sum = veorq_u8(veorq_u8(at_64, vextq_u8::<8>(at_0, at_0)), both(at_0, fold));
+    let folded = |(at_0, at_64)| veorq_u8(veorq_u8(at_64, turned(at_0)), both(at_0, fold));
+    let one = Factors::of(&powers.h);
+    let (fours, rest) = blocks.as_chunks::<4>();
+    if !fours.is_empty() {
+        let [two, three, four] = &powers.higher;
+        let factors = [Factors::of(four), Factors::of(three), Factors::of(two), one];
+        for [first, others @ ..] in fours {
+            // One fold for four products, which need not wait for each other.
+            let mut sums = products(veorq_u8(sum, read(first)), factors[0]);
+            for (block, factors) in others.iter().zip(&factors[1..]) {
+                let (at_0, at_64) = products(read(block), *factors);
+                sums = (veorq_u8(sums.0, at_0), veorq_u8(sums.1, at_64));
+            }
+            sum = folded(sums);
+        }
+    }
+    for block in rest {
+        sum = folded(products(veorq_u8(sum, read(block)), one));
     }
     number(sum)
+}
+
+/// A block as a number, the highest octet first in memory.
+#[target_feature(enable = "neon")]
+fn read(block: &[u8; 16]) -> uint8x16_t {
+    // SAFETY: sixteen octets are there.
+    turned(vrev64q_u8(unsafe { vld1q_u8(block.as_ptr()) }))
+}
+
+/// The words change places.
+#[target_feature(enable = "neon")]
+fn turned(v: uint8x16_t) -> uint8x16_t {
+    vextq_u8::<8>(v, v)
 }
 
 #[target_feature(enable = "neon")]

@@ -3,7 +3,7 @@
 
 use super::{
     aes::RoundKeys,
-    ghash::{self, Ghash, Multiplier, Power, Sum},
+    ghash::{self, Ghash, Multiplier, Power, Powers, Sum},
     pieces,
 };
 use crate::{
@@ -49,13 +49,7 @@ pub(crate) fn value(piece: &Piece, aad: &[u8], src: &[u8], body: &[u8], dst: &mu
 pub struct Key {
     aes: Aes,
     by: Multiplier,
-    h: Power,
-}
-
-impl Drop for Key {
-    fn drop(&mut self) {
-        self.h.zeroize();
-    }
+    powers: Powers,
 }
 
 impl Key {
@@ -67,8 +61,8 @@ impl Key {
         let by = extension.map_or(Multiplier::Integers, Multiplier::Arm);
         #[cfg(not(target_arch = "aarch64"))]
         let by = Multiplier::Integers;
-        let h = Power::new(by, hash_key(&aes));
-        Self { aes, by, h }
+        let powers = Powers::new(by, hash_key(&aes));
+        Self { aes, by, powers }
     }
 
     /// E(J0), which masks the tag, as it lies in memory.
@@ -134,12 +128,12 @@ impl Key {
 
     /// The field's product with H.
     pub(crate) fn times(&self, element: u128) -> u128 {
-        self.h.times(self.by, element)
+        self.powers.h.times(self.by, element)
     }
 
     /// H^k as a multiplier.
     pub(crate) fn power(&self, k: usize) -> Power {
-        ghash::power(self.by, &self.h, k)
+        ghash::power(self.by, &self.powers.h, k)
     }
 
     /// The product of a block with a power.
@@ -151,7 +145,7 @@ impl Key {
     pub(crate) fn absorb(&self, hash: &mut u128, stretch: Stretch<'_>) {
         let body = &mut stretch.body[..stretch.payload.len()];
         pieces::xor(body, stretch.payload);
-        let mut running = Ghash::resume(self.by, &self.h, *hash);
+        let mut running = Ghash::resume(self.by, &self.powers, *hash);
         running.padded(stretch.aad);
         running.padded(body);
         *hash = running.value();
@@ -189,6 +183,10 @@ impl Key {
     }
 
     fn xor(&self, nonce: &[u8; 12], first: usize, data: &mut [u8]) {
+        #[cfg(target_arch = "aarch64")]
+        if let Aes::Arm(aes) = &self.aes {
+            return aes.xor_counters(nonce, 2u32.wrapping_add(4 * first as u32), data);
+        }
         let mut blocks = [[0; 16]; 4];
         for (i, chunk) in data.chunks_mut(64).enumerate() {
             let counter = 2u32.wrapping_add(4 * (first + i) as u32);
@@ -200,7 +198,7 @@ impl Key {
     }
 
     fn tag(&self, mask: &u128, aad: &[&[u8]], ciphertext: &[u8]) -> [u8; 16] {
-        let mut hash = Ghash::new(self.by, &self.h);
+        let mut hash = Ghash::new(self.by, &self.powers);
         let aad_len = pieces::padded(aad, |block| hash.block(block));
         hash.padded(ciphertext);
         hash.block(&lengths(aad_len, ciphertext.len()));

@@ -89,6 +89,45 @@ pub(crate) fn power(by: Multiplier, h: &Power, k: usize) -> Power {
     Power::new(by, result)
 }
 
+/// H, and the powers with which a CPU's own instructions take blocks by fours.
+#[derive(Default)]
+pub(crate) struct Powers {
+    pub(crate) h: Power,
+    /// H^2 to H^4, where they are used.
+    #[cfg(target_arch = "aarch64")]
+    pub(crate) higher: [Power; 3],
+}
+
+impl Zeroize for Powers {
+    fn zeroize(&mut self) {
+        self.h.zeroize();
+        #[cfg(target_arch = "aarch64")]
+        self.higher.zeroize();
+    }
+}
+
+impl Drop for Powers {
+    fn drop(&mut self) {
+        self.zeroize();
+    }
+}
+
+impl Powers {
+    pub(crate) fn new(by: Multiplier, h: u128) -> Self {
+        let h = Power::new(by, h);
+        #[cfg(target_arch = "aarch64")]
+        let higher = match by {
+            Multiplier::Integers => Default::default(),
+            Multiplier::Arm(_) => core::array::from_fn(|i| power(by, &h, i + 2)),
+        };
+        Self {
+            h,
+            #[cfg(target_arch = "aarch64")]
+            higher,
+        }
+    }
+}
+
 /// An unreduced sum of products.
 #[derive(Clone, Copy)]
 pub(crate) struct Sum {
@@ -148,7 +187,7 @@ fn multiply_low(a: u64, b: u64) -> u64 {
 /// A running GHASH.
 pub(crate) struct Ghash<'k> {
     by: Multiplier,
-    power: &'k Power,
+    powers: &'k Powers,
     sum: u128,
 }
 
@@ -159,17 +198,17 @@ impl Drop for Ghash<'_> {
 }
 
 impl<'k> Ghash<'k> {
-    pub(crate) fn new(by: Multiplier, power: &'k Power) -> Self {
-        Self::resume(by, power, 0)
+    pub(crate) fn new(by: Multiplier, powers: &'k Powers) -> Self {
+        Self::resume(by, powers, 0)
     }
 
     /// Goes on from a value.
-    pub(crate) fn resume(by: Multiplier, power: &'k Power, sum: u128) -> Self {
-        Self { by, power, sum }
+    pub(crate) fn resume(by: Multiplier, powers: &'k Powers, sum: u128) -> Self {
+        Self { by, powers, sum }
     }
 
     pub(crate) fn block(&mut self, block: &[u8; 16]) {
-        self.sum = self.power.times(self.by, self.sum ^ u128::from_be_bytes(*block));
+        self.sum = self.powers.h.times(self.by, self.sum ^ u128::from_be_bytes(*block));
     }
 
     /// Data in blocks, the last one with zeros behind it.
@@ -178,7 +217,7 @@ impl<'k> Ghash<'k> {
         match self.by {
             Multiplier::Integers => blocks.iter().for_each(|block| self.block(block)),
             #[cfg(target_arch = "aarch64")]
-            Multiplier::Arm(extension) => self.sum = extension.hash(self.power, self.sum, blocks),
+            Multiplier::Arm(extension) => self.sum = extension.hash(self.powers, self.sum, blocks),
         }
         if !tail.is_empty() {
             let mut last = [0; 16];
@@ -215,6 +254,27 @@ mod tests {
         #[cfg(not(target_arch = "aarch64"))]
         let arm = None;
         core::iter::once(Multiplier::Integers).chain(arm)
+    }
+
+    #[test]
+    fn blocks_at_once_are_blocks_in_turn() {
+        for by in multipliers() {
+            let powers = Powers::new(by, 0x66e9_4bd4_ef8a_2c3b_884c_fa59_ca34_2b2e);
+            let data: [u8; 16 * 13 + 5] = core::array::from_fn(|i| (i * i + 7 * i) as u8);
+            for len in 0..=data.len() {
+                let (mut fast, mut slow) = (Ghash::new(by, &powers), Ghash::new(by, &powers));
+                for hash in [&mut fast, &mut slow] {
+                    hash.block(&[0xa5; 16]);
+                }
+                fast.padded(&data[..len]);
+                for chunk in data[..len].chunks(16) {
+                    let mut block = [0; 16];
+                    block[..chunk.len()].copy_from_slice(chunk);
+                    slow.block(&block);
+                }
+                assert_eq!(fast.value(), slow.value(), "{by:?}, {len}");
+            }
+        }
     }
 
     #[test]
