@@ -63,28 +63,31 @@ fn quarter_rounds<R: Row, const W: usize>(sets: &mut [[R; 4]; W]) {
 }
 
 /// `W` blocks from `counter` on.
-#[inline(never)]
+#[inline]
 fn blocks<R: Row, const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [[u8; 64]]) {
     let [k0, k1, k2, k3, k4, k5, k6, k7] = *key;
     let n = |i: usize| u32::from_le_bytes([nonce[i], nonce[i + 1], nonce[i + 2], nonce[i + 3]]);
-    let start: [[R; 4]; W] = array::from_fn(|i| {
-        let last = R::of([counter.wrapping_add(i as u32), n(0), n(4), n(8)]);
-        [R::of(CONSTANTS), R::of([k0, k1, k2, k3]), R::of([k4, k5, k6, k7]), last]
-    });
-    let mut sets = start;
+    let (constants, upper, lower) = (R::of(CONSTANTS), R::of([k0, k1, k2, k3]), R::of([k4, k5, k6, k7]));
+    let last: [R; W] = array::from_fn(|i| R::of([counter.wrapping_add(i as u32), n(0), n(4), n(8)]));
+    let mut sets: [[R; 4]; W] = last.map(|last| [constants, upper, lower, last]);
     for _ in 0..10 {
         quarter_rounds(&mut sets);
         for [_, b, c, d] in &mut sets {
-            (*b, *c, *d) = (b.turned_1(), c.turned_2(), d.turned_3());
+            *b = b.turned_1();
+            *c = c.turned_2();
+            *d = d.turned_3();
         }
         quarter_rounds(&mut sets);
         for [_, b, c, d] in &mut sets {
-            (*b, *c, *d) = (b.turned_3(), c.turned_2(), d.turned_1());
+            *b = b.turned_3();
+            *c = c.turned_2();
+            *d = d.turned_1();
         }
     }
-    for ((set, start), block) in sets.iter().zip(&start).zip(out) {
-        for ((row, first), out) in set.iter().zip(start).zip(block.as_chunks_mut().0) {
-            row.plus(*first).store(out);
+    for ((set, last), block) in sets.into_iter().zip(last).zip(out) {
+        let start = [constants, upper, lower, last];
+        for ((row, first), out) in set.into_iter().zip(start).zip(block.as_chunks_mut().0) {
+            row.plus(first).store(out);
         }
     }
 }
