@@ -617,17 +617,23 @@ fn a_broker_that_answers_nothing_does_not_keep_a_subscriber_beyond_its_time() {
     }
 }
 
-#[test]
-fn a_session_that_goes_on_has_the_last_rotation_even_if_the_broker_dropped_it_from_the_queue() {
-    let desk = Desk::new();
+/// A subscriber with a state directory, up to its connection behind that for the keys.
+fn connected_with_state(desk: &Desk) -> (TcpListener, Child, TcpStream) {
     desk.good(&["mqtt", "init", "state"]);
-    let (listener, mut child) = resumed(&desk, &["--state", "state"]);
+    let (listener, child) = resumed(desk, &["--state", "state"]);
     let (mut client, mut id) = taken(&listener, 0);
     if id == "x-keys" {
         answered(&mut client, 14, 1);
         (client, id) = taken(&listener, 0);
     }
     assert_eq!(id, "x");
+    (listener, child, client)
+}
+
+#[test]
+fn a_session_that_goes_on_has_the_last_rotation_even_if_the_broker_dropped_it_from_the_queue() {
+    let desk = Desk::new();
+    let (listener, mut child, mut client) = connected_with_state(&desk);
     answered(&mut client, 8, 2);
     drop(client);
     let (mut client, _) = taken(&listener, 1);
@@ -642,14 +648,7 @@ fn a_session_that_goes_on_has_the_last_rotation_even_if_the_broker_dropped_it_fr
 #[test]
 fn a_session_that_goes_on_without_the_filters_is_given_them() {
     let desk = Desk::new();
-    desk.good(&["mqtt", "init", "state"]);
-    let (listener, mut child) = resumed(&desk, &["--state", "state"]);
-    let (mut client, mut id) = taken(&listener, 0);
-    if id == "x-keys" {
-        answered(&mut client, 14, 1);
-        (client, id) = taken(&listener, 0);
-    }
-    assert_eq!(id, "x");
+    let (listener, mut child, mut client) = connected_with_state(&desk);
     // The connection ends when the broker was asked and before it has answered.
     assert!(packet(&mut client).is_some_and(|(kind, _)| kind >> 4 == 8));
     drop(client);
