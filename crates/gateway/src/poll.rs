@@ -244,6 +244,9 @@ const FLOWS: usize = 16;
 const STEADY: u8 = 4;
 /// Beats that may be missed before a flow counts as ended.
 const MISSED: u64 = 4;
+/// How long a frame that is late is awaited, beyond twice the mean deviation. What delays it, a timer's interrupt most often, takes
+/// some ten microseconds, and a thread that went to sleep meanwhile would take as long again to wake.
+const GRACE: u64 = 50_000;
 /// Rhythms between these are worth waking up for.
 const PERIODS: std::ops::Range<u64> = 100_000..1_000_000_000;
 
@@ -261,6 +264,8 @@ struct Flow {
     steadiness: u8,
     /// Mean deviation of the arrivals.
     jitter: u64,
+    /// How long before `last` the beat was, when the last frame was not on it: so much later it came, or it was one too many.
+    off: u64,
 }
 
 impl Flow {
@@ -278,6 +283,10 @@ impl Rhythm {
         };
         let interval = now.saturating_sub(flow.last);
         flow.last = now;
+        // Who was late once has a clock that went on, or begins anew.
+        let from_beat = interval + std::mem::take(&mut flow.off);
+        let from_last = interval.abs_diff(flow.period) < from_beat.abs_diff(flow.period);
+        let interval = if from_last { interval } else { from_beat };
         let deviation = interval.abs_diff(flow.period);
         if PERIODS.contains(&interval) && deviation <= flow.period / 4 {
             flow.steadiness = (flow.steadiness + 1).min(2 * STEADY);
@@ -286,6 +295,7 @@ impl Rhythm {
         } else if flow.steady() {
             // One late or missing frame is no new rhythm.
             flow.steadiness -= 1;
+            flow.off = from_beat % flow.period;
         } else {
             *flow = Flow { id, last: now, period: interval, ..Flow::default() };
         }
@@ -308,13 +318,16 @@ impl Rhythm {
 
 impl Flow {
     fn next_due(&self, now: u64) -> Option<u64> {
-        let since = now.saturating_sub(self.last);
-        if since > self.period * MISSED {
+        if now.saturating_sub(self.last) > self.period * MISSED {
             return None;
         }
-        let grace = (2 * self.jitter + 10_000).min(self.period / 4);
-        let beats = since.saturating_sub(grace) / self.period + 1;
-        Some(self.last + beats * self.period)
+        let grace = (2 * self.jitter + GRACE).min(self.period / 4);
+        let due = |beat: u64| {
+            let beats = now.saturating_sub(beat).saturating_sub(grace) / self.period + 1;
+            beat + beats * self.period
+        };
+        let from_last = due(self.last);
+        Some(if self.off == 0 { from_last } else { from_last.min(due(self.last - self.off)) })
     }
 }
 
@@ -355,6 +368,32 @@ mod tests {
             panic!("polls for a flow that has ended")
         };
         assert_eq!(pause.as_nanos() as u64, LONGEST_SLEEP);
+    }
+
+    #[test]
+    fn a_frame_that_is_late_once_moves_no_beat() {
+        // Late by 0.3 ms, or one too many 0.3 ms after the beat.
+        for frames in [&[10 * MS + 300_000][..], &[10 * MS, 10 * MS + 300_000]] {
+            let mut g = governor(50);
+            let before = (1..10).map(|beat| beat * MS);
+            before.chain(frames.iter().copied()).for_each(|at| g.frame(7, at));
+            assert!(g.expects(10 * MS + 900_000, 100_000), "its clock went on");
+            assert!(!g.expects(11 * MS + 100_000, 100_000));
+            assert!(g.expects(11 * MS + 250_000, 50_000), "or it begins anew");
+            g.frame(7, 11 * MS);
+            assert!(!g.expects(11 * MS + 250_000, 50_000), "it went on");
+            assert!(g.expects(11 * MS + 950_000, 50_000));
+        }
+    }
+
+    #[test]
+    fn a_flow_that_begins_anew_is_followed() {
+        let mut g = governor(50);
+        let beats = (1..=10).map(|beat| beat * MS).chain((10..20).map(|beat| beat * MS + 300_000));
+        beats.for_each(|at| g.frame(7, at));
+        assert_eq!(g.flows(), 1);
+        assert!(!g.expects(19 * MS + 900_000, 200_000));
+        assert!(g.expects(20 * MS + 200_000, 100_000));
     }
 
     #[test]
