@@ -13,7 +13,7 @@ use antedate_channel::macsec::SLOTS;
 use antedate_wire::macsec::An;
 
 use crate::agreement::{self, Agreement};
-use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection, Rate};
+use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection, RESERVE, Rate};
 use crate::control::Server;
 use crate::counters::PathCounters;
 use crate::express::{Express, express_sci};
@@ -29,13 +29,15 @@ use crate::sys;
 use crate::sys::interface::{self, Interface};
 use crate::worker::{Letter, Shown, Worker};
 
-/// How often the steward looks whether packet numbers must be reserved. At a million frames a second a default
-/// reservation lasts a second.
-const ROUND: Duration = Duration::from_millis(20);
-/// Rounds between two notes of what was received, and looks at links.
-const ROUNDS_PER_NOTE: u64 = 50;
-/// Rounds between two lines of what was refused.
-const ROUNDS_PER_SUMMARY: u64 = 3_000;
+/// How often the steward looks whether packet numbers must be reserved. At a million frames a second half of a default
+/// reservation lasts half a second. Each look takes the CPU from the forwarding thread for a moment, where they share one.
+const ROUND: Duration = Duration::from_millis(100);
+/// The same where less is reserved than by default.
+const SHORT_ROUND: Duration = Duration::from_millis(20);
+/// Between two notes of what was received, and looks at links.
+const NOTE: Duration = Duration::from_secs(1);
+/// Between two lines of what was refused.
+const SUMMARY: Duration = Duration::from_secs(60);
 
 /// Why a gateway does not run any more, or never did.
 #[derive(Debug, thiserror::Error)]
@@ -80,16 +82,19 @@ pub fn run_logging_keys(checked: &Checked, key_log: Option<&Path>, stop: &Atomic
         tracing::info!(%error, "memory is not locked: a page fault may delay a frame, and keys may reach the swap");
     }
     let mut fallen = false;
-    let mut round = 0u64;
-    while !stop.load(Ordering::Acquire) {
-        thread::sleep(ROUND);
-        round += 1;
+    let pause = if checked.config.state.reserve < RESERVE { SHORT_ROUND } else { ROUND };
+    let every = |time: Duration, round: u32| (pause * round).as_millis().is_multiple_of(time.as_millis());
+    for round in (1..=(SUMMARY.as_millis() / pause.as_millis()) as u32).cycle() {
+        if stop.load(Ordering::Acquire) {
+            break;
+        }
+        thread::sleep(pause);
         steward.reserve();
-        if round.is_multiple_of(ROUNDS_PER_NOTE) {
+        if every(NOTE, round) {
             steward.note();
             steward.follow();
         }
-        if round.is_multiple_of(ROUNDS_PER_SUMMARY) {
+        if every(SUMMARY, round) {
             steward.summary();
         }
         let silent = steward.agreement.as_ref().is_some_and(Agreement::is_finished);

@@ -36,10 +36,10 @@ use crate::sys::interface::{self, Interface};
 use crate::sys::packet::Receiver;
 use crate::tunnel_keys::{Secret, encode};
 
-/// How often the steward looks.
-const ROUND: Duration = Duration::from_millis(20);
+/// How often the steward looks whether it shall stop, and writes the keys of sessions where that is asked for.
+const ROUND: Duration = Duration::from_millis(100);
 /// Rounds between two looks at the links.
-const ROUNDS_PER_LOOK: u64 = 25;
+const ROUNDS_PER_LOOK: u64 = 5;
 
 /// Runs an overlay until `stop` is set. With `key_log` the keys of all sessions are written there.
 ///
