@@ -23,6 +23,7 @@ use crate::poll::Mode;
 use crate::state::StateFile;
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::{Receiver, Sender};
+use crate::sys::rseq;
 use crate::sys::thread;
 
 /// The rate of an uplink that does not say its own, in Mbit/s.
@@ -270,6 +271,7 @@ pub struct Granted {
 #[must_use]
 pub fn place(cpu: Option<usize>, priority: Option<u8>) -> Granted {
     thread::precise_timers();
+    rseq::unregister();
     let mut granted = Granted::default();
     if let Some(cpu) = cpu {
         match thread::pin(cpu) {

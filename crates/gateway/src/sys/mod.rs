@@ -9,6 +9,7 @@
 //! - [`filter`]: which frames and datagrams a socket takes at all
 //! - [`route`]: over which neighbour an address is reached
 //! - [`thread`]: pinning, priority, timer slack, clocks
+//! - [`rseq`]: restartable sequences, of which the forwarding thread has none (`rseq(2)`)
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
 #![allow(unsafe_code)]
 
@@ -19,6 +20,7 @@ pub mod listener;
 pub mod outbox;
 pub mod packet;
 pub mod route;
+pub mod rseq;
 pub mod segmenter;
 pub mod thread;
 pub mod udp;
