@@ -26,6 +26,9 @@ pub struct Options {
     pub frame_bytes: usize,
     /// A request every so many microseconds; 0: each when its predecessor's answer has come.
     pub interval_us: u32,
+    /// So many nanoseconds more between requests, so that they fall anywhere between the ticks of the kernel's timer, and do not
+    /// by chance all meet one or all miss it.
+    pub drift_ns: u32,
     /// Round trips that count.
     pub count: u64,
     /// Round trips before them that do not.
@@ -50,6 +53,7 @@ impl Default for Options {
             kind: Kind::default(),
             frame_bytes: 64,
             interval_us: 0,
+            drift_ns: 0,
             count: 20_000,
             warm_up: 1_000,
             timeout_ms: 100,
@@ -145,7 +149,10 @@ struct Meter<'a> {
 impl Meter<'_> {
     /// `count` round trips from `first` on; how many were begun.
     fn series(&mut self, first: u64, count: u64, times: &mut Times) -> std::io::Result<u64> {
-        let interval_ns = u64::from(self.options.interval_us) * 1_000;
+        let interval_ns = match u64::from(self.options.interval_us) * 1_000 {
+            0 => 0,
+            grid => grid + u64::from(self.options.drift_ns),
+        };
         let spin_ns = u64::from(self.options.spin_us) * 1_000;
         let mut due = monotonic_ns() + interval_ns;
         for sequence in first..first + count {
