@@ -12,6 +12,7 @@
 //! - [`express`]: frames that do not wait behind others
 //! - [`overlay`]: all of that where the uplink is a tunnel: VXLAN in WireGuard
 //! - [`poll`]: when to poll and when to sleep
+//! - `rhythm`: when the next frame of a cyclic flow is due
 //! - [`counters`], [`mailbox`]: how the other threads see and reach the forwarding thread without stopping it
 //!
 //! What runs beside it, and never on the forwarding thread:
@@ -48,6 +49,7 @@ pub mod path;
 pub mod poll;
 pub mod private_file;
 pub mod report;
+mod rhythm;
 pub mod setup;
 pub mod state;
 pub mod status;

@@ -10,6 +10,8 @@
 
 use std::time::Duration;
 
+use crate::rhythm::Rhythm;
+
 /// How the forwarding thread waits for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -170,7 +172,7 @@ impl Governor {
     /// How many flows have a rhythm.
     #[must_use]
     pub fn flows(&self) -> usize {
-        self.rhythm.flows.iter().filter(|f| f.steady()).count()
+        self.rhythm.steady()
     }
 }
 
@@ -238,99 +240,6 @@ impl Breath {
     }
 }
 
-/// Flows that are watched at once. A steady one keeps its place until it has ended; others give theirs to newer ones.
-const FLOWS: usize = 16;
-/// Equal intervals that make a rhythm.
-const STEADY: u8 = 4;
-/// Beats that may be missed before a flow counts as ended.
-const MISSED: u64 = 4;
-/// How long a frame that is late is awaited, beyond twice the mean deviation. What delays it, a timer's interrupt most often, takes
-/// some ten microseconds, and a thread that went to sleep meanwhile would take as long again to wake.
-const GRACE: u64 = 50_000;
-/// Rhythms between these are worth waking up for.
-const PERIODS: std::ops::Range<u64> = 100_000..1_000_000_000;
-
-/// The periods of cyclic flows, learned from their arrivals.
-#[derive(Debug, Default)]
-struct Rhythm {
-    flows: [Flow; FLOWS],
-}
-
-#[derive(Debug, Default, Clone, Copy)]
-struct Flow {
-    id: u32,
-    last: u64,
-    period: u64,
-    steadiness: u8,
-    /// Mean deviation of the arrivals.
-    jitter: u64,
-    /// How long before `last` the beat was, when the last frame was not on it: so much later it came, or it was one too many.
-    off: u64,
-}
-
-impl Flow {
-    fn steady(&self) -> bool {
-        self.steadiness >= STEADY
-    }
-}
-
-impl Rhythm {
-    #[inline]
-    fn beat(&mut self, id: u32, now: u64) {
-        let known = self.flows.iter().position(|flow| flow.id == id && flow.last > 0);
-        let Some(flow) = known.and_then(|place| self.flows.get_mut(place)) else {
-            return self.welcome(id, now);
-        };
-        let interval = now.saturating_sub(flow.last);
-        flow.last = now;
-        // Who was late once has a clock that went on, or begins anew.
-        let from_beat = interval + std::mem::take(&mut flow.off);
-        let from_last = interval.abs_diff(flow.period) < from_beat.abs_diff(flow.period);
-        let interval = if from_last { interval } else { from_beat };
-        let deviation = interval.abs_diff(flow.period);
-        if PERIODS.contains(&interval) && deviation <= flow.period / 4 {
-            flow.steadiness = (flow.steadiness + 1).min(2 * STEADY);
-            flow.period = flow.period - flow.period / 16 + interval / 16;
-            flow.jitter = flow.jitter - flow.jitter / 8 + deviation / 8;
-        } else if flow.steady() {
-            // One late or missing frame is no new rhythm.
-            flow.steadiness -= 1;
-            flow.off = from_beat % flow.period;
-        } else {
-            *flow = Flow { id, last: now, period: interval, ..Flow::default() };
-        }
-    }
-
-    /// Gives a new flow the place of the one that was silent longest, the steady ones apart.
-    #[cold]
-    fn welcome(&mut self, id: u32, now: u64) {
-        let lives = |flow: &Flow| flow.steady() && now.saturating_sub(flow.last) < flow.period * MISSED;
-        if let Some(flow) = self.flows.iter_mut().filter(|flow| !lives(flow)).min_by_key(|flow| flow.last) {
-            *flow = Flow { id, last: now, ..Flow::default() };
-        }
-    }
-
-    /// When the next frame of a steady flow is due, at `now` or later; one that is a little late is due still.
-    fn next_due(&self, now: u64) -> Option<u64> {
-        self.flows.iter().filter(|f| f.steady()).filter_map(|f| f.next_due(now)).min()
-    }
-}
-
-impl Flow {
-    fn next_due(&self, now: u64) -> Option<u64> {
-        if now.saturating_sub(self.last) > self.period * MISSED {
-            return None;
-        }
-        let grace = (2 * self.jitter + GRACE).min(self.period / 4);
-        let due = |beat: u64| {
-            let beats = now.saturating_sub(beat).saturating_sub(grace) / self.period + 1;
-            beat + beats * self.period
-        };
-        let from_last = due(self.last);
-        Some(if self.off == 0 { from_last } else { from_last.min(due(self.last - self.off)) })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -368,56 +277,6 @@ mod tests {
             panic!("polls for a flow that has ended")
         };
         assert_eq!(pause.as_nanos() as u64, LONGEST_SLEEP);
-    }
-
-    #[test]
-    fn a_frame_that_is_late_once_moves_no_beat() {
-        // Late by 0.3 ms, or one too many 0.3 ms after the beat.
-        for frames in [&[10 * MS + 300_000][..], &[10 * MS, 10 * MS + 300_000]] {
-            let mut g = governor(50);
-            let before = (1..10).map(|beat| beat * MS);
-            before.chain(frames.iter().copied()).for_each(|at| g.frame(7, at));
-            assert!(g.expects(10 * MS + 900_000, 100_000), "its clock went on");
-            assert!(!g.expects(11 * MS + 100_000, 100_000));
-            assert!(g.expects(11 * MS + 250_000, 50_000), "or it begins anew");
-            g.frame(7, 11 * MS);
-            assert!(!g.expects(11 * MS + 250_000, 50_000), "it went on");
-            assert!(g.expects(11 * MS + 950_000, 50_000));
-        }
-    }
-
-    #[test]
-    fn a_flow_that_begins_anew_is_followed() {
-        let mut g = governor(50);
-        let beats = (1..=10).map(|beat| beat * MS).chain((10..20).map(|beat| beat * MS + 300_000));
-        beats.for_each(|at| g.frame(7, at));
-        assert_eq!(g.flows(), 1);
-        assert!(!g.expects(19 * MS + 900_000, 200_000));
-        assert!(g.expects(20 * MS + 200_000, 100_000));
-    }
-
-    #[test]
-    fn random_arrivals_have_no_rhythm() {
-        let mut g = governor(10);
-        let mut now = 0;
-        for gap in [MS, 3 * MS, 200_000, 7 * MS, MS, 5 * MS, 400_000, 9 * MS] {
-            now += gap;
-            g.frame(7, now);
-        }
-        assert_eq!(g.flows(), 0);
-    }
-
-    #[test]
-    fn flows_whose_numbers_are_alike_keep_their_rhythms_apart() {
-        let mut g = governor(10);
-        for beat in 1..=10 {
-            for flow in 0..FLOWS as u32 {
-                g.frame(flow * 1024, beat * MS + u64::from(flow) * 1_000);
-            }
-        }
-        assert_eq!(g.flows(), FLOWS);
-        g.frame(1, 11 * MS);
-        assert_eq!(g.flows(), FLOWS, "a newcomer takes no steady flow's place");
     }
 
     #[test]
