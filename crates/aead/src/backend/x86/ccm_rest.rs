@@ -29,20 +29,26 @@ pub(super) unsafe fn seal_rest<const R: usize, const TAG: usize>(
     // SAFETY: the loads and stores lie within the buffers, which are of one length.
     unsafe {
         let now = len.min(16 - within);
-        let block =
-            if now == 16 { _mm_loadu_si128(src.cast()) } else { number(load(src, now) << (8 * within)) };
-        let mut mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), block));
-        mac.bytes(key, src.add(now), len - now);
-        let mut done = 0;
-        while len - done >= 16 {
-            let at = dst.add(done).cast();
-            let x = _mm_xor_si128(_mm_loadu_si128(src.add(done).cast()), _mm_loadu_si128(at));
-            _mm_storeu_si128(at, x);
-            done += 16;
+        let x = if now == 16 { _mm_loadu_si128(src.cast()) } else { number(load(src, now) << (8 * within)) };
+        let mut mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), x));
+        if now == 16 {
+            xor_into(dst, x);
+        } else {
+            store(dst, now, load(src, now) ^ load(dst, now));
         }
-        let left = len - done;
-        let x = load(src.add(done), left) ^ load(dst.add(done), left);
-        store(dst.add(done), left, x);
+        // All else is done while the MAC's rounds wait for each other: what came behind the loop would still have to come when they end.
+        let mut at = now;
+        while len - at >= 16 {
+            let x = _mm_loadu_si128(src.add(at).cast());
+            mac.add(key, x);
+            xor_into(dst.add(at), x);
+            at += 16;
+        }
+        if at < len {
+            let x = load(src.add(at), len - at);
+            mac.add(key, number(x));
+            store(dst.add(at), len - at, x ^ load(dst.add(at), len - at));
+        }
         put_tag(tag, mac.value(key, from(mask)));
     }
 }
@@ -120,6 +126,17 @@ pub(super) unsafe fn seal_part<const R: usize, const TAG: usize>(
     }
 }
 
+/// XORs a block into what is there.
+///
+/// # Safety
+/// `at` is good for 16 bytes.
+#[inline]
+#[target_feature(enable = "sse2")]
+unsafe fn xor_into(at: *mut u8, x: __m128i) {
+    // SAFETY: the caller's.
+    unsafe { _mm_storeu_si128(at.cast(), _mm_xor_si128(x, _mm_loadu_si128(at.cast()))) }
+}
+
 /// Writes the first bytes of a block where the tag stays.
 #[inline]
 #[target_feature(enable = "sse2")]
@@ -154,30 +171,28 @@ pub(super) unsafe fn open_rest<const R: usize>(
     unsafe {
         // The MAC's blocks are computed from ciphertext and stream, so that no load waits for a store.
         let now = len.min(16 - within);
-        let block = if now == 16 {
-            _mm_xor_si128(_mm_loadu_si128(src.cast()), _mm_loadu_si128(pad.cast()))
+        let mut mac;
+        if now == 16 {
+            let x = _mm_xor_si128(_mm_loadu_si128(src.cast()), _mm_loadu_si128(pad.cast()));
+            mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), x));
+            _mm_storeu_si128(dst.cast(), x);
         } else {
-            number((load(src, now) ^ load(pad, now)) << (8 * within))
-        };
-        let mut mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), block));
+            let x = load(src, now) ^ load(pad, now);
+            mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), number(x << (8 * within))));
+            store(dst, now, x);
+        }
         let mut at = now;
         while len - at >= 16 {
-            let x = _mm_loadu_si128(src.add(at).cast());
-            mac.add(key, _mm_xor_si128(x, _mm_loadu_si128(pad.add(at).cast())));
+            let x = _mm_xor_si128(_mm_loadu_si128(src.add(at).cast()), _mm_loadu_si128(pad.add(at).cast()));
+            mac.add(key, x);
+            _mm_storeu_si128(dst.add(at).cast(), x);
             at += 16;
         }
         if at < len {
-            mac.add(key, number(load(src.add(at), len - at) ^ load(pad.add(at), len - at)));
+            let x = load(src.add(at), len - at) ^ load(pad.add(at), len - at);
+            mac.add(key, number(x));
+            store(dst.add(at), len - at, x);
         }
-        let mut done = 0;
-        while len - done >= 16 {
-            let x = _mm_loadu_si128(src.add(done).cast());
-            let y = _mm_xor_si128(x, _mm_loadu_si128(pad.add(done).cast()));
-            _mm_storeu_si128(dst.add(done).cast(), y);
-            done += 16;
-        }
-        let left = len - done;
-        store(dst.add(done), left, load(src.add(done), left) ^ load(pad.add(done), left));
         into(mac.value(key, from(mask)))
     }
 }
