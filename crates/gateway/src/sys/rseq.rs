@@ -8,6 +8,9 @@ use std::ffi::CStr;
 /// The octets of an area as first defined, and the flag that ends a registration (`linux/rseq.h`).
 const SIZE: usize = 32;
 const UNREGISTER: libc::c_int = 1;
+/// Where a kernel tells how many octets it knows, and what their place is a multiple of (`linux/auxvec.h`).
+const AT_RSEQ_FEATURE_SIZE: libc::c_ulong = 27;
+const AT_RSEQ_ALIGN: libc::c_ulong = 28;
 /// What glibc registers with, and the kernel compares.
 const SIGNATURE: u32 = if cfg!(target_arch = "aarch64") { 0xd428_bc00 } else { 0x5305_3053 };
 
@@ -17,10 +20,16 @@ pub fn unregister() -> bool {
     let Some(offset) = symbol(c"__rseq_offset") else { return false };
     // SAFETY: glibc defines the symbol as a `const ptrdiff_t`, which lives as long as the process.
     let area = pointer.wrapping_offset(unsafe { *offset.cast::<isize>() });
-    // SAFETY: the kernel refuses an address, a length and a signature that were not registered for this thread; else it writes to the
-    // area once more, which glibc keeps as long as the thread. No code of this process reads the area but sched_getcpu(3), which
-    // asks the kernel where none is registered.
-    unsafe { libc::syscall(libc::SYS_rseq, area, SIZE, UNREGISTER, SIGNATURE) == 0 }
+    // SAFETY: no pointers.
+    let [known, align] =
+        [AT_RSEQ_FEATURE_SIZE, AT_RSEQ_ALIGN].map(|kind| unsafe { libc::getauxval(kind) as usize });
+    // glibc registers as many octets as the kernel knows since 2.41, but never less than those.
+    [SIZE, known.next_multiple_of(align.max(1))].into_iter().any(|size| {
+        // SAFETY: the kernel refuses an address, a length and a signature that were not registered for this thread; else it writes to
+        // the area once more, which glibc keeps as long as the thread. No code of this process reads the area but sched_getcpu(3),
+        // which asks the kernel where none is registered.
+        unsafe { libc::syscall(libc::SYS_rseq, area, size, UNREGISTER, SIGNATURE) == 0 }
+    })
 }
 
 fn symbol(name: &CStr) -> Option<*const u8> {
