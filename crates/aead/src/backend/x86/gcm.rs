@@ -5,7 +5,7 @@
 //! so far joins the first block of the next. Powers are kept in falling order, so that a vector of blocks meets its
 //! powers by one load, and end in zeros, so that the lanes behind the last block count for nothing.
 
-use super::{Masks, avx512, gcm_avx, gcm_holes, ni};
+use super::{Affine, Masks, avx512, gcm_avx, gcm_holes, ni};
 use crate::{
     Backend, Template,
     backend::fours::Aes,
@@ -15,7 +15,7 @@ use crate::{
         ghash::{self, Multiplier, Power},
     },
     buffers::Buffers,
-    sparse::{Filling, FillingOne, Reading, Spot, Stretch, Values},
+    sparse::{Filling, FillingOne, Head, Reading, Spot, Stretch, Values},
 };
 use zeroize::Zeroize;
 
@@ -60,6 +60,7 @@ pub(crate) enum Holes {
     /// With PCLMULQDQ, SSSE3 and SSE4.1; there is one only within a key for such a CPU.
     Ni(()),
     Masked(Masks),
+    Affine(Affine),
 }
 
 impl<const R: usize> Drop for Key<R> {
@@ -303,6 +304,7 @@ impl<const R: usize> Key<R> {
         // the payload by whole blocks.
         unsafe {
             match self.holes {
+                Holes::Affine(_) => gcm_holes::affine::take_out(self, spots, template, body, &tag, hash),
                 Holes::Masked(_) => gcm_holes::masks::take_out(self, spots, template, body, &tag, hash),
                 Holes::Ni(()) => gcm_holes::ssse3::take_out(self, spots, template, body, &tag, hash),
             }
@@ -456,9 +458,10 @@ impl<const R: usize> Key<R> {
 
 impl Holes {
     fn new(backend: Backend) -> Self {
-        match Masks::new(backend) {
-            Some(masks) => Self::Masked(masks),
-            None => Self::Ni(()),
+        match (Affine::new(backend), Masks::new(backend)) {
+            (Some(affine), _) => Self::Affine(affine),
+            (None, Some(masks)) => Self::Masked(masks),
+            (None, None) => Self::Ni(()),
         }
     }
 
@@ -469,6 +472,7 @@ impl Holes {
         // SAFETY: `self` is the proof; the parts come from a `Filling`.
         unsafe {
             match self {
+                Self::Affine(_) => gcm_holes::affine::fill(head, values, body),
                 Self::Masked(_) => gcm_holes::masks::fill(head, values, body),
                 Self::Ni(()) => gcm_holes::ssse3::fill(head, values, body),
             }
@@ -482,6 +486,27 @@ impl Holes {
         // SAFETY: `self` is the proof; the parts come from a `FillingOne`.
         unsafe {
             match self {
+                Self::Affine(_) => gcm_holes::affine::fill_one(head, value, body),
+                _ => self.fill_one_otherwise(head, value, body),
+            }
+        }
+    }
+
+    /// Apart, so that the way is not looked up in a table of places to jump to.
+    ///
+    /// # Safety
+    /// The three come from one [`FillingOne`].
+    #[inline(never)]
+    unsafe fn fill_one_otherwise<S: Gcm, const N: usize>(
+        self,
+        head: &mut Head<S, N>,
+        value: &[u8; 16],
+        body: &mut [u8],
+    ) -> bool {
+        // SAFETY: `self` is the proof; the rest is the caller's.
+        unsafe {
+            match self {
+                Self::Affine(_) => gcm_holes::affine::fill_one(head, value, body),
                 Self::Masked(_) => gcm_holes::masks::fill_one(head, value, body),
                 Self::Ni(()) => gcm_holes::ssse3::fill_one(head, value, body),
             }
@@ -495,6 +520,7 @@ impl Holes {
         // SAFETY: `self` is the proof; the parts come from a `Reading`.
         unsafe {
             match self {
+                Self::Affine(_) => gcm_holes::affine::check(head, aad, src, body, dst),
                 Self::Masked(_) => gcm_holes::masks::check(head, aad, src, body, dst),
                 Self::Ni(()) => gcm_holes::ssse3::check(head, aad, src, body, dst),
             }

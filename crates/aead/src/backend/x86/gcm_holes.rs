@@ -1,5 +1,5 @@
-//! The holes of AES-GCM with PCLMULQDQ: what is left for the deadline. Once with SSSE3, and once with AVX-512's masks,
-//! which CPUs have that lack VAES and VPCLMULQDQ too.
+//! The holes of AES-GCM with PCLMULQDQ: what is left for the deadline. Once with SSSE3, once with AVX-512's masks, which CPUs have that
+//! lack VAES and VPCLMULQDQ too, and once with GFNI besides, whose affine maps fold without a product.
 
 use super::{
     gcm::Key,
@@ -35,7 +35,7 @@ fn constant(constant: &'static u128) -> __m128i {
 }
 
 /// The kernels for one set of instructions. `load` gives the bytes of a piece, from the vector's first on; `take` XORs
-/// them with cipherstream and stores the result; `xor3` is the XOR of three; `clear` wipes a weight.
+/// them with cipherstream and stores the result; `xor3` is the XOR of three; `clear` wipes a weight; `tag` folds a sum and turns its bytes.
 macro_rules! kernels {
     ($features:literal) => {
         /// An unreduced sum (see the portable `ghash`).
@@ -45,10 +45,11 @@ macro_rules! kernels {
         }
 
         impl Sum {
+            /// To what is prepared.
             #[inline]
             #[target_feature(enable = $features)]
-            fn new() -> Self {
-                Self { at_0: _mm_setzero_si128(), at_64: _mm_setzero_si128() }
+            fn new(prepared: u128) -> Self {
+                Self { at_0: _mm_setzero_si128(), at_64: from(prepared) }
             }
 
             /// Adds the product of a block (byte-reversed) with a power.
@@ -84,16 +85,6 @@ macro_rules! kernels {
             fn value(&self) -> __m128i {
                 fold(self.at_0, self.at_64)
             }
-
-            /// The tag: the fold, joined to the prepared sum.
-            #[inline]
-            #[target_feature(enable = $features)]
-            fn tag(&self, prepared: u128) -> __m128i {
-                let folded = _mm_clmulepi64_si128::<0x00>(self.at_0, constant(&CONSTANTS.fold));
-                let turned_over = _mm_shuffle_epi32::<0b01_00_11_10>(self.at_0);
-                let tag = _mm_xor_si128(xor3(self.at_64, from(prepared), turned_over), folded);
-                _mm_shuffle_epi8(tag, constant(&CONSTANTS.turn))
-            }
         }
 
         /// Takes what a template has in its pieces out of a packet that was sealed with it, gives each its weight, and makes the MAC
@@ -110,7 +101,7 @@ macro_rules! kernels {
             tag: &[u8; 16],
             hash: &mut u128,
         ) {
-            let mut sum = Sum::new();
+            let mut sum = Sum::new(0);
             let shape = Shape { aad: template.aad().len(), payload: template.payload().len() };
             for Spot { piece, weight } in spots {
                 let part = if piece.in_payload() { template.payload() } else { template.aad() };
@@ -171,7 +162,7 @@ macro_rules! kernels {
             values: V,
             body: &mut [u8],
         ) {
-            let mut sum = Sum::new();
+            let mut sum = Sum::new(head.sum.hash);
             let spots = &mut head.spots[..N.min(head.count as usize)];
             // Where it can be known without looking, the first value's address is there five cycles sooner.
             let (first, rest) = spots.split_at_mut(usize::from(head.in_turn).min(spots.len()));
@@ -201,7 +192,7 @@ macro_rules! kernels {
             body: &mut [u8],
         ) -> bool {
             let Some(Spot { piece, weight }) = head.spots.first_mut() else { return false };
-            let mut sum = Sum::new();
+            let mut sum = Sum::new(head.sum.hash);
             // SAFETY: the value has 16 bytes, and the body has them from `at` on (caller).
             unsafe { sum.add_block(weight, value.as_ptr(), body.as_mut_ptr().add(piece.at())) };
             finish(head, &sum);
@@ -214,7 +205,7 @@ macro_rules! kernels {
         fn finish<S: Gcm, const N: usize>(head: &mut Head<S, N>, sum: &Sum) {
             // SAFETY: a tag and a hash have 16 bytes. What was stored must stay stored.
             unsafe {
-                _mm_storeu_si128(head.tag.as_mut_ptr().cast(), sum.tag(head.sum.hash));
+                _mm_storeu_si128(head.tag.as_mut_ptr().cast(), tag(sum.at_0, sum.at_64));
                 _mm_storeu_si128(core::ptr::from_mut(&mut head.sum.hash).cast(), _mm_setzero_si128());
                 core::arch::asm!("/* {} */", in(reg) head, options(nostack, preserves_flags));
             }
@@ -233,7 +224,7 @@ macro_rules! kernels {
             body: &[u8],
             dst: &mut [u8],
         ) -> [u8; 16] {
-            let mut sum = Sum::new();
+            let mut sum = Sum::new(head.sum.hash);
             for Spot { piece, weight } in head.spots() {
                 let at = piece.at() + piece.start();
                 // SAFETY: the piece's bytes are within their part; `dst` is as long as `src`, and the body reaches as
@@ -247,10 +238,10 @@ macro_rules! kernels {
                 };
                 sum.add(up_reversed(x, piece.start()), weight);
             }
-            let mut tag = [0; 16];
+            let mut found = [0; 16];
             // SAFETY: a tag has 16 bytes.
-            unsafe { _mm_storeu_si128(tag.as_mut_ptr().cast(), sum.tag(head.sum.hash)) };
-            tag
+            unsafe { _mm_storeu_si128(found.as_mut_ptr().cast(), tag(sum.at_0, sum.at_64)) };
+            found
         }
     };
 }
@@ -289,6 +280,15 @@ pub(super) mod ssse3 {
     }
 
     #[inline]
+    #[target_feature(enable = "ssse3,pclmulqdq")]
+    pub(super) fn tag(at_0: __m128i, at_64: __m128i) -> __m128i {
+        let folded = _mm_clmulepi64_si128::<0x00>(at_0, constant(&CONSTANTS.fold));
+        let turned_over = _mm_shuffle_epi32::<0b01_00_11_10>(at_0);
+        let tag = _mm_xor_si128(_mm_xor_si128(at_64, turned_over), folded);
+        _mm_shuffle_epi8(tag, constant(&CONSTANTS.turn))
+    }
+
+    #[inline]
     #[target_feature(enable = "sse2")]
     fn clear(weight: &mut Power) {
         let at = core::ptr::from_mut(weight).cast::<__m128i>();
@@ -304,6 +304,7 @@ pub(super) mod masks {
     use super::*;
 
     pub(super) use super::super::pieces::load;
+    use super::ssse3::tag;
 
     kernels!("avx512f,avx512bw,avx512vl,pclmulqdq,ssse3,bmi2");
 
@@ -311,7 +312,7 @@ pub(super) mod masks {
     /// The pointers are good for the piece's bytes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
-    unsafe fn take(piece: &Piece, from: *const u8, pad: *const u8, to: *mut u8) -> __m128i {
+    pub(super) unsafe fn take(piece: &Piece, from: *const u8, pad: *const u8, to: *mut u8) -> __m128i {
         let bytes = _bzhi_u32(u32::MAX, piece.len() as u32) as __mmask16;
         // SAFETY: bytes that are masked out are not touched; for the others the caller's.
         unsafe {
@@ -326,14 +327,80 @@ pub(super) mod masks {
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl")]
-    fn xor3(a: __m128i, b: __m128i, c: __m128i) -> __m128i {
+    pub(super) fn xor3(a: __m128i, b: __m128i, c: __m128i) -> __m128i {
         _mm_ternarylogic_epi64::<0x96>(a, b, c)
     }
 
     #[inline]
     #[target_feature(enable = "avx")]
-    fn clear(weight: &mut Power) {
+    pub(super) fn clear(weight: &mut Power) {
         // SAFETY: a power has 32 bytes.
         unsafe { _mm256_storeu_si256(core::ptr::from_mut(weight).cast(), _mm256_setzero_si256()) };
+    }
+}
+
+pub(super) mod affine {
+    use super::{
+        masks::{clear, load, take, xor3},
+        *,
+    };
+
+    kernels!("avx512f,avx512bw,avx512vl,pclmulqdq,ssse3,bmi2,gfni");
+
+    /// What a tag takes, in two lines of the cache.
+    #[repr(C, align(64))]
+    struct Maps {
+        /// The bytes of a sum at 1 that stand in a byte of the tag: of the lower word those that the fold moves by a whole word and less, and
+        /// the upper word, which it does not change.
+        near: u128,
+        /// Those of which bits come down from the byte above.
+        above: u128,
+        /// What becomes of the near ones.
+        fold_near: [u64; 2],
+        /// And of the ones above.
+        fold_above: [u64; 2],
+    }
+
+    /// A word at 1 comes to `x^-64 = x^64 + x^63 + x^62 + x^57` times itself: up by a word, and of that down by 0, 1, 2 and 7 bits. The tag has
+    /// the bytes in reverse.
+    static MAPS: Maps = Maps {
+        near: 0x0809_0a0b_0c0d_0e0f_0001_0203_0405_0607,
+        above: 0x8080_8080_8080_8000_0102_0304_0506_0780,
+        fold_near: [map(&[0, 1, 2, 7]), map(&[0])],
+        fold_above: [map(&[-7, -6, -1]); 2],
+    };
+
+    /// The matrix of GF2P8AFFINEQB by which a bit is the sum of those that stand so much higher. Its rows are bytes, the one for the lowest bit
+    /// last (Intel SDM volume 2, GF2P8AFFINEQB).
+    const fn map(higher: &[i32]) -> u64 {
+        let (mut matrix, mut i) = (0, 0);
+        while i < 64 {
+            let (row, column) = (i / 8, i % 8);
+            let mut k = 0;
+            while k < higher.len() {
+                if row + higher[k] == column {
+                    matrix ^= 1 << (8 * (7 - row) + column);
+                }
+                k += 1;
+            }
+            i += 1;
+        }
+        matrix
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,ssse3,gfni")]
+    fn tag(at_0: __m128i, at_64: __m128i) -> __m128i {
+        // SAFETY: a static has 16 bytes there.
+        let matrix = |words: &'static [u64; 2]| unsafe {
+            core::ptr::from_ref(words).cast::<__m128i>().read_volatile()
+        };
+        let near = _mm_shuffle_epi8(at_0, constant(&MAPS.near));
+        let above = _mm_shuffle_epi8(at_0, constant(&MAPS.above));
+        xor3(
+            _mm_gf2p8affine_epi64_epi8::<0>(near, matrix(&MAPS.fold_near)),
+            _mm_gf2p8affine_epi64_epi8::<0>(above, matrix(&MAPS.fold_above)),
+            _mm_shuffle_epi8(at_64, constant(&CONSTANTS.turn)),
+        )
     }
 }

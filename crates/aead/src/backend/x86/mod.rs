@@ -45,25 +45,27 @@ pub(crate) mod two_way;
 use super::Backend;
 use core::{
     arch::x86_64::{__cpuid, __cpuid_count, _xgetbv},
-    sync::atomic::{AtomicU8, Ordering},
+    sync::atomic::{AtomicU16, Ordering},
 };
 
 /// What was found: 0 for not asked yet. (CPUID leaves a virtual machine and takes microseconds there.)
-static FOUND: AtomicU8 = AtomicU8::new(0);
+static FOUND: AtomicU16 = AtomicU16::new(0);
 
-const ASKED: u8 = 1 << 7;
-const AES_NI: u8 = 1;
-const AVX2: u8 = 1 << 1;
-const AVX512F: u8 = 1 << 2;
+const ASKED: u16 = 1 << 7;
+const AES_NI: u16 = 1;
+const AVX2: u16 = 1 << 1;
+const AVX512F: u16 = 1 << 2;
 /// BW and VL beside AVX-512F, and BMI2.
-const MASKS: u8 = 1 << 3;
+const MASKS: u16 = 1 << 3;
 /// Everything that [`Backend::Avx512`] stands for.
-const WIDE: u8 = 1 << 4;
-const BMI2: u8 = 1 << 5;
+const WIDE: u16 = 1 << 4;
+const BMI2: u16 = 1 << 5;
 /// Made by AMD.
-const AMD: u8 = 1 << 6;
+const AMD: u16 = 1 << 6;
+/// GFNI beside the masks.
+const AFFINE: u16 = 1 << 8;
 
-fn found() -> u8 {
+fn found() -> u16 {
     match FOUND.load(Ordering::Relaxed) {
         0 => {
             let found = ask() | ASKED;
@@ -74,7 +76,7 @@ fn found() -> u8 {
     }
 }
 
-fn has(what: u8) -> bool {
+fn has(what: u16) -> bool {
     found() & what == what
 }
 
@@ -87,7 +89,7 @@ pub(crate) fn detect() -> Backend {
 }
 
 /// Intel SDM volume 1, sections 12.13, 14.3 and 15.2: the instructions by CPUID, the registers' state by XGETBV.
-fn ask() -> u8 {
+fn ask() -> u16 {
     let all = |register: u32, bits: &[u32]| bits.iter().all(|bit| register >> bit & 1 == 1);
     let zero = __cpuid(0);
     let (highest, one) = (zero.eax, __cpuid(1));
@@ -120,6 +122,9 @@ fn ask() -> u8 {
     // BW, VL
     if found & BMI2 != 0 && all(seven.ebx, &[30, 31]) {
         found |= MASKS;
+        if all(seven.ecx, &[8]) {
+            found |= AFFINE;
+        }
     }
     // BMI1, DQ, IFMA; VAES, VPCLMULQDQ
     if found & (AES_NI | MASKS) == AES_NI | MASKS && all(seven.ebx, &[3, 17, 21]) && all(seven.ecx, &[9, 10])
@@ -146,6 +151,16 @@ pub(crate) struct Masks(());
 impl Masks {
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         (backend != Backend::Portable && has(AES_NI | MASKS)).then_some(Self(()))
+    }
+}
+
+/// The proof that the CPU has GFNI beside what [`Masks`] stands for.
+#[derive(Clone, Copy)]
+pub(crate) struct Affine(());
+
+impl Affine {
+    pub(crate) fn new(backend: Backend) -> Option<Self> {
+        (backend != Backend::Portable && has(AES_NI | AFFINE)).then_some(Self(()))
     }
 }
 
