@@ -66,9 +66,11 @@ impl Delivery {
                 counters.octets_sent.add((frame.len() + (count - 1) * headers) as u64);
             }
             Ok(false) => {
-                let mut scratch = vec![0; headers + usize::from(offload.segment_bytes)];
-                let received = Received { frame, offload, shifted: 0 };
-                let _ = offload::finish(received, &mut scratch, |frame| put(counters, &self.sender, frame));
+                let mut scratch = offload::scratch(headers, offload);
+                let received = Received::alone(frame, offload);
+                let _ = offload::finish(received, &mut scratch, |frame| {
+                    put(counters, &self.sender, frame.frame())
+                });
             }
             Err(error) => (0..count).for_each(|_| not_sent(counters, &error)),
         }

@@ -29,12 +29,20 @@ pub(crate) const MOST_UDP: usize = 128;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
+/// Octets in front of a segment and behind it, so that it can be protected where it is built.
+const ROOM: usize = 32;
+
+/// Memory for the segments of a super-frame with headers of so many octets.
+pub(crate) fn scratch(headers: usize, offload: Offload) -> Vec<u8> {
+    vec![0; headers + usize::from(offload.segment_bytes) + 2 * ROOM]
+}
+
 /// The frame asks for something that is not done here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unsupported;
 
-/// Passes on each frame that `received` stands for, all finished: itself, or its segments, which are built in `scratch`.
-/// Returns how many.
+/// Passes on each frame that `received` stands for, all finished: itself, or its segments, which are built in `scratch` with
+/// room around them. Returns how many.
 ///
 /// # Errors
 /// [`Unsupported`] for a super-frame of an unknown kind or of too many segments, for offsets that lie outside the frame and for
@@ -43,19 +51,18 @@ pub struct Unsupported;
 pub fn finish(
     received: Received<'_>,
     scratch: &mut [u8],
-    mut pass: impl FnMut(&mut [u8]),
+    mut pass: impl FnMut(Received<'_>),
 ) -> Result<usize, Unsupported> {
-    let Received { frame, offload, shifted } = received;
-    if offload.is_done() {
-        pass(frame);
-        return Ok(1);
+    let Received { space, place, offload, shifted } = received;
+    let frame = space.get_mut(place.clone()).unwrap_or_default();
+    if offload.segmentation != 0 {
+        return Segments::new(frame, offload, shifted)?.each(frame, scratch, pass);
     }
-    if offload.segmentation == 0 {
+    if !offload.is_done() {
         complete_checksum(frame, offload, shifted)?;
-        pass(frame);
-        return Ok(1);
     }
-    Segments::new(frame, offload, shifted)?.each(frame, scratch, pass)
+    pass(Received { space, place, offload: Offload::default(), shifted });
+    Ok(1)
 }
 
 /// Computes the checksum whose field holds the sum over the pseudo header so far.
@@ -161,21 +168,22 @@ impl Segments {
         self,
         frame: &[u8],
         scratch: &mut [u8],
-        mut pass: impl FnMut(&mut [u8]),
+        mut pass: impl FnMut(Received<'_>),
     ) -> Result<usize, Unsupported> {
         let (header, payload) = frame.split_at(self.payload);
-        if header.len() + self.size.min(payload.len()) > scratch.len() {
+        if header.len() + self.size.min(payload.len()) + 2 * ROOM > scratch.len() {
             return Err(Unsupported);
         }
         let count = payload.len().div_ceil(self.size).max(1);
         let mut done = 0;
         for index in 0..count {
             let piece = &payload[done..(done + self.size).min(payload.len())];
-            let segment = &mut scratch[..header.len() + piece.len()];
+            let place = ROOM..ROOM + header.len() + piece.len();
+            let segment = &mut scratch[place.clone()];
             segment[..header.len()].copy_from_slice(header);
             segment[header.len()..].copy_from_slice(piece);
             self.number(segment, index, count, done);
-            pass(segment);
+            pass(Received { space: &mut *scratch, place, offload: Offload::default(), shifted: 0 });
             done += piece.len();
         }
         Ok(count)
@@ -259,8 +267,8 @@ mod tests {
 
     fn cut(mut frame: Vec<u8>, offload: Offload, shifted: usize) -> Result<Vec<Vec<u8>>, Unsupported> {
         let mut out = Vec::new();
-        let received = Received { frame: &mut frame, offload, shifted };
-        finish(received, &mut [0; 2048], |f| out.push(f.to_vec()))?;
+        let received = Received { shifted, ..Received::alone(&mut frame, offload) };
+        finish(received, &mut [0; 2048], |f| out.push(f.frame().to_vec()))?;
         Ok(out)
     }
 

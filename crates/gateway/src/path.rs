@@ -90,8 +90,8 @@ struct Exit {
     scratch: Box<[u8]>,
 }
 
-/// Where the cipher writes. A store and a later load whose addresses agree in the last twelve bits wait for each other,
-/// and the cipher loads from ring slots that begin at multiples of 2048: so what it stores begins halfway between.
+/// Where the cipher writes what does not stay in its place. A store and a later load whose addresses agree in the last twelve bits wait
+/// for each other, and the cipher loads from ring slots that begin at multiples of 2048: so what it stores begins halfway between.
 #[derive(Debug)]
 #[repr(C, align(4096))]
 struct Built {
@@ -146,7 +146,7 @@ impl Outbound {
         let (Some(express), Protector::Macsec(transmit)) = (express, protector) else { return 0 };
         let longest = ports.mtu + HEADER;
         let done = turn(ports, exit, heard, |exit, received, to, _| {
-            exit.finished(received, |exit, frame| exit.sorted(frame, express, to, longest))
+            exit.finished(received, |exit, frame| exit.sorted(frame.into_frame(), express, to, longest))
         });
         let now = thread::now();
         let Exit { built, counters, .. } = exit;
@@ -236,10 +236,11 @@ impl Inbound {
         let Self { ports, validator, exit } = self;
         turn(ports, exit, heard, |exit, received, to, mtu| match validator {
             Validator::Macsec(receive) => {
-                exit.inbound(received.frame, receive, to, mtu);
+                exit.inbound(received.into_frame(), receive, to, mtu);
                 Ok(1)
             }
             Validator::Plain => exit.finished(received, |exit, frame| {
+                let frame = frame.into_frame();
                 if exit.passes(frame) {
                     exit.send(to, mtu, frame);
                 }
@@ -285,9 +286,9 @@ fn turn(
             Next::Empty => break,
             Next::Truncated => exit.counters.truncated.count(),
             Next::Frame(received) => {
-                heard(flow(received.frame));
+                heard(flow(received.frame()));
                 exit.counters.received.count();
-                exit.counters.octets_received.add(received.frame.len() as u64);
+                exit.counters.octets_received.add(received.frame().len() as u64);
                 let (checksum, segmentation) =
                     (received.offload.needs_checksum, received.offload.segmentation != 0);
                 let result = handle(exit, received, to, *mtu);
@@ -306,7 +307,7 @@ impl Exit {
     fn finished(
         &mut self,
         received: Received<'_>,
-        mut each: impl FnMut(&mut Self, &mut [u8]),
+        mut each: impl FnMut(&mut Self, Received<'_>),
     ) -> Result<usize, offload::Unsupported> {
         // The scratch is lent out so that `each` may have the rest.
         let mut scratch = mem::take(&mut self.scratch);
@@ -359,12 +360,13 @@ impl Exit {
     #[inline]
     fn outbound(
         &mut self,
-        frame: &[u8],
+        received: Received<'_>,
         protector: &mut Protector,
         fragments: Option<Marks>,
         to: &Sender,
         mtu: usize,
     ) {
+        let frame = received.frame();
         if !self.passes(frame) {
             return;
         }
@@ -380,12 +382,19 @@ impl Exit {
             self.counters.too_long.count();
             return transmit.count_too_long();
         }
-        match transmit.protect(frame, &mut self.built.bytes) {
-            Ok(length) => {
-                if let Some(sealed) = self.built.bytes.get(..length) {
-                    self.put(to, sealed);
-                }
-            }
+        // Where it lies, if there is room around it: then no third place of a frame's length is touched.
+        let around = transmit.protected_len(frame.len()) - frame.len();
+        let Received { space, place, .. } = received;
+        let has_room = around <= place.start.min(space.len() - place.end);
+        let sealed = if has_room {
+            transmit.protect_in_place(space, place)
+        } else {
+            let Built { bytes, .. } = &mut *self.built;
+            let frame = space.get(place).unwrap_or_default();
+            transmit.protect(frame, bytes).map(|length| bytes.get_mut(..length).unwrap_or_default())
+        };
+        match sealed {
+            Ok(sealed) => put(&self.counters, to, sealed),
             Err(_) => self.counters.not_protected.count(),
         }
     }
@@ -409,22 +418,18 @@ impl Exit {
     }
 
     #[inline]
-    fn inbound(&mut self, frame: &[u8], receive: &mut Receive, to: &Sender, mtu: usize) {
+    fn inbound(&mut self, frame: &mut [u8], receive: &mut Receive, to: &Sender, mtu: usize) {
+        let Self { gate, counters, way, built, .. } = self;
         // What is refused is counted there, by its reason.
-        let Ok(Some(length)) = receive.accept(thread::now, frame, &mut self.built.bytes) else { return };
-        let Some(opened) = self.built.bytes.get(..length) else { return };
-        if self.passes(opened) {
-            self.send(to, mtu, opened);
+        let Ok(Some(opened)) = receive.accept(thread::now, frame, &mut built.bytes) else { return };
+        if admit(gate, *way, counters, opened).is_some() {
+            send(counters, to, mtu, opened);
         }
     }
 
-    /// Sends a frame in the clear, if the port carries it.
     #[inline]
     fn send(&self, to: &Sender, mtu: usize, frame: &[u8]) {
-        if exceeds(frame, mtu) {
-            return self.counters.too_long.count();
-        }
-        self.put(to, frame);
+        send(&self.counters, to, mtu, frame);
     }
 
     #[inline]
@@ -450,6 +455,15 @@ pub(crate) fn admit(gate: &Gate, way: Way, counters: &PathCounters, frame: &[u8]
 pub(crate) fn exceeds(frame: &[u8], mtu: usize) -> bool {
     let tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
     frame.len() > mtu + HEADER + if tagged { VLAN_TAG } else { 0 }
+}
+
+/// Sends a frame in the clear, if the port carries it.
+#[inline]
+fn send(counters: &PathCounters, to: &Sender, mtu: usize, frame: &[u8]) {
+    if exceeds(frame, mtu) {
+        return counters.too_long.count();
+    }
+    put(counters, to, frame);
 }
 
 /// Gives a frame to the port.

@@ -185,8 +185,8 @@ fn long_frames() {
             match receiver.peek() {
                 Next::Empty => continue,
                 // What the kernel says by itself when the link comes up.
-                Next::Frame(received) if received.frame.get(12) != Some(&0x81) => receiver.release(),
-                Next::Frame(received) => break received.frame.to_vec(),
+                Next::Frame(received) if received.frame().get(12) != Some(&0x81) => receiver.release(),
+                Next::Frame(received) => break received.frame().to_vec(),
                 Next::Truncated => panic!("the frame of VLAN {vlan} is lost"),
             }
         };

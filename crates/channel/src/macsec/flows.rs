@@ -53,12 +53,14 @@ pub(super) struct Tables<S: Linear<NonceBytes = [u8; 12]>> {
     seen: Option<(Vec<u8>, Vec<u8>, usize)>,
     /// Frames of a shape that no table served, beyond those that one did.
     misses: u32,
+    /// For a copy of the data of a frame that is protected in place.
+    scratch: Vec<u8>,
 }
 
 impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
     pub(super) fn new(key: Key<S>, numbers: PacketNumbers) -> Self {
         let pool = FlowPool::new(SealPool::new(key, numbers));
-        Self { pool, shapes: Vec::new(), flows: Vec::new(), seen: None, misses: 0 }
+        Self { pool, shapes: Vec::new(), flows: Vec::new(), seen: None, misses: 0, scratch: Vec::new() }
     }
 
     /// Makes tables for frames of these shapes from now on, and forgets those that there are.
@@ -137,6 +139,16 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
         let place = self.find(header, data);
         let Self { pool, flows, .. } = self;
         Ok((pool.next()?, place.and_then(|place| flows.get(place)).map(|flow| &**flow)))
+    }
+
+    /// Empty memory for a copy of a frame's data, to be [given back](Self::take_scratch).
+    pub(super) fn lend_scratch(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.scratch)
+    }
+
+    pub(super) fn take_scratch(&mut self, mut scratch: Vec<u8>) {
+        scratch.clear();
+        self.scratch = scratch;
     }
 
     fn find(&mut self, header: &[u8], data: &[u8]) -> Option<usize> {

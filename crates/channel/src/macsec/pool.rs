@@ -238,6 +238,17 @@ impl Open {
     }
 
     #[inline]
+    pub(super) fn open_in_place(
+        &mut self,
+        number: u64,
+        aad: &[u8],
+        data: &mut [u8],
+        icv: &[u8; 16],
+    ) -> Result<(), Unauthentic> {
+        with!(self, pool => pool.open_in_place(number, aad, data, icv))
+    }
+
+    #[inline]
     pub(super) fn verify(&mut self, number: u64, aad: &[&[u8]], icv: &[u8; 16]) -> Result<(), Unauthentic> {
         with!(self, pool => pool.verify(number, aad, icv))
     }

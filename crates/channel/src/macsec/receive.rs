@@ -1,10 +1,12 @@
 //! Validating frames (IEEE 802.1AE-2018 clause 10.6).
 
 mod config;
+mod place;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 
 use antedate_wire::EtherType;
 use antedate_wire::macsec::{Mpdu, TAG_LEN_LONG};
@@ -19,6 +21,8 @@ use super::{An, Invalid, Sci};
 use crate::fragment::{Assembly, FragmentCounters, Limits, Marks, Verdict, Verified};
 use crate::lengths::Lengths;
 use crate::replay::{MAX_WINDOW, ReplayWindow};
+use place::{Apart, InPlace, Parts, Place};
+
 pub use config::{Discard, PeerError, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus, ValidateFrames};
 
 /// Octets of the two addresses in front of the SecTAG.
@@ -48,7 +52,8 @@ struct Peer {
 
 /// A frame that came out of the cipher, and where it belongs.
 struct Opened {
-    len: usize,
+    /// Where the frame is, in the place that was given.
+    at: Range<usize>,
     peer: usize,
     an: usize,
     number: u64,
@@ -58,8 +63,8 @@ struct Opened {
 
 impl Opened {
     /// A frame that no cipher has seen, of no peer.
-    fn unread(len: usize) -> Self {
-        Self { len, peer: usize::MAX, an: 0, number: 0, more: false, continued: false }
+    fn unread(at: Range<usize>) -> Self {
+        Self { at, peer: usize::MAX, an: 0, number: 0, more: false, continued: false }
     }
 }
 
@@ -296,58 +301,53 @@ impl Receive {
     /// was agreed.
     #[inline]
     pub fn validate(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, Discard> {
-        match self.try_validate(frame, out, false) {
-            Ok(opened) => Ok(opened.len),
-            Err(discard) => {
-                self.count_discarded(discard);
-                Err(discard)
+        Ok(self.counted(&mut Apart { frame, out }, false)?.at.end)
+    }
+
+    /// As [`validate`](Self::validate), where the frame lies, and puts fragments together. Gives the frame, which is a part of the
+    /// place of the one that came, or lies in `whole` if it was put together; and nothing for a fragment that is kept until the rest
+    /// of its frame comes. `now` is the time, in the units of the deadline.
+    ///
+    /// Only what the cipher has found genuine is looked at as a fragment; what cannot be part of a frame is counted in
+    /// [`fragments`](Self::fragments) by its reason. After a discard nothing that was
+    /// decrypted is in `frame`.
+    #[inline]
+    pub fn accept<'a>(
+        &mut self,
+        now: impl FnOnce() -> u64,
+        frame: &'a mut [u8],
+        whole: &'a mut [u8],
+    ) -> Result<Option<&'a mut [u8]>, Discard> {
+        let Opened { at, peer, an, number, more, continued } = self.counted(&mut InPlace(frame), true)?;
+        let opened = frame.get_mut(at).unwrap_or_default();
+        let Some(assembly) = self.peers.get_mut(peer).and_then(|peer| peer.assembly.as_mut()) else {
+            return Ok(Some(opened));
+        };
+        let verified = Verified { association: an, number, more, continued, frame: opened };
+        match assembly.take(now, verified, &mut self.fragments) {
+            Verdict::Whole => Ok(Some(opened)),
+            Verdict::Held => Ok(None),
+            Verdict::Complete(complete) => {
+                let Some(place) = whole.get_mut(..complete.len()) else {
+                    self.counters.in_discarded_too_long += 1;
+                    // The last piece lies there.
+                    opened.fill(0);
+                    return Err(Discard::OutputTooSmall);
+                };
+                place.copy_from_slice(complete);
+                Ok(Some(place))
+            }
+            Verdict::Refused(why) => {
+                opened.fill(0);
+                Err(Discard::Fragment(why))
             }
         }
     }
 
-    /// As [`validate`](Self::validate), and puts fragments together. Gives nothing for a fragment that is kept until the rest
-    /// of its frame comes, and the whole frame with its last fragment. `now` is the time, in the units of the deadline.
-    ///
-    /// Only what the cipher has found genuine is looked at as a fragment; what cannot be part of a frame is counted in
-    /// [`fragments`](Self::fragments) by its reason.
+    /// Validates, and counts a frame that is discarded.
     #[inline]
-    pub fn accept(
-        &mut self,
-        now: impl FnOnce() -> u64,
-        frame: &[u8],
-        out: &mut [u8],
-    ) -> Result<Option<usize>, Discard> {
-        let opened = match self.try_validate(frame, out, true) {
-            Ok(opened) => opened,
-            Err(discard) => {
-                self.count_discarded(discard);
-                return Err(discard);
-            }
-        };
-        let Opened { len, peer, an, number, more, continued } = opened;
-        let Some(assembly) = self.peers.get_mut(peer).and_then(|peer| peer.assembly.as_mut()) else {
-            return Ok(Some(len));
-        };
-        let opened = out.get(..len).unwrap_or_default();
-        let verified = Verified { association: an, number, more, continued, frame: opened };
-        match assembly.take(now, verified, &mut self.fragments) {
-            Verdict::Whole => Ok(Some(len)),
-            Verdict::Held => Ok(None),
-            Verdict::Complete(whole) => {
-                let Some(place) = out.get_mut(..whole.len()) else {
-                    self.counters.in_discarded_too_long += 1;
-                    // The last piece lies there.
-                    out.get_mut(..len).unwrap_or_default().fill(0);
-                    return Err(Discard::OutputTooSmall);
-                };
-                place.copy_from_slice(whole);
-                Ok(Some(whole.len()))
-            }
-            Verdict::Refused(why) => {
-                out.get_mut(..len).unwrap_or_default().fill(0);
-                Err(Discard::Fragment(why))
-            }
-        }
+    fn counted(&mut self, place: &mut impl Place, fragments: bool) -> Result<Opened, Discard> {
+        self.try_validate(place, fragments).inspect_err(|discard| self.count_discarded(*discard))
     }
 
     /// Drops frames in the making whose rest has not come in time. The next frame of their peer does so too.
@@ -358,33 +358,36 @@ impl Receive {
     }
 
     #[inline]
-    fn try_validate(&mut self, frame: &[u8], out: &mut [u8], fragments: bool) -> Result<Opened, Discard> {
+    fn try_validate(&mut self, place: &mut impl Place, fragments: bool) -> Result<Opened, Discard> {
+        let frame = place.frame();
         if frame.get(ADDRESSES_LEN..ADDRESSES_LEN + 2) != Some(&ETHERTYPE_MACSEC) {
-            return self.untagged(frame, out).map(Opened::unread);
+            return self.untagged(place).map(Opened::unread);
         }
         let mpdu = Mpdu::parse(frame).map_err(Discard::BadTag)?;
-        let tci = mpdu.tag.tci;
+        let (tag, sci, parts) = (mpdu.tag, mpdu.sci(), Parts::of(&mpdu));
+        let tci = tag.tci;
         if tci.is_reserved_encoding() {
             return Err(Discard::ReservedEncoding);
         }
-        let len = ADDRESSES_LEN + mpdu.secure_data.len();
-        let out = out.get_mut(..len).ok_or(Discard::OutputTooSmall)?;
+        if !place.holds(parts.opened()) {
+            return Err(Discard::OutputTooSmall);
+        }
 
         // Clause 10.6.1: the channel and the association. What cannot be checked is discarded where validation is
         // strict, and where it would not be readable.
         let must_check = self.config.validate == ValidateFrames::Strict || tci.changed_text();
-        let peer_at = self.peer_of(&mpdu);
-        let an = mpdu.tag.an.index();
+        let peer_at = self.peer_of(sci);
+        let an = tag.an.index();
         // Of an unknown association the suite is that of the next key.
         let known = peer_at.and_then(|at| self.peers.get(at)).and_then(|peer| peer.associations[an].as_ref());
         let xpn = known.map_or(self.config.suite.is_xpn(), |sa| sa.xpn);
-        if !xpn && mpdu.tag.packet_number == 0 {
+        if !xpn && tag.packet_number == 0 {
             return Err(Discard::ZeroPacketNumber);
         }
         // Clause 9.12 (e): reserved bits, where they are not those of agreed fragments.
-        if !mpdu.tag.is_standard() {
+        if !tag.is_standard() {
             let agreed = peer_at.and_then(|at| self.peers.get(at)).and_then(|peer| peer.assembly.as_ref());
-            let agreed = agreed.is_some_and(|agreed| agreed.marks() == Marks::Both || !mpdu.tag.continued);
+            let agreed = agreed.is_some_and(|agreed| agreed.marks() == Marks::Both || !tag.continued);
             if !(fragments && agreed && self.config.validate == ValidateFrames::Strict) {
                 return Err(Discard::BadTag(Invalid::ReservedBits));
             }
@@ -394,18 +397,18 @@ impl Receive {
                 return Err(Discard::UnknownSci);
             }
             self.counters.in_pkts_unknown_sci += 1;
-            return Ok(Opened::unread(deliver_unread(&mpdu, out)));
+            return Ok(Opened::unread(unread(place, parts)));
         };
         let Some(sa) = self.peers.get_mut(peer_at).and_then(|peer| peer.associations[an].as_mut()) else {
             if must_check {
                 return Err(Discard::NotUsingSa);
             }
             self.counters.in_pkts_unused_sa += 1;
-            return Ok(Opened::unread(deliver_unread(&mpdu, out)));
+            return Ok(Opened::unread(unread(place, parts)));
         };
 
         // Clause 10.6.2: the whole packet number, and the check that costs nothing.
-        let low = mpdu.tag.packet_number;
+        let low = tag.packet_number;
         let lowest = sa.window.lowest();
         let number = if xpn { recover(lowest, low).ok_or(Discard::Late)? } else { u64::from(low) };
         if self.config.replay_protect {
@@ -417,43 +420,39 @@ impl Receive {
                 return Err(Discard::NotValid);
             }
             self.counters.in_pkts_unchecked += 1;
-            return Ok(Opened::unread(deliver_unread(&mpdu, out)));
+            return Ok(Opened::unread(unread(place, parts)));
         }
 
         // Clause 10.6.3: the cipher. It writes nothing that is not authentic.
-        let (addresses, data) = out.split_at_mut(ADDRESSES_LEN);
         let genuine = if tci.encryption() {
-            sa.pool.open(number, mpdu.header, mpdu.secure_data, data, mpdu.icv)
+            place.open(&mut sa.pool, number, parts)
         } else {
             // Header and secure data lie one behind the other in the frame.
-            let authenticated = frame.get(..mpdu.header.len() + mpdu.secure_data.len()).unwrap_or_default();
-            let verdict = sa.pool.verify(number, &[authenticated], mpdu.icv);
-            if verdict.is_ok() {
-                data.copy_from_slice(mpdu.secure_data);
-            }
-            verdict
+            let (authenticated, icv) = place.frame().split_at(parts.header + parts.data);
+            let icv = icv.first_chunk().ok_or(Discard::NotValid)?;
+            sa.pool.verify(number, &[authenticated], icv).inspect(|()| place.deliver(parts))
         };
         if genuine.is_err() {
             if must_check {
                 return Err(Discard::NotValid);
             }
             self.counters.in_pkts_invalid += 1;
-            return Ok(Opened::unread(deliver_unread(&mpdu, out)));
+            return Ok(Opened::unread(unread(place, parts)));
         }
 
         // Clauses 10.6.4 and 10.6.5: only now is the number taken note of.
-        addresses.copy_from_slice(mpdu.header.get(..ADDRESSES_LEN).unwrap_or_default());
+        let at = place.address(parts);
         if number >= sa.window.next() {
             sa.window.mark(number);
             sa.pool.expect_from(sa.window.next());
         } else {
             sa.window.mark(number);
         }
-        if let Some(reach) = sa.lengths.saw(mpdu.secure_data.len()) {
+        if let Some(reach) = sa.lengths.saw(parts.data) {
             sa.pool.set_reach(reach);
         }
         self.recent = (peer_at, an);
-        let octets = mpdu.secure_data.len() as u64;
+        let octets = parts.data as u64;
         let counters = &mut self.counters;
         if tci.encryption() {
             counters.in_octets_decrypted += octets;
@@ -465,28 +464,31 @@ impl Receive {
         } else {
             counters.in_pkts_ok += 1;
         }
-        let (more, continued) = (mpdu.tag.more_fragments, mpdu.tag.continued);
-        Ok(Opened { len, peer: peer_at, an, number, more, continued })
+        let (more, continued) = (tag.more_fragments, tag.continued);
+        Ok(Opened { at, peer: peer_at, an, number, more, continued })
     }
 
     /// A frame without SecTAG.
     #[cold]
-    fn untagged(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, Discard> {
+    fn untagged(&mut self, place: &mut impl Place) -> Result<Range<usize>, Discard> {
+        let frame = place.frame();
         if frame.get(ADDRESSES_LEN..ADDRESSES_LEN + 2) == Some(&EtherType::Eapol.number().to_be_bytes()) {
             return Err(Discard::Uncontrolled);
         }
         if self.config.validate == ValidateFrames::Strict || frame.len() < ADDRESSES_LEN + 2 {
             return Err(Discard::NoTag);
         }
-        out.get_mut(..frame.len()).ok_or(Discard::OutputTooSmall)?.copy_from_slice(frame);
+        if !place.holds(frame.len()) {
+            return Err(Discard::OutputTooSmall);
+        }
         self.counters.in_pkts_untagged += 1;
-        Ok(frame.len())
+        Ok(place.untagged())
     }
 
     /// The peer that a frame's SCI names, explicitly, by its source, or by being the only one.
     #[inline]
-    fn peer_of(&self, mpdu: &Mpdu<'_>) -> Option<usize> {
-        let Some(sci) = mpdu.sci() else {
+    fn peer_of(&self, sci: Option<Sci>) -> Option<usize> {
+        let Some(sci) = sci else {
             return (self.peers.len() == 1).then_some(0);
         };
         let (recent, _) = self.recent;
@@ -567,11 +569,9 @@ impl Receive {
 
 /// Delivers a frame that was not, or not successfully, checked, and whose user data is not encrypted.
 #[cold]
-fn deliver_unread(mpdu: &Mpdu<'_>, out: &mut [u8]) -> usize {
-    let (addresses, data) = out.split_at_mut(ADDRESSES_LEN);
-    addresses.copy_from_slice(mpdu.header.get(..ADDRESSES_LEN).unwrap_or_default());
-    data.copy_from_slice(mpdu.secure_data);
-    out.len()
+fn unread(place: &mut impl Place, parts: Parts) -> Range<usize> {
+    place.deliver(parts);
+    place.address(parts)
 }
 
 impl fmt::Debug for Receive {

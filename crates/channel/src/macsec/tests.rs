@@ -3,6 +3,7 @@
 mod flows;
 mod fragments;
 mod oracle;
+mod places;
 mod rules;
 mod sequences;
 mod setup;

@@ -7,6 +7,7 @@ mod ready;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::Range;
 
 use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG};
 
@@ -17,7 +18,7 @@ use super::pool::{Retired, Seal};
 use super::sak::Sak;
 use super::{An, Sci};
 use crate::fragment::{HEADER, MAX_FRAME, Marks, Split};
-use packet::Packet;
+use packet::{Data, Packet};
 use ready::{TransmitSa, tag};
 
 pub use config::{
@@ -177,16 +178,39 @@ impl Transmit {
     #[inline]
     pub fn protect(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, ProtectError> {
         let result = match frame.split_first_chunk::<ADDRESSES_LEN>() {
-            Some((addresses, data)) => self.try_protect(addresses, data, 0, out),
+            Some((addresses, data)) => self.try_protect(*addresses, Data::Apart(data), 0, out),
             None => Err(ProtectError::TooShort),
         };
-        match result {
-            Ok(len) => Ok(len),
-            Err(error) => {
-                self.count_discarded(error);
-                Err(error)
-            }
-        }
+        result.inspect_err(|error| self.count_discarded(*error))
+    }
+
+    /// As [`protect`](Self::protect), where the frame lies: in `place` from `at` on, `len` octets. Gives the protected frame, which
+    /// begins before it, by the length of the SecTAG, and ends behind it, by that of the ICV.
+    ///
+    /// Without that room it is [`ProtectError::OutputTooSmall`]. After an error the addresses may have moved.
+    #[inline]
+    pub fn protect_in_place<'a>(
+        &mut self,
+        place: &'a mut [u8],
+        frame: Range<usize>,
+    ) -> Result<&'a mut [u8], ProtectError> {
+        let result = self.try_protect_in_place(place, frame);
+        result.inspect_err(|error| self.count_discarded(*error))
+    }
+
+    #[inline]
+    fn try_protect_in_place<'a>(
+        &mut self,
+        place: &'a mut [u8],
+        frame: Range<usize>,
+    ) -> Result<&'a mut [u8], ProtectError> {
+        let start = frame.start.checked_sub(self.tag_len).ok_or(ProtectError::OutputTooSmall)?;
+        let octets = place.get(frame.clone()).ok_or(ProtectError::OutputTooSmall)?;
+        let (addresses, data) = octets.split_first_chunk::<ADDRESSES_LEN>().ok_or(ProtectError::TooShort)?;
+        let (addresses, data) = (*addresses, Data::InPlace(data.len()));
+        let out = place.get_mut(start..).unwrap_or_default();
+        let len = self.try_protect(addresses, data, 0, out)?;
+        Ok(out.get_mut(..len).unwrap_or_default())
     }
 
     /// Protects a frame as fragments of at most `longest` octets each, under adjacent packet numbers, and gives each of them
@@ -236,7 +260,7 @@ impl Transmit {
         flags: u8,
         out: &mut [u8],
     ) -> Result<usize, ProtectError> {
-        self.try_protect(addresses, data, flags, out)
+        self.try_protect(*addresses, Data::Apart(data), flags, out)
     }
 
     /// The fragments of a frame, if all of them can be protected.
@@ -293,7 +317,7 @@ impl Transmit {
                 piece.get(..ethertype.len() + octets.len())
             };
             let data = data.ok_or(ProtectError::TooShort)?;
-            let len = self.try_protect(addresses, data, more | continued, out)?;
+            let len = self.try_protect(*addresses, Data::Apart(data), more | continued, out)?;
             self.counters.out_fragments += 1;
             each(out.get(..len).unwrap_or_default());
         }
@@ -303,8 +327,8 @@ impl Transmit {
     #[inline]
     fn try_protect(
         &mut self,
-        addresses: &[u8; ADDRESSES_LEN],
-        data: &[u8],
+        addresses: [u8; ADDRESSES_LEN],
+        data: Data<'_>,
         flags: u8,
         out: &mut [u8],
     ) -> Result<usize, ProtectError> {

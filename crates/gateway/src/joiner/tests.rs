@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::offload::finish as cut;
+use crate::offload::{finish as cut, scratch};
 use crate::sys::packet::Received;
 
 /// A whole TCP frame with right checksums.
@@ -59,7 +59,8 @@ fn through(joiner: &mut Joiner, frames: &[Vec<u8>]) -> Vec<(usize, Vec<Vec<u8>>)
         let Some(Joined { frame, count, offload, headers }) = joiner.take() else { return };
         assert!(headers <= frame.len());
         let mut frames = Vec::new();
-        cut(Received { frame, offload, shifted: 0 }, &mut [0; 5000], |f| frames.push(f.to_vec())).unwrap();
+        let mut scratch = scratch(headers, offload);
+        cut(Received::alone(frame, offload), &mut scratch, |f| frames.push(f.frame().to_vec())).unwrap();
         assert_eq!(frames.len(), count);
         out.push((count, frames));
     }

@@ -141,12 +141,13 @@ impl Path {
                     count += 1;
                 }
                 Next::Frame(received) => {
-                    heard(flow(received.frame));
+                    heard(flow(received.frame()));
                     core.out.received.count();
-                    core.out.octets_received.add(received.frame.len() as u64);
+                    core.out.octets_received.add(received.frame().len() as u64);
                     let offload = received.offload;
                     let now = thread::now();
-                    let done = offload::finish(received, scratch, |frame| core.outbound(now, frame));
+                    let done =
+                        offload::finish(received, scratch, |frame| core.outbound(now, frame.into_frame()));
                     count += done.unwrap_or(1);
                     match done {
                         Err(offload::Unsupported) => core.out.unsupported_offload.count(),

@@ -18,7 +18,7 @@ use crate::path::not_sent;
 use crate::sys::filter::{Datagrams, Filter};
 use crate::sys::interface::Interface;
 use crate::sys::outbox::{self, Outbox, SEGMENT_UDP};
-use crate::sys::packet::{Next, Received, Receiver, Sender};
+use crate::sys::packet::{Next, Receiver, Sender};
 use crate::sys::route::Hop;
 use crate::sys::segmenter::Segmenter;
 use crate::sys::udp::{BATCH, Inbox, ROOM, UdpSocket, headers};
@@ -171,12 +171,13 @@ impl Inward {
                 Next::Empty => break,
                 // The tunnel's replay window and counters do without it.
                 Next::Truncated => self.damaged += 1,
-                Next::Frame(Received { frame, offload, .. }) => {
+                Next::Frame(received) => {
+                    let offload = received.offload;
                     // A checksum that the sender's stack left to the hardware is of no use here, and those of a
                     // super-frame's datagrams were left, or looked at when it was joined.
                     let check = self.bare && !offload.needs_checksum && offload.segmentation == 0;
                     let len = usize::from(offload.segment_bytes);
-                    match (read(frame, check), offload.segmentation) {
+                    match (read(received.into_frame(), check), offload.segmentation) {
                         (Came::Datagram(datagram, from), 0) => each(context, datagram, from.into()),
                         (Came::Datagram(datagrams, from), SEGMENT_UDP)
                             if datagrams.len() <= MOST_UDP * len =>

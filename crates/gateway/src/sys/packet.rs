@@ -6,6 +6,7 @@
 
 use std::io;
 use std::mem;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -112,13 +113,39 @@ impl Offload {
 /// A received frame, whole, with its VLAN tag in its place.
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// From the destination address to the end of the payload, without the frame check sequence.
-    pub frame: &'a mut [u8],
+    /// The memory in which the frame lies, and which is the reader's as well.
+    pub space: &'a mut [u8],
+    /// Where it lies there: from the destination address to the end of the payload, without the frame check sequence.
+    pub place: Range<usize>,
     /// What is still to be done in it.
     pub offload: Offload,
-    /// How many bytes of `frame` an outer VLAN tag put back shifted the rest by (0 or 4): offsets in `offload` do not
+    /// How many bytes of the frame an outer VLAN tag put back shifted the rest by (0 or 4): offsets in `offload` do not
     /// count them.
     pub shifted: usize,
+}
+
+impl<'a> Received<'a> {
+    /// A frame with nothing around it.
+    #[inline]
+    #[must_use]
+    pub fn alone(frame: &'a mut [u8], offload: Offload) -> Self {
+        let place = 0..frame.len();
+        Self { space: frame, place, offload, shifted: 0 }
+    }
+
+    /// The frame.
+    #[inline]
+    #[must_use]
+    pub fn frame(&self) -> &[u8] {
+        self.space.get(self.place.clone()).unwrap_or_default()
+    }
+
+    /// The frame alone.
+    #[inline]
+    #[must_use]
+    pub fn into_frame(self) -> &'a mut [u8] {
+        self.space.get_mut(self.place).unwrap_or_default()
+    }
 }
 
 /// What stands next in the ring.
@@ -253,20 +280,26 @@ impl Receiver {
         if status & STATUS_COPY != 0 {
             return match self.receive_long(OFFLOAD_HEADER + len) {
                 Some(length) if length >= OFFLOAD_HEADER + 14 => {
-                    Next::Frame(view(&mut self.long[..length], OFFLOAD_HEADER, tag, unfinished))
+                    Next::Frame(view(&mut self.long, OFFLOAD_HEADER..length, tag, unfinished))
                 }
                 _ => Next::Truncated,
             };
         }
         let room = self.slot_bytes;
-        if snaplen < len || snaplen < 14 || mac < OFFLOAD_HEADER || mac + snaplen > room {
+        if snaplen < len
+            || snaplen < 14
+            || mac < mem::size_of::<SlotHeader>() + OFFLOAD_HEADER
+            || mac + snaplen > room
+        {
             return Next::Truncated;
         }
         prefetch(self.slot().wrapping_add(mac), snaplen);
         // SAFETY: the slot lies inside the mapping (`position < slots`); the kernel gave it to us (STATUS_USER, read
         // with Acquire) and does not touch it until `release`; `&mut self` keeps others off.
         let slot = unsafe { slice::from_raw_parts_mut(self.slot(), room) };
-        Next::Frame(view(&mut slot[..mac + snaplen], mac, tag, unfinished))
+        // Whoever writes around the frame leaves the slot's header alone.
+        let behind = mem::size_of::<SlotHeader>();
+        Next::Frame(view(&mut slot[behind..], mac - behind..mac - behind + snaplen, tag, unfinished))
     }
 
     /// Gives the slot of the frame that [`Self::peek`] showed back to the kernel.
@@ -387,21 +420,29 @@ fn prefetch(frame: *const u8, len: usize) {
     let _ = (frame, len);
 }
 
-/// The frame in `slot` from `start` on; the offload header stands directly in front, and gives its room to the VLAN tag.
+/// The frame at `place`; the offload header stands directly in front, and gives its room to the VLAN tag.
 #[inline]
-fn view(slot: &mut [u8], start: usize, tag: Option<(u16, u16)>, unfinished: bool) -> Received<'_> {
+fn view(
+    space: &mut [u8],
+    mut place: Range<usize>,
+    tag: Option<(u16, u16)>,
+    unfinished: bool,
+) -> Received<'_> {
+    let start = place.start;
     let mut header = [0; OFFLOAD_HEADER];
-    header.copy_from_slice(&slot[start - OFFLOAD_HEADER..start]);
+    header.copy_from_slice(&space[start - OFFLOAD_HEADER..start]);
     let mut offload = Offload::parse(&header);
     // Both tell of an unfinished checksum; only the offload header tells where.
     offload.needs_checksum |= unfinished && offload.checksum_start != 0;
-    let Some((tpid, tci)) = tag else {
-        return Received { frame: &mut slot[start..], offload, shifted: 0 };
-    };
-    slot.copy_within(start..start + 12, start - 4);
-    slot[start + 8..start + 10].copy_from_slice(&tpid.to_be_bytes());
-    slot[start + 10..start + 12].copy_from_slice(&tci.to_be_bytes());
-    Received { frame: &mut slot[start - 4..], offload, shifted: 4 }
+    let mut shifted = 0;
+    if let Some((tpid, tci)) = tag {
+        shifted = 4;
+        place.start -= shifted;
+        space.copy_within(start..start + 12, place.start);
+        space[start + 8..start + 10].copy_from_slice(&tpid.to_be_bytes());
+        space[start + 10..start + 12].copy_from_slice(&tci.to_be_bytes());
+    }
+    Received { space, place, offload, shifted }
 }
 
 /// Sends whole frames out of an interface.
@@ -489,9 +530,9 @@ mod tests {
         let mut slot = vec![0xaa; 20];
         slot.extend((0..12).chain([0x08, 0x00, 1, 2, 3]));
         slot[10..20].fill(0);
-        let received = view(&mut slot, 20, Some((0x88a8, 0x2007)), false);
+        let received = view(&mut slot, 20..37, Some((0x88a8, 0x2007)), false);
         assert_eq!(
-            received.frame,
+            received.frame(),
             [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x88, 0xa8, 0x20, 7, 8, 0, 1, 2, 3]
         );
         assert_eq!(received.shifted, 4);
@@ -505,7 +546,7 @@ mod tests {
         slot[4..6].copy_from_slice(&1448u16.to_ne_bytes());
         slot[6..8].copy_from_slice(&34u16.to_ne_bytes());
         slot[8..10].copy_from_slice(&16u16.to_ne_bytes());
-        let received = view(&mut slot, 10, None, false);
+        let received = view(&mut slot, 10..40, None, false);
         let expected = Offload {
             needs_checksum: true,
             segmentation: 1,
@@ -514,6 +555,6 @@ mod tests {
             checksum_offset: 16,
         };
         assert_eq!((received.offload, received.shifted), (expected, 0));
-        assert_eq!(received.frame.len(), 30);
+        assert_eq!(received.frame().len(), 30);
     }
 }

@@ -11,16 +11,35 @@ use crate::macsec::suite::Width;
 
 /// One frame on its way: where its parts lie, and where they go.
 pub(super) struct Packet<'a> {
-    pub(super) addresses: &'a [u8; ADDRESSES_LEN],
+    pub(super) addresses: [u8; ADDRESSES_LEN],
     pub(super) template: &'a [u8; TAG_LEN_LONG],
     /// The packet number that is next if nothing else took one.
     pub(super) next_pn: u64,
     /// MF and CF in the short-length octet.
     pub(super) flags: u8,
-    pub(super) data: &'a [u8],
+    pub(super) data: Data<'a>,
     pub(super) header_len: usize,
     /// As long as the protected frame.
     pub(super) out: &'a mut [u8],
+}
+
+/// Where a frame's user data lies.
+#[derive(Clone, Copy)]
+pub(super) enum Data<'a> {
+    /// Elsewhere.
+    Apart(&'a [u8]),
+    /// Where it is going to lie in the protected frame: so many octets.
+    InPlace(usize),
+}
+
+impl Data<'_> {
+    #[inline]
+    pub(super) const fn len(&self) -> usize {
+        match self {
+            Self::Apart(data) => data.len(),
+            Self::InPlace(len) => *len,
+        }
+    }
 }
 
 impl<'a> Packet<'a> {
@@ -31,7 +50,7 @@ impl<'a> Packet<'a> {
         // The header is written before the packet number is taken, so that its octets have reached the cache when the
         // cipher loads them in one piece: a load over fresh stores waits for them.
         let (head, tag) = out[..header_len].split_at_mut(ADDRESSES_LEN);
-        head.copy_from_slice(addresses);
+        head.copy_from_slice(&addresses);
         // Two lengths that the compiler knows: a copy of a length it does not know is a call that costs more than the copy.
         match tag.first_chunk_mut::<TAG_LEN_LONG>() {
             Some(tag) => *tag = *template,
@@ -55,6 +74,74 @@ impl<'a> Packet<'a> {
         }
         let (next_pn, data, header_len) = (self.next_pn, self.data, self.header_len);
         let out = self.head();
+        let frame = Headed { next_pn, header_len, out };
+        match data {
+            Data::Apart(data) => frame.seal_by_tables(tables, data, confidentiality, by_tables),
+            Data::InPlace(len) => {
+                // A table is compared with all of the data before, and while, its place is written.
+                let mut copy = tables.lend_scratch();
+                copy.extend_from_slice(&frame.out[header_len..][..len]);
+                let number = frame.seal_by_tables(tables, &copy, confidentiality, by_tables);
+                tables.take_scratch(copy);
+                number
+            }
+        }
+    }
+
+    /// Clause 10.5: the next packet number, the SecTAG, the cipher, the ICV. Gives the packet number.
+    #[inline]
+    pub(super) fn seal<S: Suite<TagBytes = [u8; 16]>>(
+        self,
+        pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
+        confidentiality: bool,
+    ) -> Result<u64, Spent>
+    where
+        S::NonceBytes: Width,
+    {
+        let (next_pn, data, header_len) = (self.next_pn, self.data, self.header_len);
+        let out = self.head();
+        let prepared = pool.next()?;
+        let number = prepared.number();
+        // Nothing else takes one; yet a nonce and a SecTAG that differ would be worse than this comparison.
+        if number != next_pn {
+            out[16..20].copy_from_slice(&(number as u32).to_be_bytes());
+        }
+        let icv_at = header_len + data.len();
+        let (header, rest) = out.split_at_mut(header_len);
+        let place = &mut rest[..data.len()];
+        let icv = match data {
+            Data::Apart(data) if confidentiality => prepared.seal(header, data, place),
+            Data::InPlace(_) if confidentiality => prepared.seal_in_place(header, place),
+            _ => {
+                // The frame is authenticated where it is going to lie, in one piece and after its only copy.
+                if let Data::Apart(data) = data {
+                    place.copy_from_slice(data);
+                }
+                prepared.authenticate(&[&out[..icv_at]])
+            }
+        };
+        out[icv_at..].copy_from_slice(icv.as_bytes());
+        Ok(number)
+    }
+}
+
+/// A frame whose header stands in its place.
+struct Headed<'a> {
+    next_pn: u64,
+    header_len: usize,
+    out: &'a mut [u8],
+}
+
+impl Headed<'_> {
+    #[inline]
+    fn seal_by_tables<S: Linear<NonceBytes = [u8; 12]>>(
+        self,
+        tables: &mut Tables<S>,
+        data: &[u8],
+        confidentiality: bool,
+        by_tables: &mut bool,
+    ) -> Result<u64, Spent> {
+        let Self { next_pn, header_len, out } = self;
         let (packet, flow) = tables.next(&out[..header_len], data)?;
         let number = packet.number();
         if number != next_pn {
@@ -78,37 +165,6 @@ impl<'a> Packet<'a> {
             }
         };
         out[header_len + data.len()..].copy_from_slice(icv.as_bytes());
-        Ok(number)
-    }
-
-    /// Clause 10.5: the next packet number, the SecTAG, the cipher, the ICV. Gives the packet number.
-    #[inline]
-    pub(super) fn seal<S: Suite<TagBytes = [u8; 16]>>(
-        self,
-        pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
-        confidentiality: bool,
-    ) -> Result<u64, Spent>
-    where
-        S::NonceBytes: Width,
-    {
-        let (next_pn, data, header_len) = (self.next_pn, self.data, self.header_len);
-        let out = self.head();
-        let prepared = pool.next()?;
-        let number = prepared.number();
-        // Nothing else takes one; yet a nonce and a SecTAG that differ would be worse than this comparison.
-        if number != next_pn {
-            out[16..20].copy_from_slice(&(number as u32).to_be_bytes());
-        }
-        let icv_at = header_len + data.len();
-        let icv = if confidentiality {
-            let (header, rest) = out.split_at_mut(header_len);
-            prepared.seal(header, data, &mut rest[..data.len()])
-        } else {
-            // The frame is authenticated where it is going to lie, in one piece and after its only copy.
-            out[header_len..icv_at].copy_from_slice(data);
-            prepared.authenticate(&[&out[..icv_at]])
-        };
-        out[icv_at..].copy_from_slice(icv.as_bytes());
         Ok(number)
     }
 }

@@ -1,0 +1,119 @@
+//! A frame that is protected or validated where it lies becomes what it becomes elsewhere.
+
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::setup::{SCI, frame, protect, receive, transmit, transmit_config, validate};
+use crate::macsec::*;
+
+/// Room that is left in front of a frame and behind it.
+const ROOM: usize = 24;
+
+fn protect_here(transmit: &mut Transmit, frame: &[u8]) -> Result<Vec<u8>, ProtectError> {
+    let mut place = [&[0xaa; ROOM][..], frame, &[0xaa; ROOM]].concat();
+    transmit.protect_in_place(&mut place, ROOM..ROOM + frame.len()).map(|protected| protected.to_vec())
+}
+
+/// What comes of it, and what the frame's place holds then.
+fn accept_here(receive: &mut Receive, frame: &[u8]) -> (Result<Vec<u8>, Discard>, Vec<u8>) {
+    let mut place = frame.to_vec();
+    let accepted = receive.accept(|| 0, &mut place, &mut []);
+    (accepted.map(|opened| opened.expect("there are no fragments").to_vec()), place)
+}
+
+fn configurations() -> impl Strategy<Value = TransmitConfig> {
+    let modes = [SciMode::Explicit, SciMode::EndStation, SciMode::PointToPoint];
+    (prop::sample::select(CipherSuite::ALL.to_vec()), prop::sample::select(modes.to_vec()), any::<bool>())
+        .prop_map(|(suite, sci_mode, confidentiality)| {
+            let sci = if sci_mode == SciMode::EndStation { Sci([2, 2, 2, 2, 2, 2, 0, 1]) } else { SCI };
+            TransmitConfig { sci, sci_mode, confidentiality, ..transmit_config(suite) }
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 60 } else { 600 }))]
+
+    #[test]
+    fn a_frame_becomes_the_same_where_it_lies(
+        config in configurations(),
+        validate_frames in prop::sample::select(
+            vec![ValidateFrames::Strict, ValidateFrames::Check, ValidateFrames::Disabled],
+        ),
+        lens in prop::collection::vec(prop_oneof![0usize..80, 0usize..1700], 1..8),
+        // Steps of preparation between the frames, and for some frame an octet of it that is changed.
+        steps in 0u32..40,
+        changed in prop::collection::vec(prop::option::of((0usize..1700, 1u8..)), 8),
+    ) {
+        let [mut apart, mut here] = [transmit(config), transmit(config)];
+        let receiving = ReceiveConfig { validate: validate_frames, ..ReceiveConfig::new(config.suite) };
+        let [mut opened_apart, mut opened_here] = [receive(receiving), receive(receiving)];
+        for (len, change) in lens.iter().zip(changed) {
+            let frame = frame(*len);
+            let protected = protect(&mut apart, &frame);
+            prop_assert_eq!(&protected, &protect_here(&mut here, &frame));
+            let Ok(protected) = protected else { continue };
+            let mut came = vec![protected.clone()];
+            if let Some((at, bits)) = change {
+                let mut changed = protected.clone();
+                let at = at % changed.len();
+                changed[at] ^= bits;
+                came.insert(0, changed);
+            }
+            for came in came {
+                let expected = validate(&mut opened_apart, &came);
+                let (accepted, left) = accept_here(&mut opened_here, &came);
+                prop_assert_eq!(&expected, &accepted);
+                let user_data = &frame[12..];
+                if accepted.is_err() && config.confidentiality && user_data.len() > 16 {
+                    prop_assert!(!left.windows(16).any(|part| part == &user_data[..16]), "{:02x?}", left);
+                }
+            }
+            apart.idle(steps);
+            here.idle(steps);
+            opened_apart.idle(steps);
+            opened_here.idle(steps);
+        }
+        prop_assert_eq!(apart.counters(), here.counters());
+        prop_assert_eq!(opened_apart.counters(), opened_here.counters());
+    }
+}
+
+#[test]
+fn flow_tables_serve_a_frame_where_it_lies() {
+    let config = transmit_config(CipherSuite::GcmAes128);
+    let [mut apart, mut here] = [transmit(config), transmit(config)];
+    for transmit in [&mut apart, &mut here] {
+        transmit.set_flows(vec![FlowShape { begins: vec![0x88, 0x92], holes: vec![20..28, 90..92] }]);
+    }
+    for number in 0..50u64 {
+        let mut frame = frame(100);
+        frame[32..40].copy_from_slice(&number.to_be_bytes());
+        assert_eq!(protect(&mut apart, &frame), protect_here(&mut here, &frame));
+        while apart.idle(50) > 0 {}
+        while here.idle(50) > 0 {}
+    }
+    assert_eq!(apart.counters(), here.counters());
+    assert!(here.counters().out_by_tables > 30, "{:?}", here.counters());
+}
+
+#[test]
+fn what_has_no_room_costs_no_packet_number() {
+    let mut transmit = transmit(transmit_config(CipherSuite::GcmAes128));
+    let frame = frame(60);
+    let numbers = transmit.encoding();
+    // One octet less in front, and one less behind.
+    let mut place = [&[0; 15][..], &frame, &[0; 16]].concat();
+    let refused = transmit.protect_in_place(&mut place, 15..15 + frame.len());
+    assert_eq!(refused, Err(ProtectError::OutputTooSmall));
+    let mut place = [&[0; 16][..], &frame, &[0; 15]].concat();
+    let refused = transmit.protect_in_place(&mut place, 16..16 + frame.len());
+    assert_eq!(refused, Err(ProtectError::OutputTooSmall));
+    assert_eq!(transmit.protect_in_place(&mut place, 16..20), Err(ProtectError::TooShort));
+    assert_eq!(transmit.protect_in_place(&mut place, 16..2000), Err(ProtectError::OutputTooSmall));
+    assert_eq!(transmit.encoding(), numbers);
+    place.push(0);
+    let len = place.len();
+    assert_eq!(transmit.protect_in_place(&mut place, 16..16 + frame.len()).map(|out| out.len()), Ok(len));
+}
