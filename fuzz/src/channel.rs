@@ -32,20 +32,23 @@ fn channels(suite: CipherSuite, confidentiality: bool, sci_mode: SciMode) -> (Tr
 }
 
 /// Frames from outside: the input itself, and a genuine frame changed as the input says. Nothing comes out but the
-/// genuine frame, once.
+/// genuine frame, once, and it is the same whether it is validated where it lies or into another place.
 pub fn macsec_validate(data: &[u8]) {
     let [head, data @ ..] = data else { return };
     let suite = CipherSuite::ALL[usize::from(head & 3)];
     let sci_mode =
         [SciMode::Explicit, SciMode::EndStation, SciMode::PointToPoint][usize::from(head >> 3) % 3];
     let (mut transmit, mut receive) = channels(suite, head & 4 == 0, sci_mode);
+    let mut in_place = self::receive(suite, 9);
     if head & 0x80 != 0 {
         receive.idle(100);
+        in_place.idle(100);
     }
     let mut out = vec![0; data.len() + 2048];
     // Nothing is ever sealed under this receiver's key, for libFuzzer is good at finding a genuine frame in memory.
     let mut foreign = self::receive(suite, 8);
     assert!(foreign.validate(data, &mut out).is_err(), "a forgery came out");
+    assert!(foreign.accept(|| 0, &mut data.to_vec(), &mut []).is_err(), "a forgery came out in place");
 
     let mut frame = [[3; 6], [2; 6]].concat();
     frame.extend([0x88, 0x92]);
@@ -64,6 +67,9 @@ pub fn macsec_validate(data: &[u8]) {
     }
     let same = changed.starts_with(&protected);
     let result = receive.validate(&changed, &mut out);
+    let accepted = in_place.accept(|| 0, &mut changed, &mut []);
+    let accepted = accepted.map(|frame| frame.map(|frame| frame.to_vec()));
+    assert_eq!(accepted, result.map(|len| Some(out[..len].to_vec())));
     assert!(same || result.is_err(), "a changed frame came out");
     if result.is_err() {
         assert_eq!(receive.validate(&protected, &mut out), Ok(frame.len()), "good traffic was disturbed");
@@ -157,18 +163,18 @@ pub fn fragments(data: &[u8]) {
                 senders[sender].set_encoding_sa(an).expect("there is a key");
             }
             _ => {
-                for frame in wire.drain(..usize::from(*how).min(wire.len())) {
+                for mut frame in wire.drain(..usize::from(*how).min(wire.len())) {
                     now += 1;
-                    if let Ok(Some(len)) = receive.accept(|| now, &frame, &mut out) {
-                        came.push(out[..len].to_vec());
+                    if let Ok(Some(frame)) = receive.accept(|| now, &mut frame, &mut out) {
+                        came.push(frame.to_vec());
                     }
                 }
             }
         }
     }
-    for frame in wire {
-        if let Ok(Some(len)) = receive.accept(|| now, &frame, &mut out) {
-            came.push(out[..len].to_vec());
+    for mut frame in wire {
+        if let Ok(Some(frame)) = receive.accept(|| now, &mut frame, &mut out) {
+            came.push(frame.to_vec());
         }
     }
     came.sort();

@@ -55,11 +55,11 @@ pub fn offload(data: &[u8]) {
     let len = frame.len();
     let (mut passed, mut longest) = (0, 0);
     let mut scratch = [0; 2048];
-    let done =
-        offload::finish(Received { frame: &mut frame, offload: received, shifted }, &mut scratch, |piece| {
-            passed += 1;
-            longest = longest.max(piece.len());
-        });
+    let received = Received { shifted, ..Received::alone(&mut frame, received) };
+    let done = offload::finish(received, &mut scratch, |piece| {
+        passed += 1;
+        longest = longest.max(piece.frame().len());
+    });
     match done {
         Ok(count) => assert!(count == passed && longest <= len),
         Err(offload::Unsupported) => assert_eq!(passed, 0),
@@ -88,8 +88,8 @@ pub fn joiner(data: &[u8]) {
     let (mut joiner, mut out) = (Joiner::new(), Vec::new());
     let give = |joiner: &mut Joiner, out: &mut Vec<Vec<u8>>| {
         let Some(Joined { frame, count, offload, .. }) = joiner.take() else { return };
-        let received = Received { frame, offload, shifted: 0 };
-        let done = offload::finish(received, &mut [0; 2048], |frame| out.push(frame.to_vec()));
+        let received = Received::alone(frame, offload);
+        let done = offload::finish(received, &mut [0; 2048], |frame| out.push(frame.frame().to_vec()));
         assert_eq!(done, Ok(count));
     };
     for frame in &frames {
