@@ -97,7 +97,8 @@ def main():
         if sealed is None:
             faults.append(f"{len(frame)} octets did not come out")
             continue
-        plain += frame[14:] in sealed
+        # Two random octets are in a sealed frame once in some thousand by chance.
+        plain += len(frame) >= 14 + 8 and frame[14:] in sealed
         opened = far.open(sealed)
         if opened != frame:
             faults.append(f"out: {frame.hex()} became {opened.hex()}")
