@@ -356,9 +356,9 @@ pub(super) mod affine {
         /// Those of which bits come down from the byte above.
         above: u128,
         /// What becomes of the near ones.
-        fold_near: [u64; 2],
+        fold_near: u128,
         /// And of the ones above.
-        fold_above: [u64; 2],
+        fold_above: u128,
     }
 
     /// A word at 1 comes to `x^-64 = x^64 + x^63 + x^62 + x^57` times itself: up by a word, and of that down by 0, 1, 2 and 7 bits. The tag has
@@ -366,13 +366,13 @@ pub(super) mod affine {
     static MAPS: Maps = Maps {
         near: 0x0809_0a0b_0c0d_0e0f_0001_0203_0405_0607,
         above: 0x8080_8080_8080_8000_0102_0304_0506_0780,
-        fold_near: [map(&[0, 1, 2, 7]), map(&[0])],
-        fold_above: [map(&[-7, -6, -1]); 2],
+        fold_near: map(&[0, 1, 2, 7]) | map(&[0]) << 64,
+        fold_above: map(&[-7, -6, -1]) | map(&[-7, -6, -1]) << 64,
     };
 
     /// The matrix of GF2P8AFFINEQB by which a bit is the sum of those that stand so much higher. Its rows are bytes, the one for the lowest bit
     /// last (Intel SDM volume 2, GF2P8AFFINEQB).
-    const fn map(higher: &[i32]) -> u64 {
+    const fn map(higher: &[i32]) -> u128 {
         let (mut matrix, mut i) = (0, 0);
         while i < 64 {
             let (row, column) = (i / 8, i % 8);
@@ -391,15 +391,11 @@ pub(super) mod affine {
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,ssse3,gfni")]
     fn tag(at_0: __m128i, at_64: __m128i) -> __m128i {
-        // SAFETY: a static has 16 bytes there.
-        let matrix = |words: &'static [u64; 2]| unsafe {
-            core::ptr::from_ref(words).cast::<__m128i>().read_volatile()
-        };
         let near = _mm_shuffle_epi8(at_0, constant(&MAPS.near));
         let above = _mm_shuffle_epi8(at_0, constant(&MAPS.above));
         xor3(
-            _mm_gf2p8affine_epi64_epi8::<0>(near, matrix(&MAPS.fold_near)),
-            _mm_gf2p8affine_epi64_epi8::<0>(above, matrix(&MAPS.fold_above)),
+            _mm_gf2p8affine_epi64_epi8::<0>(near, constant(&MAPS.fold_near)),
+            _mm_gf2p8affine_epi64_epi8::<0>(above, constant(&MAPS.fold_above)),
             _mm_shuffle_epi8(at_64, constant(&CONSTANTS.turn)),
         )
     }
