@@ -51,6 +51,8 @@ pub enum Backend {
     Armv8,
     /// x86-64 with AES-NI and PCLMULQDQ.
     AesNi,
+    /// x86-64 with VAES, VPCLMULQDQ and AVX2: Intel from Alder Lake on, AMD's Zen 3.
+    Vaes,
     /// x86-64 with VAES, VPCLMULQDQ and AVX-512 (F, BW, DQ, VL, IFMA).
     Avx512,
 }
@@ -62,6 +64,7 @@ impl Backend {
         return x86::detect().min(match MOST.load(Ordering::Relaxed) {
             0 => Self::Portable,
             1 => Self::AesNi,
+            2 => Self::Vaes,
             _ => Self::Avx512,
         });
         #[cfg(target_arch = "aarch64")]
@@ -92,6 +95,8 @@ impl Backend {
             Self::Armv8,
             #[cfg(not(target_arch = "aarch64"))]
             Self::AesNi,
+            #[cfg(not(target_arch = "aarch64"))]
+            Self::Vaes,
             #[cfg(not(target_arch = "aarch64"))]
             Self::Avx512,
         ];

@@ -30,7 +30,7 @@ impl Kernels {
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         match backend.min(super::detect()) {
             Backend::Portable => Some(Self::Sse2),
-            Backend::AesNi => Some(Self::Ni(())),
+            Backend::AesNi | Backend::Vaes => Some(Self::Ni(())),
             Backend::Avx512 => Some(Self::Avx512(())),
         }
     }

@@ -291,7 +291,7 @@ impl<const R: usize> Key<R> {
     pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
         let wide = match backend.min(super::detect()) {
             Backend::Portable => return None,
-            Backend::AesNi => false,
+            Backend::AesNi | Backend::Vaes => false,
             Backend::Avx512 => true,
         };
         assert_eq!(round_keys.rounds, R);

@@ -34,7 +34,7 @@ impl Avx2 {
     /// For a backend that has no kernels of its own for this cipher.
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         let (avx2, avx512) = super::has_avx2_and_avx512vl();
-        (backend == Backend::AesNi && avx2).then_some(Self { avx512 })
+        (matches!(backend, Backend::AesNi | Backend::Vaes) && avx2).then_some(Self { avx512 })
     }
 
     /// Cipherstream from block `counter` on; `out` is a whole number of blocks.

@@ -5,7 +5,7 @@
 //! so far joins the first block of the next. Powers are kept in falling order, so that a vector of blocks meets its
 //! powers by one load, and end in zeros, so that the lanes behind the last block count for nothing.
 
-use super::{Affine, Masks, avx512, gcm_avx, gcm_holes, ni};
+use super::{Affine, Masks, avx512, gcm_avx, gcm_holes, gcm_vaes, ni};
 use crate::{
     Backend, Template,
     backend::fours::Aes,
@@ -51,6 +51,7 @@ enum Kind {
     Ni,
     /// AES-NI with AVX.
     Avx,
+    Vaes,
     Avx512,
 }
 
@@ -132,6 +133,7 @@ impl<const R: usize> Key<R> {
             Backend::Portable => return None,
             Backend::AesNi if super::has_avx2_and_avx512f().0 => Kind::Avx,
             Backend::AesNi => Kind::Ni,
+            Backend::Vaes => Kind::Vaes,
             Backend::Avx512 => Kind::Avx512,
         };
         assert_eq!(round_keys.rounds, R);
@@ -185,6 +187,7 @@ impl<const R: usize> Key<R> {
         unsafe {
             match self.kind {
                 Kind::Ni | Kind::Avx => ni::stream(self, nonce, first, units),
+                Kind::Vaes => gcm_vaes::stream(self, nonce, first, units),
                 Kind::Avx512 => avx512::stream(self, nonce, first, units),
             }
         }
@@ -331,7 +334,7 @@ impl<const R: usize> Key<R> {
     #[inline]
     pub(crate) fn wipe(&self, bytes: &mut [u8]) {
         match self.kind {
-            Kind::Ni | Kind::Avx => crate::engine::wipe(bytes),
+            Kind::Ni | Kind::Avx | Kind::Vaes => crate::engine::wipe(bytes),
             // SAFETY: the kind of key is the proof that the CPU has the instructions.
             Kind::Avx512 => unsafe { avx512::wipe(bytes) },
         }
@@ -442,6 +445,10 @@ impl<const R: usize> Key<R> {
                 }
                 (Kind::Avx, _) => ni::segment_avx::<R, SEAL>(self, segment, stream),
                 (Kind::Ni, _) => ni::segment::<R, SEAL>(self, segment, stream),
+                (Kind::Vaes, Stream::Cipher(..)) if segment.len < gcm_vaes::FROM => {
+                    ni::segment_avx::<R, SEAL>(self, segment, stream)
+                }
+                (Kind::Vaes, _) => gcm_vaes::segment::<R, SEAL>(self, segment, stream),
                 (Kind::Avx512, Stream::Kept(at)) => {
                     avx512::prepared::<R, SEAL, false, false, false>(self, segment, at.cast_mut())
                 }

@@ -24,6 +24,7 @@ fn kinds<const R: usize>(round_keys: &RoundKeys) -> Vec<Key<R>> {
     if super::super::has_avx2_and_avx512f().0 {
         keys.extend(new(Kind::Avx));
     }
+    keys.extend(Key::new(round_keys, Backend::Vaes).filter(|key| matches!(key.kind, Kind::Vaes)));
     for three in [false, true] {
         let wide = Key::new(round_keys, Backend::Avx512).filter(|key| matches!(key.kind, Kind::Avx512));
         keys.extend(wide.map(|mut key| {

@@ -24,6 +24,7 @@ pub(crate) mod chacha20poly1305_avx2;
 pub(crate) mod gcm;
 mod gcm_avx;
 mod gcm_holes;
+mod gcm_vaes;
 #[cfg(feature = "research")]
 pub(crate) mod morus;
 mod ni;
@@ -64,6 +65,8 @@ const BMI2: u16 = 1 << 5;
 const AMD: u16 = 1 << 6;
 /// GFNI beside the masks.
 const AFFINE: u16 = 1 << 8;
+/// Everything that [`Backend::Vaes`] stands for.
+const VAES: u16 = 1 << 9;
 
 fn found() -> u16 {
     match FOUND.load(Ordering::Relaxed) {
@@ -83,6 +86,7 @@ fn has(what: u16) -> bool {
 pub(crate) fn detect() -> Backend {
     match found() {
         found if found & WIDE != 0 => Backend::Avx512,
+        found if found & VAES != 0 => Backend::Vaes,
         found if found & AES_NI != 0 => Backend::AesNi,
         _ => Backend::Portable,
     }
@@ -111,6 +115,9 @@ fn ask() -> u16 {
         return found;
     }
     found |= AVX2;
+    if found & AES_NI != 0 && all(seven.ecx, &[9, 10]) {
+        found |= VAES;
+    }
     if all(seven.ebx, &[8]) {
         found |= BMI2;
     }
@@ -126,9 +133,8 @@ fn ask() -> u16 {
             found |= AFFINE;
         }
     }
-    // BMI1, DQ, IFMA; VAES, VPCLMULQDQ
-    if found & (AES_NI | MASKS) == AES_NI | MASKS && all(seven.ebx, &[3, 17, 21]) && all(seven.ecx, &[9, 10])
-    {
+    // BMI1, DQ, IFMA
+    if found & (VAES | MASKS) == VAES | MASKS && all(seven.ebx, &[3, 17, 21]) {
         found |= WIDE;
     }
     found

@@ -25,7 +25,7 @@ impl Kernels {
     /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         match backend.min(super::detect()) {
-            Backend::AesNi if super::has_avx2_and_avx512f().0 => Some(Self::Avx2(())),
+            Backend::AesNi | Backend::Vaes if super::has_avx2_and_avx512f().0 => Some(Self::Avx2(())),
             Backend::Avx512 => Some(Self::Avx512(())),
             _ => None,
         }

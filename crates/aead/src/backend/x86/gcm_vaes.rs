@@ -1,0 +1,414 @@
+//! AES-GCM with VAES and VPCLMULQDQ of 256 bits, for CPUs that have these and not AVX-512: Intel's from Alder Lake on, whose small
+//! cores are in many industrial computers, and AMD's Zen 3. Two blocks to a vector.
+//!
+//! A block takes three products (Karatsuba's form). The XOR of a power's halves comes from the table of powers by a second load,
+//! eight bytes further: no other table has to be near. In one go, the cipher's rounds of a chunk take turns with the hash of the
+//! chunk before, as in [`gcm_avx`](super::gcm_avx).
+
+use super::{
+    gcm::{Block, Key, POWERS, Segment, Stream},
+    ni::{fold, from, result},
+    partial::{first, load, store},
+};
+use crate::backend::portable::gcm::counter_block;
+use core::{arch::x86_64::*, mem::MaybeUninit};
+
+/// Bytes of a vector.
+const VECTOR: usize = 32;
+/// Vectors that the cipher makes at a time, and their bytes.
+const WIDTH: usize = 8;
+const CHUNK: usize = WIDTH * VECTOR;
+/// Payload bytes from which on this is faster than [`ni`](super::ni) in one go: it makes a whole chunk of cipherstream at least.
+pub(super) const FROM: usize = 112;
+
+/// What lies on the wire, with the bytes of each block turned around: the chunk at hand, and the one before.
+#[repr(C, align(64))]
+struct Turned([u8; 2 * CHUNK]);
+
+/// An unreduced sum of products, spread over two lanes: that of the lower halves, of the upper halves, and of the halves' XORs.
+#[derive(Clone, Copy)]
+struct Running {
+    low: __m256i,
+    high: __m256i,
+    both: __m256i,
+    /// The next block's power.
+    power: *const u128,
+}
+
+impl Running {
+    /// Begins with what is known at once: the length block times H, if the segment ends with one, and the hash so far times the
+    /// power of the block that it joins.
+    #[inline]
+    #[target_feature(enable = "avx2,vpclmulqdq")]
+    fn new<const R: usize>(key: &Key<R>, segment: &Segment<'_>) -> Self {
+        let nothing = _mm256_setzero_si256();
+        let powers = &key.high.0[POWERS - segment.blocks()..];
+        let mut new = Self { low: nothing, high: nothing, both: nothing, power: powers.as_ptr() };
+        let lengths = match segment.mask {
+            // As all blocks are: with its bytes turned around.
+            Some(_) => _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8),
+            None => _mm_setzero_si128(),
+        };
+        let x = _mm256_set_m128i(from(u128::from_le_bytes(segment.hash.0)), lengths);
+        let power = _mm256_set_m128i(from(powers[0]), from(key.high.0[POWERS - 1]));
+        new.product(x, power, _mm256_xor_si256(power, turned(power)));
+        new
+    }
+
+    /// Adds the products of two blocks, whose bytes are turned around, with two powers and the XORs of their halves.
+    #[inline]
+    #[target_feature(enable = "avx2,vpclmulqdq")]
+    fn product(&mut self, x: __m256i, power: __m256i, of_power: __m256i) {
+        let halves = _mm256_xor_si256(x, turned(x));
+        self.low = _mm256_xor_si256(self.low, _mm256_clmulepi64_epi128::<0x00>(x, power));
+        self.high = _mm256_xor_si256(self.high, _mm256_clmulepi64_epi128::<0x11>(x, power));
+        self.both = _mm256_xor_si256(self.both, _mm256_clmulepi64_epi128::<0x00>(halves, of_power));
+    }
+
+    /// Adds two blocks, whose bytes are turned around and whose powers are those from `ahead` on.
+    ///
+    /// # Safety
+    /// A power is left there. (Behind the last one are zeros.)
+    #[inline]
+    #[target_feature(enable = "avx2,vpclmulqdq")]
+    unsafe fn add(&mut self, x: __m256i, ahead: usize) {
+        // SAFETY: the caller's: four zeros follow the last power.
+        let (power, turned) = unsafe {
+            let at = self.power.add(ahead).cast::<u8>();
+            (_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(8).cast()))
+        };
+        self.product(x, power, _mm256_xor_si256(power, turned));
+    }
+
+    /// Goes on behind so many blocks.
+    #[inline]
+    fn skip(&mut self, blocks: usize) {
+        self.power = self.power.wrapping_add(blocks);
+    }
+
+    /// The sum's value: its lanes joined, and folded twice.
+    #[inline]
+    #[target_feature(enable = "avx2,pclmulqdq")]
+    fn value(&self) -> __m128i {
+        let join = |x| _mm_xor_si128(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+        let (low, high) = (join(self.low), join(self.high));
+        let both = _mm_xor_si128(join(self.both), _mm_xor_si128(low, high));
+        fold(fold(low, both), high)
+    }
+}
+
+/// Each lane with its halves exchanged.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn turned(x: __m256i) -> __m256i {
+    _mm256_shuffle_epi32::<0b01_00_11_10>(x)
+}
+
+/// `len` bytes, 1 to 32, and zeros behind them.
+///
+/// # Safety
+/// `at` is good for `len` bytes.
+#[inline]
+#[target_feature(enable = "avx2,ssse3")]
+unsafe fn load_some(at: *const u8, len: usize) -> __m256i {
+    // SAFETY: the caller's.
+    unsafe {
+        match len.checked_sub(16) {
+            Some(16) => _mm256_loadu_si256(at.cast()),
+            Some(more) => _mm256_set_m128i(load(at.add(16), more, 0), _mm_loadu_si128(at.cast())),
+            None => _mm256_zextsi128_si256(load(at, len, 0)),
+        }
+    }
+}
+
+/// Stores the first `len` bytes, 1 to 32, and gives them with zeros behind.
+///
+/// # Safety
+/// `at` is good for `len` bytes.
+#[inline]
+#[target_feature(enable = "avx2,ssse3")]
+unsafe fn store_some(at: *mut u8, len: usize, x: __m256i) -> __m256i {
+    let (low, high) = (_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
+    // SAFETY: the caller's.
+    unsafe {
+        match len.checked_sub(16) {
+            Some(16) => {
+                _mm256_storeu_si256(at.cast(), x);
+                x
+            }
+            Some(more) => {
+                _mm_storeu_si128(at.cast(), low);
+                store(at.add(16), more, high);
+                _mm256_set_m128i(first(high, more), low)
+            }
+            None => {
+                store(at, len, low);
+                _mm256_zextsi128_si256(first(low, len))
+            }
+        }
+    }
+}
+
+/// Reverses the bytes of each block.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn reversed(x: __m256i) -> __m256i {
+    let order = _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f);
+    _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(order))
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn round_key<const R: usize>(key: &Key<R>, round: usize) -> __m256i {
+    _mm256_broadcastsi128_si256(from(u128::from_le_bytes(key.round_keys[round])))
+}
+
+/// Two counter blocks, whose last words are little-endian yet.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn first_counters(nonce: &[u8; 12], counter: u32) -> __m256i {
+    let base = _mm256_broadcastsi128_si256(from(u128::from_le_bytes(counter_block(nonce, 0))));
+    let (one, two) = (counter as i32, counter.wrapping_add(1) as i32);
+    _mm256_add_epi32(base, _mm256_set_epi32(two, 0, 0, 0, one, 0, 0, 0))
+}
+
+/// `W` vectors of counter blocks with the first round key in them, and the counters of the vectors behind.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn counters<const R: usize, const W: usize>(key: &Key<R>, next: &mut __m256i) -> [__m256i; W] {
+    let order = _mm_set_epi64x(0x0c0d_0e0f_0b0a_0908, 0x0706_0504_0302_0100);
+    let order = _mm256_broadcastsi128_si256(order);
+    let two = _mm256_set_epi32(2, 0, 0, 0, 2, 0, 0, 0);
+    let key = round_key(key, 0);
+    let mut x = [_mm256_setzero_si256(); W];
+    for vector in &mut x {
+        *vector = _mm256_xor_si256(_mm256_shuffle_epi8(*next, order), key);
+        *next = _mm256_add_epi32(*next, two);
+    }
+    x
+}
+
+/// The rounds from `first` on, of `W` vectors.
+#[inline]
+#[target_feature(enable = "avx2,vaes")]
+fn rounds<const R: usize, const W: usize>(key: &Key<R>, first: usize, mut x: [__m256i; W]) -> [__m256i; W] {
+    for round in first..R {
+        let k = round_key(key, round);
+        for vector in &mut x {
+            *vector = _mm256_aesenc_epi128(*vector, k);
+        }
+    }
+    let k = round_key(key, R);
+    x.map(|vector| _mm256_aesenclast_epi128(vector, k))
+}
+
+/// Payload cipherstream from the 64-byte unit `first` on.
+///
+/// # Safety
+/// The CPU has the instructions.
+#[target_feature(enable = "avx2,vaes")]
+pub(super) unsafe fn stream<const R: usize>(
+    key: &Key<R>,
+    nonce: &[u8; 12],
+    first: usize,
+    out: &mut [[u8; 64]],
+) {
+    let mut next = first_counters(nonce, 2u32.wrapping_add(4 * first as u32));
+    let (fours, rest) = out.as_chunks_mut::<{ CHUNK / 64 }>();
+    for units in fours {
+        let x = rounds(key, 1, counters::<R, WIDTH>(key, &mut next));
+        for (bytes, x) in units.as_flattened_mut().as_chunks_mut::<VECTOR>().0.iter_mut().zip(x) {
+            // SAFETY: a vector has 32 bytes.
+            unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), x) };
+        }
+    }
+    for unit in rest {
+        let x = rounds(key, 1, counters::<R, 2>(key, &mut next));
+        for (bytes, x) in unit.as_chunks_mut::<VECTOR>().0.iter_mut().zip(x) {
+            // SAFETY: as above.
+            unsafe { _mm256_storeu_si256(bytes.as_mut_ptr().cast(), x) };
+        }
+    }
+}
+
+/// One segment of a packet.
+///
+/// # Safety
+/// The CPU has AVX2, VAES and VPCLMULQDQ with AES-NI, PCLMULQDQ and SSE4.1; the pointers are good for the segment's length, a
+/// prepared `stream` for whole units; the segment has at most [`POWERS`] blocks, and one at least.
+#[target_feature(enable = "avx2,vaes,vpclmulqdq,aes,pclmulqdq,ssse3,sse4.1")]
+pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
+    key: &Key<R>,
+    segment: &Segment<'_>,
+    stream: Stream<'_>,
+) -> Block {
+    let Segment { aad, src, dst, len, .. } = *segment;
+    let mut running = Running::new(key, segment);
+    // SAFETY: the segment has so many blocks, the bytes are those of the slice, and the rest is the caller's.
+    unsafe {
+        for some in aad.chunks(VECTOR) {
+            running.add(reversed(load_some(some.as_ptr(), some.len())), 0);
+            running.skip(some.len().div_ceil(16));
+        }
+        running = match stream {
+            Stream::Kept(at) => prepared::<SEAL, false>(running, src, dst, len, at.cast_mut()),
+            Stream::Wiped(at) => {
+                running = prepared::<SEAL, true>(running, src, dst, len, at);
+                // The unit's other vector; and what was stored must stay stored.
+                if (1..=VECTOR).contains(&(len % 64)) {
+                    _mm256_storeu_si256(at.add(len / 64 * 64 + VECTOR).cast(), _mm256_setzero_si256());
+                }
+                core::arch::asm!("/* {} */", in(reg) at, options(nostack, preserves_flags));
+                running
+            }
+            Stream::Cipher(nonce, unit) => {
+                let counter = 2u32.wrapping_add(4 * unit as u32);
+                ciphered::<R, SEAL>(running, segment, key, first_counters(nonce, counter))
+            }
+        };
+    }
+    result(running.value(), segment.mask)
+}
+
+/// XORs a cipherstream that is prepared in, and adds what is on the wire.
+///
+/// # Safety
+/// The pointers are good for `len` bytes, `stream` for whole vectors, and the blocks' powers are left.
+#[inline]
+#[target_feature(enable = "avx2,vpclmulqdq,ssse3")]
+unsafe fn prepared<const SEAL: bool, const WIPE: bool>(
+    mut running: Running,
+    src: *const u8,
+    dst: *mut u8,
+    len: usize,
+    stream: *mut u8,
+) -> Running {
+    // SAFETY: 32 bytes from `at` on lie within the stream for each `at` below `len` that is a multiple of 32.
+    let pad = |at: usize| unsafe {
+        let place = stream.add(at).cast();
+        let pad = _mm256_loadu_si256(place);
+        if WIPE {
+            _mm256_storeu_si256(place, _mm256_setzero_si256());
+        }
+        pad
+    };
+    let mut done = 0;
+    // SAFETY: vectors below `len` are within source and destination, and their powers are left.
+    unsafe {
+        // Two at a time as long as there are two.
+        macro_rules! vectors {
+            ($($i:literal)*) => {
+                $(
+                    let at = done + $i * VECTOR;
+                    let x = _mm256_loadu_si256(src.add(at).cast());
+                    let y = _mm256_xor_si256(x, pad(at));
+                    _mm256_storeu_si256(dst.add(at).cast(), y);
+                    running.add(reversed(if SEAL { y } else { x }), $i * 2);
+                )*
+            };
+        }
+        while len - done >= 2 * VECTOR {
+            vectors!(0 1);
+            done += 2 * VECTOR;
+            running.skip(4);
+        }
+        if len - done >= VECTOR {
+            vectors!(0);
+            done += VECTOR;
+            running.skip(2);
+        }
+        if done < len {
+            let x = load_some(src.add(done), len - done);
+            let y = store_some(dst.add(done), len - done, _mm256_xor_si256(x, pad(done)));
+            running.add(reversed(if SEAL { y } else { x }), 0);
+        }
+    }
+    running
+}
+
+/// XORs the cipher's stream in, whose rounds take turns with the hash of what lay on the wire a chunk before.
+///
+/// # Safety
+/// As for [`segment`]; the powers of the payload are left.
+#[inline]
+#[target_feature(enable = "avx2,vaes,vpclmulqdq,ssse3")]
+unsafe fn ciphered<const R: usize, const SEAL: bool>(
+    mut running: Running,
+    segment: &Segment<'_>,
+    key: &Key<R>,
+    mut next: __m256i,
+) -> Running {
+    let Segment { src, dst, len, .. } = *segment;
+    let mut room = MaybeUninit::<Turned>::uninit();
+    let room = room.as_mut_ptr().cast::<u8>();
+    let mut done = 0;
+    // SAFETY: vectors below `len` are within source and destination, and `done & CHUNK` chooses one of the two chunks in the room,
+    // whose other one was written a turn before. The powers of a chunk that is hashed were left for it.
+    unsafe {
+        loop {
+            let (now, before) = (room.add(done & CHUNK), room.add(CHUNK - (done & CHUNK)));
+            let mut pads = counters::<R, WIDTH>(key, &mut next);
+            macro_rules! round {
+                ($round:literal) => {{
+                    let k = round_key(key, $round);
+                    for vector in &mut pads {
+                        *vector = _mm256_aesenc_epi128(*vector, k);
+                    }
+                    let [a, b, c, d, e, f, g, h] = &mut pads;
+                    // So that the rounds stay where they are.
+                    core::arch::asm!(
+                        "/* {0} {1} {2} {3} {4} {5} {6} {7} */",
+                        inout(ymm_reg) * a,
+                        inout(ymm_reg) * b,
+                        inout(ymm_reg) * c,
+                        inout(ymm_reg) * d,
+                        inout(ymm_reg) * e,
+                        inout(ymm_reg) * f,
+                        inout(ymm_reg) * g,
+                        inout(ymm_reg) * h,
+                        options(nostack, preserves_flags)
+                    );
+                    if done > 0 {
+                        let x = _mm256_load_si256(before.add(VECTOR * ($round - 1)).cast());
+                        running.add(x, 2 * ($round - 1));
+                        // The compiler would sum up a chunk as a tree, for which it has not the registers.
+                        core::arch::asm!(
+                            "/* {0} {1} {2} */",
+                            inout(ymm_reg) running.low,
+                            inout(ymm_reg) running.high,
+                            inout(ymm_reg) running.both,
+                            options(nostack, preserves_flags)
+                        );
+                    }
+                }};
+            }
+            round!(1);
+            round!(2);
+            round!(3);
+            round!(4);
+            round!(5);
+            round!(6);
+            round!(7);
+            round!(8);
+            if done > 0 {
+                running.skip(CHUNK / 16);
+            }
+            let pads = rounds(key, WIDTH + 1, pads);
+            let rest = len - done;
+            if rest < CHUNK {
+                for (i, pad) in pads.into_iter().enumerate() {
+                    _mm256_store_si256(now.add(VECTOR * i).cast(), pad);
+                }
+                return prepared::<SEAL, false>(running, src.add(done), dst.add(done), rest, now);
+            }
+            for (i, pad) in pads.into_iter().enumerate() {
+                let at = done + VECTOR * i;
+                let x = _mm256_loadu_si256(src.add(at).cast());
+                let y = _mm256_xor_si256(x, pad);
+                _mm256_storeu_si256(dst.add(at).cast(), y);
+                _mm256_store_si256(now.add(VECTOR * i).cast(), reversed(if SEAL { y } else { x }));
+            }
+            done += CHUNK;
+        }
+    }
+}
