@@ -6,9 +6,12 @@
 //! first then waits half a microsecond. The first CPUs with AVX-512 rotate in one instruction, which vectors of all lengths
 //! use there, and take long streams 16 blocks at a time.
 
-use super::Avx512;
+use super::{Avx512, poly1305_powers::InTurn};
 use crate::{Backend, backend::portable::chacha20::CONSTANTS};
-use core::{arch::x86_64::*, mem::MaybeUninit};
+use core::{
+    arch::{asm, x86_64::*},
+    mem::MaybeUninit,
+};
 
 /// The proof that the CPU has AVX2 and BMI2.
 #[derive(Clone, Copy)]
@@ -42,6 +45,29 @@ impl Avx2 {
         self.blocks(key, counter, nonce, super::chacha20poly1305::uninit(out));
     }
 
+    /// Whether a packet of so many bytes takes less time with [`pass`](Self::pass): where the vectors are no wider.
+    pub(super) fn is_worth_a_mac_beside(self, len: usize) -> bool {
+        !self.avx512 && len >= 64 * (PASS - 1)
+    }
+
+    /// Up to [`PASS`] blocks of cipherstream from block `counter` on, one at least, and a MAC beside.
+    pub(super) fn pass(
+        self,
+        key: &[u32; 8],
+        counter: u32,
+        nonce: &[u8; 12],
+        out: &mut [Block],
+        beside: Hashed,
+    ) -> Hashed {
+        // SAFETY: `self` is the proof.
+        unsafe {
+            match self.avx512 {
+                true => rotating::pass_beside(key, counter, nonce, out, beside),
+                false => shifting::pass_beside(key, counter, nonce, out, beside),
+            }
+        }
+    }
+
     /// Cipherstream from block `counter` on. All of `out` is written.
     pub(super) fn blocks(self, key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block]) {
         // SAFETY: `self` is the proof.
@@ -57,7 +83,7 @@ impl Avx2 {
 
 /// The kernels, compiled for a set of instructions: where there is a rotation, the compiler takes it for two shifts.
 macro_rules! kernels {
-    ($name:ident, $features:literal) => {
+    ($name:ident, $features:literal, $rotates:literal) => {
         mod $name {
             use super::*;
 
@@ -69,26 +95,58 @@ macro_rules! kernels {
             pub(super) unsafe fn stream(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block]) {
                 let (mut counter, mut rest) = (counter, out);
                 while !rest.is_empty() {
-                    // Two passes of six take less time than one of eight and a short one.
-                    let most = if (9..=12).contains(&rest.len()) { 6 } else { 8 };
-                    let (now, later) = rest.split_at_mut(rest.len().min(most));
-                    match now.len() {
-                        1 => narrow::<1>(key, counter, nonce, now),
-                        2 => narrow::<2>(key, counter, nonce, now),
-                        3 => narrow::<3>(key, counter, nonce, now),
-                        4 => wide::<2>(key, counter, nonce, now),
-                        5..=6 => wide::<3>(key, counter, nonce, now),
-                        _ => wide::<4>(key, counter, nonce, now),
-                    }
+                    let (now, later) = rest.split_at_mut(next_pass(rest.len()));
+                    pass(key, counter, nonce, now, ());
                     counter = counter.wrapping_add(now.len() as u32);
                     rest = later;
                 }
             }
 
+            /// Up to [`PASS`] blocks of cipherstream from block `counter` on, one at least, and what is done beside.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn pass<B: Beside>(
+                key: &[u32; 8],
+                counter: u32,
+                nonce: &[u8; 12],
+                out: &mut [Block],
+                beside: B,
+            ) -> B {
+                match out.len() {
+                    1 => narrow::<1, B>(key, counter, nonce, out, beside),
+                    2 => narrow::<2, B>(key, counter, nonce, out, beside),
+                    3 => narrow::<3, B>(key, counter, nonce, out, beside),
+                    4 => wide::<2, B>(key, counter, nonce, out, beside),
+                    5..=6 => wide::<3, B>(key, counter, nonce, out, beside),
+                    _ => wide::<4, B>(key, counter, nonce, out, beside),
+                }
+            }
+
+            /// As [`pass`], with a MAC beside.
+            ///
+            /// # Safety
+            /// The CPU has the instructions.
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn pass_beside(
+                key: &[u32; 8],
+                counter: u32,
+                nonce: &[u8; 12],
+                out: &mut [Block],
+                beside: Hashed,
+            ) -> Hashed {
+                pass(key, counter, nonce, out, beside)
+            }
+
             /// `W` blocks from `counter` on, a row of one block a vector.
             #[inline]
             #[target_feature(enable = $features)]
-            fn narrow<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block]) {
+            fn narrow<const W: usize, B: Beside>(
+                key: &[u32; 8],
+                counter: u32,
+                nonce: &[u8; 12],
+                out: &mut [Block],
+                mut beside: B,
+            ) -> B {
                 let rows = rows(key, nonce);
                 let one = _mm_set_epi32(0, 0, 0, 1);
                 let mut counters = _mm_add_epi32(rows[3], _mm_set_epi32(0, 0, 0, counter as i32));
@@ -99,7 +157,7 @@ macro_rules! kernels {
                 }
                 let mut sets = last.map(|last| [rows[0], rows[1], rows[2], last]);
                 // Rotations by whole bytes are one shuffle.
-                let by_16 = _mm_set_epi64x(0x0d0c_0f0e_0908_0b0a, 0x0504_0706_0100_0302);
+                let by_16 = by_16($rotates);
                 let by_8 = _mm_set_epi64x(0x0e0d_0c0f_0a09_080b, 0x0605_0407_0201_0003);
                 macro_rules! quarter_rounds {
                     () => {
@@ -119,12 +177,14 @@ macro_rules! kernels {
                 }
                 for _ in 0..10 {
                     quarter_rounds!();
+                    beside.step();
                     for [_, b, c, d] in &mut sets {
                         *b = _mm_shuffle_epi32::<0b00_11_10_01>(*b);
                         *c = _mm_shuffle_epi32::<0b01_00_11_10>(*c);
                         *d = _mm_shuffle_epi32::<0b10_01_00_11>(*d);
                     }
                     quarter_rounds!();
+                    beside.step();
                     for [_, b, c, d] in &mut sets {
                         *b = _mm_shuffle_epi32::<0b10_01_00_11>(*b);
                         *c = _mm_shuffle_epi32::<0b01_00_11_10>(*c);
@@ -139,12 +199,19 @@ macro_rules! kernels {
                         unsafe { _mm_storeu_si128(to.add(i), _mm_add_epi32(*row, first)) };
                     }
                 }
+                beside
             }
 
             /// Up to `2 W` blocks from `counter` on, the same row of two blocks a vector.
             #[inline]
             #[target_feature(enable = $features)]
-            fn wide<const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block]) {
+            fn wide<const W: usize, B: Beside>(
+                key: &[u32; 8],
+                counter: u32,
+                nonce: &[u8; 12],
+                out: &mut [Block],
+                mut beside: B,
+            ) -> B {
                 let rows = rows(key, nonce).map(|row| _mm256_broadcastsi128_si256(row));
                 let two = _mm256_set_epi32(0, 0, 0, 2, 0, 0, 0, 2);
                 let first = counter as i32;
@@ -156,7 +223,7 @@ macro_rules! kernels {
                     counters = _mm256_add_epi32(counters, two);
                 }
                 let mut sets = last.map(|last| [rows[0], rows[1], rows[2], last]);
-                let by_16 = _mm_set_epi64x(0x0d0c_0f0e_0908_0b0a, 0x0504_0706_0100_0302);
+                let by_16 = by_16($rotates);
                 let by_8 = _mm_set_epi64x(0x0e0d_0c0f_0a09_080b, 0x0605_0407_0201_0003);
                 let [by_16, by_8] = [by_16, by_8].map(|by| _mm256_broadcastsi128_si256(by));
                 macro_rules! quarter_rounds {
@@ -177,12 +244,14 @@ macro_rules! kernels {
                 }
                 for _ in 0..10 {
                     quarter_rounds!();
+                    beside.step();
                     for [_, b, c, d] in &mut sets {
                         *b = _mm256_shuffle_epi32::<0b00_11_10_01>(*b);
                         *c = _mm256_shuffle_epi32::<0b01_00_11_10>(*c);
                         *d = _mm256_shuffle_epi32::<0b10_01_00_11>(*d);
                     }
                     quarter_rounds!();
+                    beside.step();
                     for [_, b, c, d] in &mut sets {
                         *b = _mm256_shuffle_epi32::<0b10_01_00_11>(*b);
                         *c = _mm256_shuffle_epi32::<0b01_00_11_10>(*c);
@@ -207,13 +276,100 @@ macro_rules! kernels {
                         }
                     }
                 }
+                beside
             }
         }
     };
 }
 
-kernels!(shifting, "avx2");
-kernels!(rotating, "avx2,avx512f,avx512vl");
+kernels!(shifting, "avx2,bmi2", false);
+kernels!(rotating, "avx2,bmi2,avx512f,avx512vl", true);
+
+/// The shuffle that rotates words by 16 bits. Where the CPU does not rotate, a compiler that knew its bytes would take two shuffles of
+/// halves instead, on the ports that are short.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn by_16(rotates: bool) -> __m128i {
+    let mut by = _mm_set_epi64x(0x0d0c_0f0e_0908_0b0a, 0x0504_0706_0100_0302);
+    if !rotates {
+        // SAFETY: nothing is done.
+        unsafe { asm!("/* {} */", inout(xmm_reg) by, options(pure, nomem, nostack, preserves_flags)) };
+    }
+    by
+}
+
+/// Blocks of a pass, at most.
+pub(super) const PASS: usize = 8;
+
+/// How many of so many blocks the next pass makes: two of six take less time than one of eight and a short one.
+#[inline(always)]
+pub(super) fn next_pass(blocks: usize) -> usize {
+    if (9..=12).contains(&blocks) { 6 } else { blocks.min(PASS) }
+}
+
+/// What is done between the rounds of a pass, on the execution ports that vectors leave free.
+trait Beside {
+    /// The next piece of it. A pass asks twenty times.
+    fn step(&mut self);
+}
+
+impl Beside for () {
+    #[inline(always)]
+    fn step(&mut self) {}
+}
+
+/// A MAC that goes on over whole blocks, as they are asked for.
+pub(super) struct Hashed {
+    mac: InTurn,
+    bytes: *const u8,
+    /// What was hashed of them, and how far it may go on.
+    done: usize,
+    end: usize,
+}
+
+impl Hashed {
+    /// Nothing is left to hash yet.
+    #[inline(always)]
+    pub(super) fn new(mac: InTurn) -> Self {
+        Self { mac, bytes: core::ptr::null(), done: 0, end: 0 }
+    }
+
+    /// Goes on with these bytes of a packet, whole blocks, whenever it is asked.
+    ///
+    /// # Safety
+    /// The pointer is good for them until they were hashed.
+    #[inline(always)]
+    pub(super) unsafe fn over(&mut self, packet: *const u8, begin: usize, end: usize) {
+        (self.bytes, self.done, self.end) = (packet, begin, end);
+    }
+
+    /// Hashes what lies before this place at least, and gives the MAC so far.
+    #[inline(always)]
+    pub(super) fn until(&mut self, place: usize) -> &InTurn {
+        while self.done < place.min(self.end) {
+            self.one();
+        }
+        &self.mac
+    }
+
+    #[inline(always)]
+    fn one(&mut self) {
+        // SAFETY: a whole block is left, for which the pointer is good.
+        self.mac.block(u128::from_le_bytes(unsafe { self.bytes.add(self.done).cast::<[u8; 16]>().read() }));
+        self.done += 16;
+    }
+}
+
+impl Beside for Hashed {
+    /// Two blocks: a pass asks for more than the 32 that one makes.
+    #[inline(always)]
+    fn step(&mut self) {
+        if self.end - self.done >= 32 {
+            self.one();
+            self.one();
+        }
+    }
+}
 
 /// The rows of a block's first state; the counter is zero.
 #[inline]

@@ -3,6 +3,7 @@
 use super::{
     chacha20_avx2::{Avx2, Block},
     chacha20poly1305::{once, pointers},
+    chacha20poly1305_beside as beside,
     poly1305::{HASH, OPEN, Powers, SEAL},
     poly1305_powers::{self, Part, Source, Table},
 };
@@ -158,6 +159,10 @@ unsafe fn one_shot<const WAY: u8>(
     aad: &[u8],
     (src, dst, len): (*const u8, *mut u8, usize),
 ) -> [u8; 16] {
+    if avx2.is_worth_a_mac_beside(len) {
+        // SAFETY: the caller's, and a packet is worth it from a pass's bytes on.
+        return unsafe { beside::one_shot::<WAY>(avx2, key, nonce, aad, (src, dst, len)) };
+    }
     let mut stream = Stream([const { MaybeUninit::uninit() }; 1 + UNITS]);
     let start: *mut u8 = stream.0.as_mut_ptr().cast();
     let mut now = len.min(64 * UNITS);

@@ -179,26 +179,41 @@ fn group(table: &Table, before: Option<&Limbs>, blocks: &[[u8; 16]]) -> Sum {
     sum
 }
 
-/// Block after block with r alone, in words of 64 bits. For a few blocks that is less work than powers are.
+/// Block after block with r alone, in words of 64 bits. For a few blocks that is less work than powers are, and beside vectors it
+/// has multipliers of its own.
 ///
 /// r is clamped: both words are below 2^60, and the upper one's last two bits are zeros, so that 2^128 times it is 5/4 of it.
-#[inline(always)]
-fn in_turn(r: &Limbs, before: Option<Limbs>, blocks: &[[u8; 16]]) -> Sum {
-    let times = |a: u64, b: u64| u128::from(a) * u128::from(b);
-    let [a, b, c] = r.0;
-    let (r0, r1) = (a | b << 44, b >> 20 | c << 24);
-    let s1 = r1 + (r1 >> 2);
-    let [a, b, c] = before.unwrap_or_default().0.map(u128::from);
-    // The upper limb may be as large as four lanes of the vectors make it. What is above 2^130 counts five times.
-    let whole = a + (b << 44);
-    let (h, carry) = whole.overflowing_add(c << 88);
-    let top = (c >> 40) as u64 + u64::from(carry);
-    let (mut h, carry) = h.overflowing_add(u128::from((top >> 2) * 5));
-    let mut top = (top & 3) + u64::from(carry);
-    for block in blocks {
-        let (sum, carry) = h.overflowing_add(u128::from_le_bytes(*block));
+pub(super) struct InTurn {
+    r0: u64,
+    r1: u64,
+    s1: u64,
+    h: u128,
+    /// What is above 2^128, below 5.
+    top: u64,
+}
+
+impl InTurn {
+    #[inline(always)]
+    pub(super) fn new(r: &Limbs, before: Option<Limbs>) -> Self {
+        let [a, b, c] = r.0;
+        let (r0, r1) = (a | b << 44, b >> 20 | c << 24);
+        let s1 = r1 + (r1 >> 2);
+        let [a, b, c] = before.unwrap_or_default().0.map(u128::from);
+        // The upper limb may be as large as four lanes of the vectors make it. What is above 2^130 counts five times.
+        let whole = a + (b << 44);
+        let (h, carry) = whole.overflowing_add(c << 88);
+        let top = (c >> 40) as u64 + u64::from(carry);
+        let (h, carry) = h.overflowing_add(u128::from((top >> 2) * 5));
+        Self { r0, r1, s1, h, top: (top & 3) + u64::from(carry) }
+    }
+
+    #[inline(always)]
+    pub(super) fn block(&mut self, block: u128) {
+        let times = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        let Self { r0, r1, s1, .. } = *self;
+        let (sum, carry) = self.h.overflowing_add(block);
         // With the bit 2^128; at most 6.
-        top += 1 + u64::from(carry);
+        let top = self.top + 1 + u64::from(carry);
         let (h0, h1) = (sum as u64, (sum >> 64) as u64);
         let d0 = times(h0, r0) + times(h1, s1);
         let d1 = times(h0, r1) + times(h1, r0) + u128::from(top * s1) + (d0 >> 64);
@@ -206,9 +221,20 @@ fn in_turn(r: &Limbs, before: Option<Limbs>, blocks: &[[u8; 16]]) -> Sum {
         let d2 = top * r0 + (d1 >> 64) as u64;
         let (sum, carry) =
             (u128::from(d0 as u64) | d1 << 64).overflowing_add(u128::from((d2 & !3) + (d2 >> 2)));
-        (h, top) = (sum, (d2 & 3) + u64::from(carry));
+        (self.h, self.top) = (sum, (d2 & 3) + u64::from(carry));
     }
-    Sum([h, 0, u128::from(top) << 40])
+
+    #[inline(always)]
+    pub(super) fn sum(&self) -> Sum {
+        Sum([self.h, 0, u128::from(self.top) << 40])
+    }
+}
+
+#[inline(always)]
+fn in_turn(r: &Limbs, before: Option<Limbs>, blocks: &[[u8; 16]]) -> Sum {
+    let mut turn = InTurn::new(r, before);
+    blocks.iter().for_each(|block| turn.block(u128::from_le_bytes(*block)));
+    turn.sum()
 }
 
 /// The powers of r that there are.
