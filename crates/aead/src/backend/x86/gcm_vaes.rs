@@ -21,7 +21,8 @@ const CHUNK: usize = WIDTH * VECTOR;
 /// Payload bytes from which on this is faster than [`ni`](super::ni) in one go: it makes a whole chunk of cipherstream at least.
 pub(super) const FROM: usize = 112;
 
-/// What lies on the wire, with the bytes of each block turned around: the chunk at hand, and the one before.
+/// What lies on the wire, with the bytes of each block turned around: the chunk at hand, and the one before. In the end it lends its
+/// place to the cipherstream of the rest.
 #[repr(C, align(64))]
 struct Turned([u8; 2 * CHUNK]);
 
@@ -399,7 +400,13 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
                 for (i, pad) in pads.into_iter().enumerate() {
                     _mm256_store_si256(now.add(VECTOR * i).cast(), pad);
                 }
-                return prepared::<SEAL, false>(running, src.add(done), dst.add(done), rest, now);
+                let running = prepared::<SEAL, false>(running, src.add(done), dst.add(done), rest, now);
+                // What was not needed too; and it must stay wiped.
+                for i in 0..WIDTH {
+                    _mm256_store_si256(now.add(VECTOR * i).cast(), _mm256_setzero_si256());
+                }
+                core::arch::asm!("/* {} */", in(reg) now, options(nostack, preserves_flags));
+                return running;
             }
             for (i, pad) in pads.into_iter().enumerate() {
                 let at = done + VECTOR * i;
