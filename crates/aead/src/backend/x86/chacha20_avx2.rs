@@ -303,7 +303,7 @@ pub(super) const PASS: usize = 8;
 
 /// How many of so many blocks the next pass makes: two of six take less time than one of eight and a short one.
 #[inline(always)]
-pub(super) fn next_pass(blocks: usize) -> usize {
+fn next_pass(blocks: usize) -> usize {
     if (9..=12).contains(&blocks) { 6 } else { blocks.min(PASS) }
 }
 
