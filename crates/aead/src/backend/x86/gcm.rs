@@ -241,6 +241,19 @@ impl<const R: usize> Key<R> {
         self.packet::<false>(Stream::Kept(stream.as_ptr()), aad, buffers, mask, tag);
     }
 
+    /// Reads a byte of each cache line of the powers for a packet of so many bytes of payload.
+    pub(crate) fn touch(&self, len: usize) {
+        let first = POWERS.saturating_sub(len.div_ceil(16));
+        for power in self.high.0[first..].iter().step_by(4) {
+            core::hint::black_box(*power as u8);
+        }
+        if let Kind::Avx512 = self.kind {
+            for half in self.halves.0[first..].iter().step_by(8) {
+                core::hint::black_box(*half as u8);
+            }
+        }
+    }
+
     /// The tag of associated data alone.
     pub(crate) fn authenticate(&self, mask: &u128, aad: &[&[u8]]) -> [u8; 16] {
         let mut hash = Block::default();
@@ -334,8 +347,10 @@ impl<const R: usize> Key<R> {
     #[inline]
     pub(crate) fn wipe(&self, bytes: &mut [u8]) {
         match self.kind {
-            Kind::Ni | Kind::Avx | Kind::Vaes => crate::engine::wipe(bytes),
+            Kind::Ni | Kind::Avx => crate::engine::wipe(bytes),
             // SAFETY: the kind of key is the proof that the CPU has the instructions.
+            Kind::Vaes => unsafe { gcm_vaes::wipe(bytes) },
+            // SAFETY: as above.
             Kind::Avx512 => unsafe { avx512::wipe(bytes) },
         }
     }
@@ -445,10 +460,17 @@ impl<const R: usize> Key<R> {
                 }
                 (Kind::Avx, _) => ni::segment_avx::<R, SEAL>(self, segment, stream),
                 (Kind::Ni, _) => ni::segment::<R, SEAL>(self, segment, stream),
-                (Kind::Vaes, Stream::Cipher(..)) if segment.len < gcm_vaes::FROM => {
-                    ni::segment_avx::<R, SEAL>(self, segment, stream)
+                (Kind::Vaes, Stream::Kept(at)) => gcm_vaes::prepared(&self.high, SEAL, segment, at),
+                (Kind::Vaes, Stream::Wiped(at)) => {
+                    let result = gcm_vaes::prepared(&self.high, SEAL, segment, at);
+                    let used = segment.len.next_multiple_of(64);
+                    gcm_vaes::wipe(core::slice::from_raw_parts_mut(at, used));
+                    result
                 }
-                (Kind::Vaes, _) => gcm_vaes::segment::<R, SEAL>(self, segment, stream),
+                (Kind::Vaes, Stream::Cipher(nonce, unit)) if segment.len >= gcm_vaes::FROM => {
+                    gcm_vaes::segment::<R, SEAL>(self, segment, nonce, unit)
+                }
+                (Kind::Vaes, Stream::Cipher(..)) => ni::segment_avx::<R, SEAL>(self, segment, stream),
                 (Kind::Avx512, Stream::Kept(at)) => {
                     avx512::prepared::<R, SEAL, false, false, false>(self, segment, at.cast_mut())
                 }

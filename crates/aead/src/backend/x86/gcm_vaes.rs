@@ -6,7 +6,7 @@
 //! chunk before, as in [`gcm_avx`](super::gcm_avx).
 
 use super::{
-    gcm::{Block, Key, POWERS, Segment, Stream},
+    gcm::{Block, Key, POWERS, Powers, Segment},
     ni::{fold, from, result},
     partial::{first, load, store},
 };
@@ -41,9 +41,9 @@ impl Running {
     /// power of the block that it joins.
     #[inline]
     #[target_feature(enable = "avx2,vpclmulqdq")]
-    fn new<const R: usize>(key: &Key<R>, segment: &Segment<'_>) -> Self {
+    fn new(powers: &Powers, segment: &Segment<'_>) -> Self {
         let nothing = _mm256_setzero_si256();
-        let powers = &key.high.0[POWERS - segment.blocks()..];
+        let (last, powers) = (powers.0[POWERS - 1], &powers.0[POWERS - segment.blocks()..]);
         let mut new = Self { low: nothing, high: nothing, both: nothing, power: powers.as_ptr() };
         let lengths = match segment.mask {
             // As all blocks are: with its bytes turned around.
@@ -51,7 +51,7 @@ impl Running {
             None => _mm_setzero_si128(),
         };
         let x = _mm256_set_m128i(from(u128::from_le_bytes(segment.hash.0)), lengths);
-        let power = _mm256_set_m128i(from(powers[0]), from(key.high.0[POWERS - 1]));
+        let power = _mm256_set_m128i(from(powers[0]), from(last));
         new.product(x, power, _mm256_xor_si256(power, turned(power)));
         new
     }
@@ -232,67 +232,95 @@ pub(super) unsafe fn stream<const R: usize>(
     }
 }
 
+/// One segment of a packet whose cipherstream is prepared. Both directions, and keys of both lengths, have the code in common: a gateway
+/// that has just sealed has it near when it opens.
+///
+/// # Safety
+/// The CPU has AVX2, VAES and VPCLMULQDQ with AES-NI, PCLMULQDQ and SSE4.1; the pointers are good for the segment's length, `stream` for
+/// whole vectors; the segment has at most [`POWERS`] blocks, and one at least.
+#[inline(never)]
+#[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,ssse3,sse4.1")]
+pub(super) unsafe fn prepared(
+    powers: &Powers,
+    seal: bool,
+    segment: &Segment<'_>,
+    stream: *const u8,
+) -> Block {
+    let Segment { src, dst, len, .. } = *segment;
+    // SAFETY: the segment has so many blocks, and the rest is the caller's.
+    let running = unsafe { payload(begun(powers, segment), seal, src, dst, len, stream) };
+    result(running.value(), segment.mask)
+}
+
 /// One segment of a packet.
 ///
 /// # Safety
-/// The CPU has AVX2, VAES and VPCLMULQDQ with AES-NI, PCLMULQDQ and SSE4.1; the pointers are good for the segment's length, a
-/// prepared `stream` for whole units; the segment has at most [`POWERS`] blocks, and one at least.
+/// As for [`prepared`].
 #[target_feature(enable = "avx2,vaes,vpclmulqdq,aes,pclmulqdq,ssse3,sse4.1")]
 pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
     key: &Key<R>,
     segment: &Segment<'_>,
-    stream: Stream<'_>,
+    nonce: &[u8; 12],
+    unit: usize,
 ) -> Block {
-    let Segment { aad, src, dst, len, .. } = *segment;
-    let mut running = Running::new(key, segment);
-    // SAFETY: the segment has so many blocks, the bytes are those of the slice, and the rest is the caller's.
-    unsafe {
-        for some in aad.chunks(VECTOR) {
-            running.add(reversed(load_some(some.as_ptr(), some.len())), 0);
-            running.skip(some.len().div_ceil(16));
-        }
-        running = match stream {
-            Stream::Kept(at) => prepared::<SEAL, false>(running, src, dst, len, at.cast_mut()),
-            Stream::Wiped(at) => {
-                running = prepared::<SEAL, true>(running, src, dst, len, at);
-                // The unit's other vector; and what was stored must stay stored.
-                if (1..=VECTOR).contains(&(len % 64)) {
-                    _mm256_storeu_si256(at.add(len / 64 * 64 + VECTOR).cast(), _mm256_setzero_si256());
-                }
-                core::arch::asm!("/* {} */", in(reg) at, options(nostack, preserves_flags));
-                running
-            }
-            Stream::Cipher(nonce, unit) => {
-                let counter = 2u32.wrapping_add(4 * unit as u32);
-                ciphered::<R, SEAL>(running, segment, key, first_counters(nonce, counter))
-            }
-        };
-    }
+    let counters = first_counters(nonce, 2u32.wrapping_add(4 * unit as u32));
+    // SAFETY: the segment has so many blocks, and the rest is the caller's.
+    let running = unsafe { ciphered::<R, SEAL>(begun(&key.high, segment), segment, key, counters) };
     result(running.value(), segment.mask)
 }
 
-/// XORs a cipherstream that is prepared in, and adds what is on the wire.
+/// The sum of a segment's associated data and of what is known at once.
+///
+/// # Safety
+/// The segment's powers are there.
+#[inline]
+#[target_feature(enable = "avx2,vpclmulqdq,ssse3")]
+unsafe fn begun(powers: &Powers, segment: &Segment<'_>) -> Running {
+    let mut running = Running::new(powers, segment);
+    for some in segment.aad.chunks(VECTOR) {
+        // SAFETY: the bytes are those of the slice, and the powers the caller's.
+        unsafe { running.add(reversed(load_some(some.as_ptr(), some.len())), 0) };
+        running.skip(some.len().div_ceil(16));
+    }
+    running
+}
+
+/// Wipes bytes by whole vectors.
+///
+/// # Safety
+/// The CPU has the instructions.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn wipe(bytes: &mut [u8]) {
+    let (units, rest) = bytes.as_chunks_mut::<64>();
+    for unit in units {
+        // SAFETY: a unit has 64 bytes.
+        unsafe {
+            _mm256_storeu_si256(unit.as_mut_ptr().cast(), _mm256_setzero_si256());
+            _mm256_storeu_si256(unit.as_mut_ptr().add(VECTOR).cast(), _mm256_setzero_si256());
+        }
+    }
+    rest.fill(0);
+    zeroize::optimization_barrier(bytes);
+}
+
+/// XORs a cipherstream in, and adds what is on the wire: what comes out where it is sealed, what goes in where it is opened.
 ///
 /// # Safety
 /// The pointers are good for `len` bytes, `stream` for whole vectors, and the blocks' powers are left.
 #[inline]
 #[target_feature(enable = "avx2,vpclmulqdq,ssse3")]
-unsafe fn prepared<const SEAL: bool, const WIPE: bool>(
+unsafe fn payload(
     mut running: Running,
+    seal: bool,
     src: *const u8,
     dst: *mut u8,
     len: usize,
-    stream: *mut u8,
+    stream: *const u8,
 ) -> Running {
     // SAFETY: 32 bytes from `at` on lie within the stream for each `at` below `len` that is a multiple of 32.
-    let pad = |at: usize| unsafe {
-        let place = stream.add(at).cast();
-        let pad = _mm256_loadu_si256(place);
-        if WIPE {
-            _mm256_storeu_si256(place, _mm256_setzero_si256());
-        }
-        pad
-    };
+    let taken = |at: usize| unsafe { _mm256_loadu_si256(stream.add(at).cast()) };
+    let out = _mm256_set1_epi64x(-i64::from(seal));
+    let wire = |x, pad| reversed(_mm256_xor_si256(x, _mm256_and_si256(pad, out)));
     let mut done = 0;
     // SAFETY: vectors below `len` are within source and destination, and their powers are left.
     unsafe {
@@ -301,10 +329,9 @@ unsafe fn prepared<const SEAL: bool, const WIPE: bool>(
             ($($i:literal)*) => {
                 $(
                     let at = done + $i * VECTOR;
-                    let x = _mm256_loadu_si256(src.add(at).cast());
-                    let y = _mm256_xor_si256(x, pad(at));
-                    _mm256_storeu_si256(dst.add(at).cast(), y);
-                    running.add(reversed(if SEAL { y } else { x }), $i * 2);
+                    let (x, pad) = (_mm256_loadu_si256(src.add(at).cast()), taken(at));
+                    _mm256_storeu_si256(dst.add(at).cast(), _mm256_xor_si256(x, pad));
+                    running.add(wire(x, pad), $i * 2);
                 )*
             };
         }
@@ -319,9 +346,10 @@ unsafe fn prepared<const SEAL: bool, const WIPE: bool>(
             running.skip(2);
         }
         if done < len {
-            let x = load_some(src.add(done), len - done);
-            let y = store_some(dst.add(done), len - done, _mm256_xor_si256(x, pad(done)));
-            running.add(reversed(if SEAL { y } else { x }), 0);
+            let (at, left) = (done, len - done);
+            let x = load_some(src.add(at), left);
+            let y = store_some(dst.add(at), left, _mm256_xor_si256(x, taken(at)));
+            running.add(reversed(if seal { y } else { x }), 0);
         }
     }
     running
@@ -400,7 +428,7 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
                 for (i, pad) in pads.into_iter().enumerate() {
                     _mm256_store_si256(now.add(VECTOR * i).cast(), pad);
                 }
-                let running = prepared::<SEAL, false>(running, src.add(done), dst.add(done), rest, now);
+                let running = payload(running, SEAL, src.add(done), dst.add(done), rest, now);
                 // What was not needed too; and it must stay wiped.
                 for i in 0..WIDTH {
                     _mm256_store_si256(now.add(VECTOR * i).cast(), _mm256_setzero_si256());
