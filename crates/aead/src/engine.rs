@@ -127,6 +127,12 @@ pub trait Engine: Sized + 'static {
         tag: &mut Self::TagBytes,
     );
 
+    /// Reads what the key has for a packet of so many bytes of payload, a byte of each cache line.
+    #[inline]
+    fn touch(key: &Self::Key, len: usize) {
+        let _ = (key, len);
+    }
+
     /// The tag of a packet without payload, whose associated data comes in pieces.
     fn authenticate(
         key: &Self::Key,

@@ -152,6 +152,16 @@ macro_rules! engine {
                 with!(key, key => key.open_prepared(&once.mask, stream, aad, buffers, tag))
             }
 
+            #[inline]
+            fn touch(key: &Self::Key, len: usize) {
+                #[cfg(target_arch = "x86_64")]
+                if let Expanded::X86(key) = key {
+                    key.touch(len);
+                }
+                #[cfg(not(target_arch = "x86_64"))]
+                let _ = (key, len);
+            }
+
             fn authenticate(
                 key: &Self::Key,
                 _nonce: &[u8; 12],

@@ -1,7 +1,10 @@
 //! Rings of slots, for the next packets of a sequence and for the next ones to come.
 
 use crate::{
-    Key, Nonce, NonceSequence, Opener, Prepared, Sealer, Slot, Suite, Unauthentic, buffers::Buffers, tag,
+    Key, Nonce, NonceSequence, Opener, Prepared, Sealer, Slot, Suite, Unauthentic,
+    buffers::Buffers,
+    slot::{REHEARSED, rehearsed},
+    tag,
 };
 use core::{array, fmt};
 
@@ -91,8 +94,9 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
     /// the suite prepares no cipherstream. No nonce is spent and nothing prepared changes.
     pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
         let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
-        self.slots[self.head].touch();
-        Slot::<S, CAP>::new().rehearse_seal(&self.sealer.key, aad, &mut data[..len]);
+        self.slots[self.head].touch(len);
+        S::touch(&self.sealer.key.inner, len);
+        Slot::<S, REHEARSED>::new().rehearse_seal(&self.sealer.key, aad, &mut data[..rehearsed(len)]);
     }
 
     /// Slots that are prepared, each as far as the reach was when it was its turn.
@@ -176,7 +180,20 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
     }
 
     /// Makes `number` the next packet expected. What was prepared for older ones is wiped.
+    #[inline]
     pub fn expect_from(&mut self, number: u64) {
+        if self.expected.checked_add(1) == Some(number) {
+            self.slots[Self::place(self.expected)].wipe();
+            self.prepared = self.prepared.max(number);
+            self.expected = number;
+        } else {
+            self.expect_anew(number);
+        }
+    }
+
+    /// As [`expect_from`](Self::expect_from), wherever the number lies.
+    #[inline(never)]
+    fn expect_anew(&mut self, number: u64) {
         if number < self.expected {
             // Backwards, as after a new key agreement: the slots belong to other numbers now.
             self.slots.iter_mut().for_each(Slot::wipe);
@@ -221,7 +238,10 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
     /// the packet may be, and holds zeros afterwards, or what it held if no such packet is prepared. Nothing prepared changes.
     pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
         let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
-        self.slots[Self::place(self.expected)].rehearse_open(&self.opener.key, aad, &mut data[..len]);
+        let slot = &self.slots[Self::place(self.expected)];
+        slot.touch(len);
+        S::touch(&self.opener.key.inner, len);
+        slot.rehearse_open(&self.opener.key, aad, &mut data[..rehearsed(len)]);
     }
 
     /// Decrypts packet `number` from `src` into `dst` if it is authentic; otherwise `dst` is zeroed, and what was

@@ -37,6 +37,15 @@ enum Stage {
     Begun,
 }
 
+/// Bytes of payload that a rehearsal goes over at most: some vectors of any width, and a rest.
+pub(crate) const REHEARSED: usize = 256 + 64;
+
+/// As much of a packet as takes all of its ways: what is not gone over need only lie near. Longer rehearsals put more into the nearest
+/// cache than the packet itself does.
+pub(crate) const fn rehearsed(len: usize) -> usize {
+    if len < REHEARSED { len } else { REHEARSED - 64 + len % 64 }
+}
+
 impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     /// An empty slot.
     pub fn new() -> Self {
@@ -194,9 +203,9 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         }
     }
 
-    /// Reads a byte of each cache line of what is prepared.
-    pub(crate) fn touch(&self) {
-        for byte in self.stream[..self.ready].iter().step_by(64) {
+    /// Reads a byte of each cache line of what is prepared, for a packet of so many bytes.
+    pub(crate) fn touch(&self, len: usize) {
+        for byte in self.stream[..self.ready.min(len)].iter().step_by(64) {
             core::hint::black_box(*byte);
         }
     }

@@ -57,16 +57,16 @@ where
     Numbers<S>: NonceSequence<S::NonceBytes, Error = ()>,
 {
     for backend in Backend::available() {
-        let mut seal = SealPool::<S, _, 4, 256>::new(key(1, backend), Numbers::<S>::new());
-        let mut open = OpenPool::<S, _, 4, 256>::new(key(1, backend), nonce_of);
+        let mut seal = SealPool::<S, _, 4, 640>::new(key(1, backend), Numbers::<S>::new());
+        let mut open = OpenPool::<S, _, 4, 640>::new(key(1, backend), nonce_of);
         let plain_key = key::<S>(1, backend);
         for round in 0..60usize {
             open.expect_from(round as u64);
-            seal.idle((round % 7) as u32);
-            open.idle((round % 5) as u32);
-            let (aad, plain) = (bytes(round % 37, 5), bytes(round * 7 % 256, round as u8));
+            seal.idle((round % 13) as u32);
+            open.idle((round % 11) as u32);
+            let (aad, plain) = (bytes(round % 37, 5), bytes(round * 17 % 641, round as u8));
 
-            let mut scratch = bytes(round * 11 % 300, 3);
+            let mut scratch = bytes(round * 23 % 700, 3);
             seal.rehearse(&aad, &mut scratch);
             let no_trace = |scratch: &[u8]| {
                 let before = bytes(scratch.len(), 3);
