@@ -24,6 +24,7 @@ mod pool;
 mod receive;
 mod sak;
 mod suite;
+mod template;
 mod transmit;
 
 #[cfg(test)]

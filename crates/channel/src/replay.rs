@@ -69,6 +69,18 @@ impl ReplayWindow {
     /// Marks an authenticated packet's number, which [`check`](Self::check) has let pass.
     #[inline]
     pub fn mark(&mut self, number: u64) {
+        if number == self.next && number != u64::MAX {
+            let (word, bit) = Self::place(number);
+            self.seen[word] |= bit;
+            self.next = number + 1;
+        } else {
+            self.mark_anew(number);
+        }
+    }
+
+    /// As [`mark`](Self::mark), wherever the number lies.
+    #[inline(never)]
+    fn mark_anew(&mut self, number: u64) {
         let Some(after) = number.checked_add(1) else { return };
         if number >= self.next {
             self.forget(self.next, after);
@@ -90,7 +102,6 @@ impl ReplayWindow {
     }
 
     /// Takes the marks of the numbers that had the places of `from..to` before.
-    #[inline]
     fn forget(&mut self, from: u64, to: u64) {
         if to - from >= u64::from(MAX_WINDOW) {
             self.seen = [0; WORDS];

@@ -1,6 +1,7 @@
 //! Validating frames (IEEE 802.1AE-2018 clause 10.6).
 
 mod config;
+mod expected;
 mod place;
 
 use alloc::boxed::Box;
@@ -21,6 +22,7 @@ use super::{An, Invalid, Sci};
 use crate::fragment::{Assembly, FragmentCounters, Limits, Marks, Verdict, Verified};
 use crate::lengths::Lengths;
 use crate::replay::{MAX_WINDOW, ReplayWindow};
+use expected::Usual;
 use place::{Apart, InPlace, Parts, Place};
 
 pub use config::{Discard, PeerError, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus, ValidateFrames};
@@ -33,6 +35,8 @@ const ETHERTYPE_MACSEC: [u8; 2] = [0x88, 0xe5];
 const REMEMBERED: usize = 256;
 
 struct ReceiveSa {
+    /// The SecTAG of its usual frames.
+    usual: Usual,
     pool: Open,
     window: ReplayWindow,
     key: Fingerprint,
@@ -48,6 +52,21 @@ struct Peer {
     associations: [Option<ReceiveSa>; An::COUNT],
     /// Memory for one frame in fragments, if the peer may send them.
     assembly: Option<Box<Assembly>>,
+}
+
+impl ReceiveSa {
+    /// Takes note of an authentic frame, of its packet number and of how many octets of secure data it has.
+    #[inline]
+    fn heard(&mut self, number: u64, octets: usize) {
+        let ahead = number >= self.window.next();
+        self.window.mark(number);
+        if ahead {
+            self.pool.expect_from(self.window.next());
+        }
+        if let Some(reach) = self.lengths.saw(octets) {
+            self.pool.set_reach(reach);
+        }
+    }
 }
 
 /// A frame that came out of the cipher, and where it belongs.
@@ -246,8 +265,8 @@ impl Receive {
         let lowest = lowest_pn.max(1).max(self.history.next(key, rule)).max(known);
         pool.expect_from(lowest);
         let window = ReplayWindow::new(lowest, self.config.replay_window);
-        let sa =
-            ReceiveSa { pool, window, key, rule, xpn: suite.is_xpn(), lengths: Lengths::new(PREPARED_LEN) };
+        let (usual, lengths) = (Usual::new(sci, an, suite), Lengths::new(PREPARED_LEN));
+        let sa = ReceiveSa { usual, pool, window, key, rule, xpn: suite.is_xpn(), lengths };
         let mut retired = Retired::default();
         if let Some(old) = peer.associations[an.index()].replace(sa) {
             self.history.note(old.key, old.rule, old.window.next());
@@ -347,7 +366,11 @@ impl Receive {
     /// Validates, and counts a frame that is discarded.
     #[inline]
     fn counted(&mut self, place: &mut impl Place, fragments: bool) -> Result<Opened, Discard> {
-        self.try_validate(place, fragments).inspect_err(|discard| self.count_discarded(*discard))
+        let result = match self.try_expected(place) {
+            Some(result) => result,
+            None => self.try_validate(place, fragments),
+        };
+        result.inspect_err(|discard| self.count_discarded(*discard))
     }
 
     /// Drops frames in the making whose rest has not come in time. The next frame of their peer does so too.
@@ -357,7 +380,8 @@ impl Receive {
         }
     }
 
-    #[inline]
+    /// Apart, so that what a usual frame does not need does not lie between what it needs.
+    #[inline(never)]
     fn try_validate(&mut self, place: &mut impl Place, fragments: bool) -> Result<Opened, Discard> {
         let frame = place.frame();
         if frame.get(ADDRESSES_LEN..ADDRESSES_LEN + 2) != Some(&ETHERTYPE_MACSEC) {
@@ -442,15 +466,7 @@ impl Receive {
 
         // Clauses 10.6.4 and 10.6.5: only now is the number taken note of.
         let at = place.address(parts);
-        if number >= sa.window.next() {
-            sa.window.mark(number);
-            sa.pool.expect_from(sa.window.next());
-        } else {
-            sa.window.mark(number);
-        }
-        if let Some(reach) = sa.lengths.saw(parts.data) {
-            sa.pool.set_reach(reach);
-        }
+        sa.heard(number, parts.data);
         self.recent = (peer_at, an);
         let octets = parts.data as u64;
         let counters = &mut self.counters;

@@ -1,5 +1,6 @@
 //! What is tested of MACsec beyond single files.
 
+mod expected;
 mod flows;
 mod fragments;
 mod oracle;

@@ -346,7 +346,7 @@ impl Transmit {
         let len = header_len + data.len() + ICV_LEN;
         let out = out.get_mut(..len).ok_or(ProtectError::OutputTooSmall)?;
         let packet =
-            Packet { addresses, template: &sa.template, next_pn: sa.next_pn, flags, data, header_len, out };
+            Packet { addresses, template: sa.template, next_pn: sa.next_pn, flags, data, header_len, out };
         let prepared = sa.pool.prepared() > 0;
         let (confidentiality, mut by_tables) = (self.config.confidentiality, false);
         let number = match &mut sa.pool {

@@ -8,11 +8,12 @@ use crate::macsec::flows::Tables;
 use crate::macsec::packet_number::{PacketNumbers, Spent};
 use crate::macsec::pool::{PREPARED_LEN, SLOTS};
 use crate::macsec::suite::Width;
+use crate::macsec::template::Template;
 
 /// One frame on its way: where its parts lie, and where they go.
 pub(super) struct Packet<'a> {
     pub(super) addresses: [u8; ADDRESSES_LEN],
-    pub(super) template: &'a [u8; TAG_LEN_LONG],
+    pub(super) template: Template,
     /// The packet number that is next if nothing else took one.
     pub(super) next_pn: u64,
     /// MF and CF in the short-length octet.
@@ -52,12 +53,11 @@ impl<'a> Packet<'a> {
         let (head, tag) = out[..header_len].split_at_mut(ADDRESSES_LEN);
         head.copy_from_slice(&addresses);
         // Two lengths that the compiler knows: a copy of a length it does not know is a call that costs more than the copy.
+        let octets = template.filled(SecTag::short_length_of(data.len()) | flags, next_pn);
         match tag.first_chunk_mut::<TAG_LEN_LONG>() {
-            Some(tag) => *tag = *template,
-            None => tag[..TAG_LEN_SHORT].copy_from_slice(&template[..TAG_LEN_SHORT]),
+            Some(tag) => *tag = octets,
+            None => tag[..TAG_LEN_SHORT].copy_from_slice(&octets[..TAG_LEN_SHORT]),
         }
-        tag[3] = SecTag::short_length_of(data.len()) | flags;
-        tag[4..8].copy_from_slice(&(next_pn as u32).to_be_bytes());
         out
     }
 

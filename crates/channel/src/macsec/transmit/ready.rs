@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use antedate_wire::macsec::{SecTag, TAG_LEN_LONG, Tci};
+use antedate_wire::macsec::{SecTag, Tci};
 
 use super::config::{SciMode, TransmitConfig, TransmitInstallError};
 use crate::lengths::Lengths;
@@ -11,11 +11,12 @@ use crate::macsec::packet_number::PacketNumbers;
 use crate::macsec::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
 use crate::macsec::sak::{Fingerprint, Sak};
 use crate::macsec::suite::NonceRule;
+use crate::macsec::template::Template;
 
 /// An association that can be protected with.
 pub(super) struct TransmitSa {
     /// SecTAGs of this association, packet number and short length left open.
-    pub(super) template: [u8; TAG_LEN_LONG],
+    pub(super) template: Template,
     pub(super) pool: Seal,
     pub(super) key: Fingerprint,
     pub(super) rule: NonceRule,
@@ -68,10 +69,8 @@ impl ReadyTransmit {
         let key = fingerprint(sak).ok_or(TransmitInstallError::OtherSuite)?;
         let numbers = PacketNumbers::new(rule, next_pn, limit, suite.packet_number_end());
         let pool = Seal::new(sak, numbers).ok_or(TransmitInstallError::OtherSuite)?;
-        let mut template = [0; TAG_LEN_LONG];
-        // The template has room for the longest SecTAG, so this cannot fail.
-        let _ = tag(&config, an).emit(&mut template);
-        let sa = TransmitSa { template, pool, key, rule, next_pn, lengths: Lengths::new(PREPARED_LEN) };
+        let (template, lengths) = (Template::new(tag(&config, an)), Lengths::new(PREPARED_LEN));
+        let sa = TransmitSa { template, pool, key, rule, next_pn, lengths };
         Ok(Self { config, an, sa })
     }
 

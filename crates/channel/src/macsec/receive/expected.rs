@@ -1,0 +1,92 @@
+//! The frame that is expected next: what stands in its SecTAG is known before it comes, so it is compared and not read.
+
+use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG, Tci};
+
+#[cfg(test)]
+use super::place::Apart;
+use super::place::{Parts, Place};
+use super::{ADDRESSES_LEN, Discard, Opened, Receive, ReceiveSa, ValidateFrames};
+use crate::macsec::suite::CipherSuite;
+use crate::macsec::template::Template;
+use crate::macsec::{An, Sci};
+
+/// The SecTAG of an association's usual frames: encrypted, with explicit SCI, whole.
+pub(super) struct Usual {
+    tag: Template,
+    /// The last packet number that there may be.
+    last: u64,
+}
+
+impl Usual {
+    pub(super) fn new(sci: Sci, an: An, suite: CipherSuite) -> Self {
+        let tag = SecTag {
+            tci: Tci::NONE.with_encryption(true).with_changed_text(true),
+            an,
+            short_length: 0,
+            more_fragments: false,
+            continued: false,
+            packet_number: 0,
+            sci: Some(sci),
+        };
+        Self { tag: Template::new(tag), last: suite.packet_number_end() - 1 }
+    }
+
+    /// Whether it is this one that stands there, of a frame with so many octets of secure data.
+    #[inline]
+    fn is(&self, octets: &[u8; TAG_LEN_LONG], data: usize, number: u64) -> bool {
+        *octets == self.tag.filled(SecTag::short_length_of(data), number) && number <= self.last
+    }
+}
+
+impl Receive {
+    /// As [`try_validate`](Self::try_validate) does it, for the usual frame that comes next from the association heard last. Of any
+    /// other one it says nothing, and has changed nothing.
+    #[inline]
+    pub(super) fn try_expected(&mut self, place: &mut impl Place) -> Option<Result<Opened, Discard>> {
+        const AROUND: usize = ADDRESSES_LEN + TAG_LEN_LONG + ICV_LEN;
+        let (peer, an) = self.recent;
+        let sa: &mut ReceiveSa = self.peers.get_mut(peer)?.associations.get_mut(an)?.as_mut()?;
+        let frame = place.frame();
+        let data = frame.len().checked_sub(AROUND).filter(|data| *data > 0)?;
+        let parts = Parts { header: ADDRESSES_LEN + TAG_LEN_LONG, data };
+        let octets = frame.get(ADDRESSES_LEN..)?.first_chunk::<TAG_LEN_LONG>()?;
+        // One that is next has never come, and is not late.
+        let number = sa.window.next();
+        if !sa.usual.is(octets, data, number) || self.config.validate == ValidateFrames::Disabled {
+            return None;
+        }
+        if !place.holds(parts.opened()) {
+            return None;
+        }
+        if place.open(&mut sa.pool, number, parts).is_err() {
+            return Some(Err(Discard::NotValid));
+        }
+        let at = place.address(parts);
+        sa.heard(number, data);
+        self.counters.in_octets_decrypted += data as u64;
+        self.counters.in_pkts_ok += 1;
+        Some(Ok(Opened { at, peer, an, number, more: false, continued: false }))
+    }
+}
+
+#[cfg(test)]
+impl Receive {
+    /// As [`validate`](Self::validate), if the frame is the one expected.
+    pub(in crate::macsec) fn validate_expected(
+        &mut self,
+        frame: &[u8],
+        out: &mut [u8],
+    ) -> Option<Result<usize, Discard>> {
+        Some(self.try_expected(&mut Apart { frame, out })?.map(|opened| opened.at.end))
+    }
+
+    /// As [`validate`](Self::validate), and reads the SecTAG of the frame expected too.
+    pub(in crate::macsec) fn validate_unexpected(
+        &mut self,
+        frame: &[u8],
+        out: &mut [u8],
+    ) -> Result<usize, Discard> {
+        let result = self.try_validate(&mut Apart { frame, out }, false);
+        result.inspect_err(|discard| self.count_discarded(*discard)).map(|opened| opened.at.end)
+    }
+}

@@ -1,0 +1,62 @@
+//! A SecTAG of which all is known but two fields.
+
+use antedate_wire::macsec::{SecTag, TAG_LEN_LONG};
+
+/// A SecTAG as it lies in memory, short length and packet number left open.
+#[derive(Clone, Copy)]
+pub(super) struct Template(u128);
+
+impl Template {
+    /// Of this SecTAG, whose short length and packet number do not matter.
+    pub(super) fn new(tag: SecTag) -> Self {
+        let mut octets = [0; TAG_LEN_LONG];
+        let open =
+            SecTag { short_length: 0, more_fragments: false, continued: false, packet_number: 0, ..tag };
+        // There is room for the longest SecTAG, so this cannot fail.
+        let _ = open.emit(&mut octets);
+        Self(u128::from_le_bytes(octets))
+    }
+
+    /// The SecTAG with this octet of short length and flags, and with this packet number, of which 32 bits are sent. One without
+    /// SCI is the first half of it.
+    ///
+    /// In one piece, as it will be loaded: a load over stores of its parts waits for them.
+    #[inline]
+    pub(super) fn filled(self, short_length: u8, packet_number: u64) -> [u8; TAG_LEN_LONG] {
+        let short_length = u128::from(short_length) << 24;
+        let packet_number = u128::from((packet_number as u32).swap_bytes()) << 32;
+        (self.0 | short_length | packet_number).to_le_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::macsec::{An, Sci};
+    use antedate_wire::macsec::{TAG_LEN_SHORT, Tci};
+
+    #[test]
+    fn a_filled_template_is_the_sectag() {
+        for sci in [Some(Sci([0x12, 0x15, 0x35, 0x24, 0xc0, 0x89, 0x5e, 0x81])), None] {
+            for (short_length, packet_number) in [(0, 0xb2c2_8465), (42, 1), (63, u32::MAX)] {
+                let tag = SecTag {
+                    tci: Tci::NONE
+                        .with_encryption(true)
+                        .with_changed_text(true)
+                        .with_end_station(sci.is_none()),
+                    an: An::ALL[2],
+                    short_length: short_length & 0x3f,
+                    more_fragments: false,
+                    continued: false,
+                    packet_number,
+                    sci,
+                };
+                let (mut wanted, len) = ([0; TAG_LEN_LONG], tag.buffer_len());
+                tag.emit(&mut wanted).unwrap();
+                let number = u64::from(packet_number) | 7 << 32;
+                assert_eq!(Template::new(tag).filled(short_length, number)[..len], wanted[..len]);
+                assert!(sci.is_some() || len == TAG_LEN_SHORT);
+            }
+        }
+    }
+}

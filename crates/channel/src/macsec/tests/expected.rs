@@ -1,0 +1,110 @@
+//! A frame whose SecTAG is compared, for it is the one expected, is treated as one whose SecTAG is read.
+
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::setup::{A0, A1, SCI, frame, protect, sak, transmit_config};
+use crate::macsec::*;
+
+/// A channel in which this packet number is next, its other end, and the numbers that it may use.
+fn ends(config: TransmitConfig, receiving: ReceiveConfig, next: u64) -> (Transmit, [Receive; 2]) {
+    let mut transmit = Transmit::new(config).unwrap();
+    let receive = || {
+        let mut receive = Receive::new(receiving);
+        receive.add_peer(SCI, Some(1)).unwrap();
+        for (an, seed) in [(A0, 0), (A1, 1)] {
+            receive.install(SCI, an, &sak(config.suite, seed), next).unwrap();
+        }
+        receive
+    };
+    for (an, seed) in [(A0, 0), (A1, 1)] {
+        transmit.install(an, &sak(config.suite, seed), next, u64::MAX).unwrap();
+    }
+    (transmit, [receive(), receive()])
+}
+
+/// What comes of a frame, what lies there then, and what the channel says of itself.
+fn seen(
+    receive: &mut Receive,
+    frame: &[u8],
+    validate: impl FnOnce(&mut Receive, &[u8], &mut [u8]) -> Result<usize, Discard>,
+) -> (Result<usize, Discard>, Vec<u8>, ReceiveCounters, Vec<ReceiveSaStatus>) {
+    let mut out = vec![0; frame.len()];
+    let result = validate(receive, frame, &mut out);
+    (result, out, *receive.counters(), receive.status().collect::<Vec<_>>())
+}
+
+#[test]
+fn the_next_frame_of_an_association_is_expected_whatever_its_length() {
+    for suite in CipherSuite::ALL {
+        let (mut transmit, [mut receive, _]) = ends(transmit_config(suite), ReceiveConfig::new(suite), 1);
+        for len in [1, 2, 33, 34, 46, 50, 1500] {
+            let plain = frame(len);
+            let sealed = protect(&mut transmit, &plain).unwrap();
+            let mut out = vec![0; plain.len()];
+            assert_eq!(receive.validate_expected(&sealed, &mut out), Some(Ok(plain.len())));
+            assert_eq!(out, plain);
+            assert_eq!(receive.validate_expected(&sealed, &mut out), None, "it has come");
+        }
+        assert_eq!(receive.counters().in_pkts_ok, 7);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 100 } else { 1000 }))]
+
+    #[test]
+    fn to_compare_a_sectag_is_as_good_as_to_read_it(
+        suite in prop::sample::select(CipherSuite::ALL.to_vec()),
+        confidentiality in prop::bool::weighted(0.9),
+        validate in prop::sample::select(
+            vec![ValidateFrames::Strict, ValidateFrames::Check, ValidateFrames::Disabled],
+        ),
+        (replay_protect, replay_window) in (any::<bool>(), 0u32..8),
+        next in prop_oneof![Just(1u64), Just(u64::from(u32::MAX) - 4), Just(u64::MAX - 6)],
+        // For each frame: its length, how many come before it that do not arrive, and whether the other association protects.
+        frames in prop::collection::vec((0usize..120, 0usize..3, prop::bool::weighted(0.1)), 1..12),
+        // An octet that is changed, of the SecTAG or of all, or octets that are behind the frame; the genuine one comes behind it.
+        changes in prop::collection::vec(
+            prop::option::of((prop_oneof![12usize..29, 0usize..200], 1u8.., any::<bool>())), 12,
+        ),
+        steps in 0u32..40,
+        // Frames that come again.
+        again in prop::collection::vec(prop::option::of(0usize..12), 12),
+    ) {
+        let config = TransmitConfig { confidentiality, ..transmit_config(suite) };
+        let receiving = ReceiveConfig { validate, replay_protect, replay_window, ..ReceiveConfig::new(suite) };
+        let next = next.min(suite.packet_number_end() - 6);
+        let (mut transmit, [mut compares, mut reads]) = ends(config, receiving, next);
+        let mut sent: Vec<Vec<u8>> = Vec::new();
+        for (index, (len, lost, switch)) in frames.into_iter().enumerate() {
+            if switch {
+                let other = if transmit.encoding().is_some_and(|(an, _)| an == A0) { A1 } else { A0 };
+                let _ = transmit.set_encoding_sa(other);
+            }
+            for _ in 0..lost.saturating_sub(1) {
+                let _ = protect(&mut transmit, &frame(len));
+            }
+            let Ok(genuine) = protect(&mut transmit, &frame(len)) else { break };
+            let mut come = Vec::new();
+            if let Some((at, bits, longer)) = changes[index] {
+                let mut changed = genuine.clone();
+                let at = at % changed.len();
+                if longer { changed.extend(vec![bits; at + 1]) } else { changed[at] ^= bits }
+                come.push(changed);
+            }
+            come.push(genuine.clone());
+            sent.push(genuine);
+            come.extend(again[index].and_then(|which| sent.get(which)).cloned());
+            for frame in &come {
+                compares.idle(steps);
+                reads.idle(steps);
+                let one = seen(&mut compares, frame, |receive, frame, out| receive.validate(frame, out));
+                let other = seen(&mut reads, frame, |receive, frame, out| receive.validate_unexpected(frame, out));
+                prop_assert_eq!(one, other);
+            }
+        }
+    }
+}
