@@ -27,6 +27,9 @@ mod tcp;
 pub(crate) struct Plan {
     /// Rounds in which all contenders take turns.
     rounds: usize,
+    /// Further rounds of round trips in which our daemon with protection and without take turns alone: what protection costs is the
+    /// smallest difference that is asked for, and a tail of a hundredth differs by a tenth from round to round.
+    rounds_of_two: usize,
     /// Round trips of a series back to back.
     dense: u64,
     /// Round trips of a paced series.
@@ -43,6 +46,7 @@ pub(crate) struct Plan {
 
 const FULL: Plan = Plan {
     rounds: 24,
+    rounds_of_two: 48,
     dense: 2_000,
     paced: 850,
     tcp_rounds: 12,
@@ -53,6 +57,7 @@ const FULL: Plan = Plan {
 };
 const QUICK: Plan = Plan {
     rounds: 3,
+    rounds_of_two: 0,
     dense: 3_000,
     paced: 500,
     tcp_rounds: 3,
@@ -104,6 +109,7 @@ fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<bool, String> {
         "experiment": "gateway", "antedate": env!("CARGO_PKG_VERSION"), "machine": machine(),
         "method": "contenders take turns in every round; percentiles over all rounds pooled, a lost round trip taken for longer than all others; rates, and ratios up to p99, as median of the rounds",
         "rounds": plan.rounds,
+        "rounds_of_two": plan.rounds_of_two,
     });
     type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
     let parts: [(&str, Part); 4] =

@@ -98,14 +98,15 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
             rows.push(Row { contender, load, placement, rounds: Vec::new() });
         }
     }
-    for round in 0..plan.rounds {
+    for round in 0..plan.rounds + plan.rounds_of_two {
+        let alone = round >= plan.rounds;
+        let mut order = if alone { vec![Contender::Plain, Contender::Macsec] } else { ALL.to_vec() };
         // Every other round goes backwards, so that nobody always comes first.
-        let mut order = ALL;
         if round % 2 == 1 {
             order.reverse();
         }
-        for manner in Manner::ALL {
-            for contender in order {
+        for manner in Manner::ALL.into_iter().filter(|manner| !alone || *manner != Manner::Polled) {
+            for &contender in &order {
                 let placement = places.of(contender, manner);
                 let _path = Path::build(contender, placement, waiting(manner))?;
                 for row in rows.iter_mut().filter(|r| r.contender == contender && r.load.manner() == manner) {
@@ -114,7 +115,7 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
                 }
             }
         }
-        println!("   round {} of {}", round + 1, plan.rounds);
+        println!("   round {} of {}", round + 1, plan.rounds + plan.rounds_of_two);
     }
     println!("\n   {:34} {:26} {:>9} {:>9} {:>9}  placement", "", "", "median", "p99", "p99.9");
     for row in &rows {
@@ -137,7 +138,9 @@ fn compare(rows: &[Row], goals: &mut Vec<Goal>) {
     let mut ratio = |load: Load, other: Contender, percent: f64, bound: f64| {
         let find = |c| rows.iter().find(|r| r.contender == c && r.load == load);
         let (Some(ours), Some(theirs)) = (find(Contender::Macsec), find(other)) else { return };
-        let pooled = |row: &Row| row.pooled().percentile(percent);
+        // Of each as many rounds as the other has: those that both were in.
+        let common = ours.rounds.len().min(theirs.rounds.len());
+        let pooled = |row: &Row| Series::pooled(&row.rounds[..common]).percentile(percent);
         // A round holds both within seconds of each other: its ratio knows nothing of the machine's hours. Too few
         // round trips for a tail of a thousandth, which is therefore that of all rounds together.
         let value = if percent > 99.0 {
