@@ -90,8 +90,9 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
     /// Does once, on nothing, what sealing the next packet will do, and touches what is prepared for it: after a pause, code,
     /// tables and preparation have left the nearest caches, and a CPU has put its widest units to sleep.
     ///
-    /// `data` tells how long the packet may be, and may hold anything that is no secret. Afterwards it is as it was, or zeros if
-    /// the suite prepares no cipherstream. No nonce is spent and nothing prepared changes.
+    /// `data` tells how long the packet may be, and may hold anything that is no secret. Of a long one only some hundred bytes are gone
+    /// over, and what the others need is touched. Afterwards it is as it was, or those are zeros if the suite prepares no cipherstream. No
+    /// nonce is spent and nothing prepared changes.
     pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
         let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
         self.slots[self.head].touch(len);
@@ -235,7 +236,7 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
     }
 
     /// Does once, for nothing, what opening the packet expected next will do (see [`SealPool::rehearse`]). `data` tells how long
-    /// the packet may be, and holds zeros afterwards, or what it held if no such packet is prepared. Nothing prepared changes.
+    /// the packet may be; what is gone over of it holds zeros afterwards, if such a packet is prepared. Nothing prepared changes.
     pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
         let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
         let slot = &self.slots[Self::place(self.expected)];

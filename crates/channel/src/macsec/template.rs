@@ -1,19 +1,24 @@
 //! A SecTAG of which all is known but two fields.
 
-use antedate_wire::macsec::{SecTag, TAG_LEN_LONG};
+use antedate_wire::macsec::{SecTag, TAG_LEN_LONG, Tci};
+
+use super::{An, Sci};
+
+/// A SecTAG with short length and packet number left open.
+pub(super) const fn open(tci: Tci, an: An, sci: Option<Sci>) -> SecTag {
+    SecTag { tci, an, short_length: 0, more_fragments: false, continued: false, packet_number: 0, sci }
+}
 
 /// A SecTAG as it lies in memory, short length and packet number left open.
 #[derive(Clone, Copy)]
 pub(super) struct Template(u128);
 
 impl Template {
-    /// Of this SecTAG, whose short length and packet number do not matter.
-    pub(super) fn new(tag: SecTag) -> Self {
+    /// Of the [`open`] SecTAG with these fields.
+    pub(super) fn new(tci: Tci, an: An, sci: Option<Sci>) -> Self {
         let mut octets = [0; TAG_LEN_LONG];
-        let open =
-            SecTag { short_length: 0, more_fragments: false, continued: false, packet_number: 0, ..tag };
         // There is room for the longest SecTAG, so this cannot fail.
-        let _ = open.emit(&mut octets);
+        let _ = open(tci, an, sci).emit(&mut octets);
         Self(u128::from_le_bytes(octets))
     }
 
@@ -32,29 +37,19 @@ impl Template {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::macsec::{An, Sci};
-    use antedate_wire::macsec::{TAG_LEN_SHORT, Tci};
+    use antedate_wire::macsec::TAG_LEN_SHORT;
 
     #[test]
     fn a_filled_template_is_the_sectag() {
         for sci in [Some(Sci([0x12, 0x15, 0x35, 0x24, 0xc0, 0x89, 0x5e, 0x81])), None] {
-            for (short_length, packet_number) in [(0, 0xb2c2_8465), (42, 1), (63, u32::MAX)] {
-                let tag = SecTag {
-                    tci: Tci::NONE
-                        .with_encryption(true)
-                        .with_changed_text(true)
-                        .with_end_station(sci.is_none()),
-                    an: An::ALL[2],
-                    short_length: short_length & 0x3f,
-                    more_fragments: false,
-                    continued: false,
-                    packet_number,
-                    sci,
-                };
+            for (short_length, packet_number) in [(0, 0xb2c2_8465), (42, 1), (47, u32::MAX)] {
+                let (an, tci) = (An::ALL[2], Tci::NONE.with_encryption(true).with_changed_text(true));
+                let tci = tci.with_end_station(sci.is_none());
+                let tag = SecTag { short_length, packet_number, ..open(tci, an, sci) };
                 let (mut wanted, len) = ([0; TAG_LEN_LONG], tag.buffer_len());
                 tag.emit(&mut wanted).unwrap();
                 let number = u64::from(packet_number) | 7 << 32;
-                assert_eq!(Template::new(tag).filled(short_length, number)[..len], wanted[..len]);
+                assert_eq!(Template::new(tci, an, sci).filled(short_length, number)[..len], wanted[..len]);
                 assert!(sci.is_some() || len == TAG_LEN_SHORT);
             }
         }

@@ -19,7 +19,7 @@ use super::sak::Sak;
 use super::{An, Sci};
 use crate::fragment::{HEADER, MAX_FRAME, Marks, Split};
 use packet::{Data, Packet};
-use ready::{TransmitSa, tag};
+use ready::{TransmitSa, tag_len};
 
 pub use config::{
     ProtectError, SciMode, SwitchError, TransmitConfig, TransmitConfigError, TransmitInstallError,
@@ -56,18 +56,16 @@ impl Transmit {
         if config.sci_mode == SciMode::EndStation && config.sci.port() != Sci::PORT_END_STATION {
             return Err(TransmitConfigError::EndStationPort);
         }
-        let mut this = Self {
+        Ok(Self {
+            tag_len: tag_len(&config),
             config,
-            tag_len: 0,
             associations: [const { None }; An::COUNT],
             encoding: None,
             history: History::new(),
             counters: TransmitCounters::default(),
             piece: Box::default(),
             flows: Vec::new(),
-        };
-        this.tag_len = tag(&this.config, An::ALL[0]).buffer_len();
-        Ok(this)
+        })
     }
 
     /// What the channel was made of.

@@ -347,10 +347,8 @@ impl<const R: usize> Key<R> {
     #[inline]
     pub(crate) fn wipe(&self, bytes: &mut [u8]) {
         match self.kind {
-            Kind::Ni | Kind::Avx => crate::engine::wipe(bytes),
+            Kind::Ni | Kind::Avx | Kind::Vaes => crate::engine::wipe(bytes),
             // SAFETY: the kind of key is the proof that the CPU has the instructions.
-            Kind::Vaes => unsafe { gcm_vaes::wipe(bytes) },
-            // SAFETY: as above.
             Kind::Avx512 => unsafe { avx512::wipe(bytes) },
         }
     }
@@ -464,7 +462,7 @@ impl<const R: usize> Key<R> {
                 (Kind::Vaes, Stream::Wiped(at)) => {
                     let result = gcm_vaes::prepared(&self.high, SEAL, segment, at);
                     let used = segment.len.next_multiple_of(64);
-                    gcm_vaes::wipe(core::slice::from_raw_parts_mut(at, used));
+                    crate::engine::wipe(core::slice::from_raw_parts_mut(at, used));
                     result
                 }
                 (Kind::Vaes, Stream::Cipher(nonce, unit)) if segment.len >= gcm_vaes::FROM => {

@@ -236,7 +236,7 @@ pub(super) unsafe fn stream<const R: usize>(
 /// that has just sealed has it near when it opens.
 ///
 /// # Safety
-/// The CPU has AVX2, VAES and VPCLMULQDQ with AES-NI, PCLMULQDQ and SSE4.1; the pointers are good for the segment's length, `stream` for
+/// The CPU has AVX2 and VPCLMULQDQ with PCLMULQDQ and SSE4.1; the pointers are good for the segment's length, `stream` for
 /// whole vectors; the segment has at most [`POWERS`] blocks, and one at least.
 #[inline(never)]
 #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,ssse3,sse4.1")]
@@ -255,7 +255,7 @@ pub(super) unsafe fn prepared(
 /// One segment of a packet.
 ///
 /// # Safety
-/// As for [`prepared`].
+/// As for [`prepared`], but for the stream; and the CPU has VAES and AES-NI.
 #[target_feature(enable = "avx2,vaes,vpclmulqdq,aes,pclmulqdq,ssse3,sse4.1")]
 pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
     key: &Key<R>,
@@ -283,24 +283,6 @@ unsafe fn begun(powers: &Powers, segment: &Segment<'_>) -> Running {
         running.skip(some.len().div_ceil(16));
     }
     running
-}
-
-/// Wipes bytes by whole vectors.
-///
-/// # Safety
-/// The CPU has the instructions.
-#[target_feature(enable = "avx2")]
-pub(super) unsafe fn wipe(bytes: &mut [u8]) {
-    let (units, rest) = bytes.as_chunks_mut::<64>();
-    for unit in units {
-        // SAFETY: a unit has 64 bytes.
-        unsafe {
-            _mm256_storeu_si256(unit.as_mut_ptr().cast(), _mm256_setzero_si256());
-            _mm256_storeu_si256(unit.as_mut_ptr().add(VECTOR).cast(), _mm256_setzero_si256());
-        }
-    }
-    rest.fill(0);
-    zeroize::optimization_barrier(bytes);
 }
 
 /// XORs a cipherstream in, and adds what is on the wire: what comes out where it is sealed, what goes in where it is opened.

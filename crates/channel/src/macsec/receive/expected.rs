@@ -5,7 +5,7 @@ use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG, Tci};
 #[cfg(test)]
 use super::place::Apart;
 use super::place::{Parts, Place};
-use super::{ADDRESSES_LEN, Discard, Opened, Receive, ReceiveSa, ValidateFrames};
+use super::{ADDRESSES_LEN, Discard, Opened, Receive, ValidateFrames};
 use crate::macsec::suite::CipherSuite;
 use crate::macsec::template::Template;
 use crate::macsec::{An, Sci};
@@ -19,16 +19,8 @@ pub(super) struct Usual {
 
 impl Usual {
     pub(super) fn new(sci: Sci, an: An, suite: CipherSuite) -> Self {
-        let tag = SecTag {
-            tci: Tci::NONE.with_encryption(true).with_changed_text(true),
-            an,
-            short_length: 0,
-            more_fragments: false,
-            continued: false,
-            packet_number: 0,
-            sci: Some(sci),
-        };
-        Self { tag: Template::new(tag), last: suite.packet_number_end() - 1 }
+        let tci = Tci::NONE.with_encryption(true).with_changed_text(true);
+        Self { tag: Template::new(tci, an, Some(sci)), last: suite.packet_number_end() - 1 }
     }
 
     /// Whether it is this one that stands there, of a frame with so many octets of secure data.
@@ -45,17 +37,15 @@ impl Receive {
     pub(super) fn try_expected(&mut self, place: &mut impl Place) -> Option<Result<Opened, Discard>> {
         const AROUND: usize = ADDRESSES_LEN + TAG_LEN_LONG + ICV_LEN;
         let (peer, an) = self.recent;
-        let sa: &mut ReceiveSa = self.peers.get_mut(peer)?.associations.get_mut(an)?.as_mut()?;
+        let sa = self.peers.get_mut(peer)?.associations.get_mut(an)?.as_mut()?;
         let frame = place.frame();
         let data = frame.len().checked_sub(AROUND).filter(|data| *data > 0)?;
         let parts = Parts { header: ADDRESSES_LEN + TAG_LEN_LONG, data };
         let octets = frame.get(ADDRESSES_LEN..)?.first_chunk::<TAG_LEN_LONG>()?;
         // One that is next has never come, and is not late.
         let number = sa.window.next();
-        if !sa.usual.is(octets, data, number) || self.config.validate == ValidateFrames::Disabled {
-            return None;
-        }
-        if !place.holds(parts.opened()) {
+        let checked = self.config.validate != ValidateFrames::Disabled;
+        if !(sa.usual.is(octets, data, number) && checked && place.holds(parts.opened())) {
             return None;
         }
         if place.open(&mut sa.pool, number, parts).is_err() {

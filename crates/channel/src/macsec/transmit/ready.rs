@@ -2,16 +2,16 @@
 
 use core::fmt;
 
-use antedate_wire::macsec::{SecTag, Tci};
+use antedate_wire::macsec::Tci;
 
 use super::config::{SciMode, TransmitConfig, TransmitInstallError};
 use crate::lengths::Lengths;
-use crate::macsec::An;
 use crate::macsec::packet_number::PacketNumbers;
 use crate::macsec::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
 use crate::macsec::sak::{Fingerprint, Sak};
 use crate::macsec::suite::NonceRule;
-use crate::macsec::template::Template;
+use crate::macsec::template::{Template, open};
+use crate::macsec::{An, Sci};
 
 /// An association that can be protected with.
 pub(super) struct TransmitSa {
@@ -69,7 +69,8 @@ impl ReadyTransmit {
         let key = fingerprint(sak).ok_or(TransmitInstallError::OtherSuite)?;
         let numbers = PacketNumbers::new(rule, next_pn, limit, suite.packet_number_end());
         let pool = Seal::new(sak, numbers).ok_or(TransmitInstallError::OtherSuite)?;
-        let (template, lengths) = (Template::new(tag(&config, an)), Lengths::new(PREPARED_LEN));
+        let (tci, shown_sci) = known(&config);
+        let (template, lengths) = (Template::new(tci, an, shown_sci), Lengths::new(PREPARED_LEN));
         let sa = TransmitSa { template, pool, key, rule, next_pn, lengths };
         Ok(Self { config, an, sa })
     }
@@ -94,19 +95,18 @@ impl fmt::Debug for ReadyTransmit {
     }
 }
 
-/// The SecTAG of an association, packet number and short length left open.
-pub(super) fn tag(config: &TransmitConfig, an: An) -> SecTag {
+/// What is known of the SecTAGs of an association.
+fn known(config: &TransmitConfig) -> (Tci, Option<Sci>) {
     let TransmitConfig { sci, sci_mode, confidentiality, .. } = *config;
-    SecTag {
-        tci: Tci::NONE
-            .with_end_station(sci_mode == SciMode::EndStation)
-            .with_encryption(confidentiality)
-            .with_changed_text(confidentiality),
-        an,
-        short_length: 0,
-        more_fragments: false,
-        continued: false,
-        packet_number: 0,
-        sci: (sci_mode == SciMode::Explicit).then_some(sci),
-    }
+    let tci = Tci::NONE
+        .with_end_station(sci_mode == SciMode::EndStation)
+        .with_encryption(confidentiality)
+        .with_changed_text(confidentiality);
+    (tci, (sci_mode == SciMode::Explicit).then_some(sci))
+}
+
+/// Octets of a SecTAG.
+pub(super) fn tag_len(config: &TransmitConfig) -> usize {
+    let (tci, sci) = known(config);
+    open(tci, An::ALL[0], sci).buffer_len()
 }
