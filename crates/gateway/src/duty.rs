@@ -9,8 +9,12 @@ use crate::sys::thread;
 pub(crate) const WAKE_UP: u64 = 100_000;
 /// Nanoseconds before a frame must leave in which the thread does not give its CPU away: whoever had it would have to be waited for.
 const HOLDS: u64 = 50_000;
-/// Looks at the ports from one rehearsal to the next, in turn for either direction: some ten microseconds.
+/// Turns without a frame from one rehearsal to the next, in turn for either direction: some ten microseconds.
 pub(crate) const REHEARSAL: u32 = 16;
+
+/// Looks at the ports before a thread that polls offers its CPU to others again: some half a microsecond, which is what the offer takes
+/// too. A frame that comes meanwhile waits for it, and the kernel's part of it takes room in the caches and units that a core shares.
+pub(crate) const LOOKS: u32 = 16;
 
 /// How long no frame comes before a thread that shares its CPU prepares.
 const CALM: Duration = Duration::from_micros(300);
@@ -37,6 +41,10 @@ pub(crate) trait Duty {
     fn prepare(&mut self, steps: u32) -> u32;
     /// Polls for a frame that will find what it needs near, after so many looks without one.
     fn rehearse(&mut self, _looks: u32) {}
+    /// Polls for a moment, of [`LOOKS`], where a look costs no system call. Returns whether a frame stands ready.
+    fn linger(&self) -> bool {
+        false
+    }
     /// Sleeps until a frame or a letter comes, at most so long.
     fn sleep(&mut self, pause: Duration);
 }
@@ -49,7 +57,7 @@ pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
     let listens = governor.listens();
     let mut rested = true;
     let steps = duty.steps();
-    // Looks since the last frame or sleep, and turns with frames since the last look.
+    // Turns without a frame since the last one or sleep, and turns with frames since the last look.
     let (mut looks, mut turns) = (0u32, 0u32);
     // Who polls has a CPU of its own and prepares at once; who sleeps until a frame comes may share it with the very machine
     // that waits for the frame just sent, and lets it go first. `calm`: it did. `frames`: those since all was prepared.
@@ -103,7 +111,9 @@ pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
             Rest::Poll => {
                 duty.rehearse(looks);
                 looks = looks.wrapping_add(1);
-                thread::yield_now();
+                if !duty.linger() {
+                    thread::yield_now();
+                }
             }
             Rest::Sleep(pause) => {
                 duty.sleep(pause);

@@ -1,5 +1,6 @@
 //! The forwarding thread of a pair of gateways, and what the other threads ask of it.
 
+use std::hint;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Answer;
@@ -8,11 +9,12 @@ use antedate_channel::fragment::{Limits, Marks};
 use antedate_channel::macsec::{An, ReadyReceive, ReadyTransmit, Retired, Sci, SwitchError, Transmit};
 
 use crate::counters::Counter;
-use crate::duty::{Duty, REHEARSAL, forward};
+use crate::duty::{Duty, LOOKS, REHEARSAL, forward};
 use crate::mailbox::Mailbox;
 use crate::path::{Inbound, Outbound, Ports, Protector, Validator};
 use crate::poll::{Governor, Mode};
 use crate::report::Snapshot;
+use crate::sys::packet::Receiver;
 use crate::sys::thread;
 
 /// Nanoseconds of preparation between two looks at the ports: so long a frame may wait for it at most.
@@ -174,8 +176,18 @@ impl Duty for Worker {
         }
     }
 
+    #[inline]
+    fn linger(&self) -> bool {
+        let field = self.outbound.as_ref().map(|outbound| &outbound.ports.from);
+        let uplink = self.inbound.as_ref().map(|inbound| &inbound.ports.from);
+        (0..LOOKS).any(|_| {
+            hint::spin_loop();
+            field.is_some_and(Receiver::ready) || uplink.is_some_and(Receiver::ready)
+        })
+    }
+
     fn sleep(&mut self, pause: std::time::Duration) {
-        let fd = |receiver: Option<&crate::sys::packet::Receiver>| receiver.map_or(-1, AsRawFd::as_raw_fd);
+        let fd = |receiver: Option<&Receiver>| receiver.map_or(-1, AsRawFd::as_raw_fd);
         let field: RawFd = fd(self.outbound.as_ref().map(|o| &o.ports.from));
         let uplink: RawFd = fd(self.inbound.as_ref().map(|i| &i.ports.from));
         let [from_field, from_uplink, _] =
