@@ -15,6 +15,9 @@ pub(crate) const REHEARSAL: u32 = 16;
 /// Looks at the ports before a thread that polls offers its CPU to others again: some half a microsecond, which is what the offer takes
 /// too. A frame that comes meanwhile waits for it, and the kernel's part of it takes room in the caches and units that a core shares.
 pub(crate) const LOOKS: u32 = 16;
+/// Nanoseconds that an offer takes when nobody else wants the CPU; one that is taken lasts longer than that. A gateway that shares its
+/// core with another one that polls lets that look as often as itself.
+const ALONE: u64 = 1_000;
 
 /// How long no frame comes before a thread that shares its CPU prepares.
 const CALM: Duration = Duration::from_micros(300);
@@ -62,6 +65,8 @@ pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
     // Who polls has a CPU of its own and prepares at once; who sleeps until a frame comes may share it with the very machine
     // that waits for the frame just sent, and lets it go first. `calm`: it did. `frames`: those since all was prepared.
     let (lets_others_go_first, mut calm, mut frames) = (mode == Mode::Block, true, 0);
+    // Whether nobody else wanted the CPU when it was offered last.
+    let mut alone = false;
     loop {
         // One at a time: between the keys of many members, frames have their turn.
         if !duty.letter(&governor) {
@@ -111,8 +116,10 @@ pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
             Rest::Poll => {
                 duty.rehearse(looks);
                 looks = looks.wrapping_add(1);
-                if !duty.linger() {
+                if !(alone && duty.linger()) {
+                    let offered = thread::now();
                     thread::yield_now();
+                    alone = thread::now() - offered < ALONE;
                 }
             }
             Rest::Sleep(pause) => {
