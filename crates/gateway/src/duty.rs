@@ -30,6 +30,8 @@ const TURNS: u32 = 64;
 pub(crate) trait Duty {
     /// Whether a frame that waits must leave at the very moment when it is due; if not, a little later does no harm.
     const PUNCTUAL: bool;
+    /// Whether a look at the ports costs no system call, so that it can [linger](Self::linger).
+    const LINGERS: bool = false;
     /// Does what the next letter asks, if there is one. Returns whether to go on.
     fn letter(&mut self, governor: &Governor) -> bool;
     /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
@@ -42,9 +44,9 @@ pub(crate) trait Duty {
     fn steps(&mut self) -> u32;
     /// Does at most so many steps. Returns how many it did: 0 when all is prepared.
     fn prepare(&mut self, steps: u32) -> u32;
-    /// Polls for a frame that will find what it needs near, after so many looks without one.
+    /// Polls for a frame that will find what it needs near, after so many turns without one.
     fn rehearse(&mut self, _looks: u32) {}
-    /// Polls for a moment, of [`LOOKS`], where a look costs no system call. Returns whether a frame stands ready.
+    /// Looks at the ports [`LOOKS`] times. Returns whether a frame stands ready.
     fn linger(&self) -> bool {
         false
     }
@@ -53,7 +55,7 @@ pub(crate) trait Duty {
 }
 
 /// Forwards until a letter ends it: take, forward, prepare, rest.
-pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
+pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
     let mut governor = Governor::new(mode, thread::now(), thread::cpu_time());
     let bound = thread::real_time_bound();
     let mut breath = bound.map(|(runtime, period)| Breath::new(runtime, period, thread::now()));
@@ -116,7 +118,9 @@ pub(crate) fn forward(duty: &mut impl Duty, mode: Mode) {
             Rest::Poll => {
                 duty.rehearse(looks);
                 looks = looks.wrapping_add(1);
-                if !(alone && duty.linger()) {
+                if !D::LINGERS {
+                    thread::yield_now();
+                } else if !(alone && duty.linger()) {
                     let offered = thread::now();
                     thread::yield_now();
                     alone = thread::now() - offered < ALONE;

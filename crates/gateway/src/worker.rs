@@ -107,6 +107,7 @@ impl Worker {
 
 impl Duty for Worker {
     const PUNCTUAL: bool = false;
+    const LINGERS: bool = true;
 
     #[inline]
     fn letter(&mut self, governor: &Governor) -> bool {
