@@ -127,6 +127,22 @@ pub trait Engine: Sized + 'static {
         tag: &mut Self::TagBytes,
     );
 
+    /// As `open_prepared`, where the stream may be wiped on the way. Gives whether all of it was: whoever finds that the packet is not
+    /// authentic prepares it anew.
+    #[inline]
+    fn open_and_wipe(
+        key: &Self::Key,
+        nonce: &Self::NonceBytes,
+        once: &Self::OneTime,
+        stream: &mut [u8],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+        tag: &mut Self::TagBytes,
+    ) -> bool {
+        Self::open_prepared(key, nonce, once, stream, aad, buffers, tag);
+        false
+    }
+
     /// Reads what the key has for a packet of so many bytes of payload, a byte of each cache line.
     #[inline]
     fn touch(key: &Self::Key, len: usize) {

@@ -153,6 +153,24 @@ macro_rules! engine {
             }
 
             #[inline]
+            fn open_and_wipe(
+                key: &Self::Key,
+                nonce: &[u8; 12],
+                once: &OneTime,
+                stream: &mut [u8],
+                aad: &[u8],
+                buffers: Buffers<'_>,
+                tag: &mut [u8; 16],
+            ) -> bool {
+                #[cfg(target_arch = "x86_64")]
+                if let Expanded::X86(key) = key {
+                    return key.open_and_wipe(&once.mask, stream, aad, buffers, tag);
+                }
+                Self::open_prepared(key, nonce, once, stream, aad, buffers, tag);
+                false
+            }
+
+            #[inline]
             fn touch(key: &Self::Key, len: usize) {
                 #[cfg(target_arch = "x86_64")]
                 if let Expanded::X86(key) = key {

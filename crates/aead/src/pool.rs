@@ -236,7 +236,8 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
     }
 
     /// Does once, for nothing, what opening the packet expected next will do (see [`SealPool::rehearse`]). `data` tells how long
-    /// the packet may be; what is gone over of it holds zeros afterwards, if such a packet is prepared. Nothing prepared changes.
+    /// the packet may be. Afterwards it is as it was, or what is gone over of it is zeros if the suite prepares no cipherstream. Nothing
+    /// prepared changes.
     pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
         let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
         let slot = &self.slots[Self::place(self.expected)];

@@ -151,10 +151,11 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         mut buffers: Buffers<'_>,
         tag: &S::TagBytes,
     ) -> Result<(), Unauthentic> {
+        let mut wiped = false;
         if self.covers(buffers.len()) {
-            let stream = &self.stream[..self.ready];
+            let stream = &mut self.stream[..self.ready];
             let mut expected = S::TagBytes::ZERO;
-            S::open_prepared(
+            wiped = S::open_and_wipe(
                 &key.inner,
                 &self.nonce,
                 &self.once,
@@ -163,14 +164,27 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
                 buffers.reborrow(),
                 &mut expected,
             );
-            verdict(&expected, tag, buffers)?;
+            if let Err(forged) = verdict(&expected, tag, buffers) {
+                if wiped {
+                    self.stream_again(key);
+                }
+                return Err(forged);
+            }
         } else {
             key.open_buffers(&self.nonce, aad, buffers, tag)?;
         }
-        S::wipe(&key.inner, &mut self.stream[..self.ready]);
+        if !wiped {
+            S::wipe(&key.inner, &mut self.stream[..self.ready]);
+        }
         self.ready = 0;
         self.wipe();
         Ok(())
+    }
+
+    /// Makes the cipherstream anew, which a forged packet has used up.
+    #[cold]
+    fn stream_again(&mut self, key: &Key<S>) {
+        S::prepare_stream(&key.inner, &self.nonce, 0, &mut self.stream[..self.ready]);
     }
 
     /// Seals `data` with a preparation of nothing but zeros. It comes out as it was, or as zeros where there is no cipherstream
@@ -186,17 +200,17 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         }
     }
 
-    /// Opens the very bytes of the cipherstream into `data`, which gets zeros, if a packet of so many bytes is prepared. The
-    /// preparation stays.
+    /// Opens `data` with a preparation of nothing but zeros, if a packet of so many bytes is prepared here. It comes out as it was, or as
+    /// zeros where there is no cipherstream that could be nothing but zeros. What is prepared here stays.
     pub(crate) fn rehearse_open(&self, key: &Key<S>, aad: &[u8], data: &mut [u8]) {
         if !self.covers(data.len()) {
             return;
         }
-        let src = &self.stream[..data.len()];
-        let stream = &self.stream[..self.ready];
+        let mut stream = [0; REHEARSED];
+        let stream = if S::STREAMS { &mut stream[..data.len().next_multiple_of(S::UNIT)] } else { &mut [] };
         let mut tag = S::TagBytes::ZERO;
-        let buffers = Buffers::apart(src, data);
-        S::open_prepared(&key.inner, &self.nonce, &self.once, stream, aad, buffers, &mut tag);
+        let buffers = Buffers::InPlace(data);
+        S::open_and_wipe(&key.inner, &self.nonce, &self.once, stream, aad, buffers, &mut tag);
         tag.zeroize();
         if !S::STREAMS {
             wipe(data);

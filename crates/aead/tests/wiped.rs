@@ -6,7 +6,7 @@ mod common;
 use antedate_aead::{
     Aegis128L, Aes128, Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes128Ocb3, Aes256Ccm, Aes256Gcm, AsconAead128,
     Backend, CcmStar128, ChaCha20Poly1305, Front, FrontSlot, Fronted, Hole, Key, Nonce, NonceSequence,
-    Opener, Sealer, Slot, Sparse, SpeculationSlot, Suite, Template, TemplateSlot, Usual,
+    Opener, Refused, Sealer, Slot, Sparse, SpeculationSlot, Suite, Template, TemplateSlot, Usual,
     research::Morus1280,
     unauthenticated::{CounterBlock, CtrStream},
 };
@@ -73,6 +73,16 @@ fn slots<S: Usual>() {
             expected.step(100);
             drop(expected.open(&aad, &out[..length], &mut opened, &[0; 16]).unwrap_err());
             assert_wiped(&slot, &secret, "a refused packet that is given up");
+
+            let mut expected = opener.expect(number, &mut slot);
+            expected.step(100);
+            std::mem::forget(expected);
+            let prepared = memory(&slot);
+            let mut expected = opener.expect(number, &mut slot);
+            expected.step(100);
+            let Refused(expected) = expected.open(&aad, &out[..length], &mut opened, &[0; 16]).unwrap_err();
+            std::mem::forget(expected);
+            assert!(memory(&slot) == prepared, "what was prepared stays for the genuine packet");
         }
         sealer.prepare(&mut slot).unwrap().step(5);
         assert_wiped(&slot, &secret, "a dropped packet");

@@ -241,6 +241,29 @@ impl<const R: usize> Key<R> {
         self.packet::<false>(Stream::Kept(stream.as_ptr()), aad, buffers, mask, tag);
     }
 
+    /// As [`open_prepared`](Self::open_prepared), where `stream` may be wiped on the way. Gives whether it was.
+    #[inline]
+    pub(crate) fn open_and_wipe(
+        &self,
+        mask: &u128,
+        stream: &mut [u8],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+        tag: &mut [u8; 16],
+    ) -> bool {
+        let used = buffers.len().next_multiple_of(64);
+        assert!(used <= stream.len());
+        let Kind::Vaes = self.kind else {
+            self.packet::<false>(Stream::Kept(stream.as_ptr()), aad, buffers, mask, tag);
+            return false;
+        };
+        self.packet::<false>(Stream::Wiped(stream.as_mut_ptr()), aad, buffers, mask, tag);
+        if used < stream.len() {
+            self.wipe(&mut stream[used..]);
+        }
+        true
+    }
+
     /// Reads a byte of each cache line of the powers for a packet of so many bytes of payload.
     pub(crate) fn touch(&self, len: usize) {
         let first = POWERS.saturating_sub(len.div_ceil(16));
@@ -386,6 +409,10 @@ impl<const R: usize> Key<R> {
                     }
                     (Kind::Avx512, Stream::Wiped(at)) => {
                         avx512::packet::<R, SEAL, true>(self, aad, src, at, len, dst, mask, tag);
+                        return;
+                    }
+                    (Kind::Vaes, Stream::Wiped(at)) => {
+                        gcm_vaes::packet(&self.high, aad, src, at, len, dst, SEAL, mask, tag);
                         return;
                     }
                     _ => {}

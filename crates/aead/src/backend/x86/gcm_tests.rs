@@ -57,6 +57,11 @@ fn same_packets<const R: usize>(key: &[u8], nonce: &[u8; 12], aad: &[u8], plain:
         key.mask(nonce, &mut mask);
         key.open_prepared(&mask, &stream, aad, Buffers::Apart(&sealed, &mut apart), &mut prepared);
         assert!(prepared == tag && apart == plain);
+        let mut twice = stream.clone();
+        let wiped =
+            key.open_and_wipe(&mask, &mut twice, aad, Buffers::Apart(&sealed, &mut apart), &mut prepared);
+        assert!(prepared == tag && apart == plain);
+        assert!(if wiped { twice.iter().all(|byte| *byte == 0) } else { twice == stream });
         key.seal_prepared(&mask, &mut stream, aad, Buffers::InPlace(&mut place), &mut prepared);
         assert!(prepared == tag && place == sealed && stream.iter().all(|byte| *byte == 0));
     }

@@ -11,7 +11,10 @@ use super::{
     partial::{first, load, store},
 };
 use crate::backend::portable::gcm::counter_block;
-use core::{arch::x86_64::*, mem::MaybeUninit};
+use core::{
+    arch::{asm, x86_64::*},
+    mem::MaybeUninit,
+};
 
 /// Bytes of a vector.
 const VECTOR: usize = 32;
@@ -27,11 +30,16 @@ pub(super) const FROM: usize = 112;
 struct Turned([u8; 2 * CHUNK]);
 
 /// An unreduced sum of products, spread over two lanes: that of the lower halves, of the upper halves, and of the halves' XORs.
+///
+/// The last products are added when the next ones are begun: a sum that waits for them meanwhile keeps the products behind it from
+/// beginning (a vector took 8 cycles instead of 6.5 on Zen 3).
 #[derive(Clone, Copy)]
 struct Running {
     low: __m256i,
     high: __m256i,
     both: __m256i,
+    /// The last products, which are not in the sum yet.
+    last: [__m256i; 3],
     /// The next block's power.
     power: *const u128,
 }
@@ -44,7 +52,9 @@ impl Running {
     fn new(powers: &Powers, segment: &Segment<'_>) -> Self {
         let nothing = _mm256_setzero_si256();
         let (last, powers) = (powers.0[POWERS - 1], &powers.0[POWERS - segment.blocks()..]);
-        let mut new = Self { low: nothing, high: nothing, both: nothing, power: powers.as_ptr() };
+        let last_products = [nothing; 3];
+        let mut new =
+            Self { low: nothing, high: nothing, both: nothing, last: last_products, power: powers.as_ptr() };
         let lengths = match segment.mask {
             // As all blocks are: with its bytes turned around.
             Some(_) => _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8),
@@ -60,10 +70,46 @@ impl Running {
     #[inline]
     #[target_feature(enable = "avx2,vpclmulqdq")]
     fn product(&mut self, x: __m256i, power: __m256i, of_power: __m256i) {
-        let halves = _mm256_xor_si256(x, turned(x));
-        self.low = _mm256_xor_si256(self.low, _mm256_clmulepi64_epi128::<0x00>(x, power));
-        self.high = _mm256_xor_si256(self.high, _mm256_clmulepi64_epi128::<0x11>(x, power));
-        self.both = _mm256_xor_si256(self.both, _mm256_clmulepi64_epi128::<0x00>(halves, of_power));
+        let mut halves = _mm256_xor_si256(x, turned(x));
+        let [low, high, both] = &mut self.last;
+        // SAFETY: nothing is done. The compiler leaves the sums behind what comes before the first and before what comes after the second.
+        unsafe {
+            asm!(
+                "/* {} {} {} {} */",
+                inout(ymm_reg) *low,
+                inout(ymm_reg) *high,
+                inout(ymm_reg) *both,
+                inout(ymm_reg) halves,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        self.settle();
+        // SAFETY: as above.
+        unsafe {
+            asm!(
+                "/* {} {} {} {} */",
+                inout(ymm_reg) self.low,
+                inout(ymm_reg) self.high,
+                inout(ymm_reg) self.both,
+                inout(ymm_reg) halves,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        self.last = [
+            _mm256_clmulepi64_epi128::<0x00>(x, power),
+            _mm256_clmulepi64_epi128::<0x11>(x, power),
+            _mm256_clmulepi64_epi128::<0x00>(halves, of_power),
+        ];
+    }
+
+    /// Adds the last products.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn settle(&mut self) {
+        let [low, high, both] = self.last;
+        self.low = _mm256_xor_si256(self.low, low);
+        self.high = _mm256_xor_si256(self.high, high);
+        self.both = _mm256_xor_si256(self.both, both);
     }
 
     /// Adds two blocks, whose bytes are turned around and whose powers are those from `ahead` on.
@@ -90,7 +136,8 @@ impl Running {
     /// The sum's value: its lanes joined, and folded twice.
     #[inline]
     #[target_feature(enable = "avx2,pclmulqdq")]
-    fn value(&self) -> __m128i {
+    fn value(mut self) -> __m128i {
+        self.settle();
         let join = |x| _mm_xor_si128(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
         let (low, high) = (join(self.low), join(self.high));
         let both = _mm_xor_si128(join(self.both), _mm_xor_si128(low, high));
@@ -232,8 +279,7 @@ pub(super) unsafe fn stream<const R: usize>(
     }
 }
 
-/// One segment of a packet whose cipherstream is prepared. Both directions, and keys of both lengths, have the code in common: a gateway
-/// that has just sealed has it near when it opens.
+/// One segment of a packet whose cipherstream is prepared. Both directions, and keys of both lengths, have the code in common.
 ///
 /// # Safety
 /// The CPU has AVX2 and VPCLMULQDQ with PCLMULQDQ and SSE4.1; the pointers are good for the segment's length, `stream` for
@@ -248,8 +294,38 @@ pub(super) unsafe fn prepared(
 ) -> Block {
     let Segment { src, dst, len, .. } = *segment;
     // SAFETY: the segment has so many blocks, and the rest is the caller's.
-    let running = unsafe { payload(begun(powers, segment), seal, src, dst, len, stream) };
+    let running =
+        unsafe { payload::<false>(begun::<false>(powers, segment), seal, src, dst, len, stream.cast_mut()) };
     result(running.value(), segment.mask)
+}
+
+/// A whole packet whose cipherstream is prepared, and wiped on the way by units of 64 bytes: what [`prepared`] does, with all of it in
+/// registers. A gateway that has just sealed has it near when it opens.
+///
+/// # Safety
+/// As for [`prepared`], `stream` for whole units; `aad` and `len` with the length block make at most [`POWERS`] blocks.
+#[inline(never)]
+#[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,ssse3,sse4.1")]
+#[allow(clippy::too_many_arguments)]
+pub(super) unsafe fn packet(
+    powers: &Powers,
+    aad: &[u8],
+    src: *const u8,
+    stream: *mut u8,
+    len: usize,
+    dst: *mut u8,
+    seal: bool,
+    mask: &u128,
+    tag: &mut [u8; 16],
+) {
+    let hash = &Block([0; 16]);
+    let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
+    // SAFETY: the packet has so many blocks, and the rest is the caller's.
+    let running = unsafe { payload::<true>(begun::<true>(powers, &whole), seal, src, dst, len, stream) };
+    *tag = result(running.value(), Some(mask)).0;
+    // It must stay wiped.
+    // SAFETY: nothing is done.
+    unsafe { asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags)) };
 }
 
 /// One segment of a packet.
@@ -265,17 +341,17 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
 ) -> Block {
     let counters = first_counters(nonce, 2u32.wrapping_add(4 * unit as u32));
     // SAFETY: the segment has so many blocks, and the rest is the caller's.
-    let running = unsafe { ciphered::<R, SEAL>(begun(&key.high, segment), segment, key, counters) };
+    let running = unsafe { ciphered::<R, SEAL>(begun::<false>(&key.high, segment), segment, key, counters) };
     result(running.value(), segment.mask)
 }
 
-/// The sum of a segment's associated data and of what is known at once.
+/// The sum of a segment's associated data and of what is known at once. `PACKET`: for [`packet`], within which it lies.
 ///
 /// # Safety
 /// The segment's powers are there.
 #[inline]
 #[target_feature(enable = "avx2,vpclmulqdq,ssse3")]
-unsafe fn begun(powers: &Powers, segment: &Segment<'_>) -> Running {
+unsafe fn begun<const PACKET: bool>(powers: &Powers, segment: &Segment<'_>) -> Running {
     let mut running = Running::new(powers, segment);
     for some in segment.aad.chunks(VECTOR) {
         // SAFETY: the bytes are those of the slice, and the powers the caller's.
@@ -285,45 +361,61 @@ unsafe fn begun(powers: &Powers, segment: &Segment<'_>) -> Running {
     running
 }
 
-/// XORs a cipherstream in, and adds what is on the wire: what comes out where it is sealed, what goes in where it is opened.
+/// XORs a cipherstream in, and adds what is on the wire: what comes out where it is sealed, what goes in where it is opened. For a
+/// whole `PACKET` the cipherstream is wiped on the way, by units of 64 bytes.
 ///
 /// # Safety
-/// The pointers are good for `len` bytes, `stream` for whole vectors, and the blocks' powers are left.
+/// The pointers are good for `len` bytes, `stream` for whole vectors (units, for a packet), and the blocks' powers are left.
 #[inline]
 #[target_feature(enable = "avx2,vpclmulqdq,ssse3")]
-unsafe fn payload(
+unsafe fn payload<const PACKET: bool>(
     mut running: Running,
     seal: bool,
     src: *const u8,
     dst: *mut u8,
     len: usize,
-    stream: *const u8,
+    stream: *mut u8,
 ) -> Running {
+    let nothing = _mm256_setzero_si256();
     // SAFETY: 32 bytes from `at` on lie within the stream for each `at` below `len` that is a multiple of 32.
     let taken = |at: usize| unsafe { _mm256_loadu_si256(stream.add(at).cast()) };
-    let out = _mm256_set1_epi64x(-i64::from(seal));
-    let wire = |x, pad| reversed(_mm256_xor_si256(x, _mm256_and_si256(pad, out)));
     let mut done = 0;
     // SAFETY: vectors below `len` are within source and destination, and their powers are left.
     unsafe {
-        // Two at a time as long as there are two.
         macro_rules! vectors {
-            ($($i:literal)*) => {
+            ($wire:ident, $($i:literal)*) => {
                 $(
                     let at = done + $i * VECTOR;
                     let (x, pad) = (_mm256_loadu_si256(src.add(at).cast()), taken(at));
-                    _mm256_storeu_si256(dst.add(at).cast(), _mm256_xor_si256(x, pad));
-                    running.add(wire(x, pad), $i * 2);
+                    let y = _mm256_xor_si256(x, pad);
+                    _mm256_storeu_si256(dst.add(at).cast(), y);
+                    if PACKET {
+                        _mm256_storeu_si256(stream.add(at).cast(), nothing);
+                    }
+                    let wire = $wire(x, y);
+                    running.add(reversed(wire), $i * 2);
                 )*
             };
         }
-        while len - done >= 2 * VECTOR {
-            vectors!(0 1);
-            done += 2 * VECTOR;
-            running.skip(4);
+        // Two at a time as long as there are two. A loop for either direction is shorter than one that chooses for each vector.
+        macro_rules! pairs {
+            ($wire:ident) => {
+                while len - done >= 2 * VECTOR {
+                    vectors!($wire, 0 1);
+                    done += 2 * VECTOR;
+                    running.skip(4);
+                }
+            };
         }
+        let (sealed, opened) = (|_, y| y, |x, _| x);
+        if seal {
+            pairs!(sealed);
+        } else {
+            pairs!(opened);
+        }
+        let either = |x, y| if seal { y } else { x };
         if len - done >= VECTOR {
-            vectors!(0);
+            vectors!(either, 0);
             done += VECTOR;
             running.skip(2);
         }
@@ -331,7 +423,12 @@ unsafe fn payload(
             let (at, left) = (done, len - done);
             let x = load_some(src.add(at), left);
             let y = store_some(dst.add(at), left, _mm256_xor_si256(x, taken(at)));
-            running.add(reversed(if seal { y } else { x }), 0);
+            running.add(reversed(either(x, y)), 0);
+        }
+        if PACKET && !len.is_multiple_of(2 * VECTOR) {
+            let last = stream.add(len - len % (2 * VECTOR));
+            _mm256_storeu_si256(last.cast(), nothing);
+            _mm256_storeu_si256(last.add(VECTOR).cast(), nothing);
         }
     }
     running
@@ -367,7 +464,7 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
                     }
                     let [a, b, c, d, e, f, g, h] = &mut pads;
                     // So that the rounds stay where they are.
-                    core::arch::asm!(
+                    asm!(
                         "/* {0} {1} {2} {3} {4} {5} {6} {7} */",
                         inout(ymm_reg) * a,
                         inout(ymm_reg) * b,
@@ -383,7 +480,7 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
                         let x = _mm256_load_si256(before.add(VECTOR * ($round - 1)).cast());
                         running.add(x, 2 * ($round - 1));
                         // The compiler would sum up a chunk as a tree, for which it has not the registers.
-                        core::arch::asm!(
+                        asm!(
                             "/* {0} {1} {2} */",
                             inout(ymm_reg) running.low,
                             inout(ymm_reg) running.high,
@@ -410,12 +507,12 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
                 for (i, pad) in pads.into_iter().enumerate() {
                     _mm256_store_si256(now.add(VECTOR * i).cast(), pad);
                 }
-                let running = payload(running, SEAL, src.add(done), dst.add(done), rest, now);
+                let running = payload::<false>(running, SEAL, src.add(done), dst.add(done), rest, now);
                 // What was not needed too; and it must stay wiped.
                 for i in 0..WIDTH {
                     _mm256_store_si256(now.add(VECTOR * i).cast(), _mm256_setzero_si256());
                 }
-                core::arch::asm!("/* {} */", in(reg) now, options(nostack, preserves_flags));
+                asm!("/* {} */", in(reg) now, options(nostack, preserves_flags));
                 return running;
             }
             for (i, pad) in pads.into_iter().enumerate() {
