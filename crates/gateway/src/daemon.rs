@@ -22,7 +22,7 @@ use crate::fault::Fault;
 use crate::gate::Gate;
 use crate::ledger::Ledger;
 use crate::mailbox::Mailbox;
-use crate::path::{Inbound, Outbound, Validator};
+use crate::path::{Inbound, MACHINES_HEAD, Outbound, PROTECTED_HEAD, Validator};
 use crate::report::{About, Carries, Desk, Place, Snapshot};
 use crate::setup::{self, Channels, Granted};
 use crate::sys;
@@ -147,8 +147,10 @@ impl Steward {
         let shown = Arc::new(Shown::default());
         let bypass = config.run.qdisc_bypass;
         let mtus = (checked.uplink_mtu(), checked.field.mtu);
-        let mut outbound = setup::ports(&config.file, &checked.field, &checked.uplink, mtus.0, bypass)?;
-        let mut inbound = setup::ports(&config.file, &checked.uplink, &checked.field, mtus.1, bypass)?;
+        let mut outbound =
+            setup::ports(&config.file, (&checked.field, MACHINES_HEAD), &checked.uplink, mtus.0, bypass)?;
+        let mut inbound =
+            setup::ports(&config.file, (&checked.uplink, PROTECTED_HEAD), &checked.field, mtus.1, bypass)?;
         let cpus = setup::cpus(config.run.threads);
         let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
         let new = |_| Mailbox::new().map(Arc::new).map_err(unmade);
@@ -355,8 +357,8 @@ impl Steward {
         let uplink_mtu = setup::uplink_mtu(&self.config, &uplink);
         let bypass = self.config.run.qdisc_bypass;
         let file: &Path = &self.config.file;
-        let outbound = setup::ports(file, &field, &uplink, uplink_mtu, bypass);
-        let inbound = setup::ports(file, &uplink, &field, field.mtu, bypass);
+        let outbound = setup::ports(file, (&field, MACHINES_HEAD), &uplink, uplink_mtu, bypass);
+        let inbound = setup::ports(file, (&uplink, PROTECTED_HEAD), &field, field.mtu, bypass);
         match (outbound, inbound) {
             (Ok(outbound), Ok(inbound)) => {
                 tracing::info!(

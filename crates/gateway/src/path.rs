@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::{An, ProtectError, Receive, Transmit};
+use antedate_wire::macsec::TAG_LEN_LONG;
 
 use crate::counters::PathCounters;
 use crate::express::{Bulk, Express};
@@ -25,6 +26,11 @@ const LONGEST: usize = 16 * 1024;
 /// Ethernet header and VLAN tag, which the MTU does not count.
 const HEADER: usize = 14;
 const VLAN_TAG: usize = 4;
+
+/// Octets of a machine's frame in front of those that the cipher goes over: the addresses.
+pub const MACHINES_HEAD: usize = 12;
+/// The same of a protected frame: the addresses and the SecTAG.
+pub const PROTECTED_HEAD: usize = MACHINES_HEAD + TAG_LEN_LONG;
 
 /// What protects frames on their way out.
 #[derive(Debug)]

@@ -180,18 +180,19 @@ pub fn socket(config: &Config) -> Result<Socket, Fault> {
     Socket::bind(&config.control.socket).map_err(|fault| config.at("control.socket", fault))
 }
 
-/// The ports of one direction.
+/// The ports of one direction. In its frames the cipher begins behind `head` octets.
 ///
 /// # Errors
 /// When the kernel refuses, with the remedy where there is one.
 pub fn ports(
     config: &Path,
-    from: &Interface,
+    (from, head): (&Interface, usize),
     to: &Interface,
     mtu: usize,
     bypass: bool,
 ) -> Result<Ports, Fault> {
-    let open = || io::Result::Ok(Ports { from: Receiver::open(from)?, to: Sender::open(to, bypass)?, mtu });
+    let open =
+        || io::Result::Ok(Ports { from: Receiver::open(from, head)?, to: Sender::open(to, bypass)?, mtu });
     open().map_err(|error| no_socket(config, [from, to], &error))
 }
 
@@ -200,7 +201,7 @@ pub fn ports(
 /// # Errors
 /// When the kernel refuses, with the remedy where there is one.
 pub fn both_ways(config: &Path, port: &Interface, bypass: bool) -> Result<(Receiver, Delivery), Fault> {
-    let open = || io::Result::Ok((Receiver::open(port)?, Delivery::open(port, bypass)?));
+    let open = || io::Result::Ok((Receiver::open(port, 0)?, Delivery::open(port, bypass)?));
     open().map_err(|error| no_socket(config, [port, port], &error))
 }
 

@@ -164,7 +164,7 @@ fn long_frames() {
     space.batch(&[pair, "link set left up", "link set right up"].map(str::to_owned)).expect("a pair");
     let open = || {
         let [from, to] = ["left", "right"].map(|name| Interface::find(name).expect("the interface"));
-        (Sender::open(&from, true).expect("a sender"), Receiver::open(&to).expect("a ring"))
+        (Sender::open(&from, true).expect("a sender"), Receiver::open(&to, 0).expect("a ring"))
     };
     let (sender, mut receiver) = space.run(open).expect("in the namespace");
     // Longer frames than the ring was made for, as super-frames are, lie in a queue beside it.

@@ -22,10 +22,15 @@ const LONGEST: usize = 68 * 1024;
 const SIDE_QUEUE: libc::c_int = 16 << 20;
 /// `struct virtio_net_hdr`, in front of each frame on a socket with PACKET_VNET_HDR.
 pub(super) const OFFLOAD_HEADER: usize = 10;
-/// Room that a slot needs beside the frame: its header, the socket address, alignment and the offload header.
-const OVERHEAD: usize = 96;
+/// Room that a slot needs beside the frame: its header, the socket address, alignment, the offload header and what is reserved.
+const OVERHEAD: usize = 96 + LINE;
+/// Octets of a line of the cache.
+const LINE: usize = 64;
+/// Where the kernel puts a frame in a slot if nothing is reserved: behind the slot's header, the socket address and the offload header.
+const FRAME_AT: usize = 76;
 
 const PACKET_VERSION: libc::c_int = 10;
+const PACKET_RESERVE: libc::c_int = 12;
 const PACKET_RX_RING: libc::c_int = 5;
 const PACKET_STATISTICS: libc::c_int = 6;
 const PACKET_COPY_THRESH: libc::c_int = 7;
@@ -175,12 +180,13 @@ pub struct Receiver {
 unsafe impl Send for Receiver {}
 
 impl Receiver {
-    /// Opens a ring on the interface: all frames that others sent, none that this machine sends.
+    /// Opens a ring on the interface: all frames that others sent, none that this machine sends. A line of the cache begins
+    /// `head` octets behind the start of a frame: a cipher that works on what lies there is faster.
     ///
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`), or when the kernel refuses an option.
-    pub fn open(interface: &Interface) -> io::Result<Self> {
-        let receiver = Self::ring(interface)?;
+    pub fn open(interface: &Interface, head: usize) -> io::Result<Self> {
+        let receiver = Self::ring(interface, head)?;
         let membership = libc::packet_mreq {
             mr_ifindex: interface.index,
             mr_type: libc::PACKET_MR_PROMISC as u16,
@@ -197,7 +203,7 @@ impl Receiver {
     /// # Errors
     /// As [`Self::open`].
     pub fn open_filtered(interface: &Interface, filter: &Filter) -> io::Result<Self> {
-        let receiver = Self::ring(interface)?;
+        let receiver = Self::ring(interface, 0)?;
         receiver.filter(filter)?;
         bind(&receiver.socket, interface.index, libc::ETH_P_ALL as u16)?;
         Ok(receiver)
@@ -211,8 +217,10 @@ impl Receiver {
         filter.attach(&self.socket)
     }
 
-    fn ring(interface: &Interface) -> io::Result<Self> {
+    fn ring(interface: &Interface, head: usize) -> io::Result<Self> {
         let socket = raw_socket()?;
+        let reserved = (FRAME_AT + head).next_multiple_of(LINE) - (FRAME_AT + head);
+        set_option(&socket, libc::SOL_PACKET, PACKET_RESERVE, &(reserved as u32))?;
         set_option(&socket, libc::SOL_PACKET, PACKET_VERSION, &1i32)?;
         set_option(&socket, libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
         set_option(&socket, libc::SOL_PACKET, PACKET_COPY_THRESH, &1i32)?;
