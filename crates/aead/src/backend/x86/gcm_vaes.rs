@@ -31,20 +31,21 @@ struct Turned([u8; 2 * CHUNK]);
 
 /// An unreduced sum of products, spread over two lanes: that of the lower halves, of the upper halves, and of the halves' XORs.
 ///
-/// The last products are added when the next ones are begun: a sum that waits for them meanwhile keeps the products behind it from
-/// beginning (a vector took 8 cycles instead of 6.5 on Zen 3).
+/// `LATE` is 0, or 1 where the last products are added when the next ones begin. A sum that waits for products keeps those behind it
+/// from beginning: on Zen 3 a vector takes 8 cycles so, and 6.5 where the sums are late. Where the cipher's rounds are between,
+/// there are not the registers for it.
 #[derive(Clone, Copy)]
-struct Running {
+struct Running<const LATE: usize> {
     low: __m256i,
     high: __m256i,
     both: __m256i,
-    /// The last products, which are not in the sum yet.
-    last: [__m256i; 3],
+    /// The last products of each of the three, if they are not in it yet.
+    last: [[__m256i; 3]; LATE],
     /// The next block's power.
     power: *const u128,
 }
 
-impl Running {
+impl<const LATE: usize> Running<LATE> {
     /// Begins with what is known at once: the length block times H, if the segment ends with one, and the hash so far times the
     /// power of the block that it joins.
     #[inline]
@@ -52,9 +53,13 @@ impl Running {
     fn new(powers: &Powers, segment: &Segment<'_>) -> Self {
         let nothing = _mm256_setzero_si256();
         let (last, powers) = (powers.0[POWERS - 1], &powers.0[POWERS - segment.blocks()..]);
-        let last_products = [nothing; 3];
-        let mut new =
-            Self { low: nothing, high: nothing, both: nothing, last: last_products, power: powers.as_ptr() };
+        let mut new = Self {
+            low: nothing,
+            high: nothing,
+            both: nothing,
+            last: [[nothing; 3]; LATE],
+            power: powers.as_ptr(),
+        };
         let lengths = match segment.mask {
             // As all blocks are: with its bytes turned around.
             Some(_) => _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8),
@@ -71,45 +76,55 @@ impl Running {
     #[target_feature(enable = "avx2,vpclmulqdq")]
     fn product(&mut self, x: __m256i, power: __m256i, of_power: __m256i) {
         let mut halves = _mm256_xor_si256(x, turned(x));
-        let [low, high, both] = &mut self.last;
-        // SAFETY: nothing is done. The compiler leaves the sums behind what comes before the first and before what comes after the second.
-        unsafe {
-            asm!(
-                "/* {} {} {} {} */",
-                inout(ymm_reg) *low,
-                inout(ymm_reg) *high,
-                inout(ymm_reg) *both,
-                inout(ymm_reg) halves,
-                options(pure, nomem, nostack, preserves_flags)
-            );
+        if let Some([low, high, both]) = self.last.first_mut() {
+            // SAFETY: nothing is done; but the compiler leaves what comes before in front of the sums.
+            unsafe {
+                asm!(
+                    "/* {} {} {} {} */",
+                    inout(ymm_reg) *low,
+                    inout(ymm_reg) *high,
+                    inout(ymm_reg) *both,
+                    inout(ymm_reg) halves,
+                    options(pure, nomem, nostack, preserves_flags)
+                );
+            }
+            self.settle();
+            // SAFETY: as above, and the products behind them.
+            unsafe {
+                asm!(
+                    "/* {} {} {} {} */",
+                    inout(ymm_reg) self.low,
+                    inout(ymm_reg) self.high,
+                    inout(ymm_reg) self.both,
+                    inout(ymm_reg) halves,
+                    options(pure, nomem, nostack, preserves_flags)
+                );
+            }
         }
-        self.settle();
-        // SAFETY: as above.
-        unsafe {
-            asm!(
-                "/* {} {} {} {} */",
-                inout(ymm_reg) self.low,
-                inout(ymm_reg) self.high,
-                inout(ymm_reg) self.both,
-                inout(ymm_reg) halves,
-                options(pure, nomem, nostack, preserves_flags)
-            );
+        let low = _mm256_clmulepi64_epi128::<0x00>(x, power);
+        let high = _mm256_clmulepi64_epi128::<0x11>(x, power);
+        let both = _mm256_clmulepi64_epi128::<0x00>(halves, of_power);
+        match self.last.first_mut() {
+            Some(last) => *last = [low, high, both],
+            None => self.sum([low, high, both]),
         }
-        self.last = [
-            _mm256_clmulepi64_epi128::<0x00>(x, power),
-            _mm256_clmulepi64_epi128::<0x11>(x, power),
-            _mm256_clmulepi64_epi128::<0x00>(halves, of_power),
-        ];
     }
 
-    /// Adds the last products.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn settle(&mut self) {
-        let [low, high, both] = self.last;
+    fn sum(&mut self, [low, high, both]: [__m256i; 3]) {
         self.low = _mm256_xor_si256(self.low, low);
         self.high = _mm256_xor_si256(self.high, high);
         self.both = _mm256_xor_si256(self.both, both);
+    }
+
+    /// Adds the last products, if they are not in the sum yet.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn settle(&mut self) {
+        if let Some(last) = self.last.first().copied() {
+            self.sum(last);
+        }
     }
 
     /// Adds two blocks, whose bytes are turned around and whose powers are those from `ahead` on.
@@ -294,8 +309,7 @@ pub(super) unsafe fn prepared(
 ) -> Block {
     let Segment { src, dst, len, .. } = *segment;
     // SAFETY: the segment has so many blocks, and the rest is the caller's.
-    let running =
-        unsafe { payload::<false>(begun::<false>(powers, segment), seal, src, dst, len, stream.cast_mut()) };
+    let running = unsafe { payload::<0>(begun(powers, segment), seal, src, dst, len, stream.cast_mut()) };
     result(running.value(), segment.mask)
 }
 
@@ -321,7 +335,7 @@ pub(super) unsafe fn packet(
     let hash = &Block([0; 16]);
     let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
     // SAFETY: the packet has so many blocks, and the rest is the caller's.
-    let running = unsafe { payload::<true>(begun::<true>(powers, &whole), seal, src, dst, len, stream) };
+    let running = unsafe { payload::<1>(begun(powers, &whole), seal, src, dst, len, stream) };
     *tag = result(running.value(), Some(mask)).0;
     // It must stay wiped.
     // SAFETY: nothing is done.
@@ -341,17 +355,17 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
 ) -> Block {
     let counters = first_counters(nonce, 2u32.wrapping_add(4 * unit as u32));
     // SAFETY: the segment has so many blocks, and the rest is the caller's.
-    let running = unsafe { ciphered::<R, SEAL>(begun::<false>(&key.high, segment), segment, key, counters) };
+    let running = unsafe { ciphered::<R, SEAL>(begun(&key.high, segment), segment, key, counters) };
     result(running.value(), segment.mask)
 }
 
-/// The sum of a segment's associated data and of what is known at once. `PACKET`: for [`packet`], within which it lies.
+/// The sum of a segment's associated data and of what is known at once.
 ///
 /// # Safety
 /// The segment's powers are there.
 #[inline]
 #[target_feature(enable = "avx2,vpclmulqdq,ssse3")]
-unsafe fn begun<const PACKET: bool>(powers: &Powers, segment: &Segment<'_>) -> Running {
+unsafe fn begun<const LATE: usize>(powers: &Powers, segment: &Segment<'_>) -> Running<LATE> {
     let mut running = Running::new(powers, segment);
     for some in segment.aad.chunks(VECTOR) {
         // SAFETY: the bytes are those of the slice, and the powers the caller's.
@@ -362,20 +376,20 @@ unsafe fn begun<const PACKET: bool>(powers: &Powers, segment: &Segment<'_>) -> R
 }
 
 /// XORs a cipherstream in, and adds what is on the wire: what comes out where it is sealed, what goes in where it is opened. For a
-/// whole `PACKET` the cipherstream is wiped on the way, by units of 64 bytes.
+/// whole packet `PACKET` is 1, and else 0: its sums are late, and its cipherstream is wiped on the way, by units of 64 bytes.
 ///
 /// # Safety
 /// The pointers are good for `len` bytes, `stream` for whole vectors (units, for a packet), and the blocks' powers are left.
 #[inline]
 #[target_feature(enable = "avx2,vpclmulqdq,ssse3")]
-unsafe fn payload<const PACKET: bool>(
-    mut running: Running,
+unsafe fn payload<const PACKET: usize>(
+    mut running: Running<PACKET>,
     seal: bool,
     src: *const u8,
     dst: *mut u8,
     len: usize,
     stream: *mut u8,
-) -> Running {
+) -> Running<PACKET> {
     let nothing = _mm256_setzero_si256();
     // SAFETY: 32 bytes from `at` on lie within the stream for each `at` below `len` that is a multiple of 32.
     let taken = |at: usize| unsafe { _mm256_loadu_si256(stream.add(at).cast()) };
@@ -389,7 +403,7 @@ unsafe fn payload<const PACKET: bool>(
                     let (x, pad) = (_mm256_loadu_si256(src.add(at).cast()), taken(at));
                     let y = _mm256_xor_si256(x, pad);
                     _mm256_storeu_si256(dst.add(at).cast(), y);
-                    if PACKET {
+                    if PACKET == 1 {
                         _mm256_storeu_si256(stream.add(at).cast(), nothing);
                     }
                     let wire = $wire(x, y);
@@ -425,7 +439,7 @@ unsafe fn payload<const PACKET: bool>(
             let y = store_some(dst.add(at), left, _mm256_xor_si256(x, taken(at)));
             running.add(reversed(either(x, y)), 0);
         }
-        if PACKET && !len.is_multiple_of(2 * VECTOR) {
+        if PACKET == 1 && !len.is_multiple_of(2 * VECTOR) {
             let last = stream.add(len - len % (2 * VECTOR));
             _mm256_storeu_si256(last.cast(), nothing);
             _mm256_storeu_si256(last.add(VECTOR).cast(), nothing);
@@ -441,11 +455,11 @@ unsafe fn payload<const PACKET: bool>(
 #[inline]
 #[target_feature(enable = "avx2,vaes,vpclmulqdq,ssse3")]
 unsafe fn ciphered<const R: usize, const SEAL: bool>(
-    mut running: Running,
+    mut running: Running<0>,
     segment: &Segment<'_>,
     key: &Key<R>,
     mut next: __m256i,
-) -> Running {
+) -> Running<0> {
     let Segment { src, dst, len, .. } = *segment;
     let mut room = MaybeUninit::<Turned>::uninit();
     let room = room.as_mut_ptr().cast::<u8>();
@@ -507,7 +521,7 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
                 for (i, pad) in pads.into_iter().enumerate() {
                     _mm256_store_si256(now.add(VECTOR * i).cast(), pad);
                 }
-                let running = payload::<false>(running, SEAL, src.add(done), dst.add(done), rest, now);
+                let running = payload::<0>(running, SEAL, src.add(done), dst.add(done), rest, now);
                 // What was not needed too; and it must stay wiped.
                 for i in 0..WIDTH {
                     _mm256_store_si256(now.add(VECTOR * i).cast(), _mm256_setzero_si256());
