@@ -87,6 +87,13 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         Ok(Prepared::new(&self.sealer.key, slot))
     }
 
+    /// Reads what is prepared for the next packet, of so many bytes, and what the key has for it: a byte of each cache line.
+    pub fn touch(&self, bytes: usize) {
+        let len = bytes.min(CAP).min(S::MAX_PAYLOAD);
+        self.slots[self.head].touch(len);
+        S::touch(&self.sealer.key.inner, len);
+    }
+
     /// Does once, on nothing, what sealing the next packet will do, and touches what is prepared for it: after a pause, code,
     /// tables and preparation have left the nearest caches, and a CPU has put its widest units to sleep.
     ///
@@ -95,8 +102,7 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
     /// nonce is spent and nothing prepared changes.
     pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
         let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
-        self.slots[self.head].touch(len);
-        S::touch(&self.sealer.key.inner, len);
+        self.touch(len);
         Slot::<S, REHEARSED>::new().rehearse_seal(&self.sealer.key, aad, &mut data[..rehearsed(len)]);
     }
 
@@ -235,15 +241,24 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         budget - left
     }
 
+    /// Reads what is prepared for the packet expected next, as [`SealPool::touch`] does.
+    pub fn touch(&self, bytes: usize) {
+        let len = bytes.min(CAP).min(S::MAX_PAYLOAD);
+        self.slots[Self::place(self.expected)].touch(len);
+        S::touch(&self.opener.key.inner, len);
+    }
+
     /// Does once, for nothing, what opening the packet expected next will do (see [`SealPool::rehearse`]). `data` tells how long
     /// the packet may be. Afterwards it is as it was, or what is gone over of it is zeros if the suite prepares no cipherstream. Nothing
     /// prepared changes.
     pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
         let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
-        let slot = &self.slots[Self::place(self.expected)];
-        slot.touch(len);
-        S::touch(&self.opener.key.inner, len);
-        slot.rehearse_open(&self.opener.key, aad, &mut data[..rehearsed(len)]);
+        self.touch(len);
+        self.slots[Self::place(self.expected)].rehearse_open(
+            &self.opener.key,
+            aad,
+            &mut data[..rehearsed(len)],
+        );
     }
 
     /// Decrypts packet `number` from `src` into `dst` if it is authentic; otherwise `dst` is zeroed, and what was

@@ -40,8 +40,13 @@ impl Lengths {
         self.reach
     }
 
+    /// The longest of the last frames.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest.max(self.longest_before)
+    }
+
     fn predict(&mut self, window_ends: bool) -> Option<usize> {
-        let longest = self.longest.max(self.longest_before);
+        let longest = self.longest();
         if window_ends {
             (self.longest_before, self.longest, self.seen) = (self.longest, 0, 0);
         }

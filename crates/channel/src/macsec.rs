@@ -22,6 +22,7 @@ mod history;
 mod packet_number;
 mod pool;
 mod receive;
+mod rehearsal;
 mod sak;
 mod suite;
 mod template;
@@ -38,6 +39,7 @@ pub use receive::{
     Discard, PeerError, ReadyReceive, Receive, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus,
     ValidateFrames,
 };
+pub use rehearsal::Rehearsal;
 pub use sak::{InvalidSak, Sak};
 pub use suite::{CipherSuite, UnknownCipherSuite};
 pub use transmit::{

@@ -189,6 +189,7 @@ impl Steward {
                 outbound,
                 inbound,
                 mode: setup::mode(config.run.poll),
+                rehearsal: own_channels.first().and_then(|channel| setup::rehearsal(channel.suite)),
                 mailbox,
                 shown: Arc::clone(&shown),
             };

@@ -9,7 +9,7 @@ use std::mem;
 use std::sync::Arc;
 
 use antedate_channel::fragment::Marks;
-use antedate_channel::macsec::{An, ProtectError, Receive, Transmit};
+use antedate_channel::macsec::{An, ProtectError, Receive, Rehearsal, Transmit};
 use antedate_wire::macsec::TAG_LEN_LONG;
 
 use crate::counters::PathCounters;
@@ -212,12 +212,9 @@ impl Outbound {
     }
 
     /// Keeps what the next frame will need near, at the cost of a frame.
-    pub fn rehearse(&mut self) {
+    pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
         if let Protector::Macsec(transmit) = &self.protector {
-            self.express
-                .as_ref()
-                .map_or(&**transmit, |express| &express.transmit)
-                .rehearse(&mut self.exit.built.bytes);
+            rehearsal.protect(self.express.as_ref().map_or(&**transmit, |express| &express.transmit));
         }
     }
 
@@ -263,9 +260,9 @@ impl Inbound {
     }
 
     /// Keeps what the next frame will need near, at the cost of a frame.
-    pub fn rehearse(&mut self) {
+    pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
         if let Validator::Macsec(receive) = &self.validator {
-            receive.rehearse(&mut self.exit.built.bytes);
+            rehearsal.validate(receive);
         }
     }
 

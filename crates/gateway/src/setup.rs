@@ -5,7 +5,9 @@ use std::io;
 use std::path::Path;
 
 use antedate_channel::fragment::Limits;
-use antedate_channel::macsec::{self, CipherSuite, Receive, ReceiveConfig, Sak, Transmit, TransmitConfig};
+use antedate_channel::macsec::{
+    self, CipherSuite, Receive, ReceiveConfig, Rehearsal, Sak, Transmit, TransmitConfig,
+};
 use antedate_channel::mka;
 use antedate_wire::Sci;
 use antedate_wire::macsec::An;
@@ -194,6 +196,14 @@ pub fn ports(
     let open =
         || io::Result::Ok(Ports { from: Receiver::open(from, head)?, to: Sender::open(to, bypass)?, mtu });
     open().map_err(|error| no_socket(config, [from, to], &error))
+}
+
+/// What rehearses frames, under a random key. Without random numbers there is none, and nothing else is missing.
+#[must_use]
+pub fn rehearsal(suite: CipherSuite) -> Option<Rehearsal> {
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).ok()?;
+    Some(Rehearsal::new(secret, suite))
 }
 
 /// Both directions of a port: what comes from it, and what it is given.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender as Answer;
 
 use antedate_channel::fragment::{Limits, Marks};
-use antedate_channel::macsec::{An, ReadyReceive, ReadyTransmit, Retired, Sci, SwitchError, Transmit};
+use antedate_channel::macsec::{
+    An, ReadyReceive, ReadyTransmit, Rehearsal, Retired, Sci, SwitchError, Transmit,
+};
 
 use crate::counters::Counter;
 use crate::duty::{Duty, LOOKS, REHEARSAL, forward};
@@ -89,6 +91,8 @@ pub struct Worker {
     pub inbound: Option<Inbound>,
     /// How to wait.
     pub mode: Mode,
+    /// Rehearses frames while none comes, where they are protected.
+    pub rehearsal: Option<Rehearsal>,
     /// Letters from the others.
     pub mailbox: Arc<Mailbox<Letter>>,
     /// What the others see.
@@ -170,9 +174,10 @@ impl Duty for Worker {
     /// Polls for a frame that will find what it needs near, in either direction: at the first looks, and every so often.
     #[inline]
     fn rehearse(&mut self, looks: u32) {
-        match (looks % REHEARSAL, &mut self.outbound, &mut self.inbound) {
-            (0, Some(outbound), _) => outbound.rehearse(),
-            (1, _, Some(inbound)) => inbound.rehearse(),
+        let Some(rehearsal) = &mut self.rehearsal else { return };
+        match (looks % REHEARSAL, &self.outbound, &self.inbound) {
+            (0, Some(outbound), _) => outbound.rehearse(rehearsal),
+            (1, _, Some(inbound)) => inbound.rehearse(rehearsal),
             _ => {}
         }
     }

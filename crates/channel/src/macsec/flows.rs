@@ -107,8 +107,8 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
         }
     }
 
-    pub(super) fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
-        self.pool.pool().rehearse(aad, data);
+    pub(super) fn touch(&self, octets: usize) {
+        self.pool.pool().touch(octets);
     }
 
     pub(super) fn prepared(&self) -> usize {

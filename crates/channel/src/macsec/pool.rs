@@ -167,8 +167,9 @@ impl Seal {
         }
     }
 
-    pub(super) fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
-        with!(self, pool => pool.rehearse(aad, data));
+    /// Reads what is there for the next packet of so many octets.
+    pub(super) fn touch(&self, octets: usize) {
+        with!(self, pool => pool.touch(octets));
     }
 
     #[inline]
@@ -212,8 +213,9 @@ impl Open {
         with!(self, pool => pool.idle(budget))
     }
 
-    pub(super) fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
-        with!(self, pool => pool.rehearse(aad, data));
+    /// Reads what is there for the packet expected next, of so many octets.
+    pub(super) fn touch(&self, octets: usize) {
+        with!(self, pool => pool.touch(octets));
     }
 
     pub(super) fn prepared(&self) -> usize {

@@ -10,7 +10,7 @@ use core::fmt;
 use core::ops::Range;
 
 use antedate_wire::EtherType;
-use antedate_wire::macsec::{Mpdu, TAG_LEN_LONG};
+use antedate_wire::macsec::Mpdu;
 
 use super::counters::ReceiveCounters;
 use super::history::History;
@@ -363,8 +363,8 @@ impl Receive {
         }
     }
 
-    /// Validates, and counts a frame that is discarded.
-    #[inline]
+    /// Validates, and counts a frame that is discarded. Not in its callers: a rehearsal is to go the same way.
+    #[inline(never)]
     fn counted(&mut self, place: &mut impl Place, fragments: bool) -> Result<Opened, Discard> {
         let result = match self.try_expected(place) {
             Some(result) => result,
@@ -524,16 +524,15 @@ impl Receive {
         if done > 0 { done } else { self.idle_others(budget) }
     }
 
-    /// Does once, for nothing, what validating the next frame of the association heard last will do (see
-    /// [`Transmit::rehearse`](super::Transmit::rehearse)). What lies in `scratch` is overwritten.
-    pub fn rehearse(&self, scratch: &mut [u8]) {
+    /// Reads what is there for the next frame of the association heard last, and tells its suite and how many octets of data it may
+    /// have.
+    pub(super) fn touch(&self) -> Option<(CipherSuite, usize)> {
         let (peer, an) = self.recent;
-        let recent = self.peers.get(peer).and_then(|peer| peer.associations[an].as_ref());
-        if let Some(sa) = recent
-            && let Some(data) = scratch.get_mut(..sa.lengths.reach())
-        {
-            sa.pool.rehearse(&[0; ADDRESSES_LEN + TAG_LEN_LONG], data);
-        }
+        let sa = self.peers.get(peer)?.associations.get(an)?.as_ref()?;
+        core::hint::black_box(self.counters.in_octets_decrypted);
+        let octets = sa.lengths.longest();
+        sa.pool.touch(octets);
+        Some((self.config.suite, octets))
     }
 
     fn idle_others(&mut self, budget: u32) -> u32 {

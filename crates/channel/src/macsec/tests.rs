@@ -7,6 +7,6 @@ mod oracle;
 mod places;
 mod rules;
 mod sequences;
-mod setup;
+pub(super) mod setup;
 mod vectors;
 mod worlds;

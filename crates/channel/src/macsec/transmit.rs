@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG};
+use antedate_wire::macsec::{ICV_LEN, SecTag};
 
 use super::counters::TransmitCounters;
 use super::flows::FlowShape;
@@ -322,7 +322,8 @@ impl Transmit {
         Ok(())
     }
 
-    #[inline]
+    /// Not in its callers: a rehearsal is to go the same way.
+    #[inline(never)]
     fn try_protect(
         &mut self,
         addresses: [u8; ADDRESSES_LEN],
@@ -380,16 +381,13 @@ impl Transmit {
         sa.map_or(0, |sa| sa.idle(prepare, budget))
     }
 
-    /// Does once, on what lies in `scratch` and leaves it so, what protecting the next frame will do. A frame after a pause then
-    /// finds code, tables and cipherstream in the nearest caches, and the CPU's widest units awake. No packet number is spent.
-    pub fn rehearse(&self, scratch: &mut [u8]) {
-        let Some(sa) = self.encoding.and_then(|an| self.associations[an.index()].as_ref()) else { return };
-        let header = [0; ADDRESSES_LEN + TAG_LEN_LONG];
-        if let (Some(header), Some(data)) =
-            (header.get(..ADDRESSES_LEN + self.tag_len), scratch.get_mut(..sa.lengths.reach()))
-        {
-            sa.pool.rehearse(header, data);
-        }
+    /// Reads what is there for the next frame, and tells how many octets of data it may have.
+    pub(super) fn touch(&self) -> Option<usize> {
+        let sa = self.encoding.and_then(|an| self.associations[an.index()].as_ref())?;
+        core::hint::black_box((self.counters.out_prepared, self.counters.out_octets_encrypted));
+        let octets = sa.lengths.longest();
+        sa.pool.touch(octets);
+        Some(octets)
     }
 
     /// The association that encodes, and the packet number of its next frame.

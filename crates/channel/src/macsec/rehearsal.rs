@@ -1,0 +1,180 @@
+//! Rehearsals: what the next frame will do, done once for nothing. While a thread waits for a frame, what others do pushes the way of
+//! a frame out of the caches; a frame after a pause finds them cold.
+//!
+//! All of it happens in *stand-ins*, a channel to itself under a key that protects nothing. No packet number and nothing prepared of
+//! the real channels is spent, and what they have for the next frame is only read.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use zeroize::Zeroizing;
+
+use super::transmit::ADDRESSES_LEN;
+use super::{An, CipherSuite, Receive, ReceiveConfig, Sak, Sci, Transmit, TransmitConfig};
+use antedate_wire::macsec::{MAX_OVERHEAD, TAG_LEN_LONG};
+
+/// The channel of the stand-ins.
+const SCI: Sci = Sci([2, 0, 0, 0, 0, 0, 0, 1]);
+/// Its association.
+const AN: An = An::ALL[0];
+/// Octets of the longest frame that is rehearsed: some vectors of any width, and a rest. Longer rehearsals put more into the nearest
+/// cache than the frame itself does.
+const LONGEST: usize = 256 + GRAIN;
+const GRAIN: usize = 64;
+/// Octets in front of the data: its first one begins a line of the cache, if the memory does.
+const FRONT: usize = GRAIN - ADDRESSES_LEN;
+
+/// Rehearses frames of either direction.
+pub struct Rehearsal {
+    secret: Zeroizing<[u8; 32]>,
+    /// Stand-ins that there were; no two have the same key.
+    generations: u64,
+    stand_ins: Option<StandIns>,
+    place: Box<[u8; FRONT + ADDRESSES_LEN + LONGEST + MAX_OVERHEAD]>,
+}
+
+struct StandIns {
+    suite: CipherSuite,
+    transmit: Transmit,
+    receive: Receive,
+    /// Octets of the frame that was protected and not validated yet.
+    waits: Option<usize>,
+}
+
+impl Rehearsal {
+    /// Rehearsals under this key, which nobody else uses: random octets. With another suite than this one the first takes longer.
+    #[must_use]
+    pub fn new(secret: [u8; 32], suite: CipherSuite) -> Self {
+        Self {
+            stand_ins: StandIns::new(suite, &secret, 0),
+            secret: Zeroizing::new(secret),
+            generations: 0,
+            place: Box::new([0; FRONT + ADDRESSES_LEN + LONGEST + MAX_OVERHEAD]),
+        }
+    }
+
+    /// Protects a frame like the next one, whose preparation is read.
+    pub fn protect(&mut self, next: &Transmit) {
+        if let Some(octets) = next.touch() {
+            self.protected(next.config().suite, octets);
+        }
+    }
+
+    /// Validates a frame like the next one, whose preparation is read: the one that was protected, if there is one.
+    pub fn validate(&mut self, next: &Receive) {
+        let Some((suite, octets)) = next.touch() else { return };
+        let waits = |stand_ins: &StandIns| stand_ins.suite == suite && stand_ins.waits.is_some();
+        if !self.stand_ins.as_ref().is_some_and(waits) {
+            self.protected(suite, octets);
+        }
+        if let Some(stand_ins) = &mut self.stand_ins
+            && let Some(octets) = stand_ins.waits.take()
+            && let Some(frame) =
+                self.place.get_mut(FRONT - TAG_LEN_LONG..).and_then(|at| at.get_mut(..octets))
+        {
+            // Whatever becomes of it.
+            let _ = stand_ins.receive.accept(|| 0, frame, &mut []);
+        }
+    }
+
+    /// Protects so many octets of data, or fewer that take the same ways.
+    fn protected(&mut self, suite: CipherSuite, octets: usize) {
+        if self.stand_ins.as_ref().is_none_or(|stand_ins| stand_ins.suite != suite) {
+            self.generations += 1;
+            self.stand_ins = StandIns::new(suite, &self.secret, self.generations);
+        }
+        let Some(stand_ins) = &mut self.stand_ins else { return };
+        let StandIns { transmit, receive, waits, .. } = stand_ins;
+        let _ = (transmit.idle(u32::MAX), receive.idle(u32::MAX));
+        let octets = if octets < LONGEST { octets.max(2) } else { LONGEST - GRAIN + octets % GRAIN };
+        let frame = FRONT..FRONT + ADDRESSES_LEN + octets;
+        *waits = transmit.protect_in_place(&mut self.place[..], frame).ok().map(|protected| protected.len());
+        if waits.is_none() {
+            // Its packet numbers are used up; the next ones have another key.
+            self.stand_ins = None;
+        }
+    }
+}
+
+impl StandIns {
+    fn new(suite: CipherSuite, secret: &[u8; 32], generation: u64) -> Option<Self> {
+        let mut key = Zeroizing::new(*secret);
+        for (octet, number) in key.iter_mut().zip(generation.to_le_bytes()) {
+            *octet ^= number;
+        }
+        let sak = Sak::new(suite, key.get(..suite.key_len())?, suite.is_xpn().then_some([0; 12])).ok()?;
+        let ssci = suite.is_xpn().then_some(1);
+        let mut transmit =
+            Transmit::new(TransmitConfig { ssci, prepare: 1, ..TransmitConfig::new(suite, SCI) }).ok()?;
+        transmit.install(AN, &sak, 1, u64::MAX).ok()?;
+        let mut receive = Receive::new(ReceiveConfig::new(suite));
+        receive.add_peer(SCI, ssci).ok()?;
+        receive.install(SCI, AN, &sak, 1).ok()?;
+        Some(Self { suite, transmit, receive, waits: None })
+    }
+}
+
+impl fmt::Debug for Rehearsal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rehearsal").field("stand_ins", &self.stand_ins.as_ref().map(|one| one.suite)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::setup::*;
+    use super::*;
+
+    #[test]
+    fn a_rehearsal_spends_no_packet_number_and_changes_no_frame() {
+        let mut rehearsal = Rehearsal::new([9; 32], CipherSuite::GcmAes256);
+        for suite in CipherSuite::ALL {
+            let [mut plain, mut rehearsed] = [(); 2].map(|()| transmit(transmit_config(suite)));
+            let mut receive = receive(ReceiveConfig::new(suite));
+            for round in 0..150 {
+                rehearsed.idle(9);
+                receive.idle(9);
+                if round % 3 > 0 {
+                    rehearsal.protect(&rehearsed);
+                }
+                if round % 5 > 0 {
+                    rehearsal.validate(&receive);
+                }
+                let frame = frame(46 + round * 10);
+                let protected = protect(&mut rehearsed, &frame).unwrap();
+                assert_eq!(protected, protect(&mut plain, &frame).unwrap());
+                assert_eq!(validate(&mut receive, &protected).unwrap(), frame);
+            }
+            let StandIns { transmit, receive, .. } = rehearsal.stand_ins.as_ref().unwrap();
+            let [sealed, prepared] =
+                [transmit.counters().out_pkts_encrypted, transmit.counters().out_prepared];
+            // Frames that get longer are longer than what was prepared; from the longest rehearsal on they are not.
+            assert!(sealed >= 100 && prepared >= 60, "{suite}: {prepared} of {sealed}");
+            assert_eq!(receive.counters().in_pkts_ok, 120, "{suite}");
+        }
+    }
+
+    #[test]
+    fn without_a_key_there_is_nothing_to_rehearse() {
+        let mut rehearsal = Rehearsal::new([9; 32], CipherSuite::GcmAes128);
+        rehearsal.protect(&Transmit::new(transmit_config(CipherSuite::GcmAes128)).unwrap());
+        rehearsal.validate(&Receive::new(ReceiveConfig::new(CipherSuite::GcmAes128)));
+        let StandIns { transmit, receive, .. } = rehearsal.stand_ins.as_ref().unwrap();
+        assert_eq!((transmit.counters().out_pkts_encrypted, receive.counters().in_pkts_ok), (0, 0));
+    }
+
+    #[test]
+    fn stand_ins_without_packet_numbers_are_replaced_under_another_key() {
+        let mut rehearsal = Rehearsal::new([9; 32], CipherSuite::GcmAes128);
+        let real = transmit(transmit_config(CipherSuite::GcmAes128));
+        rehearsal.protect(&real);
+        let before = rehearsal.place.clone();
+        let stand_ins = rehearsal.stand_ins.as_mut().unwrap();
+        stand_ins.transmit.remove(AN);
+        rehearsal.protect(&real);
+        assert!(rehearsal.stand_ins.is_none());
+        *rehearsal.place = [0; FRONT + ADDRESSES_LEN + LONGEST + MAX_OVERHEAD];
+        rehearsal.protect(&real);
+        assert!(rehearsal.stand_ins.is_some() && rehearsal.place != before);
+    }
+}
