@@ -219,9 +219,22 @@ impl<const R: usize> Key<R> {
         buffers: Buffers<'_>,
         tag: &mut [u8; 16],
     ) {
+        self.used_up::<true>(mask, stream, aad, buffers, tag);
+    }
+
+    /// A packet in one direction, after which all of `stream` is wiped.
+    #[inline]
+    fn used_up<const SEAL: bool>(
+        &self,
+        mask: &u128,
+        stream: &mut [u8],
+        aad: &[u8],
+        buffers: Buffers<'_>,
+        tag: &mut [u8; 16],
+    ) {
         let used = buffers.len().next_multiple_of(64);
         assert!(used <= stream.len());
-        self.packet::<true>(Stream::Wiped(stream.as_mut_ptr()), aad, buffers, mask, tag);
+        self.packet::<SEAL>(Stream::Wiped(stream.as_mut_ptr()), aad, buffers, mask, tag);
         if used < stream.len() {
             self.wipe(&mut stream[used..]);
         }
@@ -251,16 +264,11 @@ impl<const R: usize> Key<R> {
         buffers: Buffers<'_>,
         tag: &mut [u8; 16],
     ) -> bool {
-        let used = buffers.len().next_multiple_of(64);
-        assert!(used <= stream.len());
         let Kind::Vaes = self.kind else {
-            self.packet::<false>(Stream::Kept(stream.as_ptr()), aad, buffers, mask, tag);
+            self.open_prepared(mask, stream, aad, buffers, tag);
             return false;
         };
-        self.packet::<false>(Stream::Wiped(stream.as_mut_ptr()), aad, buffers, mask, tag);
-        if used < stream.len() {
-            self.wipe(&mut stream[used..]);
-        }
+        self.used_up::<false>(mask, stream, aad, buffers, tag);
         true
     }
 
