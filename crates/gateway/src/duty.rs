@@ -9,12 +9,16 @@ use crate::sys::thread;
 pub(crate) const WAKE_UP: u64 = 100_000;
 /// Nanoseconds before a frame must leave in which the thread does not give its CPU away: whoever had it would have to be waited for.
 const HOLDS: u64 = 50_000;
-/// Turns without a frame from one rehearsal to the next, in turn for either direction: some ten microseconds.
+/// Turns without a frame from one rehearsal to the next, in turn for either direction: some ten microseconds, and thirty on a core of
+/// its own.
 pub(crate) const REHEARSAL: u32 = 16;
+/// Where the count of those turns begins after a frame: behind the rehearsals at its start, for a frame leaves near what the next one
+/// needs. After a sleep it begins with them.
+const JUST_SEEN: u32 = 2;
 
-/// Looks at the ports before a thread that polls offers its CPU to others again: some half a microsecond, which is what the offer takes
-/// too. A frame that comes meanwhile waits for it, and the kernel's part of it takes room in the caches and units that a core shares.
-pub(crate) const LOOKS: u32 = 16;
+/// Looks at the ports before a thread that polls offers its CPU to others again: some two microseconds. The offer takes half of one, for
+/// which a frame that comes meanwhile waits, and the kernel's part of it takes room in the caches.
+pub(crate) const LOOKS: u32 = 64;
 /// Nanoseconds that an offer takes when nobody else wants the CPU; one that is taken lasts longer than that. A gateway that shares its
 /// core with another one that polls lets that look as often as itself.
 const ALONE: u64 = 1_000;
@@ -80,7 +84,7 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
             }
         });
         if done > 0 {
-            (rested, looks, turns) = (false, 0, turns + 1);
+            (rested, looks, turns) = (false, JUST_SEEN, turns + 1);
             (calm, frames) = (false, frames + done);
             duty.show();
             if turns >= TURNS {
