@@ -25,7 +25,10 @@ const ALONE: u64 = 1_000;
 
 /// How long no frame comes before a thread that shares its CPU prepares.
 const CALM: Duration = Duration::from_micros(300);
-/// Frames without such a pause after which it prepares nevertheless: half of what lies prepared.
+/// Turns without a frame after which a thread that polls prepares: before it rehearses, for what it reads then is to be there.
+const LULL: u32 = REHEARSAL;
+/// Frames without such a pause or lull after which it prepares nevertheless: half of what lies prepared. So most frames that follow one
+/// another find the caches as the one before left them.
 const HASTE: usize = antedate_channel::macsec::SLOTS / 2;
 /// Turns with frames, one after the other, before the thread looks whether it must rest.
 const TURNS: u32 = 64;
@@ -68,8 +71,8 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
     let steps = duty.steps();
     // Turns without a frame since the last one or sleep, and turns with frames since the last look.
     let (mut looks, mut turns) = (0u32, 0u32);
-    // Who polls has a CPU of its own and prepares at once; who sleeps until a frame comes may share it with the very machine
-    // that waits for the frame just sent, and lets it go first. `calm`: it did. `frames`: those since all was prepared.
+    // Who sleeps until a frame comes may share its CPU with the very machine that waits for the frame just sent, and lets it go first
+    // before it prepares. `calm`: it did. `frames`: those since all was prepared.
     let (lets_others_go_first, mut calm, mut frames) = (mode == Mode::Block, true, 0);
     // Whether nobody else wanted the CPU when it was offered last.
     let mut alone = false;
@@ -111,11 +114,13 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
             }
             continue;
         }
-        if duty.prepare(steps) > 0 {
-            thread::yield_now();
-            continue;
+        if lets_others_go_first || frames == 0 || frames >= HASTE || looks >= LULL {
+            if duty.prepare(steps) > 0 {
+                thread::yield_now();
+                continue;
+            }
+            frames = 0;
         }
-        frames = 0;
         // The clock is read only where it decides something.
         let now = if listens { thread::now() } else { 0 };
         match governor.rest(now, thread::cpu_time) {
@@ -130,7 +135,10 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
                     alone = thread::now() - offered < ALONE;
                 }
             }
+            // Whatever wakes it finds all prepared.
+            Rest::Sleep(_) if frames > 0 => looks = LULL,
             Rest::Sleep(pause) => {
+                governor.sleep();
                 duty.sleep(pause);
                 looks = 0;
                 if let Some(breath) = &mut breath {
@@ -238,6 +246,73 @@ mod tests {
         let short = rests::<true>(WAKE_UP + 90_000);
         assert!(short.iter().all(|rest| *rest < whole), "{short:?}");
         assert_eq!(rests::<false>(0), [whole], "bulk waits");
+    }
+
+    /// Has so many frames in each turn, and notes in which turns it prepares and sleeps.
+    #[derive(Default)]
+    struct Scripted {
+        frames: Vec<usize>,
+        turn: usize,
+        prepared: Vec<usize>,
+        slept: Vec<usize>,
+    }
+
+    impl Duty for Scripted {
+        const PUNCTUAL: bool = false;
+
+        fn letter(&mut self, _: &Governor) -> bool {
+            self.turn < self.frames.len()
+        }
+
+        fn turn(&mut self, mut heard: impl FnMut(u32)) -> usize {
+            let frames = self.frames[self.turn];
+            self.turn += 1;
+            (0..frames).for_each(|_| heard(0));
+            frames
+        }
+
+        fn due(&self) -> Option<u64> {
+            None
+        }
+
+        fn steps(&mut self) -> u32 {
+            1
+        }
+
+        fn prepare(&mut self, _: u32) -> u32 {
+            self.prepared.push(self.turn - 1);
+            0
+        }
+
+        fn sleep(&mut self, _: Duration) {
+            self.slept.push(self.turn - 1);
+        }
+    }
+
+    /// Forwards so many frames in the third turn, and then none. What was noted after that.
+    fn after_frames(frames: usize, mode: Mode) -> Scripted {
+        let script = (0..40).map(|turn| if turn == 3 { frames } else { 0 });
+        let mut duty = Scripted { frames: script.collect(), ..Scripted::default() };
+        forward(&mut duty, mode);
+        assert!(duty.prepared.starts_with(&[0, 1, 2]), "{:?}", duty.prepared);
+        duty.prepared.retain(|turn| *turn > 3);
+        duty.slept.retain(|turn| *turn > 3);
+        duty
+    }
+
+    #[test]
+    fn who_polls_prepares_after_many_frames_or_in_a_lull() {
+        let first = |frames| after_frames(frames, Mode::Busy).prepared.first().copied();
+        // One turn lets others go first.
+        assert_eq!(first(HASTE), Some(5));
+        assert_eq!(first(HASTE - 1), Some(5 + (LULL - JUST_SEEN) as usize));
+    }
+
+    #[test]
+    fn who_sleeps_has_prepared_before() {
+        let duty = after_frames(1, Mode::Adaptive { percent: 1 });
+        assert!(duty.prepared.first().is_some_and(|turn| *turn <= duty.slept[0]), "{:?}", duty.prepared);
+        assert_eq!(duty.slept[0], 6, "{:?}", duty.slept);
     }
 
     #[test]

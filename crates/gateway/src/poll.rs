@@ -104,14 +104,17 @@ impl Governor {
         self.asleep = false;
     }
 
+    /// The thread goes to sleep, as [`Self::rest`] told it.
+    pub fn sleep(&mut self) {
+        self.sleeps += 1;
+        self.asleep = matches!(self.mode, Mode::Adaptive { .. });
+    }
+
     /// There is nothing to do at `now`. `cpu` gives the CPU time that the thread has used; it is asked only before a sleep.
     pub fn rest(&mut self, now: u64, cpu: impl FnOnce() -> u64) -> Rest {
         let percent = match self.mode {
             Mode::Busy => return Rest::Poll,
-            Mode::Block => {
-                self.sleeps += 1;
-                return Rest::Sleep(Duration::from_nanos(LONGEST_SLEEP));
-            }
+            Mode::Block => return Rest::Sleep(Duration::from_nanos(LONGEST_SLEEP)),
             Mode::Adaptive { percent } => i64::from(percent),
         };
         let due = self.rhythm.next_due(now);
@@ -124,8 +127,6 @@ impl Governor {
             return Rest::Poll;
         }
         self.settle(now, cpu(), percent);
-        self.asleep = true;
-        self.sleeps += 1;
         let until = match due {
             Some(due) if due > now + self.lead => due - self.lead,
             _ => now + LONGEST_SLEEP,
@@ -289,6 +290,7 @@ mod tests {
                 Rest::Poll => (now, cpu) = (now + 500, cpu + 500),
                 // A wake-up costs 10 µs of CPU.
                 Rest::Sleep(pause) => {
+                    g.sleep();
                     (now, cpu) = (next.min(now + pause.as_nanos() as u64), cpu + 10_000);
                     g.awake(now);
                 }
