@@ -27,9 +27,9 @@ const ALONE: u64 = 1_000;
 const CALM: Duration = Duration::from_micros(300);
 /// Turns without a frame after which a thread that polls prepares: before it rehearses, for what it reads then is to be there.
 const LULL: u32 = REHEARSAL;
-/// Frames without such a pause or lull after which it prepares nevertheless: half of what lies prepared. So most frames that follow one
-/// another find the caches as the one before left them.
-const HASTE: usize = antedate_channel::macsec::SLOTS / 2;
+/// Frames without such a pause or lull after which it prepares nevertheless, at most: half of what lies prepared. So most frames that
+/// follow one another find the caches as the one before left them.
+pub(crate) const HASTE: usize = antedate_channel::macsec::SLOTS / 2;
 /// Turns with frames, one after the other, before the thread looks whether it must rest.
 const TURNS: u32 = 64;
 
@@ -47,6 +47,10 @@ pub(crate) trait Duty {
     fn show(&self) {}
     /// When a frame that waits is to be sent: the wire is free for it then, or the release clock gives it out.
     fn due(&self) -> Option<u64>;
+    /// Frames that may come before it must prepare again, [`HASTE`] at most: half of what lies prepared.
+    fn haste(&self) -> usize {
+        HASTE
+    }
     /// How many steps of preparation take no longer than a frame may wait.
     fn steps(&mut self) -> u32;
     /// Does at most so many steps. Returns how many it did: 0 when all is prepared.
@@ -68,7 +72,7 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
     let mut breath = bound.map(|(runtime, period)| Breath::new(runtime, period, thread::now()));
     let listens = governor.listens();
     let mut rested = true;
-    let steps = duty.steps();
+    let (steps, haste) = (duty.steps(), duty.haste());
     // Turns without a frame since the last one or sleep, and turns with frames since the last look.
     let (mut looks, mut turns) = (0u32, 0u32);
     // Who sleeps until a frame comes may share its CPU with the very machine that waits for the frame just sent, and lets it go first
@@ -106,7 +110,7 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
         if breathe(duty, breath.as_mut(), &governor, true) || await_due(duty, breath.as_mut(), steps) {
             continue;
         }
-        if lets_others_go_first && !calm && frames < HASTE {
+        if lets_others_go_first && !calm && frames < haste {
             calm = true;
             duty.sleep(CALM);
             if let Some(breath) = &mut breath {
@@ -114,7 +118,7 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
             }
             continue;
         }
-        if lets_others_go_first || frames == 0 || frames >= HASTE || looks >= LULL {
+        if lets_others_go_first || frames == 0 || frames >= haste || looks >= LULL {
             if duty.prepare(steps) > 0 {
                 thread::yield_now();
                 continue;
@@ -252,6 +256,7 @@ mod tests {
     #[derive(Default)]
     struct Scripted {
         frames: Vec<usize>,
+        haste: usize,
         turn: usize,
         prepared: Vec<usize>,
         slept: Vec<usize>,
@@ -275,6 +280,10 @@ mod tests {
             None
         }
 
+        fn haste(&self) -> usize {
+            self.haste
+        }
+
         fn steps(&mut self) -> u32 {
             1
         }
@@ -290,9 +299,9 @@ mod tests {
     }
 
     /// Forwards so many frames in the third turn, and then none. What was noted after that.
-    fn after_frames(frames: usize, mode: Mode) -> Scripted {
+    fn after_frames(frames: usize, haste: usize, mode: Mode) -> Scripted {
         let script = (0..40).map(|turn| if turn == 3 { frames } else { 0 });
-        let mut duty = Scripted { frames: script.collect(), ..Scripted::default() };
+        let mut duty = Scripted { frames: script.collect(), haste, ..Scripted::default() };
         forward(&mut duty, mode);
         assert!(duty.prepared.starts_with(&[0, 1, 2]), "{:?}", duty.prepared);
         duty.prepared.retain(|turn| *turn > 3);
@@ -302,15 +311,17 @@ mod tests {
 
     #[test]
     fn who_polls_prepares_after_many_frames_or_in_a_lull() {
-        let first = |frames| after_frames(frames, Mode::Busy).prepared.first().copied();
-        // One turn lets others go first.
-        assert_eq!(first(HASTE), Some(5));
-        assert_eq!(first(HASTE - 1), Some(5 + (LULL - JUST_SEEN) as usize));
+        let first = |frames, haste| after_frames(frames, haste, Mode::Busy).prepared.first().copied();
+        for haste in [2, HASTE] {
+            // One turn lets others go first.
+            assert_eq!(first(haste, haste), Some(5));
+            assert_eq!(first(haste - 1, haste), Some(5 + (LULL - JUST_SEEN) as usize));
+        }
     }
 
     #[test]
     fn who_sleeps_has_prepared_before() {
-        let duty = after_frames(1, Mode::Adaptive { percent: 1 });
+        let duty = after_frames(1, HASTE, Mode::Adaptive { percent: 1 });
         assert!(duty.prepared.first().is_some_and(|turn| *turn <= duty.slept[0]), "{:?}", duty.prepared);
         assert_eq!(duty.slept[0], 6, "{:?}", duty.slept);
     }

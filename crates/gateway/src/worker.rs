@@ -11,7 +11,7 @@ use antedate_channel::macsec::{
 };
 
 use crate::counters::Counter;
-use crate::duty::{Duty, LOOKS, REHEARSAL, forward};
+use crate::duty::{Duty, HASTE, LOOKS, REHEARSAL, forward};
 use crate::mailbox::Mailbox;
 use crate::path::{Inbound, Outbound, Ports, Protector, Validator};
 use crate::poll::{Governor, Mode};
@@ -148,6 +148,17 @@ impl Duty for Worker {
         self.outbound.as_ref().and_then(Outbound::due)
     }
 
+    /// Half of what the configuration lets lie prepared for sending.
+    fn haste(&self) -> usize {
+        let Some(Outbound { protector: Protector::Macsec(transmit), .. }) = &self.outbound else {
+            return HASTE;
+        };
+        match transmit.config().prepare {
+            0 => HASTE,
+            prepare => (prepare / 2).clamp(1, HASTE),
+        }
+    }
+
     /// Prepares as much as there is memory for, before the first frame, and tells how many steps this CPU does in the time
     /// that a frame may wait: from some 50 with VAES to a single one without AES instructions.
     fn steps(&mut self) -> u32 {
@@ -171,7 +182,7 @@ impl Duty for Worker {
         out + into
     }
 
-    /// Polls for a frame that will find what it needs near, in either direction: at the first looks, and every so often.
+    /// Polls for a frame that will find what it needs near, in either direction: at the first looks after a sleep, and every so often.
     #[inline]
     fn rehearse(&mut self, looks: u32) {
         let Some(rehearsal) = &mut self.rehearsal else { return };

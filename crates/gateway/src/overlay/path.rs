@@ -198,7 +198,7 @@ impl Path {
         }
     }
 
-    /// Keeps what the next packet will need near, in either direction: at the first looks, and every so often.
+    /// Keeps what the next packet will need near, in either direction: at the first looks after a sleep, and every so often.
     #[inline]
     pub(super) fn rehearse(&mut self, looks: u32) {
         if let Crypt::Wireguard(device) = &self.core.crypt {
