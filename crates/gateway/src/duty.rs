@@ -298,7 +298,7 @@ mod tests {
         }
     }
 
-    /// Forwards so many frames in the third turn, and then none. What was noted after that.
+    /// Forwards so many frames in turn 3, and then none. What was noted after that.
     fn after_frames(frames: usize, haste: usize, mode: Mode) -> Scripted {
         let script = (0..40).map(|turn| if turn == 3 { frames } else { 0 });
         let mut duty = Scripted { frames: script.collect(), haste, ..Scripted::default() };
