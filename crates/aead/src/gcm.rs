@@ -126,7 +126,7 @@ macro_rules! engine {
                 with!(key, key => key.open(nonce, aad, buffers))
             }
 
-            #[inline]
+            #[inline(always)]
             fn seal_prepared(
                 key: &Self::Key,
                 _nonce: &[u8; 12],
@@ -152,7 +152,7 @@ macro_rules! engine {
                 with!(key, key => key.open_prepared(&once.mask, stream, aad, buffers, tag))
             }
 
-            #[inline]
+            #[inline(always)]
             fn open_and_wipe(
                 key: &Self::Key,
                 nonce: &[u8; 12],

@@ -127,8 +127,15 @@ pub(crate) fn assert_sealable<S: Suite>(len: usize) {
 }
 
 /// Compares the tags, and takes the plaintext back if they differ.
+#[inline(always)]
 pub(crate) fn verdict<B: Bytes>(expected: &B, received: &B, buffers: Buffers<'_>) -> Result<(), Unauthentic> {
-    tag::check(expected, received).inspect_err(|_| wipe(buffers.into_destination()))
+    tag::check(expected, received).inspect_err(|_| take_back(buffers))
+}
+
+#[cold]
+#[inline(never)]
+fn take_back(buffers: Buffers<'_>) {
+    wipe(buffers.into_destination());
 }
 
 impl<S: Suite> fmt::Debug for Key<S> {

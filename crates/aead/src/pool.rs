@@ -87,6 +87,21 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         Ok(Prepared::new(&self.sealer.key, slot))
     }
 
+    /// As [`next`](Self::next), if that packet has this number and lies prepared for a payload of so many bytes. Otherwise nothing has
+    /// changed.
+    #[inline(always)]
+    pub fn next_ready(&mut self, number: u64, bytes: usize) -> Option<Prepared<'_, S, CAP>> {
+        let slot = self.slots.get_mut(self.head)?;
+        // What is prepared has a number.
+        if self.prepared == 0 || slot.number() != number || !slot.covers(bytes) {
+            return None;
+        }
+        self.head = Self::turn(self.head + 1);
+        self.named -= 1;
+        self.prepared -= 1;
+        Some(Prepared::new(&self.sealer.key, slot))
+    }
+
     /// Reads what is prepared for the next packet, of so many bytes, and what the key has for it: a byte of each cache line.
     pub fn touch(&self, bytes: usize) {
         let len = bytes.min(CAP).min(S::MAX_PAYLOAD);
@@ -288,6 +303,40 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         tag: &S::TagBytes,
     ) -> Result<(), Unauthentic> {
         self.open_buffers(number, aad, Buffers::InPlace(buffer), tag)
+    }
+
+    /// As [`open_in_place`](Self::open_in_place), and expects the packet behind this one next if it is authentic.
+    #[inline(always)]
+    pub fn open_next_in_place(
+        &mut self,
+        number: u64,
+        aad: &[u8],
+        buffer: &mut [u8],
+        tag: &S::TagBytes,
+    ) -> Result<(), Unauthentic> {
+        let slot = &mut self.slots[Self::place(number)];
+        if number != self.expected || slot.number() != number || !slot.covers(buffer.len()) {
+            return self.open_unprepared_in_place(number, aad, buffer, tag);
+        }
+        // It is empty then.
+        slot.open(&self.opener.key, aad, Buffers::InPlace(buffer), tag)?;
+        self.expected = number.saturating_add(1);
+        self.prepared = self.prepared.max(self.expected);
+        Ok(())
+    }
+
+    /// Apart, so that it does not lie between what a prepared packet needs.
+    #[inline(never)]
+    fn open_unprepared_in_place(
+        &mut self,
+        number: u64,
+        aad: &[u8],
+        buffer: &mut [u8],
+        tag: &S::TagBytes,
+    ) -> Result<(), Unauthentic> {
+        self.open_in_place(number, aad, buffer, tag)?;
+        self.expect_from(number.saturating_add(1));
+        Ok(())
     }
 
     /// Verifies packet `number` whose data is not encrypted, given in pieces that are read as one.

@@ -113,6 +113,15 @@ impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
         tag
     }
 
+    /// As [`seal_in_place`](Self::seal_in_place), with the tag where the caller wants it.
+    #[inline(always)]
+    pub fn seal_in_place_detached(self, aad: &[u8], buffer: &mut [u8], tag: &mut S::TagBytes) {
+        self.slot.seal(self.key, aad, Buffers::InPlace(buffer), tag);
+        self.slot.wipe();
+        // All that it does when it is dropped.
+        core::mem::forget(self);
+    }
+
     /// Authenticates data that is not encrypted (GMAC and its like), given in pieces that are read as one.
     pub fn authenticate(self, aad: &[&[u8]]) -> Tag<S::TagBytes> {
         Tag(self.slot.authenticate(self.key, aad))

@@ -124,13 +124,16 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     }
 
     /// Whether a payload of this length can be sealed or opened from what is prepared.
-    #[inline]
-    fn covers(&self, len: usize) -> bool {
-        self.stage == Stage::Begun && (!S::STREAMS || len <= self.ready) && len <= S::MAX_PAYLOAD
+    #[inline(always)]
+    pub(crate) fn covers(&self, len: usize) -> bool {
+        self.stage == Stage::Begun
+            && (!S::STREAMS || len <= self.ready)
+            // A stream is never longer than the slot.
+            && (S::STREAMS && CAP <= S::MAX_PAYLOAD || len <= S::MAX_PAYLOAD)
     }
 
     /// Encrypts, and leaves the slot empty.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn seal(&mut self, key: &Key<S>, aad: &[u8], buffers: Buffers<'_>, tag: &mut S::TagBytes) {
         assert_sealable::<S>(buffers.len());
         if self.covers(buffers.len()) {
@@ -138,12 +141,19 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
             S::seal_prepared(&key.inner, &self.nonce, &self.once, stream, aad, buffers, tag);
             self.ready = 0;
         } else {
-            *tag = S::seal(&key.inner, &self.nonce, aad, buffers);
+            self.seal_unprepared(key, aad, buffers, tag);
         }
     }
 
+    /// Apart, so that it does not lie between what a prepared packet needs.
+    #[cold]
+    #[inline(never)]
+    fn seal_unprepared(&self, key: &Key<S>, aad: &[u8], buffers: Buffers<'_>, tag: &mut S::TagBytes) {
+        *tag = S::seal(&key.inner, &self.nonce, aad, buffers);
+    }
+
     /// Decrypts; the slot is emptied if the packet is authentic and stays as it is if not.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open(
         &mut self,
         key: &Key<S>,
@@ -273,7 +283,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     }
 
     /// Forgets the packet and all that was prepared for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn wipe(&mut self) {
         if self.ready > 0 {
             wipe(&mut self.stream[..self.ready]);

@@ -205,3 +205,62 @@ fn expecting_a_later_number_frees_the_slots_of_older_ones() {
     pool.expect_from(u64::MAX);
     assert_eq!(pool.idle(100), 0);
 }
+
+#[test]
+fn the_next_packet_is_given_only_if_it_is_the_one_wanted_and_lies_prepared() {
+    for backend in Backend::available() {
+        let plain_key = key::<Aes128Gcm>(1, backend);
+        let mut seal = SealPool::<Aes128Gcm, _, 4, 256>::new(key(1, backend), Counter(5, u64::MAX));
+        assert!(seal.next_ready(5, 0).is_none(), "nothing is prepared");
+        while seal.idle(9) > 0 {}
+        assert!(seal.next_ready(4, 0).is_none() && seal.next_ready(6, 0).is_none());
+        assert!(seal.next_ready(5, 257).is_none(), "it is longer than a slot");
+        for (number, len) in (5..).zip([256usize, 0, 33, 64]) {
+            let (aad, plain) = (bytes(28, 5), bytes(len, 9));
+            let mut expected = vec![0; len];
+            let nonce = Nonce::assume_unique(nonce_of(number));
+            let expected_tag = plain_key.seal(nonce, &aad, &plain, &mut expected);
+            let (mut sealed, mut tag) = (plain, [0; 16]);
+            let packet = seal.next_ready(number, len).unwrap();
+            packet.seal_in_place_detached(&aad, &mut sealed, &mut tag);
+            assert_eq!((&sealed, &tag), (&expected, expected_tag.as_bytes()), "{number} {backend:?}");
+        }
+        assert!(seal.next_ready(9, 0).is_none());
+        assert_eq!(seal.next().unwrap().number(), 9);
+    }
+}
+
+#[test]
+fn a_packet_that_is_opened_as_the_next_one_is_expected_no_more() {
+    for backend in Backend::available() {
+        let mut open = OpenPool::<Aes128Gcm, _, 4, 256>::new(key(1, backend), nonce_of);
+        let sealed = |number: u64, len: usize| {
+            let (plain, mut sealed) = (bytes(len, 3), vec![0; len]);
+            let nonce = Nonce::assume_unique(nonce_of(number));
+            let tag = key::<Aes128Gcm>(1, backend).seal(nonce, b"head", &plain, &mut sealed);
+            (plain, sealed, *tag.as_bytes())
+        };
+        // Prepared or not, longer than a slot, and one that comes early.
+        for (number, len, steps) in
+            [(0, 40, 0), (1, 256, 99), (2, 257, 99), (3, 0, 99), (6, 70, 99), (7, 64, 3)]
+        {
+            open.idle(steps);
+            let (plain, packet, tag) = sealed(number, len);
+            let mut forged = tag;
+            forged[3] ^= 1;
+            let mut buffer = packet.clone();
+            assert_eq!(open.open_next_in_place(number, b"head", &mut buffer, &forged), Err(Unauthentic));
+            assert!(buffer.iter().all(|&byte| byte == 0));
+            let mut buffer = packet;
+            assert_eq!(open.open_next_in_place(number, b"head", &mut buffer, &tag), Ok(()), "{number}");
+            assert_eq!(buffer, plain);
+        }
+        // All four behind the last one, and only they, are prepared.
+        while open.idle(9) > 0 {}
+        assert_eq!(open.prepared(), 4);
+        let units = (64 / 64 + 1) * 4;
+        open.set_reach(64);
+        open.expect_from(12);
+        assert_eq!(open.idle(99), units, "{backend:?}");
+    }
+}

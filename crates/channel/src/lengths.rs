@@ -6,29 +6,31 @@
 /// Frames after which what came before the last window is forgotten.
 const WINDOW: u8 = 64;
 /// What is prepared in one step, and so the grain of the prediction.
-const STEP: usize = 64;
+const STEP: u32 = 64;
 
-/// A prediction of the length of user data.
+/// A prediction of the length of user data. In words of 32 bits, which leaves what a frame needs in one line of the cache.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lengths {
     /// The prediction: a multiple of [`STEP`].
-    reach: usize,
-    longest: usize,
-    longest_before: usize,
-    seen: u8,
+    reach: u32,
+    longest: u32,
+    longest_before: u32,
     /// No more is ever prepared.
-    most: usize,
+    most: u32,
+    seen: u8,
 }
 
 impl Lengths {
     /// Before the first frame anything is expected, up to `most` octets.
     pub(crate) const fn new(most: usize) -> Self {
+        let most = most as u32;
         Self { reach: most, longest: 0, longest_before: most, seen: 0, most }
     }
 
     /// Takes note of a frame with `octets` of user data. Gives the new prediction if it has changed.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn saw(&mut self, octets: usize) -> Option<usize> {
+        let octets = octets as u32;
         self.longest = self.longest.max(octets);
         self.seen += 1;
         let window_ends = self.seen == WINDOW;
@@ -37,25 +39,28 @@ impl Lengths {
 
     /// The prediction: a multiple of 64, or all there may be.
     pub(crate) const fn reach(&self) -> usize {
-        self.reach
+        self.reach as usize
     }
 
     /// The longest of the last frames.
     pub(crate) fn longest(&self) -> usize {
-        self.longest.max(self.longest_before)
+        self.longest.max(self.longest_before) as usize
     }
 
+    /// Apart, for few frames need it.
+    #[cold]
+    #[inline(never)]
     fn predict(&mut self, window_ends: bool) -> Option<usize> {
-        let longest = self.longest();
+        let longest = self.longest.max(self.longest_before);
         if window_ends {
             (self.longest_before, self.longest, self.seen) = (self.longest, 0, 0);
         }
-        let reach = longest.next_multiple_of(STEP).min(self.most);
+        let reach = longest.min(self.most).next_multiple_of(STEP).min(self.most);
         if reach == self.reach {
             return None;
         }
         self.reach = reach;
-        Some(reach)
+        Some(reach as usize)
     }
 }
 
@@ -69,7 +74,7 @@ mod tests {
         for _ in 0..frames {
             lengths.saw(octets);
         }
-        lengths.reach
+        lengths.reach()
     }
 
     #[test]

@@ -22,8 +22,9 @@ pub enum Refusal {
     Duplicate,
 }
 
-/// A window over packet numbers of 32 or 64 bits, in constant memory.
+/// A window over packet numbers of 32 or 64 bits, in constant memory. The numbers lie in front of the marks, near what its owner keeps there.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct ReplayWindow {
     /// One above the highest number marked.
     next: u64,
@@ -67,7 +68,7 @@ impl ReplayWindow {
     }
 
     /// Marks an authenticated packet's number, which [`check`](Self::check) has let pass.
-    #[inline]
+    #[inline(always)]
     pub fn mark(&mut self, number: u64) {
         if number == self.next && number != u64::MAX {
             let (word, bit) = Self::place(number);
@@ -76,6 +77,12 @@ impl ReplayWindow {
         } else {
             self.mark_anew(number);
         }
+    }
+
+    /// As [`mark`](Self::mark), for the number that is [`next`](Self::next).
+    #[inline(always)]
+    pub fn mark_next(&mut self) {
+        self.mark(self.next);
     }
 
     /// As [`mark`](Self::mark), wherever the number lies.

@@ -129,6 +129,12 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
         if self.shapes.is_empty() && self.flows.is_empty() { self.pool.plain() } else { None }
     }
 
+    /// As [`plain`](Self::plain), where nobody gave shapes.
+    #[inline(always)]
+    pub(super) fn without_shapes(&mut self) -> Option<&mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>> {
+        self.pool.plain()
+    }
+
     /// The next packet number, and the table that a frame seems to belong to. `header` is that of the protected frame.
     #[inline]
     pub(super) fn next(

@@ -34,22 +34,24 @@ const ETHERTYPE_MACSEC: [u8; 2] = [0x88, 0xe5];
 /// one before it are in use.
 const REMEMBERED: usize = 256;
 
+/// What a frame needs comes first, in one line of the cache and the window.
+#[repr(C, align(64))]
 struct ReceiveSa {
+    pool: Open,
     /// The SecTAG of its usual frames.
     usual: Usual,
-    pool: Open,
+    lengths: Lengths,
     window: ReplayWindow,
-    key: Fingerprint,
-    rule: NonceRule,
     /// Its packet numbers have 64 bits.
     xpn: bool,
-    lengths: Lengths,
+    key: Fingerprint,
+    rule: NonceRule,
 }
 
 struct Peer {
+    associations: [Option<ReceiveSa>; An::COUNT],
     sci: Sci,
     ssci: u32,
-    associations: [Option<ReceiveSa>; An::COUNT],
     /// Memory for one frame in fragments, if the peer may send them.
     assembly: Option<Box<Assembly>>,
 }
@@ -63,6 +65,12 @@ impl ReceiveSa {
         if ahead {
             self.pool.expect_from(self.window.next());
         }
+        self.saw(octets);
+    }
+
+    /// Takes note of how many octets of secure data a frame has.
+    #[inline(always)]
+    fn saw(&mut self, octets: usize) {
         if let Some(reach) = self.lengths.saw(octets) {
             self.pool.set_reach(reach);
         }
@@ -137,15 +145,16 @@ impl fmt::Debug for ReadyReceive {
     }
 }
 
-/// The receive secure channels of all peers.
+/// The receive secure channels of all peers. What a frame needs comes first, in few lines of the cache.
+#[repr(C, align(64))]
 pub struct Receive {
-    config: ReceiveConfig,
-    peers: Vec<Peer>,
     /// Peer and association of the last valid frame: the next frame is most likely theirs too.
     recent: (usize, usize),
-    history: History<REMEMBERED>,
+    peers: Vec<Peer>,
+    config: ReceiveConfig,
     counters: ReceiveCounters,
     fragments: FragmentCounters,
+    history: History<REMEMBERED>,
 }
 
 impl Receive {
@@ -320,7 +329,11 @@ impl Receive {
     /// was agreed.
     #[inline]
     pub fn validate(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, Discard> {
-        Ok(self.counted(&mut Apart { frame, out }, false)?.at.end)
+        let place = &mut Apart { frame, out };
+        match self.expected(place) {
+            Some(opened) => Ok(opened?.at.end),
+            None => Ok(self.counted(place, false)?.at.end),
+        }
     }
 
     /// As [`validate`](Self::validate), where the frame lies, and puts fragments together. Gives the frame, which is a part of the
@@ -337,7 +350,11 @@ impl Receive {
         frame: &'a mut [u8],
         whole: &'a mut [u8],
     ) -> Result<Option<&'a mut [u8]>, Discard> {
-        let Opened { at, peer, an, number, more, continued } = self.counted(&mut InPlace(frame), true)?;
+        let place = &mut InPlace(frame);
+        let Opened { at, peer, an, number, more, continued } = match self.expected(place) {
+            Some(opened) => opened?,
+            None => self.counted(place, true)?,
+        };
         let opened = frame.get_mut(at).unwrap_or_default();
         let Some(assembly) = self.peers.get_mut(peer).and_then(|peer| peer.assembly.as_mut()) else {
             return Ok(Some(opened));
@@ -363,14 +380,11 @@ impl Receive {
         }
     }
 
-    /// Validates, and counts a frame that is discarded. Not in its callers: a rehearsal is to go the same way.
+    /// Validates, and counts a frame that is discarded. Apart, so that what a usual frame does not need does not lie between what it
+    /// needs.
     #[inline(never)]
     fn counted(&mut self, place: &mut impl Place, fragments: bool) -> Result<Opened, Discard> {
-        let result = match self.try_expected(place) {
-            Some(result) => result,
-            None => self.try_validate(place, fragments),
-        };
-        result.inspect_err(|discard| self.count_discarded(*discard))
+        self.try_validate(place, fragments).inspect_err(|discard| self.count_discarded(*discard))
     }
 
     /// Drops frames in the making whose rest has not come in time. The next frame of their peer does so too.
@@ -380,8 +394,6 @@ impl Receive {
         }
     }
 
-    /// Apart, so that what a usual frame does not need does not lie between what it needs.
-    #[inline(never)]
     fn try_validate(&mut self, place: &mut impl Place, fragments: bool) -> Result<Opened, Discard> {
         let frame = place.frame();
         if frame.get(ADDRESSES_LEN..ADDRESSES_LEN + 2) != Some(&ETHERTYPE_MACSEC) {

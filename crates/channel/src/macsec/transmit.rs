@@ -3,13 +3,14 @@
 mod config;
 mod packet;
 mod ready;
+mod usual;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
-use antedate_wire::macsec::{ICV_LEN, SecTag};
+use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG};
 
 use super::counters::TransmitCounters;
 use super::flows::FlowShape;
@@ -34,14 +35,15 @@ const MIN_DATA_LEN: usize = 2;
 /// Keys whose use is remembered after they were removed.
 const REMEMBERED: usize = 16;
 
-/// A transmit secure channel.
+/// A transmit secure channel. What a frame needs comes first, in few lines of the cache.
+#[repr(C, align(64))]
 pub struct Transmit {
-    config: TransmitConfig,
-    tag_len: usize,
-    associations: [Option<TransmitSa>; An::COUNT],
     encoding: Option<An>,
-    history: History<REMEMBERED>,
+    tag_len: usize,
     counters: TransmitCounters,
+    associations: [Option<TransmitSa>; An::COUNT],
+    config: TransmitConfig,
+    history: History<REMEMBERED>,
     /// EtherType and data of a fragment that is not the first, in one piece.
     piece: Box<[u8]>,
     flows: Vec<FlowShape>,
@@ -117,7 +119,7 @@ impl Transmit {
             sa.lengths = now.lengths;
             sa.pool.set_reach(sa.lengths.reach());
         }
-        sa.pool.set_flows(&self.flows);
+        sa.set_flows(&self.flows);
         let mut retired = Retired::default();
         self.retire(an, &mut retired);
         self.config = config;
@@ -129,7 +131,7 @@ impl Transmit {
     /// Makes flow tables for frames of these shapes from now on, with the keys that there are and those to come. They serve where
     /// the cipher is AES-GCM and encrypts; the frames are the same with and without.
     pub fn set_flows(&mut self, shapes: Vec<FlowShape>) {
-        self.associations.iter_mut().flatten().for_each(|sa| _ = sa.pool.set_flows(&shapes));
+        self.associations.iter_mut().flatten().for_each(|sa| sa.set_flows(&shapes));
         self.flows = shapes;
     }
 
@@ -192,6 +194,10 @@ impl Transmit {
         place: &'a mut [u8],
         frame: Range<usize>,
     ) -> Result<&'a mut [u8], ProtectError> {
+        if let Some(len) = self.try_usual(place, frame.clone()) {
+            let start = frame.start - TAG_LEN_LONG;
+            return Ok(place.get_mut(start..start + len).unwrap_or_default());
+        }
         let result = self.try_protect_in_place(place, frame);
         result.inspect_err(|error| self.count_discarded(*error))
     }
@@ -355,10 +361,7 @@ impl Transmit {
             Seal::Aegis(pool) => packet.seal(pool, self.config.confidentiality)?,
             Seal::Morus(pool) => packet.seal(pool, self.config.confidentiality)?,
         };
-        sa.next_pn = number + 1;
-        if let Some(reach) = sa.lengths.saw(data.len()) {
-            sa.pool.set_reach(reach);
-        }
+        sa.took(number, data.len());
         self.counters.out_prepared += u64::from(prepared);
         self.counters.out_by_tables += u64::from(by_tables);
         let octets = data.len() as u64;

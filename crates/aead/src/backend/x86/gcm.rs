@@ -210,7 +210,7 @@ impl<const R: usize> Key<R> {
     }
 
     /// `stream` is wiped; it covers the payload and is a whole number of units.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn seal_prepared(
         &self,
         mask: &u128,
@@ -223,7 +223,7 @@ impl<const R: usize> Key<R> {
     }
 
     /// A packet in one direction, after which all of `stream` is wiped.
-    #[inline]
+    #[inline(always)]
     fn used_up<const SEAL: bool>(
         &self,
         mask: &u128,
@@ -255,7 +255,7 @@ impl<const R: usize> Key<R> {
     }
 
     /// As [`open_prepared`](Self::open_prepared), where `stream` may be wiped on the way. Gives whether it was.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn open_and_wipe(
         &self,
         mask: &u128,
@@ -385,7 +385,7 @@ impl<const R: usize> Key<R> {
     }
 
     /// Goes over a packet in one direction and returns the tag it should have.
-    #[inline]
+    #[inline(always)]
     fn packet<const SEAL: bool>(
         &self,
         stream: Stream<'_>,
@@ -427,13 +427,30 @@ impl<const R: usize> Key<R> {
                 }
             }
         }
+        // SAFETY: the pointers are those of the buffers.
+        unsafe { self.segments::<SEAL>(stream, aad, (src, dst, len), mask, tag) };
+    }
+
+    /// As [`packet`](Self::packet), by segments. Apart, so that it does not lie between what a prepared packet of the usual length needs.
+    ///
+    /// # Safety
+    /// The pointers are good for `len` bytes, and those of `stream` for `len` rounded up to whole units.
+    #[inline(never)]
+    unsafe fn segments<const SEAL: bool>(
+        &self,
+        stream: Stream<'_>,
+        aad: &[u8],
+        (src, dst, len): (*const u8, *mut u8, usize),
+        mask: &u128,
+        tag: &mut [u8; 16],
+    ) {
         let hash = &Block([0; 16]);
         let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
         if whole.blocks() <= POWERS {
-            // SAFETY: the pointers are those of the buffers, and the packet fits.
+            // SAFETY: the caller's, and the packet fits.
             *tag = unsafe { self.segment::<SEAL>(&whole, stream).0 };
         } else {
-            // SAFETY: the pointers are those of the buffers.
+            // SAFETY: the caller's.
             *tag = unsafe { self.long::<SEAL>(whole, stream).0 };
         }
     }

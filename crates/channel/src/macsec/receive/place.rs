@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use antedate_aead::Unauthentic;
-use antedate_wire::macsec::{ICV_LEN, Mpdu};
+use antedate_wire::macsec::{ICV_LEN, Mpdu, TAG_LEN_LONG};
 
 use crate::macsec::pool::Open;
 
@@ -21,6 +21,14 @@ pub(super) struct Parts {
 impl Parts {
     pub(super) const fn of(mpdu: &Mpdu<'_>) -> Self {
         Self { header: mpdu.header.len(), data: mpdu.secure_data.len() }
+    }
+
+    /// Those of a frame of so many octets whose SecTAG has an SCI, if it is long enough.
+    #[inline]
+    pub(super) fn usual(len: usize) -> Option<Self> {
+        let header = ADDRESSES_LEN + TAG_LEN_LONG;
+        let data = len.checked_sub(header + ICV_LEN).filter(|data| *data > 0)?;
+        Some(Self { header, data })
     }
 
     /// Octets of the frame without its SecTAG and ICV.
@@ -44,11 +52,17 @@ pub(super) trait Place {
     /// Decrypts the secure data if it is authentic. Otherwise nothing of it is there.
     fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic>;
 
+    /// As [`open`](Self::open), and expects the packet behind this one next if it is authentic.
+    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic>;
+
     /// Puts the secure data as it is.
     fn deliver(&mut self, parts: Parts);
 
     /// Puts the addresses in front of the data, and tells where the whole is.
     fn address(&mut self, parts: Parts) -> Range<usize>;
+
+    /// Where the whole is then.
+    fn opened_at(&self, parts: Parts) -> Range<usize>;
 
     /// Puts a frame without SecTAG, and tells where it is.
     fn untagged(&mut self) -> Range<usize>;
@@ -80,6 +94,13 @@ impl Place for Apart<'_> {
     }
 
     #[inline]
+    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
+        self.open(pool, number, parts)?;
+        pool.expect_from(number.saturating_add(1));
+        Ok(())
+    }
+
+    #[inline]
     fn deliver(&mut self, parts: Parts) {
         self.out[ADDRESSES_LEN..parts.opened()].copy_from_slice(&self.frame[parts.header..parts.end()]);
     }
@@ -87,6 +108,11 @@ impl Place for Apart<'_> {
     #[inline]
     fn address(&mut self, parts: Parts) -> Range<usize> {
         self.out[..ADDRESSES_LEN].copy_from_slice(&self.frame[..ADDRESSES_LEN]);
+        self.opened_at(parts)
+    }
+
+    #[inline]
+    fn opened_at(&self, parts: Parts) -> Range<usize> {
         0..parts.opened()
     }
 
@@ -98,6 +124,16 @@ impl Place for Apart<'_> {
 
 /// A frame that gives its place to what it holds.
 pub(super) struct InPlace<'a>(pub(super) &'a mut [u8]);
+
+impl InPlace<'_> {
+    /// Header, secure data and ICV.
+    #[inline(always)]
+    fn split(&mut self, parts: Parts) -> Option<(&[u8], &mut [u8], &[u8; ICV_LEN])> {
+        let (header, rest) = self.0.split_at_mut_checked(parts.header)?;
+        let (data, rest) = rest.split_at_mut_checked(parts.data)?;
+        Some((header, data, rest.first_chunk()?))
+    }
+}
 
 impl Place for InPlace<'_> {
     #[inline]
@@ -112,10 +148,14 @@ impl Place for InPlace<'_> {
 
     #[inline]
     fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
-        let (header, rest) = self.0.split_at_mut(parts.header);
-        let (data, rest) = rest.split_at_mut(parts.data);
-        let icv = rest.first_chunk::<ICV_LEN>().ok_or(Unauthentic)?;
+        let (header, data, icv) = self.split(parts).ok_or(Unauthentic)?;
         pool.open_in_place(number, header, data, icv)
+    }
+
+    #[inline(always)]
+    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
+        let (header, data, icv) = self.split(parts).ok_or(Unauthentic)?;
+        pool.open_next_in_place(number, header, data, icv)
     }
 
     #[inline]
@@ -124,9 +164,14 @@ impl Place for InPlace<'_> {
     #[inline]
     fn address(&mut self, parts: Parts) -> Range<usize> {
         // What is written over is the SecTAG; the addresses are as long as the shorter one and four octets more.
-        let start = parts.header - ADDRESSES_LEN;
-        self.0.copy_within(..ADDRESSES_LEN, start);
-        start..parts.end()
+        let at = self.opened_at(parts);
+        self.0.copy_within(..ADDRESSES_LEN, at.start);
+        at
+    }
+
+    #[inline]
+    fn opened_at(&self, parts: Parts) -> Range<usize> {
+        parts.header - ADDRESSES_LEN..parts.end()
     }
 
     fn untagged(&mut self) -> Range<usize> {

@@ -117,3 +117,53 @@ fn what_has_no_room_costs_no_packet_number() {
     let len = place.len();
     assert_eq!(transmit.protect_in_place(&mut place, 16..16 + frame.len()).map(|out| out.len()), Ok(len));
 }
+
+#[test]
+fn usual_frames_go_the_short_way_and_no_others() {
+    let short = |transmit: &mut Transmit, frame: &[u8], around: [usize; 2]| {
+        let mut place = [&vec![0xaa; around[0]][..], frame, &vec![0xaa; around[1]]].concat();
+        let (before, numbers) = (place.clone(), transmit.encoding());
+        let done = transmit.try_usual(&mut place, around[0]..around[0] + frame.len());
+        assert!(done.is_some() || (place == before && transmit.encoding() == numbers));
+        done.map(|len| place[around[0] - 16..][..len].to_vec())
+    };
+    let prepared = |config| {
+        let mut transmit = transmit(config);
+        while transmit.idle(50) > 0 {}
+        transmit
+    };
+    let plain = frame(60);
+    for suite in CipherSuite::ALL {
+        let config = transmit_config(suite);
+        let mut other_way = transmit(config);
+        let mut unprepared = transmit(config);
+        assert_eq!(short(&mut unprepared, &plain, [16, 16]), None, "{suite}: nothing is prepared");
+        let mut usual = prepared(config);
+        for refused in [[15, 16], [16, 15]] {
+            assert_eq!(short(&mut usual, &plain, refused), None, "{suite}: there is no room");
+        }
+        assert_eq!(short(&mut usual, &plain[..13], [16, 16]), None, "{suite}: it is too short");
+        assert_eq!(short(&mut usual, &frame(1700), [16, 16]), None, "{suite}: it is too long");
+        if !matches!(suite, CipherSuite::ChaCha20Poly1305 | CipherSuite::Aegis128L | CipherSuite::Morus1280) {
+            for plain in [&plain[..], &plain[..14], &frame(1500)] {
+                assert_eq!(
+                    short(&mut usual, plain, [16, 16]),
+                    protect(&mut other_way, plain).ok(),
+                    "{suite}"
+                );
+            }
+            assert_eq!(usual.counters().out_prepared, 3);
+        }
+        for unusual in [
+            TransmitConfig { confidentiality: false, ..config },
+            TransmitConfig { sci_mode: SciMode::PointToPoint, ..config },
+        ] {
+            assert_eq!(short(&mut prepared(unusual), &plain, [16, 16]), None, "{unusual:?}");
+        }
+    }
+    let mut by_tables = prepared(transmit_config(CipherSuite::GcmAes128));
+    by_tables.set_flows(vec![FlowShape { begins: vec![0x88, 0x92], holes: vec![20..28, 30..32] }]);
+    assert_eq!(short(&mut by_tables, &plain, [16, 16]), None, "there are flow tables");
+    by_tables.set_flows(vec![]);
+    assert!(short(&mut by_tables, &plain, [16, 16]).is_some());
+}

@@ -6,6 +6,7 @@ use antedate_wire::macsec::Tci;
 
 use super::config::{SciMode, TransmitConfig, TransmitInstallError};
 use crate::lengths::Lengths;
+use crate::macsec::flows::FlowShape;
 use crate::macsec::packet_number::PacketNumbers;
 use crate::macsec::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
 use crate::macsec::sak::{Fingerprint, Sak};
@@ -13,19 +14,38 @@ use crate::macsec::suite::NonceRule;
 use crate::macsec::template::{Template, open};
 use crate::macsec::{An, Sci};
 
-/// An association that can be protected with.
+/// An association that can be protected with. What a frame needs comes first, in one line of the cache.
+#[repr(C, align(64))]
 pub(super) struct TransmitSa {
+    pub(super) pool: Seal,
     /// SecTAGs of this association, packet number and short length left open.
     pub(super) template: Template,
-    pub(super) pool: Seal,
-    pub(super) key: Fingerprint,
-    pub(super) rule: NonceRule,
     /// The packet number of the next frame. The pool's sequence is ahead of it by what lies prepared.
     pub(super) next_pn: u64,
     pub(super) lengths: Lengths,
+    /// Its frames are encrypted, with explicit SCI, and there are no flow tables.
+    pub(super) usual: bool,
+    explicit: bool,
+    pub(super) key: Fingerprint,
+    pub(super) rule: NonceRule,
 }
 
 impl TransmitSa {
+    /// Takes note of a frame with this packet number and so many octets of user data.
+    #[inline]
+    pub(super) fn took(&mut self, number: u64, octets: usize) {
+        self.next_pn = number + 1;
+        if let Some(reach) = self.lengths.saw(octets) {
+            self.pool.set_reach(reach);
+        }
+    }
+
+    /// Makes flow tables for frames of these shapes from now on.
+    pub(super) fn set_flows(&mut self, shapes: &[FlowShape]) {
+        self.pool.set_flows(shapes);
+        self.usual = self.explicit && shapes.is_empty();
+    }
+
     /// Does at most `budget` steps of preparation while fewer than `prepare` packet numbers lie ready.
     #[inline]
     pub(super) fn idle(&mut self, prepare: usize, budget: u32) -> u32 {
@@ -71,7 +91,8 @@ impl ReadyTransmit {
         let pool = Seal::new(sak, numbers).ok_or(TransmitInstallError::OtherSuite)?;
         let (tci, shown_sci) = known(&config);
         let (template, lengths) = (Template::new(tci, an, shown_sci), Lengths::new(PREPARED_LEN));
-        let sa = TransmitSa { template, pool, key, rule, next_pn, lengths };
+        let explicit = config.confidentiality && config.sci_mode == SciMode::Explicit;
+        let sa = TransmitSa { pool, template, next_pn, lengths, usual: explicit, explicit, key, rule };
         Ok(Self { config, an, sa })
     }
 
