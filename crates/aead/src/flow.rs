@@ -256,6 +256,12 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
         self.pool.set_reach(bytes);
     }
 
+    /// As [`SealPool::touch`].
+    pub fn touch(&self, bytes: usize) {
+        core::hint::black_box(self.known);
+        self.pool.touch(bytes);
+    }
+
     /// The pool that it is made of.
     pub const fn pool(&self) -> &SealPool<S, N, SLOTS, CAP> {
         &self.pool

@@ -229,6 +229,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
 
     /// Reads a byte of each cache line of what is prepared, for a packet of so many bytes.
     pub(crate) fn touch(&self, len: usize) {
+        core::hint::black_box(self.number);
         for byte in self.stream[..self.ready.min(len)].iter().step_by(64) {
             core::hint::black_box(*byte);
         }

@@ -9,9 +9,9 @@ use crate::sys::thread;
 pub(crate) const WAKE_UP: u64 = 100_000;
 /// Nanoseconds before a frame must leave in which the thread does not give its CPU away: whoever had it would have to be waited for.
 const HOLDS: u64 = 50_000;
-/// Turns without a frame from one rehearsal to the next, in turn for either direction: some ten microseconds, and thirty on a core of
-/// its own.
-pub(crate) const REHEARSAL: u32 = 16;
+/// Turns without a frame from one rehearsal to the next, in turn for either direction: some thirty microseconds. A frame that comes
+/// meanwhile waits for its end, and more often ones gain nothing.
+pub(crate) const REHEARSAL: u32 = 64;
 /// Where the count of those turns begins after a frame: behind the rehearsals at its start, for a frame leaves near what the next one
 /// needs. After a sleep it begins with them.
 const JUST_SEEN: u32 = 2;
@@ -26,7 +26,7 @@ const ALONE: u64 = 1_000;
 /// How long no frame comes before a thread that shares its CPU prepares.
 const CALM: Duration = Duration::from_micros(300);
 /// Turns without a frame after which a thread that polls prepares: before it rehearses, for what it reads then is to be there.
-const LULL: u32 = REHEARSAL;
+const LULL: u32 = 16;
 /// Frames without such a pause or lull after which it prepares nevertheless, at most: half of what lies prepared. So most frames that
 /// follow one another find the caches as the one before left them.
 pub(crate) const HASTE: usize = antedate_channel::macsec::SLOTS / 2;
@@ -127,6 +127,11 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
         }
         // The clock is read only where it decides something.
         let now = if listens { thread::now() } else { 0 };
+        if frames > 0 && governor.would_sleep(now) {
+            // Whatever wakes it finds all prepared.
+            looks = LULL;
+            continue;
+        }
         match governor.rest(now, thread::cpu_time) {
             Rest::Poll => {
                 duty.rehearse(looks);
@@ -139,8 +144,6 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
                     alone = thread::now() - offered < ALONE;
                 }
             }
-            // Whatever wakes it finds all prepared.
-            Rest::Sleep(_) if frames > 0 => looks = LULL,
             Rest::Sleep(pause) => {
                 governor.sleep();
                 duty.sleep(pause);

@@ -118,11 +118,7 @@ impl Governor {
             Mode::Adaptive { percent } => i64::from(percent),
         };
         let due = self.rhythm.next_due(now);
-        // The exact sum comes with the next sleep.
-        let in_hand = self.budget - now.saturating_sub(self.awake_since) as i64;
-        let near = due.is_some_and(|due| now + self.lead >= due);
-        let in_tail = due.is_none() && now < self.last_frame + TAIL;
-        if (near || in_tail) && in_hand > 0 {
+        if self.may_poll(now, due) {
             self.asleep = false;
             return Rest::Poll;
         }
@@ -132,6 +128,24 @@ impl Governor {
             _ => now + LONGEST_SLEEP,
         };
         Rest::Sleep(Duration::from_nanos((until - now).min(LONGEST_SLEEP)))
+    }
+
+    /// Whether [`rest`](Self::rest) would be a sleep. Changes nothing.
+    #[must_use]
+    pub fn would_sleep(&self, now: u64) -> bool {
+        match self.mode {
+            Mode::Busy => false,
+            Mode::Block => true,
+            Mode::Adaptive { .. } => !self.may_poll(now, self.rhythm.next_due(now)),
+        }
+    }
+
+    fn may_poll(&self, now: u64, due: Option<u64>) -> bool {
+        // The exact sum comes with the next sleep.
+        let in_hand = self.budget - now.saturating_sub(self.awake_since) as i64;
+        let near = due.is_some_and(|due| now + self.lead >= due);
+        let in_tail = due.is_none() && now < self.last_frame + TAIL;
+        (near || in_tail) && in_hand > 0
     }
 
     /// A sleep ended at `now`.
@@ -258,10 +272,12 @@ mod tests {
             g.frame(7, beat * MS);
         }
         assert_eq!(g.flows(), 1);
+        assert!(g.would_sleep(10 * MS + 30_000));
         let Rest::Sleep(pause) = g.rest(10 * MS + 30_000, || 100_000) else { panic!("polls a whole cycle") };
         let wake = 10 * MS + 30_000 + pause.as_nanos() as u64;
         g.awake(wake);
         assert!((10 * MS + 850_000..11 * MS).contains(&wake), "wakes at {wake}");
+        assert!(!g.would_sleep(wake + 1_000));
         assert_eq!(g.rest(wake + 1_000, || 110_000), Rest::Poll);
     }
 

@@ -186,6 +186,9 @@ impl Duty for Worker {
     #[inline]
     fn rehearse(&mut self, looks: u32) {
         let Some(rehearsal) = &mut self.rehearsal else { return };
+        if looks == 0 {
+            rehearsal.prepare();
+        }
         match (looks % REHEARSAL, &self.outbound, &self.inbound) {
             (0, Some(outbound), _) => outbound.rehearse(rehearsal),
             (1, _, Some(inbound)) => inbound.rehearse(rehearsal),

@@ -108,7 +108,7 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
     }
 
     pub(super) fn touch(&self, octets: usize) {
-        self.pool.pool().touch(octets);
+        self.pool.touch(octets);
     }
 
     pub(super) fn prepared(&self) -> usize {

@@ -21,6 +21,8 @@ const AN: An = An::ALL[0];
 /// cache than the frame itself does.
 const LONGEST: usize = 256 + GRAIN;
 const GRAIN: usize = 64;
+/// Rehearsals that are prepared at a time: what a preparation goes over would be in the way of the frame that comes next.
+const KEPT: usize = 8;
 /// Octets in front of the data: its first one begins a line of the cache, if the memory does.
 const FRONT: usize = GRAIN - ADDRESSES_LEN;
 
@@ -39,6 +41,8 @@ struct StandIns {
     receive: Receive,
     /// Octets of the frame that was protected and not validated yet.
     waits: Option<usize>,
+    /// Rehearsals until the next preparation.
+    prepared: usize,
 }
 
 impl Rehearsal {
@@ -50,6 +54,13 @@ impl Rehearsal {
             secret: Zeroizing::new(secret),
             generations: 0,
             place: Box::new([0; FRONT + ADDRESSES_LEN + LONGEST + MAX_OVERHEAD]),
+        }
+    }
+
+    /// Prepares the next rehearsals, when there is time: right after a sleep. Otherwise one of them does it.
+    pub fn prepare(&mut self) {
+        if let Some(stand_ins) = &mut self.stand_ins {
+            stand_ins.prepare();
         }
     }
 
@@ -84,8 +95,11 @@ impl Rehearsal {
             self.stand_ins = StandIns::new(suite, &self.secret, self.generations);
         }
         let Some(stand_ins) = &mut self.stand_ins else { return };
-        let StandIns { transmit, receive, waits, .. } = stand_ins;
-        let _ = (transmit.idle(u32::MAX), receive.idle(u32::MAX));
+        if stand_ins.prepared == 0 {
+            stand_ins.prepare();
+        }
+        stand_ins.prepared -= 1;
+        let StandIns { transmit, waits, .. } = stand_ins;
         let octets = if octets < LONGEST { octets.max(2) } else { LONGEST - GRAIN + octets % GRAIN };
         let frame = FRONT..FRONT + ADDRESSES_LEN + octets;
         *waits = transmit.protect_in_place(&mut self.place[..], frame).ok().map(|protected| protected.len());
@@ -105,12 +119,18 @@ impl StandIns {
         let sak = Sak::new(suite, key.get(..suite.key_len())?, suite.is_xpn().then_some([0; 12])).ok()?;
         let ssci = suite.is_xpn().then_some(1);
         let mut transmit =
-            Transmit::new(TransmitConfig { ssci, prepare: 1, ..TransmitConfig::new(suite, SCI) }).ok()?;
+            Transmit::new(TransmitConfig { ssci, prepare: KEPT, ..TransmitConfig::new(suite, SCI) }).ok()?;
         transmit.install(AN, &sak, 1, u64::MAX).ok()?;
         let mut receive = Receive::new(ReceiveConfig::new(suite));
         receive.add_peer(SCI, ssci).ok()?;
         receive.install(SCI, AN, &sak, 1).ok()?;
-        Some(Self { suite, transmit, receive, waits: None })
+        Some(Self { suite, transmit, receive, waits: None, prepared: 0 })
+    }
+
+    fn prepare(&mut self) {
+        while self.transmit.idle(u32::MAX) > 0 {}
+        while self.receive.idle(u32::MAX) > 0 {}
+        self.prepared = KEPT;
     }
 }
 
