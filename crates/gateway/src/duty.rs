@@ -9,8 +9,8 @@ use crate::sys::thread;
 pub(crate) const WAKE_UP: u64 = 100_000;
 /// Nanoseconds before a frame must leave in which the thread does not give its CPU away: whoever had it would have to be waited for.
 const HOLDS: u64 = 50_000;
-/// Turns without a frame from one rehearsal to the next, in turn for either direction: some thirty microseconds. A frame that comes
-/// meanwhile waits for its end, and more often ones gain nothing.
+/// Turns without a frame from one rehearsal to the next, in turn for either direction: some thirty microseconds, and a tenth of
+/// a millisecond on a core of its own. A frame that comes meanwhile waits for its end, and more often ones gain nothing.
 pub(crate) const REHEARSAL: u32 = 64;
 /// Where the count of those turns begins after a frame: behind the rehearsals at its start, for a frame leaves near what the next one
 /// needs. After a sleep it begins with them.

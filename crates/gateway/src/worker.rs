@@ -153,10 +153,7 @@ impl Duty for Worker {
         let Some(Outbound { protector: Protector::Macsec(transmit), .. }) = &self.outbound else {
             return HASTE;
         };
-        match transmit.config().prepare {
-            0 => HASTE,
-            prepare => (prepare / 2).clamp(1, HASTE),
-        }
+        haste_of(transmit.config().prepare)
     }
 
     /// Prepares as much as there is memory for, before the first frame, and tells how many steps this CPU does in the time
@@ -357,4 +354,27 @@ fn protect_with(transmit: &mut Transmit, ready: ReadyTransmit) -> Result<Retired
     let retired = transmit.adopt(ready).map_err(|error| error.to_string())?;
     transmit.set_encoding_sa(an).map_err(|error| error.to_string())?;
     Ok(retired)
+}
+
+/// Frames that may come before more is prepared, where so many packet numbers are to lie prepared: half of those.
+fn haste_of(prepare: usize) -> usize {
+    match prepare {
+        // Nothing is, and nothing runs out.
+        0 => HASTE,
+        prepare => (prepare / 2).clamp(1, HASTE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use antedate_channel::macsec::SLOTS;
+
+    #[test]
+    fn what_lies_prepared_never_runs_out_before_more_is_prepared() {
+        assert_eq!([0, 1, 2, 3, 8].map(haste_of), [HASTE, 1, 1, 1, 4]);
+        for prepare in 1..=2 * SLOTS {
+            assert!((1..=prepare.min(SLOTS)).contains(&haste_of(prepare)), "{prepare}");
+        }
+    }
 }
