@@ -124,7 +124,10 @@ impl StandIns {
         let mut receive = Receive::new(ReceiveConfig::new(suite));
         receive.add_peer(SCI, ssci).ok()?;
         receive.install(SCI, AN, &sak, 1).ok()?;
-        Some(Self { suite, transmit, receive, waits: None, prepared: 0 })
+        let mut new = Self { suite, transmit, receive, waits: None, prepared: 0 };
+        // Nothing is known of lengths yet, so this is the longest preparation of all: not when a frame may be near.
+        new.prepare();
+        Some(new)
     }
 
     fn prepare(&mut self) {

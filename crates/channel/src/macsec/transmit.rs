@@ -21,6 +21,7 @@ use super::{An, Sci};
 use crate::fragment::{HEADER, MAX_FRAME, Marks, Split};
 use packet::{Data, Packet};
 use ready::{TransmitSa, tag_len};
+use usual::is_usual;
 
 pub use config::{
     ProtectError, SciMode, SwitchError, TransmitConfig, TransmitConfigError, TransmitInstallError,
@@ -39,6 +40,8 @@ const REMEMBERED: usize = 16;
 #[repr(C, align(64))]
 pub struct Transmit {
     encoding: Option<An>,
+    /// Frames are encrypted, with explicit SCI, and there are no flow tables.
+    usual: bool,
     tag_len: usize,
     counters: TransmitCounters,
     associations: [Option<TransmitSa>; An::COUNT],
@@ -59,6 +62,7 @@ impl Transmit {
             return Err(TransmitConfigError::EndStationPort);
         }
         Ok(Self {
+            usual: is_usual(&config, &[]),
             tag_len: tag_len(&config),
             config,
             associations: [const { None }; An::COUNT],
@@ -119,7 +123,7 @@ impl Transmit {
             sa.lengths = now.lengths;
             sa.pool.set_reach(sa.lengths.reach());
         }
-        sa.set_flows(&self.flows);
+        sa.pool.set_flows(&self.flows);
         let mut retired = Retired::default();
         self.retire(an, &mut retired);
         self.config = config;
@@ -131,7 +135,8 @@ impl Transmit {
     /// Makes flow tables for frames of these shapes from now on, with the keys that there are and those to come. They serve where
     /// the cipher is AES-GCM and encrypts; the frames are the same with and without.
     pub fn set_flows(&mut self, shapes: Vec<FlowShape>) {
-        self.associations.iter_mut().flatten().for_each(|sa| sa.set_flows(&shapes));
+        self.associations.iter_mut().flatten().for_each(|sa| _ = sa.pool.set_flows(&shapes));
+        self.usual = is_usual(&self.config, &shapes);
         self.flows = shapes;
     }
 

@@ -53,7 +53,12 @@ pub(super) trait Place {
     fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic>;
 
     /// As [`open`](Self::open), and expects the packet behind this one next if it is authentic.
-    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic>;
+    #[inline]
+    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
+        self.open(pool, number, parts)?;
+        pool.expect_from(number.saturating_add(1));
+        Ok(())
+    }
 
     /// Puts the secure data as it is.
     fn deliver(&mut self, parts: Parts);
@@ -91,13 +96,6 @@ impl Place for Apart<'_> {
         let (data, rest) = rest.split_at(parts.data);
         let icv = rest.first_chunk::<ICV_LEN>().ok_or(Unauthentic)?;
         pool.open(number, header, data, &mut self.out[ADDRESSES_LEN..parts.opened()], icv)
-    }
-
-    #[inline]
-    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
-        self.open(pool, number, parts)?;
-        pool.expect_from(number.saturating_add(1));
-        Ok(())
     }
 
     #[inline]

@@ -153,6 +153,8 @@ fn usual_frames_go_the_short_way_and_no_others() {
                 );
             }
             assert_eq!(usual.counters().out_prepared, 3);
+        } else {
+            assert_eq!(short(&mut usual, &plain, [16, 16]), None, "{suite}: it has no short way");
         }
         for unusual in [
             TransmitConfig { confidentiality: false, ..config },

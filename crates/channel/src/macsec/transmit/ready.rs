@@ -6,7 +6,6 @@ use antedate_wire::macsec::Tci;
 
 use super::config::{SciMode, TransmitConfig, TransmitInstallError};
 use crate::lengths::Lengths;
-use crate::macsec::flows::FlowShape;
 use crate::macsec::packet_number::PacketNumbers;
 use crate::macsec::pool::{PREPARED_LEN, SLOTS, Seal, fingerprint};
 use crate::macsec::sak::{Fingerprint, Sak};
@@ -23,9 +22,6 @@ pub(super) struct TransmitSa {
     /// The packet number of the next frame. The pool's sequence is ahead of it by what lies prepared.
     pub(super) next_pn: u64,
     pub(super) lengths: Lengths,
-    /// Its frames are encrypted, with explicit SCI, and there are no flow tables.
-    pub(super) usual: bool,
-    explicit: bool,
     pub(super) key: Fingerprint,
     pub(super) rule: NonceRule,
 }
@@ -38,12 +34,6 @@ impl TransmitSa {
         if let Some(reach) = self.lengths.saw(octets) {
             self.pool.set_reach(reach);
         }
-    }
-
-    /// Makes flow tables for frames of these shapes from now on.
-    pub(super) fn set_flows(&mut self, shapes: &[FlowShape]) {
-        self.pool.set_flows(shapes);
-        self.usual = self.explicit && shapes.is_empty();
     }
 
     /// Does at most `budget` steps of preparation while fewer than `prepare` packet numbers lie ready.
@@ -91,8 +81,7 @@ impl ReadyTransmit {
         let pool = Seal::new(sak, numbers).ok_or(TransmitInstallError::OtherSuite)?;
         let (tci, shown_sci) = known(&config);
         let (template, lengths) = (Template::new(tci, an, shown_sci), Lengths::new(PREPARED_LEN));
-        let explicit = config.confidentiality && config.sci_mode == SciMode::Explicit;
-        let sa = TransmitSa { pool, template, next_pn, lengths, usual: explicit, explicit, key, rule };
+        let sa = TransmitSa { pool, template, next_pn, lengths, key, rule };
         Ok(Self { config, an, sa })
     }
 

@@ -6,7 +6,8 @@ use core::ops::Range;
 use antedate_aead::{SealPool, Suite};
 use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG};
 
-use super::{ADDRESSES_LEN, MIN_DATA_LEN, Transmit};
+use super::{ADDRESSES_LEN, MIN_DATA_LEN, SciMode, Transmit, TransmitConfig};
+use crate::macsec::flows::FlowShape;
 use crate::macsec::packet_number::PacketNumbers;
 use crate::macsec::pool::{PREPARED_LEN, SLOTS, Seal};
 use crate::macsec::suite::Width;
@@ -15,6 +16,11 @@ use crate::macsec::template::Template;
 /// Octets of addresses and SecTAG.
 const HEADER_LEN: usize = ADDRESSES_LEN + TAG_LEN_LONG;
 
+/// Whether a channel's frames can be usual ones.
+pub(super) fn is_usual(config: &TransmitConfig, flows: &[FlowShape]) -> bool {
+    config.confidentiality && config.sci_mode == SciMode::Explicit && flows.is_empty()
+}
+
 impl Transmit {
     /// As [`protect_in_place`](Self::protect_in_place), for the usual frame. Gives how many octets it has then. Of any other one it says
     /// nothing, and has changed nothing.
@@ -22,7 +28,8 @@ impl Transmit {
     /// Not in its callers: a rehearsal is to go the same way.
     #[inline(never)]
     pub(in crate::macsec) fn try_usual(&mut self, place: &mut [u8], frame: Range<usize>) -> Option<usize> {
-        let sa = self.associations.get_mut(self.encoding?.index())?.as_mut().filter(|sa| sa.usual)?;
+        let an = self.encoding.filter(|_| self.usual)?;
+        let sa = self.associations.get_mut(an.index())?.as_mut()?;
         let out = place.get_mut(frame.start.checked_sub(TAG_LEN_LONG)?..frame.end.checked_add(ICV_LEN)?)?;
         let data = out.len().checked_sub(HEADER_LEN + ICV_LEN).filter(|data| *data >= MIN_DATA_LEN)?;
         let (template, number) = (sa.template, sa.next_pn);
