@@ -22,11 +22,24 @@ pub trait Bytes: Copy + Zeroize + AsRef<[u8]> + AsMut<[u8]> + 'static {
 
     /// Whether two are the same, in constant time.
     fn same(&self, other: &Self) -> bool;
+
+    /// What comes before the last bytes, and those; all and nothing if there are too few.
+    fn split_last(bytes: &mut [u8]) -> (&mut [u8], Option<&mut Self>);
 }
 
 impl<const N: usize> Bytes for [u8; N] {
     const LEN: usize = N;
     const ZERO: Self = [0; N];
+
+    #[inline]
+    fn split_last(bytes: &mut [u8]) -> (&mut [u8], Option<&mut Self>) {
+        // Asked first: the borrow of what was found would else last.
+        if bytes.len() < N {
+            return (bytes, None);
+        }
+        let (before, last) = bytes.split_at_mut(bytes.len() - N);
+        (before, last.first_chunk_mut())
+    }
 
     // As numbers: a comparison by bytes takes as long as the rest of a short packet.
     #[inline]
@@ -143,6 +156,33 @@ pub trait Engine: Sized + 'static {
         false
     }
 
+    /// As `seal_prepared` in place, for a `packet` that ends with room for its tag.
+    #[inline(always)]
+    fn seal_tagged(
+        key: &Self::Key,
+        nonce: &Self::NonceBytes,
+        once: &Self::OneTime,
+        stream: &mut [u8],
+        aad: &[u8],
+        packet: &mut [u8],
+    ) {
+        seal_tagged::<Self>(key, nonce, once, stream, aad, packet);
+    }
+
+    /// As `open_and_wipe` in place, for a `packet` that ends with its tag. Gives whether it is authentic, and whether all of the stream
+    /// was wiped.
+    #[inline(always)]
+    fn open_tagged(
+        key: &Self::Key,
+        nonce: &Self::NonceBytes,
+        once: &Self::OneTime,
+        stream: &mut [u8],
+        aad: &[u8],
+        packet: &mut [u8],
+    ) -> (bool, bool) {
+        open_tagged::<Self>(key, nonce, once, stream, aad, packet)
+    }
+
     /// Reads what the key has for a packet of so many bytes of payload, a byte of each cache line.
     #[inline]
     fn touch(key: &Self::Key, len: usize) {
@@ -162,6 +202,37 @@ pub trait Engine: Sized + 'static {
         let _ = key;
         wipe(bytes);
     }
+}
+
+/// [`Engine::seal_tagged`] by [`Engine::seal_prepared`].
+#[inline(always)]
+pub(crate) fn seal_tagged<E: Engine>(
+    key: &E::Key,
+    nonce: &E::NonceBytes,
+    once: &E::OneTime,
+    stream: &mut [u8],
+    aad: &[u8],
+    packet: &mut [u8],
+) {
+    if let (payload, Some(tag)) = E::TagBytes::split_last(packet) {
+        E::seal_prepared(key, nonce, once, stream, aad, Buffers::InPlace(payload), tag);
+    }
+}
+
+/// [`Engine::open_tagged`] by [`Engine::open_and_wipe`].
+#[inline(always)]
+pub(crate) fn open_tagged<E: Engine>(
+    key: &E::Key,
+    nonce: &E::NonceBytes,
+    once: &E::OneTime,
+    stream: &mut [u8],
+    aad: &[u8],
+    packet: &mut [u8],
+) -> (bool, bool) {
+    let (payload, Some(received)) = E::TagBytes::split_last(packet) else { return (false, false) };
+    let mut tag = E::TagBytes::ZERO;
+    let wiped = E::open_and_wipe(key, nonce, once, stream, aad, Buffers::InPlace(payload), &mut tag);
+    (tag.same(received), wiped)
 }
 
 /// Overwrites bytes with zeros in one pass.

@@ -14,7 +14,7 @@ use crate::{
     },
     backend::portably,
     buffers::Buffers,
-    engine::{Engine, at_most},
+    engine::{self, Engine, at_most},
     flow::LinearEngine,
     sparse::{self, Filling, Head, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
     speculation::Polynomial,
@@ -168,6 +168,38 @@ macro_rules! engine {
                 }
                 Self::open_prepared(key, nonce, once, stream, aad, buffers, tag);
                 false
+            }
+
+            #[inline(always)]
+            fn seal_tagged(
+                key: &Self::Key,
+                nonce: &[u8; 12],
+                once: &OneTime,
+                stream: &mut [u8],
+                aad: &[u8],
+                packet: &mut [u8],
+            ) {
+                #[cfg(target_arch = "x86_64")]
+                if let Expanded::X86(key) = key {
+                    return key.seal_tagged(&once.mask, stream, aad, packet);
+                }
+                engine::seal_tagged::<Self>(key, nonce, once, stream, aad, packet);
+            }
+
+            #[inline(always)]
+            fn open_tagged(
+                key: &Self::Key,
+                nonce: &[u8; 12],
+                once: &OneTime,
+                stream: &mut [u8],
+                aad: &[u8],
+                packet: &mut [u8],
+            ) -> (bool, bool) {
+                #[cfg(target_arch = "x86_64")]
+                if let Expanded::X86(key) = key {
+                    return key.open_tagged(&once.mask, stream, aad, packet);
+                }
+                engine::open_tagged::<Self>(key, nonce, once, stream, aad, packet)
             }
 
             #[inline]

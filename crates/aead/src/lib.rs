@@ -276,7 +276,7 @@ pub use open_standby::OpenStandby;
 pub use pool::{OpenPool, SealPool};
 pub use predictor::Predictor;
 pub use prepare_error::PrepareError;
-pub use prepared::{Prepared, Sealer};
+pub use prepared::{Prepared, Ready, Sealer};
 pub use slot::Slot;
 pub use speculation::{Speculation, SpeculationSlot, Speculative};
 pub use standby::{FrontStandby, Standby, TemplateStandby};

@@ -1,8 +1,9 @@
 //! Rings of slots, for the next packets of a sequence and for the next ones to come.
 
 use crate::{
-    Key, Nonce, NonceSequence, Opener, Prepared, Sealer, Slot, Suite, Unauthentic,
+    Key, Nonce, NonceSequence, Opener, Prepared, Ready, Sealer, Slot, Suite, Unauthentic,
     buffers::Buffers,
+    engine::Bytes,
     slot::{REHEARSED, rehearsed},
     tag,
 };
@@ -90,7 +91,7 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
     /// As [`next`](Self::next), if that packet has this number and lies prepared for a payload of so many bytes. Otherwise nothing has
     /// changed.
     #[inline(always)]
-    pub fn next_ready(&mut self, number: u64, bytes: usize) -> Option<Prepared<'_, S, CAP>> {
+    pub fn next_ready(&mut self, number: u64, bytes: usize) -> Option<Ready<'_, S, CAP>> {
         let slot = self.slots.get_mut(self.head)?;
         // What is prepared has a number.
         if self.prepared == 0 || slot.number() != number || !slot.covers(bytes) {
@@ -99,7 +100,7 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         self.head = Self::turn(self.head + 1);
         self.named -= 1;
         self.prepared -= 1;
-        Some(Prepared::new(&self.sealer.key, slot))
+        Some(Ready::new(&self.sealer.key, slot, bytes))
     }
 
     /// Reads what is prepared for the next packet, of so many bytes, and what the key has for it: a byte of each cache line.
@@ -305,21 +306,25 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         self.open_buffers(number, aad, Buffers::InPlace(buffer), tag)
     }
 
-    /// As [`open_in_place`](Self::open_in_place), and expects the packet behind this one next if it is authentic.
+    /// As [`open_in_place`](Self::open_in_place), for a `packet` that is the ciphertext and its tag, and expects the packet behind this one
+    /// next if it is authentic.
     #[inline(always)]
     pub fn open_next_in_place(
         &mut self,
         number: u64,
         aad: &[u8],
-        buffer: &mut [u8],
-        tag: &S::TagBytes,
+        packet: &mut [u8],
     ) -> Result<(), Unauthentic> {
         let slot = &mut self.slots[Self::place(number)];
-        if number != self.expected || slot.number() != number || !slot.covers(buffer.len()) {
-            return self.open_unprepared_in_place(number, aad, buffer, tag);
+        let covered = |len| slot.covers(len);
+        if number != self.expected
+            || slot.number() != number
+            || !packet.len().checked_sub(S::TagBytes::LEN).is_some_and(covered)
+        {
+            return self.open_unprepared_in_place(number, aad, packet);
         }
         // It is empty then.
-        slot.open(&self.opener.key, aad, Buffers::InPlace(buffer), tag)?;
+        slot.open_tagged(&self.opener.key, aad, packet)?;
         self.expected = number.saturating_add(1);
         self.prepared = self.prepared.max(self.expected);
         Ok(())
@@ -331,9 +336,9 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         &mut self,
         number: u64,
         aad: &[u8],
-        buffer: &mut [u8],
-        tag: &S::TagBytes,
+        packet: &mut [u8],
     ) -> Result<(), Unauthentic> {
+        let (buffer, Some(tag)) = S::TagBytes::split_last(packet) else { return Err(Unauthentic) };
         self.open_in_place(number, aad, buffer, tag)?;
         self.expect_from(number.saturating_add(1));
         Ok(())

@@ -49,6 +49,34 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>> fmt::Debug for Sealer<S, N> {
     }
 }
 
+/// A [prepared](Prepared) packet whose preparation covers a payload of the length that was asked for.
+#[derive(Debug)]
+pub struct Ready<'a, S: Suite, const CAP: usize> {
+    packet: Prepared<'a, S, CAP>,
+    payload: usize,
+}
+
+impl<'a, S: Suite, const CAP: usize> Ready<'a, S, CAP> {
+    /// Of a slot that covers so many bytes.
+    #[inline(always)]
+    pub(crate) fn new(key: &'a Key<S>, slot: &'a mut Slot<S, CAP>, payload: usize) -> Self {
+        Self { packet: Prepared::new(key, slot), payload }
+    }
+
+    /// Encrypts the payload where it lies, authenticates it together with `aad`, and writes the tag behind it: `packet` is the payload
+    /// and room for its tag.
+    ///
+    /// # Panics
+    /// If that is not as long as it must be.
+    #[inline(always)]
+    pub fn seal_in_place(self, aad: &[u8], packet: &mut [u8]) {
+        assert_eq!(packet.len(), self.payload + S::TagBytes::LEN, "the packet has another length");
+        self.packet.slot.seal_tagged(self.packet.key, aad, packet);
+        // It is wiped.
+        core::mem::forget(self);
+    }
+}
+
 /// A packet to be: it owns a nonce and the work done for it so far. Sealing consumes it, and dropping it burns the
 /// nonce; both wipe the slot.
 ///
@@ -111,15 +139,6 @@ impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
         self.slot.seal(self.key, aad, Buffers::InPlace(buffer), &mut tag.0);
         self.slot.wipe();
         tag
-    }
-
-    /// As [`seal_in_place`](Self::seal_in_place), with the tag where the caller wants it.
-    #[inline(always)]
-    pub fn seal_in_place_detached(self, aad: &[u8], buffer: &mut [u8], tag: &mut S::TagBytes) {
-        self.slot.seal(self.key, aad, Buffers::InPlace(buffer), tag);
-        self.slot.wipe();
-        // All that it does when it is dropped.
-        core::mem::forget(self);
     }
 
     /// Authenticates data that is not encrypted (GMAC and its like), given in pieces that are read as one.

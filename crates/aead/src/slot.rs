@@ -191,6 +191,51 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         Ok(())
     }
 
+    /// As [`seal`](Self::seal) in place, for a `packet` that ends with room for its tag and whose payload is covered.
+    #[inline(always)]
+    pub(crate) fn seal_tagged(&mut self, key: &Key<S>, aad: &[u8], packet: &mut [u8]) {
+        debug_assert!(packet.len().checked_sub(S::TagBytes::LEN).is_some_and(|len| self.covers(len)));
+        let stream = &mut self.stream[..self.ready];
+        S::seal_tagged(&key.inner, &self.nonce, &self.once, stream, aad, packet);
+        self.ready = 0;
+        self.once.zeroize();
+        self.stage = Stage::Empty;
+    }
+
+    /// As [`open`](Self::open) in place, for a `packet` that ends with its tag and whose payload is covered.
+    #[inline(always)]
+    pub(crate) fn open_tagged(
+        &mut self,
+        key: &Key<S>,
+        aad: &[u8],
+        packet: &mut [u8],
+    ) -> Result<(), Unauthentic> {
+        debug_assert!(packet.len().checked_sub(S::TagBytes::LEN).is_some_and(|len| self.covers(len)));
+        let stream = &mut self.stream[..self.ready];
+        let (authentic, wiped) = S::open_tagged(&key.inner, &self.nonce, &self.once, stream, aad, packet);
+        if !authentic {
+            self.refuse(key, packet, wiped);
+            return Err(Unauthentic);
+        }
+        if !wiped {
+            S::wipe(&key.inner, &mut self.stream[..self.ready]);
+        }
+        self.ready = 0;
+        self.once.zeroize();
+        self.stage = Stage::Empty;
+        Ok(())
+    }
+
+    /// Takes the plaintext of a forged packet back, and keeps what was prepared for the genuine one.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&mut self, key: &Key<S>, packet: &mut [u8], wiped: bool) {
+        wipe(S::TagBytes::split_last(packet).0);
+        if wiped {
+            self.stream_again(key);
+        }
+    }
+
     /// Makes the cipherstream anew, which a forged packet has used up.
     #[cold]
     fn stream_again(&mut self, key: &Key<S>) {

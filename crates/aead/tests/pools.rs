@@ -220,10 +220,11 @@ fn the_next_packet_is_given_only_if_it_is_the_one_wanted_and_lies_prepared() {
             let mut expected = vec![0; len];
             let nonce = Nonce::assume_unique(nonce_of(number));
             let expected_tag = plain_key.seal(nonce, &aad, &plain, &mut expected);
-            let (mut sealed, mut tag) = (plain, [0; 16]);
-            let packet = seal.next_ready(number, len).unwrap();
-            packet.seal_in_place_detached(&aad, &mut sealed, &mut tag);
-            assert_eq!((&sealed, &tag), (&expected, expected_tag.as_bytes()), "{number} {backend:?}");
+            expected.extend_from_slice(expected_tag.as_bytes());
+            let mut sealed = plain;
+            sealed.resize(len + 16, 0);
+            seal.next_ready(number, len).unwrap().seal_in_place(&aad, &mut sealed);
+            assert_eq!(sealed, expected, "{number} {backend:?}");
         }
         assert!(seal.next_ready(9, 0).is_none());
         assert_eq!(seal.next().unwrap().number(), 9);
@@ -245,15 +246,14 @@ fn a_packet_that_is_opened_as_the_next_one_is_expected_no_more() {
             [(0, 40, 0), (1, 256, 99), (2, 257, 99), (3, 0, 99), (6, 70, 99), (7, 64, 3)]
         {
             open.idle(steps);
-            let (plain, packet, tag) = sealed(number, len);
-            let mut forged = tag;
-            forged[3] ^= 1;
-            let mut buffer = packet.clone();
-            assert_eq!(open.open_next_in_place(number, b"head", &mut buffer, &forged), Err(Unauthentic));
-            assert!(buffer.iter().all(|&byte| byte == 0));
-            let mut buffer = packet;
-            assert_eq!(open.open_next_in_place(number, b"head", &mut buffer, &tag), Ok(()), "{number}");
-            assert_eq!(buffer, plain);
+            let (plain, mut packet, tag) = sealed(number, len);
+            packet.extend_from_slice(&tag);
+            let mut forged = packet.clone();
+            forged[len + 3] ^= 1;
+            assert_eq!(open.open_next_in_place(number, b"head", &mut forged), Err(Unauthentic));
+            assert!(forged[..len].iter().all(|&byte| byte == 0));
+            assert_eq!(open.open_next_in_place(number, b"head", &mut packet), Ok(()), "{number}");
+            assert_eq!(packet[..len], plain);
         }
         // All four behind the last one, and only they, are prepared.
         while open.idle(9) > 0 {}
@@ -262,5 +262,70 @@ fn a_packet_that_is_opened_as_the_next_one_is_expected_no_more() {
         open.set_reach(64);
         open.expect_from(12);
         assert_eq!(open.idle(99), units, "{backend:?}");
+    }
+}
+
+/// Both ways of a packet with its tag behind it, in a buffer in which no byte around it may change.
+fn seals_and_opens_in_one_piece<const CAP: usize>(backend: Backend, lens: &[usize], aad_lens: &[usize]) {
+    let plain_key = key::<Aes256Gcm>(3, backend);
+    let mut seal = Box::new(SealPool::<Aes256Gcm, _, 2, CAP>::new(key(3, backend), Counter(0, u64::MAX)));
+    let mut open = Box::new(OpenPool::<Aes256Gcm, _, 2, CAP>::new(key(3, backend), nonce_of));
+    let mut number = 0;
+    for &len in lens {
+        for &aad_len in aad_lens {
+            let (aad, plain) = (bytes(aad_len, 5), bytes(len, 9));
+            let mut sealed = vec![0; len];
+            let tag = plain_key.seal(Nonce::assume_unique(nonce_of(number)), &aad, &plain, &mut sealed);
+            sealed.extend_from_slice(tag.as_bytes());
+            while seal.idle(99) > 0 || open.idle(99) > 0 {}
+            let mut buffer = vec![0xaa; len + 16 + 2 * 64];
+            let at = 64..64 + len + 16;
+            buffer[64..64 + len].copy_from_slice(&plain);
+            seal.next_ready(number, len).unwrap().seal_in_place(&aad, &mut buffer[at.clone()]);
+            let what = format!("{len} bytes, {aad_len} associated, {backend:?}");
+            assert_eq!(buffer[at.clone()], sealed, "{what}");
+            for bit in [0, 127] {
+                buffer[64 + len + bit / 8] ^= 1 << (bit % 8);
+                let forged = open.open_next_in_place(number, &aad, &mut buffer[at.clone()]);
+                assert_eq!(forged, Err(Unauthentic), "{what}");
+                assert!(buffer[64..64 + len].iter().all(|&byte| byte == 0), "{what}");
+                buffer[at.clone()].copy_from_slice(&sealed);
+            }
+            assert_eq!(open.open_next_in_place(number, &aad, &mut buffer[at.clone()]), Ok(()), "{what}");
+            assert_eq!(buffer[64..64 + len], plain, "{what}");
+            assert_eq!(buffer[64 + len..][..16], *tag.as_bytes(), "{what}");
+            assert!(buffer[..64].iter().chain(&buffer[at.end..]).all(|&byte| byte == 0xaa), "{what}");
+            number += 1;
+        }
+    }
+}
+
+#[test]
+fn a_packet_in_one_piece_is_the_same_whatever_its_lengths() {
+    for backend in Backend::available() {
+        let lens: Vec<usize> = (0..=193).collect();
+        seals_and_opens_in_one_piece::<256>(backend, &lens, &[0, 1, 16, 28, 32, 33]);
+        seals_and_opens_in_one_piece::<256>(backend, &[0, 15, 16, 64, 94], &(0..=40).collect::<Vec<_>>());
+        // Around the longest that one fold covers.
+        let lens: Vec<usize> = (1498..=1503).chain(1741..=1746).chain([1792, 2047, 2048]).collect();
+        seals_and_opens_in_one_piece::<2048>(backend, &lens, &[20, 28, 100]);
+    }
+}
+
+#[test]
+#[should_panic(expected = "another length")]
+fn a_packet_of_another_length_than_asked_for_is_not_sealed() {
+    let mut seal = SealPool::<Aes128Gcm, _, 2, 64>::new(key(1, Backend::detect()), Counter(0, u64::MAX));
+    seal.idle(9);
+    seal.next_ready(0, 40).unwrap().seal_in_place(b"", &mut [0; 57]);
+}
+
+#[test]
+fn what_is_too_short_for_a_tag_is_not_authentic() {
+    for backend in Backend::available() {
+        let mut open = OpenPool::<Aes128Gcm, _, 2, 64>::new(key(1, backend), nonce_of);
+        open.idle(9);
+        assert_eq!(open.open_next_in_place(0, b"", &mut [0; 15]), Err(Unauthentic));
+        assert_eq!(open.open_next_in_place(0, b"", &mut []), Err(Unauthentic));
     }
 }

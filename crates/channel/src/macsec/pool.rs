@@ -250,16 +250,16 @@ impl Open {
         with!(self, pool => pool.open_in_place(number, aad, data, icv))
     }
 
-    /// As [`open_in_place`](Self::open_in_place), and expects the packet behind this one next if it is authentic.
+    /// As [`open_in_place`](Self::open_in_place), for data and ICV in one piece, and expects the packet behind this one next if it is
+    /// authentic.
     #[inline(always)]
     pub(super) fn open_next_in_place(
         &mut self,
         number: u64,
         aad: &[u8],
-        data: &mut [u8],
-        icv: &[u8; 16],
+        packet: &mut [u8],
     ) -> Result<(), Unauthentic> {
-        with!(self, pool => pool.open_next_in_place(number, aad, data, icv))
+        with!(self, pool => pool.open_next_in_place(number, aad, packet))
     }
 
     #[inline]

@@ -28,7 +28,7 @@ const LONG: usize = 108 * 16;
 #[repr(C, align(64))]
 pub struct Key<const R: usize> {
     pub(super) round_keys: [[u8; 16]; 15],
-    kind: Kind,
+    pub(super) kind: Kind,
     holes: Holes,
     /// Whether the CPU takes two cycles for a carry-less product of 512 bits.
     pub(super) three: bool,
@@ -47,7 +47,7 @@ pub(super) struct Powers(pub(super) [u128; POWERS + 4]);
 pub(super) struct Halves(pub(super) [u64; POWERS + 8]);
 
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     Ni,
     /// AES-NI with AVX.
     Avx,

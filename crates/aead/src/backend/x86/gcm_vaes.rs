@@ -17,7 +17,7 @@ use core::{
 };
 
 /// Bytes of a vector.
-const VECTOR: usize = 32;
+pub(super) const VECTOR: usize = 32;
 /// Vectors that the cipher makes at a time, and their bytes.
 const WIDTH: usize = 8;
 const CHUNK: usize = WIDTH * VECTOR;
@@ -35,7 +35,7 @@ struct Turned([u8; 2 * CHUNK]);
 /// from beginning: on Zen 3 a vector takes 8 cycles so, and 6.5 where the sums are late. Where the cipher's rounds are between,
 /// there are not the registers for it.
 #[derive(Clone, Copy)]
-struct Running<const LATE: usize> {
+pub(super) struct Running<const LATE: usize> {
     low: __m256i,
     high: __m256i,
     both: __m256i,
@@ -51,15 +51,7 @@ impl<const LATE: usize> Running<LATE> {
     #[inline]
     #[target_feature(enable = "avx2,vpclmulqdq")]
     fn new(powers: &Powers, segment: &Segment<'_>) -> Self {
-        let nothing = _mm256_setzero_si256();
         let (last, powers) = (powers.0[POWERS - 1], &powers.0[POWERS - segment.blocks()..]);
-        let mut new = Self {
-            low: nothing,
-            high: nothing,
-            both: nothing,
-            last: [[nothing; 3]; LATE],
-            power: powers.as_ptr(),
-        };
         let lengths = match segment.mask {
             // As all blocks are: with its bytes turned around.
             Some(_) => _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8),
@@ -67,6 +59,16 @@ impl<const LATE: usize> Running<LATE> {
         };
         let x = _mm256_set_m128i(from(u128::from_le_bytes(segment.hash.0)), lengths);
         let power = _mm256_set_m128i(from(powers[0]), from(last));
+        Self::of(x, power, powers.as_ptr())
+    }
+
+    /// Begins with two blocks, whose bytes are turned around, times two powers. The next block's power lies at `next`.
+    #[inline]
+    #[target_feature(enable = "avx2,vpclmulqdq")]
+    pub(super) fn of(x: __m256i, power: __m256i, next: *const u128) -> Self {
+        let nothing = _mm256_setzero_si256();
+        let (low, high, both) = (nothing, nothing, nothing);
+        let mut new = Self { low, high, both, last: [[nothing; 3]; LATE], power: next };
         new.product(x, power, _mm256_xor_si256(power, turned(power)));
         new
     }
@@ -133,7 +135,7 @@ impl<const LATE: usize> Running<LATE> {
     /// A power is left there. (Behind the last one are zeros.)
     #[inline]
     #[target_feature(enable = "avx2,vpclmulqdq")]
-    unsafe fn add(&mut self, x: __m256i, ahead: usize) {
+    pub(super) unsafe fn add(&mut self, x: __m256i, ahead: usize) {
         // SAFETY: the caller's: four zeros follow the last power.
         let (power, turned) = unsafe {
             let at = self.power.add(ahead).cast::<u8>();
@@ -144,14 +146,14 @@ impl<const LATE: usize> Running<LATE> {
 
     /// Goes on behind so many blocks.
     #[inline]
-    fn skip(&mut self, blocks: usize) {
+    pub(super) fn skip(&mut self, blocks: usize) {
         self.power = self.power.wrapping_add(blocks);
     }
 
     /// The sum's value: its lanes joined, and folded twice.
     #[inline]
     #[target_feature(enable = "avx2,pclmulqdq")]
-    fn value(mut self) -> __m128i {
+    pub(super) fn value(mut self) -> __m128i {
         self.settle();
         let join = |x| _mm_xor_si128(_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
         let (low, high) = (join(self.low), join(self.high));

@@ -26,6 +26,7 @@ mod chacha20poly1305_beside;
 pub(crate) mod gcm;
 mod gcm_avx;
 mod gcm_holes;
+mod gcm_tagged;
 mod gcm_vaes;
 #[cfg(feature = "research")]
 pub(crate) mod morus;

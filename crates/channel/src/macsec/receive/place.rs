@@ -123,16 +123,6 @@ impl Place for Apart<'_> {
 /// A frame that gives its place to what it holds.
 pub(super) struct InPlace<'a>(pub(super) &'a mut [u8]);
 
-impl InPlace<'_> {
-    /// Header, secure data and ICV.
-    #[inline(always)]
-    fn split(&mut self, parts: Parts) -> Option<(&[u8], &mut [u8], &[u8; ICV_LEN])> {
-        let (header, rest) = self.0.split_at_mut_checked(parts.header)?;
-        let (data, rest) = rest.split_at_mut_checked(parts.data)?;
-        Some((header, data, rest.first_chunk()?))
-    }
-}
-
 impl Place for InPlace<'_> {
     #[inline]
     fn frame(&self) -> &[u8] {
@@ -146,14 +136,17 @@ impl Place for InPlace<'_> {
 
     #[inline]
     fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
-        let (header, data, icv) = self.split(parts).ok_or(Unauthentic)?;
+        let (header, rest) = self.0.split_at_mut(parts.header);
+        let (data, rest) = rest.split_at_mut(parts.data);
+        let icv = rest.first_chunk::<ICV_LEN>().ok_or(Unauthentic)?;
         pool.open_in_place(number, header, data, icv)
     }
 
     #[inline(always)]
     fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
-        let (header, data, icv) = self.split(parts).ok_or(Unauthentic)?;
-        pool.open_next_in_place(number, header, data, icv)
+        let (header, rest) = self.0.split_at_mut_checked(parts.header).ok_or(Unauthentic)?;
+        let packet = rest.get_mut(..parts.data + ICV_LEN).ok_or(Unauthentic)?;
+        pool.open_next_in_place(number, header, packet)
     }
 
     #[inline]

@@ -59,13 +59,29 @@ fn seal<S: Suite<TagBytes = [u8; 16]>>(
 where
     S::NonceBytes: Width,
 {
-    let (header, rest) = out.split_first_chunk_mut::<HEADER_LEN>()?;
-    let (data, icv) = rest.split_last_chunk_mut::<ICV_LEN>()?;
-    let prepared = pool.next_ready(number, data.len())?;
+    let (header, packet) = out.split_first_chunk_mut::<HEADER_LEN>()?;
+    let data = packet.len().checked_sub(ICV_LEN)?;
+    let ready = pool.next_ready(number, data)?;
     // The addresses go forward by the length of the SecTAG, and it takes their place.
-    header.copy_within(TAG_LEN_LONG.., 0);
-    let (_, tag) = header.split_last_chunk_mut::<TAG_LEN_LONG>()?;
-    *tag = template.filled(SecTag::short_length_of(data.len()), number);
-    prepared.seal_in_place_detached(header, data, icv);
+    *header = tagged(header, template.filled(SecTag::short_length_of(data), number))?;
+    ready.seal_in_place(header, packet);
     Some(())
+}
+
+/// The addresses at the end of `header`, and the SecTAG behind them, by whole words: what the cipher takes of them need not wait until
+/// they are stored.
+#[inline(always)]
+fn tagged(header: &[u8; HEADER_LEN], tag: [u8; TAG_LEN_LONG]) -> Option<[u8; HEADER_LEN]> {
+    let (_, addresses) = header.split_last_chunk::<ADDRESSES_LEN>()?;
+    let (six, rest) = addresses.split_first_chunk::<8>()?;
+    let last = u32::from_le_bytes(*rest.first_chunk()?);
+    let tag = u128::from_le_bytes(tag);
+    let words = [u64::from_le_bytes(*six), u64::from(last) | (tag as u64) << 32, (tag >> 32) as u64];
+    let mut out = [0; HEADER_LEN];
+    let (wide, rest) = out.as_chunks_mut::<8>();
+    for (place, word) in wide.iter_mut().zip(words) {
+        *place = word.to_le_bytes();
+    }
+    *rest.first_chunk_mut()? = ((tag >> 96) as u32).to_le_bytes();
+    Some(out)
 }

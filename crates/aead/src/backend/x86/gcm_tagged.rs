@@ -1,0 +1,226 @@
+//! AES-GCM of a packet that lies where it will lie, with its tag directly behind: what a gateway seals and opens in the slot of its ring.
+//!
+//! Its cipherstream is prepared. With at most two blocks of associated data all that it needs comes in registers, and what is read behind
+//! a payload that ends within a block is its tag, so nothing has to be pieced together. After a pause each line of code and data comes
+//! from a farther cache: both directions have the code in common.
+
+use super::{
+    gcm::{Key, Kind, POWERS, Powers},
+    gcm_vaes::{Running, VECTOR},
+};
+use crate::{buffers::Buffers, engine::Bytes};
+use core::{
+    arch::{asm, x86_64::*},
+    mem,
+};
+
+/// Bytes of associated data that there can be.
+const AAD: usize = 32;
+/// Bytes of payload that there can be: with the two blocks of associated data and that of the lengths one fold covers them.
+const PAYLOAD: usize = (POWERS - 3) * 16;
+
+impl<const R: usize> Key<R> {
+    /// As [`seal_prepared`](Self::seal_prepared) in place, for a `packet` that ends with room for its tag.
+    #[inline(always)]
+    pub(crate) fn seal_tagged(&self, mask: &u128, stream: &mut [u8], aad: &[u8], packet: &mut [u8]) {
+        let tag = self.tagged(true, *mask, stream, aad, packet);
+        let Some((payload, room)) = packet.split_last_chunk_mut() else { return };
+        match tag {
+            Some(tag) => *room = tag.to_le_bytes(),
+            None => self.seal_prepared(mask, stream, aad, Buffers::InPlace(payload), room),
+        }
+    }
+
+    /// As [`open_and_wipe`](Self::open_and_wipe) in place, for a `packet` that ends with its tag. Gives whether it is authentic too.
+    #[inline(always)]
+    pub(crate) fn open_tagged(
+        &self,
+        mask: &u128,
+        stream: &mut [u8],
+        aad: &[u8],
+        packet: &mut [u8],
+    ) -> (bool, bool) {
+        let Some((_, received)) = packet.split_last_chunk() else { return (false, false) };
+        // Nothing is left where both are the same.
+        let masked = mask ^ u128::from_le_bytes(*received);
+        if let Some(left) = self.tagged(false, masked, stream, aad, packet) {
+            return (left.to_le_bytes().same(&[0; 16]), true);
+        }
+        let Some((payload, received)) = packet.split_last_chunk_mut() else { return (false, false) };
+        let mut tag = [0; 16];
+        let wiped = self.open_and_wipe(mask, stream, aad, Buffers::InPlace(payload), &mut tag);
+        (tag.same(received), wiped)
+    }
+
+    /// The tag of a packet with room for one, if there is a kernel for it; then all of `stream` is wiped.
+    #[inline(always)]
+    fn tagged(
+        &self,
+        seal: bool,
+        mask: u128,
+        stream: &mut [u8],
+        aad: &[u8],
+        packet: &mut [u8],
+    ) -> Option<u128> {
+        let Kind::Vaes = self.kind else { return None };
+        let len = packet.len().checked_sub(16)?;
+        let [a, b] = blocks(aad).filter(|_| len <= PAYLOAD)?;
+        let used = len.next_multiple_of(64);
+        assert!(used <= stream.len());
+        let (at, pads) = (packet.as_mut_ptr(), stream.as_mut_ptr());
+        // SAFETY: the kind of key is the proof that the CPU has the instructions; packet and stream are as long as they must be.
+        let tag = unsafe { kernel(&self.high, at, len, pads, seal, aad.len(), a, b, vector(mask)) };
+        if used < stream.len() {
+            self.wipe(&mut stream[used..]);
+        }
+        // SAFETY: either is sixteen bytes of any value.
+        Some(unsafe { mem::transmute::<__m128i, u128>(tag) })
+    }
+}
+
+/// Constants, in one line of the cache.
+#[repr(C, align(64))]
+struct Constants {
+    /// A shuffle that reverses the bytes of a block.
+    turn: [u8; 16],
+    /// Read from byte `16 - n` on, a mask of the first `n` bytes, 16 at most.
+    first: [u8; 32],
+}
+
+static CONSTANTS: Constants = Constants {
+    turn: [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0],
+    first: {
+        let mut first = [0; 32];
+        let mut i = 0;
+        while i < 16 {
+            first[i] = 0xff;
+            i += 1;
+        }
+        first
+    },
+};
+
+/// Associated data as two blocks, if there is no more of it. One of zeros in front does not change a hash.
+#[inline(always)]
+fn blocks(aad: &[u8]) -> Option<[__m128i; 2]> {
+    let block = |at| vector(u128::from(word(aad, at)) | u128::from(word(aad, at + 8)) << 64);
+    match aad.len() {
+        0..=16 => Some([vector(0), block(0)]),
+        17..=AAD => Some([block(0), block(16)]),
+        _ => None,
+    }
+}
+
+#[inline(always)]
+fn vector(block: u128) -> __m128i {
+    // SAFETY: either is sixteen bytes of any value.
+    unsafe { mem::transmute(block) }
+}
+
+/// The eight bytes from `at` on, and zeros behind the last one. By words, as associated data that has just been written was: a load over
+/// the stores of its parts has to wait for them, and words may come in the registers that they were written from.
+#[inline(always)]
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let bytes = bytes.get(at..).unwrap_or_default();
+    if let Some(word) = bytes.first_chunk() {
+        return u64::from_le_bytes(*word);
+    }
+    let (low, rest) = match bytes.split_first_chunk() {
+        Some((half, rest)) => (u64::from(u32::from_le_bytes(*half)), rest),
+        None => (0, bytes),
+    };
+    let from = bytes.len() - rest.len();
+    rest.iter().enumerate().fold(low, |word, (i, byte)| word | u64::from(*byte) << (8 * (from + i)))
+}
+
+/// Goes over a packet's payload in place and gives its tag, with the associated data in two blocks. The cipherstream is wiped, by units of
+/// 64 bytes. By this convention all comes and goes in registers, also blocks.
+///
+/// # Safety
+/// The CPU has AVX2 and VPCLMULQDQ with PCLMULQDQ, SSSE3 and SSE4.1. `at` is good for `len` bytes, [`PAYLOAD`] at most, and for a tag
+/// behind them, which stays as it is; `stream` is good for as many bytes in whole units.
+#[inline(never)]
+#[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,ssse3,sse4.1")]
+#[allow(clippy::too_many_arguments, improper_ctypes_definitions)]
+unsafe extern "sysv64" fn kernel(
+    powers: &Powers,
+    at: *mut u8,
+    len: usize,
+    stream: *mut u8,
+    seal: bool,
+    aad_len: usize,
+    a: __m128i,
+    b: __m128i,
+    mask: __m128i,
+) -> __m128i {
+    let (mut constants, mut aad_len) = (&raw const CONSTANTS, aad_len);
+    // SAFETY: nothing is done; but the compiler makes no constants of its own of them, in other lines.
+    unsafe {
+        asm!("/* {} {} */", inout(reg) constants, inout(reg) aad_len, options(pure, readonly, nostack, preserves_flags));
+    }
+    // SAFETY: it is a reference still, and its parts are as long as the vectors.
+    let (constants, turn) = unsafe { (&*constants, _mm_load_si128((*constants).turn.as_ptr().cast())) };
+    let reversed = |x| _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(turn));
+    // SAFETY: from byte 16 of 32 at most, 16 are left.
+    let first =
+        |len: usize| unsafe { _mm_loadu_si128(constants.first.as_ptr().add(16 - len.min(16)).cast()) };
+    let nothing = _mm256_setzero_si256();
+    // What is on the wire is what came in where it is opened, and that with the cipherstream in it where it is sealed.
+    let sealing = _mm256_set1_epi8(-i8::from(seal));
+    let (mut at, mut pads) = (at, stream);
+    // SAFETY: whole vectors below `len` are within packet and stream. A payload's rest is read and written up to a whole block, which its
+    // tag has room for, and what is behind its end is written as it was. The powers are those of as many blocks as there are.
+    unsafe {
+        let power = powers.0.as_ptr().add(POWERS - 3 - len.div_ceil(16));
+        let one = _mm_loadu_si128(powers.0.as_ptr().add(POWERS - 1).cast());
+        let lengths = _mm_slli_epi64::<3>(_mm_set_epi64x(aad_len as i64, len as i64));
+        let (x, one) = (_mm256_zextsi128_si256(lengths), _mm256_zextsi128_si256(one));
+        let mut running = Running::<1>::of(x, one, power);
+        running.add(reversed(_mm256_set_m128i(b, a)), 0);
+        running.skip(2);
+        macro_rules! vector {
+            ($i:literal) => {{
+                let (at, pads) = (at.add($i * VECTOR).cast(), pads.add($i * VECTOR).cast());
+                let (x, pad) = (_mm256_loadu_si256(at), _mm256_loadu_si256(pads));
+                _mm256_storeu_si256(at, _mm256_xor_si256(x, pad));
+                _mm256_storeu_si256(pads, nothing);
+                running.add(reversed(_mm256_xor_si256(x, _mm256_and_si256(pad, sealing))), $i * 2);
+            }};
+        }
+        let mut left = len;
+        while left >= 2 * VECTOR {
+            vector!(0);
+            vector!(1);
+            (at, pads, left) = (at.add(2 * VECTOR), pads.add(2 * VECTOR), left - 2 * VECTOR);
+            running.skip(4);
+        }
+        let rest = pads;
+        if left >= VECTOR {
+            vector!(0);
+            (at, pads, left) = (at.add(VECTOR), pads.add(VECTOR), left - VECTOR);
+            running.skip(2);
+        }
+        if left > 0 {
+            let block = |at: *mut u8, pads: *mut u8, len| {
+                let (x, first) = (_mm_loadu_si128(at.cast()), first(len));
+                let pad = _mm_and_si128(_mm_loadu_si128(pads.cast()), first);
+                _mm_storeu_si128(at.cast(), _mm_xor_si128(x, pad));
+                let pad = _mm_and_si128(pad, _mm256_castsi256_si128(sealing));
+                _mm_xor_si128(_mm_and_si128(x, first), pad)
+            };
+            let low = block(at, pads, left);
+            let high = match left.checked_sub(17) {
+                Some(_) => block(at.add(16), pads.add(16), left - 16),
+                None => _mm_setzero_si128(),
+            };
+            running.add(reversed(_mm256_set_m128i(high, low)), 0);
+        }
+        if !len.is_multiple_of(2 * VECTOR) {
+            _mm256_storeu_si256(rest.cast(), nothing);
+            _mm256_storeu_si256(rest.add(VECTOR).cast(), nothing);
+        }
+        // It must stay wiped.
+        asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags));
+        _mm_xor_si128(_mm_shuffle_epi8(running.value(), turn), mask)
+    }
+}
