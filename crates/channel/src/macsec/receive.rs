@@ -151,6 +151,8 @@ pub struct Receive {
     /// Peer and association of the last valid frame: the next frame is most likely theirs too.
     recent: (usize, usize),
     peers: Vec<Peer>,
+    /// Whether fragments are taken from any peer.
+    assembles: bool,
     config: ReceiveConfig,
     counters: ReceiveCounters,
     fragments: FragmentCounters,
@@ -164,6 +166,7 @@ impl Receive {
         Self {
             config,
             peers: Vec::new(),
+            assembles: false,
             recent: (0, 0),
             history: History::new(),
             counters: ReceiveCounters::default(),
@@ -197,6 +200,7 @@ impl Receive {
         let mut retired = Retired::default();
         An::ALL.into_iter().for_each(|an| retired.add(self.remove(sci, an)));
         self.peers.retain(|peer| peer.sci != sci);
+        self.assembles = self.peers.iter().any(|peer| peer.assembly.is_some());
         self.recent = (0, 0);
         retired
     }
@@ -219,6 +223,7 @@ impl Receive {
             }
             assembly
         });
+        self.assembles = self.peers.iter().any(|peer| peer.assembly.is_some());
         true
     }
 
@@ -351,6 +356,11 @@ impl Receive {
         whole: &'a mut [u8],
     ) -> Result<Option<&'a mut [u8]>, Discard> {
         let place = &mut InPlace(frame);
+        if !self.assembles
+            && let Some(opened) = self.expected_at(place)
+        {
+            return opened.map(|at| frame.get_mut(at));
+        }
         let Opened { at, peer, an, number, more, continued } = match self.expected(place) {
             Some(opened) => opened?,
             None => self.counted(place, true)?,

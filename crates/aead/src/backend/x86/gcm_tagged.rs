@@ -23,10 +23,10 @@ impl<const R: usize> Key<R> {
     /// As [`seal_prepared`](Self::seal_prepared) in place, for a `packet` that ends with room for its tag.
     #[inline(always)]
     pub(crate) fn seal_tagged(&self, mask: &u128, stream: &mut [u8], aad: &[u8], packet: &mut [u8]) {
-        let tag = self.tagged(true, *mask, stream, aad, packet);
+        let tag = self.tagged(true, vector(mask.to_le_bytes()), stream, aad, packet);
         let Some((payload, room)) = packet.split_last_chunk_mut() else { return };
         match tag {
-            Some(tag) => *room = tag.to_le_bytes(),
+            Some(tag) => *room = bytes(tag),
             None => self.seal_prepared(mask, stream, aad, Buffers::InPlace(payload), room),
         }
     }
@@ -41,10 +41,13 @@ impl<const R: usize> Key<R> {
         packet: &mut [u8],
     ) -> (bool, bool) {
         let Some((_, received)) = packet.split_last_chunk() else { return (false, false) };
-        // Nothing is left where both are the same.
-        let masked = mask ^ u128::from_le_bytes(*received);
+        // SAFETY: every CPU of this architecture has SSE2.
+        let masked = unsafe { _mm_xor_si128(vector(mask.to_le_bytes()), vector(*received)) };
         if let Some(left) = self.tagged(false, masked, stream, aad, packet) {
-            return (left.to_le_bytes().same(&[0; 16]), true);
+            // Nothing is left where both are the same. All bytes are compared at once.
+            // SAFETY: as above.
+            let same = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(left, _mm_setzero_si128())) };
+            return (same == 0xffff, true);
         }
         let Some((payload, received)) = packet.split_last_chunk_mut() else { return (false, false) };
         let mut tag = [0; 16];
@@ -57,11 +60,11 @@ impl<const R: usize> Key<R> {
     fn tagged(
         &self,
         seal: bool,
-        mask: u128,
+        mask: __m128i,
         stream: &mut [u8],
         aad: &[u8],
         packet: &mut [u8],
-    ) -> Option<u128> {
+    ) -> Option<__m128i> {
         let Kind::Vaes = self.kind else { return None };
         let len = packet.len().checked_sub(16)?;
         let [a, b] = blocks(aad).filter(|_| len <= PAYLOAD)?;
@@ -69,12 +72,11 @@ impl<const R: usize> Key<R> {
         assert!(used <= stream.len());
         let (at, pads) = (packet.as_mut_ptr(), stream.as_mut_ptr());
         // SAFETY: the kind of key is the proof that the CPU has the instructions; packet and stream are as long as they must be.
-        let tag = unsafe { kernel(&self.high, at, len, pads, seal, aad.len(), a, b, vector(mask)) };
+        let tag = unsafe { kernel(&self.high, at, len, pads, seal, aad.len(), a, b, mask) };
         if used < stream.len() {
             self.wipe(&mut stream[used..]);
         }
-        // SAFETY: either is sixteen bytes of any value.
-        Some(unsafe { mem::transmute::<__m128i, u128>(tag) })
+        Some(tag)
     }
 }
 
@@ -103,18 +105,25 @@ static CONSTANTS: Constants = Constants {
 /// Associated data as two blocks, if there is no more of it. One of zeros in front does not change a hash.
 #[inline(always)]
 fn blocks(aad: &[u8]) -> Option<[__m128i; 2]> {
-    let block = |at| vector(u128::from(word(aad, at)) | u128::from(word(aad, at + 8)) << 64);
+    // SAFETY: every CPU of this architecture has SSE2.
+    let block = |at| unsafe { _mm_set_epi64x(word(aad, at + 8) as i64, word(aad, at) as i64) };
     match aad.len() {
-        0..=16 => Some([vector(0), block(0)]),
+        0..=16 => Some([vector([0; 16]), block(0)]),
         17..=AAD => Some([block(0), block(16)]),
         _ => None,
     }
 }
 
 #[inline(always)]
-fn vector(block: u128) -> __m128i {
+fn vector(bytes: [u8; 16]) -> __m128i {
     // SAFETY: either is sixteen bytes of any value.
-    unsafe { mem::transmute(block) }
+    unsafe { mem::transmute(bytes) }
+}
+
+#[inline(always)]
+fn bytes(vector: __m128i) -> [u8; 16] {
+    // SAFETY: as above.
+    unsafe { mem::transmute(vector) }
 }
 
 /// The eight bytes from `at` on, and zeros behind the last one. By words, as associated data that has just been written was: a load over

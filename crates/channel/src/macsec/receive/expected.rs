@@ -1,5 +1,7 @@
 //! The frame that is expected next: what stands in its SecTAG is known before it comes, so it is compared and not read.
 
+use core::ops::Range;
+
 use antedate_wire::macsec::{SecTag, TAG_LEN_LONG, Tci};
 
 #[cfg(test)]
@@ -35,15 +37,24 @@ impl Receive {
     /// nothing, and has changed nothing.
     #[inline]
     pub(super) fn expected(&mut self, place: &mut impl Place) -> Option<Result<Opened, Discard>> {
-        let len = place.frame().len();
-        if !self.try_expected(place)? {
-            self.count_discarded(Discard::NotValid);
-            return Some(Err(Discard::NotValid));
-        }
+        let at = match self.expected_at(place)? {
+            Ok(at) => at,
+            Err(discard) => return Some(Err(discard)),
+        };
         let (peer, an) = self.recent;
         let sa = self.peers.get(peer)?.associations.get(an)?.as_ref()?;
-        let (at, number) = (place.opened_at(Parts::usual(len)?), sa.window.next() - 1);
-        Some(Ok(Opened { at, peer, an, number, more: false, continued: false }))
+        Some(Ok(Opened { at, peer, an, number: sa.window.next() - 1, more: false, continued: false }))
+    }
+
+    /// As [`expected`](Self::expected), for whoever needs to know only where it is.
+    #[inline(always)]
+    pub(super) fn expected_at(&mut self, place: &mut impl Place) -> Option<Result<Range<usize>, Discard>> {
+        let parts = Parts::usual(place.frame().len());
+        if self.try_expected(place)? {
+            return Some(Ok(place.opened_at(parts?)));
+        }
+        self.count_discarded(Discard::NotValid);
+        Some(Err(Discard::NotValid))
     }
 
     /// Whether the frame was genuine, if it was the one expected.
