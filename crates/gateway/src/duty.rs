@@ -13,8 +13,8 @@ const HOLDS: u64 = 50_000;
 /// a millisecond on a core of its own. A frame that comes meanwhile waits for its end, and more often ones gain nothing.
 pub(crate) const REHEARSAL: u32 = 64;
 /// Where the count of those turns begins after a frame: behind the rehearsals at its start, for a frame leaves near what the next one
-/// needs. After a sleep it begins with them.
-const JUST_SEEN: u32 = 2;
+/// needs. After a sleep it begins with them: one of the cipher's part and one of the kernel's, for either direction.
+const JUST_SEEN: u32 = 4;
 
 /// Looks at the ports before a thread that polls offers its CPU to others again: some two microseconds. The offer takes half of one, for
 /// which a frame that comes meanwhile waits, and the kernel's part of it takes room in the caches.

@@ -182,13 +182,21 @@ impl Duty for Worker {
     /// Polls for a frame that will find what it needs near, in either direction: at the first looks after a sleep, and every so often.
     #[inline]
     fn rehearse(&mut self, looks: u32) {
-        let Some(rehearsal) = &mut self.rehearsal else { return };
-        if looks == 0 {
-            rehearsal.prepare();
+        let turn = looks % REHEARSAL;
+        if let Some(rehearsal) = self.rehearsal.as_mut().filter(|_| turn < 2) {
+            if looks == 0 {
+                rehearsal.prepare();
+            }
+            match (turn, &self.outbound, &self.inbound) {
+                (0, Some(outbound), _) => outbound.rehearse(rehearsal),
+                (1, _, Some(inbound)) => inbound.rehearse(rehearsal),
+                _ => {}
+            }
         }
-        match (looks % REHEARSAL, &self.outbound, &self.inbound) {
-            (0, Some(outbound), _) => outbound.rehearse(rehearsal),
-            (1, _, Some(inbound)) => inbound.rehearse(rehearsal),
+        // Behind those of the cipher, which push out what these bring.
+        match (turn, &mut self.outbound, &mut self.inbound) {
+            (2, Some(outbound), _) => outbound.ports.to.rehearse(),
+            (3, _, Some(inbound)) => inbound.ports.to.rehearse(),
             _ => {}
         }
     }

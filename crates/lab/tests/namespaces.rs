@@ -23,6 +23,7 @@ const TESTS: &[harness::Test] = &[
     ("round_trips_are_measured_sleeping_and_polling", round_trips),
     ("the_emulated_wire_does_what_it_counts_and_the_tap_sees_all", faults),
     ("frames_longer_than_a_slot_keep_their_vlan_when_the_link_was_down", long_frames),
+    ("a_rehearsed_send_sends_nothing", rehearsed_sends),
     ("namespaces_of_the_dead_are_swept_away", sweep),
 ];
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -201,6 +202,43 @@ fn long_frames() {
         };
         receiver.release();
         assert!(came == frame, "VLAN {} with the frame of {}", came[15], came[100]);
+    }
+}
+
+fn rehearsed_sends() {
+    let space = Namespace::create("rehearsed").expect("a namespace");
+    let pair = "link add left type veth peer name right";
+    space.batch(&[pair, "link set left up", "link set right up"].map(str::to_owned)).expect("a pair");
+    let open = || {
+        let [from, to] = ["left", "right"].map(|name| Interface::find(name).expect("the interface"));
+        (Sender::open(&from, true).expect("a sender"), Receiver::open(&to, 12).expect("a ring"))
+    };
+    let (mut sender, mut receiver) = space.run(open).expect("in the namespace");
+    for round in 0..3u8 {
+        for _ in 0..100 {
+            sender.rehearse();
+        }
+        // Behind all that was rehearsed, also after the link was down.
+        let mut frame = [round; 60];
+        frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5]);
+        let end = Instant::now() + PATIENCE;
+        while sender.send(&frame).is_err() {
+            assert!(Instant::now() < end, "the link does not come up again");
+        }
+        loop {
+            assert!(Instant::now() < end, "frame {round} does not come");
+            let Next::Frame(received) = receiver.peek() else { continue };
+            let came = received.frame().to_vec();
+            receiver.release();
+            // What the kernel says by itself when a link comes up has its addresses.
+            assert!(came[..14] != [0; 14], "a frame of zeros came: {came:?}");
+            if came == frame {
+                break;
+            }
+        }
+        space.set_link("right", false).expect("down");
+        sender.rehearse();
+        space.set_link("right", true).expect("up");
     }
 }
 

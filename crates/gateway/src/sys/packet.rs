@@ -457,7 +457,12 @@ fn view(
 #[derive(Debug)]
 pub struct Sender {
     socket: OwnedFd,
+    /// Whether the kernel refuses what is shorter than an Ethernet header.
+    refuses: bool,
 }
+
+/// One octet less than an Ethernet header has.
+const TOO_SHORT: [u8; 13] = [0; 13];
 
 impl Sender {
     /// Opens a socket that only sends. With `bypass` frames skip the queueing discipline (PACKET_QDISC_BYPASS).
@@ -465,7 +470,18 @@ impl Sender {
     /// # Errors
     /// Without `CAP_NET_RAW` (`PermissionDenied`).
     pub fn open(interface: &Interface, bypass: bool) -> io::Result<Self> {
-        Ok(Self { socket: sending_socket(interface, bypass)? })
+        let mut sender = Self { socket: sending_socket(interface, bypass)?, refuses: true };
+        sender.rehearse();
+        Ok(sender)
+    }
+
+    /// Goes half of the way of a send, so that a frame that comes after a pause finds the kernel's part of it near too: the kernel refuses
+    /// what has no whole Ethernet header, but only when it lies in a buffer for the wire. Nothing is sent, and nothing counted.
+    ///
+    /// A kernel that did send it would not be asked again.
+    #[inline]
+    pub fn rehearse(&mut self) {
+        self.refuses = self.refuses && self.send(&TOO_SHORT).is_err();
     }
 
     /// Sends one frame.
