@@ -156,31 +156,31 @@ pub trait Engine: Sized + 'static {
         false
     }
 
-    /// As `seal_prepared` in place, for a `packet` that ends with room for its tag.
+    /// As `seal_prepared` in place for a `packet` that ends with room for its tag, if there is a kernel for it. Otherwise nothing is done.
     #[inline(always)]
-    fn seal_tagged(
+    fn seal_in_one_piece(
         key: &Self::Key,
-        nonce: &Self::NonceBytes,
         once: &Self::OneTime,
         stream: &mut [u8],
         aad: &[u8],
         packet: &mut [u8],
-    ) {
-        seal_tagged::<Self>(key, nonce, once, stream, aad, packet);
+    ) -> bool {
+        let _ = (key, once, stream, aad, packet);
+        false
     }
 
-    /// As `open_and_wipe` in place, for a `packet` that ends with its tag. Gives whether it is authentic, and whether all of the stream
-    /// was wiped.
+    /// As `open_and_wipe` in place for a `packet` that ends with its tag, if there is a kernel for it: whether it is authentic, and all of
+    /// the stream is wiped. Otherwise nothing is done.
     #[inline(always)]
-    fn open_tagged(
+    fn open_in_one_piece(
         key: &Self::Key,
-        nonce: &Self::NonceBytes,
         once: &Self::OneTime,
         stream: &mut [u8],
         aad: &[u8],
         packet: &mut [u8],
-    ) -> (bool, bool) {
-        open_tagged::<Self>(key, nonce, once, stream, aad, packet)
+    ) -> Option<bool> {
+        let _ = (key, once, stream, aad, packet);
+        None
     }
 
     /// Reads what the key has for a packet of so many bytes of payload, a byte of each cache line.
@@ -202,37 +202,6 @@ pub trait Engine: Sized + 'static {
         let _ = key;
         wipe(bytes);
     }
-}
-
-/// [`Engine::seal_tagged`] by [`Engine::seal_prepared`].
-#[inline(always)]
-pub(crate) fn seal_tagged<E: Engine>(
-    key: &E::Key,
-    nonce: &E::NonceBytes,
-    once: &E::OneTime,
-    stream: &mut [u8],
-    aad: &[u8],
-    packet: &mut [u8],
-) {
-    if let (payload, Some(tag)) = E::TagBytes::split_last(packet) {
-        E::seal_prepared(key, nonce, once, stream, aad, Buffers::InPlace(payload), tag);
-    }
-}
-
-/// [`Engine::open_tagged`] by [`Engine::open_and_wipe`].
-#[inline(always)]
-pub(crate) fn open_tagged<E: Engine>(
-    key: &E::Key,
-    nonce: &E::NonceBytes,
-    once: &E::OneTime,
-    stream: &mut [u8],
-    aad: &[u8],
-    packet: &mut [u8],
-) -> (bool, bool) {
-    let (payload, Some(received)) = E::TagBytes::split_last(packet) else { return (false, false) };
-    let mut tag = E::TagBytes::ZERO;
-    let wiped = E::open_and_wipe(key, nonce, once, stream, aad, Buffers::InPlace(payload), &mut tag);
-    (tag.same(received), wiped)
 }
 
 /// Overwrites bytes with zeros in one pass.

@@ -14,7 +14,7 @@ use crate::{
     },
     backend::portably,
     buffers::Buffers,
-    engine::{self, Engine, at_most},
+    engine::{Engine, at_most},
     flow::LinearEngine,
     sparse::{self, Filling, Head, Piece, Reading, Shape, SparseEngine, Spot, Stretch, Values},
     speculation::Polynomial,
@@ -170,36 +170,30 @@ macro_rules! engine {
                 false
             }
 
+            #[cfg(target_arch = "x86_64")]
             #[inline(always)]
-            fn seal_tagged(
+            fn seal_in_one_piece(
                 key: &Self::Key,
-                nonce: &[u8; 12],
                 once: &OneTime,
                 stream: &mut [u8],
                 aad: &[u8],
                 packet: &mut [u8],
-            ) {
-                #[cfg(target_arch = "x86_64")]
-                if let Expanded::X86(key) = key {
-                    return key.seal_tagged(&once.mask, stream, aad, packet);
-                }
-                engine::seal_tagged::<Self>(key, nonce, once, stream, aad, packet);
+            ) -> bool {
+                let Expanded::X86(key) = key else { return false };
+                key.seal_in_one_piece(&once.mask, stream, aad, packet)
             }
 
+            #[cfg(target_arch = "x86_64")]
             #[inline(always)]
-            fn open_tagged(
+            fn open_in_one_piece(
                 key: &Self::Key,
-                nonce: &[u8; 12],
                 once: &OneTime,
                 stream: &mut [u8],
                 aad: &[u8],
                 packet: &mut [u8],
-            ) -> (bool, bool) {
-                #[cfg(target_arch = "x86_64")]
-                if let Expanded::X86(key) = key {
-                    return key.open_tagged(&once.mask, stream, aad, packet);
-                }
-                engine::open_tagged::<Self>(key, nonce, once, stream, aad, packet)
+            ) -> Option<bool> {
+                let Expanded::X86(key) = key else { return None };
+                key.open_in_one_piece(&once.mask, stream, aad, packet)
             }
 
             #[inline]

@@ -196,7 +196,19 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     pub(crate) fn seal_tagged(&mut self, key: &Key<S>, aad: &[u8], packet: &mut [u8]) {
         debug_assert!(packet.len().checked_sub(S::TagBytes::LEN).is_some_and(|len| self.covers(len)));
         let stream = &mut self.stream[..self.ready];
-        S::seal_tagged(&key.inner, &self.nonce, &self.once, stream, aad, packet);
+        if !S::seal_in_one_piece(&key.inner, &self.once, stream, aad, packet)
+            && let (payload, Some(tag)) = S::TagBytes::split_last(packet)
+        {
+            S::seal_prepared(
+                &key.inner,
+                &self.nonce,
+                &self.once,
+                stream,
+                aad,
+                Buffers::InPlace(payload),
+                tag,
+            );
+        }
         self.ready = 0;
         self.once.zeroize();
         self.stage = Stage::Empty;
@@ -212,13 +224,16 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     ) -> Result<(), Unauthentic> {
         debug_assert!(packet.len().checked_sub(S::TagBytes::LEN).is_some_and(|len| self.covers(len)));
         let stream = &mut self.stream[..self.ready];
-        let (authentic, wiped) = S::open_tagged(&key.inner, &self.nonce, &self.once, stream, aad, packet);
-        if !authentic {
-            self.refuse(key, packet, wiped);
-            return Err(Unauthentic);
-        }
-        if !wiped {
-            S::wipe(&key.inner, &mut self.stream[..self.ready]);
+        match S::open_in_one_piece(&key.inner, &self.once, stream, aad, packet) {
+            Some(true) => {}
+            Some(false) => {
+                self.refuse(key, packet);
+                return Err(Unauthentic);
+            }
+            None => {
+                let (payload, Some(tag)) = S::TagBytes::split_last(packet) else { return Err(Unauthentic) };
+                return self.open(key, aad, Buffers::InPlace(payload), tag);
+            }
         }
         self.ready = 0;
         self.once.zeroize();
@@ -229,11 +244,9 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     /// Takes the plaintext of a forged packet back, and keeps what was prepared for the genuine one.
     #[cold]
     #[inline(never)]
-    fn refuse(&mut self, key: &Key<S>, packet: &mut [u8], wiped: bool) {
+    fn refuse(&mut self, key: &Key<S>, packet: &mut [u8]) {
         wipe(S::TagBytes::split_last(packet).0);
-        if wiped {
-            self.stream_again(key);
-        }
+        self.stream_again(key);
     }
 
     /// Makes the cipherstream anew, which a forged packet has used up.

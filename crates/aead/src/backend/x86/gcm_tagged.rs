@@ -7,8 +7,8 @@
 use super::{
     gcm::{Key, Kind, POWERS, Powers},
     gcm_vaes::{Running, VECTOR},
+    partial::FIRST,
 };
-use crate::{buffers::Buffers, engine::Bytes};
 use core::{
     arch::{asm, x86_64::*},
     mem,
@@ -20,39 +20,37 @@ const AAD: usize = 32;
 const PAYLOAD: usize = (POWERS - 3) * 16;
 
 impl<const R: usize> Key<R> {
-    /// As [`seal_prepared`](Self::seal_prepared) in place, for a `packet` that ends with room for its tag.
+    /// As [`seal_prepared`](Self::seal_prepared) in place, for a `packet` that ends with room for its tag. Gives whether it was done.
     #[inline(always)]
-    pub(crate) fn seal_tagged(&self, mask: &u128, stream: &mut [u8], aad: &[u8], packet: &mut [u8]) {
-        let tag = self.tagged(true, vector(mask.to_le_bytes()), stream, aad, packet);
-        let Some((payload, room)) = packet.split_last_chunk_mut() else { return };
-        match tag {
-            Some(tag) => *room = bytes(tag),
-            None => self.seal_prepared(mask, stream, aad, Buffers::InPlace(payload), room),
-        }
-    }
-
-    /// As [`open_and_wipe`](Self::open_and_wipe) in place, for a `packet` that ends with its tag. Gives whether it is authentic too.
-    #[inline(always)]
-    pub(crate) fn open_tagged(
+    pub(crate) fn seal_in_one_piece(
         &self,
         mask: &u128,
         stream: &mut [u8],
         aad: &[u8],
         packet: &mut [u8],
-    ) -> (bool, bool) {
-        let Some((_, received)) = packet.split_last_chunk() else { return (false, false) };
-        // SAFETY: every CPU of this architecture has SSE2.
-        let masked = unsafe { _mm_xor_si128(vector(mask.to_le_bytes()), vector(*received)) };
-        if let Some(left) = self.tagged(false, masked, stream, aad, packet) {
-            // Nothing is left where both are the same. All bytes are compared at once.
-            // SAFETY: as above.
-            let same = unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(left, _mm_setzero_si128())) };
-            return (same == 0xffff, true);
+    ) -> bool {
+        let tag = self.tagged(true, vector(mask.to_le_bytes()), stream, aad, packet);
+        if let (Some(tag), Some(room)) = (tag, packet.last_chunk_mut()) {
+            *room = bytes(tag);
         }
-        let Some((payload, received)) = packet.split_last_chunk_mut() else { return (false, false) };
-        let mut tag = [0; 16];
-        let wiped = self.open_and_wipe(mask, stream, aad, Buffers::InPlace(payload), &mut tag);
-        (tag.same(received), wiped)
+        tag.is_some()
+    }
+
+    /// As [`open_and_wipe`](Self::open_and_wipe) in place, for a `packet` that ends with its tag: whether it is authentic, if it was done.
+    #[inline(always)]
+    pub(crate) fn open_in_one_piece(
+        &self,
+        mask: &u128,
+        stream: &mut [u8],
+        aad: &[u8],
+        packet: &mut [u8],
+    ) -> Option<bool> {
+        // SAFETY: every CPU of this architecture has SSE2.
+        let masked = unsafe { _mm_xor_si128(vector(mask.to_le_bytes()), vector(*packet.last_chunk()?)) };
+        // Nothing is left where both are the same. All bytes are compared at once.
+        let left = self.tagged(false, masked, stream, aad, packet)?;
+        // SAFETY: as above.
+        Some(unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(left, _mm_setzero_si128())) } == 0xffff)
     }
 
     /// The tag of a packet with room for one, if there is a kernel for it; then all of `stream` is wiped.
@@ -89,18 +87,8 @@ struct Constants {
     first: [u8; 32],
 }
 
-static CONSTANTS: Constants = Constants {
-    turn: [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0],
-    first: {
-        let mut first = [0; 32];
-        let mut i = 0;
-        while i < 16 {
-            first[i] = 0xff;
-            i += 1;
-        }
-        first
-    },
-};
+static CONSTANTS: Constants =
+    Constants { turn: [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0], first: FIRST };
 
 /// Associated data as two blocks, if there is no more of it. One of zeros in front does not change a hash.
 #[inline(always)]
@@ -218,10 +206,8 @@ unsafe extern "sysv64" fn kernel(
                 _mm_xor_si128(_mm_and_si128(x, first), pad)
             };
             let low = block(at, pads, left);
-            let high = match left.checked_sub(17) {
-                Some(_) => block(at.add(16), pads.add(16), left - 16),
-                None => _mm_setzero_si128(),
-            };
+            let high =
+                if left > 16 { block(at.add(16), pads.add(16), left - 16) } else { _mm_setzero_si128() };
             running.add(reversed(_mm256_set_m128i(high, low)), 0);
         }
         if !len.is_multiple_of(2 * VECTOR) {

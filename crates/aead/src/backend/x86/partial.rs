@@ -15,7 +15,7 @@ static SHIFT: [u8; 48] = {
 };
 
 /// Read from byte `16 - n` on, a mask of the first `n` bytes.
-static FIRST: [u8; 32] = {
+pub(super) static FIRST: [u8; 32] = {
     let mut table = [0; 32];
     let mut i = 0;
     while i < 16 {

@@ -61,9 +61,10 @@ where
 {
     let (header, packet) = out.split_first_chunk_mut::<HEADER_LEN>()?;
     let data = packet.len().checked_sub(ICV_LEN)?;
-    let ready = pool.next_ready(number, data)?;
     // The addresses go forward by the length of the SecTAG, and it takes their place.
-    *header = tagged(header, template.filled(SecTag::short_length_of(data), number))?;
+    let new = tagged(header, template.filled(SecTag::short_length_of(data), number))?;
+    let ready = pool.next_ready(number, data)?;
+    *header = new;
     ready.seal_in_place(header, packet);
     Some(())
 }
