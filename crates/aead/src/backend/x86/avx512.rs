@@ -138,11 +138,14 @@ fn turned(x: __m512i) -> __m512i {
     _mm512_shuffle_epi32::<0b01_00_11_10>(x)
 }
 
+/// What a fold multiplies with, in the lower half of each lane.
+pub(super) const FOLD: u64 = 0xc2u64.rotate_right(8);
+
 /// `(at_0 + at_64 x^64) x^-64` in the field, in each lane (see the portable `ghash`).
 #[inline]
 #[target_feature(enable = "avx512f,vpclmulqdq")]
 fn fold(at_0: __m512i, at_64: __m512i) -> __m512i {
-    let fold = _mm512_broadcast_i32x4(_mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64));
+    let fold = _mm512_broadcast_i32x4(_mm_set_epi64x(0, FOLD as i64));
     xor3(at_64, turned(at_0), _mm512_clmulepi64_epi128::<0x00>(at_0, fold))
 }
 
@@ -177,7 +180,7 @@ fn reversed(x: __m512i) -> __m512i {
 /// The mask of a vector's first `len` bytes; all of them if `len` is 64 or more (BZHI saturates up to 255).
 #[inline]
 #[target_feature(enable = "bmi2")]
-fn mask(len: usize) -> __mmask64 {
+pub(super) fn mask(len: usize) -> __mmask64 {
     _bzhi_u64(u64::MAX, len as u32)
 }
 

@@ -278,11 +278,6 @@ impl<const R: usize> Key<R> {
         for power in self.high.0[first..].iter().step_by(4) {
             core::hint::black_box(*power as u8);
         }
-        if let Kind::Avx512 = self.kind {
-            for half in self.halves.0[first..].iter().step_by(8) {
-                core::hint::black_box(*half as u8);
-            }
-        }
     }
 
     /// The tag of associated data alone.

@@ -6,6 +6,7 @@
 
 use super::{
     gcm::{Key, Kind, POWERS, Powers},
+    gcm_tagged_masked,
     gcm_vaes::{Running, VECTOR},
     partial::FIRST,
 };
@@ -63,14 +64,21 @@ impl<const R: usize> Key<R> {
         aad: &[u8],
         packet: &mut [u8],
     ) -> Option<__m128i> {
-        let Kind::Vaes = self.kind else { return None };
+        let (Kind::Vaes | Kind::Avx512) = self.kind else { return None };
         let len = packet.len().checked_sub(16)?;
         let [a, b] = blocks(aad).filter(|_| len <= PAYLOAD)?;
         let used = len.next_multiple_of(64);
         assert!(used <= stream.len());
         let (at, pads) = (packet.as_mut_ptr(), stream.as_mut_ptr());
         // SAFETY: the kind of key is the proof that the CPU has the instructions; packet and stream are as long as they must be.
-        let tag = unsafe { kernel(&self.high, at, len, pads, seal, aad.len(), a, b, mask) };
+        let tag = unsafe {
+            match self.kind {
+                Kind::Avx512 => {
+                    gcm_tagged_masked::kernel(&self.high, at, len, pads, seal, aad.len(), a, b, mask)
+                }
+                _ => kernel(&self.high, at, len, pads, seal, aad.len(), a, b, mask),
+            }
+        };
         if used < stream.len() {
             self.wipe(&mut stream[used..]);
         }

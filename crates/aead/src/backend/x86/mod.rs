@@ -27,6 +27,7 @@ pub(crate) mod gcm;
 mod gcm_avx;
 mod gcm_holes;
 mod gcm_tagged;
+mod gcm_tagged_masked;
 mod gcm_vaes;
 #[cfg(feature = "research")]
 pub(crate) mod morus;

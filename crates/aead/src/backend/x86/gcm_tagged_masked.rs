@@ -1,0 +1,184 @@
+//! The kernel of [`gcm_tagged`](super::gcm_tagged) for CPUs with AVX-512, by vectors of 256 bits: their rests are masked, and three
+//! vectors are joined at once.
+//!
+//! Vectors of 512 bits are no faster: where they are one instruction, the port that makes products has to make all shuffles too, and after
+//! a pause the units for them have to be woken first.
+
+use super::{
+    avx512::{FOLD, mask},
+    gcm::{POWERS, Powers},
+};
+use core::arch::{asm, x86_64::*};
+
+/// Bytes of a vector, and of the two that are gone over together.
+const VECTOR: usize = 32;
+const PAIR: usize = 2 * VECTOR;
+
+/// Constants, in one line of the cache.
+#[repr(C, align(64))]
+struct Constants {
+    /// A shuffle that reverses the bytes of a block.
+    turn: [u8; 16],
+    /// What a fold multiplies with.
+    fold: u64,
+}
+
+static CONSTANTS: Constants =
+    Constants { turn: [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0], fold: FOLD };
+
+/// An unreduced sum of products, three for each block, spread over two lanes: that of the lower halves, of the upper halves, and of the
+/// halves' XORs. The XOR of a power's halves comes from the powers by a second load, eight bytes further.
+struct Sum {
+    low: __m256i,
+    high: __m256i,
+    both: __m256i,
+}
+
+impl Sum {
+    /// Adds two vectors of blocks, whose bytes are turned around. The XORs of the halves of both are in one vector.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq")]
+    fn add(&mut self, [x, y]: [__m256i; 2], [p, q]: [Power; 2]) {
+        let halves = _mm256_xor_si256(_mm256_unpacklo_epi64(x, y), _mm256_unpackhi_epi64(x, y));
+        self.low = xor3(
+            self.low,
+            _mm256_clmulepi64_epi128::<0x00>(x, p.power),
+            _mm256_clmulepi64_epi128::<0x00>(y, q.power),
+        );
+        self.high = xor3(
+            self.high,
+            _mm256_clmulepi64_epi128::<0x11>(x, p.power),
+            _mm256_clmulepi64_epi128::<0x11>(y, q.power),
+        );
+        self.both = xor3(
+            self.both,
+            _mm256_clmulepi64_epi128::<0x00>(halves, p.halves),
+            _mm256_clmulepi64_epi128::<0x01>(halves, q.halves),
+        );
+    }
+}
+
+/// Two powers, and the XORs of their halves in the lower halves.
+#[derive(Clone, Copy)]
+struct Power {
+    power: __m256i,
+    halves: __m256i,
+}
+
+impl Power {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn of(power: __m256i) -> Self {
+        Self { power, halves: _mm256_xor_si256(power, turned(power)) }
+    }
+
+    /// # Safety
+    /// A power lies at `at`, or the last one right before it: four zeros follow that.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn load(at: *const u128) -> Self {
+        // SAFETY: the caller's.
+        let (power, shifted) =
+            unsafe { (_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.cast::<u8>().add(8).cast())) };
+        Self { power, halves: _mm256_xor_si256(power, shifted) }
+    }
+}
+
+/// Each lane with its halves exchanged.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn turned(x: __m256i) -> __m256i {
+    _mm256_shuffle_epi32::<0b01_00_11_10>(x)
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl")]
+fn xor3(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
+    _mm256_ternarylogic_epi64::<0x96>(a, b, c)
+}
+
+/// Goes over a packet's payload in place and gives its tag, as the kernel of [`gcm_tagged`](super::gcm_tagged) does; nothing behind
+/// the payload is touched.
+///
+/// # Safety
+/// The CPU has what is enabled here. `at` is good for `len` bytes, as many as that kernel takes at most; `stream` is good for as many
+/// bytes in whole units of 64.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
+#[allow(clippy::too_many_arguments, improper_ctypes_definitions)]
+pub(super) unsafe extern "sysv64" fn kernel(
+    powers: &Powers,
+    at: *mut u8,
+    len: usize,
+    stream: *mut u8,
+    seal: bool,
+    aad_len: usize,
+    a: __m128i,
+    b: __m128i,
+    masks_tag: __m128i,
+) -> __m128i {
+    let (mut constants, mut aad_len) = (&raw const CONSTANTS, aad_len);
+    // SAFETY: nothing is done; but the compiler makes no constants of its own of them, in other lines.
+    unsafe {
+        asm!("/* {} {} */", inout(reg) constants, inout(reg) aad_len, options(pure, readonly, nostack, preserves_flags));
+    }
+    // SAFETY: it is a reference still, and its parts are as long as what is loaded.
+    let (turn, by) = unsafe {
+        (_mm_load_si128((*constants).turn.as_ptr().cast()), _mm256_set1_epi64x((*constants).fold as i64))
+    };
+    let turns = _mm256_broadcastsi128_si256(turn);
+    let reversed = |x| _mm256_shuffle_epi8(x, turns);
+    let fold = |at_0, at_64| xor3(at_64, turned(at_0), _mm256_clmulepi64_epi128::<0x00>(at_0, by));
+    // What is on the wire is what came in where it is opened, and that with the cipherstream in it where it is sealed.
+    let sealing = 0u8.wrapping_sub(seal.into());
+    let wire = |x, pad| reversed(_mm256_mask_xor_epi64(x, sealing, x, pad));
+    let nothing = _mm256_setzero_si256();
+    let (mut at, mut pads, mut left) = (at, stream, len);
+    // SAFETY: whole vectors below `len` are within packet and stream, and of what is behind them as much is touched as there is. The
+    // powers are those of as many blocks as there are.
+    unsafe {
+        let mut power = powers.0.as_ptr().add(POWERS - 3 - len.div_ceil(16));
+        let one = _mm_loadu_si128(powers.0.as_ptr().add(POWERS - 1).cast());
+        let lengths = _mm_slli_epi64::<3>(_mm_set_epi64x(aad_len as i64, len as i64));
+        let mut sum = Sum { low: nothing, high: nothing, both: nothing };
+        let one = Power::of(_mm256_zextsi128_si256(one));
+        sum.add(
+            [reversed(_mm256_set_m128i(b, a)), _mm256_zextsi128_si256(lengths)],
+            [Power::load(power), one],
+        );
+        power = power.add(2);
+        while left >= PAIR {
+            macro_rules! vector {
+                ($i:expr) => {{
+                    let (at, pads) = (at.add($i).cast(), pads.add($i).cast());
+                    let (x, pad) = (_mm256_loadu_si256(at), _mm256_loadu_si256(pads));
+                    _mm256_storeu_si256(at, _mm256_xor_si256(x, pad));
+                    _mm256_storeu_si256(pads, nothing);
+                    wire(x, pad)
+                }};
+            }
+            sum.add([vector!(0), vector!(VECTOR)], [Power::load(power), Power::load(power.add(2))]);
+            (at, pads, left, power) = (at.add(PAIR), pads.add(PAIR), left - PAIR, power.add(4));
+        }
+        if left > 0 {
+            let some = mask(left);
+            macro_rules! vector {
+                ($i:expr) => {{
+                    let (at, pads) = (at.add($i).cast(), pads.add($i).cast());
+                    let some = (some >> $i) as __mmask32;
+                    let (x, pad) = (_mm256_maskz_loadu_epi8(some, at), _mm256_maskz_loadu_epi8(some, pads));
+                    _mm256_mask_storeu_epi8(at, some, _mm256_xor_si256(x, pad));
+                    _mm256_storeu_si256(pads.cast(), nothing);
+                    wire(x, pad)
+                }};
+            }
+            sum.add([vector!(0), vector!(VECTOR)], [Power::load(power), Power::load(power.add(2))]);
+        }
+        // It must stay wiped.
+        asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags));
+        let Sum { low, high, both } = sum;
+        let hash = fold(fold(low, xor3(low, both, high)), high);
+        let hash = _mm_xor_si128(_mm256_castsi256_si128(hash), _mm256_extracti128_si256::<1>(hash));
+        _mm_xor_si128(_mm_shuffle_epi8(hash, turn), masks_tag)
+    }
+}
