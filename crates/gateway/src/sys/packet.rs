@@ -29,6 +29,10 @@ const LINE: usize = 64;
 /// Where the kernel puts a frame in a slot if nothing is reserved: behind the slot's header, the socket address and the offload header.
 const FRAME_AT: usize = 76;
 
+/// Octets of a slot that each look at it asks for: its header, and a short frame with all that protects it. What another core put there
+/// then comes together with the header that tells of it, and not after it. All of a long frame would be asked for while it is written.
+const BEGINS: usize = 4 * LINE;
+
 const PACKET_VERSION: libc::c_int = 10;
 const PACKET_RESERVE: libc::c_int = 12;
 const PACKET_RX_RING: libc::c_int = 5;
@@ -268,12 +272,14 @@ impl Receiver {
     #[inline]
     #[must_use]
     pub fn ready(&self) -> bool {
+        prefetch(self.slot(), BEGINS);
         self.header().status.load(Ordering::Acquire) & STATUS_USER != 0
     }
 
     /// The next frame, to be given back by [`Self::release`].
     #[inline]
     pub fn peek(&mut self) -> Next<'_> {
+        prefetch(self.slot(), BEGINS);
         let header = self.header();
         let status = header.status.load(Ordering::Acquire);
         if status & STATUS_USER == 0 {
