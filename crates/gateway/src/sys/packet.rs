@@ -420,7 +420,7 @@ impl Drop for Receiver {
     }
 }
 
-/// Asks for all lines of a frame at once: most come from the cache of the core whose sender put them there, and one after
+/// Asks for all lines of a frame or a slot but the first at once: most come from the cache of the core whose sender put them there, and one after
 /// the other they would be waited for.
 #[inline]
 fn prefetch(frame: *const u8, len: usize) {

@@ -1,6 +1,9 @@
 //! Kernels with VAES, VPCLMULQDQ and AVX-512: four blocks to a vector, tails by masks.
 
-use super::gcm::{Block, Key, POWERS, Segment};
+use super::{
+    gcm::{Block, Key, POWERS, Segment},
+    ni::FOLD,
+};
 use core::arch::x86_64::*;
 
 /// Bytes of payload from which on three products for a block are faster than four, where they ever are.
@@ -137,9 +140,6 @@ fn halves(x: __m512i) -> __m512i {
 fn turned(x: __m512i) -> __m512i {
     _mm512_shuffle_epi32::<0b01_00_11_10>(x)
 }
-
-/// What a fold multiplies with, in the lower half of each lane.
-pub(super) const FOLD: u64 = 0xc2u64.rotate_right(8);
 
 /// `(at_0 + at_64 x^64) x^-64` in the field, in each lane (see the portable `ghash`).
 #[inline]

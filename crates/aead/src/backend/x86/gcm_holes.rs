@@ -23,7 +23,7 @@ struct Constants {
 }
 
 static CONSTANTS: Constants =
-    Constants { turn: 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f, fold: 0xc2u64.rotate_right(8) as u128 };
+    Constants { turn: 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f, fold: super::ni::FOLD as u128 };
 
 /// One of the constants, from memory. (Of one with a single word the compiler would make a word, which takes longer to come to the
 /// vectors.)

@@ -8,6 +8,7 @@ use super::{
     gcm::{Key, Kind, POWERS, Powers},
     gcm_tagged_masked,
     gcm_vaes::{Running, VECTOR},
+    ni::FOLD,
     partial::FIRST,
 };
 use core::{
@@ -86,17 +87,30 @@ impl<const R: usize> Key<R> {
     }
 }
 
-/// Constants, in one line of the cache.
+/// Constants of either kernel, in one line of the cache.
 #[repr(C, align(64))]
-struct Constants {
+pub(super) struct Constants {
     /// A shuffle that reverses the bytes of a block.
-    turn: [u8; 16],
+    pub(super) turn: [u8; 16],
     /// Read from byte `16 - n` on, a mask of the first `n` bytes, 16 at most.
     first: [u8; 32],
+    /// What a fold multiplies with.
+    pub(super) fold: u64,
 }
 
 static CONSTANTS: Constants =
-    Constants { turn: [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0], first: FIRST };
+    Constants { turn: [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0], first: FIRST, fold: FOLD };
+
+/// The constants, and the same length, of both of which the compiler makes no constants of its own in other lines.
+#[inline(always)]
+pub(super) fn opaque(aad_len: usize) -> (&'static Constants, usize) {
+    let (mut constants, mut aad_len) = (&raw const CONSTANTS, aad_len);
+    // SAFETY: nothing is done, and it is a reference still.
+    unsafe {
+        asm!("/* {} {} */", inout(reg) constants, inout(reg) aad_len, options(pure, readonly, nostack, preserves_flags));
+        (&*constants, aad_len)
+    }
+}
 
 /// Associated data as two blocks, if there is no more of it. One of zeros in front does not change a hash.
 #[inline(always)]
@@ -111,7 +125,7 @@ fn blocks(aad: &[u8]) -> Option<[__m128i; 2]> {
 }
 
 #[inline(always)]
-fn vector(bytes: [u8; 16]) -> __m128i {
+pub(super) fn vector(bytes: [u8; 16]) -> __m128i {
     // SAFETY: either is sixteen bytes of any value.
     unsafe { mem::transmute(bytes) }
 }
@@ -158,13 +172,8 @@ unsafe extern "sysv64" fn kernel(
     b: __m128i,
     mask: __m128i,
 ) -> __m128i {
-    let (mut constants, mut aad_len) = (&raw const CONSTANTS, aad_len);
-    // SAFETY: nothing is done; but the compiler makes no constants of its own of them, in other lines.
-    unsafe {
-        asm!("/* {} {} */", inout(reg) constants, inout(reg) aad_len, options(pure, readonly, nostack, preserves_flags));
-    }
-    // SAFETY: it is a reference still, and its parts are as long as the vectors.
-    let (constants, turn) = unsafe { (&*constants, _mm_load_si128((*constants).turn.as_ptr().cast())) };
+    let (constants, aad_len) = opaque(aad_len);
+    let turn = vector(constants.turn);
     let reversed = |x| _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(turn));
     // SAFETY: from byte 16 of 32 at most, 16 are left.
     let first =

@@ -56,11 +56,14 @@ impl Sum {
     }
 }
 
+/// What a fold multiplies with, in the lower half of a lane (see the portable `ghash`).
+pub(super) const FOLD: u64 = 0xc2u64.rotate_right(8);
+
 /// `(at_0 + at_64 x^64) x^-64` in the field (see the portable `ghash`).
 #[inline]
 #[target_feature(enable = "sse2,pclmulqdq")]
 pub(super) fn fold(at_0: __m128i, at_64: __m128i) -> __m128i {
-    let folded = _mm_clmulepi64_si128::<0x00>(at_0, _mm_set_epi64x(0, 0xc2u64.rotate_right(8) as i64));
+    let folded = _mm_clmulepi64_si128::<0x00>(at_0, _mm_set_epi64x(0, FOLD as i64));
     let turned = _mm_shuffle_epi32::<0b01_00_11_10>(at_0);
     _mm_xor_si128(_mm_xor_si128(at_64, turned), folded)
 }
