@@ -190,6 +190,7 @@ impl Steward {
                 inbound,
                 mode: setup::mode(config.run.poll),
                 rehearsal: own_channels.first().and_then(|channel| setup::rehearsal(channel.suite)),
+                inbound_first: false,
                 mailbox,
                 shown: Arc::clone(&shown),
             };

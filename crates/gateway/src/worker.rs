@@ -93,6 +93,8 @@ pub struct Worker {
     pub mode: Mode,
     /// Rehearses frames while none comes, where they are protected.
     pub rehearsal: Option<Rehearsal>,
+    /// Which direction was prepared for first the last time.
+    pub inbound_first: bool,
     /// Letters from the others.
     pub mailbox: Arc<Mailbox<Letter>>,
     /// What the others see.
@@ -170,13 +172,19 @@ impl Duty for Worker {
         (fit as u32).clamp(1, MOST_STEPS)
     }
 
-    /// Does at most so many steps of preparation, shared by the directions. Returns how many it did: 0 when all is prepared.
+    /// Does at most so many steps of preparation. The directions take turns to come first: else one in which frames follow one another
+    /// leaves nothing for the other. Returns how many it did: 0 when all is prepared.
     #[inline]
     fn prepare(&mut self, steps: u32) -> u32 {
-        let out = self.outbound.as_mut().map_or(0, |outbound| outbound.idle(steps));
-        let left = steps - out;
-        let into = self.inbound.as_mut().filter(|_| left > 0).map_or(0, |inbound| inbound.idle(left));
-        out + into
+        self.inbound_first = !self.inbound_first;
+        let Self { outbound, inbound, .. } = self;
+        let out = |steps| outbound.as_mut().map_or(0, |outbound| outbound.idle(steps));
+        let into = |steps| inbound.as_mut().map_or(0, |inbound| inbound.idle(steps));
+        if self.inbound_first {
+            one_then_the_other(steps, into, out)
+        } else {
+            one_then_the_other(steps, out, into)
+        }
     }
 
     /// Polls for a frame that will find what it needs near, in either direction: at the first looks after a sleep, and every so often.
@@ -364,6 +372,13 @@ fn protect_with(transmit: &mut Transmit, ready: ReadyTransmit) -> Result<Retired
     Ok(retired)
 }
 
+/// Does at most so many steps, and the second what the first leaves of them. Returns how many were done.
+#[inline]
+fn one_then_the_other(steps: u32, one: impl FnOnce(u32) -> u32, other: impl FnOnce(u32) -> u32) -> u32 {
+    let done = one(steps);
+    if done < steps { done + other(steps - done) } else { done }
+}
+
 /// Frames that may come before more is prepared, where so many packet numbers are to lie prepared: half of those.
 fn haste_of(prepare: usize) -> usize {
     match prepare {
@@ -377,6 +392,20 @@ fn haste_of(prepare: usize) -> usize {
 mod tests {
     use super::*;
     use antedate_channel::macsec::SLOTS;
+
+    #[test]
+    fn the_second_direction_has_what_the_first_leaves() {
+        let does = |left: u32| move |steps: u32| steps.min(left);
+        let done = [(0, 0), (3, 0), (0, 3), (3, 4), (9, 9)].map(|(one, other)| {
+            let mut asked = None;
+            let done = one_then_the_other(5, does(one), |steps| {
+                asked = Some(steps);
+                does(other)(steps)
+            });
+            (done, asked)
+        });
+        assert_eq!(done, [(0, Some(5)), (3, Some(2)), (3, Some(5)), (5, Some(2)), (5, None)]);
+    }
 
     #[test]
     fn what_lies_prepared_never_runs_out_before_more_is_prepared() {
