@@ -22,8 +22,9 @@ pub(crate) const LOOKS: u32 = 64;
 /// Nanoseconds that an offer takes when nobody else wants the CPU; one that is taken lasts longer than that. A gateway that shares its
 /// core with another one that polls lets that look as often as itself.
 const ALONE: u64 = 1_000;
-/// Parts of a preparation, with a look at the ports behind each, before a thread that polls offers its CPU: some three microseconds. Where
-/// others take each offer, frames that follow one another at once would else come faster than they are prepared for.
+/// Parts of a preparation, with a look at the ports behind each, before a thread that polls offers its CPU, if a look costs no system call:
+/// some three microseconds. Where others take each offer, frames that follow one another at once would else come faster than they are
+/// prepared for.
 const PARTS: u32 = 16;
 
 /// How long no frame comes before a thread that shares its CPU prepares.
@@ -124,7 +125,7 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
         if lets_others_go_first || frames == 0 || frames >= haste || looks >= LULL {
             if duty.prepare(steps) > 0 {
                 parts = parts.wrapping_add(1);
-                if lets_others_go_first || parts.is_multiple_of(PARTS) {
+                if lets_others_go_first || !D::LINGERS || parts.is_multiple_of(PARTS) {
                     thread::yield_now();
                 }
                 continue;

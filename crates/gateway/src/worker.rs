@@ -176,15 +176,10 @@ impl Duty for Worker {
     /// leaves nothing for the other. Returns how many it did: 0 when all is prepared.
     #[inline]
     fn prepare(&mut self, steps: u32) -> u32 {
-        self.inbound_first = !self.inbound_first;
-        let Self { outbound, inbound, .. } = self;
+        let Self { outbound, inbound, inbound_first, .. } = self;
         let out = |steps| outbound.as_mut().map_or(0, |outbound| outbound.idle(steps));
         let into = |steps| inbound.as_mut().map_or(0, |inbound| inbound.idle(steps));
-        if self.inbound_first {
-            one_then_the_other(steps, into, out)
-        } else {
-            one_then_the_other(steps, out, into)
-        }
+        in_turns(inbound_first, steps, out, into)
     }
 
     /// Polls for a frame that will find what it needs near, in either direction: at the first looks after a sleep, and every so often.
@@ -372,6 +367,22 @@ fn protect_with(transmit: &mut Transmit, ready: ReadyTransmit) -> Result<Retired
     Ok(retired)
 }
 
+/// Does at most so many steps, the other one first than the last time.
+#[inline]
+fn in_turns(
+    second_first: &mut bool,
+    steps: u32,
+    first: impl FnOnce(u32) -> u32,
+    second: impl FnOnce(u32) -> u32,
+) -> u32 {
+    *second_first = !*second_first;
+    if *second_first {
+        one_then_the_other(steps, second, first)
+    } else {
+        one_then_the_other(steps, first, second)
+    }
+}
+
 /// Does at most so many steps, and the second what the first leaves of them. Returns how many were done.
 #[inline]
 fn one_then_the_other(steps: u32, one: impl FnOnce(u32) -> u32, other: impl FnOnce(u32) -> u32) -> u32 {
@@ -392,6 +403,23 @@ fn haste_of(prepare: usize) -> usize {
 mod tests {
     use super::*;
     use antedate_channel::macsec::SLOTS;
+
+    #[test]
+    fn neither_direction_takes_all_steps_from_the_other() {
+        let (mut turn, mut done) = (false, [0; 2]);
+        let [first, second] = &mut done;
+        for _ in 0..6 {
+            // Both have more to do than there is time for.
+            let [mut of_first, mut of_second] = [0; 2];
+            let all = |done: &mut u32, steps| {
+                *done = steps;
+                steps
+            };
+            assert_eq!(in_turns(&mut turn, 3, |s| all(&mut of_first, s), |s| all(&mut of_second, s)), 3);
+            (*first, *second) = (*first + of_first, *second + of_second);
+        }
+        assert_eq!(done, [9, 9]);
+    }
 
     #[test]
     fn the_second_direction_has_what_the_first_leaves() {
