@@ -196,10 +196,11 @@ fn differs(part: &[u8], template: &[u8], fixed: &[u8]) -> u8 {
 }
 
 /// A [`SealPool`] in which each nonce also has its half of the tag for some lengths of payload.
+#[cfg_attr(target_arch = "x86_64", repr(C))]
 pub struct FlowPool<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: usize> {
+    known: usize,
     pool: SealPool<S, N, SLOTS, CAP>,
     lengths: [usize; LENGTHS],
-    known: usize,
     halves: [[u128; LENGTHS]; SLOTS],
     /// Which of these there are: a slot that was prepared for shorter packets has none for a long one.
     has: [[bool; LENGTHS]; SLOTS],

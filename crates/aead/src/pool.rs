@@ -10,9 +10,11 @@ use crate::{
 use core::{array, fmt};
 
 /// A [`Sealer`] with a ring of `SLOTS` slots, in which the next packets of the sequence are prepared in order.
+///
+/// Where there are pages, what each packet needs of a pool and its key lies in the first one, if the pool begins with a page: after a
+/// pause each page costs more than a line.
+#[cfg_attr(target_arch = "x86_64", repr(C))]
 pub struct SealPool<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: usize> {
-    sealer: Sealer<S, N>,
-    slots: [Slot<S, CAP>; SLOTS],
     /// The slot of the next packet.
     head: usize,
     /// Slots from `head` on that have a nonce.
@@ -20,6 +22,8 @@ pub struct SealPool<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usiz
     /// Slots from `head` on that are prepared as far as the reach was when they were.
     prepared: usize,
     reach: usize,
+    sealer: Sealer<S, N>,
+    slots: [Slot<S, CAP>; SLOTS],
 }
 
 impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: usize>
@@ -178,15 +182,17 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
 
 /// An [`Opener`] with a ring of `SLOTS` slots, in which the next packet numbers are prepared.
 ///
-/// Packet `number` has its slot at `number % SLOTS` while it is among the `SLOTS` numbers expected next.
+/// Packet `number` has its slot at `number % SLOTS` while it is among the `SLOTS` numbers expected next. In memory it lies as a
+/// [`SealPool`] does.
+#[cfg_attr(target_arch = "x86_64", repr(C))]
 pub struct OpenPool<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize> {
-    opener: Opener<S, F>,
-    slots: [Slot<S, CAP>; SLOTS],
     /// The lowest number that is expected.
     expected: u64,
     /// All numbers expected below this one are prepared, or were opened.
     prepared: u64,
     reach: usize,
+    opener: Opener<S, F>,
+    slots: [Slot<S, CAP>; SLOTS],
 }
 
 impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize> OpenPool<S, F, SLOTS, CAP> {
@@ -390,5 +396,34 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OpenPool({}, {} of {SLOTS} prepared)", S::NAME, self.prepared())
+    }
+}
+
+#[cfg(all(test, feature = "gcm", target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use crate::Aes256Gcm;
+    use core::mem::offset_of;
+
+    struct Numbers;
+
+    impl NonceSequence for Numbers {
+        type Error = ();
+
+        fn next(&mut self) -> Result<(u64, Nonce), ()> {
+            Err(())
+        }
+    }
+
+    type Sealing = SealPool<Aes256Gcm, Numbers, 16, 1600>;
+    type Opening = OpenPool<Aes256Gcm, fn(u64) -> [u8; 12], 16, 1600>;
+
+    #[test]
+    fn what_each_packet_needs_of_a_pool_and_its_key_is_in_its_first_page() {
+        let head = offset_of!(Sealing, sealer).max(offset_of!(Opening, opener));
+        let key = offset_of!(Sealer<Aes256Gcm, Numbers>, key)
+            .max(offset_of!(Opener<Aes256Gcm, fn(u64) -> [u8; 12]>, key));
+        // A flow pool has a line in front.
+        assert!(64 + head + key + crate::backend::x86::gcm::NEEDED <= 4096);
     }
 }

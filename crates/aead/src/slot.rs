@@ -18,6 +18,7 @@ use zeroize::Zeroize;
 #[cfg_attr(target_arch = "x86_64", repr(C, align(64)))]
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(4)))]
 pub struct Slot<S: Suite, const CAP: usize> {
+    #[cfg(not(target_arch = "x86_64"))]
     stream: [u8; CAP],
     once: S::OneTime,
     nonce: S::NonceBytes,
@@ -25,7 +26,21 @@ pub struct Slot<S: Suite, const CAP: usize> {
     /// Bytes of `stream` that are prepared.
     ready: usize,
     stage: Stage,
+    #[cfg(target_arch = "x86_64")]
+    line: [Line; 0],
+    /// Where there are pages, behind what is read first: a short packet then finds all in one.
+    #[cfg(target_arch = "x86_64")]
+    stream: [u8; CAP],
 }
+
+/// What follows begins with a line of the cache.
+#[cfg(target_arch = "x86_64")]
+#[repr(align(64))]
+struct Line;
+
+// What is read first is one line.
+#[cfg(all(target_arch = "x86_64", feature = "gcm"))]
+const _: () = assert!(core::mem::offset_of!(Slot<crate::Aes128Gcm, 64>, stream) == 64);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -62,6 +77,8 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
             number: 0,
             ready: 0,
             stage: Stage::Empty,
+            #[cfg(target_arch = "x86_64")]
+            line: [],
         }
     }
 

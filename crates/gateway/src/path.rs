@@ -6,6 +6,7 @@
 
 use std::io;
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 
 use antedate_channel::fragment::Marks;
@@ -16,6 +17,7 @@ use crate::counters::PathCounters;
 use crate::express::{Bulk, Express};
 use crate::gate::{Class, Gate, Way};
 use crate::offload;
+use crate::sys::near::near;
 use crate::sys::packet::{Next, Received, Receiver, Sender};
 use crate::sys::thread;
 
@@ -142,7 +144,10 @@ impl Outbound {
         }
         let Self { ports, protector, fragments, exit, .. } = self;
         turn(ports, exit, heard, |exit, received, to, mtu| {
-            exit.finished(received, |exit, frame| exit.outbound(frame, protector, *fragments, to, mtu))
+            let fragments = *fragments;
+            exit.finished(received, |exit, frame| {
+                near(|| exit.outbound(frame, protector, fragments, to, mtu));
+            })
         })
     }
 
@@ -214,7 +219,8 @@ impl Outbound {
     /// Keeps what the next frame will need near, at the cost of a frame.
     pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
         if let Protector::Macsec(transmit) = &self.protector {
-            rehearsal.protect(self.express.as_ref().map_or(&**transmit, |express| &express.transmit));
+            let next = self.express.as_ref().map_or(&**transmit, |express| &express.transmit);
+            rehearsal.protect(next, protect_usual);
         }
     }
 
@@ -262,7 +268,7 @@ impl Inbound {
     /// Keeps what the next frame will need near, at the cost of a frame.
     pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
         if let Validator::Macsec(receive) = &self.validator {
-            rehearsal.validate(receive);
+            rehearsal.validate(receive, accept_expected);
         }
     }
 
@@ -389,7 +395,10 @@ impl Exit {
         let around = transmit.protected_len(frame.len()) - frame.len();
         let Received { space, place, .. } = received;
         let has_room = around <= place.start.min(space.len() - place.end);
-        let sealed = if has_room {
+        let sealed = if let Some(len) = protect_usual(transmit, space, place.clone()) {
+            let start = place.start - TAG_LEN_LONG;
+            Ok(space.get_mut(start..start + len).unwrap_or_default())
+        } else if has_room {
             transmit.protect_in_place(space, place)
         } else {
             let Built { bytes, .. } = &mut *self.built;
@@ -424,7 +433,14 @@ impl Exit {
     fn inbound(&mut self, frame: &mut [u8], receive: &mut Receive, to: &Sender, mtu: usize) {
         let Self { gate, counters, way, built, .. } = self;
         // What is refused is counted there, by its reason.
-        let Ok(Some(opened)) = receive.accept(thread::now, frame, &mut built.bytes) else { return };
+        let opened = match accept_expected(receive, frame) {
+            Some(true) => Receive::opened(frame),
+            Some(false) => return,
+            None => match receive.accept(thread::now, frame, &mut built.bytes) {
+                Ok(Some(opened)) => opened,
+                _ => return,
+            },
+        };
         if admit(gate, *way, counters, opened).is_some() {
             send(counters, to, mtu, opened);
         }
@@ -441,16 +457,30 @@ impl Exit {
     }
 }
 
+/// [`Transmit::protect_usual`], which is a part of this. Rehearsals come here too.
+#[inline]
+fn protect_usual(transmit: &mut Transmit, space: &mut [u8], place: Range<usize>) -> Option<usize> {
+    near(|| transmit.protect_usual(space, place))
+}
+
+/// [`Receive::accept_expected`], which is a part of this. Rehearsals come here too.
+#[inline]
+fn accept_expected(receive: &mut Receive, frame: &mut [u8]) -> Option<bool> {
+    near(|| receive.accept_expected(frame))
+}
+
 /// What kind of frame it is, if it passes. Both are counted.
 #[inline]
 pub(crate) fn admit(gate: &Gate, way: Way, counters: &PathCounters, frame: &[u8]) -> Option<Class> {
-    let verdict = gate.decide(way, frame);
-    if let Some(rule) = verdict.rule.and_then(|rule| counters.rules.get(rule)) {
-        rule.count();
-    }
-    let classes = if verdict.passes { &counters.passed } else { &counters.refused };
-    classes[verdict.class.index()].count();
-    verdict.passes.then_some(verdict.class)
+    near(|| {
+        let verdict = gate.decide(way, frame);
+        if let Some(rule) = verdict.rule.and_then(|rule| counters.rules.get(rule)) {
+            rule.count();
+        }
+        let classes = if verdict.passes { &counters.passed } else { &counters.refused };
+        classes[verdict.class.index()].count();
+        verdict.passes.then_some(verdict.class)
+    })
 }
 
 /// Whether a frame, with its VLAN tag if it has one, is longer than a port of that MTU carries.

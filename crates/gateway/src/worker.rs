@@ -1,6 +1,7 @@
 //! The forwarding thread of a pair of gateways, and what the other threads ask of it.
 
 use std::hint;
+use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Answer;
@@ -16,6 +17,7 @@ use crate::mailbox::Mailbox;
 use crate::path::{Inbound, Outbound, Ports, Protector, Validator};
 use crate::poll::{Governor, Mode};
 use crate::report::Snapshot;
+use crate::sys::near::near;
 use crate::sys::packet::Receiver;
 use crate::sys::thread;
 
@@ -106,7 +108,7 @@ impl Worker {
     #[must_use]
     pub fn run(mut self) -> Self {
         let mode = self.mode;
-        forward(&mut self, mode);
+        near(|| forward(&mut self, mode));
         self
     }
 }
@@ -116,10 +118,10 @@ impl Duty for Worker {
     const LINGERS: bool = true;
 
     #[inline]
-    fn letter(&mut self, governor: &Governor) -> bool {
+    fn letter(&mut self, governor: &Governor) -> ControlFlow<(), bool> {
         match self.mailbox.take() {
-            Some(letter) => self.read(letter, governor),
-            None => true,
+            Some(letter) => self.read(letter, governor).map_continue(|()| true),
+            None => ControlFlow::Continue(false),
         }
     }
 
@@ -252,9 +254,9 @@ impl Worker {
         }
     }
 
-    /// Does what a letter asks. Returns whether to go on.
+    /// Does what a letter asks, and tells whether to go on.
     #[cold]
-    fn read(&mut self, letter: Letter, governor: &Governor) -> bool {
+    fn read(&mut self, letter: Letter, governor: &Governor) -> ControlFlow<()> {
         match letter {
             Letter::Reserve { an, limit } => {
                 for transmit in self.outbound.iter_mut().flat_map(Outbound::channels) {
@@ -353,9 +355,9 @@ impl Worker {
                     inbound.ports = ports;
                 }
             }
-            Letter::Stop => return false,
+            Letter::Stop => return ControlFlow::Break(()),
         }
-        true
+        ControlFlow::Continue(())
     }
 }
 

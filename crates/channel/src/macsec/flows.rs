@@ -44,7 +44,8 @@ impl FlowShape {
 
 pub(super) type Table<S> = Flow<S, HEADER, PREPARED_LEN, FLOW_BLOCKS>;
 
-/// A pool of packet numbers, and the tables of the flows that were seen.
+/// A pool of packet numbers, and the tables of the flows that were seen. What each frame needs comes first.
+#[repr(C)]
 pub(super) struct Tables<S: Linear<NonceBytes = [u8; 12]>> {
     pool: FlowPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
     shapes: Vec<FlowShape>,

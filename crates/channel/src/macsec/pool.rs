@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 
 use antedate_aead::research::Morus1280;
 use antedate_aead::{
@@ -21,14 +22,42 @@ pub const PREPARED_LEN: usize = 1600;
 // A type that implements `Fn` has no name, so the rule of an opening pool lies behind a pointer. It is called once for
 // each number when that is prepared, not when its frame comes.
 type Rule<B> = Box<dyn Fn(u64) -> B + Send + Sync>;
-type Sealing<S> = Box<SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>>;
-type Opening<S, B = [u8; 12]> = Box<OpenPool<S, Rule<B>, SLOTS, PREPARED_LEN>>;
+type Sealing<S> = Box<Paged<SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>>>;
+type Opening<S, B = [u8; 12]> = Box<Paged<OpenPool<S, Rule<B>, SLOTS, PREPARED_LEN>>>;
+
+/// Begins with a page of memory, so that what each packet needs of a pool and its key is in one page. Under a hypervisor that gives the
+/// CPU back all translations of addresses are gone, and the next frame waits some ten nanoseconds for that of each page it touches.
+#[derive(Debug)]
+#[repr(C, align(4096))]
+pub(super) struct Paged<T>(T);
+
+impl<T> Paged<T> {
+    fn boxed(value: T) -> Box<Self> {
+        Box::new(Self(value))
+    }
+}
+
+impl<T> Deref for Paged<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Paged<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
 
 /// A sealing pool.
 #[derive(Debug)]
 pub(super) enum Seal {
-    Aes128(Box<Tables<Aes128Gcm>>),
-    Aes256(Box<Tables<Aes256Gcm>>),
+    Aes128(Box<Paged<Tables<Aes128Gcm>>>),
+    Aes256(Box<Paged<Tables<Aes256Gcm>>>),
     ChaCha(Sealing<ChaCha20Poly1305>),
     Aegis(Sealing<Aegis128L>),
     Morus(Sealing<Morus1280>),
@@ -116,14 +145,14 @@ impl Seal {
     pub(super) fn new(sak: &Sak, numbers: PacketNumbers) -> Option<Self> {
         Some(match sak.suite() {
             CipherSuite::GcmAes128 | CipherSuite::GcmAesXpn128 => {
-                Self::Aes128(Box::new(Tables::new(key(sak)?.0, numbers)))
+                Self::Aes128(Paged::boxed(Tables::new(key(sak)?.0, numbers)))
             }
             CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => {
-                Self::Aes256(Box::new(Tables::new(key(sak)?.0, numbers)))
+                Self::Aes256(Paged::boxed(Tables::new(key(sak)?.0, numbers)))
             }
-            CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Box::new(SealPool::new(key(sak)?.0, numbers))),
-            CipherSuite::Aegis128L => Self::Aegis(Box::new(SealPool::new(key(sak)?.0, numbers))),
-            CipherSuite::Morus1280 => Self::Morus(Box::new(SealPool::new(key(sak)?.0, numbers))),
+            CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Paged::boxed(SealPool::new(key(sak)?.0, numbers))),
+            CipherSuite::Aegis128L => Self::Aegis(Paged::boxed(SealPool::new(key(sak)?.0, numbers))),
+            CipherSuite::Morus1280 => Self::Morus(Paged::boxed(SealPool::new(key(sak)?.0, numbers))),
         })
     }
 
@@ -190,14 +219,14 @@ impl Open {
     pub(super) fn new(sak: &Sak, rule: NonceRule, expected: u64) -> Option<Self> {
         let mut this = match sak.suite() {
             CipherSuite::GcmAes128 | CipherSuite::GcmAesXpn128 => {
-                Self::Aes128(Box::new(OpenPool::new(key(sak)?.0, by(rule))))
+                Self::Aes128(Paged::boxed(OpenPool::new(key(sak)?.0, by(rule))))
             }
             CipherSuite::GcmAes256 | CipherSuite::GcmAesXpn256 => {
-                Self::Aes256(Box::new(OpenPool::new(key(sak)?.0, by(rule))))
+                Self::Aes256(Paged::boxed(OpenPool::new(key(sak)?.0, by(rule))))
             }
-            CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Box::new(OpenPool::new(key(sak)?.0, by(rule)))),
-            CipherSuite::Aegis128L => Self::Aegis(Box::new(OpenPool::new(key(sak)?.0, by(rule)))),
-            CipherSuite::Morus1280 => Self::Morus(Box::new(OpenPool::new(key(sak)?.0, by(rule)))),
+            CipherSuite::ChaCha20Poly1305 => Self::ChaCha(Paged::boxed(OpenPool::new(key(sak)?.0, by(rule)))),
+            CipherSuite::Aegis128L => Self::Aegis(Paged::boxed(OpenPool::new(key(sak)?.0, by(rule)))),
+            CipherSuite::Morus1280 => Self::Morus(Paged::boxed(OpenPool::new(key(sak)?.0, by(rule)))),
         };
         this.expect_from(expected);
         Some(this)

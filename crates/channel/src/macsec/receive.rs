@@ -546,6 +546,11 @@ impl Receive {
         if done > 0 { done } else { self.idle_others(budget) }
     }
 
+    /// Whether frames are taken in fragments from any peer.
+    pub(super) const fn takes_fragments(&self) -> bool {
+        self.assembles
+    }
+
     /// Reads what is there for the next frame of the association heard last, and tells its suite and how many octets of data it may
     /// have.
     pub(super) fn touch(&self) -> Option<(CipherSuite, usize)> {

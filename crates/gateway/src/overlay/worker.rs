@@ -1,6 +1,7 @@
 //! The forwarding thread of an overlay, and what the other threads ask of it.
 
 use std::net::SocketAddrV4;
+use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::mpsc::Sender as Answer;
@@ -101,25 +102,25 @@ impl Duty for Worker {
     const PUNCTUAL: bool = true;
 
     #[inline]
-    fn letter(&mut self, governor: &Governor) -> bool {
+    fn letter(&mut self, governor: &Governor) -> ControlFlow<(), bool> {
         if self.letters_wait() {
-            return true;
+            return ControlFlow::Continue(false);
         }
-        match self.mailbox.take() {
-            None => {}
-            Some(Letter::Snapshot(answer)) => {
+        let Some(letter) = self.mailbox.take() else { return ControlFlow::Continue(false) };
+        match letter {
+            Letter::Snapshot(answer) => {
                 self.path.census();
                 // Who asked may have gone; nothing depends on it.
                 let _ = answer.send(Snapshot::take(&self.path, governor));
             }
-            Some(Letter::Rekey) => self.path.rekey(),
-            Some(Letter::Field(from, to, mtu)) => self.path.replace_field(from, to, mtu),
-            Some(Letter::Uplink(which, port, mtu)) => self.path.replace_uplink(which, port, mtu),
-            Some(Letter::Handshake(done)) => self.path.handshake(done),
-            Some(Letter::Hop(which, to, hop)) => self.path.learn_hop(which, to, hop),
-            Some(Letter::Stop) => return false,
+            Letter::Rekey => self.path.rekey(),
+            Letter::Field(from, to, mtu) => self.path.replace_field(from, to, mtu),
+            Letter::Uplink(which, port, mtu) => self.path.replace_uplink(which, port, mtu),
+            Letter::Handshake(done) => self.path.handshake(done),
+            Letter::Hop(which, to, hop) => self.path.learn_hop(which, to, hop),
+            Letter::Stop => return ControlFlow::Break(()),
         }
-        true
+        ControlFlow::Continue(true)
     }
 
     #[inline]

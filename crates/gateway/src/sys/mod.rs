@@ -10,6 +10,7 @@
 //! - [`route`]: over which neighbour an address is reached
 //! - [`thread`]: pinning, priority, timer slack, clocks
 //! - [`rseq`]: restartable sequences, of which the forwarding thread has none (`rseq(2)`)
+//! - [`near`]: code that lies close together in the program
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
 #![allow(unsafe_code)]
 
@@ -17,6 +18,7 @@ pub mod event;
 pub mod filter;
 pub mod interface;
 pub mod listener;
+pub mod near;
 pub mod outbox;
 pub mod packet;
 pub mod route;

@@ -278,6 +278,7 @@ impl Receiver {
 
     /// The next frame, to be given back by [`Self::release`].
     #[inline]
+    #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
     pub fn peek(&mut self) -> Next<'_> {
         prefetch(self.slot(), BEGINS);
         let header = self.header();

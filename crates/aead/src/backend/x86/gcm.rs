@@ -5,7 +5,7 @@
 //! so far joins the first block of the next. Powers are kept in falling order, so that a vector of blocks meets its
 //! powers by one load, and end in zeros, so that the lanes behind the last block count for nothing.
 
-use super::{Affine, Masks, avx512, gcm_avx, gcm_holes, gcm_vaes, ni};
+use super::{Affine, Masks, avx512, gcm_avx, gcm_holes, gcm_tagged::Constants, gcm_vaes, ni};
 use crate::{
     Backend, Template,
     backend::fours::Aes,
@@ -32,12 +32,18 @@ pub struct Key<const R: usize> {
     holes: Holes,
     /// Whether the CPU takes two cycles for a carry-less product of 512 bits.
     pub(super) three: bool,
+    /// Here, since a page more costs a packet more than a line.
+    pub(super) constants: Constants,
     /// H^POWERS to H^1, then zeros (see [`Power`]).
     pub(super) high: Powers,
     pub(super) low: Powers,
     /// The XOR of both halves of each of `high`, for [`gcm_avx`].
     pub(super) halves: Halves,
 }
+
+/// Octets of a key, from its beginning on, within which is all that a packet with its tag behind it needs.
+#[cfg(test)]
+pub(crate) const NEEDED: usize = core::mem::offset_of!(Key<15>, low);
 
 #[repr(C, align(64))]
 pub(super) struct Powers(pub(super) [u128; POWERS + 4]);
@@ -141,7 +147,8 @@ impl<const R: usize> Key<R> {
         let (high, low, halves) = (Powers::zero(), Powers::zero(), Halves([0; POWERS + 8]));
         let holes = Holes::new(backend);
         let three = super::has_slow_wide_products();
-        let mut key = Self { round_keys: round_keys.blocks, kind, holes, three, high, low, halves };
+        let round_keys = round_keys.blocks;
+        let mut key = Self { round_keys, kind, holes, three, constants: Constants::NEW, high, low, halves };
         let first = Power::new(Multiplier::Integers, h);
         let mut element = h;
         for i in (0..POWERS).rev() {
@@ -272,8 +279,9 @@ impl<const R: usize> Key<R> {
         true
     }
 
-    /// Reads a byte of each cache line of the powers for a packet of so many bytes of payload.
+    /// Reads a byte of each cache line of constants and powers for a packet of so many bytes of payload.
     pub(crate) fn touch(&self, len: usize) {
+        core::hint::black_box(self.constants.fold as u8);
         let first = POWERS.saturating_sub(len.div_ceil(16));
         for power in self.high.0[first..].iter().step_by(4) {
             core::hint::black_box(*power as u8);

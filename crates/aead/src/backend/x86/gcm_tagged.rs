@@ -13,7 +13,7 @@ use super::{
 };
 use core::{
     arch::{asm, x86_64::*},
-    mem,
+    mem, ptr,
 };
 
 /// Bytes of associated data that there can be.
@@ -75,9 +75,9 @@ impl<const R: usize> Key<R> {
         let tag = unsafe {
             match self.kind {
                 Kind::Avx512 => {
-                    gcm_tagged_masked::kernel(&self.high, at, len, pads, seal, aad.len(), a, b, mask)
+                    gcm_tagged_masked::kernel(self.lines(), at, len, pads, seal, aad.len(), a, b, mask)
                 }
-                _ => kernel(&self.high, at, len, pads, seal, aad.len(), a, b, mask),
+                _ => kernel(self.lines(), at, len, pads, seal, aad.len(), a, b, mask),
             }
         };
         if used < stream.len() {
@@ -85,9 +85,17 @@ impl<const R: usize> Key<R> {
         }
         Some(tag)
     }
+
+    /// Where the constants are, and right behind them the powers.
+    #[inline(always)]
+    fn lines(&self) -> *const Constants {
+        const { assert!(mem::offset_of!(Self, constants) + size_of::<Constants>() == mem::offset_of!(Self, high)) };
+        // A pointer to the constants alone would not be good for the powers.
+        ptr::from_ref(self).wrapping_byte_add(mem::offset_of!(Self, constants)).cast()
+    }
 }
 
-/// Constants of either kernel, in one line of the cache.
+/// Constants of either kernel, in one line of the cache. There is one with each key.
 #[repr(C, align(64))]
 pub(super) struct Constants {
     /// A shuffle that reverses the bytes of a block.
@@ -98,18 +106,17 @@ pub(super) struct Constants {
     pub(super) fold: u64,
 }
 
-static CONSTANTS: Constants =
-    Constants { turn: [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0], first: FIRST, fold: FOLD };
+impl Constants {
+    pub(super) const NEW: Self =
+        Self { turn: [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0], first: FIRST, fold: FOLD };
+}
 
-/// The constants, and the same length, of both of which the compiler makes no constants of its own in other lines.
+/// The same length, of which the compiler makes no constant in another line.
 #[inline(always)]
-pub(super) fn opaque(aad_len: usize) -> (&'static Constants, usize) {
-    let (mut constants, mut aad_len) = (&raw const CONSTANTS, aad_len);
-    // SAFETY: nothing is done, and it is a reference still.
-    unsafe {
-        asm!("/* {} {} */", inout(reg) constants, inout(reg) aad_len, options(pure, readonly, nostack, preserves_flags));
-        (&*constants, aad_len)
-    }
+pub(super) fn opaque(mut len: usize) -> usize {
+    // SAFETY: nothing is done.
+    unsafe { asm!("/* {} */", inout(reg) len, options(pure, nomem, nostack, preserves_flags)) };
+    len
 }
 
 /// Associated data as two blocks, if there is no more of it. One of zeros in front does not change a hash.
@@ -156,13 +163,14 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 /// 64 bytes. By this convention all comes and goes in registers, also blocks.
 ///
 /// # Safety
-/// The CPU has AVX2 and VPCLMULQDQ with PCLMULQDQ, SSSE3 and SSE4.1. `at` is good for `len` bytes, [`PAYLOAD`] at most, and for a tag
+/// The CPU has AVX2 and VPCLMULQDQ with PCLMULQDQ, SSSE3 and SSE4.1. Behind the constants are the powers. `at` is good for `len` bytes, [`PAYLOAD`] at most, and for a tag
 /// behind them, which stays as it is; `stream` is good for as many bytes in whole units.
 #[inline(never)]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
 #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,ssse3,sse4.1")]
 #[allow(clippy::too_many_arguments, improper_ctypes_definitions)]
 unsafe extern "sysv64" fn kernel(
-    powers: &Powers,
+    constants: *const Constants,
     at: *mut u8,
     len: usize,
     stream: *mut u8,
@@ -172,7 +180,9 @@ unsafe extern "sysv64" fn kernel(
     b: __m128i,
     mask: __m128i,
 ) -> __m128i {
-    let (constants, aad_len) = opaque(aad_len);
+    let aad_len = opaque(aad_len);
+    // SAFETY: the caller's.
+    let (constants, powers) = unsafe { (&*constants, &*constants.add(1).cast::<Powers>()) };
     let turn = vector(constants.turn);
     let reversed = |x| _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(turn));
     // SAFETY: from byte 16 of 32 at most, 16 are left.

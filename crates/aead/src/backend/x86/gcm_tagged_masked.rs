@@ -7,7 +7,7 @@
 use super::{
     avx512::mask,
     gcm::{POWERS, Powers},
-    gcm_tagged::{opaque, vector},
+    gcm_tagged::{Constants, opaque, vector},
 };
 use core::arch::{asm, x86_64::*};
 
@@ -90,13 +90,14 @@ fn xor3(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
 /// the payload is touched.
 ///
 /// # Safety
-/// The CPU has what is enabled here. `at` is good for `len` bytes, as many as that kernel takes at most; `stream` is good for as many
+/// The CPU has what is enabled here. Behind the constants are the powers. `at` is good for `len` bytes, as many as that kernel takes at most; `stream` is good for as many
 /// bytes in whole units of 64.
 #[inline(never)]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
 #[allow(clippy::too_many_arguments, improper_ctypes_definitions)]
 pub(super) unsafe extern "sysv64" fn kernel(
-    powers: &Powers,
+    constants: *const Constants,
     at: *mut u8,
     len: usize,
     stream: *mut u8,
@@ -106,7 +107,9 @@ pub(super) unsafe extern "sysv64" fn kernel(
     b: __m128i,
     masks_tag: __m128i,
 ) -> __m128i {
-    let (constants, aad_len) = opaque(aad_len);
+    let aad_len = opaque(aad_len);
+    // SAFETY: the caller's.
+    let (constants, powers) = unsafe { (&*constants, &*constants.add(1).cast::<Powers>()) };
     let (turn, by) = (vector(constants.turn), _mm256_set1_epi64x(constants.fold as i64));
     let turns = _mm256_broadcastsi128_si256(turn);
     let reversed = |x| _mm256_shuffle_epi8(x, turns);

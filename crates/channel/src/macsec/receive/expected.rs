@@ -6,7 +6,7 @@ use antedate_wire::macsec::{SecTag, TAG_LEN_LONG, Tci};
 
 #[cfg(test)]
 use super::place::Apart;
-use super::place::{Parts, Place};
+use super::place::{InPlace, Parts, Place};
 use super::{ADDRESSES_LEN, Discard, Opened, Receive, ValidateFrames};
 use crate::macsec::suite::CipherSuite;
 use crate::macsec::template::Template;
@@ -57,11 +57,40 @@ impl Receive {
         Some(Err(Discard::NotValid))
     }
 
-    /// Whether the frame was genuine, if it was the one expected.
+    /// As [`accept`](Self::accept), for the usual frame that comes next from the association heard last, where no fragments are taken:
+    /// whether it was genuine. What is [`opened`](Self::opened) lies there then; one that is not genuine is discarded. Of any other frame it
+    /// says nothing, and has changed nothing.
     ///
-    /// Not in its callers: a rehearsal is to go the same way. And it gives nothing that would go through memory.
+    /// It becomes part of its caller, of which there should be one: it is long, and a [rehearsal](crate::macsec::Rehearsal) is to go the
+    /// same way. And it gives nothing that would go through memory.
+    #[inline(always)]
+    pub fn accept_expected(&mut self, frame: &mut [u8]) -> Option<bool> {
+        if self.assembles {
+            return None;
+        }
+        let genuine = self.open_expected(&mut InPlace(frame))?;
+        if !genuine {
+            self.count_discarded(Discard::NotValid);
+        }
+        Some(genuine)
+    }
+
+    /// What there is of a frame that was [accepted as the one expected](Self::accept_expected), and found genuine.
+    #[inline]
+    pub fn opened(frame: &mut [u8]) -> &mut [u8] {
+        let at = Parts::usual(frame.len()).map_or(0..0, |parts| InPlace(frame).opened_at(parts));
+        frame.get_mut(at).unwrap_or_default()
+    }
+
+    /// As [`open_expected`](Self::open_expected), for callers that have no place of their own for it.
     #[inline(never)]
     fn try_expected(&mut self, place: &mut impl Place) -> Option<bool> {
+        self.open_expected(place)
+    }
+
+    /// Whether the frame was genuine, if it was the one expected.
+    #[inline(always)]
+    fn open_expected(&mut self, place: &mut impl Place) -> Option<bool> {
         let (peer, an) = self.recent;
         let sa = self.peers.get_mut(peer)?.associations.get_mut(an)?.as_mut()?;
         let frame = place.frame();

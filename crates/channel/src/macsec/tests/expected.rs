@@ -6,6 +6,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::setup::{A0, A1, SCI, frame, protect, sak, transmit_config};
+use crate::fragment::{Limits, Marks};
 use crate::macsec::*;
 
 /// A channel in which this packet number is next, and two that receive it.
@@ -50,6 +51,34 @@ fn the_next_frame_of_an_association_is_expected_whatever_its_length() {
         }
         assert_eq!(receive.counters().in_pkts_ok, 7);
     }
+}
+
+#[test]
+fn what_is_accepted_as_expected_lies_where_it_came_and_a_forgery_is_discarded() {
+    for suite in CipherSuite::ALL {
+        let (mut transmit, [mut receive, _]) = ends(transmit_config(suite), ReceiveConfig::new(suite), 1);
+        for len in [1, 2, 33, 50, 1500] {
+            let plain = frame(len);
+            let sealed = protect(&mut transmit, &plain).unwrap();
+            let mut forged = sealed.clone();
+            forged[40 % sealed.len()] ^= 1;
+            assert_eq!(receive.accept_expected(&mut forged), Some(false));
+            let mut place = sealed.clone();
+            assert_eq!(receive.accept_expected(&mut place), Some(true));
+            assert_eq!(Receive::opened(&mut place), plain);
+            let mut again = sealed.clone();
+            assert_eq!(receive.accept_expected(&mut again), None, "it has come");
+            assert_eq!(again, sealed);
+        }
+        let counters = receive.counters();
+        assert_eq!((counters.in_pkts_ok, counters.in_pkts_not_valid), (5, 5), "{suite}");
+        // Whoever sends fragments may have begun one that this frame ends.
+        assert!(receive.set_fragments(SCI, Some(Marks::Both), Limits::default()));
+        let sealed = protect(&mut transmit, &frame(50)).unwrap();
+        assert_eq!(receive.accept_expected(&mut sealed.clone()), None);
+        assert!(receive.accept(|| 0, &mut sealed.clone(), &mut []).is_ok_and(|whole| whole.is_some()));
+    }
+    assert_eq!(Receive::opened(&mut [0; 44]), [], "no frame is so short");
 }
 
 proptest! {
