@@ -163,8 +163,8 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 /// 64 bytes. By this convention all comes and goes in registers, also blocks.
 ///
 /// # Safety
-/// The CPU has AVX2 and VPCLMULQDQ with PCLMULQDQ, SSSE3 and SSE4.1. Behind the constants are the powers. `at` is good for `len` bytes, [`PAYLOAD`] at most, and for a tag
-/// behind them, which stays as it is; `stream` is good for as many bytes in whole units.
+/// The CPU has AVX2 and VPCLMULQDQ with PCLMULQDQ, SSSE3 and SSE4.1. Right behind the constants are the powers. `at` is good for `len`
+/// bytes, [`PAYLOAD`] at most, and for a tag behind them, which stays as it is; `stream` is good for as many bytes in whole units.
 #[inline(never)]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
 #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,ssse3,sse4.1")]

@@ -90,8 +90,8 @@ fn xor3(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
 /// the payload is touched.
 ///
 /// # Safety
-/// The CPU has what is enabled here. Behind the constants are the powers. `at` is good for `len` bytes, as many as that kernel takes at most; `stream` is good for as many
-/// bytes in whole units of 64.
+/// The CPU has what is enabled here. Right behind the constants are the powers. `at` is good for `len` bytes, as many as that kernel takes
+/// at most; `stream` is good for as many bytes in whole units of 64.
 #[inline(never)]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
