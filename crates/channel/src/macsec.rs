@@ -39,7 +39,7 @@ pub use receive::{
     Discard, PeerError, ReadyReceive, Receive, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus,
     ValidateFrames,
 };
-pub use rehearsal::{AcceptExpected, ProtectUsual, Rehearsal};
+pub use rehearsal::{Accept, ProtectInPlace, Rehearsal};
 pub use sak::{InvalidSak, Sak};
 pub use suite::{CipherSuite, UnknownCipherSuite};
 pub use transmit::{

@@ -220,7 +220,7 @@ impl Outbound {
     pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
         if let Protector::Macsec(transmit) = &self.protector {
             let next = self.express.as_ref().map_or(&**transmit, |express| &express.transmit);
-            rehearsal.protect(next, protect_usual);
+            rehearsal.protect(next, protect_in_place);
         }
     }
 
@@ -268,7 +268,7 @@ impl Inbound {
     /// Keeps what the next frame will need near, at the cost of a frame.
     pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
         if let Validator::Macsec(receive) = &self.validator {
-            rehearsal.validate(receive, accept_expected);
+            rehearsal.validate(receive, accept);
         }
     }
 
@@ -395,11 +395,8 @@ impl Exit {
         let around = transmit.protected_len(frame.len()) - frame.len();
         let Received { space, place, .. } = received;
         let has_room = around <= place.start.min(space.len() - place.end);
-        let sealed = if let Some(len) = protect_usual(transmit, space, place.clone()) {
-            let start = place.start - TAG_LEN_LONG;
-            Ok(space.get_mut(start..start + len).unwrap_or_default())
-        } else if has_room {
-            transmit.protect_in_place(space, place)
+        let sealed = if has_room {
+            protect_in_place(transmit, space, place)
         } else {
             let Built { bytes, .. } = &mut *self.built;
             let frame = space.get(place).unwrap_or_default();
@@ -433,14 +430,7 @@ impl Exit {
     fn inbound(&mut self, frame: &mut [u8], receive: &mut Receive, to: &Sender, mtu: usize) {
         let Self { gate, counters, way, built, .. } = self;
         // What is refused is counted there, by its reason.
-        let opened = match accept_expected(receive, frame) {
-            Some(true) => Receive::opened(frame),
-            Some(false) => return,
-            None => match receive.accept(thread::now, frame, &mut built.bytes) {
-                Ok(Some(opened)) => opened,
-                _ => return,
-            },
-        };
+        let Some(opened) = accept(receive, frame, &mut built.bytes) else { return };
         if admit(gate, *way, counters, opened).is_some() {
             send(counters, to, mtu, opened);
         }
@@ -457,16 +447,20 @@ impl Exit {
     }
 }
 
-/// [`Transmit::protect_usual`], which is a part of this. Rehearsals come here too.
+/// [`Transmit::protect_in_place`], which is a part of this. Rehearsals come here too.
 #[inline]
-fn protect_usual(transmit: &mut Transmit, space: &mut [u8], place: Range<usize>) -> Option<usize> {
-    near(|| transmit.protect_usual(space, place))
+fn protect_in_place<'a>(
+    transmit: &mut Transmit,
+    space: &'a mut [u8],
+    place: Range<usize>,
+) -> Result<&'a mut [u8], ProtectError> {
+    near(|| transmit.protect_in_place(space, place))
 }
 
-/// [`Receive::accept_expected`], which is a part of this. Rehearsals come here too.
+/// [`Receive::accept`], which is a part of this. Rehearsals come here too. It gives nothing that would go through memory.
 #[inline]
-fn accept_expected(receive: &mut Receive, frame: &mut [u8]) -> Option<bool> {
-    near(|| receive.accept_expected(frame))
+fn accept<'a>(receive: &mut Receive, frame: &'a mut [u8], whole: &'a mut [u8]) -> Option<&'a mut [u8]> {
+    near(|| receive.accept(thread::now, frame, whole).ok().flatten())
 }
 
 /// What kind of frame it is, if it passes. Both are counted.

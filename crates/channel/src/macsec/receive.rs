@@ -332,11 +332,10 @@ impl Receive {
     ///
     /// After a discard `out` holds no user data, and nothing has changed but one counter. Fragments are discarded, whatever
     /// was agreed.
-    #[inline]
     pub fn validate(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, Discard> {
         let place = &mut Apart { frame, out };
         match self.expected(place) {
-            Some(opened) => Ok(opened?.at.end),
+            Some(at) => Ok(at?.end),
             None => Ok(self.counted(place, false)?.at.end),
         }
     }
@@ -348,23 +347,46 @@ impl Receive {
     /// Only what the cipher has found genuine is looked at as a fragment; what cannot be part of a frame is counted in
     /// [`fragments`](Self::fragments) by its reason. After a discard nothing that was
     /// decrypted is in `frame`.
-    #[inline]
+    ///
+    /// The way of the frame that is expected becomes part of the caller, of which there should be one: it is long, and a
+    /// [rehearsal](crate::macsec::Rehearsal) is to go the same way.
+    #[inline(always)]
     pub fn accept<'a>(
         &mut self,
         now: impl FnOnce() -> u64,
         frame: &'a mut [u8],
         whole: &'a mut [u8],
     ) -> Result<Option<&'a mut [u8]>, Discard> {
-        let place = &mut InPlace(frame);
-        if !self.assembles
-            && let Some(opened) = self.expected_at(place)
-        {
-            return opened.map(|at| frame.get_mut(at));
+        match self.expected(&mut InPlace(frame)) {
+            Some(Ok(at)) if !self.assembles => Ok(frame.get_mut(at)),
+            Some(Ok(at)) => self.assembled(now, self.just_opened(at), frame, whole),
+            Some(Err(discard)) => Err(discard),
+            None => self.accept_other(now, frame, whole),
         }
-        let Opened { at, peer, an, number, more, continued } = match self.expected(place) {
-            Some(opened) => opened?,
-            None => self.counted(place, true)?,
-        };
+    }
+
+    /// As [`accept`](Self::accept), for a frame that was not the one expected. Apart, as [`counted`](Self::counted) is.
+    #[inline(never)]
+    fn accept_other<'a>(
+        &mut self,
+        now: impl FnOnce() -> u64,
+        frame: &'a mut [u8],
+        whole: &'a mut [u8],
+    ) -> Result<Option<&'a mut [u8]>, Discard> {
+        let opened = self.counted(&mut InPlace(frame), true)?;
+        self.assembled(now, opened, frame, whole)
+    }
+
+    /// What there is of a genuine frame: itself, or what it is the last fragment of.
+    #[inline(never)]
+    fn assembled<'a>(
+        &mut self,
+        now: impl FnOnce() -> u64,
+        opened: Opened,
+        frame: &'a mut [u8],
+        whole: &'a mut [u8],
+    ) -> Result<Option<&'a mut [u8]>, Discard> {
+        let Opened { at, peer, an, number, more, continued } = opened;
         let opened = frame.get_mut(at).unwrap_or_default();
         let Some(assembly) = self.peers.get_mut(peer).and_then(|peer| peer.assembly.as_mut()) else {
             return Ok(Some(opened));
@@ -544,11 +566,6 @@ impl Receive {
         let recent = self.peers.get_mut(peer).and_then(|peer| peer.associations[an].as_mut());
         let done = recent.map_or(0, |sa| sa.pool.idle(budget));
         if done > 0 { done } else { self.idle_others(budget) }
-    }
-
-    /// Whether frames are taken in fragments from any peer.
-    pub(super) const fn takes_fragments(&self) -> bool {
-        self.assembles
     }
 
     /// Reads what is there for the next frame of the association heard last, and tells its suite and how many octets of data it may

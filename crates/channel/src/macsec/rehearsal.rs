@@ -11,7 +11,7 @@ use core::ops::Range;
 use zeroize::Zeroizing;
 
 use super::transmit::ADDRESSES_LEN;
-use super::{An, CipherSuite, Receive, ReceiveConfig, Sak, Sci, Transmit, TransmitConfig};
+use super::{An, CipherSuite, ProtectError, Receive, ReceiveConfig, Sak, Sci, Transmit, TransmitConfig};
 use antedate_wire::macsec::{MAX_OVERHEAD, TAG_LEN_LONG};
 
 /// The channel of the stand-ins.
@@ -27,10 +27,11 @@ const KEPT: usize = 8;
 /// Octets in front of the data: its first one begins a line of the cache, if the memory does.
 const FRONT: usize = GRAIN - ADDRESSES_LEN;
 
-/// As [`Transmit::protect_usual`].
-pub type ProtectUsual = fn(&mut Transmit, &mut [u8], Range<usize>) -> Option<usize>;
-/// As [`Receive::accept_expected`].
-pub type AcceptExpected = fn(&mut Receive, &mut [u8]) -> Option<bool>;
+/// [`Transmit::protect_in_place`], as it became part of what protects frames.
+pub type ProtectInPlace =
+    for<'a> fn(&mut Transmit, &'a mut [u8], Range<usize>) -> Result<&'a mut [u8], ProtectError>;
+/// [`Receive::accept`], as it became part of what validates them: the frame and the place for a whole one, and what came of it.
+pub type Accept = for<'a> fn(&mut Receive, &'a mut [u8], &'a mut [u8]) -> Option<&'a mut [u8]>;
 
 /// Rehearses frames of either direction.
 pub struct Rehearsal {
@@ -70,21 +71,20 @@ impl Rehearsal {
         }
     }
 
-    /// Protects a frame like the next one, whose preparation is read. `usual` is the way of the usual ones:
-    /// [`Transmit::protect_usual`], as it became part of the caller.
-    pub fn protect(&mut self, next: &Transmit, usual: ProtectUsual) {
+    /// Protects a frame like the next one, whose preparation is read, on the way that it will go.
+    pub fn protect(&mut self, next: &Transmit, way: ProtectInPlace) {
         if let Some(octets) = next.touch() {
-            self.protected(next.config().suite, octets, usual);
+            self.protected(next.config().suite, octets, way);
         }
     }
 
-    /// Validates a frame like the next one, whose preparation is read: the one that was protected, if there is one. `expected` is the way
-    /// of those that are expected: [`Receive::accept_expected`], as it became part of the caller.
-    pub fn validate(&mut self, next: &Receive, expected: AcceptExpected) {
+    /// Validates a frame like the next one, whose preparation is read, on the way that it will go: the one that was protected, if there
+    /// is one.
+    pub fn validate(&mut self, next: &Receive, way: Accept) {
         let Some((suite, octets)) = next.touch() else { return };
         let waits = |stand_ins: &StandIns| stand_ins.suite == suite && stand_ins.waits.is_some();
         if !self.stand_ins.as_ref().is_some_and(waits) {
-            self.protected(suite, octets, |_, _, _| None);
+            self.protected(suite, octets, Transmit::protect_in_place);
         }
         if let Some(stand_ins) = &mut self.stand_ins
             && let Some(octets) = stand_ins.waits.take()
@@ -92,14 +92,12 @@ impl Rehearsal {
                 self.place.get_mut(FRONT - TAG_LEN_LONG..).and_then(|at| at.get_mut(..octets))
         {
             // Whatever becomes of it.
-            if next.takes_fragments() || expected(&mut stand_ins.receive, frame).is_none() {
-                let _ = stand_ins.receive.accept(|| 0, frame, &mut []);
-            }
+            let _ = way(&mut stand_ins.receive, frame, &mut []);
         }
     }
 
     /// Protects so many octets of data, or fewer that take the same ways.
-    fn protected(&mut self, suite: CipherSuite, octets: usize, usual: ProtectUsual) {
+    fn protected(&mut self, suite: CipherSuite, octets: usize, way: ProtectInPlace) {
         if self.stand_ins.as_ref().is_none_or(|stand_ins| stand_ins.suite != suite) {
             self.generations += 1;
             self.stand_ins = StandIns::new(suite, &self.secret, self.generations);
@@ -112,9 +110,7 @@ impl Rehearsal {
         let StandIns { transmit, waits, .. } = stand_ins;
         let octets = if octets < LONGEST { octets.max(2) } else { LONGEST - GRAIN + octets % GRAIN };
         let frame = FRONT..FRONT + ADDRESSES_LEN + octets;
-        let place = &mut self.place[..];
-        *waits = usual(transmit, place, frame.clone())
-            .or_else(|| transmit.protect_in_place(place, frame).ok().map(|protected| protected.len()));
+        *waits = way(transmit, &mut self.place[..], frame).ok().map(|protected| protected.len());
         if waits.is_none() {
             // Its packet numbers are used up; the next ones have another key.
             self.stand_ins = None;
@@ -160,6 +156,8 @@ mod tests {
     use super::super::tests::setup::*;
     use super::*;
 
+    const ACCEPT: Accept = |receive, frame, whole| receive.accept(|| 0, frame, whole).ok().flatten();
+
     #[test]
     fn a_rehearsal_spends_no_packet_number_and_changes_no_frame() {
         let mut rehearsal = Rehearsal::new([9; 32], CipherSuite::GcmAes256);
@@ -170,10 +168,10 @@ mod tests {
                 rehearsed.idle(9);
                 receive.idle(9);
                 if round % 3 > 0 {
-                    rehearsal.protect(&rehearsed, Transmit::protect_usual);
+                    rehearsal.protect(&rehearsed, Transmit::protect_in_place);
                 }
                 if round % 5 > 0 {
-                    rehearsal.validate(&receive, Receive::accept_expected);
+                    rehearsal.validate(&receive, ACCEPT);
                 }
                 let frame = frame(46 + round * 10);
                 let protected = protect(&mut rehearsed, &frame).unwrap();
@@ -193,9 +191,8 @@ mod tests {
     fn without_a_key_there_is_nothing_to_rehearse() {
         let mut rehearsal = Rehearsal::new([9; 32], CipherSuite::GcmAes128);
         let transmit = Transmit::new(transmit_config(CipherSuite::GcmAes128)).unwrap();
-        rehearsal.protect(&transmit, Transmit::protect_usual);
-        rehearsal
-            .validate(&Receive::new(ReceiveConfig::new(CipherSuite::GcmAes128)), Receive::accept_expected);
+        rehearsal.protect(&transmit, Transmit::protect_in_place);
+        rehearsal.validate(&Receive::new(ReceiveConfig::new(CipherSuite::GcmAes128)), ACCEPT);
         let StandIns { transmit, receive, .. } = rehearsal.stand_ins.as_ref().unwrap();
         assert_eq!((transmit.counters().out_pkts_encrypted, receive.counters().in_pkts_ok), (0, 0));
     }
@@ -204,14 +201,14 @@ mod tests {
     fn stand_ins_without_packet_numbers_are_replaced_under_another_key() {
         let mut rehearsal = Rehearsal::new([9; 32], CipherSuite::GcmAes128);
         let real = transmit(transmit_config(CipherSuite::GcmAes128));
-        rehearsal.protect(&real, Transmit::protect_usual);
+        rehearsal.protect(&real, Transmit::protect_in_place);
         let before = rehearsal.place.clone();
         let stand_ins = rehearsal.stand_ins.as_mut().unwrap();
         stand_ins.transmit.remove(AN);
-        rehearsal.protect(&real, Transmit::protect_usual);
+        rehearsal.protect(&real, Transmit::protect_in_place);
         assert!(rehearsal.stand_ins.is_none());
         *rehearsal.place = [0; FRONT + ADDRESSES_LEN + LONGEST + MAX_OVERHEAD];
-        rehearsal.protect(&real, Transmit::protect_usual);
+        rehearsal.protect(&real, Transmit::protect_in_place);
         assert!(rehearsal.stand_ins.is_some() && rehearsal.place != before);
     }
 }

@@ -193,7 +193,10 @@ impl Transmit {
     /// begins before it, by the length of the SecTAG, and ends behind it, by that of the ICV.
     ///
     /// Without that room it is [`ProtectError::OutputTooSmall`]. After an error the addresses may have moved.
-    #[inline]
+    ///
+    /// The way of the usual frame becomes part of the caller, of which there should be one: it is long, and a
+    /// [rehearsal](crate::macsec::Rehearsal) is to go the same way.
+    #[inline(always)]
     pub fn protect_in_place<'a>(
         &mut self,
         place: &'a mut [u8],
@@ -203,6 +206,16 @@ impl Transmit {
             let start = frame.start - TAG_LEN_LONG;
             return Ok(place.get_mut(start..start + len).unwrap_or_default());
         }
+        self.protect_other_in_place(place, frame)
+    }
+
+    /// Apart, so that what a usual frame does not need does not lie between what it needs.
+    #[inline(never)]
+    fn protect_other_in_place<'a>(
+        &mut self,
+        place: &'a mut [u8],
+        frame: Range<usize>,
+    ) -> Result<&'a mut [u8], ProtectError> {
         let result = self.try_protect_in_place(place, frame);
         result.inspect_err(|error| self.count_discarded(*error))
     }

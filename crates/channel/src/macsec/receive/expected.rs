@@ -6,7 +6,7 @@ use antedate_wire::macsec::{SecTag, TAG_LEN_LONG, Tci};
 
 #[cfg(test)]
 use super::place::Apart;
-use super::place::{InPlace, Parts, Place};
+use super::place::{Parts, Place};
 use super::{ADDRESSES_LEN, Discard, Opened, Receive, ValidateFrames};
 use crate::macsec::suite::CipherSuite;
 use crate::macsec::template::Template;
@@ -35,20 +35,8 @@ impl Usual {
 impl Receive {
     /// As [`counted`](Self::counted) does it, for the usual frame that comes next from the association heard last. Of any other one it says
     /// nothing, and has changed nothing.
-    #[inline]
-    pub(super) fn expected(&mut self, place: &mut impl Place) -> Option<Result<Opened, Discard>> {
-        let at = match self.expected_at(place)? {
-            Ok(at) => at,
-            Err(discard) => return Some(Err(discard)),
-        };
-        let (peer, an) = self.recent;
-        let sa = self.peers.get(peer)?.associations.get(an)?.as_ref()?;
-        Some(Ok(Opened { at, peer, an, number: sa.window.next() - 1, more: false, continued: false }))
-    }
-
-    /// As [`expected`](Self::expected), for whoever needs to know only where it is.
     #[inline(always)]
-    pub(super) fn expected_at(&mut self, place: &mut impl Place) -> Option<Result<Range<usize>, Discard>> {
+    pub(super) fn expected(&mut self, place: &mut impl Place) -> Option<Result<Range<usize>, Discard>> {
         let parts = Parts::usual(place.frame().len());
         if self.try_expected(place)? {
             return Some(Ok(place.opened_at(parts?)));
@@ -57,40 +45,19 @@ impl Receive {
         Some(Err(Discard::NotValid))
     }
 
-    /// As [`accept`](Self::accept), for the usual frame that comes next from the association heard last, where no fragments are taken:
-    /// whether it was genuine. What is [`opened`](Self::opened) lies there then; one that is not genuine is discarded. Of any other frame it
-    /// says nothing, and has changed nothing.
-    ///
-    /// It becomes part of its caller, of which there should be one: it is long, and a [rehearsal](crate::macsec::Rehearsal) is to go the
-    /// same way. And it gives nothing that would go through memory.
-    #[inline(always)]
-    pub fn accept_expected(&mut self, frame: &mut [u8]) -> Option<bool> {
-        if self.assembles {
-            return None;
-        }
-        let genuine = self.open_expected(&mut InPlace(frame))?;
-        if !genuine {
-            self.count_discarded(Discard::NotValid);
-        }
-        Some(genuine)
-    }
-
-    /// What there is of a frame that was [accepted as the one expected](Self::accept_expected), and found genuine.
-    #[inline]
-    pub fn opened(frame: &mut [u8]) -> &mut [u8] {
-        let at = Parts::usual(frame.len()).map_or(0..0, |parts| InPlace(frame).opened_at(parts));
-        frame.get_mut(at).unwrap_or_default()
-    }
-
-    /// As [`open_expected`](Self::open_expected), for callers that have no place of their own for it.
-    #[inline(never)]
-    fn try_expected(&mut self, place: &mut impl Place) -> Option<bool> {
-        self.open_expected(place)
+    /// The rest of what is known of the frame that was expected and lies `at` there now.
+    pub(super) fn just_opened(&self, at: Range<usize>) -> Opened {
+        let (peer, an) = self.recent;
+        let sa = self.peers.get(peer).and_then(|peer| peer.associations.get(an)?.as_ref());
+        let number = sa.map_or(0, |sa| sa.window.next() - 1);
+        Opened { at, peer, an, number, more: false, continued: false }
     }
 
     /// Whether the frame was genuine, if it was the one expected.
+    ///
+    /// It gives nothing that would go through memory.
     #[inline(always)]
-    fn open_expected(&mut self, place: &mut impl Place) -> Option<bool> {
+    fn try_expected(&mut self, place: &mut impl Place) -> Option<bool> {
         let (peer, an) = self.recent;
         let sa = self.peers.get_mut(peer)?.associations.get_mut(an)?.as_mut()?;
         let frame = place.frame();
@@ -122,7 +89,7 @@ impl Receive {
         frame: &[u8],
         out: &mut [u8],
     ) -> Option<Result<usize, Discard>> {
-        Some(self.expected(&mut Apart { frame, out })?.map(|opened| opened.at.end))
+        Some(self.expected(&mut Apart { frame, out })?.map(|at| at.end))
     }
 
     /// As [`validate`](Self::validate), and reads the SecTAG of the frame expected too.

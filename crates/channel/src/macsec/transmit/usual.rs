@@ -22,19 +22,10 @@ pub(super) fn is_usual(config: &TransmitConfig, flows: &[FlowShape]) -> bool {
 }
 
 impl Transmit {
-    /// As [`protect_usual`](Self::protect_usual), for callers that have no place of their own for it.
-    #[inline(never)]
-    pub(in crate::macsec) fn try_usual(&mut self, place: &mut [u8], frame: Range<usize>) -> Option<usize> {
-        self.protect_usual(place, frame)
-    }
-
-    /// As [`protect_in_place`](Self::protect_in_place), for the usual frame. Gives how many octets it has then, of which the first one lies
-    /// before the frame's by the length of the SecTAG with SCI. Of any other frame it says nothing, and has changed nothing.
-    ///
-    /// It becomes part of its caller, of which there should be one: it is long, and a [rehearsal](crate::macsec::Rehearsal) is to go the
-    /// same way.
+    /// As [`protect_in_place`](Self::protect_in_place), for the usual frame. Gives how many octets it has then. Of any other one it says
+    /// nothing, and has changed nothing.
     #[inline(always)]
-    pub fn protect_usual(&mut self, place: &mut [u8], frame: Range<usize>) -> Option<usize> {
+    pub(in crate::macsec) fn try_usual(&mut self, place: &mut [u8], frame: Range<usize>) -> Option<usize> {
         let an = self.encoding.filter(|_| self.usual)?;
         let sa = self.associations.get_mut(an.index())?.as_mut()?;
         let out = place.get_mut(frame.start.checked_sub(TAG_LEN_LONG)?..frame.end.checked_add(ICV_LEN)?)?;
