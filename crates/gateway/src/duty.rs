@@ -176,7 +176,12 @@ pub(crate) fn forward<D: Duty>(duty: &mut D, mode: Mode) {
 /// whether it did.
 #[inline]
 fn breathe<D: Duty>(duty: &mut D, breath: Option<&mut Breath>, governor: &Governor, idle: bool) -> bool {
-    let Some(breath) = breath else { return false };
+    breath.is_some_and(|breath| take_breath(duty, breath, governor, idle))
+}
+
+/// As [`breathe`], apart from what every turn goes through.
+#[inline(never)]
+fn take_breath<D: Duty>(duty: &mut D, breath: &mut Breath, governor: &Governor, idle: bool) -> bool {
     let now = thread::now();
     match breath.due(now, idle, governor) {
         Due::None => return false,
@@ -195,8 +200,15 @@ fn breathe<D: Duty>(duty: &mut D, breath: Option<&mut Breath>, governor: &Govern
 
 /// Waits until a frame that stands ready is to be sent, or one comes: too short a time to sleep, most often. Returns whether
 /// one stands ready.
+#[inline]
 fn await_due<D: Duty>(duty: &mut D, breath: Option<&mut Breath>, steps: u32) -> bool {
     let Some(due) = duty.due() else { return false };
+    wait_until(duty, due, breath, steps);
+    true
+}
+
+#[inline(never)]
+fn wait_until<D: Duty>(duty: &mut D, due: u64, breath: Option<&mut Breath>, steps: u32) {
     let left = due.saturating_sub(thread::now());
     if left > WAKE_UP {
         duty.sleep(Duration::from_nanos(left - WAKE_UP));
@@ -206,7 +218,6 @@ fn await_due<D: Duty>(duty: &mut D, breath: Option<&mut Breath>, steps: u32) -> 
     } else if duty.prepare(steps) == 0 && !(D::PUNCTUAL && left < HOLDS) {
         thread::yield_now();
     }
-    true
 }
 
 #[cfg(test)]

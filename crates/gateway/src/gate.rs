@@ -120,6 +120,16 @@ impl<'a> Head<'a> {
         if source.is_multicast() {
             return None;
         }
+        let ethertype = EtherType::from_number(u16::from_be_bytes(*frame.get(12..)?.first_chunk()?));
+        if !ethertype.is_vlan() {
+            return Some(Self { destination, source, vlan: None, ethertype, payload: frame.get(14..)? });
+        }
+        Self::tagged(destination, source, frame)
+    }
+
+    /// That of a frame with VLAN tags.
+    #[inline(never)]
+    fn tagged(destination: EthernetAddress, source: EthernetAddress, frame: &'a [u8]) -> Option<Self> {
         let stack = VlanTagStack::parse(frame).ok()?;
         // A tag of VLAN 0 has a priority alone, and hides no VLAN that a tag behind it names.
         let mut ids = stack.tags().iter().map(|tag| tag.tci.id());

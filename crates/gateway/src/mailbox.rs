@@ -47,6 +47,7 @@ impl<T> Mailbox<T> {
     }
 
     #[cold]
+    #[inline(never)]
     fn empty_one(&self) -> Option<T> {
         let mut letters = self.letters.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let letter = letters.pop_front();

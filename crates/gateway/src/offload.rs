@@ -53,14 +53,26 @@ pub fn finish(
     scratch: &mut [u8],
     mut pass: impl FnMut(Received<'_>),
 ) -> Result<usize, Unsupported> {
+    if received.offload.is_done() {
+        pass(received);
+        return Ok(1);
+    }
+    finish_rest(received, scratch, pass)
+}
+
+/// As [`finish`], where there is something to do. Apart, so that it does not lie between what most frames need.
+#[inline(never)]
+fn finish_rest(
+    received: Received<'_>,
+    scratch: &mut [u8],
+    mut pass: impl FnMut(Received<'_>),
+) -> Result<usize, Unsupported> {
     let Received { space, place, offload, shifted } = received;
     let frame = space.get_mut(place.clone()).unwrap_or_default();
     if offload.segmentation != 0 {
         return Segments::new(frame, offload, shifted)?.each(frame, scratch, pass);
     }
-    if !offload.is_done() {
-        complete_checksum(frame, offload, shifted)?;
-    }
+    complete_checksum(frame, offload, shifted)?;
     pass(Received { space, place, offload: Offload::default(), shifted });
     Ok(1)
 }

@@ -152,6 +152,7 @@ impl Outbound {
     }
 
     /// As [`Self::turn`], express frames at once, and then the next fragment of bulk if the wire is idle.
+    #[inline(never)]
     fn turn_in_two_channels(&mut self, heard: impl FnMut(u32)) -> usize {
         let Self { ports, protector, fragments, express, exit } = self;
         let (Some(express), Protector::Macsec(transmit)) = (express, protector) else { return 0 };
@@ -217,6 +218,7 @@ impl Outbound {
     }
 
     /// Keeps what the next frame will need near, at the cost of a frame.
+    #[inline(never)]
     pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
         if let Protector::Macsec(transmit) = &self.protector {
             let next = self.express.as_ref().map_or(&**transmit, |express| &express.transmit);
@@ -266,6 +268,7 @@ impl Inbound {
     }
 
     /// Keeps what the next frame will need near, at the cost of a frame.
+    #[inline(never)]
     pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
         if let Validator::Macsec(receive) = &self.validator {
             rehearsal.validate(receive, accept);
@@ -409,6 +412,7 @@ impl Exit {
     }
 
     /// Sends a frame in fragments of at most `longest` octets.
+    #[inline(never)]
     fn fragmented(
         &mut self,
         frame: &[u8],

@@ -11,6 +11,7 @@
 use std::time::Duration;
 
 use crate::rhythm::Rhythm;
+use crate::sys::near::near;
 
 /// How the forwarding thread waits for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct Governor {
 impl Governor {
     /// A governor that knows no rhythm yet.
     #[must_use]
+    #[cold]
+    #[inline(never)]
     pub fn new(mode: Mode, now: u64, cpu: u64) -> Self {
         Self {
             mode,
@@ -94,7 +97,7 @@ impl Governor {
     /// A frame of the flow came at `now`.
     #[inline]
     pub fn frame(&mut self, flow: u32, now: u64) {
-        self.rhythm.beat(flow, now);
+        near(|| self.rhythm.beat(flow, now));
         self.last_frame = now;
         if self.asleep {
             self.woken += 1;

@@ -17,7 +17,6 @@ use crate::mailbox::Mailbox;
 use crate::path::{Inbound, Outbound, Ports, Protector, Validator};
 use crate::poll::{Governor, Mode};
 use crate::report::Snapshot;
-use crate::sys::near::near;
 use crate::sys::packet::Receiver;
 use crate::sys::thread;
 
@@ -108,7 +107,7 @@ impl Worker {
     #[must_use]
     pub fn run(mut self) -> Self {
         let mode = self.mode;
-        near(|| forward(&mut self, mode));
+        forward(&mut self, mode);
         self
     }
 }
@@ -162,6 +161,8 @@ impl Duty for Worker {
 
     /// Prepares as much as there is memory for, before the first frame, and tells how many steps this CPU does in the time
     /// that a frame may wait: from some 50 with VAES to a single one without AES instructions.
+    #[cold]
+    #[inline(never)]
     fn steps(&mut self) -> u32 {
         let (start, mut done) = (thread::now(), 0);
         loop {
@@ -176,7 +177,7 @@ impl Duty for Worker {
 
     /// Does at most so many steps of preparation. The directions take turns to come first: else one in which frames follow one another
     /// leaves nothing for the other. Returns how many it did: 0 when all is prepared.
-    #[inline]
+    #[inline(never)]
     fn prepare(&mut self, steps: u32) -> u32 {
         let Self { outbound, inbound, inbound_first, .. } = self;
         let out = |steps| outbound.as_mut().map_or(0, |outbound| outbound.idle(steps));

@@ -30,6 +30,7 @@ macro_rules! wire_enum {
             }
 
             /// The meaning of a value on the wire.
+            #[inline]
             pub const fn from_number(value: $int) -> Self {
                 match value {
                     $( $value => Self::$variant, )+

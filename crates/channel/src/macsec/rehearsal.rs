@@ -65,6 +65,7 @@ impl Rehearsal {
     }
 
     /// Prepares the next rehearsals, when there is time: right after a sleep. Otherwise one of them does it.
+    #[inline(never)]
     pub fn prepare(&mut self) {
         if let Some(stand_ins) = &mut self.stand_ins {
             stand_ins.prepare();

@@ -26,6 +26,8 @@ pub(super) const OFFLOAD_HEADER: usize = 10;
 const OVERHEAD: usize = 96 + LINE;
 /// Octets of a line of the cache.
 const LINE: usize = 64;
+/// Octets of the shortest page of memory.
+const PAGE: usize = 4096;
 /// Where the kernel puts a frame in a slot if nothing is reserved: behind the slot's header, the socket address and the offload header.
 const FRAME_AT: usize = 76;
 
@@ -257,6 +259,7 @@ impl Receiver {
             return Err(io::Error::last_os_error());
         }
         let ring = NonNull::new(ring.cast()).ok_or_else(io::Error::last_os_error)?;
+        write_to_each_page(ring, length);
         Ok(Self {
             socket,
             ring,
@@ -458,6 +461,17 @@ fn view(
         space[start + 10..start + 12].copy_from_slice(&tci.to_be_bytes());
     }
     Received { space, place, offload, shifted }
+}
+
+/// Writes a zero where each page of a new ring begins, where there is one already: the kernel gives nothing out before the socket is bound.
+///
+/// The first time that a page is written through a mapping, the CPU notes that in the page's entry, which takes some 180 ns. That was for
+/// every other of the first thousand frames, in the middle of their protection.
+fn write_to_each_page(ring: NonNull<u8>, length: usize) {
+    for page in (0..length).step_by(PAGE) {
+        // SAFETY: `page < length`, and the mapping is as long; nobody else has it yet.
+        unsafe { ring.add(page).write_volatile(0) };
+    }
 }
 
 /// Sends whole frames out of an interface.
