@@ -2,7 +2,7 @@
 
 // It begins with a page.
 #[cfg(target_os = "linux")]
-core::arch::global_asm!(".pushsection .text.antedate.near, \"ax\", @progbits", ".p2align 12", ".popsection");
+core::arch::global_asm!(".pushsection .text.antedate.near, \"ax\"", ".p2align 12", ".popsection");
 
 /// Does it by code that lies beside that of all others that are done so. It has a place of its own, so that what it is part of
 /// stays short.
