@@ -11,6 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -263,19 +266,25 @@ impl Group {
         Self(child)
     }
 
+    /// Sleeps until it ends. To look now and then would take the CPU from those that are measured: of 2,000 round trips back to back
+    /// five were as long as a look.
     fn wait(&mut self, seconds: u64) -> Result<Option<ExitStatus>, String> {
         let end = Instant::now() + Duration::from_secs(seconds);
-        let mut pause = Duration::from_millis(2);
+        let pid = pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty());
+        let pid = pid.map_err(|e| format!("process {}: {e}", self.0.id()))?;
         loop {
             if let Some(status) = self.0.try_wait().map_err(|e| e.to_string())? {
                 running().retain(|leader| *leader != self.0.id());
                 return Ok(Some(status));
             }
-            if Instant::now() > end {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 return Ok(None);
             }
-            sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(100));
+            match poll(&mut [PollFd::new(&pid, PollFlags::IN)], left.try_into().ok().as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => return Err(format!("process {}: {e}", self.0.id())),
+            }
         }
     }
 
