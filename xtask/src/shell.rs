@@ -266,12 +266,9 @@ impl Group {
         Self(child)
     }
 
-    /// Sleeps until it ends. To look now and then would take the CPU from those that are measured: of 2,000 round trips back to back
-    /// five were as long as a look.
+    /// Sleeps until it ends. To look now and then would take the CPU from those that are measured.
     fn wait(&mut self, seconds: u64) -> Result<Option<ExitStatus>, String> {
         let end = Instant::now() + Duration::from_secs(seconds);
-        let pid = pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty());
-        let pid = pid.map_err(|e| format!("process {}: {e}", self.0.id()))?;
         loop {
             if let Some(status) = self.0.try_wait().map_err(|e| e.to_string())? {
                 running().retain(|leader| *leader != self.0.id());
@@ -281,7 +278,10 @@ impl Group {
             if left.is_zero() {
                 return Ok(None);
             }
-            match poll(&mut [PollFd::new(&pid, PollFlags::IN)], left.try_into().ok().as_ref()) {
+            // Now it is known to be there: one whose end was seen before has no process any more.
+            let ended = pidfd_open(Pid::from_child(&self.0), PidfdFlags::empty())
+                .and_then(|pid| poll(&mut [PollFd::new(&pid, PollFlags::IN)], left.try_into().ok().as_ref()));
+            match ended {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(e) => return Err(format!("process {}: {e}", self.0.id())),
             }
@@ -370,6 +370,24 @@ mod tests {
         let _ = std::fs::remove_file(&file);
         let gone = || (!Path::new(&format!("/proc/{}/fd/1", left.trim())).exists()).then_some(());
         until("the end of what was left", 10.0, gone).expect("ended");
+    }
+
+    #[test]
+    fn an_end_that_was_seen_before_is_still_told() {
+        let child = Command::new("sh").args(["-c", "exit 3"]).process_group(0).spawn();
+        let mut group = Group::of(child.expect("a shell"));
+        let gone = || group.0.try_wait().ok().flatten();
+        until("its end", 10.0, gone).expect("ended");
+        assert_eq!(group.wait(5).expect("its status").and_then(|status| status.code()), Some(3));
+    }
+
+    #[test]
+    fn who_does_not_end_is_waited_for_as_long_as_was_said() {
+        let child = Command::new("sleep").arg("60").process_group(0).spawn();
+        let mut group = Group::of(child.expect("a sleep"));
+        let began = Instant::now();
+        assert!(group.wait(1).expect("no status").is_none());
+        assert!((1..20).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
     }
 
     const MARK: &str = "ANTEDATE_XTASK_INTERRUPTED";
