@@ -3,6 +3,7 @@
 //! Looks at headers alone. A frame whose kind cannot be told for certain is [`Class::Other`], which nothing but `all` or
 //! a rule of its own lets pass; one that is no frame at all is [`Class::Malformed`], which nothing lets pass.
 
+use antedate_wire::ethernet;
 use antedate_wire::{EtherType, EthernetAddress, VlanTagStack};
 
 use crate::config::policy::{Action, Direction, Policy, Rule, Traffic, Vlan};
@@ -120,9 +121,11 @@ impl<'a> Head<'a> {
         if source.is_multicast() {
             return None;
         }
-        let ethertype = EtherType::from_number(u16::from_be_bytes(*frame.get(12..)?.first_chunk()?));
+        // Most frames have no tag, and need not go through the pages of code that look for several.
+        let (header, payload) = frame.split_at_checked(ethernet::HEADER_LEN)?;
+        let ethertype = EtherType::from_number(u16::from_be_bytes(*header.last_chunk()?));
         if !ethertype.is_vlan() {
-            return Some(Self { destination, source, vlan: None, ethertype, payload: frame.get(14..)? });
+            return Some(Self { destination, source, vlan: None, ethertype, payload });
         }
         Self::tagged(destination, source, frame)
     }
