@@ -118,7 +118,7 @@ pub(super) unsafe extern "sysv64" fn kernel(
     let sealing = 0u8.wrapping_sub(seal.into());
     let wire = |x, pad| reversed(_mm256_mask_xor_epi64(x, sealing, x, pad));
     let nothing = _mm256_setzero_si256();
-    let (mut at, mut pads, mut left) = (at, stream, len);
+    let (mut at, mut pads) = (at, stream);
     // SAFETY: whole vectors below `len` are within packet and stream, and of what is behind them as much is touched as there is. The
     // powers are those of as many blocks as there are.
     unsafe {
@@ -132,21 +132,11 @@ pub(super) unsafe extern "sysv64" fn kernel(
             [Power::load(power), one],
         );
         power = power.add(2);
-        while left >= PAIR {
-            macro_rules! step {
-                ($i:expr) => {{
-                    let (at, pads) = (at.add($i).cast(), pads.add($i).cast());
-                    let (x, pad) = (_mm256_loadu_si256(at), _mm256_loadu_si256(pads));
-                    _mm256_storeu_si256(at, _mm256_xor_si256(x, pad));
-                    _mm256_storeu_si256(pads, nothing);
-                    wire(x, pad)
-                }};
-            }
-            sum.add([step!(0), step!(VECTOR)], [Power::load(power), Power::load(power.add(2))]);
-            (at, pads, left, power) = (at.add(PAIR), pads.add(PAIR), left - PAIR, power.add(4));
-        }
-        if left > 0 {
-            let some = mask(left);
+        // Where the rest is, with which it begins: nothing but the fold is behind the loop then, and its end is not foreseen.
+        let whole = len & !(PAIR - 1);
+        if len > whole {
+            let some = mask(len - whole);
+            let (at, pads, power) = (at.add(whole), pads.add(whole), power.byte_add(whole));
             macro_rules! step {
                 ($i:expr) => {{
                     let (at, pads) = (at.add($i).cast(), pads.add($i).cast());
@@ -158,6 +148,20 @@ pub(super) unsafe extern "sysv64" fn kernel(
                 }};
             }
             sum.add([step!(0), step!(VECTOR)], [Power::load(power), Power::load(power.add(2))]);
+        }
+        let end = at.add(whole);
+        while at != end {
+            macro_rules! step {
+                ($i:expr) => {{
+                    let (at, pads) = (at.add($i).cast(), pads.add($i).cast());
+                    let (x, pad) = (_mm256_loadu_si256(at), _mm256_loadu_si256(pads));
+                    _mm256_storeu_si256(at, _mm256_xor_si256(x, pad));
+                    _mm256_storeu_si256(pads, nothing);
+                    wire(x, pad)
+                }};
+            }
+            sum.add([step!(0), step!(VECTOR)], [Power::load(power), Power::load(power.add(2))]);
+            (at, pads, power) = (at.add(PAIR), pads.add(PAIR), power.add(4));
         }
         // It must stay wiped.
         asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags));
