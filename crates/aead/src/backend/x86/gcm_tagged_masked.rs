@@ -132,7 +132,7 @@ pub(super) unsafe extern "sysv64" fn kernel(
             [Power::load(power), one],
         );
         power = power.add(2);
-        // Where the rest is, with which it begins: nothing but the fold is behind the loop then, and its end is not foreseen.
+        // The rest first: behind the loop its loads by a mask and its products would be waited for, and the fold after them.
         let whole = len & !(PAIR - 1);
         if len > whole {
             let some = mask(len - whole);
