@@ -3,8 +3,7 @@
 //! Looks at headers alone. A frame whose kind cannot be told for certain is [`Class::Other`], which nothing but `all` or
 //! a rule of its own lets pass; one that is no frame at all is [`Class::Malformed`], which nothing lets pass.
 
-use antedate_wire::ethernet;
-use antedate_wire::{EtherType, EthernetAddress, VlanTagStack};
+use antedate_wire::{EtherType, EthernetAddress, VlanTagStack, ethernet};
 
 use crate::config::policy::{Action, Direction, Policy, Rule, Traffic, Vlan};
 
