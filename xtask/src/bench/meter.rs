@@ -21,10 +21,10 @@ pub(crate) struct Load {
 impl std::fmt::Display for Load {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let size = if self.frame_bytes == 1514 { 1500 } else { self.frame_bytes };
-        let pace = if self.interval_us == 0 {
-            "back to back".into()
-        } else {
-            format!("every {} us", self.interval_us)
+        let pace = match self.interval_us {
+            0 => "back to back".into(),
+            us if us % 1000 == 0 => format!("every {} ms", us / 1000),
+            us => format!("every {us} us"),
         };
         write!(f, "{size} bytes, {pace}{}", if self.ends_poll { ", ends poll" } else { "" })
     }

@@ -7,24 +7,30 @@
 use crate::report::Report;
 use crate::sandbox;
 use crate::setup::{self, Purpose};
-use crate::shell::{build_release, cache};
+use crate::shell::build_release;
 use goals::Goal;
+use record::Record;
 use serde_json::{Value, json};
 
 mod aead;
 mod cpu;
 mod cycles;
+mod figure;
 mod goals;
 mod meter;
 pub(crate) use meter::report as station_report;
 mod openvpn;
+mod page;
 mod paths;
+mod record;
 mod roundtrips;
 mod tcp;
 
 /// How long each part takes.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan {
+    /// What its results are called.
+    name: &'static str,
     /// Rounds in which all contenders take turns.
     rounds: usize,
     /// Further rounds of round trips in which our daemon with protection and without take turns alone: what protection costs is the
@@ -44,7 +50,16 @@ pub(crate) struct Plan {
     cpu_seconds: f64,
 }
 
+impl Plan {
+    fn json(&self) -> Value {
+        json!({ "rounds": self.rounds, "rounds_of_two": self.rounds_of_two, "round_trips_back_to_back": self.dense, "round_trips_paced": self.paced,
+                "tcp_rounds": self.tcp_rounds, "tcp_seconds": self.tcp_seconds, "cycle_slices": self.cycle_slices,
+                "cycle_seconds": self.cycle_seconds, "cpu_seconds": self.cpu_seconds })
+    }
+}
+
 const FULL: Plan = Plan {
+    name: "gateway",
     rounds: 24,
     rounds_of_two: 48,
     dense: 2_000,
@@ -56,6 +71,7 @@ const FULL: Plan = Plan {
     cpu_seconds: 30.0,
 };
 const QUICK: Plan = Plan {
+    name: "gateway-quick",
     rounds: 3,
     rounds_of_two: 0,
     dense: 3_000,
@@ -104,45 +120,31 @@ pub(crate) fn main(args: &[String]) -> Result<bool, String> {
 
 fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<bool, String> {
     let mut report = Report::default();
-    let mut goals: Vec<Goal> = Vec::new();
-    let mut result = json!({
-        "experiment": "gateway", "antedate": env!("CARGO_PKG_VERSION"), "machine": machine(),
-        "method": "contenders take turns in every round; percentiles over all rounds pooled, a lost round trip taken for longer than all others; rates, and ratios up to p99, as median of the rounds",
-        "rounds": plan.rounds,
-        "rounds_of_two": plan.rounds_of_two,
-    });
+    let mut all: Vec<Goal> = Vec::new();
+    // What is there already: before an hour is spent, not behind it.
+    let mut record = Record::open(&plan)?;
     type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
-    let parts: [(&str, Part); 4] =
-        [("roundtrips", roundtrips::run), ("tcp", tcp::run), ("cycles", cycles::run), ("cpu", cpu::run)];
-    for (name, part) in parts {
+    let parts: [Part; 4] = [roundtrips::run, tcp::run, cycles::run, cpu::run];
+    for (name, part) in PARTS.into_iter().zip(parts) {
         if wanted(name) {
             report.step(name, || {
-                result[name] = part(plan, &mut goals)?;
+                let mut goals = Vec::new();
+                let rows = part(plan, &mut goals)?;
+                record.keep(name, &plan, rows, goals.iter().map(Goal::json).collect());
+                all.append(&mut goals);
+                // At once: a later part may be interrupted.
+                record.write()?;
                 Ok(String::new())
             });
         }
     }
-    result["goals"] = goals.iter().map(Goal::json).collect();
-    let file = cache("bench")?.join("gateway.json");
-    std::fs::write(&file, format!("{result:#}\n")).map_err(|e| format!("{}: {e}", file.display()))?;
-    goals::print(&goals);
-    println!("\nall numbers: {}", file.display());
+    goals::print(&all);
+    println!();
+    for (what, file) in ["all numbers", "their tables", "their figure"].into_iter().zip(record.write()?) {
+        println!("{what}: {}", file.display());
+    }
     let done = report.finish();
-    Ok(done && goals.iter().all(|g| g.met))
-}
-
-fn machine() -> Value {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let cpuinfo = read("/proc/cpuinfo");
-    let model = cpuinfo
-        .lines()
-        .find_map(|l| l.strip_prefix("model name"))
-        .map(|m| m.trim_start_matches([' ', '\t', ':']));
-    json!({
-        "cpu": model, "cores": std::thread::available_parallelism().map_or(0, usize::from),
-        "kernel": read("/proc/sys/kernel/osrelease").trim(), "openvpn": openvpn::version(),
-        "load_before": read("/proc/loadavg").trim(),
-    })
+    Ok(done && all.iter().all(|g| g.met))
 }
 
 /// The middle one; of two middle ones the lower.

@@ -1,5 +1,6 @@
 //! Round trips of layer-2 frames: every contender, 64 and 1500 bytes, paced and back to back.
 
+use super::figure::PERCENTILES;
 use super::goals::Goal;
 use super::meter::{LOADS, Load, Manner, Series, round_trips};
 use super::paths::{ALL, Contender, PLACEMENTS, Path, Placement, Waiting};
@@ -79,9 +80,10 @@ impl Row {
         let all = self.pooled();
         let of_rounds = |percent| self.rounds.iter().map(|s| s.percentile(percent)).collect::<Vec<_>>();
         json!({
-            "contender": self.contender.to_string(), "frame_bytes": self.load.frame_bytes, "interval_us": self.load.interval_us,
+            "contender": self.contender.to_string(), "load": self.load.to_string(), "frame_bytes": self.load.frame_bytes, "interval_us": self.load.interval_us,
             "placement": self.placement.to_string(), "unit": "us", "p50": all.percentile(50.0), "p99": all.percentile(99.0),
             "p99_9": all.percentile(99.9), "max": all.percentile(100.0),
+            "percentiles": PERCENTILES.map(|percent| (percent, all.percentile(percent))),
             "round_trips": all.answered(), "sent": all.sent, "lost": all.lost,
             "p50_of_rounds": of_rounds(50.0), "p99_of_rounds": of_rounds(99.0),
         })
