@@ -8,7 +8,8 @@ core::arch::global_asm!(".pushsection .text.antedate.near, \"ax\"", ".p2align 12
 /// stays short.
 ///
 /// Else the way of a frame goes all over the program. Where a hypervisor gives the CPU back, no translation of an address is left, and
-/// the next frame waits some twenty nanoseconds for that of each page of code (the book, *Measurements*, what a hypervisor forgets).
+/// the next frame waits some twenty nanoseconds for that of each page of code (the book, *How the round trips became what they are*,
+/// what a hypervisor forgets).
 #[inline(never)]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
 pub fn near<R>(what: impl FnOnce() -> R) -> R {

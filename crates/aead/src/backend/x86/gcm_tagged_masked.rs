@@ -2,7 +2,8 @@
 //! vectors are joined at once.
 //!
 //! In one thread and near caches vectors of 512 bits are the faster ones, by 7 ns of 68 with 1500 octets; in the gateway a round trip took
-//! 0.1 us more with them, for that half of the unit falls asleep within microseconds (the book, *Measurements*, a fifth machine).
+//! 0.1 us more with them, for that half of the unit falls asleep within microseconds (the book, *How the round trips became what they
+//! are*, a fifth machine).
 
 use super::{
     avx512::mask,
