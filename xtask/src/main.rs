@@ -32,7 +32,8 @@ cargo xtask COMMAND
   demo [ARGS...]                        set-up, release build, `antedate demo ARGS...`
   test [--only STEP]...                 set-up, and everything that CI runs; `--list` names the steps
   peers [NAME]...                       the independent implementations alone; `--list` names them
-  bench gateway [--quick] [--only PART] the gateway beside bridges and OpenVPN, in one run
+  bench gateway [--quick] [--no-verdict] [--only PART]
+                                        the gateway beside bridges and OpenVPN, in one run
   bench aead [--quick] [--only CIPHER]  the engine beside other implementations, in one run
   firmware                              the programs of the motes: built, run, measured
   cross [TARGET]... [--only PART]       for other CPUs: compiled, and tested emulated; `--list` names them

@@ -4,7 +4,7 @@ use crate::firmware;
 use crate::licences;
 use crate::nostd;
 use crate::peers::{self, ALONE, PEERS};
-use crate::report::{Report, StepResult};
+use crate::report::{Report, StepResult, Stop};
 use crate::sandbox;
 use crate::setup::{self, Purpose};
 use crate::shell::{Run, antedate, build_release, cache, cargo, program};
@@ -59,9 +59,13 @@ pub(crate) fn run(only: &[String]) -> Result<Report, String> {
 
 /// Whether a step is among those named, if any are. What starts the product's program has it built, or it would judge one of another day.
 fn is_wanted(name: &str, only: &[String]) -> bool {
-    let starts_it =
-        |name: &String| name == "firmware" || ["demo ", "peer "].iter().any(|kind| name.starts_with(kind));
+    let starts_it = |name: &String| name == "firmware" || on_networks(name);
     only.is_empty() || only.iter().any(|o| o == name) || (name == RELEASE_BUILD && only.iter().any(starts_it))
+}
+
+/// Whether a step starts the product's program on networks of its own.
+fn on_networks(name: &str) -> bool {
+    ["demo ", "peer ", "bench "].iter().any(|kind| name.starts_with(kind))
 }
 
 const RELEASE_BUILD: &str = "release build";
@@ -69,8 +73,7 @@ const RELEASE_BUILD: &str = "release build";
 fn steps() -> Vec<Step> {
     let mut steps = Vec::new();
     let mut add = |name: &str, run: Box<dyn FnOnce() -> StepResult>| {
-        let networks = ["demo ", "peer "].iter().any(|kind| name.starts_with(kind));
-        steps.push(Step { name: name.to_string(), networks, run });
+        steps.push(Step { name: name.to_string(), networks: on_networks(name), run });
     };
     add("format", Box::new(|| quiet(cargo().args(["fmt", "--all", "--check"]), 60)));
     add(
@@ -116,6 +119,7 @@ fn steps() -> Vec<Step> {
     for peer in PEERS.iter().filter(|peer| !ALONE.contains(&peer.name)) {
         add(&format!("peer {}", peer.name), Box::new(|| peers::run(peer)));
     }
+    add("bench gateway", Box::new(bench));
     steps
 }
 
@@ -164,6 +168,16 @@ fn demo(name: &str, args: &[&str]) -> StepResult {
             .map(show)
             .into();
     Ok(facts.into_iter().filter(|f| !f.is_empty()).collect::<Vec<_>>().join(", "))
+}
+
+/// The gateway's benchmark in its short form: that it runs to its end. What it measures beside whatever else runs here decides nothing.
+fn bench() -> StepResult {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return Err(Stop::Skipped("it needs two cores".into()));
+    }
+    let me = std::env::current_exe().map_err(|e| e.to_string())?;
+    program(me).args(["bench", "gateway", "--quick", "--no-verdict"]).echoed(900)?;
+    Ok("its goals are not judged here".into())
 }
 
 #[cfg(test)]

@@ -7,9 +7,6 @@ use super::paths::{ALL, Contender, PLACEMENTS, Path, Placement, Waiting};
 use super::{Plan, median};
 use serde_json::{Value, json};
 
-/// Times that each placement is tried; they take turns.
-const TRIES: usize = 3;
-
 /// The placement of each contender under each manner of load.
 struct Places(Vec<(Contender, Manner, Placement)>);
 
@@ -41,7 +38,7 @@ fn placements(plan: Plan) -> Result<Places, String> {
         for manner in Manner::ALL {
             let count = 2 * if manner == Manner::Paced { plan.paced } else { plan.dense };
             let mut tries = vec![Vec::new(); PLACEMENTS.len()];
-            for _ in 0..TRIES {
+            for _ in 0..plan.tries {
                 for (placement, tries) in PLACEMENTS.into_iter().zip(&mut tries) {
                     let _path = Path::build(contender, placement, waiting(manner))?;
                     tries.push(round_trips(placement, short(manner), count)?);
