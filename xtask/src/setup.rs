@@ -159,7 +159,7 @@ const NEEDS: &[Need] = &[
         sign: Program("openvpn"),
         package: "openvpn",
         why: "the peer of the gateway's benchmark",
-        purposes: &[Bench],
+        purposes: &[Test, Bench],
     },
     Need {
         sign: Program("openssl"),

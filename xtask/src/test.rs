@@ -192,6 +192,7 @@ mod tests {
         };
         assert_eq!(chosen(&["demo faults"]), ["release build", "demo faults"]);
         assert_eq!(chosen(&["peer scapy", "firmware"]), ["release build", "firmware", "peer scapy"]);
+        assert_eq!(chosen(&["bench gateway"]), ["release build", "bench gateway"]);
         assert_eq!(chosen(&["format"]), ["format"]);
         assert_eq!(chosen(&[]).len(), steps().len());
     }

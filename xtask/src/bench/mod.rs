@@ -87,13 +87,18 @@ const QUICK: Plan = Plan {
     cpu_seconds: 5.0,
 };
 
-const PARTS: [&str; 4] = ["roundtrips", "tcp", "cycles", "cpu"];
+/// Measures, adds its goals, and gives its rows.
+type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
+
+const PARTS: [(&str, Part); 4] =
+    [("roundtrips", roundtrips::run), ("tcp", tcp::run), ("cycles", cycles::run), ("cpu", cpu::run)];
 
 /// Parses `gateway [--quick] [--no-verdict] [--only PART]...` and measures; `aead` has a file of its own. False if a part did not run to its
 /// end or, unless there is to be no verdict, a goal was missed.
 pub(crate) fn main(args: &[String]) -> Result<bool, String> {
+    let names = PARTS.map(|(name, _)| name);
     let usage =
-        || format!("bench gateway [--quick] [--no-verdict] [--only {}]..., or bench aead", PARTS.join("|"));
+        || format!("bench gateway [--quick] [--no-verdict] [--only {}]..., or bench aead", names.join("|"));
     let (what, rest) = args.split_first().ok_or_else(usage)?;
     match what.as_str() {
         "gateway" => {}
@@ -107,7 +112,7 @@ pub(crate) fn main(args: &[String]) -> Result<bool, String> {
             "--quick" => plan = QUICK,
             "--no-verdict" => verdict = false,
             "--only" => {
-                only.push(words.next().filter(|p| PARTS.contains(&p.as_str())).ok_or_else(usage)?.as_str())
+                only.push(words.next().filter(|p| names.contains(&p.as_str())).ok_or_else(usage)?.as_str())
             }
             _ => return Err(usage()),
         }
@@ -132,24 +137,23 @@ fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<Option<bool>, St
     let mut all: Vec<Goal> = Vec::new();
     // What is there already: before an hour is spent, not behind it.
     let mut record = Record::open(&plan)?;
-    type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
-    let parts: [Part; 4] = [roundtrips::run, tcp::run, cycles::run, cpu::run];
-    for (name, part) in PARTS.into_iter().zip(parts) {
+    let mut files = Vec::new();
+    for (name, part) in PARTS {
         if wanted(name) {
             report.step(name, || {
-                let mut goals = Vec::new();
+                let (begun, mut goals) = (record::circumstances(&plan), Vec::new());
                 let rows = part(plan, &mut goals)?;
-                record.keep(name, &plan, rows, goals.iter().map(Goal::json).collect());
+                record.keep(name, begun, rows, goals.iter().map(Goal::json).collect());
                 all.append(&mut goals);
                 // At once: a later part may be interrupted.
-                record.write()?;
+                files = record.write()?;
                 Ok(String::new())
             });
         }
     }
     goals::print(&all);
     println!();
-    for (what, file) in ["all numbers", "their tables", "their figure"].into_iter().zip(record.write()?) {
+    for (what, file) in ["all numbers", "their tables", "their figure"].into_iter().zip(files) {
         println!("{what}: {}", file.display());
     }
     let done = report.finish();

@@ -9,12 +9,13 @@ pub(crate) fn page(parts: &Value) -> String {
         "# The gateway beside plain bridges and OpenVPN\n\n`cargo xtask bench gateway`; one line for each part, when and on what machine.\n\n",
     );
     // Writing to a string cannot fail.
-    for part in super::PARTS.into_iter().filter(|part| parts[part].is_object()) {
-        let (measured, machine) = (&parts[part]["measured"], &parts[part]["machine"]);
+    let names = || super::PARTS.into_iter().map(|(name, _)| name);
+    for part in names().filter(|part| parts[part].is_object()) {
+        let (begun, machine) = (&parts[part]["begun"], &parts[part]["machine"]);
         let _ = writeln!(
             out,
             "- {part}: {}, {} cores of {}, kernel {}, load before {}",
-            text(measured),
+            text(begun),
             machine["cores"],
             text(&machine["cpu"]),
             text(&machine["kernel"]),
@@ -36,7 +37,7 @@ pub(crate) fn page(parts: &Value) -> String {
             );
         }
     }
-    let goals = super::PARTS.into_iter().filter_map(|part| parts[part]["goals"].as_array()).flatten();
+    let goals = names().filter_map(|part| parts[part]["goals"].as_array()).flatten();
     let lines = goals.map(|goal| {
         let met = if goal["met"] == true { "met" } else { "**not met**" };
         format!(
@@ -111,7 +112,7 @@ mod tests {
     fn what_was_measured_has_its_tables_and_nothing_else_has() {
         let machine = json!({ "cores": 2, "cpu": "A", "kernel": "6", "load_before": "0.1" });
         let parts = json!({ "roundtrips": {
-            "measured": "today", "machine": machine,
+            "begun": "today", "machine": machine,
             "rows": [{ "load": "64 bytes", "contender": "bridges", "placement": "split", "p50": 4.25, "p99": 5.0, "p99_9": null }],
             "goals": [{ "name": "a / b", "goal": "at most 1", "measured": "2", "met": false }],
         } });

@@ -19,7 +19,10 @@ pub(crate) struct Record {
 impl Record {
     /// That of the full runs, or that of the quick ones. A file that is none is an error, so that nothing is lost.
     pub(crate) fn open(plan: &Plan) -> Result<Record, String> {
-        let file = cache("bench")?.join(format!("{}.json", plan.name));
+        Self::read(cache("bench")?.join(format!("{}.json", plan.name)))
+    }
+
+    fn read(file: PathBuf) -> Result<Record, String> {
         let value = match fs::read_to_string(&file) {
             Ok(text) => parts_of(&text).map_err(|why| {
                 format!("{}: {why}: move it away, or remove it if it is not needed", file.display())
@@ -30,12 +33,10 @@ impl Record {
         Ok(Record { file, value: json!({ "experiment": "gateway", "method": METHOD, "parts": value }) })
     }
 
-    /// Keeps a part, with when and on what machine it was measured.
-    pub(crate) fn keep(&mut self, part: &str, plan: &Plan, rows: Value, goals: Value) {
-        self.value["parts"][part] = json!({
-            "measured": now(), "antedate": env!("CARGO_PKG_VERSION"), "machine": machine(), "plan": plan.json(),
-            "rows": rows, "goals": goals,
-        });
+    /// Keeps what a part measured, under the circumstances in which it began.
+    pub(crate) fn keep(&mut self, part: &str, mut circumstances: Value, rows: Value, goals: Value) {
+        (circumstances["rows"], circumstances["goals"]) = (rows, goals);
+        self.value["parts"][part] = circumstances;
     }
 
     /// Writes it, and beside it a page and, if there are round trips, a figure. Returns the files.
@@ -66,11 +67,10 @@ fn parts_of(text: &str) -> Result<Value, String> {
     Ok(if value["parts"].is_object() { value["parts"].clone() } else { json!({}) })
 }
 
-fn now() -> String {
-    program("date")
-        .args(["-u", "+%Y-%m-%d %H:%M UTC"])
-        .read(10)
-        .map_or_else(|_| String::new(), |s| s.trim().into())
+/// When, on what machine and by what plan a part is about to be measured.
+pub(crate) fn circumstances(plan: &Plan) -> Value {
+    let now = program("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]).read(10).unwrap_or_default();
+    json!({ "begun": now.trim(), "antedate": env!("CARGO_PKG_VERSION"), "machine": machine(), "plan": plan.json() })
 }
 
 fn machine() -> Value {
@@ -90,6 +90,24 @@ fn machine() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_part_that_runs_again_leaves_the_others() {
+        let dir = std::env::temp_dir().join(format!("antedate-record-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a place");
+        let file = dir.join("gateway.json");
+        for (part, rows) in [("tcp", json!([1])), ("cpu", json!([2])), ("cpu", json!([3]))] {
+            let mut record = Record::read(file.clone()).expect("a record, or none yet");
+            record.keep(part, json!({ "begun": "today" }), rows, json!([]));
+            assert_eq!(record.write().expect("written").len(), 2, "no figure without round trips");
+        }
+        let kept = Record::read(file.clone()).expect("a record").value;
+        let part = |rows: Value| json!({ "begun": "today", "rows": rows, "goals": [] });
+        assert_eq!(kept["parts"], json!({ "tcp": part(json!([1])), "cpu": part(json!([3])) }));
+        fs::write(&file, "{").expect("broken");
+        assert!(Record::read(file).is_err_and(|why| why.contains("move it away")));
+        fs::remove_dir_all(dir).expect("removed");
+    }
 
     #[test]
     fn only_a_record_is_taken_for_one() {
