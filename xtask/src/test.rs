@@ -1,14 +1,12 @@
 //! `cargo xtask test`: everything that CI runs.
 
-use crate::firmware;
-use crate::licences;
-use crate::nostd;
-use crate::peers::{self, ALONE, PEERS};
-use crate::report::{Report, StepResult, Stop};
-use crate::sandbox;
-use crate::setup::{self, Purpose};
-use crate::shell::{Run, antedate, build_release, cache, cargo, program};
+use crate::{dependencies, firmware, nostd};
 use serde_json::Value;
+use xtask::peers;
+use xtask::report::{Report, StepResult, Stop};
+use xtask::sandbox;
+use xtask::setup::{self, Purpose};
+use xtask::shell::{Run, antedate, build_release, cache, cargo, program};
 
 struct Step {
     name: String,
@@ -17,21 +15,10 @@ struct Step {
     run: Box<dyn FnOnce() -> StepResult>,
 }
 
-/// Parses `[--list] [--only STEP]...` and runs.
-pub(crate) fn main(args: &[String]) -> Result<bool, String> {
-    let mut only = Vec::new();
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--list" => {
-                steps().iter().for_each(|s| println!("{}", s.name));
-                return Ok(true);
-            }
-            "--only" => only.push(words.next().ok_or("--only STEP")?.clone()),
-            other => return Err(format!("test [--list] [--only STEP]..., not `{other}`")),
-        }
-    }
-    Ok(run(&only)?.finish())
+/// Prints the names of the steps.
+pub(crate) fn list() -> bool {
+    steps().iter().for_each(|step| println!("{}", step.name));
+    true
 }
 
 /// Runs the steps named, or all.
@@ -57,7 +44,7 @@ pub(crate) fn run(only: &[String]) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Whether a step is among those named, if any are. What starts the product's program has it built, or it would judge one of another day.
+/// Whether a step is among those named, if any are. Steps that start the product have it built first.
 fn is_wanted(name: &str, only: &[String]) -> bool {
     let starts_it = |name: &String| name == "firmware" || on_networks(name);
     only.is_empty() || only.iter().any(|o| o == name) || (name == RELEASE_BUILD && only.iter().any(starts_it))
@@ -96,7 +83,7 @@ fn steps() -> Vec<Step> {
             )
         }),
     );
-    add("dependencies", Box::new(licences::check));
+    add("dependencies", Box::new(dependencies::check));
     add(
         "tests",
         Box::new(|| tests(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), 1800)),
@@ -116,8 +103,8 @@ fn steps() -> Vec<Step> {
     add("demo overlay", Box::new(|| demo("overlay", &["--secure", "overlay"])));
     add("demo none", Box::new(|| demo("none", &["--secure", "none"])));
     add("demo faults", Box::new(|| demo("faults", &["--secure", "macsec", "--faults", "all"])));
-    for peer in PEERS.iter().filter(|peer| !ALONE.contains(&peer.name)) {
-        add(&format!("peer {}", peer.name), Box::new(|| peers::run(peer)));
+    for name in peers::TESTED {
+        add(&format!("peer {name}"), Box::new(|| peers::step(name)));
     }
     add("bench gateway", Box::new(bench));
     steps
@@ -175,8 +162,7 @@ fn bench() -> StepResult {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return Err(Stop::Skipped("it needs two cores".into()));
     }
-    let me = std::env::current_exe().map_err(|e| e.to_string())?;
-    program(me).args(["bench", "gateway", "--quick", "--no-verdict"]).echoed(900)?;
+    program(peers::built()?).args(["bench", "gateway", "--quick", "--no-verdict"]).echoed(900)?;
     Ok("its goals are not judged here".into())
 }
 
@@ -185,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_starts_the_program_has_it_built_before() {
+    fn steps_that_start_it_build_it() {
         let chosen = |only: &[&str]| -> Vec<String> {
             let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
             steps().into_iter().map(|s| s.name).filter(|name| is_wanted(name, &only)).collect()
