@@ -12,6 +12,7 @@ mod ci;
 mod demo;
 mod dependencies;
 mod firmware;
+mod house;
 mod nostd;
 mod test;
 

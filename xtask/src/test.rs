@@ -1,6 +1,6 @@
 //! `cargo xtask test`: everything that CI runs.
 
-use crate::{dependencies, firmware, nostd};
+use crate::{dependencies, firmware, house, nostd};
 use serde_json::Value;
 use xtask::peers;
 use xtask::report::{Report, StepResult, Stop};
@@ -83,6 +83,9 @@ fn steps() -> Vec<Step> {
             )
         }),
     );
+    for (name, check) in house::CHECKS {
+        add(name, Box::new(check));
+    }
     add("dependencies", Box::new(dependencies::check));
     add(
         "tests",
