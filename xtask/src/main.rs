@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use xtask::setup::{self, Purpose};
 use xtask::{peers, run};
 
+mod book;
 mod ci;
 mod demo;
 mod dependencies;

@@ -39,7 +39,11 @@ pub(crate) fn page(parts: &Value) -> String {
     }
     let goals = names().filter_map(|part| parts[part]["goals"].as_array()).flatten();
     let lines = goals.map(|goal| {
-        let met = if goal["met"] == true { "met" } else { "**not met**" };
+        let met = match goal["met"].as_bool() {
+            Some(true) => "met",
+            Some(false) => "**not met**",
+            None => "no verdict",
+        };
         format!(
             "| {} | {} | {} | {met} |\n",
             text(&goal["name"]),
@@ -114,13 +118,14 @@ mod tests {
         let parts = json!({ "roundtrips": {
             "begun": "today", "machine": machine,
             "rows": [{ "load": "64 bytes", "contender": "bridges", "placement": "split", "p50": 4.25, "p99": 5.0, "p99_9": null }],
-            "goals": [{ "name": "a / b", "goal": "at most 1", "measured": "2", "met": false }],
+            "goals": [{ "name": "a / b", "goal": "at most 1", "measured": "2", "met": false }, { "name": "c / d", "goal": "no goal", "measured": "3", "met": null }],
         } });
         let page = page(&parts);
         for line in [
             "- roundtrips: today, 2 cores of A, kernel 6, load before 0.1\n",
             "| 64 bytes | bridges | 4.2 | 5.0 | - | split |\n",
             "| a / b | at most 1 | 2 | **not met** |\n",
+            "| c / d | no goal | 3 | no verdict |\n",
         ] {
             assert!(page.contains(line), "{page}");
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 mod disk;
 pub mod targets;
+pub mod tools;
 
 /// The command that a set-up is for.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -211,6 +212,13 @@ const NEEDS: &[Need] = &[
         why: "compiles for motes",
         purposes: &[Test, Firmware],
     },
+    Need {
+        sign: File("/usr/include/openssl/ssl.h"),
+        package: "libssl-dev",
+        why: "compiles the benchmark of ciphers without building OpenSSL",
+        purposes: &[Test],
+    },
+    Need { sign: Program("pkg-config"), package: "pkg-config", why: "finds that OpenSSL", purposes: &[Test] },
     Need { sign: Program("perl"), package: "perl", why: "OpenSSL is built with it", purposes: &[Ciphers] },
     Need { sign: Program("make"), package: "make", why: "OpenSSL is built with it", purposes: &[Ciphers] },
 ];
