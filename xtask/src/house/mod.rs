@@ -37,6 +37,9 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Faults that a check shows.
+const SHOWN: usize = 60;
+
 /// The checks: the step's name, and the check.
 pub(crate) const CHECKS: [(&str, fn() -> StepResult); 9] = [
     ("house comments", || over_sources(comments::faults, comments::REMEDY)),
@@ -60,6 +63,9 @@ fn verdict(faults: &[Fault], remedy: &str, note: String) -> StepResult {
     if faults.is_empty() {
         return Ok(note);
     }
-    let lines: Vec<String> = faults.iter().map(Fault::to_string).collect();
+    let mut lines: Vec<String> = faults.iter().take(SHOWN).map(Fault::to_string).collect();
+    if faults.len() > SHOWN {
+        lines.push(format!("and {} more", faults.len() - SHOWN));
+    }
     Err(Stop::Failed(format!("{} faults; {remedy}\n{}", faults.len(), lines.join("\n"))))
 }

@@ -115,11 +115,13 @@ impl Modules {
     fn target(&self, path: &[String], depth: usize) -> Option<Path> {
         let length = (0..=path.len()).rev().find(|length| self.0.contains_key(&path[..*length]))?;
         let (module, rest) = path.split_at(length);
-        let exports = self.0[module].iter().flat_map(|(_, imports)| &imports.exports);
-        for (name, from) in exports.filter(|_| depth < DEPTH) {
-            let Some(wanted) = rest.first().filter(|wanted| name == *wanted || name == "*") else { continue };
+        let wanted = rest.first().filter(|_| depth < DEPTH);
+        let exports = || self.0[module].iter().flat_map(|(_, imports)| &imports.exports);
+        let named = exports().filter(|(name, _)| Some(name) == wanted);
+        // A star may mean any name, so it comes last.
+        for (name, from) in named.chain(exports().filter(|(name, _)| name == "*" && wanted.is_some())) {
             let mut from = from.clone();
-            if name == "*" {
+            if let (true, Some(wanted)) = (name == "*", wanted) {
                 from.pop();
                 from.push(wanted.clone());
             }
