@@ -1,7 +1,7 @@
 """GOOSE publisher (libiec61850). Arguments: INTERFACE EVENTS REPEATS.
 
-Sends state 1 once, then the states 2 to EVENTS + 1, each REPEATS times. The values (a boolean, an integer and a text) follow
-from the event number, so receivers can check them.
+Sends state 1 once, then the states 2 to EVENTS + 1, each REPEATS times. The values (a boolean, an
+integer and a text) follow from the event number, so receivers can check them.
 """
 
 import sys
@@ -27,8 +27,8 @@ def main():
         publisher.set_dst_mac(bytes.fromhex("010ccd010001"))
         publisher.set_time_allowed_to_live(500)
         publisher.start()
-        # State numbers start at 1. The library drops messages during the subscriber's slow first call-back, so the first
-        # message is sent alone.
+        # State numbers start at 1. The library drops messages during the subscriber's slow first
+        # call-back, so the first message is sent alone.
         publisher.publish(values(1))
         time.sleep(1)
         for event in range(2, events + 2):

@@ -1,6 +1,7 @@
 """GOOSE subscriber (libiec61850). Arguments: INTERFACE COUNT.
 
-Prints "listening", then each message as a line of JSON. Ends after COUNT messages, or after five seconds without one.
+Prints "listening", then each message as a line of JSON. Ends after COUNT messages, or after five
+seconds without one.
 """
 
 import json

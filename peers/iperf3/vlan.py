@@ -1,7 +1,7 @@
 """Tags all frames that INTERFACE sends and untags those it receives: vlan.py INTERFACE VID.
 
-For kernels without VLAN interfaces: two small classifier programs (bpf(2)) at ingress and egress. The tag stays beside
-the frame, as with a VLAN interface, so offloaded super-frames are tagged too.
+For kernels without VLAN interfaces: two small classifier programs (bpf(2)) at ingress and egress.
+The tag stays beside the frame, as with a VLAN interface, so offloaded super-frames are tagged too.
 """
 
 import ctypes

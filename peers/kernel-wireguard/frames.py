@@ -32,7 +32,7 @@ def main(verb, interface, source):
             time.sleep(0.005)
         return
     port.settimeout(10)
-    # Promiscuous mode (packet(7): PACKET_ADD_MEMBERSHIP, PACKET_MR_PROMISC): the destination is not the interface's own.
+    # packet(7): PACKET_ADD_MEMBERSHIP, PACKET_MR_PROMISC. The destination is not the interface's own.
     membership = struct.pack("IHH8s", socket.if_nametoindex(interface), 1, 0, bytes(8))
     port.setsockopt(263, 1, membership)
     print("ready", flush=True)

@@ -1,17 +1,18 @@
-/* Runs in the guest: configures the kernel's IEEE 802.15.4 link-layer security, uses its sockets, and captures and injects
- * frames on the simulated radio.
+/* Runs in the guest: configures the kernel's IEEE 802.15.4 link-layer security, uses its sockets,
+ * and captures and injects frames on the simulated radio.
  *
  *   wpan setup IF LEVEL COUNTER KEY MODE PEER_EXTENDED PEER_SHORT PAN
  *   wpan clear IF MODE PEER_EXTENDED PEER_SHORT PAN
  *   wpan send MONITOR PAN OWN_SHORT PEER_SHORT secured|plain PAYLOAD...
  *   wpan inject MONITOR PAN OWN_SHORT FRAME...
  *
- * Numbers are hexadecimal except LEVEL, COUNTER and MODE; addresses have the most significant octet first. MODE is the key
- * identifier mode (0 to 3). In modes 1 to 3 the key index is 7, the key source 0x11223344 or 0x1122334455667788. `send`
- * prints each frame on the monitor, `inject` each datagram that the kernel delivers.
+ * Numbers are hexadecimal except LEVEL, COUNTER and MODE; addresses have the most significant octet
+ * first. MODE is the key identifier mode (0 to 3). In modes 1 to 3 the key index is 7, the key source
+ * 0x11223344 or 0x1122334455667788. `send` prints each frame on the monitor, `inject` each datagram
+ * that the kernel delivers.
  *
- * Debian's kernel has no security in nl802154, so this uses the older netlink family, "802.15.4 MAC". The user headers lack
- * its numbers (include/linux/nl802154.h) and the socket's. */
+ * Debian's kernel has no security in nl802154, so this uses the older netlink family, "802.15.4 MAC".
+ * The user headers lack its numbers (include/linux/nl802154.h) and the socket's. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/genetlink.h>

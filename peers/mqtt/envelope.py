@@ -99,7 +99,7 @@ class Group:
 
 
 def open_rotation(message, group, manager, member, secret):
-    """Opens a rotation message for a member: epoch, algorithm, secret, grace in seconds. pycose checks the signature."""
+    """Opens a rotation message for a member: epoch, algorithm, secret, grace in seconds."""
     outer = cbor2.loads(message)
     assert outer.tag == 18, "no COSE_Sign1"
     protected, unprotected, payload, signature = outer.value

@@ -1,4 +1,4 @@
-/* Asserts the assumptions of `crates/mosquitto-plugin/src/broker.rs` against Mosquitto's headers. Compiled, never run. */
+/* Checks `crates/mosquitto-plugin/src/broker.rs` against Mosquitto's headers. Compiled, never run. */
 #include <mosquitto.h>
 #include <mosquitto_broker.h>
 #include <mosquitto_plugin.h>

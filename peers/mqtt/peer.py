@@ -1,7 +1,7 @@
 """Debian's Mosquitto between our client and paho-mqtt, with an independent reader of the envelopes.
 
-Arguments: antedate program, empty directory, number of kills of the publisher, broker plugin; then, optionally,
-names of parts to run. The last line of output is the verdict.
+Arguments: antedate program, empty directory, number of kills of the publisher, broker plugin; then,
+optionally, names of parts to run. The last line of output is the verdict.
 """
 
 import json
@@ -668,7 +668,8 @@ def plugin():
     open("uncovered.conf", "w").write(text)
     broker = subprocess.run(["/usr/sbin/mosquitto", "-c", "uncovered.conf"], timeout=20)
     assert broker.returncode != 0 and "no group covers all of it" in open("plugin.log").read()
-    # A manager's group without the broker's own key is an error too. With it, the log reports the missing retained key.
+    # A manager's group without the broker's own key is an error too. With it, the log reports that the
+    # retained key is missing.
     public = good("keygen", "mqtt", "--device", "broker", "--out", "broker.device").split()[-1]
     good("keygen", "mqtt", "--group", "managed", "--topic", "plant/#", "--member", f"broker={public}", "--out", "managing.toml")
     good("keygen", "mqtt", "--for-members", "managing.toml", "--out", "managed.toml")
@@ -682,7 +683,7 @@ def plugin():
 
 
 def plugin_wills():
-    """Wills are opened at the broker, once, for early and late subscribers; forged ones are dropped. The access list applies."""
+    """Wills are opened at the broker, once; forged ones are dropped. The access list applies."""
     g = group("testament", "aes-128-gcm")
     common = f"check_retain_source true\nplugin {PLUGIN}\nplugin_opt_keys {WORK}/testament.toml\nplugin_opt_topics plant/+/force\n"
     broker = Broker("anyone", f"log_dest file {WORK}/anyone.log\n{common}plugin_opt_access anyone\n")
@@ -760,7 +761,7 @@ def plugin_wills():
     writer = user("writer", "writer")
     writer.client.publish(TOPIC, seal(b"on"), 2).wait_for_publish(5)
     assert [m[1] for m in reader.wait(2)] == [b"gone", b"on"], reader.messages
-    # Retained messages reach permitted readers, also after a restart; those of forbidden publishers do not exist.
+    # Retained messages reach permitted readers, also after a restart. Forbidden ones are not stored.
     kept = "plant/kept/force"
     writer.client.publish(kept, seal(b"kept", kept), 1, retain=True).wait_for_publish(5)
     watcher = user("watcher", "watcher")

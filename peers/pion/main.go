@@ -1,6 +1,6 @@
-// DTLS 1.2 client and server with connection IDs (RFC 9146), by pion/dtls: an implementation independent of ours and OpenSSL.
+// DTLS 1.2 client and server with connection IDs (RFC 9146), by pion/dtls.
 //
-//	pion client ADDRESS IDENTITY HEXKEY COUNT   sends COUNT lines, changes its address after half, and counts the answers
+//	pion client ADDRESS IDENTITY HEXKEY COUNT   sends COUNT lines, moves after half, counts the answers
 //	pion server ADDRESS IDENTITY HEXKEY         echoes datagrams from any address
 package main
 

@@ -1,9 +1,10 @@
-"""scapy's IEEE 802.15.4 layers with AES-CCM of the package cryptography, as the far end of our link-layer security.
+"""scapy's IEEE 802.15.4 layers and AES-CCM of the package cryptography, as the far end.
 
-One argument: a JSON object with `key`, `ours` and `own` (extended addresses), and `frames`: for each frame that our side
-secured, the octets with FCS (`frame`), `level`, `mode`, `counter` and `payload`. scapy dissects each frame and AES-CCM opens
-it. Then scapy builds a frame of each kind, secured by AES-CCM. Prints one line of JSON with these `frames` and with `faults`;
-exits with 1 if there are faults.
+One argument: a JSON object with `key`, `ours` and `own` (extended addresses), and `frames`: for
+each frame that our side secured, the octets with FCS (`frame`), `level`, `mode`, `counter` and
+`payload`. scapy dissects each frame and AES-CCM opens it. Then scapy builds a frame of each kind,
+secured by AES-CCM. Prints one line of JSON with these `frames` and with `faults`; exits with 1 if
+there are faults.
 """
 
 import json

@@ -1,8 +1,9 @@
 """scapy's MACsecSA as the far end of a gateway (IEEE 802.1AE-2018, clauses 9, 10 and 14).
 
-One argument: a JSON object with `suite`, `key`, `salt`, `gateway` and `own` (SCIs), `encrypt`. The namespace has both sides
-of the gateway: `machine` faces the field port, `wire` the uplink. scapy opens the gateway's outgoing frames and protects
-incoming ones. Prints one line of JSON; exits with 1 if a frame differs.
+One argument: a JSON object with `suite`, `key`, `salt`, `gateway` and `own` (SCIs), `encrypt`. The
+namespace has both sides of the gateway: `machine` faces the field port, `wire` the uplink. scapy
+opens the gateway's outgoing frames and protects incoming ones. Prints one line of JSON; exits with
+1 if a frame differs.
 """
 
 import json
