@@ -1,7 +1,7 @@
 //! Dependencies go one way: the table of ARCHITECTURE.md against `cargo metadata`.
 //!
 //! The table has the columns `crate | package | purpose | may use`. The last one holds package names (the prefix
-//! `antedate-` may be left out; words in round brackets are notes), or `all`, or `nothing`.
+//! `antedate-` may be left out; words in round brackets are notes), or `all`, or `none`.
 
 use super::{Fault, verdict};
 use serde_json::Value;
@@ -87,7 +87,7 @@ fn rows(text: &str, packages: &BTreeMap<String, BTreeSet<String>>) -> (BTreeMap<
         for word in without_notes(may_use).split(',').map(str::trim).filter(|word| !word.is_empty()) {
             match (word, known(word, packages), &mut allowed) {
                 ("all", ..) => allowed = None,
-                ("nothing" | "nothing of ours", ..) => {}
+                ("nothing" | "nothing of ours" | "none", ..) => {}
                 (_, Some(other), Some(allowed)) => drop(allowed.insert(other)),
                 (_, Some(_), None) => {}
                 (_, None, _) => fault(format!("there is no package {word}")),
