@@ -2,12 +2,12 @@
 
 use std::ffi::OsString;
 use xtask::setup::{self, Purpose};
-use xtask::shell::{DEMO, antedate_of, build, line, program};
+use xtask::shell::{DEMO, antedate_of, build_demo, line, program};
 
 /// Set-up, a build in the profile `demo`, then `antedate demo` with the arguments given.
 pub(crate) fn main(args: &[OsString]) -> Result<bool, String> {
     setup::ensure(Purpose::Demo)?;
-    build(DEMO)?;
+    build_demo()?;
     let mut command = program(antedate_of(DEMO));
     command.arg("demo").args(args);
     println!("$ {}", line(&command));

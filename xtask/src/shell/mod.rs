@@ -47,14 +47,20 @@ pub fn cache(name: &str) -> Result<PathBuf, String> {
     Ok(dir)
 }
 
-/// Builds the product in a profile.
-pub fn build(profile: &str) -> Result<(), String> {
-    cargo().args(["build", "--locked", "--profile", profile, "--package", "antedate"]).bounded(900)
-}
-
 /// Builds the product as released; each command that starts [`antedate`] calls this first.
 pub fn build_release() -> Result<(), String> {
-    build(RELEASE)
+    build(RELEASE, &[])
+}
+
+/// Builds the product for [`DEMO`], without the verbs that the demo does not use.
+pub fn build_demo() -> Result<(), String> {
+    build(DEMO, &["--no-default-features"])
+}
+
+fn build(profile: &str, features: &[&str]) -> Result<(), String> {
+    let mut command = cargo();
+    command.args(["build", "--locked", "--profile", profile, "--package", "antedate"]);
+    command.args(features).bounded(900)
 }
 
 /// The cargo that runs this program.
