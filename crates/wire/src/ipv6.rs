@@ -1,4 +1,4 @@
-//! IPv6 headers (RFC 8200), as far as checksums and segmentation need them.
+//! IPv6 headers (RFC 8200), for checksums and segmentation.
 
 use crate::bytes::{array, at_least, be16, put16};
 use crate::checksum::Sum;
@@ -9,7 +9,7 @@ pub use core::net::Ipv6Addr as Address;
 
 /// Octets of the fixed header.
 pub const HEADER_LEN: usize = 40;
-/// The most extension headers that [`Packet::upper_layer`] looks through.
+/// The most extension headers that [`Packet::upper_layer`] follows.
 const MAX_EXTENSIONS: usize = 8;
 
 mod field {
@@ -27,7 +27,7 @@ pub struct Packet<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// A view of `buffer`, if that holds the fixed header.
+    /// A view of `buffer`, if it holds the fixed header.
     pub fn new_checked(buffer: T) -> Result<Self> {
         at_least(buffer.as_ref(), HEADER_LEN)?;
         if buffer.as_ref()[field::VERSION] >> 4 != 6 {
@@ -36,12 +36,12 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ok(Self { buffer })
     }
 
-    /// Octets behind the fixed header, as it says.
+    /// The payload length field: octets behind the fixed header.
     pub fn payload_len(&self) -> u16 {
         be16(self.buffer.as_ref(), field::PAYLOAD_LEN)
     }
 
-    /// The type of what follows the fixed header.
+    /// The type of the header behind the fixed header.
     pub fn next_header(&self) -> Protocol {
         Protocol::from_number(self.buffer.as_ref()[field::NEXT_HEADER])
     }
@@ -56,7 +56,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Address::from(array::<16>(self.buffer.as_ref(), field::DESTINATION))
     }
 
-    /// The protocol behind the extension headers, and its offset in the packet. Of a fragment: `Fragment`.
+    /// The protocol behind the extension headers, and its offset in the packet. `Fragment` for a
+    /// fragment.
     pub fn upper_layer(&self) -> Result<(Protocol, usize)> {
         let bytes = self.buffer.as_ref();
         let (mut protocol, mut at) = (self.next_header(), HEADER_LEN);
@@ -80,7 +81,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
             .and(Sum::of_u16(u16::from(protocol.number())))
     }
 
-    /// All that follows the fixed header.
+    /// The octets behind the fixed header.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[HEADER_LEN..]
     }
@@ -92,7 +93,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         put16(self.buffer.as_mut(), field::PAYLOAD_LEN, len);
     }
 
-    /// All that follows the fixed header.
+    /// The octets behind the fixed header, writable.
     pub fn payload_mut(&mut self) -> &mut [u8] {
         &mut self.buffer.as_mut()[HEADER_LEN..]
     }
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_upper_layer_is_found_behind_extensions() {
+    fn extensions_are_skipped() {
         let plain = packet(6, &[]);
         assert_eq!(Packet::new_checked(&plain).unwrap().upper_layer(), Ok((Protocol::Tcp, 40)));
         let mut extension = [0; 16];
@@ -128,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_input_makes_the_view_panic(next: u8, rest in prop::collection::vec(any::<u8>(), 0..64)) {
+        fn view_never_panics(next: u8, rest in prop::collection::vec(any::<u8>(), 0..64)) {
             let bytes = packet(next, &rest);
             let _ = Packet::new_checked(&bytes).unwrap().upper_layer();
         }

@@ -1,4 +1,4 @@
-//! TCP headers (RFC 9293), as far as checksums and segmentation need them.
+//! TCP headers (RFC 9293), for checksums and segmentation.
 
 use crate::bytes::{at_least, be16, be32, put16, put32};
 use crate::checksum::Sum;
@@ -37,7 +37,7 @@ impl Flags {
         Self(self.0 & !other.0)
     }
 
-    /// Are all of `other` set?
+    /// Whether all flags of `other` are set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -50,7 +50,7 @@ pub struct Segment<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> Segment<T> {
-    /// A view of `buffer`, if that holds a whole header.
+    /// A view of `buffer`, if it holds a whole header.
     pub fn new_checked(buffer: T) -> Result<Self> {
         at_least(buffer.as_ref(), MIN_HEADER_LEN)?;
         let segment = Self { buffer };
@@ -86,17 +86,17 @@ impl<T: AsRef<[u8]>> Segment<T> {
         Flags(self.buffer.as_ref()[field::FLAGS])
     }
 
-    /// The checksum, as the segment says.
+    /// The checksum field.
     pub fn checksum(&self) -> u16 {
         be16(self.buffer.as_ref(), field::CHECKSUM)
     }
 
-    /// Is the checksum right, given the sum of the pseudo header?
+    /// Whether the checksum is right, given the sum of the pseudo header.
     pub fn verify_checksum(&self, pseudo_header: Sum) -> bool {
         pseudo_header.and(Sum::of(self.buffer.as_ref())).is_consistent()
     }
 
-    /// All that follows the header.
+    /// The octets behind the header.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[self.header_len()..]
     }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filled_checksum_verifies_and_a_changed_octet_does_not() {
+    fn filled_checksum_detects_a_change() {
         let mut bytes = [0x11; 33];
         bytes[12] = 0x50;
         let pseudo = Sum::of_u16(1234);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_do_not_fit_are_refused() {
+    fn truncated_headers_are_refused() {
         let mut bytes = [0; 24];
         assert_eq!(Segment::new_checked(&bytes[..19]).err(), Some(Error::Truncated));
         bytes[12] = 0x40;

@@ -1,31 +1,33 @@
-//! Frames as captures carry them: link types 195 (with FCS), 230 (without) and 283 (IEEE 802.15.4 TAP, which says the slot).
+//! Frames in captures: link types 195 (with FCS), 230 (without) and 283 (IEEE 802.15.4 TAP, with
+//! the slot number).
 //!
-//! The formats are those of <https://www.tcpdump.org/linktypes.html> and of the TAP link type's specification: a header of
+//! The formats are those of <https://www.tcpdump.org/linktypes.html> and of the TAP link type's
+//! specification: a header of
 //!
 //! ```text
 //!   1  version, 0
 //!   1  reserved
 //!   2  octets of the header with its fields
-//!   n  fields: type (2), length (2), value, filled up to a multiple of four
+//!   n  fields: type (2), length (2), value, padded to a multiple of four
 //! ```
 //!
 //! with the least significant octet first, and the frame behind it.
 
 use super::{Asn, Invalid, check_fcs};
 
-/// How a capture says what its frames are.
+/// The link type of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LinkType {
     /// 195: a frame with its FCS
     WithFcs,
     /// 230: a frame without FCS
     NoFcs,
-    /// 283: a TAP header, and a frame with or without FCS as it says
+    /// 283: a TAP header, and a frame with or without FCS by that header
     Tap,
 }
 
 impl LinkType {
-    /// The link type of this number (LINKTYPE_IEEE802_15_4_WITHFCS, _NOFCS, _TAP). None for any other.
+    /// The link type of a number (LINKTYPE_IEEE802_15_4_WITHFCS, _NOFCS, _TAP). None for any other.
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
             195 => Some(Self::WithFcs),
@@ -35,7 +37,7 @@ impl LinkType {
         }
     }
 
-    /// Its number.
+    /// The number of the link type.
     pub const fn number(self) -> u32 {
         match self {
             Self::WithFcs => 195,
@@ -48,11 +50,11 @@ impl LinkType {
 /// A frame of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Captured<'a> {
-    /// the frame, without its FCS, which was checked if there was one
+    /// the frame without its FCS, which was checked if present
     pub frame: &'a [u8],
-    /// the slot in which it was on the air, if the capture says it
+    /// the slot of the transmission, if the capture has it
     pub asn: Option<Asn>,
-    /// the channel, if the capture says it
+    /// the channel, if the capture has it
     pub channel: Option<u16>,
 }
 
@@ -85,7 +87,7 @@ impl<'a> Captured<'a> {
             match (kind, value) {
                 (FCS_TYPE, [0]) => has_fcs = false,
                 (FCS_TYPE, [1]) => has_fcs = true,
-                // The FCS of 32 bits belongs to other radios.
+                // The 32-bit FCS belongs to other radios.
                 (FCS_TYPE, _) => return Err(Invalid::Capture),
                 (CHANNEL, [low, high, _page]) => channel = Some(u16::from_le_bytes([*low, *high])),
                 (ASN, value) => {
@@ -102,7 +104,7 @@ impl<'a> Captured<'a> {
     }
 }
 
-/// The next field of a TAP header, with what fills it up taken off.
+/// The next field of a TAP header, without its padding.
 fn field<'a>(fields: &mut &'a [u8]) -> Result<Option<(u16, &'a [u8])>, Invalid> {
     if fields.is_empty() {
         return Ok(None);
@@ -115,14 +117,14 @@ fn field<'a>(fields: &mut &'a [u8]) -> Result<Option<(u16, &'a [u8])>, Invalid> 
     Ok(Some((u16::from_le_bytes([kind_low, kind_high]), value)))
 }
 
-/// Octets of the TAP header that [`emit_tap`] writes.
+/// Octets of the TAP header of [`emit_tap`].
 pub const TAP_LEN: usize = 4 + 8 + 12;
 
-/// A TAP header for a frame without FCS that was sent in a slot.
+/// A TAP header for a frame without FCS in a slot.
 pub fn emit_tap(asn: Asn) -> [u8; TAP_LEN] {
     let mut out = [0; TAP_LEN];
     out[2] = TAP_LEN as u8;
-    // The FCS's type: none. Then the slot.
+    // The FCS type (none), then the slot.
     out[4..8].copy_from_slice(&[FCS_TYPE as u8, 0, 1, 0]);
     out[12..16].copy_from_slice(&[ASN as u8, 0, 8, 0]);
     out[16..].copy_from_slice(&asn.number().to_le_bytes());
@@ -137,7 +139,7 @@ mod tests {
     const FRAME: [u8; 5] = [2, 0, 9, 0x2e, 0x6d];
 
     #[test]
-    fn the_three_link_types_give_the_same_frame() {
+    fn link_types_give_the_same_frame() {
         let asn = Asn::new(0x12_3456_789a);
         let bare = &FRAME[..3];
         let with_fcs = [bare, &super::super::fcs(bare).to_le_bytes()].concat();
@@ -146,7 +148,7 @@ mod tests {
         assert_eq!(Captured::parse(LinkType::WithFcs, &with_fcs), Ok(plain));
         let tap = [&emit_tap(asn.unwrap())[..], bare].concat();
         assert_eq!(Captured::parse(LinkType::Tap, &tap), Ok(Captured { asn, ..plain }));
-        // With an FCS, a channel, and a field that is not known here.
+        // With an FCS, a channel, and an unknown field.
         let mut tap = Vec::from([0, 0, 32, 0, 0, 0, 1, 0, 1, 0, 0, 0, 3, 0, 3, 0, 26, 0, 0, 0]);
         tap.extend([1, 0, 4, 0, 0, 0, 0x20, 0xc2, 10, 0, 0, 0]);
         tap.extend(&with_fcs);
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_wrong_is_refused_by_name() {
+    fn malformed_captures_are_named() {
         let tap = [&emit_tap(Asn::default())[..], &FRAME].concat();
         for len in 0..TAP_LEN {
             assert_eq!(Captured::parse(LinkType::Tap, &tap[..len]), Err(Invalid::TooShort), "{len}");
@@ -168,11 +170,12 @@ mod tests {
             changed[at] = value;
             Captured::parse(LinkType::Tap, &changed).map(|_| ())
         };
-        // Version; a header shorter than itself, or that ends within a field; a field past its end; FCS of 32 bits; a slot of six octets.
+        // Version; a header shorter than itself, or ending within a field; a field past its end; a
+        // 32-bit FCS; a slot of six octets.
         for (at, value) in [(0, 1), (2, 3), (2, 22), (14, 99), (8, 2), (21, 1)] {
             assert_eq!(changed(at, value), Err(Invalid::Capture), "octet {at}");
         }
-        // An FCS that is said and not there.
+        // An announced FCS that is missing.
         assert_eq!(changed(8, 1), Err(Invalid::Fcs));
         assert_eq!(Captured::parse(LinkType::WithFcs, &FRAME), Err(Invalid::Fcs));
     }

@@ -1,8 +1,9 @@
-//! The status octets of cyclic data (IEC 61158-6-10): IOPS and IOCS beside each object, DataStatus of the frame.
+//! The status octets of cyclic data (IEC 61158-6-10): IOPS and IOCS of each object, DataStatus of
+//! the frame.
 
 use core::fmt;
 
-/// Who found that data is bad.
+/// The instance that reports bad data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IoxsInstance {
     /// the subslot
@@ -19,28 +20,28 @@ pub enum IoxsInstance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ioxs(pub u8);
 
-/// The status that a provider gives with its data.
+/// The status of a provider for its data.
 pub type Iops = Ioxs;
-/// The status that a consumer gives back on the data it received.
+/// The status of a consumer for the received data.
 pub type Iocs = Ioxs;
 
 impl Ioxs {
     /// The data is good.
     pub const GOOD: Self = Self(0x80);
-    /// The data is bad, found by the subslot.
+    /// The data is bad; reported by the subslot.
     pub const BAD: Self = Self(0x00);
 
-    /// Bad, as found by `instance`.
+    /// Bad data, reported by `instance`.
     pub const fn bad_by(instance: IoxsInstance) -> Self {
         Self((instance as u8) << 5)
     }
 
-    /// Is the data good?
+    /// Whether the data is good.
     pub const fn is_good(self) -> bool {
         self.0 & 0x80 != 0
     }
 
-    /// Who found it bad; without meaning if it is good.
+    /// The instance that reports bad data; meaningless for good data.
     pub const fn instance(self) -> IoxsInstance {
         match (self.0 >> 5) & 3 {
             0 => IoxsInstance::Subslot,
@@ -50,7 +51,7 @@ impl Ioxs {
         }
     }
 
-    /// Does another status octet follow?
+    /// Whether another status octet follows.
     pub const fn has_extension(self) -> bool {
         self.0 & 1 != 0
     }
@@ -68,7 +69,7 @@ impl DataStatus {
     const NO_PROBLEM: u8 = 0x20;
     const IGNORE: u8 = 0x80;
 
-    /// Primary, valid, running, no problem: what a provider in good order sends.
+    /// Primary, valid, running, no problem: the status of a provider in normal operation.
     pub const OPERATIONAL: Self = Self(Self::PRIMARY | Self::VALID | Self::RUN | Self::NO_PROBLEM);
 
     const fn with(self, bit: u8, on: bool) -> Self {
@@ -95,32 +96,32 @@ impl DataStatus {
         self.with(Self::NO_PROBLEM, !on)
     }
 
-    /// Is the sender the primary one?
+    /// Whether the sender is the primary one.
     pub const fn is_primary(self) -> bool {
         self.0 & Self::PRIMARY != 0
     }
 
-    /// The redundancy bit, whose meaning depends on the state.
+    /// The redundancy bit; its meaning depends on the state.
     pub const fn redundancy(self) -> bool {
         self.0 & Self::REDUNDANCY != 0
     }
 
-    /// Is the data valid?
+    /// Whether the data is valid.
     pub const fn is_valid(self) -> bool {
         self.0 & Self::VALID != 0
     }
 
-    /// Is the provider running?
+    /// Whether the provider is running.
     pub const fn is_run(self) -> bool {
         self.0 & Self::RUN != 0
     }
 
-    /// Does the station report a problem?
+    /// Whether the station reports a problem.
     pub const fn has_problem(self) -> bool {
         self.0 & Self::NO_PROBLEM == 0
     }
 
-    /// Shall a consumer ignore the frame?
+    /// Whether a consumer shall ignore the frame.
     pub const fn is_ignore(self) -> bool {
         self.0 & Self::IGNORE != 0
     }
