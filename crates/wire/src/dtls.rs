@@ -13,7 +13,6 @@
 pub mod handshake;
 
 use core::fmt;
-use core::ops::Range;
 
 use crate::bytes::{array, at_least, be16, put16};
 use crate::{Error, Result};
@@ -273,11 +272,6 @@ impl Aad {
     pub fn as_slice(&self) -> &[u8] {
         self.octets.get(..usize::from(self.len)).unwrap_or_default()
     }
-
-    /// The place of the plaintext's length, big-endian.
-    pub const fn length_field(&self) -> Range<usize> {
-        self.len as usize - 2..self.len as usize
-    }
 }
 
 /// The content type and the octets of content in the inner plaintext of a record with a connection
@@ -348,7 +342,6 @@ mod tests {
         let header = |content_type| Header { content_type, version: VERSION_1_2, number: 1 << 48 | 5 };
         let plain = Aad::new(&header(ContentType::ApplicationData), &ConnectionId::EMPTY, 0x0102);
         assert_eq!(plain.as_slice(), [0, 1, 0, 0, 0, 0, 0, 5, 23, 0xfe, 0xfd, 1, 2]);
-        assert_eq!(plain.length_field(), 11..13);
         let cid = ConnectionId::new(&[0xaa, 0xbb]).unwrap();
         let aad = Aad::new(&header(ContentType::Tls12Cid), &cid, 0x0102);
         let expected = [
@@ -356,7 +349,6 @@ mod tests {
             0xaa, 0xbb, 1, 2,
         ];
         assert_eq!(aad.as_slice(), expected);
-        assert_eq!(aad.length_field(), 23..25);
     }
 
     #[test]

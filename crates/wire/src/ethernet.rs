@@ -12,8 +12,6 @@ use crate::{Error, Result};
 pub const HEADER_LEN: usize = 14;
 /// The shortest frame on the wire without its frame check sequence. Shorter ones are padded.
 pub const MIN_FRAME_LEN: usize = 60;
-/// Smaller values of the EtherType field are lengths of an LLC frame (IEEE 802.3 clause 3.2.6).
-pub const FIRST_ETHERTYPE: u16 = 0x0600;
 
 wire_enum! {
     /// The protocol of an Ethernet frame's payload.
@@ -66,11 +64,6 @@ wire_enum! {
 }
 
 impl EtherType {
-    /// Whether the value is the length of an LLC frame.
-    pub const fn is_length(self) -> bool {
-        self.number() < FIRST_ETHERTYPE
-    }
-
     /// Whether a VLAN tag follows.
     pub const fn is_vlan(self) -> bool {
         matches!(self, Self::Vlan | Self::ServiceVlan)
@@ -108,30 +101,9 @@ impl Address {
         &self.0
     }
 
-    /// Whether this is the broadcast address.
-    pub fn is_broadcast(&self) -> bool {
-        *self == Self::BROADCAST
-    }
-
     /// Whether this is a group address. Broadcast is one.
     pub const fn is_multicast(&self) -> bool {
         self.0[0] & 0x01 != 0
-    }
-
-    /// Whether this is the address of one station.
-    pub const fn is_unicast(&self) -> bool {
-        !self.is_multicast()
-    }
-
-    /// Whether the address is administered locally.
-    pub const fn is_local(&self) -> bool {
-        self.0[0] & 0x02 != 0
-    }
-
-    /// Whether this is one of the sixteen addresses that bridges do not forward (IEEE 802.1Q clause
-    /// 8.6.3).
-    pub fn is_link_local(&self) -> bool {
-        self.0[..5] == [0x01, 0x80, 0xc2, 0x00, 0x00] && self.0[5] & 0xf0 == 0
     }
 }
 
@@ -230,11 +202,6 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Frame<T> {
     pub fn set_ethertype(&mut self, ethertype: EtherType) {
         put16(self.buffer.as_mut(), field::ETHERTYPE, ethertype.number());
     }
-
-    /// The octets behind the EtherType, writable.
-    pub fn payload_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer.as_mut()[field::PAYLOAD]
-    }
 }
 
 /// An Ethernet header.
@@ -282,7 +249,7 @@ mod tests {
         let frame = Frame::new_checked(&BYTES[..]).unwrap();
         let repr = Repr::parse(&frame);
         assert_eq!(repr.ethertype, EtherType::Profinet);
-        assert!(repr.dst_addr.is_multicast() && repr.src_addr.is_local());
+        assert!(repr.dst_addr.is_multicast() && !repr.src_addr.is_multicast());
         assert_eq!(frame.payload(), [0xfe, 0xfe]);
         let mut out = [0; 14];
         repr.emit(&mut out).unwrap();
@@ -307,7 +274,6 @@ mod tests {
         let address: Address = "01:80:C2:00:00:0e".parse().unwrap();
         assert_eq!(address, Address::LLDP_NEAREST_BRIDGE);
         assert_eq!(address.to_string(), "01:80:c2:00:00:0e");
-        assert!(address.is_link_local());
         assert_eq!("02-00-00-00-00-01".parse(), Ok(Address([2, 0, 0, 0, 0, 1])));
         for wrong in ["", "01:80:c2:00:00", "01:80:c2:00:00:0e:11", "1:80:c2:00:00:0e", "+1:80:c2:00:00:0e"] {
             assert_eq!(wrong.parse::<Address>(), Err(Error::Value), "{wrong}");

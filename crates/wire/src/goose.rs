@@ -44,7 +44,7 @@ pub struct Repr {
     pub appid: u16,
     /// octets from the APPID to the end of the PDU
     pub length: u16,
-    /// the first reserved field; see [`is_simulated`](Self::is_simulated)
+    /// the first reserved field; a test device sets bit 15
     pub reserved1: u16,
     /// the second reserved field
     pub reserved2: u16,
@@ -62,11 +62,6 @@ impl Repr {
         };
         let length = usize::from(repr.length);
         if length < HEADER_LEN || length > bytes.len() { Err(Error::Length) } else { Ok(repr) }
-    }
-
-    /// Whether a test device published the message (bit 15 of the first reserved field).
-    pub const fn is_simulated(&self) -> bool {
-        self.reserved1 & 0x8000 != 0
     }
 
     /// Octets that [`emit`](Self::emit) writes.
@@ -175,7 +170,7 @@ mod tests {
         let publisher = Publisher::parse(&message_with).unwrap();
         assert_eq!((publisher.gocb_ref, publisher.dat_set), (&b"IED1"[..], &b"ds"[..]));
         assert_eq!((publisher.time_allowed_to_live, publisher.go_id), (2000, Some(&b"go"[..])));
-        assert!(Repr::parse(&message_with).unwrap().is_simulated());
+        assert_eq!(Repr::parse(&message_with).unwrap().reserved1, 0x8000);
         let without = message(b"\x61\x81\x11\x80\x04IED1\x81\x02\x07\xd0\x82\x02ds\x84\x01\x00");
         assert_eq!(Publisher::parse(&without).unwrap().go_id, None);
     }

@@ -1,6 +1,6 @@
 //! IPv6 headers (RFC 8200), for checksums and segmentation.
 
-use crate::bytes::{array, at_least, be16, put16};
+use crate::bytes::{array, at_least};
 use crate::checksum::Sum;
 use crate::ip::Protocol;
 use crate::{Error, Result};
@@ -14,7 +14,6 @@ const MAX_EXTENSIONS: usize = 8;
 
 mod field {
     pub(super) const VERSION: usize = 0;
-    pub(super) const PAYLOAD_LEN: usize = 4;
     pub(super) const NEXT_HEADER: usize = 6;
     pub(super) const SOURCE: usize = 8;
     pub(super) const DESTINATION: usize = 24;
@@ -34,11 +33,6 @@ impl<T: AsRef<[u8]>> Packet<T> {
             return Err(Error::Value);
         }
         Ok(Self { buffer })
-    }
-
-    /// The payload length field: octets behind the fixed header.
-    pub fn payload_len(&self) -> u16 {
-        be16(self.buffer.as_ref(), field::PAYLOAD_LEN)
     }
 
     /// The type of the header behind the fixed header.
@@ -84,18 +78,6 @@ impl<T: AsRef<[u8]>> Packet<T> {
     /// The octets behind the fixed header.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[HEADER_LEN..]
-    }
-}
-
-impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// Sets the number of octets behind the fixed header.
-    pub fn set_payload_len(&mut self, len: u16) {
-        put16(self.buffer.as_mut(), field::PAYLOAD_LEN, len);
-    }
-
-    /// The octets behind the fixed header, writable.
-    pub fn payload_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer.as_mut()[HEADER_LEN..]
     }
 }
 

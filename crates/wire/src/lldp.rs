@@ -54,8 +54,6 @@ wire_enum! {
 
 /// The organisation of Profinet.
 pub const OUI_PROFINET: [u8; 3] = [0x00, 0x0e, 0xcf];
-/// The organisation of IEEE 802.3.
-pub const OUI_IEEE_8023: [u8; 3] = [0x00, 0x12, 0x0f];
 
 /// Octets of a TLV's type and length.
 const TLV_HEADER_LEN: usize = 2;

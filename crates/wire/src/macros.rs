@@ -18,9 +18,6 @@ macro_rules! wire_enum {
         }
 
         impl $name {
-            /// All named values.
-            pub const NAMED: &'static [Self] = &[$( Self::$variant ),+];
-
             /// The value on the wire.
             pub const fn number(self) -> $int {
                 match self {

@@ -169,11 +169,6 @@ impl Tci {
         Self(if on { self.0 | bit } else { self.0 & !bit })
     }
 
-    /// With the version bit set to `on`. Version 0 is the only one.
-    pub const fn with_version(self, on: bool) -> Self {
-        self.with(Self::V, on)
-    }
-
     /// With end station (ES) set to `on`: the source address is that of the SCI.
     pub const fn with_end_station(self, on: bool) -> Self {
         self.with(Self::ES, on)

@@ -19,7 +19,6 @@ mod status;
 
 pub use cyclic::{
     CYCLE_UNIT_NS, CyclicFrame, CyclicRepr, Layout, MAX_C_SDU_LEN, MIN_C_SDU_LEN, OVERHEAD, cycle_counter,
-    cycle_distance,
 };
 pub use frame_id::{FrameId, FrameIdRange, frame_id};
-pub use status::{DataStatus, Iocs, Iops, Ioxs, IoxsInstance};
+pub use status::{DataStatus, Iocs, Iops, Ioxs};

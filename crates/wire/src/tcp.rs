@@ -1,13 +1,11 @@
 //! TCP headers (RFC 9293), for checksums and segmentation.
 
-use crate::bytes::{at_least, be16, be32, put16, put32};
+use crate::bytes::{at_least, be16, be32, put16};
 use crate::checksum::Sum;
 use crate::{Error, Result};
 
 /// Octets of a header without options.
 pub const MIN_HEADER_LEN: usize = 20;
-/// The offset of the checksum in the header.
-pub const CHECKSUM_OFFSET: usize = field::CHECKSUM;
 
 mod field {
     pub(super) const SOURCE_PORT: usize = 0;
@@ -103,16 +101,6 @@ impl<T: AsRef<[u8]>> Segment<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Segment<T> {
-    /// Sets the sequence number.
-    pub fn set_sequence(&mut self, sequence: u32) {
-        put32(self.buffer.as_mut(), field::SEQUENCE, sequence);
-    }
-
-    /// Sets the flags.
-    pub fn set_flags(&mut self, flags: Flags) {
-        self.buffer.as_mut()[field::FLAGS] = flags.0;
-    }
-
     /// Computes and sets the checksum, given the sum of the pseudo header.
     pub fn fill_checksum(&mut self, pseudo_header: Sum) {
         let bytes = self.buffer.as_mut();
@@ -129,13 +117,13 @@ mod tests {
     #[test]
     fn filled_checksum_detects_a_change() {
         let mut bytes = [0x11; 33];
-        bytes[12] = 0x50;
+        bytes[4..8].copy_from_slice(&[0xde, 0xad, 0xbe, 0xef]);
+        bytes[12..14].copy_from_slice(&[0x50, 0x99]);
         let pseudo = Sum::of_u16(1234);
         let mut segment = Segment::new_checked(&mut bytes[..]).unwrap();
-        segment.set_sequence(0xdead_beef);
-        segment.set_flags(Flags(0x99).without(Flags::CWR));
         segment.fill_checksum(pseudo);
-        assert_eq!((segment.sequence(), segment.flags()), (0xdead_beef, Flags(0x19)));
+        assert_eq!((segment.sequence(), segment.flags()), (0xdead_beef, Flags(0x99)));
+        assert_eq!(segment.flags().without(Flags::CWR), Flags(0x19));
         assert!(segment.flags().has(Flags::PSH) && segment.verify_checksum(pseudo));
         bytes[32] ^= 1;
         assert!(!Segment::new_checked(&bytes[..]).unwrap().verify_checksum(pseudo));

@@ -6,8 +6,6 @@ use crate::checksum::Sum;
 
 /// Octets of the header.
 pub const HEADER_LEN: usize = 8;
-/// The offset of the checksum in the header.
-pub const CHECKSUM_OFFSET: usize = field::CHECKSUM;
 
 mod field {
     pub(super) const SOURCE_PORT: usize = 0;
@@ -61,11 +59,6 @@ impl<T: AsRef<[u8]>> Datagram<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Datagram<T> {
-    /// Sets the length.
-    pub fn set_length(&mut self, length: u16) {
-        put16(self.buffer.as_mut(), field::LENGTH, length);
-    }
-
     /// Computes and sets the checksum, given the sum of the pseudo header. Zero is written as 0xffff.
     pub fn fill_checksum(&mut self, pseudo_header: Sum) {
         let bytes = self.buffer.as_mut();
@@ -85,9 +78,8 @@ mod tests {
 
     #[test]
     fn filled_checksum_verifies_and_is_never_zero() {
-        let mut bytes = [0; 12];
+        let mut bytes = [0, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0];
         let mut datagram = Datagram::new_checked(&mut bytes[..]).unwrap();
-        datagram.set_length(12);
         // A pseudo header with which the sum is 0xffff and the checksum 0.
         let pseudo = Sum::of_u16(0xffff - 12);
         datagram.fill_checksum(pseudo);

@@ -13,9 +13,6 @@ use crate::{Error, Result};
 pub const HEADER_LEN: usize = 12;
 /// Octets of a random.
 pub const RANDOM_LEN: usize = 32;
-/// Octets of the longest pre-shared key identity that implementations must support (RFC 4279
-/// section 5.3).
-pub const MAX_IDENTITY: usize = 128;
 
 wire_enum! {
     /// The type of a handshake message.

@@ -115,11 +115,6 @@ impl<'a> Values<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// INT8 in its fixed length.
-    pub const fn int8(value: i8) -> Self {
-        Self::Integer(value as i64, 2)
-    }
-
     /// INT16 in its fixed length.
     pub const fn int16(value: i16) -> Self {
         Self::Integer(value as i64, 3)
@@ -128,21 +123,6 @@ impl<'a> Value<'a> {
     /// INT32 in its fixed length.
     pub const fn int32(value: i32) -> Self {
         Self::Integer(value as i64, 5)
-    }
-
-    /// INT64 in its fixed length.
-    pub const fn int64(value: i64) -> Self {
-        Self::Integer(value, 9)
-    }
-
-    /// INT8U in its fixed length.
-    pub const fn uint8(value: u8) -> Self {
-        Self::Unsigned(value as u64, 2)
-    }
-
-    /// INT16U in its fixed length.
-    pub const fn uint16(value: u16) -> Self {
-        Self::Unsigned(value as u64, 3)
     }
 
     /// INT32U in its fixed length.

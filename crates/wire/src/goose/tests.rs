@@ -9,7 +9,7 @@ use std::vec::Vec;
 const VALUES: [Value<'static>; 3] = [
     Value::Boolean(true),
     Value::int32(-7),
-    Value::Structure(Values::Given(&[Value::Float32(50.01), Value::uint16(3)])),
+    Value::Structure(Values::Given(&[Value::Float32(50.01), Value::Unsigned(3, 3)])),
 ];
 
 fn message() -> Message<'static> {
@@ -64,7 +64,7 @@ fn layout_is_independent_of_values() {
         let values = [
             Value::Boolean(false),
             Value::int32(value),
-            Value::Structure(Values::Given(&[Value::Float32(f32::MAX), Value::uint16(u16::MAX)])),
+            Value::Structure(Values::Given(&[Value::Float32(f32::MAX), Value::Unsigned(u16::MAX.into(), 3)])),
         ];
         let changed =
             Message { st_num, sq_num: st_num, t: [0xff; 8], all_data: Values::Given(&values), ..message() };
@@ -115,12 +115,12 @@ fn deep_structures_are_refused() {
 fn value() -> impl Strategy<Value = Value<'static>> {
     prop_oneof![
         any::<bool>().prop_map(Value::Boolean),
-        any::<i8>().prop_map(Value::int8),
+        any::<i8>().prop_map(|value| Value::Integer(value.into(), 2)),
         any::<i16>().prop_map(Value::int16),
         any::<i32>().prop_map(Value::int32),
-        any::<i64>().prop_map(Value::int64),
-        any::<u8>().prop_map(Value::uint8),
-        any::<u16>().prop_map(Value::uint16),
+        any::<i64>().prop_map(|value| Value::Integer(value, 9)),
+        any::<u8>().prop_map(|value| Value::Unsigned(value.into(), 2)),
+        any::<u16>().prop_map(|value| Value::Unsigned(value.into(), 3)),
         any::<u32>().prop_map(Value::uint32),
         any::<u64>().prop_map(|value| Value::Unsigned(value, 9)),
         any::<i32>().prop_map(|value| Value::Float32(value as f32)),

@@ -101,11 +101,6 @@ impl FrameId {
         self.is_rt_class_1() || matches!(self.range(), FrameIdRange::RtClass3 | FrameIdRange::RtStream)
     }
 
-    /// Whether the frame is an alarm.
-    pub const fn is_alarm(self) -> bool {
-        matches!(self.0, 0xfc01 | 0xfe01)
-    }
-
     /// Whether the frame is DCP.
     pub const fn is_dcp(self) -> bool {
         self.0 >= 0xfefc && self.0 <= 0xfeff
@@ -173,7 +168,7 @@ mod tests {
             let rt1 =
                 matches!(id.range(), RtClass1 | RtClass1Multicast | RtClass1Legacy | RtClass1LegacyMulticast);
             assert_eq!(id.is_rt_class_1(), rt1);
-            assert!(!(id.is_cyclic() && (id.is_dcp() || id.is_alarm())));
+            assert!(!(id.is_cyclic() && id.is_dcp()));
         }
     }
 }

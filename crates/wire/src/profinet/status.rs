@@ -3,19 +3,6 @@
 
 use core::fmt;
 
-/// The instance that reports bad data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum IoxsInstance {
-    /// the subslot
-    Subslot,
-    /// the slot
-    Slot,
-    /// the IO device
-    IoDevice,
-    /// the IO controller
-    IoController,
-}
-
 /// Provider status (IOPS) or consumer status (IOCS): one octet beside each IO data object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ioxs(pub u8);
@@ -30,31 +17,6 @@ impl Ioxs {
     pub const GOOD: Self = Self(0x80);
     /// The data is bad; reported by the subslot.
     pub const BAD: Self = Self(0x00);
-
-    /// Bad data, reported by `instance`.
-    pub const fn bad_by(instance: IoxsInstance) -> Self {
-        Self((instance as u8) << 5)
-    }
-
-    /// Whether the data is good.
-    pub const fn is_good(self) -> bool {
-        self.0 & 0x80 != 0
-    }
-
-    /// The instance that reports bad data; meaningless for good data.
-    pub const fn instance(self) -> IoxsInstance {
-        match (self.0 >> 5) & 3 {
-            0 => IoxsInstance::Subslot,
-            1 => IoxsInstance::Slot,
-            2 => IoxsInstance::IoDevice,
-            _ => IoxsInstance::IoController,
-        }
-    }
-
-    /// Whether another status octet follows.
-    pub const fn has_extension(self) -> bool {
-        self.0 & 1 != 0
-    }
 }
 
 /// The data status of a cyclic frame.
@@ -63,7 +25,6 @@ pub struct DataStatus(pub u8);
 
 impl DataStatus {
     const PRIMARY: u8 = 0x01;
-    const REDUNDANCY: u8 = 0x02;
     const VALID: u8 = 0x04;
     const RUN: u8 = 0x10;
     const NO_PROBLEM: u8 = 0x20;
@@ -76,34 +37,14 @@ impl DataStatus {
         Self(if on { self.0 | bit } else { self.0 & !bit })
     }
 
-    /// With State as given: primary, or backup.
-    pub const fn with_primary(self, on: bool) -> Self {
-        self.with(Self::PRIMARY, on)
-    }
-
-    /// With DataValid as given.
-    pub const fn with_valid(self, on: bool) -> Self {
-        self.with(Self::VALID, on)
-    }
-
     /// With ProviderState as given: run, or stop.
     pub const fn with_run(self, on: bool) -> Self {
         self.with(Self::RUN, on)
     }
 
-    /// With StationProblemIndicator as given: the bit is set while there is *no* problem.
-    pub const fn with_problem(self, on: bool) -> Self {
-        self.with(Self::NO_PROBLEM, !on)
-    }
-
     /// Whether the sender is the primary one.
     pub const fn is_primary(self) -> bool {
         self.0 & Self::PRIMARY != 0
-    }
-
-    /// The redundancy bit; its meaning depends on the state.
-    pub const fn redundancy(self) -> bool {
-        self.0 & Self::REDUNDANCY != 0
     }
 
     /// Whether the data is valid.
