@@ -1,5 +1,5 @@
 //! Conversion of C's arguments to Rust.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "C passes pointers")]
 
 use crate::{BLOCKS, Code, LENGTHS, PAYLOAD_MAX};
 use core::slice;

@@ -4,7 +4,11 @@
 //! For all functions: a pointer is null or points to as much memory as the header demands, and
 //! nothing else uses that memory during the call. This is the caller's guarantee, and the only
 //! condition without a check.
-#![allow(unsafe_code, clippy::missing_safety_doc)]
+#![allow(unsafe_code, reason = "C calls these functions with pointers")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the module comment and the header give the conditions for all functions"
+)]
 
 use crate::arguments::{overlap, packet, pointee, slice};
 use crate::context::{Opener, Sealer};

@@ -2,7 +2,7 @@
 //!
 //! C aligns its words to 8 bytes. The context begins at the first place in them with Rust's
 //! alignment.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "a context is memory of C")]
 
 use crate::Code;
 use crate::suites::{AnyReceiver, AnySender};

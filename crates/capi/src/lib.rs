@@ -20,7 +20,6 @@
 //! staticlib`. The environment variable `ANTEDATE_CAPACITY` (a multiple of 64) sets the bytes that
 //! a context prepares. C is compiled with the same value.
 #![no_std]
-// A build for few suites leaves parts unused that the others need.
 #![cfg_attr(
     not(all(
         feature = "aegis",
@@ -30,7 +29,12 @@
         feature = "gcm",
         feature = "ocb3"
     )),
-    allow(dead_code, unused_variables, unreachable_code)
+    allow(
+        dead_code,
+        unused_variables,
+        unreachable_code,
+        reason = "a build with few suites leaves parts of the others unused"
+    )
 )]
 
 #[cfg(feature = "std")]

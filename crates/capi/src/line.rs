@@ -3,7 +3,7 @@
 //! The packet borrows from key and slot, which are fields of the same context, so Rust cannot
 //! express the borrow. It is sound because a context does not move (each call checks its address),
 //! key and slot are accessed only while no packet is held, and each field has its own pointer.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "a line is accessed by pointer")]
 
 use crate::Code;
 use crate::arguments::TemplateParts;
@@ -135,8 +135,10 @@ macro_rules! lines {
         use core::mem::MaybeUninit;
         use core::ptr::addr_of_mut;
 
-        // The memory is the caller's and has the size of the largest variant.
-        #[allow(clippy::large_enum_variant)]
+        #[allow(
+            clippy::large_enum_variant,
+            reason = "the caller's memory has the size of the largest variant"
+        )]
         enum Slots<S: $bound> {
             Plain(Slot<S, CAPACITY>),
             Shaped($slot<S, CAPACITY, $size>),
@@ -163,7 +165,7 @@ macro_rules! lines {
             Plain(Prepared<'static, S, CAPACITY>),
             Shaped($prepared<'static, S, CAPACITY, $size>),
             /// C has a pointer to the ciphertext, which is wiped on drop.
-            Sealed(#[allow(dead_code)] $sealed<'static, S, CAPACITY, $size>),
+            Sealed(#[allow(dead_code, reason = "held for its drop")] $sealed<'static, S, CAPACITY, $size>),
         }
 
         /// The sending side.
@@ -185,7 +187,7 @@ macro_rules! lines {
             ///
             /// # Safety
             /// As for [`Sending`].
-            #[allow(clippy::type_complexity)]
+            #[allow(clippy::type_complexity, reason = "the fields of the line, used only here")]
             unsafe fn free(
                 this: *mut Self,
             ) -> (
@@ -344,7 +346,7 @@ macro_rules! lines {
             ///
             /// # Safety
             /// As for [`Receiving`].
-            #[allow(clippy::type_complexity)]
+            #[allow(clippy::type_complexity, reason = "the fields of the line, used only here")]
             unsafe fn free(
                 this: *mut Self,
             ) -> (*mut Awaited<S>, &'static mut Slots<S>, &'static Opener<S, Rule<S>>, &'static mut $extra)

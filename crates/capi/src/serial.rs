@@ -1,5 +1,5 @@
 //! Lines of the suites with a serial MAC: static data at the front.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "a line is accessed by pointer, see `line`")]
 
 use crate::LENGTHS;
 use crate::line::{Receiving, Sending, common, lines};

@@ -1,5 +1,5 @@
 //! Lines of the suites with a linear MAC: holes anywhere in a template.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "a line is accessed by pointer, see `line`")]
 
 use crate::BLOCKS;
 use crate::arguments::TemplateParts;

@@ -26,7 +26,7 @@ macro_rules! suites {
         pub(crate) use with_suite;
 
         /// Memory for a line of any suite.
-        #[allow(dead_code)]
+        #[allow(dead_code, reason = "the fields only give the union its size and alignment")]
         pub(crate) union AnySender {
             none: (),
             $(
@@ -36,7 +36,7 @@ macro_rules! suites {
         }
 
         /// Memory for a receiving line of any suite.
-        #[allow(dead_code)]
+        #[allow(dead_code, reason = "the fields only give the union its size and alignment")]
         pub(crate) union AnyReceiver {
             none: (),
             $(

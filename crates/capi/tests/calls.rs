@@ -1,5 +1,5 @@
 //! The calls of C: the same bytes as the engine's one-shot calls, and an error for each misuse.
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "the tests call the functions as C does")]
 
 use antedate_aead::{
     Aegis128L, Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes128Ocb3, Aes256Ccm, Aes256Gcm, AsconAead128, CcmStar32,

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::bearer::{Bearer, Journey};
 use crate::device::{self, Cipher, Device, Way};
+use crate::energy::DAY_MS;
 use crate::queue::{self, Class};
 use crate::schedule::{self, Job, Outcome, Work};
 
@@ -478,7 +479,7 @@ fn one(
             None => "the device has no time left to prepare".to_owned(),
         }
     };
-    let packets = 86_400_000.0 / message.period_ms;
+    let packets = DAY_MS / message.period_ms;
     let work_ms = sealing.before + if outcome.in_time { sealing.online } else { sealing.fallback };
     let joules = packets * 1e-6 * (scenario.device.cpu_mw * work_ms + RADIO_MW * journey.air_ms);
     MessageAnswer {

@@ -10,6 +10,9 @@ use serde::Serialize;
 use crate::platform::Platform;
 use crate::timeslot::{TS_MAX_ACK, TS_MAX_TX};
 
+/// Milliseconds of a day.
+pub(crate) const DAY_MS: f64 = 86_400_000.0;
+
 /// Energy at both ends of a cell, in microjoules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Energy {

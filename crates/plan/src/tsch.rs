@@ -3,14 +3,12 @@
 
 use serde::Serialize;
 
-use crate::energy;
+use crate::energy::{self, DAY_MS};
 use crate::platform::Platform;
 use crate::strategy::{Costs, Strategy, before, operations};
 use crate::timeslot::{
     APPLICATION_BITS, Operations, STANDARD_MS, Slot, TS_MAX_ACK, TS_MAX_TX, largest_rate, shortest,
 };
-
-const DAY_MS: f64 = 86_400_000.0;
 
 /// A flow over the network.
 #[derive(Clone, Debug, PartialEq, Serialize)]

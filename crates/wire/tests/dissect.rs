@@ -1,6 +1,6 @@
 //! The encoders' output, read by `tshark`: an independent parser agrees, without expert warnings.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 use std::io::Write;
 use std::process::Command;

@@ -6,26 +6,9 @@
 
 use super::ber::{self, expect};
 use super::data::{MAX_DEPTH, Values, integer};
-use super::{HEADER_LEN, Publisher, Repr};
+use super::{HEADER_LEN, Publisher, Repr, tag};
 use crate::template::{Hole, What, Writer};
 use crate::{Error, Result};
-
-/// BER tags of the PDU.
-mod tag {
-    pub(super) const GOOSE_PDU: u8 = 0x61;
-    pub(super) const GOCB_REF: u8 = 0x80;
-    pub(super) const TIME_ALLOWED_TO_LIVE: u8 = 0x81;
-    pub(super) const DAT_SET: u8 = 0x82;
-    pub(super) const GO_ID: u8 = 0x83;
-    pub(super) const T: u8 = 0x84;
-    pub(super) const ST_NUM: u8 = 0x85;
-    pub(super) const SQ_NUM: u8 = 0x86;
-    pub(super) const SIMULATION: u8 = 0x87;
-    pub(super) const CONF_REV: u8 = 0x88;
-    pub(super) const NDS_COM: u8 = 0x89;
-    pub(super) const NUM_DAT_SET_ENTRIES: u8 = 0x8a;
-    pub(super) const ALL_DATA: u8 = 0xab;
-}
 
 /// Octets of an INT32U of fixed length: one of sign, four of magnitude.
 const INT32U: u8 = 5;
