@@ -35,7 +35,7 @@ pub(crate) struct Numbers<B> {
 
 /// The number was given out before, or none was requested.
 #[derive(Debug)]
-pub(crate) struct Spent;
+pub(crate) struct SpentError;
 
 impl<B> Numbers<B> {
     pub(crate) fn new(initial: B) -> Self {
@@ -43,17 +43,17 @@ impl<B> Numbers<B> {
     }
 
     /// Requests a number.
-    pub(crate) fn ask(&mut self, number: u64) -> Result<(), Spent> {
+    pub(crate) fn ask(&mut self, number: u64) -> Result<(), SpentError> {
         self.asked = self.fresh.is_some_and(|fresh| number >= fresh).then_some(number);
-        self.asked.map(|_| ()).ok_or(Spent)
+        self.asked.map(|_| ()).ok_or(SpentError)
     }
 }
 
 impl<B: Array> NonceSequence<B> for Numbers<B> {
-    type Error = Spent;
+    type Error = SpentError;
 
-    fn next(&mut self) -> Result<(u64, Nonce<B>), Spent> {
-        let number = self.asked.take().ok_or(Spent)?;
+    fn next(&mut self) -> Result<(u64, Nonce<B>), SpentError> {
+        let number = self.asked.take().ok_or(SpentError)?;
         self.fresh = number.checked_add(1);
         Ok((number, Nonce::assume_unique(nonce(&self.initial, number))))
     }

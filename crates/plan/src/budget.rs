@@ -155,29 +155,29 @@ pub struct Answer {
 
 /// The reason for a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ScenarioError {
     /// the mistake
     pub what: String,
     /// the remedy
     pub remedy: String,
 }
 
-impl core::fmt::Display for Fault {
+impl core::fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(&self.what)
     }
 }
 
-impl core::error::Error for Fault {}
+impl core::error::Error for ScenarioError {}
 
-fn fault(what: impl Into<String>, remedy: impl Into<String>) -> Fault {
-    Fault { what: what.into(), remedy: remedy.into() }
+fn fault(what: impl Into<String>, remedy: impl Into<String>) -> ScenarioError {
+    ScenarioError { what: what.into(), remedy: remedy.into() }
 }
 
 /// The most messages of a scenario.
 const MOST: usize = 100_000;
 
-fn check(scenario: &Scenario<'_>) -> Result<(), Fault> {
+fn check(scenario: &Scenario<'_>) -> Result<(), ScenarioError> {
     let positive = |value: f64| value.is_finite() && value > 0.0;
     if scenario.messages.is_empty() || scenario.messages.len() > MOST {
         return Err(fault("no messages, or more than 100000", "give each class of messages a [[message]]"));
@@ -309,7 +309,7 @@ fn best(
 ///
 /// # Errors
 /// A scenario with impossible values, with the mistake and its remedy.
-pub fn answer(scenario: &Scenario<'_>) -> Result<Answer, Fault> {
+pub fn answer(scenario: &Scenario<'_>) -> Result<Answer, ScenarioError> {
     check(scenario)?;
     let missing = || fault("no cipher has costs on all devices", "name one that has");
     let sealings = scenario

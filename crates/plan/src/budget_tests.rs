@@ -12,7 +12,7 @@ fn ask(
     cipher: Option<Cipher>,
     antedated: bool,
     messages: &[Message],
-) -> Result<Answer, Fault> {
+) -> Result<Answer, ScenarioError> {
     let device = device::find(device).expect("a device");
     answer(&Scenario {
         device: &device,
@@ -148,8 +148,7 @@ fn overload_never_meets_a_deadline() {
 
 #[test]
 fn advice_accounts_for_other_messages() {
-    // Sealing the second message takes longer than the first one may wait, whatever changes for the
-    // first.
+    // Sealing the second message takes longer than the first one may wait, with any change to the first.
     let slow = Message { period_ms: 10_000.0, name: "slow".into(), ..message(1520, 0, 10_000.0) };
     let bearer = Bearer::Gigabit(Path::default());
     let asked = ask("msp430-16mhz", &bearer, None, true, &[message(112, 96, 2.0), slow.clone()]);

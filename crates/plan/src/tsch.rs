@@ -82,7 +82,7 @@ pub struct Answer {
 
 /// The reason for a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ScenarioError {
     /// an unknown level
     Level,
     /// a slotframe without slots
@@ -91,7 +91,7 @@ pub enum Fault {
     Flow(String),
 }
 
-impl core::fmt::Display for Fault {
+impl core::fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Level => f.write_str("level: there are 0 to 7"),
@@ -103,21 +103,21 @@ impl core::fmt::Display for Fault {
     }
 }
 
-impl core::error::Error for Fault {}
+impl core::error::Error for ScenarioError {}
 
 /// Answers a scenario for a platform with counted costs.
 ///
 /// # Errors
 /// A level, slotframe or flow that cannot exist.
-pub fn answer(platform: &Platform, costs: &Costs, scenario: &Scenario) -> Result<Answer, Fault> {
+pub fn answer(platform: &Platform, costs: &Costs, scenario: &Scenario) -> Result<Answer, ScenarioError> {
     let Scenario { level, strategy, antedated, slots, flows } = scenario;
-    let bits = *APPLICATION_BITS.get(*level).ok_or(Fault::Level)?;
+    let bits = *APPLICATION_BITS.get(*level).ok_or(ScenarioError::Level)?;
     if *slots == 0 {
-        return Err(Fault::Slots);
+        return Err(ScenarioError::Slots);
     }
     for Flow { name, cells, hops } in flows {
         if *cells == 0 || *hops == 0 || u64::from(*cells) * u64::from(*hops) > u64::from(*slots) {
-            return Err(Fault::Flow(name.clone()));
+            return Err(ScenarioError::Flow(name.clone()));
         }
     }
     let operations = operations(platform, costs, *level, *strategy, *antedated);
@@ -230,9 +230,9 @@ mod tests {
             change(&mut scenario);
             answer(&CC2538, &costs(), &scenario)
         };
-        assert_eq!(ask(|s| s.level = 8), Err(Fault::Level));
-        assert_eq!(ask(|s| s.slots = 0), Err(Fault::Slots));
-        assert_eq!(ask(|s| s.flows[0].cells = 34), Err(Fault::Flow("valve".into())));
-        assert_eq!(ask(|s| s.flows[0].hops = 0), Err(Fault::Flow("valve".into())));
+        assert_eq!(ask(|s| s.level = 8), Err(ScenarioError::Level));
+        assert_eq!(ask(|s| s.slots = 0), Err(ScenarioError::Slots));
+        assert_eq!(ask(|s| s.flows[0].cells = 34), Err(ScenarioError::Flow("valve".into())));
+        assert_eq!(ask(|s| s.flows[0].hops = 0), Err(ScenarioError::Flow("valve".into())));
     }
 }

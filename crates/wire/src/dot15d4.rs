@@ -29,7 +29,7 @@
 //!   the length of the auxiliary security header for one octet and the MIC's (without frame counter
 //!   and key identifier) and writes none.
 //!
-//! The parser is strict: a reserved bit, mode or length is refused by name ([`Invalid`]), since a
+//! The parser is strict: a reserved bit, mode or length is refused by name ([`FormatError`]), since a
 //! later definition of it could change the meaning of the octets behind it.
 
 mod address;
@@ -37,10 +37,10 @@ mod addressing;
 mod beacon;
 pub mod capture;
 mod control;
+mod error;
 mod fcs;
 mod frame;
 pub mod ie;
-mod invalid;
 mod security;
 
 #[cfg(test)]
@@ -49,9 +49,9 @@ mod tests;
 pub use address::{Address, ExtendedAddress, PanId, ShortAddress};
 pub use addressing::Addressing;
 pub use control::{AddressingMode, FrameType, FrameVersion};
+pub use error::FormatError;
 pub use fcs::{FCS_LEN, append_fcs, check_fcs, fcs};
 pub use frame::{Frame, Header};
-pub use invalid::Invalid;
 pub use security::{Asn, KeyIdentifier, MAX_SECURITY_HEADER_LEN, SecurityHeader, SecurityLevel};
 
 /// Octets of the longest frame of the 2.4 GHz PHY, FCS included (aMaxPhyPacketSize).

@@ -228,7 +228,8 @@ impl<'a> Iterator for Records<'a> {
 /// With a connection ID (RFC 9146 section 5.3):
 ///
 /// ```text
-///   ff 8, 25, octets of the connection ID 1, 25, version 2, epoch 2, sequence number 6, connection ID, length 2
+///   ff 8, 25, octets of the connection ID 1, 25, version 2, epoch 2, sequence number 6,
+///   connection ID, length 2
 /// ```
 ///
 /// In both forms the length comes last, and all octets before it are known before the plaintext.

@@ -233,7 +233,7 @@ impl Tci {
 
 /// The broken rule of clause 9.12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Invalid {
+pub enum SecTagError {
     /// the frame is too short for a SecTAG, one octet of secure data and the ICV (rule a)
     TooShort,
     /// the EtherType is not that of MACsec (rule b)
@@ -250,7 +250,7 @@ pub enum Invalid {
     MissingShortLength,
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for SecTagError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooShort => "too short for a SecTAG, secure data and an ICV",
@@ -264,7 +264,7 @@ impl fmt::Display for Invalid {
     }
 }
 
-impl core::error::Error for Invalid {}
+impl core::error::Error for SecTagError {}
 
 mod field {
     //! Offsets from the first octet of the SecTAG.
@@ -354,25 +354,25 @@ impl<'a> Mpdu<'a> {
     ///
     /// Padding behind a short PDU is removed if Ethernet's minimum length explains it. In a frame
     /// longer than [`MAX_PADDED_LEN`] the short length must fit exactly.
-    pub fn parse(frame: &'a [u8]) -> core::result::Result<Self, Invalid> {
-        let (addresses, pdu) = frame.split_at_checked(ADDRESSES_LEN).ok_or(Invalid::TooShort)?;
+    pub fn parse(frame: &'a [u8]) -> core::result::Result<Self, SecTagError> {
+        let (addresses, pdu) = frame.split_at_checked(ADDRESSES_LEN).ok_or(SecTagError::TooShort)?;
         if pdu.len() < TAG_LEN_SHORT + 1 + ICV_LEN {
             // A frame too short for MACsec may be another protocol, and `EtherType` is the better
             // answer then.
             let is_macsec = pdu.len() < 2 || be16(pdu, field::ETHERTYPE) == EtherType::Macsec.number();
-            return Err(if is_macsec { Invalid::TooShort } else { Invalid::EtherType });
+            return Err(if is_macsec { SecTagError::TooShort } else { SecTagError::EtherType });
         }
         if be16(pdu, field::ETHERTYPE) != EtherType::Macsec.number() {
-            return Err(Invalid::EtherType);
+            return Err(SecTagError::EtherType);
         }
         let tci_an = pdu[field::TCI_AN];
         let tci = Tci::from_octet(tci_an);
         if tci.version() {
-            return Err(Invalid::Version);
+            return Err(SecTagError::Version);
         }
         let explicit = tci.explicit_sci();
         if explicit && (tci.end_station() || tci.single_copy_broadcast()) {
-            return Err(Invalid::SciAndImpliedSci);
+            return Err(SecTagError::SciAndImpliedSci);
         }
         let octet = pdu[field::SHORT_LENGTH];
         let (more_fragments, continued) =
@@ -381,20 +381,20 @@ impl<'a> Mpdu<'a> {
         let tag_len = if explicit { TAG_LEN_LONG } else { TAG_LEN_SHORT };
         let there = match pdu.len().checked_sub(tag_len + ICV_LEN) {
             Some(there) if there > 0 => there,
-            _ => return Err(Invalid::TooShort),
+            _ => return Err(SecTagError::TooShort),
         };
         let secure_len = match usize::from(short_length) {
-            0 if there < SHORT_LENGTH_LIMIT => return Err(Invalid::MissingShortLength),
+            0 if there < SHORT_LENGTH_LIMIT => return Err(SecTagError::MissingShortLength),
             0 => there,
-            said if said >= SHORT_LENGTH_LIMIT || said > there => return Err(Invalid::ShortLength),
-            said if said < there && frame.len() > MAX_PADDED_LEN => return Err(Invalid::ShortLength),
+            said if said >= SHORT_LENGTH_LIMIT || said > there => return Err(SecTagError::ShortLength),
+            said if said < there && frame.len() > MAX_PADDED_LEN => return Err(SecTagError::ShortLength),
             said => said,
         };
         let sci = explicit.then(|| Sci(array(pdu, field::SCI)));
         let packet_number = be32(pdu, field::PACKET_NUMBER);
         let (header, rest) = frame.split_at(addresses.len() + tag_len);
         let (secure_data, rest) = rest.split_at(secure_len);
-        let icv = rest.first_chunk().ok_or(Invalid::TooShort)?;
+        let icv = rest.first_chunk().ok_or(SecTagError::TooShort)?;
         let an = An(tci_an & 3);
         let tag = SecTag { tci, an, short_length, more_fragments, continued, packet_number, sci };
         Ok(Self { tag, header, secure_data, icv })
@@ -476,16 +476,16 @@ mod tests {
             Mpdu::parse(&bytes).err()
         };
         assert_eq!(with(14, good[14]), None);
-        assert_eq!(with(12, 0x08), Some(Invalid::EtherType));
-        assert_eq!(with(14, good[14] | 0x80), Some(Invalid::Version));
-        assert_eq!(with(14, good[14] | 0x40), Some(Invalid::SciAndImpliedSci));
-        assert_eq!(with(14, good[14] | 0x10), Some(Invalid::SciAndImpliedSci));
-        assert_eq!(with(15, 47), Some(Invalid::ShortLength));
-        assert_eq!(with(15, 48), Some(Invalid::ShortLength));
-        assert_eq!(Mpdu::parse(&good[..good.len() - 13]).err(), Some(Invalid::MissingShortLength));
-        assert_eq!(Mpdu::parse(&good[..44]).err(), Some(Invalid::TooShort));
-        assert_eq!(Mpdu::parse(&good[..12]).err(), Some(Invalid::TooShort));
-        assert_eq!(Mpdu::parse(&[0; 20]).err(), Some(Invalid::EtherType));
+        assert_eq!(with(12, 0x08), Some(SecTagError::EtherType));
+        assert_eq!(with(14, good[14] | 0x80), Some(SecTagError::Version));
+        assert_eq!(with(14, good[14] | 0x40), Some(SecTagError::SciAndImpliedSci));
+        assert_eq!(with(14, good[14] | 0x10), Some(SecTagError::SciAndImpliedSci));
+        assert_eq!(with(15, 47), Some(SecTagError::ShortLength));
+        assert_eq!(with(15, 48), Some(SecTagError::ShortLength));
+        assert_eq!(Mpdu::parse(&good[..good.len() - 13]).err(), Some(SecTagError::MissingShortLength));
+        assert_eq!(Mpdu::parse(&good[..44]).err(), Some(SecTagError::TooShort));
+        assert_eq!(Mpdu::parse(&good[..12]).err(), Some(SecTagError::TooShort));
+        assert_eq!(Mpdu::parse(&[0; 20]).err(), Some(SecTagError::EtherType));
     }
 
     #[test]
@@ -510,7 +510,7 @@ mod tests {
         assert_eq!(padded.len(), MIN_FRAME_LEN);
         assert_eq!(Mpdu::parse(&padded).unwrap().secure_data.len(), 10);
         assert!(Mpdu::parse(&frame(short, 10, 18)).is_ok());
-        assert_eq!(Mpdu::parse(&frame(short, 10, 19)).err(), Some(Invalid::ShortLength));
+        assert_eq!(Mpdu::parse(&frame(short, 10, 19)).err(), Some(SecTagError::ShortLength));
     }
 
     #[test]

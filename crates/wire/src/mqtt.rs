@@ -57,7 +57,7 @@ pub struct Envelope<'a> {
 
 /// The reason to refuse a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotEnvelope {
+pub enum EnvelopeError {
     /// Not CBOR of this form, for example an unprotected payload.
     Format,
     /// A required header parameter is missing, malformed or repeated.
@@ -68,7 +68,7 @@ pub enum NotEnvelope {
     Trailing,
 }
 
-impl core::fmt::Display for NotEnvelope {
+impl core::fmt::Display for EnvelopeError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Format => f.write_str("is no COSE_Encrypt0"),
@@ -79,9 +79,9 @@ impl core::fmt::Display for NotEnvelope {
     }
 }
 
-impl core::error::Error for NotEnvelope {}
+impl core::error::Error for EnvelopeError {}
 
-impl From<Error> for NotEnvelope {
+impl From<Error> for EnvelopeError {
     fn from(_: Error) -> Self {
         Self::Format
     }
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         &mut self,
         protected: bool,
         into: &mut Parameters<'a>,
-    ) -> core::result::Result<(), NotEnvelope> {
+    ) -> core::result::Result<(), EnvelopeError> {
         for _ in 0..self.argument(MAP)? {
             if self.0.first().is_some_and(|first| first >> 5 == TEXT) {
                 self.skip()?;
@@ -184,10 +184,10 @@ impl<'a> Reader<'a> {
                 ALG if protected && into.algorithm.is_none() => into.algorithm = Some(self.integer()?),
                 KID if !protected && into.kid.is_none() => into.kid = Some(self.bytes()?),
                 PARTIAL_IV if !protected && into.number.is_none() => into.number = Some(self.bytes()?),
-                ALG => return Err(NotEnvelope::Parameter("alg")),
-                KID => return Err(NotEnvelope::Parameter("kid")),
-                PARTIAL_IV => return Err(NotEnvelope::Parameter("Partial IV")),
-                CRIT => return Err(NotEnvelope::Critical),
+                ALG => return Err(EnvelopeError::Parameter("alg")),
+                KID => return Err(EnvelopeError::Parameter("kid")),
+                PARTIAL_IV => return Err(EnvelopeError::Parameter("Partial IV")),
+                CRIT => return Err(EnvelopeError::Critical),
                 _ => self.skip()?,
             }
         }
@@ -207,30 +207,30 @@ impl<'a> Envelope<'a> {
     /// Reads a message.
     ///
     /// # Errors
-    /// [`NotEnvelope`].
-    pub fn parse(message: &'a [u8]) -> core::result::Result<Self, NotEnvelope> {
+    /// [`EnvelopeError`].
+    pub fn parse(message: &'a [u8]) -> core::result::Result<Self, EnvelopeError> {
         let mut reader = Reader(message);
         if message.first().is_some_and(|first| first >> 5 == TAGGED) && reader.argument(TAGGED)? != TAG {
-            return Err(NotEnvelope::Format);
+            return Err(EnvelopeError::Format);
         }
         if reader.argument(ARRAY)? != 3 {
-            return Err(NotEnvelope::Format);
+            return Err(EnvelopeError::Format);
         }
         let protected = reader.bytes()?;
         let mut found = Parameters::default();
         let mut header = Reader(protected);
         header.parameters(true, &mut found)?;
         if !header.0.is_empty() {
-            return Err(NotEnvelope::Format);
+            return Err(EnvelopeError::Format);
         }
-        let algorithm = found.algorithm.ok_or(NotEnvelope::Parameter("alg"))?;
+        let algorithm = found.algorithm.ok_or(EnvelopeError::Parameter("alg"))?;
         reader.parameters(false, &mut found)?;
         let ciphertext = reader.bytes()?;
         if !reader.0.is_empty() {
-            return Err(NotEnvelope::Trailing);
+            return Err(EnvelopeError::Trailing);
         }
-        let (epoch, publisher) = found.kid.and_then(split_kid).ok_or(NotEnvelope::Parameter("kid"))?;
-        let sequence = found.number.and_then(sequence).ok_or(NotEnvelope::Parameter("Partial IV"))?;
+        let (epoch, publisher) = found.kid.and_then(split_kid).ok_or(EnvelopeError::Parameter("kid"))?;
+        let sequence = found.number.and_then(sequence).ok_or(EnvelopeError::Parameter("Partial IV"))?;
         Ok(Self { protected, algorithm: algorithm.into(), epoch, publisher, sequence, ciphertext })
     }
 }

@@ -21,7 +21,8 @@
 //! let layout = Layout { types: 1, lengths: Lengths::One };
 //! let message = *b"\x01\x0221\x02\x03off";
 //! let mut sorted = [0; 9];
-//! assert_eq!(layout.sort(&message, &mut sorted), Ok(4)); // four bytes that do not change from packet to packet
+//! // Four bytes do not change from packet to packet.
+//! assert_eq!(layout.sort(&message, &mut sorted), Ok(4));
 //! assert_eq!(&sorted, b"\x01\x02\x02\x0321off");
 //!
 //! let mut restored = [0; 9];

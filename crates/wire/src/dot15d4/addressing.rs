@@ -1,7 +1,7 @@
 //! The addressing fields, and the presence of PAN identifiers (clause 7.2.2, table 7-2).
 
 use super::control::FrameControl;
-use super::{Address, AddressingMode, ExtendedAddress, FrameVersion, Invalid, PanId, ShortAddress};
+use super::{Address, AddressingMode, ExtendedAddress, FormatError, FrameVersion, PanId, ShortAddress};
 
 /// The addressing fields of a frame as on the wire: an omitted PAN identifier is `None`.
 ///
@@ -71,9 +71,9 @@ impl Addressing {
     }
 
     /// Reads the fields from the front of `octets`.
-    pub(super) fn parse(control: &FrameControl, octets: &mut &[u8]) -> Result<Self, Invalid> {
+    pub(super) fn parse(control: &FrameControl, octets: &mut &[u8]) -> Result<Self, FormatError> {
         let sent = pans(control.version, control.dst, control.src, control.pan_id_compression);
-        let (dst_pan, src_pan) = sent.ok_or(Invalid::Addressing)?;
+        let (dst_pan, src_pan) = sent.ok_or(FormatError::Addressing)?;
         let dst_pan = pan(dst_pan, octets)?;
         let dst = address(control.dst, octets)?;
         let src_pan = pan(src_pan, octets)?;
@@ -128,25 +128,25 @@ const fn pans(
     })
 }
 
-fn pan(sent: bool, octets: &mut &[u8]) -> Result<Option<PanId>, Invalid> {
+fn pan(sent: bool, octets: &mut &[u8]) -> Result<Option<PanId>, FormatError> {
     if !sent {
         return Ok(None);
     }
-    let (pan, rest) = octets.split_first_chunk().ok_or(Invalid::TooShort)?;
+    let (pan, rest) = octets.split_first_chunk().ok_or(FormatError::TooShort)?;
     *octets = rest;
     Ok(Some(PanId(u16::from_le_bytes(*pan))))
 }
 
-fn address(mode: AddressingMode, octets: &mut &[u8]) -> Result<Address, Invalid> {
+fn address(mode: AddressingMode, octets: &mut &[u8]) -> Result<Address, FormatError> {
     Ok(match mode {
         AddressingMode::Absent => Address::Absent,
         AddressingMode::Short => {
-            let (address, rest) = octets.split_first_chunk().ok_or(Invalid::TooShort)?;
+            let (address, rest) = octets.split_first_chunk().ok_or(FormatError::TooShort)?;
             *octets = rest;
             Address::Short(ShortAddress(u16::from_le_bytes(*address)))
         }
         AddressingMode::Extended => {
-            let (address, rest) = octets.split_first_chunk().ok_or(Invalid::TooShort)?;
+            let (address, rest) = octets.split_first_chunk().ok_or(FormatError::TooShort)?;
             *octets = rest;
             Address::Extended(ExtendedAddress::from_wire(*address))
         }

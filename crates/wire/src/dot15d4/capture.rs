@@ -13,7 +13,7 @@
 //!
 //! with the least significant octet first, and the frame behind it.
 
-use super::{Asn, Invalid, check_fcs};
+use super::{Asn, FormatError, check_fcs};
 
 /// The link type of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ const ASN: u16 = 7;
 
 impl<'a> Captured<'a> {
     /// Reads a packet of a capture.
-    pub fn parse(link: LinkType, packet: &'a [u8]) -> Result<Self, Invalid> {
+    pub fn parse(link: LinkType, packet: &'a [u8]) -> Result<Self, FormatError> {
         match link {
             LinkType::NoFcs => Ok(Self { frame: packet, asn: None, channel: None }),
             LinkType::WithFcs => Ok(Self { frame: check_fcs(packet)?, asn: None, channel: None }),
@@ -73,13 +73,13 @@ impl<'a> Captured<'a> {
         }
     }
 
-    fn tap(packet: &'a [u8]) -> Result<Self, Invalid> {
-        let [version, _, low, high, ..] = packet else { return Err(Invalid::TooShort) };
+    fn tap(packet: &'a [u8]) -> Result<Self, FormatError> {
+        let [version, _, low, high, ..] = packet else { return Err(FormatError::TooShort) };
         let len = usize::from(u16::from_le_bytes([*low, *high]));
         if *version != 0 || len < 4 {
-            return Err(Invalid::Capture);
+            return Err(FormatError::Capture);
         }
-        let (header, mut frame) = packet.split_at_checked(len).ok_or(Invalid::TooShort)?;
+        let (header, mut frame) = packet.split_at_checked(len).ok_or(FormatError::TooShort)?;
         let mut fields = header.get(4..).unwrap_or_default();
         let (mut asn, mut channel) = (None, None);
         let mut has_fcs = false;
@@ -88,11 +88,11 @@ impl<'a> Captured<'a> {
                 (FCS_TYPE, [0]) => has_fcs = false,
                 (FCS_TYPE, [1]) => has_fcs = true,
                 // The 32-bit FCS belongs to other radios.
-                (FCS_TYPE, _) => return Err(Invalid::Capture),
+                (FCS_TYPE, _) => return Err(FormatError::Capture),
                 (CHANNEL, [low, high, _page]) => channel = Some(u16::from_le_bytes([*low, *high])),
                 (ASN, value) => {
-                    let octets = value.try_into().map_err(|_| Invalid::Capture)?;
-                    asn = Some(Asn::new(u64::from_le_bytes(octets)).ok_or(Invalid::Capture)?);
+                    let octets = value.try_into().map_err(|_| FormatError::Capture)?;
+                    asn = Some(Asn::new(u64::from_le_bytes(octets)).ok_or(FormatError::Capture)?);
                 }
                 _ => {}
             }
@@ -105,15 +105,15 @@ impl<'a> Captured<'a> {
 }
 
 /// The next field of a TAP header, without its padding.
-fn field<'a>(fields: &mut &'a [u8]) -> Result<Option<(u16, &'a [u8])>, Invalid> {
+fn field<'a>(fields: &mut &'a [u8]) -> Result<Option<(u16, &'a [u8])>, FormatError> {
     if fields.is_empty() {
         return Ok(None);
     }
-    let (head, rest) = fields.split_first_chunk::<4>().ok_or(Invalid::Capture)?;
+    let (head, rest) = fields.split_first_chunk::<4>().ok_or(FormatError::Capture)?;
     let [kind_low, kind_high, len_low, len_high] = *head;
     let len = usize::from(u16::from_le_bytes([len_low, len_high]));
-    let value = rest.get(..len).ok_or(Invalid::Capture)?;
-    *fields = rest.get(len.next_multiple_of(4)..).ok_or(Invalid::Capture)?;
+    let value = rest.get(..len).ok_or(FormatError::Capture)?;
+    *fields = rest.get(len.next_multiple_of(4)..).ok_or(FormatError::Capture)?;
     Ok(Some((u16::from_le_bytes([kind_low, kind_high]), value)))
 }
 
@@ -163,7 +163,7 @@ mod tests {
     fn malformed_captures_are_named() {
         let tap = [&emit_tap(Asn::default())[..], &FRAME].concat();
         for len in 0..TAP_LEN {
-            assert_eq!(Captured::parse(LinkType::Tap, &tap[..len]), Err(Invalid::TooShort), "{len}");
+            assert_eq!(Captured::parse(LinkType::Tap, &tap[..len]), Err(FormatError::TooShort), "{len}");
         }
         let changed = |at: usize, value: u8| {
             let mut changed = tap.clone();
@@ -173,10 +173,10 @@ mod tests {
         // Version; a header shorter than itself, or ending within a field; a field past its end; a
         // 32-bit FCS; a slot of six octets.
         for (at, value) in [(0, 1), (2, 3), (2, 22), (14, 99), (8, 2), (21, 1)] {
-            assert_eq!(changed(at, value), Err(Invalid::Capture), "octet {at}");
+            assert_eq!(changed(at, value), Err(FormatError::Capture), "octet {at}");
         }
         // An announced FCS that is missing.
-        assert_eq!(changed(8, 1), Err(Invalid::Fcs));
-        assert_eq!(Captured::parse(LinkType::WithFcs, &FRAME), Err(Invalid::Fcs));
+        assert_eq!(changed(8, 1), Err(FormatError::Fcs));
+        assert_eq!(Captured::parse(LinkType::WithFcs, &FRAME), Err(FormatError::Fcs));
     }
 }

@@ -1,6 +1,6 @@
 //! The frame control field (clause 7.2.1).
 
-use super::Invalid;
+use super::FormatError;
 
 /// The type of a frame (table 7-1). Multipurpose, fragment and extended frames have other headers
 /// and are not read here.
@@ -20,13 +20,13 @@ impl FrameType {
     /// All frame types.
     pub const ALL: [Self; 4] = [Self::Beacon, Self::Data, Self::Ack, Self::Command];
 
-    const fn from_bits(bits: u16) -> Result<Self, Invalid> {
+    const fn from_bits(bits: u16) -> Result<Self, FormatError> {
         match bits & 7 {
             0 => Ok(Self::Beacon),
             1 => Ok(Self::Data),
             2 => Ok(Self::Ack),
             3 => Ok(Self::Command),
-            _ => Err(Invalid::FrameType),
+            _ => Err(FormatError::FrameType),
         }
     }
 }
@@ -46,12 +46,12 @@ impl FrameVersion {
     /// All frame versions.
     pub const ALL: [Self; 3] = [Self::V2003, Self::V2006, Self::V2015];
 
-    const fn from_bits(bits: u16) -> Result<Self, Invalid> {
+    const fn from_bits(bits: u16) -> Result<Self, FormatError> {
         match (bits >> 12) & 3 {
             0 => Ok(Self::V2003),
             1 => Ok(Self::V2006),
             2 => Ok(Self::V2015),
-            _ => Err(Invalid::FrameVersion),
+            _ => Err(FormatError::FrameVersion),
         }
     }
 }
@@ -71,12 +71,12 @@ impl AddressingMode {
     /// All addressing modes.
     pub const ALL: [Self; 3] = [Self::Absent, Self::Short, Self::Extended];
 
-    const fn from_bits(bits: u16) -> Result<Self, Invalid> {
+    const fn from_bits(bits: u16) -> Result<Self, FormatError> {
         match bits & 3 {
             0 => Ok(Self::Absent),
             2 => Ok(Self::Short),
             3 => Ok(Self::Extended),
-            _ => Err(Invalid::AddressingMode),
+            _ => Err(FormatError::AddressingMode),
         }
     }
 
@@ -109,7 +109,7 @@ const RESERVED: u16 = 1 << 7;
 const OF_VERSION_2: u16 = 1 << 8 | 1 << 9;
 
 impl FrameControl {
-    pub(super) const fn parse(bits: u16) -> Result<Self, Invalid> {
+    pub(super) const fn parse(bits: u16) -> Result<Self, FormatError> {
         let frame_type = match FrameType::from_bits(bits) {
             Ok(frame_type) => frame_type,
             Err(invalid) => return Err(invalid),
@@ -120,12 +120,12 @@ impl FrameControl {
         };
         let of_its_version = matches!(version, FrameVersion::V2015) || bits & OF_VERSION_2 == 0;
         if bits & RESERVED != 0 || !of_its_version {
-            return Err(Invalid::FrameControlBits);
+            return Err(FormatError::FrameControlBits);
         }
         let (dst, src) = match (AddressingMode::from_bits(bits >> 10), AddressingMode::from_bits(bits >> 14))
         {
             (Ok(dst), Ok(src)) => (dst, src),
-            _ => return Err(Invalid::AddressingMode),
+            _ => return Err(FormatError::AddressingMode),
         };
         Ok(Self {
             frame_type,

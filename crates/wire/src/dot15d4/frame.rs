@@ -3,7 +3,7 @@
 use super::addressing::mode;
 use super::control::FrameControl;
 use super::ie::{Following, HeaderIes, PayloadIes};
-use super::{Addressing, FrameType, FrameVersion, Invalid, SecurityHeader, SecurityLevel, beacon};
+use super::{Addressing, FormatError, FrameType, FrameVersion, SecurityHeader, SecurityLevel, beacon};
 use crate::{Error, Result};
 
 /// The header up to its information elements.
@@ -121,23 +121,23 @@ impl Header {
         addresses_fit(&control).then_some(control)
     }
 
-    fn parse(octets: &mut &[u8]) -> core::result::Result<Self, Invalid> {
-        let (bits, mut rest) = octets.split_first_chunk().ok_or(Invalid::TooShort)?;
+    fn parse(octets: &mut &[u8]) -> core::result::Result<Self, FormatError> {
+        let (bits, mut rest) = octets.split_first_chunk().ok_or(FormatError::TooShort)?;
         let control = FrameControl::parse(u16::from_le_bytes(*bits))?;
         if !addresses_fit(&control) {
-            return Err(Invalid::Addressing);
+            return Err(FormatError::Addressing);
         }
         let sequence = if control.sequence_suppressed {
             None
         } else {
-            let (sequence, after) = rest.split_first().ok_or(Invalid::TooShort)?;
+            let (sequence, after) = rest.split_first().ok_or(FormatError::TooShort)?;
             rest = after;
             Some(*sequence)
         };
         let addressing = Addressing::parse(&control, &mut rest)?;
         let security = match (control.security, control.version) {
             (false, _) => None,
-            (true, FrameVersion::V2003) => return Err(Invalid::LegacySecurity),
+            (true, FrameVersion::V2003) => return Err(FormatError::LegacySecurity),
             (true, version) => Some(SecurityHeader::parse(version, &mut rest)?),
         };
         *octets = rest;
@@ -188,22 +188,22 @@ pub struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// Splits a frame without its FCS.
-    pub fn parse(octets: &'a [u8]) -> core::result::Result<Self, Invalid> {
+    pub fn parse(octets: &'a [u8]) -> core::result::Result<Self, FormatError> {
         let mut rest = octets;
         let header = Header::parse(&mut rest)?;
         let ies = octets.len() - rest.len();
         let mic = octets.len().checked_sub(header.level().mic_len()).filter(|mic| *mic >= ies);
-        let mic = mic.ok_or(Invalid::TooShort)?;
-        let behind = octets.get(ies..mic).ok_or(Invalid::TooShort)?;
+        let mic = mic.ok_or(FormatError::TooShort)?;
+        let behind = octets.get(ies..mic).ok_or(FormatError::TooShort)?;
         let (ies_len, following) =
             if header.ies { HeaderIes::measure(behind)? } else { (0, Following::Payload) };
-        let payload = behind.get(ies_len..).ok_or(Invalid::TooShort)?;
+        let payload = behind.get(ies_len..).ok_or(FormatError::TooShort)?;
         let open = match (header.frame_type, header.version) {
             (_, FrameVersion::V2015) | (FrameType::Data, _) => 0,
             (FrameType::Beacon, _) => beacon::open_len(payload)?,
-            (FrameType::Command, _) if payload.is_empty() => return Err(Invalid::Command),
+            (FrameType::Command, _) if payload.is_empty() => return Err(FormatError::Command),
             (FrameType::Command, _) => 1,
-            (FrameType::Ack, _) if !payload.is_empty() => return Err(Invalid::TooShort),
+            (FrameType::Ack, _) if !payload.is_empty() => return Err(FormatError::TooShort),
             (FrameType::Ack, _) => 0,
         };
         let header_end = ies + ies_len;
@@ -242,7 +242,7 @@ impl<'a> Frame<'a> {
 
     /// The command identifier (table 7-49) in `payload`, this frame's decrypted MAC payload. None
     /// for other frame types. In version 2 it follows the payload elements.
-    pub fn command(&self, payload: &[u8]) -> core::result::Result<Option<u8>, Invalid> {
+    pub fn command(&self, payload: &[u8]) -> core::result::Result<Option<u8>, FormatError> {
         if self.header.frame_type != FrameType::Command {
             return Ok(None);
         }
@@ -250,7 +250,7 @@ impl<'a> Frame<'a> {
             Following::PayloadIes => PayloadIes::split(payload)?.1,
             Following::Nothing | Following::Payload => payload,
         };
-        content.first().map(|identifier| Some(*identifier)).ok_or(Invalid::Command)
+        content.first().map(|identifier| Some(*identifier)).ok_or(FormatError::Command)
     }
 
     /// The authenticated and never encrypted part: the header and the open payload.

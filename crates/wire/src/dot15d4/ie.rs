@@ -1,7 +1,7 @@
 //! Information elements (clause 7.4): header elements are authenticated, payload elements are
 //! encrypted with the payload.
 
-use super::{Asn, Invalid};
+use super::{Asn, FormatError};
 use crate::{Error, Result};
 
 /// The longest content of a header element.
@@ -95,8 +95,8 @@ pub struct HeaderIes<'a> {
 }
 
 /// The two octets in front of an element's content.
-fn descriptor<'a>(octets: &mut &'a [u8]) -> core::result::Result<(u16, &'a [u8]), Invalid> {
-    let (bits, rest) = octets.split_first_chunk().ok_or(Invalid::InformationElement)?;
+fn descriptor<'a>(octets: &mut &'a [u8]) -> core::result::Result<(u16, &'a [u8]), FormatError> {
+    let (bits, rest) = octets.split_first_chunk().ok_or(FormatError::InformationElement)?;
     Ok((u16::from_le_bytes(*bits), rest))
 }
 
@@ -108,7 +108,7 @@ impl<'a> HeaderIes<'a> {
 
     /// The octets of the elements at the front, termination included, and the kind of octets behind
     /// them.
-    pub(super) fn measure(octets: &'a [u8]) -> core::result::Result<(usize, Following), Invalid> {
+    pub(super) fn measure(octets: &'a [u8]) -> core::result::Result<(usize, Following), FormatError> {
         let mut ies = Self::new(octets);
         loop {
             if ies.octets.is_empty() {
@@ -121,19 +121,19 @@ impl<'a> HeaderIes<'a> {
                 _ => continue,
             };
             if !ie.content.is_empty() {
-                return Err(Invalid::InformationElement);
+                return Err(FormatError::InformationElement);
             }
             return Ok((octets.len() - ies.octets.len(), following));
         }
     }
 
-    fn read(&mut self) -> core::result::Result<HeaderIe<'a>, Invalid> {
+    fn read(&mut self) -> core::result::Result<HeaderIe<'a>, FormatError> {
         let (bits, rest) = descriptor(&mut self.octets)?;
         if bits & 0x8000 != 0 {
-            return Err(Invalid::InformationElement);
+            return Err(FormatError::InformationElement);
         }
         let (content, rest) =
-            rest.split_at_checked(usize::from(bits & 0x7f)).ok_or(Invalid::InformationElement)?;
+            rest.split_at_checked(usize::from(bits & 0x7f)).ok_or(FormatError::InformationElement)?;
         self.octets = rest;
         Ok(HeaderIe { id: HeaderElementId::from_number((bits >> 7) as u8), content })
     }
@@ -251,13 +251,13 @@ pub struct PayloadIes<'a> {
 impl<'a> PayloadIes<'a> {
     /// Splits a MAC payload into its elements and its content. The list ends with a termination or
     /// with the payload.
-    pub fn split(payload: &'a [u8]) -> core::result::Result<(Self, &'a [u8]), Invalid> {
+    pub fn split(payload: &'a [u8]) -> core::result::Result<(Self, &'a [u8]), FormatError> {
         let mut ies = Self { octets: payload };
         while !ies.octets.is_empty() {
             let ie = ies.read()?;
             if ie.group == PayloadGroupId::Termination {
                 if !ie.content.is_empty() {
-                    return Err(Invalid::InformationElement);
+                    return Err(FormatError::InformationElement);
                 }
                 break;
             }
@@ -265,13 +265,13 @@ impl<'a> PayloadIes<'a> {
         Ok((Self { octets: payload }, ies.octets))
     }
 
-    fn read(&mut self) -> core::result::Result<PayloadIe<'a>, Invalid> {
+    fn read(&mut self) -> core::result::Result<PayloadIe<'a>, FormatError> {
         let (bits, rest) = descriptor(&mut self.octets)?;
         if bits & 0x8000 == 0 {
-            return Err(Invalid::InformationElement);
+            return Err(FormatError::InformationElement);
         }
         let (content, rest) =
-            rest.split_at_checked(usize::from(bits & 0x7ff)).ok_or(Invalid::InformationElement)?;
+            rest.split_at_checked(usize::from(bits & 0x7ff)).ok_or(FormatError::InformationElement)?;
         self.octets = rest;
         Ok(PayloadIe { group: PayloadGroupId::from_number((bits >> 11 & 0xf) as u8), content })
     }
@@ -338,11 +338,11 @@ impl<'a> NestedIes<'a> {
         Self { octets: content }
     }
 
-    fn read(&mut self) -> core::result::Result<NestedIe<'a>, Invalid> {
+    fn read(&mut self) -> core::result::Result<NestedIe<'a>, FormatError> {
         let (bits, rest) = descriptor(&mut self.octets)?;
         let long = bits & 0x8000 != 0;
         let len = usize::from(if long { bits & 0x7ff } else { bits & 0xff });
-        let (content, rest) = rest.split_at_checked(len).ok_or(Invalid::InformationElement)?;
+        let (content, rest) = rest.split_at_checked(len).ok_or(FormatError::InformationElement)?;
         self.octets = rest;
         Ok(if long {
             NestedIe::Long((bits >> 11 & 0xf) as u8, content)
@@ -361,7 +361,7 @@ impl<'a> NestedIes<'a> {
 }
 
 impl<'a> Iterator for NestedIes<'a> {
-    type Item = core::result::Result<NestedIe<'a>, Invalid>;
+    type Item = core::result::Result<NestedIe<'a>, FormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.octets.is_empty() {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::{FrameVersion, Invalid};
+use super::{FormatError, FrameVersion};
 
 /// Octets of the longest auxiliary security header: control, frame counter, key source of eight, key index.
 pub const MAX_SECURITY_HEADER_LEN: usize = 14;
@@ -239,13 +239,13 @@ impl SecurityHeader {
         false
     }
 
-    pub(super) fn parse(version: FrameVersion, octets: &mut &[u8]) -> Result<Self, Invalid> {
-        let (control, mut rest) = octets.split_first().ok_or(Invalid::TooShort)?;
+    pub(super) fn parse(version: FrameVersion, octets: &mut &[u8]) -> Result<Self, FormatError> {
+        let (control, mut rest) = octets.split_first().ok_or(FormatError::TooShort)?;
         if control & RESERVED != 0 || (version != FrameVersion::V2015 && control & (SUPPRESSED | ASN) != 0) {
-            return Err(Invalid::SecurityControlBits);
+            return Err(FormatError::SecurityControlBits);
         }
         let frame_counter = if control & SUPPRESSED == 0 {
-            let (counter, after) = rest.split_first_chunk().ok_or(Invalid::TooShort)?;
+            let (counter, after) = rest.split_first_chunk().ok_or(FormatError::TooShort)?;
             rest = after;
             Some(u32::from_le_bytes(*counter))
         } else {
@@ -255,12 +255,12 @@ impl SecurityHeader {
             0 => KeyIdentifier::Implicit,
             1 => KeyIdentifier::Index(index(&mut rest)?),
             2 => {
-                let (source, after) = rest.split_first_chunk().ok_or(Invalid::TooShort)?;
+                let (source, after) = rest.split_first_chunk().ok_or(FormatError::TooShort)?;
                 rest = after;
                 KeyIdentifier::Source4(*source, index(&mut rest)?)
             }
             _ => {
-                let (source, after) = rest.split_first_chunk().ok_or(Invalid::TooShort)?;
+                let (source, after) = rest.split_first_chunk().ok_or(FormatError::TooShort)?;
                 rest = after;
                 KeyIdentifier::Source8(*source, index(&mut rest)?)
             }
@@ -309,8 +309,8 @@ impl SecurityHeader {
     }
 }
 
-fn index(octets: &mut &[u8]) -> Result<u8, Invalid> {
-    let (index, rest) = octets.split_first().ok_or(Invalid::TooShort)?;
+fn index(octets: &mut &[u8]) -> Result<u8, FormatError> {
+    let (index, rest) = octets.split_first().ok_or(FormatError::TooShort)?;
     *octets = rest;
     Ok(*index)
 }

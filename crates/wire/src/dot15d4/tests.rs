@@ -163,13 +163,13 @@ fn older_open_fields_are_not_private() {
     // One GTS descriptor, two short and one extended address pending.
     let long = [&[0x55, 0xcf, 0x01, 0x00, 1, 2, 3, 0x12][..], &[0; 12], b"pay", &[0; 8]].concat();
     assert_eq!(Frame::parse(&octets(&beacon, &long)).unwrap().private(), b"pay");
-    assert_eq!(Frame::parse(&octets(&beacon, &long[..20])).err(), Some(Invalid::Beacon));
+    assert_eq!(Frame::parse(&octets(&beacon, &long[..20])).err(), Some(FormatError::Beacon));
     let command =
         secured(FrameType::Command, Addressing::within(PAN, EXTENDED, source), SecurityLevel::EncMic64);
     let bytes = octets(&command, b"\x01\xceMIC-MIC-");
     let frame = Frame::parse(&bytes).unwrap();
     assert_eq!((frame.open().last(), frame.private()), (Some(&1), &b"\xce"[..]));
-    assert_eq!(Frame::parse(&octets(&command, b"MIC-MIC-")).err(), Some(Invalid::Command));
+    assert_eq!(Frame::parse(&octets(&command, b"MIC-MIC-")).err(), Some(FormatError::Command));
 }
 
 #[test]
@@ -181,24 +181,24 @@ fn reserved_values_are_named() {
         Frame::parse(&bytes).err()
     };
     assert_eq!(with(0, 0), None);
-    assert_eq!(with(0, 0x04), Some(Invalid::FrameType));
-    assert_eq!(with(0, 0x80), Some(Invalid::FrameControlBits));
-    assert_eq!(with(1, 0x10), Some(Invalid::FrameVersion));
-    assert_eq!(with(1, 0x0c), Some(Invalid::AddressingMode));
-    assert_eq!(with(1, 0xc0), Some(Invalid::AddressingMode));
+    assert_eq!(with(0, 0x04), Some(FormatError::FrameType));
+    assert_eq!(with(0, 0x80), Some(FormatError::FrameControlBits));
+    assert_eq!(with(1, 0x10), Some(FormatError::FrameVersion));
+    assert_eq!(with(1, 0x0c), Some(FormatError::AddressingMode));
+    assert_eq!(with(1, 0xc0), Some(FormatError::AddressingMode));
     // Version 1 has no sequence number suppression, version 0 no readable security.
-    assert_eq!(with(1, 0x31), Some(Invalid::FrameControlBits));
+    assert_eq!(with(1, 0x31), Some(FormatError::FrameControlBits));
     let mut legacy = good.clone();
     legacy[1] ^= 0x20;
     legacy[0] |= 0x08;
-    assert_eq!(Frame::parse(&legacy).err(), Some(Invalid::LegacySecurity));
+    assert_eq!(Frame::parse(&legacy).err(), Some(FormatError::LegacySecurity));
     // Version 1, PAN ID compression with one address.
-    assert_eq!(Frame::parse(b"\x41\x18\x07\xcd\xab\x02\x00").err(), Some(Invalid::Addressing));
-    assert_eq!(Frame::parse(b"\x01\x10\x07").err(), Some(Invalid::Addressing));
-    assert_eq!(Frame::parse(b"\x02\x10\x07xx").err(), Some(Invalid::TooShort));
+    assert_eq!(Frame::parse(b"\x41\x18\x07\xcd\xab\x02\x00").err(), Some(FormatError::Addressing));
+    assert_eq!(Frame::parse(b"\x01\x10\x07").err(), Some(FormatError::Addressing));
+    assert_eq!(Frame::parse(b"\x02\x10\x07xx").err(), Some(FormatError::TooShort));
     assert!(Frame::parse(b"\x02\x10\x07").is_ok());
     for len in 0..9 {
-        assert_eq!(Frame::parse(&good[..len]).err(), Some(Invalid::TooShort), "{len}");
+        assert_eq!(Frame::parse(&good[..len]).err(), Some(FormatError::TooShort), "{len}");
     }
 }
 
@@ -208,14 +208,14 @@ fn bad_security_headers_are_refused() {
     header.security = Some(SecurityHeader::tsch(SecurityLevel::EncMic128, KeyIdentifier::Index(1)));
     let good = octets(&header, &[0; 16]);
     assert!(Frame::parse(&good).is_ok_and(|frame| frame.private().is_empty()));
-    assert_eq!(Frame::parse(&good[..good.len() - 1]).err(), Some(Invalid::TooShort));
+    assert_eq!(Frame::parse(&good[..good.len() - 1]).err(), Some(FormatError::TooShort));
     let mut reserved = good.clone();
     reserved[9] |= 0x80;
-    assert_eq!(Frame::parse(&reserved).err(), Some(Invalid::SecurityControlBits));
+    assert_eq!(Frame::parse(&reserved).err(), Some(FormatError::SecurityControlBits));
     // Frame counter suppression in version 1.
     let mut older = good;
     older[1] ^= 0x30;
-    assert_eq!(Frame::parse(&older).err(), Some(Invalid::SecurityControlBits));
+    assert_eq!(Frame::parse(&older).err(), Some(FormatError::SecurityControlBits));
 }
 
 #[test]
@@ -225,13 +225,13 @@ fn malformed_elements_are_refused() {
     let parse = |behind: &[u8]| Frame::parse(&octets(&header, behind)).map(|frame| frame.payload().to_vec());
     assert_eq!(parse(b"\x80\x3f"), Ok(Vec::new()));
     assert_eq!(parse(b"\x80\x3fabc"), Ok(b"abc".to_vec()));
-    assert_eq!(parse(b"\x81\x3fa"), Err(Invalid::InformationElement));
-    assert_eq!(parse(b"\x02\x0f\x00"), Err(Invalid::InformationElement));
-    assert_eq!(parse(b"\x02"), Err(Invalid::InformationElement));
-    assert_eq!(parse(b"\x00\x88"), Err(Invalid::InformationElement));
-    assert_eq!(PayloadIes::split(b"\x03\x90ab").err(), Some(Invalid::InformationElement));
-    assert_eq!(PayloadIes::split(b"\x01\xf8a").err(), Some(Invalid::InformationElement));
-    assert_eq!(PayloadIes::split(b"\x00\x10").err(), Some(Invalid::InformationElement));
+    assert_eq!(parse(b"\x81\x3fa"), Err(FormatError::InformationElement));
+    assert_eq!(parse(b"\x02\x0f\x00"), Err(FormatError::InformationElement));
+    assert_eq!(parse(b"\x02"), Err(FormatError::InformationElement));
+    assert_eq!(parse(b"\x00\x88"), Err(FormatError::InformationElement));
+    assert_eq!(PayloadIes::split(b"\x03\x90ab").err(), Some(FormatError::InformationElement));
+    assert_eq!(PayloadIes::split(b"\x01\xf8a").err(), Some(FormatError::InformationElement));
+    assert_eq!(PayloadIes::split(b"\x00\x10").err(), Some(FormatError::InformationElement));
     assert!(NestedIes::new(b"\x09\x1aa").any(|ie| ie.is_err()));
 }
 
@@ -246,7 +246,7 @@ fn fcs_matches_the_standard() {
     out[..33].copy_from_slice(&frame[..33]);
     assert_eq!((append_fcs(&mut out, 33), out), (Some(35), *frame));
     out[3] ^= 1;
-    assert_eq!(check_fcs(&out), Err(Invalid::Fcs));
+    assert_eq!(check_fcs(&out), Err(FormatError::Fcs));
     assert_eq!(append_fcs(&mut out, 34), None);
 }
 

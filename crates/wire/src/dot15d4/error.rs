@@ -4,7 +4,7 @@ use core::fmt;
 
 /// The reason to refuse a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Invalid {
+pub enum FormatError {
     /// the frame ends before its header, its elements or its MIC
     TooShort,
     /// a reserved frame type, or one with another format than those of clauses 7.3.1 to 7.3.4
@@ -34,7 +34,7 @@ pub enum Invalid {
     Capture,
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooShort => "the frame ends too early",
@@ -54,4 +54,4 @@ impl fmt::Display for Invalid {
     }
 }
 
-impl core::error::Error for Invalid {}
+impl core::error::Error for FormatError {}
