@@ -31,7 +31,7 @@ mod transmit;
 #[cfg(test)]
 mod tests;
 
-pub use antedate_wire::macsec::{An, Invalid, Sci};
+pub use antedate_wire::macsec::{An, Sci, SecTagError};
 pub use counters::{ReceiveCounters, TransmitCounters};
 pub use flows::{FLOW_BLOCKS, FLOWS, FlowShape};
 pub use pool::{PREPARED_LEN, Retired, SLOTS};

@@ -1,6 +1,6 @@
 //! Which frames are accepted at which level (the security level table, clause 9.5), and what a key may be used for.
 
-use antedate_wire::dot15d4::{Frame, FrameType, Invalid, SecurityLevel};
+use antedate_wire::dot15d4::{FormatError, Frame, FrameType, SecurityLevel};
 
 use super::Status;
 
@@ -74,7 +74,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// The kind of a frame before it is unsecured.
-    pub(super) fn of(frame: &Frame<'_>) -> Result<Self, Invalid> {
+    pub(super) fn of(frame: &Frame<'_>) -> Result<Self, FormatError> {
         match frame.header.frame_type {
             FrameType::Command if !frame.shows_command() => Ok(Self::Encrypted),
             _ => Self::of_plain(frame, frame.payload()),
@@ -82,7 +82,7 @@ impl Kind {
     }
 
     /// The kind of a frame whose MAC payload is in the clear.
-    pub(super) fn of_plain(frame: &Frame<'_>, payload: &[u8]) -> Result<Self, Invalid> {
+    pub(super) fn of_plain(frame: &Frame<'_>, payload: &[u8]) -> Result<Self, FormatError> {
         Ok(frame.command(payload)?.map_or(Self::Frame(frame.header.frame_type), Self::Command))
     }
 }

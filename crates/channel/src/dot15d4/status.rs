@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use antedate_wire::dot15d4::Invalid;
+use antedate_wire::dot15d4::FormatError;
 
 /// The status of a security procedure (clauses 9.2.1 and 9.2.3). Nothing has changed but a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Status {
     /// FRAME_TOO_LONG: secured it is longer than a frame can be, or than the caller's buffer
     FrameTooLong,
     /// INVALID_PARAMETER: it is no frame, and why
-    Malformed(Invalid),
+    Malformed(FormatError),
     /// INVALID_PARAMETER: no frame can have this header
     InvalidHeader,
 }
@@ -52,10 +52,10 @@ impl Status {
     }
 }
 
-impl From<Invalid> for Status {
-    fn from(invalid: Invalid) -> Self {
+impl From<FormatError> for Status {
+    fn from(invalid: FormatError) -> Self {
         match invalid {
-            Invalid::LegacySecurity => Self::UnsupportedLegacy,
+            FormatError::LegacySecurity => Self::UnsupportedLegacy,
             invalid => Self::Malformed(invalid),
         }
     }

@@ -18,7 +18,7 @@ use super::packet_number::recover;
 use super::pool::{Open, PREPARED_LEN, Retired, fingerprint};
 use super::sak::{Fingerprint, Sak};
 use super::suite::{CipherSuite, NonceRule};
-use super::{An, Invalid, Sci};
+use super::{An, Sci, SecTagError};
 use crate::fragment::{Assembly, FragmentCounters, Limits, Marks, Verdict, Verified};
 use crate::lengths::Lengths;
 use crate::replay::{MAX_WINDOW, ReplayWindow};
@@ -457,7 +457,7 @@ impl Receive {
             let agreed = peer_at.and_then(|at| self.peers.get(at)).and_then(|peer| peer.assembly.as_ref());
             let agreed = agreed.is_some_and(|agreed| agreed.marks() == Marks::Both || !tag.continued);
             if !(fragments && agreed && self.config.validate == ValidateFrames::Strict) {
-                return Err(Discard::BadTag(Invalid::ReservedBits));
+                return Err(Discard::BadTag(SecTagError::ReservedBits));
             }
         }
         let Some(peer_at) = peer_at else {

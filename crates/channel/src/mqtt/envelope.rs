@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use antedate_wire::mqtt;
-pub use antedate_wire::mqtt::{Envelope, NotEnvelope};
+pub use antedate_wire::mqtt::{Envelope, EnvelopeError};
 
 use super::Algorithm;
 

@@ -3,14 +3,14 @@
 use alloc::string::String;
 use core::fmt;
 
-use super::envelope::NotEnvelope;
+use super::envelope::EnvelopeError;
 use super::{Algorithm, topic};
 
 /// Why a message on a protected topic is not delivered. Each has a reason of its own, and none comes from the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// It is no envelope: somebody publishes in the clear here, or in another form.
-    NotEnvelope(NotEnvelope),
+    NotEnvelope(EnvelopeError),
     /// It is sealed with an algorithm that this group does not use.
     Algorithm {
         /// Its number.

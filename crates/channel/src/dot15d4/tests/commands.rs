@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use antedate_wire::dot15d4::{FrameVersion, Invalid};
+use antedate_wire::dot15d4::{FormatError, FrameVersion};
 
 use super::super::*;
 use super::setup::*;
@@ -128,13 +128,13 @@ fn a_key_can_be_for_some_commands_alone() {
 fn a_command_without_identifier_is_malformed() {
     let (mut a, mut b) = (security(A, B, FrameCounter), receiver());
     let empty = secure(&mut a, &command(FrameVersion::V2015), &[], EncMic32, None);
-    assert_eq!(empty, Err(Status::Malformed(Invalid::Command)));
+    assert_eq!(empty, Err(Status::Malformed(FormatError::Command)));
     assert_eq!(a.numbers(&INDEX_1).unwrap().0, 0);
     // Laid out as a data frame and said to be a command.
     let mut plain = std::vec![0; 60];
     let len = header(1).emit(&mut plain).unwrap();
     plain[0] = plain[0] & !7 | FrameType::Command as u8;
-    assert_eq!(unsecure(&mut b, &plain[..len], None), Err(Status::Malformed(Invalid::Command)));
+    assert_eq!(unsecure(&mut b, &plain[..len], None), Err(Status::Malformed(FormatError::Command)));
     assert_eq!(b.received().invalid_parameter, 1);
 }
 

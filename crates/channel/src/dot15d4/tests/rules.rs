@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use antedate_wire::dot15d4::{FrameVersion, Invalid};
+use antedate_wire::dot15d4::{FormatError, FrameVersion};
 use proptest::prelude::*;
 
 use super::super::*;
@@ -105,8 +105,8 @@ fn each_refusal_has_the_standards_name_and_is_counted() {
     assert_eq!(refused(&mut b, &frame), Status::UnsupportedLegacy);
     expected.unsupported_legacy += 1;
 
-    assert_eq!(refused(&mut b, &good[..key_at + 4]), Status::Malformed(Invalid::TooShort));
-    assert_eq!(refused(&mut b, &[]), Status::Malformed(Invalid::TooShort));
+    assert_eq!(refused(&mut b, &good[..key_at + 4]), Status::Malformed(FormatError::TooShort));
+    assert_eq!(refused(&mut b, &[]), Status::Malformed(FormatError::TooShort));
     expected.invalid_parameter += 2;
 
     frame = good.clone();

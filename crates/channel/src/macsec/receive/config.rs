@@ -3,7 +3,7 @@
 use core::fmt;
 
 use super::super::suite::CipherSuite;
-use super::super::{An, Invalid, Sci};
+use super::super::{An, Sci, SecTagError};
 use crate::fragment::Refused;
 use crate::replay::Refusal;
 
@@ -107,7 +107,7 @@ pub enum Discard {
     /// it is an EAPOL PDU, which is for the uncontrolled port: key agreement hears it there
     Uncontrolled,
     /// its SecTAG or its length is invalid
-    BadTag(Invalid),
+    BadTag(SecTagError),
     /// E is set without C, which is reserved for frames that are not for the controlled port
     ReservedEncoding,
     /// its packet number is 0

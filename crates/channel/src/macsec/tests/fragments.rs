@@ -257,15 +257,15 @@ fn fragments_are_ordinary_macsec_frames_with_mf_on_all_but_the_last() {
 fn a_receiver_that_has_agreed_to_nothing_calls_a_fragment_a_bad_tag() {
     let pieces = split(&mut sender(SCI), &numbered(1, 300), Marks::More);
     let mut receive = receive(ReceiveConfig::new(SUITE));
-    assert_eq!(accept(&mut receive, &pieces[0]), Err(Discard::BadTag(Invalid::ReservedBits)));
+    assert_eq!(accept(&mut receive, &pieces[0]), Err(Discard::BadTag(SecTagError::ReservedBits)));
     let mut agreed = receiver(Marks::More, 0);
-    assert_eq!(validate(&mut agreed, &pieces[0]), Err(Discard::BadTag(Invalid::ReservedBits)));
+    assert_eq!(validate(&mut agreed, &pieces[0]), Err(Discard::BadTag(SecTagError::ReservedBits)));
     assert!(agreed.set_fragments(SCI, None, Limits::default()));
-    assert_eq!(accept(&mut agreed, &pieces[0]), Err(Discard::BadTag(Invalid::ReservedBits)));
+    assert_eq!(accept(&mut agreed, &pieces[0]), Err(Discard::BadTag(SecTagError::ReservedBits)));
     // CF was not agreed.
     let marked = split(&mut sender(OTHER), &numbered(1, 300), Marks::Both);
     assert_eq!(accept(&mut agreed, &marked[0]), Ok(None));
-    assert_eq!(accept(&mut agreed, &marked[1]), Err(Discard::BadTag(Invalid::ReservedBits)));
+    assert_eq!(accept(&mut agreed, &marked[1]), Err(Discard::BadTag(SecTagError::ReservedBits)));
 }
 
 #[test]

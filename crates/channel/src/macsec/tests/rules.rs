@@ -31,7 +31,7 @@ fn an_inconsistent_short_length_is_a_bad_tag() {
     let (mut transmit, mut receive) = (transmit(transmit_config(SUITE)), receive(ReceiveConfig::new(SUITE)));
     let mut protected = protect(&mut transmit, &frame(40)).unwrap();
     protected[15] -= 1;
-    assert_eq!(validate(&mut receive, &protected), Err(Discard::BadTag(Invalid::ShortLength)));
+    assert_eq!(validate(&mut receive, &protected), Err(Discard::BadTag(SecTagError::ShortLength)));
     assert_eq!(receive.counters().in_pkts_bad_tag, 1);
 }
 
@@ -40,7 +40,7 @@ fn a_frame_with_the_fragmentation_bit_is_a_bad_tag_as_it_is_for_every_standard_r
     let (mut transmit, mut receive) = (transmit(transmit_config(SUITE)), receive(ReceiveConfig::new(SUITE)));
     let mut protected = protect(&mut transmit, &frame(100)).unwrap();
     protected[15] |= 0x80;
-    assert_eq!(validate(&mut receive, &protected), Err(Discard::BadTag(Invalid::ReservedBits)));
+    assert_eq!(validate(&mut receive, &protected), Err(Discard::BadTag(SecTagError::ReservedBits)));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::setup::{SECRET, TOPIC, group, publisher, sealed};
-use crate::mqtt::envelope::{Envelope, NotEnvelope, associated_data};
+use crate::mqtt::envelope::{Envelope, EnvelopeError, associated_data};
 use crate::mqtt::{
     Algorithm, Group, Material, NoNumber, PayloadTemplate, PublishError, Publisher, Refusal, Reserved, topic,
 };
@@ -239,26 +239,26 @@ fn what_is_no_envelope_is_refused_with_the_parameter_at_fault() {
         bytes
     };
     assert!(Envelope::parse(&parts(b"\x01a", b"\x01")).is_ok());
-    assert_eq!(parse(&parts(b"\x01", b"\x01")), NotEnvelope::Parameter("kid"));
-    assert_eq!(parse(&parts(b"\x81\x00a", b"\x01")), NotEnvelope::Parameter("kid"), "an epoch in two ways");
+    assert_eq!(parse(&parts(b"\x01", b"\x01")), EnvelopeError::Parameter("kid"));
+    assert_eq!(parse(&parts(b"\x81\x00a", b"\x01")), EnvelopeError::Parameter("kid"), "an epoch in two ways");
     assert_eq!(
         parse(&parts(b"\xff\xff\xff\xff\x1fa", b"\x01")),
-        NotEnvelope::Parameter("kid"),
+        EnvelopeError::Parameter("kid"),
         "beyond 32 bits"
     );
-    assert_eq!(parse(&parts(b"\x01a", b"")), NotEnvelope::Parameter("Partial IV"));
+    assert_eq!(parse(&parts(b"\x01a", b"")), EnvelopeError::Parameter("Partial IV"));
     assert_eq!(
         parse(&parts(b"\x01a", b"\0\x01")),
-        NotEnvelope::Parameter("Partial IV"),
+        EnvelopeError::Parameter("Partial IV"),
         "a number in two ways"
     );
-    assert_eq!(parse(&parts(b"\x01a", &[1; 9])), NotEnvelope::Parameter("Partial IV"));
+    assert_eq!(parse(&parts(b"\x01a", &[1; 9])), EnvelopeError::Parameter("Partial IV"));
     let mut trailing = parts(b"\x01a", b"\x01");
     trailing.push(0);
-    assert_eq!(parse(&trailing), NotEnvelope::Trailing);
+    assert_eq!(parse(&trailing), EnvelopeError::Trailing);
     let critical = [0x83, 0x46, 0xa2, 1, 1, 2, 0x81, 4, 0xa2, 4, 0x42, 1, b'a', 6, 0x41, 1, 0x40];
-    assert_eq!(parse(&critical), NotEnvelope::Critical);
-    assert_eq!(parse(b"hello"), NotEnvelope::Format);
+    assert_eq!(parse(&critical), EnvelopeError::Critical);
+    assert_eq!(parse(b"hello"), EnvelopeError::Format);
 }
 
 const JSON: &[u8] =

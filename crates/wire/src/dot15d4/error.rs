@@ -1,39 +1,40 @@
-//! Why octets are no frame.
+//! Reasons to refuse a frame.
 
 use core::fmt;
 
-/// What makes a frame malformed.
+/// The reason to refuse a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Invalid {
-    /// it ends before its header, its elements or its MIC do
+pub enum FormatError {
+    /// the frame ends before its header, its elements or its MIC
     TooShort,
-    /// a frame type that is reserved, or has another format than those of clauses 7.3.1 to 7.3.4
+    /// a reserved frame type, or one with another format than those of clauses 7.3.1 to 7.3.4
     FrameType,
-    /// a frame version that is reserved
+    /// a reserved frame version
     FrameVersion,
-    /// a reserved bit of the frame control field, or one that the frame's version does not have
+    /// a reserved bit of the frame control field, or one not defined for the frame's version
     FrameControlBits,
-    /// an addressing mode that is reserved
+    /// a reserved addressing mode
     AddressingMode,
-    /// addresses and PAN ID compression that no row of table 7-2 has, or that the frame type does not allow
+    /// addresses and PAN ID compression that are not in table 7-2 or not permitted for the frame
+    /// type
     Addressing,
-    /// security with frame version 0, whose formats are those of the standard of 2003
+    /// security with frame version 0, in the formats of the 2003 edition
     LegacySecurity,
-    /// a reserved bit of the security control field, or one that the frame's version does not have
+    /// a reserved bit of the security control field, or one not defined for the frame's version
     SecurityControlBits,
-    /// an information element that reaches past the end, or of the wrong kind
+    /// an information element past the end, or of the wrong kind
     InformationElement,
-    /// a beacon whose fields of fixed form reach past its end
+    /// a beacon with fixed fields past its end
     Beacon,
     /// a MAC command without its identifier
     Command,
-    /// the FCS does not fit the frame
+    /// a wrong FCS
     Fcs,
-    /// a capture's header is malformed, or says what no capture of these radios has
+    /// a malformed capture header, or one of another radio
     Capture,
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooShort => "the frame ends too early",
@@ -53,4 +54,4 @@ impl fmt::Display for Invalid {
     }
 }
 
-impl core::error::Error for Invalid {}
+impl core::error::Error for FormatError {}
