@@ -1,4 +1,4 @@
-//! Channels and keys that the tests share.
+//! Channels and keys shared by the tests.
 
 use super::super::*;
 use std::vec::Vec;
