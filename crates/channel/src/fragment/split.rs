@@ -1,4 +1,4 @@
-//! Where a frame is cut.
+//! Splitting frames into pieces.
 
 use core::fmt;
 use core::iter::FusedIterator;
@@ -6,12 +6,12 @@ use core::ops::Range;
 
 use super::{HEADER, MAX_PIECES, MIN_PIECE};
 
-/// Why a frame is not split.
+/// The reason for not splitting a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsplittable {
-    /// its pieces would be shorter than [`MIN_PIECE`], for the wire carries too little
+    /// the wire carries so little that pieces would be shorter than [`MIN_PIECE`]
     TooShort,
-    /// it would take more than [`MAX_PIECES`] pieces
+    /// the frame would take more than [`MAX_PIECES`] pieces
     TooMany,
 }
 
@@ -26,18 +26,18 @@ impl fmt::Display for Unsplittable {
 
 impl core::error::Error for Unsplittable {}
 
-/// A frame in as few pieces as possible, as equal as possible.
+/// A frame split into as few and as equal pieces as possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
     pieces: usize,
-    /// The length of the shorter pieces; `longer` of them, the first ones, have an octet more.
+    /// The length of the shorter pieces. The first `longer` pieces have one octet more.
     length: usize,
     longer: usize,
 }
 
 impl Split {
-    /// Splits a frame of `frame` octets for a wire that carries frames of `longest` octets, of which protecting takes
-    /// `overhead`. A frame that fits gives a single piece.
+    /// Splits a frame of `frame` octets for a wire with frames of `longest` octets, of which
+    /// protection takes `overhead`. A frame that fits gives a single piece.
     pub const fn new(frame: usize, overhead: usize, longest: usize) -> Result<Self, Unsplittable> {
         let payload = frame.saturating_sub(HEADER);
         let most = longest.saturating_sub(HEADER + overhead);
@@ -58,18 +58,18 @@ impl Split {
         Ok(Self { pieces, length, longer })
     }
 
-    /// How many pieces there are.
+    /// The number of pieces.
     pub const fn count(&self) -> usize {
         self.pieces
     }
 
-    /// Where each piece lies in the frame; addresses and EtherType belong to none.
+    /// The range of each piece in the frame. Addresses and EtherType belong to none.
     pub const fn pieces(&self) -> Pieces {
         Pieces { split: *self, index: 0, at: HEADER }
     }
 }
 
-/// The pieces of a frame in their order.
+/// Iterator over the pieces of a frame, in order.
 #[derive(Debug, Clone)]
 pub struct Pieces {
     split: Split,
@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn the_scenarios_of_the_paper_give_equal_pieces() {
+    fn paper_scenarios_give_equal_pieces() {
         assert_eq!(lengths(14 + 1468, 1500), [1468]);
         assert_eq!(lengths(14 + 1500, 1500), [750, 750]);
         assert_eq!(lengths(14 + 2936, 1500), [1468, 1468]);
     }
 
     #[test]
-    fn every_frame_fits_every_wire_in_equal_pieces_none_below_the_minimum() {
+    fn pieces_fit_the_wire_and_the_minimum() {
         for mtu in 128..=9000 {
             for frame in (60..=9018).step_by(37).chain([mtu - 18, mtu - 17, 9018]) {
                 let lengths = lengths(frame, mtu);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wire_that_carries_too_little_is_refused() {
+    fn too_short_wire_is_refused() {
         assert_eq!(Split::new(1514, OVERHEAD, 90), Err(Unsplittable::TooShort));
         assert_eq!(Split::new(1514, OVERHEAD, HEADER + OVERHEAD), Err(Unsplittable::TooShort));
         assert_eq!(Split::new(1514, OVERHEAD, 0), Err(Unsplittable::TooShort));
