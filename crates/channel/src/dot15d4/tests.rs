@@ -1,4 +1,4 @@
-//! What the procedures promise.
+//! Tests of the security procedures.
 
 mod commands;
 mod neighbours;
