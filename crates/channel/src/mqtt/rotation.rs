@@ -1,15 +1,18 @@
-//! The next epoch's secret: one message for all members, signed by the group's manager.
+//! Key rotation: one message with the next epoch's secret for all members, signed by the group's
+//! manager.
 //!
 //! ```text
 //! COSE_Sign1 (RFC 9052 section 4.2), EdDSA, external_aad << ["antedate-mqtt rotation", group] >>, of
 //!   COSE_Encrypt (section 5.1), A256GCM, with for each member a recipient
-//!     ECDH-ES + A256KW over X25519 (RFC 9053 section 6.4): an ephemeral key, the member's name as kid, the wrapped key
-//!   of << [group, epoch, algorithm, secret, seconds that the epoch before is still read] >>
+//!     ECDH-ES + A256KW over X25519 (RFC 9053 section 6.4): an ephemeral key, the member's name as
+//!     kid, the wrapped key
+//!   of << [group, epoch, algorithm, secret, seconds that the previous epoch stays readable] >>
 //! ```
 //!
-//! A member that is left out cannot open it: that is how one is revoked. Without the signature whoever knows the members' public
-//! keys could rotate; with it, an old message that comes again is known by its epoch, which must rise ([`super::Group::rotate`]).
-//! A broker that keeps the message as a retained one gives it to members that were offline.
+//! A member is revoked by leaving it out: it cannot open the message. The signature is necessary
+//! because otherwise anyone with the members' public keys could rotate. A replayed message is
+//! detected by its epoch, which must rise ([`super::Group::rotate`]). A broker that retains the
+//! message delivers it to members that were offline.
 
 use alloc::vec;
 use alloc::{string::String, vec::Vec};
@@ -26,7 +29,7 @@ use zeroize::Zeroizing;
 
 use super::{Algorithm, PUBLISHER_MAX, SECRET_LEN};
 
-/// Members that a group has at most.
+/// The most members of a group.
 pub const MEMBERS_MAX: usize = 4096;
 
 /// The protected header {1: -8}, EdDSA.
@@ -35,19 +38,20 @@ const EDDSA: &[u8] = &[0xa1, 0x01, 0x27];
 const A256GCM: &[u8] = &[0xa1, 0x01, 0x03];
 /// {1: -31}, ECDH-ES + A256KW.
 const ECDH_ES_A256KW: &[u8] = &[0xa1, 0x01, 0x38, 0x1e];
-/// A256KW, the algorithm that the derived key is for.
+/// A256KW, the algorithm of the derived key.
 const A256KW: i64 = -5;
 
-/// What a rotation brings.
+/// The contents of a rotation.
 #[derive(Clone)]
 pub struct Rotation {
-    /// The new epoch, above all before.
+    /// The new epoch, above all earlier ones.
     pub epoch: u32,
     /// The algorithm of the group.
     pub algorithm: Algorithm,
     /// The new secret.
     pub secret: Zeroizing<[u8; SECRET_LEN]>,
-    /// Seconds that members still read what is sealed under the epoch before; 0 after a revocation.
+    /// Seconds during which members still read messages of the previous epoch, 0 after a
+    /// revocation.
     pub grace: u32,
 }
 
@@ -57,7 +61,7 @@ impl fmt::Debug for Rotation {
     }
 }
 
-/// A member as the manager knows it.
+/// A member as known to the manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient<'a> {
     /// Its name.
@@ -66,18 +70,18 @@ pub struct Recipient<'a> {
     pub public: [u8; 32],
 }
 
-/// Why a message rotates nothing.
+/// The reason for refusing a rotation message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RotationRefusal {
     /// It is no rotation message.
     Format,
-    /// The manager has not signed it, or not for this group.
+    /// The manager has not signed it for this group.
     Signature,
     /// It is not sealed for this member: it was left out, or revoked.
     NotMember,
-    /// What is sealed for this member cannot be opened with its key.
+    /// The part sealed for this member cannot be opened with its key.
     Unauthentic,
-    /// It brings another key for the epoch that is in use.
+    /// It has another key for the epoch in use.
     OtherKey,
 }
 
@@ -103,22 +107,22 @@ impl From<minicbor::decode::Error> for RotationRefusal {
     }
 }
 
-/// Why a rotation message cannot be made.
+/// The reason for not making a rotation message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CannotSeal<E> {
-    /// A member's public key gives no secret (it is of small order), so it is none.
+    /// A member's public key is of small order, and so invalid.
     PublicKey {
         /// The member's index.
         member: usize,
     },
-    /// A member has no name, or a longer one than 64 bytes.
+    /// A member's name is empty or longer than 64 bytes.
     Name {
         /// The member's index.
         member: usize,
     },
     /// There are more members than [`MEMBERS_MAX`].
     TooMany,
-    /// There are no random numbers.
+    /// The random number generator failed.
     Random(E),
 }
 
@@ -147,7 +151,7 @@ pub fn manager_public(secret: &[u8; 32]) -> [u8; 32] {
     SigningKey::from_bytes(secret).verifying_key().to_bytes()
 }
 
-/// What Ed25519 signs: the Sig_structure (RFC 9052 section 4.4).
+/// The signed data: the Sig_structure (RFC 9052 section 4.4).
 fn to_be_signed(group: &str, payload: &[u8]) -> Vec<u8> {
     let mut external = Vec::new();
     // Writing to a vector cannot fail, here and below.
@@ -176,7 +180,8 @@ fn encrypt_structure() -> Vec<u8> {
     bytes
 }
 
-/// The key that wraps a member's copy: HKDF with SHA-256 over the COSE_KDF_Context (RFC 9053 section 5.2).
+/// The key that wraps a member's copy: HKDF with SHA-256 over the COSE_KDF_Context (RFC 9053
+/// section 5.2).
 fn wrapping_key(shared: &[u8; 32]) -> Zeroizing<[u8; 32]> {
     let mut context = Vec::new();
     let mut encoder = Encoder::new(&mut context);
@@ -373,10 +378,10 @@ fn rotation(group: &str, plain: &[u8]) -> Result<Rotation, RotationRefusal> {
     Ok(Rotation { epoch, algorithm, secret: Zeroizing::new(secret), grace })
 }
 
-/// The members that a signed rotation message is sealed for, in its order.
+/// The members of a signed rotation message, in its order.
 ///
 /// # Errors
-/// When it is not signed by the manager or of another form.
+/// The message is not signed by the manager, or has another form.
 pub fn members(group: &str, message: &[u8], manager: &[u8; 32]) -> Result<Vec<String>, RotationRefusal> {
     let mut decoder = Decoder::new(verified(group, message, manager)?);
     decoder.tag()?;

@@ -1,4 +1,4 @@
-//! Rotation messages: who can open them, and what a stranger can do with them.
+//! Rotation messages: their readers, and a stranger's possibilities.
 
 use std::string::ToString;
 use std::vec::Vec;
@@ -38,7 +38,7 @@ fn open(message: &[u8], (name, secret): (&[u8], [u8; 32])) -> Result<Rotation, R
 }
 
 #[test]
-fn every_member_opens_it_and_one_who_was_left_out_does_not() {
+fn only_listed_members_open_a_rotation() {
     let sealed = message(&next(2), &MEMBERS[..2]);
     for member in &MEMBERS[..2] {
         let opened = open(&sealed, *member).expect("a member");
@@ -51,7 +51,7 @@ fn every_member_opens_it_and_one_who_was_left_out_does_not() {
 }
 
 #[test]
-fn nobody_but_the_manager_rotates() {
+fn only_the_manager_rotates() {
     let sealed = message(&next(2), &MEMBERS);
     let stranger = rotation::manager_public(&[0x12; 32]);
     let refused = rotation::open("line 4", &sealed, &stranger, b"scada", &[3; 32]);
@@ -67,7 +67,7 @@ fn nobody_but_the_manager_rotates() {
 }
 
 #[test]
-fn a_rotation_that_comes_again_or_is_older_changes_nothing() {
+fn replayed_rotation_changes_nothing() {
     let mut group = group(Algorithm::A128Gcm);
     let rotation = open(&message(&next(2), &MEMBERS), MEMBERS[0]).expect("a member");
     assert!(group.rotate(&rotation));
@@ -76,7 +76,7 @@ fn a_rotation_that_comes_again_or_is_older_changes_nothing() {
 }
 
 #[test]
-fn both_epochs_are_read_until_the_old_one_is_ended() {
+fn old_epoch_is_read_until_ended() {
     let mut reader = group(Algorithm::A128Gcm);
     let mut old = publisher(&reader, b"a");
     assert!(reader.rotate(&next(2)));
@@ -91,7 +91,7 @@ fn both_epochs_are_read_until_the_old_one_is_ended() {
 }
 
 #[test]
-fn what_cannot_be_sealed_is_said() {
+fn unsealable_rotation_is_an_error() {
     let small = Recipient { name: b"bad", public: [0; 32] };
     let random = |_: &mut [u8]| Ok::<_, NoRandom>(());
     let cannot = rotation::seal("g", &next(2), &MANAGER, std::slice::from_ref(&small), random);
