@@ -8,14 +8,15 @@ use super::pool::Open;
 use super::{Aead, ConnectionId, DirectionKeys, Refusal};
 use crate::replay::{self, MAX_WINDOW, ReplayWindow};
 
-/// What was in a record.
+/// An opened record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// what kind of content it is
+    /// the content type
     pub content_type: ContentType,
     /// octets of content
     pub len: usize,
-    /// Is it newer than all before? Only then may the sender's address be learnt from it (RFC 9146 section 6).
+    /// it is newer than all before, so the sender's address may be learnt from it (RFC 9146 section
+    /// 6)
     pub newest: bool,
 }
 
@@ -29,8 +30,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens records of an epoch. `cid` is what the peer was asked to address us by. None if the keys are not of their cipher,
-    /// which [`DirectionKeys`] rules out.
+    /// Opens records of an epoch. `cid` is our connection ID. `None` if the keys do not fit their
+    /// cipher, which [`DirectionKeys`] rules out.
     pub fn new(keys: &DirectionKeys, epoch: u16, cid: ConnectionId) -> Option<Self> {
         let first = u64::from(epoch) << 48;
         let mut pool = Open::new(keys)?;
@@ -38,10 +39,14 @@ impl Reader {
         Some(Self { pool, aead: keys.aead(), epoch, cid, window: ReplayWindow::new(first, MAX_WINDOW) })
     }
 
-    /// Opens a record into `out`. What is refused changes nothing here, and leaves zeros in `out`.
+    /// Opens a record into `out`.
     ///
-    /// Checks go from cheap to dear: connection, epoch, replay window, length, and then the tag. The window is marked after
-    /// that alone.
+    /// Checks go from cheap to expensive: connection, epoch, replay window, length, and then the
+    /// tag. The window is marked only after that.
+    ///
+    /// # Errors
+    ///
+    /// A refused record changes nothing here, and leaves zeros in `out`.
     #[inline]
     pub fn open(&mut self, record: &Record<'_>, out: &mut [u8]) -> Result<Opened, Refusal> {
         let with_cid = record.content_type == ContentType::Tls12Cid;
@@ -63,7 +68,7 @@ impl Reader {
         if text_len > MAX_PLAINTEXT + usize::from(with_cid) {
             return Err(Refusal::Overlong);
         }
-        // What stands in the record is the nonce, whatever we would have chosen.
+        // The nonce is the one in the record, even if we would have chosen another.
         let spoken = explicit.first_chunk().map_or(number, |octets| u64::from_be_bytes(*octets));
         let text = out.get_mut(..text_len).ok_or(Refusal::Overlong)?;
         text.copy_from_slice(ciphertext);
@@ -83,18 +88,18 @@ impl Reader {
         }
     }
 
-    /// Prepares for at most `budget` steps of about 64 octets, and gives how many were done.
+    /// Does at most `budget` preparation steps of about 64 octets. Returns the number done.
     #[inline]
     pub fn idle(&mut self, budget: u32) -> u32 {
         self.pool.idle(budget)
     }
 
-    /// Prepares for plaintexts of up to so many octets from now on.
+    /// Sets the length of plaintexts to prepare for.
     pub fn set_reach(&mut self, octets: usize) {
         self.pool.set_reach(octets.saturating_add(1));
     }
 
-    /// Epoch and sequence number above all that came.
+    /// One above the highest epoch and sequence number received.
     pub const fn next(&self) -> u64 {
         self.window.next()
     }
