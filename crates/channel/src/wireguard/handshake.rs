@@ -1,4 +1,4 @@
-//! Handshakes: what comes before the part that takes long ([`work`](super::work)), and what comes after.
+//! Handshakes: the steps before and after the expensive part ([`work`](super::work)).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -14,22 +14,24 @@ use super::{
     Device, Environment, Finished, KeyLogEntry, LONGEST_HANDSHAKE, Outgoing, PeerId, Received, Refusal,
 };
 
-/// Answers that may wait for somebody to work them out.
+/// The most answers that may wait for their computation.
 const WAITING: usize = 32;
 
 impl Device {
-    /// From now on the parts of handshakes that take long wait until they are [taken](Self::take_job), for another thread.
+    /// Queues the expensive parts of handshakes from now on, until another thread
+    /// [takes](Self::take_job) them.
     pub fn defer_handshakes(&mut self) {
         self.jobs.get_or_insert_default();
     }
 
-    /// The next part of a handshake that takes long. To be asked for until there is none, after each
-    /// [`receive`](Self::receive) that gave [`Received::Pending`] and after [`poll`](Self::poll).
+    /// The next expensive part of a handshake. Call it until it returns `None`, after each
+    /// [`receive`](Self::receive) that returned [`Received::Pending`] and after
+    /// [`poll`](Self::poll).
     pub fn take_job(&mut self) -> Option<Job> {
         self.jobs.as_mut().and_then(VecDeque::pop_front)
     }
 
-    /// Takes a part of a handshake that is done. A message that is to be sent goes to `out`.
+    /// Takes back a completed part of a handshake. A message to send is written to `out`.
     pub fn finish(
         &mut self,
         world: &mut impl Environment,
@@ -65,7 +67,7 @@ impl Device {
         self.work(world, Task::End { origin, at, message: *message, begun: begun.clone() }, answer)
     }
 
-    /// Works something out that came, here or elsewhere.
+    /// Computes a received message's part, here or on another thread.
     fn work(
         &mut self,
         world: &mut impl Environment,
@@ -88,7 +90,7 @@ impl Device {
         }
     }
 
-    /// Begins a handshake. Gives the message's length, unless it is worked out elsewhere.
+    /// Begins a handshake. Returns the message's length, unless another thread computes it.
     pub(super) fn initiate(
         &mut self,
         world: &mut impl Environment,
@@ -109,7 +111,7 @@ impl Device {
         let task = Task::Begin { at, index, ephemeral, timestamp };
         let job = Job { keys: Arc::clone(&self.keys), task };
         if let Some(jobs) = &mut self.jobs {
-            // One for each peer at most: the next try comes seconds later.
+            // At most one for each peer: the next attempt is seconds later.
             jobs.push_back(job);
             return None;
         }
@@ -151,7 +153,7 @@ impl Device {
             }
             Outcome::Ended { origin, at, message, keys } => {
                 let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownIndex)?;
-                // Another answer may have come first, or the handshake was begun anew.
+                // Another answer may have arrived first, or the handshake was restarted.
                 if peer.begun.as_ref().is_none_or(|begun| begun.index != message.receiver) {
                     return Err(Refusal::UnknownIndex);
                 }
@@ -197,7 +199,7 @@ impl Device {
         Ok(Finished::Answered(Outgoing { peer: PeerId(at), to, len: octets.len() }))
     }
 
-    /// Remembers the keys of a handshake, where that is wanted.
+    /// Records the keys of a handshake, if requested.
     fn log(&mut self, at: usize, local_ephemeral: Zeroizing<[u8; 32]>) {
         if let (Some(log), Some(partner)) = (&mut self.key_log, self.keys.partners.get(at)) {
             log.push(KeyLogEntry {
@@ -210,7 +212,7 @@ impl Device {
     }
 }
 
-/// An index that nobody has.
+/// An unused index.
 fn free_index(indices: &BTreeMap<u32, usize>, world: &mut impl Environment) -> u32 {
     loop {
         let mut octets = [0; 4];
@@ -222,7 +224,7 @@ fn free_index(indices: &BTreeMap<u32, usize>, world: &mut impl Environment) -> u
     }
 }
 
-/// The timestamp that follows: TAI64N is a big-endian number as far as its order goes.
+/// The next timestamp. TAI64N is ordered as a big-endian number.
 fn after(timestamp: Timestamp) -> Timestamp {
     let mut next = timestamp;
     for octet in next.iter_mut().rev() {
