@@ -1,7 +1,7 @@
 //! tshark decrypts and verifies our frames: frames with counters, and TSCH frames with their slot
 //! in the capture. We read the captures that it writes.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test ends at a failure")]
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

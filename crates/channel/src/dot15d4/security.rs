@@ -82,11 +82,6 @@ impl Security {
         self.devices.retain(|known| known.extended != extended);
     }
 
-    /// The known devices.
-    pub fn devices(&self) -> &[Device] {
-        &self.devices
-    }
-
     /// Installs a key.
     pub fn install_key(&mut self, config: KeyConfig) -> Result<(), InstallError> {
         self.keys.install(config)

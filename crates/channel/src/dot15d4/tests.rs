@@ -3,6 +3,6 @@
 mod commands;
 mod neighbours;
 mod rules;
-mod setup;
+pub(super) mod setup;
 mod vectors;
 mod worlds;

@@ -31,8 +31,9 @@ mod transmit;
 mod tests;
 
 pub use node::{Node, NodeConfig};
-pub use prepare::PREPARATION_LEN;
-pub use queue::{QueueError, Ticket};
-pub use report::{Action, Delivered, Heard, NodeCounters, Outcome, Reaction};
+#[cfg(test)]
+pub(super) use prepare::PREPARATION_LEN;
+pub use queue::QueueError;
+pub use report::{Action, Delivered, Heard, NodeCounters, Outcome, Reaction, Ticket};
 pub use schedule::{Cell, CellKind, Schedule, ScheduleError, Slotframe};
 pub use timing::Timeslot;

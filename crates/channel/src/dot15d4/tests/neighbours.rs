@@ -9,7 +9,6 @@ use super::super::tsch::*;
 use super::super::*;
 use super::setup::*;
 
-const LEVEL: SecurityLevel = SecurityLevel::EncMic32;
 const C: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0c]);
 
 /// A node that listens in every slot.

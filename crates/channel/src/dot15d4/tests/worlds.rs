@@ -9,8 +9,6 @@ use super::setup::*;
 use crate::world::Rng;
 use proptest::prelude::*;
 
-const LEVEL: SecurityLevel = SecurityLevel::EncMic32;
-
 /// Rates of the medium's faults, in frames per thousand.
 #[derive(Clone, Copy, Default)]
 struct Faults {

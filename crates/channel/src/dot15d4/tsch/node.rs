@@ -7,8 +7,6 @@ use antedate_wire::dot15d4::MAX_FRAME_LEN;
 
 use super::super::{Asn, ExtendedAddress, Protection, Security};
 use super::prepare::{Inbound, Outbound};
-use super::queue::Waiting;
-use super::receive::Habit;
 use super::{Action, Cell, CellKind, Heard, NodeCounters, Schedule, Ticket, Timeslot};
 
 /// Configuration of a node.
@@ -40,6 +38,36 @@ impl NodeConfig {
             prepare: true,
         }
     }
+}
+
+/// A queued frame.
+pub(super) struct Waiting {
+    pub(super) ticket: Ticket,
+    pub(super) to: Option<ExtendedAddress>,
+    pub(super) payload: Vec<u8>,
+    /// Octets at the end that may change until the slot begins.
+    pub(super) late: usize,
+    pub(super) sequence: u8,
+    pub(super) attempts: u8,
+    /// Shared cells to skip.
+    pub(super) backoff: u32,
+    pub(super) exponent: u8,
+}
+
+/// Octets of a MAC header kept to predict the next one.
+pub(super) const KEPT: usize = 48;
+
+/// A neighbour's recent frames, to predict the next one.
+pub(super) struct Habit {
+    pub(super) from: ExtendedAddress,
+    pub(super) header: [u8; KEPT],
+    pub(super) header_len: usize,
+    pub(super) open: usize,
+    pub(super) protection: Protection,
+    /// Without MIC, latest first.
+    pub(super) lengths: [usize; 2],
+    /// The last sequence number.
+    pub(super) sequence: Option<u8>,
 }
 
 /// A node.
@@ -96,18 +124,6 @@ impl Node {
     /// Its security, to install keys and to reserve numbers.
     pub const fn security_mut(&mut self) -> &mut Security {
         &mut self.security
-    }
-
-    /// Its schedule.
-    pub const fn schedule(&self) -> &Schedule {
-        &self.schedule
-    }
-
-    /// Sets another schedule from the next slot on. Preparations for the old one are wiped.
-    pub fn set_schedule(&mut self, schedule: Schedule) {
-        self.schedule = schedule;
-        self.wipe_outbound();
-        self.wipe_inbound();
     }
 
     /// Sets another protection from the next slot on, such as another key. Waiting frames that
@@ -195,11 +211,6 @@ impl Node {
         self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
         frame.wipe();
         ack.wipe();
-    }
-
-    /// The next slot with an action.
-    pub fn next_active(&self) -> Option<Asn> {
-        self.schedule.next(self.asn.after(1)?, |_| true).map(|(asn, _)| asn)
     }
 }
 

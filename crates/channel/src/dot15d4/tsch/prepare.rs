@@ -44,7 +44,8 @@ pub(super) struct Inbound {
 }
 
 /// Octets of memory of all preparations of a node.
-pub const PREPARATION_LEN: usize = size_of::<Outbound>() + size_of::<Inbound>();
+#[cfg(test)]
+pub(in crate::dot15d4) const PREPARATION_LEN: usize = size_of::<Outbound>() + size_of::<Inbound>();
 
 impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Default
     for Preparation<CAP, STREAM, LENGTHS>
@@ -141,7 +142,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CA
 
 impl Security {
     /// Starts to prepare a frame for a slot, all but the last `late` octets of its payload.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
     pub(super) fn prepare<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &self,
         header: &Header,
@@ -185,7 +186,7 @@ impl Security {
     }
 
     /// Secures a frame, as [`secure`](Self::secure) does, using the preparation if it matches.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
     pub(super) fn secure_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &mut self,
         header: &Header,
@@ -208,7 +209,7 @@ impl Security {
         result
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
     fn try_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &mut self,
         header: &Header,

@@ -1,15 +1,10 @@
 //! Frames waiting for their cells.
 
-use alloc::vec::Vec;
-
 use antedate_wire::dot15d4::{FCS_LEN, MAX_FRAME_LEN, SecurityHeader};
 
 use super::super::{ExtendedAddress, Protection};
-use super::{Cell, CellKind, Node};
-
-/// Identifies a queued frame in later reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(u64);
+use super::node::Waiting;
+use super::{Cell, CellKind, Node, Ticket};
 
 /// The reason for not queueing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,20 +17,6 @@ pub enum QueueError {
     Late,
     /// it was sent, or given up
     Gone,
-}
-
-/// A queued frame.
-pub(super) struct Waiting {
-    pub(super) ticket: Ticket,
-    pub(super) to: Option<ExtendedAddress>,
-    pub(super) payload: Vec<u8>,
-    /// Octets at the end that may change until the slot begins.
-    pub(super) late: usize,
-    pub(super) sequence: u8,
-    pub(super) attempts: u8,
-    /// Shared cells to skip.
-    pub(super) backoff: u32,
-    pub(super) exponent: u8,
 }
 
 impl Node {

@@ -7,23 +7,8 @@ use super::super::{
     Address, ExtendedAddress, Header, KeyIdentifier, PanId, Protection, SecurityLevel, ShortAddress, Status,
 };
 use super::headers::ack_ies;
+use super::node::{Habit, KEPT};
 use super::{Delivered, Node, Reaction};
-
-/// Octets of a MAC header kept to predict the next one.
-const KEPT: usize = 48;
-
-/// A neighbour's recent frames, to predict the next one.
-pub(super) struct Habit {
-    pub(super) from: ExtendedAddress,
-    pub(super) header: [u8; KEPT],
-    pub(super) header_len: usize,
-    pub(super) open: usize,
-    pub(super) protection: Protection,
-    /// Without MIC, latest first.
-    pub(super) lengths: [usize; 2],
-    /// The last sequence number.
-    pub(super) sequence: Option<u8>,
-}
 
 /// The protection of a received frame.
 fn protection(header: &Header) -> Protection {

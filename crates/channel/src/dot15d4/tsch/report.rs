@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 
 use super::super::{ExtendedAddress, FrameType};
-use super::Ticket;
 
 /// Counters of a node besides those of its [`Security`](super::super::Security).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +29,10 @@ pub struct NodeCounters {
     /// unused preparations, wiped
     pub wiped: u64,
 }
+
+/// Identifies a queued frame in later reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub(super) u64);
 
 /// The action for a slot.
 #[derive(Debug, PartialEq, Eq)]

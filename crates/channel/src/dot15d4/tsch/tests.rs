@@ -5,12 +5,10 @@ use std::vec::Vec;
 use antedate_wire::dot15d4::Frame;
 use proptest::prelude::*;
 
+use super::super::tests::setup::{A, B, PAN};
 use super::super::*;
 use super::prepare::{Inbound, Known, Outbound};
 
-const PAN: PanId = PanId(0xabcd);
-const A: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0a]);
-const B: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0b]);
 const SHORT: [ShortAddress; 2] = [ShortAddress(10), ShortAddress(11)];
 
 fn device(own: usize) -> Security {

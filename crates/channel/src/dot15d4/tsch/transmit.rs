@@ -4,7 +4,7 @@ use antedate_wire::dot15d4::ie::TimeCorrection;
 use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 
 use super::super::{Address, Asn, ExtendedAddress, FrameType, Status};
-use super::queue::Waiting;
+use super::node::Waiting;
 use super::{Action, Cell, CellKind, Heard, Node, Outcome};
 
 impl Node {
