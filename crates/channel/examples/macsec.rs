@@ -6,7 +6,7 @@
 //! cargo run --release -p antedate-channel --example macsec
 //! ```
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "an example ends at a failure")]
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -40,8 +40,6 @@ pub const MIN_PIECE: usize = 48;
 pub const MAX_PIECES: usize = 128;
 /// The longest reassembled frame: 9018 octets plus a VLAN tag.
 pub const MAX_FRAME: usize = 9_022;
-/// Octets of addresses and EtherType, which each piece repeats.
-pub(crate) const HEADER: usize = 14;
 
 /// The flags that a sender of fragments sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

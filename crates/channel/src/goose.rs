@@ -34,7 +34,8 @@ mod subscriber;
 #[cfg(test)]
 mod tests;
 
-pub use counter::{Counter, Spent};
+pub use crate::sequence::NumberError;
+pub use counter::Counter;
 pub use extension::{EXTENSION_LEN, KeyPeriod};
 pub use publisher::{BLOCKS, CAPACITY, Layout, LayoutError, PublishError, Publisher};
 pub use subscriber::{Counters, Dropped, Subscriber};

@@ -42,9 +42,14 @@ pub use receive::{
     ValidateFrames,
 };
 pub use rehearsal::{Accept, ProtectInPlace, Rehearsal};
+#[cfg(feature = "mka")]
+pub(crate) use sak::MAX_KEY_LEN;
 pub use sak::{InvalidSak, Sak};
 pub use suite::{CipherSuite, UnknownCipherSuite};
 pub use transmit::{
     ProtectError, ReadyTransmit, SciMode, SwitchError, Transmit, TransmitConfig, TransmitConfigError,
     TransmitInstallError, TransmitSaStatus,
 };
+
+/// Octets of the two addresses before the SecTAG.
+const ADDRESSES_LEN: usize = 12;

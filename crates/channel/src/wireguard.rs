@@ -261,7 +261,7 @@ impl Device {
     }
 
     #[inline]
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "the fields of a message, and its way")]
     fn transport(
         &mut self,
         now: u64,
@@ -427,11 +427,6 @@ impl Device {
     /// The address where a peer was heard last.
     pub fn endpoint(&self, peer: PeerId) -> Option<SocketAddr> {
         self.peers.get(peer.0)?.endpoint
-    }
-
-    /// A peer's public key.
-    pub fn key_of(&self, peer: PeerId) -> Option<&[u8; 32]> {
-        self.peers.get(peer.0).map(|peer| &peer.public)
     }
 
     /// The counters of a peer.

@@ -267,11 +267,6 @@ impl World {
         self.key = key;
     }
 
-    /// Sets the faults from now on.
-    pub fn set_faults(&mut self, faults: Faults) {
-        self.wire.faults = faults;
-    }
-
     /// Counts of the wire's faults.
     pub const fn wire(&self) -> &WireCounts {
         &self.wire.counts

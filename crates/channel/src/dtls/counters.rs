@@ -25,7 +25,8 @@ macro_rules! refusals {
             }
 
             /// The sum of all counters.
-            pub fn total(&self) -> u64 {
+            #[cfg(test)]
+            pub(super) fn total(&self) -> u64 {
                 self.each().map(|(_, count)| count).sum()
             }
 

@@ -7,6 +7,7 @@ use antedate_wire::dtls::SEQUENCE_END;
 use zeroize::Zeroizing;
 
 use super::Aead;
+use crate::sequence::ExhaustedError;
 
 /// The key and the IV of one direction, from any kind of handshake.
 #[derive(Clone)]
@@ -72,10 +73,6 @@ pub(super) struct Numbers {
     end: u64,
 }
 
-/// All numbers of the epoch are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct WornOut;
-
 impl Numbers {
     /// The numbers of an epoch from a sequence number.
     pub(super) const fn new(rule: NonceRule, epoch: u16, first: u64) -> Self {
@@ -88,12 +85,12 @@ impl Numbers {
 }
 
 impl NonceSequence for Numbers {
-    type Error = WornOut;
+    type Error = ExhaustedError;
 
-    fn next(&mut self) -> Result<(u64, Nonce), WornOut> {
+    fn next(&mut self) -> Result<(u64, Nonce), ExhaustedError> {
         let number = self.next;
         if number >= self.end {
-            return Err(WornOut);
+            return Err(ExhaustedError);
         }
         self.next = number + 1;
         Ok((number, Nonce::assume_unique(self.rule.nonce(number))))

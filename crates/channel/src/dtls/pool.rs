@@ -7,8 +7,9 @@ use antedate_aead::{
     SealPool, Suite, Unauthentic,
 };
 
-use super::keys::{DirectionKeys, NonceRule, Numbers, WornOut};
+use super::keys::{DirectionKeys, NonceRule, Numbers};
 use super::suite::Aead;
+use crate::sequence::ExhaustedError;
 
 /// The most prepared records in each direction.
 pub const SLOTS: usize = 8;
@@ -47,7 +48,7 @@ macro_rules! pools {
                 text: &mut [u8],
                 tag: &mut [u8],
                 aad: impl FnOnce(u64) -> antedate_wire::dtls::Aad,
-            ) -> Result<u64, WornOut> {
+            ) -> Result<u64, ExhaustedError> {
                 match self { $( Self::$name(pool) => seal(pool, text, tag, aad), )* }
             }
 
@@ -106,7 +107,7 @@ fn seal<S: Suite<NonceBytes = [u8; 12]>>(
     text: &mut [u8],
     tag: &mut [u8],
     aad: impl FnOnce(u64) -> antedate_wire::dtls::Aad,
-) -> Result<u64, WornOut> {
+) -> Result<u64, ExhaustedError> {
     let prepared = pool.next()?;
     let number = prepared.number();
     let aad = aad(number);

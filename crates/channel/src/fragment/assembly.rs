@@ -5,7 +5,9 @@ use alloc::boxed::Box;
 use alloc::vec;
 use core::fmt;
 
-use super::{HEADER, MAX_FRAME, MAX_PIECES, MIN_PIECE, Marks};
+use antedate_wire::ethernet::HEADER_LEN;
+
+use super::{MAX_FRAME, MAX_PIECES, MIN_PIECE, Marks};
 
 /// Limits of reassembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,7 +147,7 @@ pub(crate) struct Verified<'a> {
 
 impl Verified<'_> {
     fn piece(&self) -> &[u8] {
-        self.frame.get(HEADER..).unwrap_or_default()
+        self.frame.get(HEADER_LEN..).unwrap_or_default()
     }
 }
 
@@ -225,7 +227,7 @@ pub(crate) struct Assembly {
 impl Assembly {
     /// Reserves memory for one frame.
     pub(crate) fn new(limits: Limits, marks: Marks) -> Self {
-        let frame = limits.frame.clamp(HEADER, MAX_FRAME);
+        let frame = limits.frame.clamp(HEADER_LEN, MAX_FRAME);
         Self {
             limits: Limits { frame, pieces: limits.pieces.min(MAX_PIECES), ..limits },
             marks,
@@ -394,7 +396,7 @@ impl Assembly {
         if frame.get(..12) != self.frame.get(..12) {
             return Err(Refused::OtherAddresses);
         }
-        if frame.get(12..HEADER) != self.frame.get(12..HEADER) {
+        if frame.get(12..HEADER_LEN) != self.frame.get(12..HEADER_LEN) {
             return Err(Refused::OtherEtherType);
         }
         if piece.len() < MIN_PIECE {

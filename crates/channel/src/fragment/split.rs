@@ -4,7 +4,9 @@ use core::fmt;
 use core::iter::FusedIterator;
 use core::ops::Range;
 
-use super::{HEADER, MAX_PIECES, MIN_PIECE};
+use antedate_wire::ethernet::HEADER_LEN;
+
+use super::{MAX_PIECES, MIN_PIECE};
 
 /// The reason for not splitting a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +41,8 @@ impl Split {
     /// Splits a frame of `frame` octets for a wire with frames of `longest` octets, of which
     /// protection takes `overhead`. A frame that fits gives a single piece.
     pub const fn new(frame: usize, overhead: usize, longest: usize) -> Result<Self, Unsplittable> {
-        let payload = frame.saturating_sub(HEADER);
-        let most = longest.saturating_sub(HEADER + overhead);
+        let payload = frame.saturating_sub(HEADER_LEN);
+        let most = longest.saturating_sub(HEADER_LEN + overhead);
         if payload <= most {
             return Ok(Self { pieces: 1, length: payload, longer: 0 });
         }
@@ -65,7 +67,7 @@ impl Split {
 
     /// The range of each piece in the frame. Addresses and EtherType belong to none.
     pub const fn pieces(&self) -> Pieces {
-        Pieces { split: *self, index: 0, at: HEADER }
+        Pieces { split: *self, index: 0, at: HEADER_LEN }
     }
 }
 
@@ -108,7 +110,7 @@ mod tests {
     const OVERHEAD: usize = 32;
 
     fn lengths(frame: usize, mtu: usize) -> Vec<usize> {
-        Split::new(frame, OVERHEAD, mtu + HEADER).unwrap().pieces().map(|piece| piece.len()).collect()
+        Split::new(frame, OVERHEAD, mtu + HEADER_LEN).unwrap().pieces().map(|piece| piece.len()).collect()
     }
 
     #[test]
@@ -124,10 +126,13 @@ mod tests {
             for frame in (60..=9018).step_by(37).chain([mtu - 18, mtu - 17, 9018]) {
                 let lengths = lengths(frame, mtu);
                 let (least, most) = (*lengths.iter().min().unwrap(), *lengths.iter().max().unwrap());
-                assert!(most - least <= 1 && most + HEADER + OVERHEAD <= mtu + HEADER, "{frame} over {mtu}");
+                assert!(
+                    most - least <= 1 && most + HEADER_LEN + OVERHEAD <= mtu + HEADER_LEN,
+                    "{frame} over {mtu}"
+                );
                 assert!(lengths.len() == 1 || least >= MIN_PIECE, "{frame} over {mtu}: {least}");
-                assert_eq!(lengths.iter().sum::<usize>(), frame - HEADER);
-                let fewest = (frame - HEADER).div_ceil(mtu - OVERHEAD).max(1);
+                assert_eq!(lengths.iter().sum::<usize>(), frame - HEADER_LEN);
+                let fewest = (frame - HEADER_LEN).div_ceil(mtu - OVERHEAD).max(1);
                 assert_eq!(lengths.len(), fewest, "no more pieces than needed");
             }
         }
@@ -136,7 +141,7 @@ mod tests {
     #[test]
     fn too_short_wire_is_refused() {
         assert_eq!(Split::new(1514, OVERHEAD, 90), Err(Unsplittable::TooShort));
-        assert_eq!(Split::new(1514, OVERHEAD, HEADER + OVERHEAD), Err(Unsplittable::TooShort));
+        assert_eq!(Split::new(1514, OVERHEAD, HEADER_LEN + OVERHEAD), Err(Unsplittable::TooShort));
         assert_eq!(Split::new(1514, OVERHEAD, 0), Err(Unsplittable::TooShort));
         assert_eq!(Split::new(60_000, OVERHEAD, 142), Err(Unsplittable::TooMany));
     }

@@ -2,25 +2,7 @@
 
 use antedate_aead::{Nonce, NonceSequence};
 
-/// The reason for the lack of a next number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spent {
-    /// the next number is not reserved durably
-    NotReserved,
-    /// all numbers are used
-    Exhausted,
-}
-
-impl core::fmt::Display for Spent {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::NotReserved => "no number is reserved any more",
-            Self::Exhausted => "the numbers of this key are spent",
-        })
-    }
-}
-
-impl core::error::Error for Spent {}
+use crate::sequence::NumberError;
 
 /// Assigns each number once. Two senders with one key need different `sender` octets.
 #[derive(Debug)]
@@ -61,16 +43,16 @@ pub(super) fn nonce(sender: [u8; 4], number: u64) -> [u8; 12] {
 }
 
 impl NonceSequence for Counter {
-    type Error = Spent;
+    type Error = NumberError;
 
-    fn next(&mut self) -> Result<(u64, Nonce), Spent> {
+    fn next(&mut self) -> Result<(u64, Nonce), NumberError> {
         let number = self.next;
         // The last number has no successor, so a replay window could not refuse it.
         if number == u64::MAX {
-            return Err(Spent::Exhausted);
+            return Err(NumberError::Exhausted);
         }
         if number >= self.limit {
-            return Err(Spent::NotReserved);
+            return Err(NumberError::NotReserved);
         }
         self.next = number + 1;
         Ok((number, Nonce::assume_unique(nonce(self.sender, number))))

@@ -6,21 +6,20 @@ use core::ops::Range;
 
 use antedate_aead::{Hole, Key, NonceSequence, Sparse, Template, TemplateError, TemplatePool};
 use antedate_wire::EthernetAddress;
+use antedate_wire::ethernet::HEADER_LEN as ETHERNET_LEN;
 use antedate_wire::goose::{HEADER_LEN, Message, Value, Values};
 use antedate_wire::template::What;
 
 use super::Form;
-use super::counter::{Counter, Spent, nonce};
+use super::counter::{Counter, nonce};
 use super::extension::{self, EXTENSION_LEN, KEY_LEN, KeyPeriod};
+use crate::sequence::NumberError;
 
 /// The longest PDU.
 pub const CAPACITY: usize = 1536;
 /// The most 16-octet blocks that `t`, `stNum`, `sqNum` and the values may touch, with a block
 /// counted for each value.
 pub const BLOCKS: usize = 96;
-
-/// Addresses and EtherType.
-const ETHERNET_LEN: usize = 14;
 
 /// The reason why a message has no layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,7 +138,7 @@ pub(super) fn associated(out: &mut Vec<u8>, head: &[&[u8]], period: &[u8], form:
 #[non_exhaustive]
 pub enum PublishError {
     /// there is no number
-    Number(Spent),
+    Number(NumberError),
     /// the values do not have the types of the layout
     Values,
     /// there is no event to repeat
@@ -180,9 +179,9 @@ pub struct Publisher<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> 
 struct Numbers(Counter);
 
 impl NonceSequence for Numbers {
-    type Error = Spent;
+    type Error = NumberError;
 
-    fn next(&mut self) -> Result<(u64, antedate_aead::Nonce), Spent> {
+    fn next(&mut self) -> Result<(u64, antedate_aead::Nonce), NumberError> {
         self.0.next()
     }
 }
@@ -222,7 +221,8 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
     }
 
     /// `stNum` and `sqNum` of the last message.
-    pub const fn state(&self) -> (u32, u32) {
+    #[cfg(test)]
+    pub(super) const fn state(&self) -> (u32, u32) {
         (self.st_num, self.sq_num)
     }
 

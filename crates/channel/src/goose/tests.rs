@@ -209,7 +209,10 @@ fn refused_publish_spends_no_number() {
     }
     assert_eq!(publisher.event([0; 8], &values(1), &mut out[..50]), Err(PublishError::Buffer));
     assert!(publisher.event([0; 8], &values(1), &mut out).is_ok());
-    assert_eq!(publisher.event([0; 8], &values(2), &mut out), Err(PublishError::Number(Spent::NotReserved)));
+    assert_eq!(
+        publisher.event([0; 8], &values(2), &mut out),
+        Err(PublishError::Number(NumberError::NotReserved))
+    );
     assert_eq!(publisher.state(), (1, 0));
     publisher.counter_mut().reserve_until(3);
     let len = publisher.repeat(&mut out).unwrap();
@@ -222,7 +225,7 @@ fn refused_publish_spends_no_number() {
     );
     assert_eq!(subscriber.next_number(), 3);
     let mut last = Counter::new(SENDER, u64::MAX, u64::MAX);
-    assert_eq!(antedate_aead::NonceSequence::next(&mut last).map(drop), Err(Spent::Exhausted));
+    assert_eq!(antedate_aead::NonceSequence::next(&mut last).map(drop), Err(NumberError::Exhausted));
 }
 
 #[test]

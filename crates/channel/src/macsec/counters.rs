@@ -2,8 +2,8 @@
 //! standard does not name.
 //!
 //! The counts are sums over all secure channels of a [`Transmit`](super::Transmit) or
-//! [`Receive`](super::Receive). 802.1AE-2018 merges two pairs of counters of the first edition,
-//! which Linux still shows. Both forms are provided.
+//! [`Receive`](super::Receive). 802.1AE-2018 merges two pairs of counters of the first edition
+//! (InPktsNoSA, InPktsNoSAError). The separate counters are provided, as in Linux.
 
 macro_rules! counters {
     (
@@ -28,7 +28,7 @@ macro_rules! counters {
 counters! {
     /// Counters of the transmit side.
     pub struct TransmitCounters {
-        /// frames sent without a SecTAG, by the caller's decision
+        /// frames sent without a SecTAG: 0, because a channel protects every frame
         out_pkts_untagged = "OutPktsUntagged",
         /// frames discarded because they would exceed the port's maximum length when protected
         out_pkts_too_long = "OutPktsTooLong",
@@ -104,16 +104,6 @@ counters! {
 }
 
 impl ReceiveCounters {
-    /// InPktsNoSA of 802.1AE-2018: frames delivered without a secure association.
-    pub const fn in_pkts_no_sa(&self) -> u64 {
-        self.in_pkts_unknown_sci + self.in_pkts_unused_sa
-    }
-
-    /// InPktsNoSAError of 802.1AE-2018: frames discarded for lack of a secure association.
-    pub const fn in_pkts_no_sa_error(&self) -> u64 {
-        self.in_pkts_no_sci + self.in_pkts_not_using_sa
-    }
-
     /// All frames delivered.
     pub const fn delivered(&self) -> u64 {
         self.in_pkts_untagged

@@ -13,9 +13,10 @@ use core::ops::Range;
 use antedate_aead::{Flow, FlowPool, Halved, Hole, Key, Linear, SealPool, Template};
 use antedate_wire::macsec::TAG_LEN_LONG;
 
-use super::packet_number::{PacketNumbers, Spent};
+use super::ADDRESSES_LEN;
+use super::packet_number::PacketNumbers;
 use super::pool::{PREPARED_LEN, SLOTS};
-use super::transmit::ADDRESSES_LEN;
+use crate::sequence::NumberError;
 
 /// The most flow tables of one key.
 pub const FLOWS: usize = 16;
@@ -145,7 +146,7 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
         &mut self,
         header: &[u8],
         data: &[u8],
-    ) -> Result<(Halved<'_, S, PREPARED_LEN>, Option<&Table<S>>), Spent> {
+    ) -> Result<(Halved<'_, S, PREPARED_LEN>, Option<&Table<S>>), NumberError> {
         let place = self.find(header, data);
         let Self { pool, flows, .. } = self;
         Ok((pool.next()?, place.and_then(|place| flows.get(place)).map(|flow| &**flow)))

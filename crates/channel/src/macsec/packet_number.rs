@@ -4,15 +4,7 @@
 use antedate_aead::{Nonce, NonceSequence};
 
 use super::suite::{NonceRule, Width};
-
-/// The reason for the lack of a next packet number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Spent {
-    /// The suite's numbers are used up.
-    Exhausted,
-    /// The next number is not reserved durably.
-    NotReserved,
-}
+use crate::sequence::NumberError;
 
 /// The packet numbers of a transmit association, with their nonces.
 #[derive(Debug)]
@@ -44,13 +36,13 @@ impl PacketNumbers {
 }
 
 impl<B: Width> NonceSequence<B> for PacketNumbers {
-    type Error = Spent;
+    type Error = NumberError;
 
     #[inline]
-    fn next(&mut self) -> Result<(u64, Nonce<B>), Spent> {
+    fn next(&mut self) -> Result<(u64, Nonce<B>), NumberError> {
         let number = self.next;
         if number >= self.limit {
-            return Err(if number >= self.end { Spent::Exhausted } else { Spent::NotReserved });
+            return Err(if number >= self.end { NumberError::Exhausted } else { NumberError::NotReserved });
         }
         self.next = number + 1;
         Ok((number, Nonce::assume_unique(B::widen(self.rule.nonce(number)))))
@@ -78,7 +70,7 @@ mod tests {
         PacketNumbers::new(NonceRule::from_sci(Sci([0; 8])), next, limit, end)
     }
 
-    fn next(numbers: &mut PacketNumbers) -> Result<u64, Spent> {
+    fn next(numbers: &mut PacketNumbers) -> Result<u64, NumberError> {
         NonceSequence::<[u8; 12]>::next(numbers).map(|(number, _)| number)
     }
 
@@ -88,10 +80,10 @@ mod tests {
         let mut following = || next(&mut numbers);
         assert_eq!(
             [following(), following(), following(), following()],
-            [Ok(1), Ok(2), Err(Spent::NotReserved), Err(Spent::NotReserved)]
+            [Ok(1), Ok(2), Err(NumberError::NotReserved), Err(NumberError::NotReserved)]
         );
         numbers.reserve_until(2);
-        assert_eq!(next(&mut numbers), Err(Spent::NotReserved));
+        assert_eq!(next(&mut numbers), Err(NumberError::NotReserved));
         numbers.reserve_until(4);
         assert_eq!(next(&mut numbers), Ok(3));
     }
@@ -102,8 +94,8 @@ mod tests {
             let mut numbers = numbers(end - 1, u64::MAX, end);
             assert_eq!(next(&mut numbers), Ok(end - 1));
             numbers.reserve_until(u64::MAX);
-            assert_eq!(next(&mut numbers), Err(Spent::Exhausted));
-            assert_eq!(next(&mut numbers), Err(Spent::Exhausted));
+            assert_eq!(next(&mut numbers), Err(NumberError::Exhausted));
+            assert_eq!(next(&mut numbers), Err(NumberError::Exhausted));
         }
     }
 

@@ -18,7 +18,7 @@ use super::packet_number::recover;
 use super::pool::{Open, PREPARED_LEN, Retired, fingerprint};
 use super::sak::{Fingerprint, Sak};
 use super::suite::{CipherSuite, NonceRule};
-use super::{An, Invalid, Sci};
+use super::{ADDRESSES_LEN, An, Invalid, Sci};
 use crate::fragment::{Assembly, FragmentCounters, Limits, Marks, Verdict, Verified};
 use crate::lengths::Lengths;
 use crate::replay::{MAX_WINDOW, ReplayWindow};
@@ -27,8 +27,6 @@ use place::{Apart, InPlace, Parts, Place};
 
 pub use config::{Discard, PeerError, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus, ValidateFrames};
 
-/// Octets of the two addresses before the SecTAG.
-const ADDRESSES_LEN: usize = 12;
 const ETHERTYPE_MACSEC: [u8; 2] = [0x88, 0xe5];
 /// The most keys remembered after removal. 63 members with two channels each may leave and return
 /// while a key and its predecessor are in use.
@@ -226,11 +224,6 @@ impl Receive {
         });
         self.assembles = self.peers.iter().any(|peer| peer.assembly.is_some());
         true
-    }
-
-    /// The peers that may send fragments.
-    pub fn fragmenting(&self) -> impl Iterator<Item = (Sci, Marks)> + '_ {
-        self.peers.iter().filter_map(|peer| Some((peer.sci, peer.assembly.as_ref()?.marks())))
     }
 
     /// Installs a peer's key under an association number, replacing any previous key, and accepts

@@ -11,7 +11,7 @@ use core::ops::Range;
 
 use zeroize::Zeroizing;
 
-use super::transmit::ADDRESSES_LEN;
+use super::ADDRESSES_LEN;
 use super::{An, CipherSuite, ProtectError, Receive, ReceiveConfig, Sak, Sci, Transmit, TransmitConfig};
 use antedate_wire::macsec::{MAX_OVERHEAD, TAG_LEN_LONG};
 

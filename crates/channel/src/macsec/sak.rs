@@ -8,7 +8,7 @@ use zeroize::Zeroize;
 use super::CipherSuite;
 use super::suite::Width;
 
-const MAX_KEY_LEN: usize = 32;
+pub(crate) const MAX_KEY_LEN: usize = 32;
 
 /// A secure association key with its suite and, for an XPN suite, its salt. It cannot be copied,
 /// its `Debug` shows no secret, and dropping it wipes it.

@@ -45,11 +45,6 @@ impl CipherSuite {
         }
     }
 
-    /// Octets of an ICV.
-    pub const fn icv_len(self) -> usize {
-        antedate_wire::macsec::ICV_LEN
-    }
-
     /// Whether the suite is in the standard, so that other implementations may know it.
     pub const fn is_standard(self) -> bool {
         !matches!(self, Self::ChaCha20Poly1305 | Self::Aegis128L | Self::Morus1280)

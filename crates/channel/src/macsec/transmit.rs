@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
+use antedate_wire::ethernet::HEADER_LEN;
 use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG};
 
 use super::counters::TransmitCounters;
@@ -17,8 +18,8 @@ use super::flows::FlowShape;
 use super::history::History;
 use super::pool::{Retired, Seal};
 use super::sak::Sak;
-use super::{An, Sci};
-use crate::fragment::{HEADER, MAX_FRAME, Marks, Split};
+use super::{ADDRESSES_LEN, An, Sci};
+use crate::fragment::{MAX_FRAME, Marks, Split};
 use packet::{Data, Packet};
 use ready::{TransmitSa, tag_len};
 use usual::is_usual;
@@ -29,8 +30,6 @@ pub use config::{
 };
 pub use ready::ReadyTransmit;
 
-/// Octets of the two addresses, which stay before the SecTAG.
-pub(super) const ADDRESSES_LEN: usize = 12;
 /// Octets of the shortest user data: an EtherType.
 const MIN_DATA_LEN: usize = 2;
 /// The most keys remembered after removal.
@@ -296,7 +295,7 @@ impl Transmit {
 
     /// Splits a frame, if all of its fragments can be protected.
     fn split(&self, frame: &[u8], longest: usize, room: usize) -> Result<Split, ProtectError> {
-        if frame.len() < HEADER {
+        if frame.len() < HEADER_LEN {
             return Err(ProtectError::TooShort);
         }
         let split = Split::new(frame.len(), self.protected_len(0), longest);
@@ -333,7 +332,7 @@ impl Transmit {
         each: &mut impl FnMut(&[u8]),
     ) -> Result<(), ProtectError> {
         let addresses = frame.first_chunk::<ADDRESSES_LEN>().ok_or(ProtectError::TooShort)?;
-        let ethertype = frame.get(ADDRESSES_LEN..HEADER).ok_or(ProtectError::TooShort)?;
+        let ethertype = frame.get(ADDRESSES_LEN..HEADER_LEN).ok_or(ProtectError::TooShort)?;
         for (index, range) in split.pieces().enumerate() {
             let more = if index + 1 < split.count() { SecTag::MORE_FRAGMENTS } else { 0 };
             let continued = if index > 0 && marks == Marks::Both { SecTag::CONTINUED } else { 0 };
@@ -452,11 +451,6 @@ impl Transmit {
     /// maximum.
     pub fn count_too_long(&mut self) {
         self.counters.out_pkts_too_long += 1;
-    }
-
-    /// Counts a frame that the caller sends without protection.
-    pub fn count_untagged(&mut self) {
-        self.counters.out_pkts_untagged += 1;
     }
 
     /// Removes an association and remembers the packet number its key reached.

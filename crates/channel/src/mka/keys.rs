@@ -9,8 +9,8 @@ use antedate_wire::mka::{ICV_LEN, KeyIdentifier, MAX_CKN_LEN, MemberIdentifier};
 use cmac::{Cmac, KeyInit, Mac};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Octets of the longest key.
-pub(super) const MAX_KEY_LEN: usize = 32;
+use crate::macsec::MAX_KEY_LEN;
+
 /// Octets that the AES key wrap adds (RFC 3394).
 pub(super) const WRAP_LEN: usize = 8;
 

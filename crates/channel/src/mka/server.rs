@@ -9,11 +9,11 @@ use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
 use zeroize::Zeroizing;
 
 use super::held::Held;
-use super::keys::MAX_KEY_LEN;
 use super::participant::{LIFE_TIME, Participant, Server};
 use super::peers::Peer;
 use super::status::Fault;
 use crate::macsec::CipherSuite;
+use crate::macsec::MAX_KEY_LEN;
 
 /// The time that the first key waits for peers that were heard but have not answered, so that it
 /// includes them. A little longer than their hello interval.

@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 use antedate_aead::{CoseCcm16_64_128, Front, Sparse as Suite, Tag, Template};
 
-use super::lane::{BLOCKS, CAP, Fronted, Lane, Sparse, each};
+use super::cipher::CAP;
+use super::lane::{BLOCKS, Fronted, Lane, Sparse, each};
 use super::layout::Layout;
 use super::numbers::Numbers;
 use super::publisher::Publisher;

@@ -17,7 +17,7 @@ use super::Algorithm;
 use super::derive::{Material, nonce};
 
 /// The most prepared bytes of payload.
-const CAP: usize = 1024;
+pub(super) const CAP: usize = 1024;
 /// Bytes of associated data for which CCM's MAC is started in advance.
 const AAD: usize = 256;
 

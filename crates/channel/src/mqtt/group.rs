@@ -25,7 +25,6 @@ const RECENT: usize = 8;
 pub struct Group {
     name: String,
     algorithm: Algorithm,
-    window: u32,
     epochs: BTreeMap<u32, Zeroizing<[u8; SECRET_LEN]>>,
     newest: Option<u32>,
     /// The permitted publishers. `None` permits every member.
@@ -83,7 +82,6 @@ impl Group {
         Self {
             name: name.into(),
             algorithm,
-            window: MAX_WINDOW,
             epochs: BTreeMap::new(),
             newest: None,
             publishers: None,
@@ -100,11 +98,6 @@ impl Group {
         &self.name
     }
 
-    /// The algorithm.
-    pub const fn algorithm(&self) -> Algorithm {
-        self.algorithm
-    }
-
     /// The newest epoch, in which members publish.
     pub const fn newest(&self) -> Option<u32> {
         self.newest
@@ -119,12 +112,6 @@ impl Group {
     pub fn allow(&mut self, publishers: impl IntoIterator<Item = Vec<u8>>) {
         self.publishers = Some(publishers.into_iter().collect());
         self.recent.clear();
-    }
-
-    /// Sets the window: how far a message may be behind the highest number of its publisher and
-    /// topic, at most 1024.
-    pub fn set_window(&mut self, window: u32) {
-        self.window = window.min(MAX_WINDOW);
     }
 
     /// Installs the secret of an epoch. An installed secret stays.
@@ -277,7 +264,7 @@ impl Group {
         if !sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
             return Err(self.suspect(&envelope, topic, out).unwrap_or_else(unauthentic));
         }
-        let mut window = ReplayWindow::new(lowest(&sender.material).max(1), self.window);
+        let mut window = ReplayWindow::new(lowest(&sender.material).max(1), MAX_WINDOW);
         if let Err(why) = window.check(sequence) {
             out.clear();
             return Err(replayed(why, sequence, &window));

@@ -8,12 +8,10 @@ use antedate_aead::{
 };
 
 use super::Algorithm;
-use super::cipher::Blocks;
+use super::cipher::{Blocks, CAP};
 use super::derive::Material;
 use super::numbers::{Nonces, Numbers};
 
-/// The most prepared bytes of payload.
-pub(super) const CAP: usize = 1024;
 /// The most blocks that a template's holes may touch.
 pub(super) const BLOCKS: usize = 32;
 

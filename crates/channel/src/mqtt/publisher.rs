@@ -4,9 +4,10 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::antedated::Antedated;
+use super::cipher::CAP;
 use super::derive::Material;
 use super::envelope::Head;
-use super::lane::{CAP, Lane};
+use super::lane::Lane;
 use super::layout::Layout;
 use super::numbers::Numbers;
 use super::template::PayloadTemplate;

@@ -9,6 +9,7 @@ use antedate_wire::wireguard::{PADDING, TAG_LEN, TRANSPORT_HEADER_LEN, padded_le
 use super::noise::Secret;
 use crate::lengths::Lengths;
 use crate::replay::{MAX_WINDOW, ReplayWindow};
+use crate::sequence::ExhaustedError;
 
 /// The most prepared packets in each direction of a session.
 pub const SLOTS: usize = 16;
@@ -33,17 +34,13 @@ struct Counters {
     end: u64,
 }
 
-/// All counters of the session are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct WornOut;
-
 impl NonceSequence for Counters {
-    type Error = WornOut;
+    type Error = ExhaustedError;
 
-    fn next(&mut self) -> Result<(u64, Nonce), WornOut> {
+    fn next(&mut self) -> Result<(u64, Nonce), ExhaustedError> {
         let number = self.next;
         if number >= self.end {
-            return Err(WornOut);
+            return Err(ExhaustedError);
         }
         self.next = number + 1;
         Ok((number, Nonce::assume_unique(nonce(number))))

@@ -528,7 +528,8 @@ impl Connection {
     }
 
     /// Whether the master secret depends on the whole handshake (RFC 7627).
-    pub const fn has_extended_master_secret(&self) -> bool {
+    #[cfg(test)]
+    pub(crate) const fn has_extended_master_secret(&self) -> bool {
         self.extended_master_secret
     }
 

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::vec;
 use std::vec::Vec;
 
-const SUITE: CipherSuite = CipherSuite::GcmAes128;
 const OTHER: Sci = Sci([2, 2, 2, 2, 2, 9, 0, 1]);
 /// The capacity of the tests' wire: pieces of at most 200 octets after their EtherType.
 const LONGEST: usize = 14 + 200 + 32;

@@ -3,6 +3,7 @@
 use super::super::*;
 use std::vec::Vec;
 
+pub(super) const SUITE: CipherSuite = CipherSuite::GcmAes128;
 pub(super) const SCI: Sci = Sci([2, 2, 2, 2, 2, 2, 0, 1]);
 pub(super) const SALT: [u8; 12] = [7; 12];
 pub(super) const A0: An = An::ALL[0];

@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-use super::super::packet_number::Spent;
 use super::super::pool::SLOTS;
 use super::super::suite::CipherSuite;
 use super::super::{An, Sci};
+use crate::sequence::NumberError;
 
 /// How a receiver learns a frame's SCI (clause 9.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -159,11 +159,11 @@ impl fmt::Display for ProtectError {
 
 impl core::error::Error for ProtectError {}
 
-impl From<Spent> for ProtectError {
-    fn from(spent: Spent) -> Self {
+impl From<NumberError> for ProtectError {
+    fn from(spent: NumberError) -> Self {
         match spent {
-            Spent::Exhausted => Self::Exhausted,
-            Spent::NotReserved => Self::NotReserved,
+            NumberError::Exhausted => Self::Exhausted,
+            NumberError::NotReserved => Self::NotReserved,
         }
     }
 }

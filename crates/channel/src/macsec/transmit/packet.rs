@@ -5,10 +5,11 @@ use antedate_wire::macsec::{SecTag, TAG_LEN_LONG, TAG_LEN_SHORT};
 
 use super::ADDRESSES_LEN;
 use crate::macsec::flows::Tables;
-use crate::macsec::packet_number::{PacketNumbers, Spent};
+use crate::macsec::packet_number::PacketNumbers;
 use crate::macsec::pool::{PREPARED_LEN, SLOTS};
 use crate::macsec::suite::Width;
 use crate::macsec::template::Template;
+use crate::sequence::NumberError;
 
 /// One frame under protection: its parts and its output.
 pub(super) struct Packet<'a> {
@@ -69,7 +70,7 @@ impl<'a> Packet<'a> {
         tables: &mut Tables<S>,
         confidentiality: bool,
         by_tables: &mut bool,
-    ) -> Result<u64, Spent> {
+    ) -> Result<u64, NumberError> {
         if let Some(pool) = tables.plain() {
             return self.seal(pool, confidentiality);
         }
@@ -96,7 +97,7 @@ impl<'a> Packet<'a> {
         self,
         pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
         confidentiality: bool,
-    ) -> Result<u64, Spent>
+    ) -> Result<u64, NumberError>
     where
         S::NonceBytes: Width,
     {
@@ -144,7 +145,7 @@ impl Headed<'_> {
         data: &[u8],
         confidentiality: bool,
         by_tables: &mut bool,
-    ) -> Result<u64, Spent> {
+    ) -> Result<u64, NumberError> {
         let Self { next_pn, header_len, out } = self;
         let (packet, flow) = tables.next(&out[..header_len], data)?;
         let number = packet.number();
