@@ -36,7 +36,7 @@ mod tests;
 mod writer;
 
 pub use antedate_wire::dtls::{ConnectionId, ContentType, Record, records};
-pub use counters::{Refusal, Refusals};
+pub use counters::{Dropped, Refusals};
 #[cfg(feature = "dtls")]
 pub use handshake::{
     Client, Connection, Cookies, Event, Failure, Greeting, Keyring, Phase, Psk, SendError, Settings,
@@ -44,5 +44,5 @@ pub use handshake::{
 pub use keys::DirectionKeys;
 pub use pool::{PREPARED_LEN, SLOTS};
 pub use reader::{Opened, Reader};
-pub use suite::{Aead, CipherSuite, UnknownCipherSuite};
+pub use suite::{Aead, CipherSuite, UnknownCipherSuiteError};
 pub use writer::{ProtectError, Writer};

@@ -30,8 +30,8 @@ mod assembly;
 mod split;
 
 pub(crate) use assembly::{Assembly, Verdict, Verified};
-pub use assembly::{FragmentCounters, Limits, Refused};
-pub use split::{Pieces, Split, Unsplittable};
+pub use assembly::{Dropped, FragmentCounters, Limits};
+pub use split::{Pieces, Split, SplitError};
 
 /// The least octets of a piece after its EtherType. A piece of this length reaches Ethernet's
 /// minimum, so a shorter frame is a whole frame.

@@ -44,8 +44,8 @@ pub use receive::{
 pub use rehearsal::{Accept, ProtectInPlace, Rehearsal};
 #[cfg(feature = "mka")]
 pub(crate) use sak::MAX_KEY_LEN;
-pub use sak::{InvalidSak, Sak};
-pub use suite::{CipherSuite, UnknownCipherSuite};
+pub use sak::{Sak, SakError};
+pub use suite::{CipherSuite, UnknownCipherSuiteError};
 pub use transmit::{
     ProtectError, ReadyTransmit, SciMode, SwitchError, Transmit, TransmitConfig, TransmitConfigError,
     TransmitInstallError, TransmitSaStatus,

@@ -38,6 +38,6 @@ mod tests;
 
 pub use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
 pub use held::Install;
-pub use keys::{Cak, Ckn, InvalidCak};
+pub use keys::{Cak, CakError, Ckn};
 pub use participant::{Action, Config, HELLO_TIME, LIFE_TIME, MAX_PEERS, Participant};
-pub use status::{Fault, KeyStatus, Member, Refusals, Refused, Status};
+pub use status::{Dropped, Fault, KeyStatus, Member, Refusals, Status};

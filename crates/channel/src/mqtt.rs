@@ -12,7 +12,7 @@
 //! - [`Publisher`] seals payloads under consecutive numbers. [`Publisher::antedate`] prepares a
 //!   publish of a [`PayloadTemplate`].
 //! - [`Group`] opens messages of a group's members, once each, and gives a reason for each refusal
-//!   ([`Refusal`]).
+//!   ([`Dropped`]).
 //! - [`rotation`]: the next epoch's secret, signed by the group's manager and sealed for each
 //!   member (COSE_Sign1 around a COSE_Encrypt with ephemeral-static X25519).
 //! - [`topic`]: names and filters.
@@ -54,13 +54,13 @@ pub mod rotation;
 mod template;
 pub mod topic;
 
-pub use algorithm::{Algorithm, UnknownAlgorithm};
+pub use algorithm::{Algorithm, UnknownAlgorithmError};
 pub use derive::Material;
 pub use group::{Group, Opened};
-pub use numbers::{NoNumber, Numbers, Reserved};
+pub use numbers::{NoNumberError, Numbers, Reserved};
 pub use publisher::{PublishError, Publisher};
-pub use refusal::Refusal;
-pub use template::{PayloadTemplate, TemplateFault};
+pub use refusal::Dropped;
+pub use template::{PayloadTemplate, PayloadTemplateError};
 
 /// Bytes of a group's secret, from which every key is derived.
 pub const SECRET_LEN: usize = 32;

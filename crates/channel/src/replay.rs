@@ -15,7 +15,7 @@ const WORDS: usize = MAX_WINDOW as usize / 64;
 
 /// The reason for refusing a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ReplayError {
     /// below the lowest acceptable number
     Late,
     /// received before
@@ -58,15 +58,15 @@ impl ReplayWindow {
     /// Checks whether `number` is acceptable, without marking it. 2^64-1 is not: it has no
     /// successor.
     #[inline]
-    pub const fn check(&self, number: u64) -> Result<(), Refusal> {
+    pub const fn check(&self, number: u64) -> Result<(), ReplayError> {
         if number >= self.next && number != u64::MAX {
             return Ok(());
         }
         if number < self.lowest() || number == u64::MAX {
-            return Err(Refusal::Late);
+            return Err(ReplayError::Late);
         }
         let (word, bit) = Self::place(number);
-        if self.seen[word] & bit == 0 { Ok(()) } else { Err(Refusal::Duplicate) }
+        if self.seen[word] & bit == 0 { Ok(()) } else { Err(ReplayError::Duplicate) }
     }
 
     /// Marks the number of an authenticated packet that passed [`check`](Self::check).
@@ -140,18 +140,18 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn take(window: &mut ReplayWindow, number: u64) -> Result<(), Refusal> {
+    fn take(window: &mut ReplayWindow, number: u64) -> Result<(), ReplayError> {
         window.check(number).map(|()| window.mark(number))
     }
 
     #[test]
     fn numbers_rise_without_a_window() {
         let mut window = ReplayWindow::new(1, 0);
-        assert_eq!(take(&mut window, 0), Err(Refusal::Late));
+        assert_eq!(take(&mut window, 0), Err(ReplayError::Late));
         assert_eq!(take(&mut window, 1), Ok(()));
-        assert_eq!(take(&mut window, 1), Err(Refusal::Late));
+        assert_eq!(take(&mut window, 1), Err(ReplayError::Late));
         assert_eq!(take(&mut window, 5), Ok(()));
-        assert_eq!(take(&mut window, 4), Err(Refusal::Late));
+        assert_eq!(take(&mut window, 4), Err(ReplayError::Late));
         assert_eq!((window.next(), window.lowest()), (6, 6));
     }
 
@@ -162,9 +162,9 @@ mod tests {
         assert_eq!(window.lowest(), 7);
         for number in [8, 7, 9] {
             assert_eq!(take(&mut window, number), Ok(()));
-            assert_eq!(take(&mut window, number), Err(Refusal::Duplicate));
+            assert_eq!(take(&mut window, number), Err(ReplayError::Duplicate));
         }
-        assert_eq!(take(&mut window, 6), Err(Refusal::Late));
+        assert_eq!(take(&mut window, 6), Err(ReplayError::Late));
     }
 
     #[test]
@@ -179,12 +179,12 @@ mod tests {
     fn numbers_end_without_wrapping() {
         let mut window = ReplayWindow::new(u64::from(u32::MAX) - 1, MAX_WINDOW);
         assert_eq!(take(&mut window, u64::from(u32::MAX)), Ok(()));
-        assert_eq!(take(&mut window, u64::from(u32::MAX)), Err(Refusal::Duplicate));
-        assert_eq!(take(&mut window, 0), Err(Refusal::Late));
+        assert_eq!(take(&mut window, u64::from(u32::MAX)), Err(ReplayError::Duplicate));
+        assert_eq!(take(&mut window, 0), Err(ReplayError::Late));
         let mut window = ReplayWindow::new(u64::MAX - 2, 1);
         assert_eq!(take(&mut window, u64::MAX - 1), Ok(()));
-        assert_eq!(take(&mut window, u64::MAX), Err(Refusal::Late));
-        assert_eq!(take(&mut window, u64::MAX - 2), Err(Refusal::Late));
+        assert_eq!(take(&mut window, u64::MAX), Err(ReplayError::Late));
+        assert_eq!(take(&mut window, u64::MAX - 2), Err(ReplayError::Late));
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
         let mut window = ReplayWindow::new(1, 100);
         take(&mut window, 50).unwrap();
         window.raise_lowest(40);
-        assert_eq!(window.check(39), Err(Refusal::Late));
+        assert_eq!(window.check(39), Err(ReplayError::Late));
         assert_eq!(window.check(40), Ok(()));
         window.raise_lowest(30);
         assert_eq!(window.lowest(), 40);
@@ -213,9 +213,9 @@ mod tests {
                 let number = next.saturating_add_signed(step);
                 let lowest = start.max(next.saturating_sub(u64::from(size)));
                 let expected = if number < lowest {
-                    Err(Refusal::Late)
+                    Err(ReplayError::Late)
                 } else if seen.contains(&number) {
-                    Err(Refusal::Duplicate)
+                    Err(ReplayError::Duplicate)
                 } else {
                     Ok(())
                 };

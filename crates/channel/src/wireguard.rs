@@ -42,12 +42,12 @@ use antedate_wire::wireguard::{
 use zeroize::Zeroizing;
 
 use cookie::Checker;
-pub use counters::{PeerCounters, Refusal, Refusals};
+pub use counters::{Dropped, PeerCounters, Refusals};
 use noise::Identity;
 pub use noise::Timestamp;
 pub use outcome::{Finished, KeyLogEntry, Outgoing, Received, SendError};
 use peer::{Origin, Peer, SECOND};
-use session::{Bad, Session};
+use session::{OpenError, Session};
 pub use session::{PREPARED_LEN, SLOTS};
 pub use settings::{PeerError, PeerId, Settings};
 pub use work::{Done, Job};
@@ -208,7 +208,7 @@ impl Device {
     /// # Errors
     ///
     /// After a refusal the datagram contains no packet. `answer` contains a cookie if the reason
-    /// was [`Refusal::CookieWanted`] ([`COOKIE_LEN`] octets).
+    /// was [`Dropped::CookieWanted`] ([`COOKIE_LEN`] octets).
     #[inline]
     pub fn receive(
         &mut self,
@@ -216,7 +216,7 @@ impl Device {
         from: SocketAddr,
         datagram: &mut [u8],
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         self.take(world, Origin { from, beside: false }, datagram, answer)
     }
 
@@ -229,7 +229,7 @@ impl Device {
         from: SocketAddr,
         datagram: &mut [u8],
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         self.take(world, Origin { from, beside: true }, datagram, answer)
     }
 
@@ -240,10 +240,10 @@ impl Device {
         origin: Origin,
         datagram: &mut [u8],
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         let from = origin.from;
         let result = match Message::parse(datagram) {
-            Err(_) => Err(Refusal::Malformed),
+            Err(_) => Err(Dropped::Malformed),
             Ok(Message::Transport(transport)) => {
                 let (index, counter, len) = (transport.receiver, transport.counter, transport.packet.len());
                 let tag = *transport.tag;
@@ -271,20 +271,20 @@ impl Device {
         counter: u64,
         len: usize,
         tag: &[u8; TAG_LEN],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         let at = if self.recent == (index, self.recent.1) && self.recent.1 < self.peers.len() {
             self.recent.1
         } else {
-            *self.indices.get(&index).ok_or(Refusal::UnknownIndex)?
+            *self.indices.get(&index).ok_or(Dropped::UnknownIndex)?
         };
-        let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownIndex)?;
-        let (age, session) = peer.receiving(index, now).ok_or(Refusal::Expired)?;
+        let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownIndex)?;
+        let (age, session) = peer.receiving(index, now).ok_or(Dropped::Expired)?;
         let range = TRANSPORT_HEADER_LEN..TRANSPORT_HEADER_LEN + len;
-        let packet = datagram.get_mut(range.clone()).ok_or(Refusal::Malformed)?;
+        let packet = datagram.get_mut(range.clone()).ok_or(Dropped::Malformed)?;
         session.open(counter, packet, tag).map_err(|bad| match bad {
-            Bad::Replayed => Refusal::Replayed,
-            Bad::Counter => Refusal::CounterEnd,
-            Bad::Forged => Refusal::ForgedData,
+            OpenError::Replayed => Dropped::Replayed,
+            OpenError::Counter => Dropped::CounterEnd,
+            OpenError::Forged => Dropped::ForgedData,
         })?;
         self.recent = (index, at);
         let roamed = peer.heard_at(origin);
@@ -303,9 +303,9 @@ impl Device {
         datagram: &[u8],
         sender: u32,
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Dropped> {
         if !self.checker.knows_us(datagram) {
-            return Err(Refusal::Mac1);
+            return Err(Dropped::Mac1);
         }
         let now = world.now();
         if now.saturating_sub(self.load.since) >= SECOND {
@@ -320,29 +320,29 @@ impl Device {
             if let Some(reply) = reply {
                 answer[..COOKIE_REPLY_LEN].copy_from_slice(&reply.emit());
             }
-            return Err(Refusal::CookieWanted);
+            return Err(Dropped::CookieWanted);
         }
         // Messages without a cookie do not count here: otherwise anyone with our public key could
         // shut out all peers.
         if self.load.shown >= MOST {
-            return Err(Refusal::Overload);
+            return Err(Dropped::Overload);
         }
         let of_one = self.load.of_one.entry(network(from.ip())).or_default();
         if *of_one >= MOST_OF_ONE {
-            return Err(Refusal::Overload);
+            return Err(Dropped::Overload);
         }
         *of_one += 1;
         self.load.shown += 1;
         Ok(())
     }
 
-    fn cookie_reply(&mut self, now: u64, message: &CookieReply) -> Result<Received, Refusal> {
-        let at = *self.indices.get(&message.receiver).ok_or(Refusal::StrayCookie)?;
-        let peer = self.peers.get_mut(at).ok_or(Refusal::StrayCookie)?;
+    fn cookie_reply(&mut self, now: u64, message: &CookieReply) -> Result<Received, Dropped> {
+        let at = *self.indices.get(&message.receiver).ok_or(Dropped::StrayCookie)?;
+        let peer = self.peers.get_mut(at).ok_or(Dropped::StrayCookie)?;
         if peer.marker.take(message, now) {
             Ok(Received::Cookie { peer: PeerId(at) })
         } else {
-            Err(Refusal::StrayCookie)
+            Err(Dropped::StrayCookie)
         }
     }
 
@@ -452,7 +452,7 @@ impl Device {
     }
 }
 
-/// Octets of the answer that comes with [`Refusal::CookieWanted`].
+/// Octets of the answer that comes with [`Dropped::CookieWanted`].
 pub const COOKIE_LEN: usize = COOKIE_REPLY_LEN;
 
 impl fmt::Debug for Device {

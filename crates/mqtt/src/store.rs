@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use antedate_channel::mqtt::{Material, NoNumber, Numbers, Reserved};
+use antedate_channel::mqtt::{Material, NoNumberError, Numbers, Reserved};
 use antedate_gateway::fault::Fault;
 use antedate_gateway::state::{KeyId, StateError, StateFault, StateFile};
 use antedate_wire::Sci;
@@ -385,14 +385,14 @@ impl Drop for Stored {
 }
 
 impl Numbers for Stored {
-    type Error = NoNumber;
+    type Error = NoNumberError;
 
-    fn take(&mut self) -> Result<u64, NoNumber> {
+    fn take(&mut self) -> Result<u64, NoNumberError> {
         self.fault = None;
         if self.reserved.left() == 0 {
             if let Err(fault) = self.reserve(self.chunk) {
                 self.fault = Some(fault);
-                return Err(NoNumber);
+                return Err(NoNumberError);
             }
             self.chunk = (2 * self.chunk).min(LAST_CHUNK);
         }

@@ -7,7 +7,7 @@ macro_rules! refusals {
         /// The reason for dropping a record or a whole datagram. The peer is not told (RFC 6347
         /// section 4.1.2.7); it is only counted.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Refusal { $( $(#[$meta])* $name, )* }
+        pub enum Dropped { $( $(#[$meta])* $name, )* }
 
         /// Dropped records and datagrams, by reason.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,8 +15,8 @@ macro_rules! refusals {
 
         impl Refusals {
             /// Counts a refusal.
-            pub const fn count(&mut self, refusal: Refusal) {
-                match refusal { $( Refusal::$name => self.$field += 1, )* }
+            pub const fn count(&mut self, refusal: Dropped) {
+                match refusal { $( Dropped::$name => self.$field += 1, )* }
             }
 
             /// The counters with their names.
@@ -36,7 +36,7 @@ macro_rules! refusals {
             }
         }
 
-        impl fmt::Display for Refusal {
+        impl fmt::Display for Dropped {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self { $( Self::$name => $text, )* })
             }

@@ -5,7 +5,7 @@ use core::fmt;
 use antedate_wire::dtls::{Aad, ContentType, MAX_PLAINTEXT, Record, inner};
 
 use super::pool::Open;
-use super::{Aead, ConnectionId, DirectionKeys, Refusal};
+use super::{Aead, ConnectionId, DirectionKeys, Dropped};
 use crate::replay::{self, MAX_WINDOW, ReplayWindow};
 
 /// An opened record.
@@ -48,32 +48,32 @@ impl Reader {
     ///
     /// A refused record changes nothing here, and leaves zeros in `out`.
     #[inline]
-    pub fn open(&mut self, record: &Record<'_>, out: &mut [u8]) -> Result<Opened, Refusal> {
+    pub fn open(&mut self, record: &Record<'_>, out: &mut [u8]) -> Result<Opened, Dropped> {
         let with_cid = record.content_type == ContentType::Tls12Cid;
         if with_cid == self.cid.is_empty() || (with_cid && record.cid != self.cid.as_slice()) {
-            return Err(Refusal::UnknownConnection);
+            return Err(Dropped::UnknownConnection);
         }
         if record.epoch != self.epoch {
-            return Err(Refusal::Epoch);
+            return Err(Dropped::Epoch);
         }
         let number = record.number();
         self.window.check(number).map_err(|refusal| match refusal {
-            replay::Refusal::Late => Refusal::Late,
-            replay::Refusal::Duplicate => Refusal::Replayed,
+            replay::ReplayError::Late => Dropped::Late,
+            replay::ReplayError::Duplicate => Dropped::Replayed,
         })?;
-        let short = Refusal::Short;
+        let short = Dropped::Short;
         let (explicit, body) = record.fragment.split_at_checked(self.aead.explicit_len()).ok_or(short)?;
         let text_len = body.len().checked_sub(self.aead.tag_len()).ok_or(short)?;
         let (ciphertext, tag) = body.split_at_checked(text_len).ok_or(short)?;
         if text_len > MAX_PLAINTEXT + usize::from(with_cid) {
-            return Err(Refusal::Overlong);
+            return Err(Dropped::Overlong);
         }
         // The nonce is the one in the record, even if we would have chosen another.
         let spoken = explicit.first_chunk().map_or(number, |octets| u64::from_be_bytes(*octets));
-        let text = out.get_mut(..text_len).ok_or(Refusal::Overlong)?;
+        let text = out.get_mut(..text_len).ok_or(Dropped::Overlong)?;
         text.copy_from_slice(ciphertext);
         let aad = Aad::new(&record.header(), &self.cid, text_len);
-        self.pool.open(spoken, aad.as_slice(), text, tag).map_err(|_| Refusal::Forged)?;
+        self.pool.open(spoken, aad.as_slice(), text, tag).map_err(|_| Dropped::Forged)?;
         let newest = number >= self.window.next();
         self.window.mark(number);
         if newest {
@@ -84,7 +84,7 @@ impl Reader {
         }
         match inner(text) {
             Some((content_type, len)) => Ok(Opened { content_type, len, newest }),
-            None => Err(Refusal::NoType),
+            None => Err(Dropped::NoType),
         }
     }
 

@@ -140,9 +140,9 @@ impl fmt::Display for CipherSuite {
 
 /// No cipher suite has this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownCipherSuite;
+pub struct UnknownCipherSuiteError;
 
-impl fmt::Display for UnknownCipherSuite {
+impl fmt::Display for UnknownCipherSuiteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no such cipher suite; there are")?;
         let mut between = " ";
@@ -154,12 +154,12 @@ impl fmt::Display for UnknownCipherSuite {
     }
 }
 
-impl core::error::Error for UnknownCipherSuite {}
+impl core::error::Error for UnknownCipherSuiteError {}
 
 impl FromStr for CipherSuite {
-    type Err = UnknownCipherSuite;
+    type Err = UnknownCipherSuiteError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.iter().copied().find(|suite| suite.name() == text).ok_or(UnknownCipherSuite)
+        Self::ALL.iter().copied().find(|suite| suite.name() == text).ok_or(UnknownCipherSuiteError)
     }
 }

@@ -28,7 +28,7 @@ impl Default for Limits {
 
 /// The reason for refusing a piece, and its frame with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Refused {
+pub enum Dropped {
     /// a packet number is missing between two pieces
     Gap,
     /// a frame begins before the previous one has ended
@@ -51,7 +51,7 @@ pub enum Refused {
     Unplaced,
 }
 
-impl Refused {
+impl Dropped {
     /// All reasons.
     pub const ALL: [Self; 10] = [
         Self::Gap,
@@ -83,7 +83,7 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gap => "a fragment is missing",
@@ -108,12 +108,12 @@ pub struct FragmentCounters {
     pub taken: u64,
     /// frames reassembled
     pub reassembled: u64,
-    refused: [u64; Refused::ALL.len()],
+    refused: [u64; Dropped::ALL.len()],
 }
 
 impl FragmentCounters {
     /// Refusals for this reason.
-    pub const fn refused(&self, why: Refused) -> u64 {
+    pub const fn refused(&self, why: Dropped) -> u64 {
         self.refused[why as usize]
     }
 
@@ -121,10 +121,10 @@ impl FragmentCounters {
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let counters = *self;
         let whole = [("InFragments", self.taken), ("InFramesReassembled", self.reassembled)];
-        whole.into_iter().chain(Refused::ALL.map(|why| (why.counter(), counters.refused(why))))
+        whole.into_iter().chain(Dropped::ALL.map(|why| (why.counter(), counters.refused(why))))
     }
 
-    fn refuse(&mut self, why: Refused) -> Refused {
+    fn refuse(&mut self, why: Dropped) -> Dropped {
         self.refused[why as usize] += 1;
         why
     }
@@ -161,7 +161,7 @@ pub(crate) enum Verdict<'a> {
     /// The piece completes this frame.
     Complete(&'a [u8]),
     /// The piece is dropped.
-    Refused(Refused),
+    Refused(Dropped),
 }
 
 /// Associations of a secure channel.
@@ -260,7 +260,7 @@ impl Assembly {
     /// Drops the incomplete frame if its deadline has passed.
     pub(crate) fn expire(&mut self, now: u64, counters: &mut FragmentCounters) {
         if self.owner.is_some() && now >= self.until {
-            self.drop_frame(counters, Refused::TimedOut);
+            self.drop_frame(counters, Dropped::TimedOut);
         }
     }
 
@@ -302,13 +302,13 @@ impl Assembly {
             self.set(association, chain);
             return match (whole, known) {
                 (true, true) => Verdict::Whole,
-                (true, false) => Verdict::Refused(counters.refuse(Refused::Unplaced)),
-                (false, _) => Verdict::Refused(counters.refuse(Refused::Gap)),
+                (true, false) => Verdict::Refused(counters.refuse(Dropped::Unplaced)),
+                (false, _) => Verdict::Refused(counters.refuse(Dropped::Gap)),
             };
         }
         let adjacent = number == expected;
         if !adjacent && self.owner == Some(association) {
-            self.drop_frame(counters, Refused::Gap);
+            self.drop_frame(counters, Dropped::Gap);
         }
         let phase = if adjacent { before } else { Phase::Unknown };
         chain.phase = if more { Phase::Refusing } else { Phase::Between };
@@ -318,15 +318,15 @@ impl Assembly {
             Phase::Inside if self.owner != Some(association) => self.follow(now, verified, marked, counters),
             Phase::Inside if continued || !marked => self.append(verified, counters),
             Phase::Inside => {
-                self.drop_frame(counters, Refused::SecondFirst);
+                self.drop_frame(counters, Dropped::SecondFirst);
                 self.begin(now, verified, counters)
             }
-            Phase::Between if continued => Verdict::Refused(counters.refuse(Refused::NoFirst)),
+            Phase::Between if continued => Verdict::Refused(counters.refuse(Dropped::NoFirst)),
             Phase::Between => self.begin(now, verified, counters),
             Phase::Refusing => self.follow(now, verified, marked, counters),
-            Phase::Unknown if continued => Verdict::Refused(counters.refuse(Refused::NoFirst)),
+            Phase::Unknown if continued => Verdict::Refused(counters.refuse(Dropped::NoFirst)),
             Phase::Unknown if marked || (short && whole) => self.begin(now, verified, counters),
-            Phase::Unknown => Verdict::Refused(counters.refuse(Refused::Unplaced)),
+            Phase::Unknown => Verdict::Refused(counters.refuse(Dropped::Unplaced)),
         }
     }
 
@@ -342,7 +342,7 @@ impl Assembly {
         if marked && !verified.continued {
             return self.begin(now, verified, counters);
         }
-        Verdict::Refused(counters.refuse(Refused::NoFirst))
+        Verdict::Refused(counters.refuse(Dropped::NoFirst))
     }
 
     /// Begins with a whole frame or a first piece.
@@ -351,13 +351,13 @@ impl Assembly {
             return Verdict::Whole;
         }
         if verified.piece().len() < MIN_PIECE {
-            return Verdict::Refused(counters.refuse(Refused::TooShort));
+            return Verdict::Refused(counters.refuse(Dropped::TooShort));
         }
         if self.owner.is_some() {
-            self.drop_frame(counters, Refused::SecondFirst);
+            self.drop_frame(counters, Dropped::SecondFirst);
         }
         let Some(place) = self.frame.get_mut(..verified.frame.len()) else {
-            return Verdict::Refused(counters.refuse(Refused::TooLong));
+            return Verdict::Refused(counters.refuse(Dropped::TooLong));
         };
         place.copy_from_slice(verified.frame);
         self.len = verified.frame.len();
@@ -392,26 +392,26 @@ impl Assembly {
         Verdict::Complete(self.frame.get(..end).unwrap_or_default())
     }
 
-    fn fits(&self, frame: &[u8], piece: &[u8]) -> Result<(), Refused> {
+    fn fits(&self, frame: &[u8], piece: &[u8]) -> Result<(), Dropped> {
         if frame.get(..12) != self.frame.get(..12) {
-            return Err(Refused::OtherAddresses);
+            return Err(Dropped::OtherAddresses);
         }
         if frame.get(12..HEADER_LEN) != self.frame.get(12..HEADER_LEN) {
-            return Err(Refused::OtherEtherType);
+            return Err(Dropped::OtherEtherType);
         }
         if piece.len() < MIN_PIECE {
-            return Err(Refused::TooShort);
+            return Err(Dropped::TooShort);
         }
         if self.pieces >= self.limits.pieces {
-            return Err(Refused::TooMany);
+            return Err(Dropped::TooMany);
         }
         if self.len + piece.len() > self.frame.len() {
-            return Err(Refused::TooLong);
+            return Err(Dropped::TooLong);
         }
         Ok(())
     }
 
-    fn drop_frame(&mut self, counters: &mut FragmentCounters, why: Refused) {
+    fn drop_frame(&mut self, counters: &mut FragmentCounters, why: Dropped) {
         if let Some(owner) = self.owner.take() {
             counters.refuse(why);
             self.set_phase(owner, Phase::Refusing);

@@ -10,14 +10,14 @@ use super::{MAX_PIECES, MIN_PIECE};
 
 /// The reason for not splitting a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unsplittable {
+pub enum SplitError {
     /// the wire carries so little that pieces would be shorter than [`MIN_PIECE`]
     TooShort,
     /// the frame would take more than [`MAX_PIECES`] pieces
     TooMany,
 }
 
-impl fmt::Display for Unsplittable {
+impl fmt::Display for SplitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooShort => "the pieces of the frame would be shorter than Ethernet's minimum",
@@ -26,7 +26,7 @@ impl fmt::Display for Unsplittable {
     }
 }
 
-impl core::error::Error for Unsplittable {}
+impl core::error::Error for SplitError {}
 
 /// A frame split into as few and as equal pieces as possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,22 +40,22 @@ pub struct Split {
 impl Split {
     /// Splits a frame of `frame` octets for a wire with frames of `longest` octets, of which
     /// protection takes `overhead`. A frame that fits gives a single piece.
-    pub const fn new(frame: usize, overhead: usize, longest: usize) -> Result<Self, Unsplittable> {
+    pub const fn new(frame: usize, overhead: usize, longest: usize) -> Result<Self, SplitError> {
         let payload = frame.saturating_sub(HEADER_LEN);
         let most = longest.saturating_sub(HEADER_LEN + overhead);
         if payload <= most {
             return Ok(Self { pieces: 1, length: payload, longer: 0 });
         }
         if most == 0 {
-            return Err(Unsplittable::TooShort);
+            return Err(SplitError::TooShort);
         }
         let pieces = payload.div_ceil(most);
         let (length, longer) = (payload / pieces, payload % pieces);
         if length < MIN_PIECE {
-            return Err(Unsplittable::TooShort);
+            return Err(SplitError::TooShort);
         }
         if pieces > MAX_PIECES {
-            return Err(Unsplittable::TooMany);
+            return Err(SplitError::TooMany);
         }
         Ok(Self { pieces, length, longer })
     }
@@ -140,9 +140,9 @@ mod tests {
 
     #[test]
     fn too_short_wire_is_refused() {
-        assert_eq!(Split::new(1514, OVERHEAD, 90), Err(Unsplittable::TooShort));
-        assert_eq!(Split::new(1514, OVERHEAD, HEADER_LEN + OVERHEAD), Err(Unsplittable::TooShort));
-        assert_eq!(Split::new(1514, OVERHEAD, 0), Err(Unsplittable::TooShort));
-        assert_eq!(Split::new(60_000, OVERHEAD, 142), Err(Unsplittable::TooMany));
+        assert_eq!(Split::new(1514, OVERHEAD, 90), Err(SplitError::TooShort));
+        assert_eq!(Split::new(1514, OVERHEAD, HEADER_LEN + OVERHEAD), Err(SplitError::TooShort));
+        assert_eq!(Split::new(1514, OVERHEAD, 0), Err(SplitError::TooShort));
+        assert_eq!(Split::new(60_000, OVERHEAD, 142), Err(SplitError::TooMany));
     }
 }

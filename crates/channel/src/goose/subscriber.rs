@@ -11,7 +11,7 @@ use super::Form;
 use super::counter::nonce;
 use super::extension::{self, EXTENSION_LEN, Extension};
 use super::publisher::{CAPACITY, associated};
-use crate::replay::{Refusal, ReplayWindow};
+use crate::replay::{ReplayError, ReplayWindow};
 
 /// The reason for dropping a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,8 +167,8 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
             return Err(Dropped::UnknownSender);
         }
         self.window.check(extension.number).map_err(|why| match why {
-            Refusal::Late => Dropped::Late,
-            Refusal::Duplicate => Dropped::Duplicate,
+            ReplayError::Late => Dropped::Late,
+            ReplayError::Duplicate => Dropped::Duplicate,
         })?;
         let head = [addresses, &[0x88, 0xb8], head];
         associated(&mut self.aad, &head, extension.period, self.form, pdu);

@@ -26,7 +26,7 @@ pub struct Sak {
 
 /// The reason why octets are not a SAK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InvalidSak {
+pub enum SakError {
     /// the length is not that of the suite's keys
     KeyLength {
         /// octets of the suite's keys
@@ -40,7 +40,7 @@ pub enum InvalidSak {
     SaltUnexpected,
 }
 
-impl fmt::Display for InvalidSak {
+impl fmt::Display for SakError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::KeyLength { expected, given } => {
@@ -52,17 +52,17 @@ impl fmt::Display for InvalidSak {
     }
 }
 
-impl core::error::Error for InvalidSak {}
+impl core::error::Error for SakError {}
 
 impl Sak {
     /// Makes a SAK of its octets, with a salt exactly for an XPN suite.
-    pub fn new(suite: CipherSuite, key: &[u8], salt: Option<[u8; 12]>) -> Result<Self, InvalidSak> {
+    pub fn new(suite: CipherSuite, key: &[u8], salt: Option<[u8; 12]>) -> Result<Self, SakError> {
         if key.len() != suite.key_len() {
-            return Err(InvalidSak::KeyLength { expected: suite.key_len(), given: key.len() });
+            return Err(SakError::KeyLength { expected: suite.key_len(), given: key.len() });
         }
         let salt = match (suite.is_xpn(), salt) {
-            (true, None) => return Err(InvalidSak::SaltMissing),
-            (false, Some(_)) => return Err(InvalidSak::SaltUnexpected),
+            (true, None) => return Err(SakError::SaltMissing),
+            (false, Some(_)) => return Err(SakError::SaltUnexpected),
             (_, salt) => salt.unwrap_or_default(),
         };
         let mut sak = Self { suite, key: [0; MAX_KEY_LEN], salt };

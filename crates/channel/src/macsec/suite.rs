@@ -123,9 +123,9 @@ impl fmt::Display for CipherSuite {
 
 /// No cipher suite has this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownCipherSuite;
+pub struct UnknownCipherSuiteError;
 
-impl fmt::Display for UnknownCipherSuite {
+impl fmt::Display for UnknownCipherSuiteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no such cipher suite; there are")?;
         let mut between = " ";
@@ -137,13 +137,13 @@ impl fmt::Display for UnknownCipherSuite {
     }
 }
 
-impl core::error::Error for UnknownCipherSuite {}
+impl core::error::Error for UnknownCipherSuiteError {}
 
 impl FromStr for CipherSuite {
-    type Err = UnknownCipherSuite;
+    type Err = UnknownCipherSuiteError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|suite| suite.name() == text).ok_or(UnknownCipherSuite)
+        Self::ALL.into_iter().find(|suite| suite.name() == text).ok_or(UnknownCipherSuiteError)
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
             let standards = suite.identifier().starts_with(&[0x00, 0x80, 0xc2]);
             assert_eq!(suite.is_standard(), standards, "our own suites carry our own identifiers");
         }
-        assert_eq!("gcm-aes-192".parse::<CipherSuite>(), Err(UnknownCipherSuite));
+        assert_eq!("gcm-aes-192".parse::<CipherSuite>(), Err(UnknownCipherSuiteError));
     }
 
     #[test]

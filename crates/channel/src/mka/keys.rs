@@ -88,14 +88,14 @@ impl fmt::Debug for Secret {
 
 /// The reason why octets are not a CAK or its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InvalidCak {
+pub enum CakError {
     /// a CAK has 16 or 32 octets
     KeyLength(usize),
     /// a CKN has 1 to 32 octets
     NameLength(usize),
 }
 
-impl fmt::Display for InvalidCak {
+impl fmt::Display for CakError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::KeyLength(len) => write!(f, "the CAK has {len} octets, it must have 16 or 32"),
@@ -104,7 +104,7 @@ impl fmt::Display for InvalidCak {
     }
 }
 
-impl core::error::Error for InvalidCak {}
+impl core::error::Error for CakError {}
 
 /// The name of a CAK, which is not secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,9 +115,9 @@ pub struct Ckn {
 
 impl Ckn {
     /// A name of 1 to 32 octets.
-    pub fn new(octets: &[u8]) -> Result<Self, InvalidCak> {
+    pub fn new(octets: &[u8]) -> Result<Self, CakError> {
         if octets.is_empty() || octets.len() > MAX_CKN_LEN {
-            return Err(InvalidCak::NameLength(octets.len()));
+            return Err(CakError::NameLength(octets.len()));
         }
         let mut name = Self { octets: [0; MAX_CKN_LEN], len: octets.len() };
         for (to, from) in name.octets.iter_mut().zip(octets) {
@@ -162,9 +162,9 @@ pub struct Cak {
 
 impl Cak {
     /// A CAK of 16 or 32 octets with a name of 1 to 32.
-    pub fn new(cak: &[u8], name: &[u8]) -> Result<Self, InvalidCak> {
+    pub fn new(cak: &[u8], name: &[u8]) -> Result<Self, CakError> {
         if !matches!(cak.len(), 16 | 32) {
-            return Err(InvalidCak::KeyLength(cak.len()));
+            return Err(CakError::KeyLength(cak.len()));
         }
         let name = Ckn::new(name)?;
         let cak = Secret::new(cak);
@@ -291,9 +291,9 @@ mod tests {
 
     #[test]
     fn wrong_key_and_name_lengths_are_refused() {
-        assert_eq!(Cak::new(&[0; 24], b"n").unwrap_err(), InvalidCak::KeyLength(24));
-        assert_eq!(Cak::new(&[0; 16], b"").unwrap_err(), InvalidCak::NameLength(0));
-        assert_eq!(Cak::new(&[0; 16], &[0; 33]).unwrap_err(), InvalidCak::NameLength(33));
+        assert_eq!(Cak::new(&[0; 24], b"n").unwrap_err(), CakError::KeyLength(24));
+        assert_eq!(Cak::new(&[0; 16], b"").unwrap_err(), CakError::NameLength(0));
+        assert_eq!(Cak::new(&[0; 16], &[0; 33]).unwrap_err(), CakError::NameLength(33));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use antedate_wire::mka::{
 use super::held::{Held, short_scis};
 use super::participant::{Action, LIFE_TIME, MAX_PEERS, Participant, Server};
 use super::peers::{Peer, names};
-use super::status::{Fault, Refused};
+use super::status::{Dropped, Fault};
 use crate::macsec::CipherSuite;
 
 /// The most last key numbers of key servers to remember.
@@ -19,7 +19,7 @@ const REMEMBERED: usize = 4 * (MAX_PEERS + 1);
 
 impl Participant {
     /// Processes a frame with the EtherType of EAPOL. Call [`tick`](Self::tick) next.
-    pub fn receive(&mut self, now: Duration, frame: &[u8]) -> Result<(), Refused> {
+    pub fn receive(&mut self, now: Duration, frame: &[u8]) -> Result<(), Dropped> {
         let result = self.hear(now, frame);
         match result {
             Ok(()) => self.received += 1,
@@ -28,23 +28,23 @@ impl Participant {
         result
     }
 
-    fn hear(&mut self, now: Duration, frame: &[u8]) -> Result<(), Refused> {
-        let parsed = Repr::parse(frame).map_err(|_| Refused::Malformed)?;
+    fn hear(&mut self, now: Duration, frame: &[u8]) -> Result<(), Dropped> {
+        let parsed = Repr::parse(frame).map_err(|_| Dropped::Malformed)?;
         let basic = parsed.repr.basic;
         if basic.ckn != self.cak.name().as_bytes() {
-            return Err(Refused::OtherName);
+            return Err(Dropped::OtherName);
         }
         if basic.algorithm_agility != ALGORITHM_AGILITY {
-            return Err(Refused::OtherAlgorithm);
+            return Err(Dropped::OtherAlgorithm);
         }
         if !self.cak.verify(parsed.covered, parsed.icv) {
-            return Err(Refused::WrongIcv);
+            return Err(Dropped::WrongIcv);
         }
         let (answers, lists_us_live) = names(&parsed, self.member, self.recent(now));
         self.not_our_own(now, &parsed, answers)?;
         match self.peers.get_mut(basic.member) {
-            Some(peer) if basic.message <= peer.message => return Err(Refused::Replayed),
-            Some(peer) if basic.sci != peer.sci => return Err(Refused::OtherSci),
+            Some(peer) if basic.message <= peer.message => return Err(Dropped::Replayed),
+            Some(peer) if basic.sci != peer.sci => return Err(Dropped::OtherSci),
             Some(peer) => peer.update(&parsed, now),
             None => self.meet(now, &parsed, answers)?,
         }
@@ -64,14 +64,14 @@ impl Participant {
     }
 
     /// Refuses an MKPDU with our names: it was reflected, or another participant uses them.
-    fn not_our_own(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Refused> {
+    fn not_our_own(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Dropped> {
         let basic = &parsed.repr.basic;
         if basic.member == self.member {
             if basic.sci == self.config.sci {
-                return Err(Refused::Own);
+                return Err(Dropped::Own);
             }
             self.renew = true;
-            return Err(Refused::OwnMember);
+            return Err(Dropped::OwnMember);
         }
         if basic.sci != self.config.sci && Some(basic.sci) != self.config.second {
             return Ok(());
@@ -79,7 +79,7 @@ impl Participant {
         // A recording of our past, or another participant. Answer it as a potential peer.
         match self.peers.get_mut(basic.member) {
             Some(rival) if basic.message > rival.message => rival.update(parsed, now),
-            Some(_) => return Err(Refused::Replayed),
+            Some(_) => return Err(Dropped::Replayed),
             None => self.meet(now, parsed, false)?,
         }
         // It answers our present identity, so it is no recording: two participants would use one
@@ -88,16 +88,16 @@ impl Participant {
             self.fault = Some(Fault::SameSci);
             self.conflict_until = Some(now + LIFE_TIME);
         }
-        Err(Refused::OwnSci)
+        Err(Dropped::OwnSci)
     }
 
     /// Records a new peer.
-    fn meet(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Refused> {
+    fn meet(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Dropped> {
         let places = if answers { self.config.max_peers } else { 2 * self.config.max_peers };
         let taken = if answers { self.peers.live().count() } else { self.peers.0.len() };
         // Potential peers may be recordings. They never displace a proven peer.
         if taken >= places || (answers && self.peers.0.len() >= 2 * places && !self.peers.make_room()) {
-            return Err(Refused::TooMany);
+            return Err(Dropped::TooMany);
         }
         self.peers.0.push(Peer::new(parsed, now));
         self.soon = true;

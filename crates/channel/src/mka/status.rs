@@ -12,7 +12,7 @@ use crate::macsec::CipherSuite;
 
 /// The reason for refusing an MKPDU, which has changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Refused {
+pub enum Dropped {
     /// it is not a valid MKPDU
     Malformed,
     /// it is protected by other algorithms
@@ -35,7 +35,7 @@ pub enum Refused {
     TooMany,
 }
 
-impl Refused {
+impl Dropped {
     /// All reasons.
     pub const ALL: [Self; 10] = [
         Self::Malformed,
@@ -67,7 +67,7 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Malformed => "not a valid MKPDU",
@@ -84,28 +84,28 @@ impl fmt::Display for Refused {
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for Dropped {}
 
 /// The number of refused MKPDUs, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Refusals([u64; Refused::ALL.len()]);
+pub struct Refusals([u64; Dropped::ALL.len()]);
 
 impl Refusals {
-    pub(super) fn count(&mut self, reason: Refused) {
-        let place = Refused::ALL.iter().position(|other| *other == reason);
+    pub(super) fn count(&mut self, reason: Dropped) {
+        let place = Dropped::ALL.iter().position(|other| *other == reason);
         if let Some(count) = place.and_then(|place| self.0.get_mut(place)) {
             *count += 1;
         }
     }
 
     /// The number of refusals for a reason.
-    pub fn of(&self, reason: Refused) -> u64 {
+    pub fn of(&self, reason: Dropped) -> u64 {
         self.named().find(|(known, _)| *known == reason).map_or(0, |(_, count)| count)
     }
 
     /// Every reason with its count.
-    pub fn named(&self) -> impl Iterator<Item = (Refused, u64)> + '_ {
-        Refused::ALL.into_iter().zip(self.0)
+    pub fn named(&self) -> impl Iterator<Item = (Dropped, u64)> + '_ {
+        Dropped::ALL.into_iter().zip(self.0)
     }
 }
 

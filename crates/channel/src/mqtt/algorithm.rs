@@ -29,9 +29,9 @@ pub enum Algorithm {
 
 /// No algorithm has this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownAlgorithm;
+pub struct UnknownAlgorithmError;
 
-impl fmt::Display for UnknownAlgorithm {
+impl fmt::Display for UnknownAlgorithmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("is no algorithm; known: ")?;
         for (i, one) in Algorithm::ALL.iter().enumerate() {
@@ -44,7 +44,7 @@ impl fmt::Display for UnknownAlgorithm {
     }
 }
 
-impl core::error::Error for UnknownAlgorithm {}
+impl core::error::Error for UnknownAlgorithmError {}
 
 impl Algorithm {
     /// All algorithms.
@@ -144,9 +144,9 @@ impl fmt::Display for Algorithm {
 }
 
 impl core::str::FromStr for Algorithm {
-    type Err = UnknownAlgorithm;
+    type Err = UnknownAlgorithmError;
 
-    fn from_str(name: &str) -> Result<Self, UnknownAlgorithm> {
-        Self::ALL.into_iter().find(|one| one.name() == name).ok_or(UnknownAlgorithm)
+    fn from_str(name: &str) -> Result<Self, UnknownAlgorithmError> {
+        Self::ALL.into_iter().find(|one| one.name() == name).ok_or(UnknownAlgorithmError)
     }
 }

@@ -11,8 +11,8 @@ use super::derive::Material;
 use super::envelope::{Envelope, associated_data};
 use super::layout::Layout;
 use super::rotation::Rotation;
-use super::{Algorithm, Refusal, SECRET_LEN, topic};
-use crate::replay::{MAX_WINDOW, Refusal as Replayed, ReplayWindow};
+use super::{Algorithm, Dropped, SECRET_LEN, topic};
+use crate::replay::{MAX_WINDOW, ReplayError as Replayed, ReplayWindow};
 
 /// The most pairs of publisher and topic to remember. Only authentic messages are remembered.
 const STREAMS_MAX: usize = 1 << 16;
@@ -162,7 +162,7 @@ impl Group {
     ///
     /// # Errors
     /// The reason for the refusal. `out` is empty then.
-    pub fn open(&mut self, topic: &str, message: &[u8], out: &mut Vec<u8>) -> Result<Opened, Refusal> {
+    pub fn open(&mut self, topic: &str, message: &[u8], out: &mut Vec<u8>) -> Result<Opened, Dropped> {
         self.open_from(topic, message, out, |_| 1)
     }
 
@@ -178,7 +178,7 @@ impl Group {
         message: &[u8],
         out: &mut Vec<u8>,
         lowest: impl FnOnce(&Material) -> u64,
-    ) -> Result<Opened, Refusal> {
+    ) -> Result<Opened, Dropped> {
         self.open_to(true, topic, message, out, lowest)
     }
 
@@ -192,7 +192,7 @@ impl Group {
         topic: &str,
         message: &[u8],
         lowest: impl FnOnce(&Material) -> u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Dropped> {
         self.open_to(false, topic, message, &mut Vec::new(), lowest).map(drop)
     }
 
@@ -204,28 +204,28 @@ impl Group {
         message: &[u8],
         out: &mut Vec<u8>,
         lowest: impl FnOnce(&Material) -> u64,
-    ) -> Result<Opened, Refusal> {
+    ) -> Result<Opened, Dropped> {
         out.clear();
         if mark && let Some(opened) = self.open_known(topic, message, out)? {
             return Ok(opened);
         }
-        topic::check_name(topic).map_err(Refusal::Topic)?;
-        let envelope = Envelope::parse(message).map_err(Refusal::NotEnvelope)?;
+        topic::check_name(topic).map_err(Dropped::Topic)?;
+        let envelope = Envelope::parse(message).map_err(Dropped::NotEnvelope)?;
         let Envelope { epoch, publisher, sequence, .. } = envelope;
         if envelope.algorithm != self.algorithm.number() {
-            return Err(Refusal::Algorithm { given: envelope.algorithm, expected: self.algorithm });
+            return Err(Dropped::Algorithm { given: envelope.algorithm, expected: self.algorithm });
         }
         if !self.epochs.contains_key(&epoch) {
             return Err(match self.newest {
-                Some(newest) if epoch < newest => Refusal::OldEpoch { epoch, newest },
-                newest => Refusal::UnknownEpoch { epoch, newest },
+                Some(newest) if epoch < newest => Dropped::OldEpoch { epoch, newest },
+                newest => Dropped::UnknownEpoch { epoch, newest },
             });
         }
         let name = || String::from_utf8_lossy(publisher).into_owned();
         if self.publishers.as_ref().is_some_and(|known| !known.contains(publisher)) {
-            return Err(Refusal::NotPublisher { publisher: name() });
+            return Err(Dropped::NotPublisher { publisher: name() });
         }
-        let unauthentic = || Refusal::Unauthentic { publisher: name(), epoch };
+        let unauthentic = || Dropped::Unauthentic { publisher: name(), epoch };
         let aad = associated_data(envelope.protected, topic, publisher, epoch, sequence);
         let index = (epoch, publisher.to_vec());
         let place = self.known.get(&index).copied();
@@ -271,7 +271,7 @@ impl Group {
         }
         if self.streams >= STREAMS_MAX {
             out.clear();
-            return Err(Refusal::Crowded);
+            return Err(Dropped::Crowded);
         }
         if !mark {
             return Ok(Opened { publisher: Arc::clone(&sender.publisher), epoch, sequence });
@@ -314,7 +314,7 @@ impl Group {
         topic: &str,
         message: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Opened>, Refusal> {
+    ) -> Result<Option<Opened>, Dropped> {
         let Self { recent, senders, .. } = self;
         let known = recent.iter_mut().filter(|recent| recent.layout.is_of(topic));
         for Recent { place: (at, stream), layout } in known {
@@ -375,7 +375,7 @@ impl Group {
 
     /// Explains an unauthentic message: was it sealed for another topic, or by another publisher?
     /// Tries a few known ones, so it costs a few times as much as a refusal.
-    fn suspect(&mut self, envelope: &Envelope<'_>, topic: &str, out: &mut Vec<u8>) -> Option<Refusal> {
+    fn suspect(&mut self, envelope: &Envelope<'_>, topic: &str, out: &mut Vec<u8>) -> Option<Dropped> {
         if !self.algorithm.is_authenticated() {
             return None;
         }
@@ -391,14 +391,14 @@ impl Group {
             let Some(sender) = self.senders.get_mut(at) else { continue };
             if other != publisher && authentic(&mut sender.cipher, topic, other) {
                 let [named, by] = [publisher, other].map(|name| String::from_utf8_lossy(name).into_owned());
-                return Some(Refusal::Impersonated { named, by });
+                return Some(Dropped::Impersonated { named, by });
             }
         }
         let topics = self.senders.iter().flat_map(|sender| sender.topics.keys());
         let topics: Vec<String> = topics.filter(|from| *from != topic).take(SUSPECTS).cloned().collect();
         let named = self.senders.get_mut(*self.known.get(&(epoch, publisher.to_vec()))?)?;
         let from = topics.into_iter().find(|from| authentic(&mut named.cipher, from, publisher));
-        from.map(|from| Refusal::Moved { from })
+        from.map(|from| Dropped::Moved { from })
     }
 }
 
@@ -418,10 +418,10 @@ impl Sender {
     }
 }
 
-fn replayed(why: Replayed, sequence: u64, window: &ReplayWindow) -> Refusal {
+fn replayed(why: Replayed, sequence: u64, window: &ReplayWindow) -> Dropped {
     match why {
-        Replayed::Duplicate => Refusal::Repeated { sequence },
-        Replayed::Late => Refusal::Late { sequence, lowest: window.lowest() },
+        Replayed::Duplicate => Dropped::Repeated { sequence },
+        Replayed::Late => Dropped::Late { sequence, lowest: window.lowest() },
     }
 }
 

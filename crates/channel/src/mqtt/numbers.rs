@@ -39,15 +39,15 @@ pub struct Reserved {
 
 /// The reservation is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoNumber;
+pub struct NoNumberError;
 
-impl fmt::Display for NoNumber {
+impl fmt::Display for NoNumberError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no sequence number is reserved")
     }
 }
 
-impl core::error::Error for NoNumber {}
+impl core::error::Error for NoNumberError {}
 
 impl Reserved {
     /// The numbers from `next` to below `limit`. Zero is not used.
@@ -74,11 +74,11 @@ impl Reserved {
 }
 
 impl Numbers for Reserved {
-    type Error = NoNumber;
+    type Error = NoNumberError;
 
-    fn take(&mut self) -> Result<u64, NoNumber> {
+    fn take(&mut self) -> Result<u64, NoNumberError> {
         if self.next >= self.limit {
-            return Err(NoNumber);
+            return Err(NoNumberError);
         }
         self.next += 1;
         Ok(self.next - 1)

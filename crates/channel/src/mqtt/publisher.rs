@@ -19,7 +19,7 @@ pub enum PublishError<E> {
     /// There is no sequence number.
     Number(E),
     /// The topic cannot be published on.
-    Topic(topic::Invalid),
+    Topic(topic::TopicError),
     /// The payload is longer than the algorithm allows.
     TooLong {
         /// Bytes of the payload.

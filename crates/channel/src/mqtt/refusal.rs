@@ -8,7 +8,7 @@ use super::{Algorithm, topic};
 
 /// The reason for not delivering a message on a protected topic. No reason depends on the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum Dropped {
     /// It is not an envelope, but plaintext or another format.
     NotEnvelope(NotEnvelope),
     /// It is sealed with an algorithm that this group does not use.
@@ -71,10 +71,10 @@ pub enum Refusal {
     /// There are too many publishers and topics to remember.
     Crowded,
     /// The topic cannot be published on.
-    Topic(topic::Invalid),
+    Topic(topic::TopicError),
 }
 
-impl Refusal {
+impl Dropped {
     /// A short name for counters.
     pub const fn name(&self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotEnvelope(why) => write!(f, "not a protected payload: {why}"),
@@ -154,4 +154,4 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl core::error::Error for Refusal {}
+impl core::error::Error for Dropped {}

@@ -72,7 +72,7 @@ pub struct Recipient<'a> {
 
 /// The reason for refusing a rotation message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RotationRefusal {
+pub enum RotationError {
     /// It is no rotation message.
     Format,
     /// The manager has not signed it for this group.
@@ -85,7 +85,7 @@ pub enum RotationRefusal {
     OtherKey,
 }
 
-impl fmt::Display for RotationRefusal {
+impl fmt::Display for RotationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Format => "is no rotation message",
@@ -99,9 +99,9 @@ impl fmt::Display for RotationRefusal {
     }
 }
 
-impl core::error::Error for RotationRefusal {}
+impl core::error::Error for RotationError {}
 
-impl From<minicbor::decode::Error> for RotationRefusal {
+impl From<minicbor::decode::Error> for RotationError {
     fn from(_: minicbor::decode::Error) -> Self {
         Self::Format
     }
@@ -109,7 +109,7 @@ impl From<minicbor::decode::Error> for RotationRefusal {
 
 /// The reason for not making a rotation message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CannotSeal<E> {
+pub enum SealError<E> {
     /// A member's public key is of small order, and so invalid.
     PublicKey {
         /// The member's index.
@@ -126,7 +126,7 @@ pub enum CannotSeal<E> {
     Random(E),
 }
 
-impl<E: fmt::Display> fmt::Display for CannotSeal<E> {
+impl<E: fmt::Display> fmt::Display for SealError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PublicKey { member } => write!(f, "the public key of member {member} is none"),
@@ -139,7 +139,7 @@ impl<E: fmt::Display> fmt::Display for CannotSeal<E> {
     }
 }
 
-impl<E: core::error::Error> core::error::Error for CannotSeal<E> {}
+impl<E: core::error::Error> core::error::Error for SealError<E> {}
 
 /// The public key of a device's secret.
 pub fn device_public(secret: &[u8; 32]) -> [u8; 32] {
@@ -199,16 +199,16 @@ fn wrapping_key(shared: &[u8; 32]) -> Zeroizing<[u8; 32]> {
 /// Makes the rotation message. `random` fills a buffer from the system's generator.
 ///
 /// # Errors
-/// [`CannotSeal`].
+/// [`SealError`].
 pub fn seal<E>(
     group: &str,
     rotation: &Rotation,
     manager: &[u8; 32],
     members: &[Recipient<'_>],
     mut random: impl FnMut(&mut [u8]) -> Result<(), E>,
-) -> Result<Vec<u8>, CannotSeal<E>> {
+) -> Result<Vec<u8>, SealError<E>> {
     if members.len() > MEMBERS_MAX {
-        return Err(CannotSeal::TooMany);
+        return Err(SealError::TooMany);
     }
     let mut plain = Zeroizing::new(Vec::with_capacity(128 + group.len()));
     let _ = Encoder::new(&mut *plain)
@@ -219,8 +219,8 @@ pub fn seal<E>(
         .and_then(|e| e.bytes(&*rotation.secret))
         .and_then(|e| e.u32(rotation.grace));
     let (mut key, mut nonce) = (Zeroizing::new([0; 32]), [0; 12]);
-    random(&mut *key).map_err(CannotSeal::Random)?;
-    random(&mut nonce).map_err(CannotSeal::Random)?;
+    random(&mut *key).map_err(SealError::Random)?;
+    random(&mut nonce).map_err(SealError::Random)?;
     let cipher = Key::<Aes256Gcm>::new(&*key).unwrap_or_else(|_| unreachable!("a key of 32 bytes"));
     let mut sealed = vec![0; plain.len()];
     let tag = cipher.seal(Nonce::assume_unique(nonce), &encrypt_structure(), &plain, &mut sealed);
@@ -239,14 +239,14 @@ pub fn seal<E>(
         .and_then(|e| e.array(members.len() as u64));
     for (member, Recipient { name, public }) in members.iter().enumerate() {
         if !(1..=PUBLISHER_MAX).contains(&name.len()) {
-            return Err(CannotSeal::Name { member });
+            return Err(SealError::Name { member });
         }
         let mut secret = Zeroizing::new([0; 32]);
-        random(&mut *secret).map_err(CannotSeal::Random)?;
+        random(&mut *secret).map_err(SealError::Random)?;
         let ephemeral = StaticSecret::from(*secret);
         let shared = ephemeral.diffie_hellman(&PublicKey::from(*public));
         if !shared.was_contributory() {
-            return Err(CannotSeal::PublicKey { member });
+            return Err(SealError::PublicKey { member });
         }
         let mut wrapped = [0; 40];
         let kek = wrapping_key(shared.as_bytes());
@@ -278,15 +278,15 @@ pub fn seal<E>(
 /// Opens a rotation message as one of the group's members.
 ///
 /// # Errors
-/// [`RotationRefusal`].
+/// [`RotationError`].
 pub fn open(
     group: &str,
     message: &[u8],
     manager: &[u8; 32],
     member: &[u8],
     secret: &[u8; 32],
-) -> Result<Rotation, RotationRefusal> {
-    use RotationRefusal::{Format, NotMember, Unauthentic};
+) -> Result<Rotation, RotationError> {
+    use RotationError::{Format, NotMember, Unauthentic};
     let payload = verified(group, message, manager)?;
     let mut decoder = Decoder::new(payload);
     if decoder.tag()?.as_u64() != 96 || decoder.array()? != Some(4) || decoder.bytes()? != A256GCM {
@@ -320,8 +320,8 @@ pub fn open(
 }
 
 /// The signed payload.
-fn verified<'a>(group: &str, message: &'a [u8], manager: &[u8; 32]) -> Result<&'a [u8], RotationRefusal> {
-    use RotationRefusal::{Format, Signature as NotSigned};
+fn verified<'a>(group: &str, message: &'a [u8], manager: &[u8; 32]) -> Result<&'a [u8], RotationError> {
+    use RotationError::{Format, Signature as NotSigned};
     let mut decoder = Decoder::new(message);
     if decoder.tag()?.as_u64() != 18 || decoder.array()? != Some(4) || decoder.bytes()? != EDDSA {
         return Err(Format);
@@ -341,8 +341,8 @@ fn verified<'a>(group: &str, message: &'a [u8], manager: &[u8; 32]) -> Result<&'
 
 type RecipientRead<'a> = (&'a [u8], [u8; 32], [u8; 40]);
 
-fn recipient<'a>(decoder: &mut Decoder<'a>) -> Result<RecipientRead<'a>, RotationRefusal> {
-    use RotationRefusal::Format;
+fn recipient<'a>(decoder: &mut Decoder<'a>) -> Result<RecipientRead<'a>, RotationError> {
+    use RotationError::Format;
     if decoder.array()? != Some(3) || decoder.bytes()? != ECDH_ES_A256KW || decoder.map()? != Some(2) {
         return Err(Format);
     }
@@ -362,8 +362,8 @@ fn recipient<'a>(decoder: &mut Decoder<'a>) -> Result<RecipientRead<'a>, Rotatio
     Ok((name, ephemeral, wrapped))
 }
 
-fn rotation(group: &str, plain: &[u8]) -> Result<Rotation, RotationRefusal> {
-    use RotationRefusal::Format;
+fn rotation(group: &str, plain: &[u8]) -> Result<Rotation, RotationError> {
+    use RotationError::Format;
     let mut decoder = Decoder::new(plain);
     if decoder.array()? != Some(5) || decoder.str()? != group {
         return Err(Format);
@@ -382,13 +382,13 @@ fn rotation(group: &str, plain: &[u8]) -> Result<Rotation, RotationRefusal> {
 ///
 /// # Errors
 /// The message is not signed by the manager, or has another form.
-pub fn members(group: &str, message: &[u8], manager: &[u8; 32]) -> Result<Vec<String>, RotationRefusal> {
+pub fn members(group: &str, message: &[u8], manager: &[u8; 32]) -> Result<Vec<String>, RotationError> {
     let mut decoder = Decoder::new(verified(group, message, manager)?);
     decoder.tag()?;
     decoder.array()?;
     for _ in 0..3 {
         decoder.skip()?;
     }
-    let count = decoder.array()?.ok_or(RotationRefusal::Format)?;
+    let count = decoder.array()?.ok_or(RotationError::Format)?;
     (0..count).map(|_| Ok(String::from_utf8_lossy(recipient(&mut decoder)?.0).into_owned())).collect()
 }

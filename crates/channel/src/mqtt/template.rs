@@ -33,9 +33,9 @@ struct Parts {
 
 /// The reason for refusing a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TemplateFault {
+pub enum PayloadTemplateError {
     /// The topic cannot be published on.
-    Topic(topic::Invalid),
+    Topic(topic::TopicError),
     /// There is no hole.
     NoHole,
     /// Holes are outside the payload, overlap or are out of order.
@@ -44,7 +44,7 @@ pub enum TemplateFault {
     Hole(TemplateError),
 }
 
-impl fmt::Display for TemplateFault {
+impl fmt::Display for PayloadTemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Topic(why) => why.fmt(f),
@@ -55,23 +55,23 @@ impl fmt::Display for TemplateFault {
     }
 }
 
-impl core::error::Error for TemplateFault {}
+impl core::error::Error for PayloadTemplateError {}
 
 impl PayloadTemplate {
     /// A payload with these holes, in ascending order. The payload's contents there are ignored.
     ///
     /// # Errors
-    /// [`TemplateFault`].
-    pub fn new(topic: &str, payload: &[u8], holes: &[Range<usize>]) -> Result<Self, TemplateFault> {
-        topic::check_name(topic).map_err(TemplateFault::Topic)?;
+    /// [`PayloadTemplateError`].
+    pub fn new(topic: &str, payload: &[u8], holes: &[Range<usize>]) -> Result<Self, PayloadTemplateError> {
+        topic::check_name(topic).map_err(PayloadTemplateError::Topic)?;
         if holes.is_empty() {
-            return Err(TemplateFault::NoHole);
+            return Err(PayloadTemplateError::NoHole);
         }
         if holes.windows(2).any(|two| two[0].end > two[1].start) {
-            return Err(TemplateFault::Order);
+            return Err(PayloadTemplateError::Order);
         }
         let marks: Vec<Hole> = holes.iter().cloned().map(Hole::Payload).collect();
-        Template::new(&[], payload, &marks).map_err(TemplateFault::Hole)?;
+        Template::new(&[], payload, &marks).map_err(PayloadTemplateError::Hole)?;
         let (topic, payload, holes) = (topic.into(), payload.to_vec(), holes.to_vec());
         Ok(Self(Arc::new(Parts { topic, payload, holes, marks })))
     }
@@ -79,8 +79,8 @@ impl PayloadTemplate {
     /// A payload in which each run of `@` is a hole.
     ///
     /// # Errors
-    /// [`TemplateFault`].
-    pub fn marked(topic: &str, payload: &[u8]) -> Result<Self, TemplateFault> {
+    /// [`PayloadTemplateError`].
+    pub fn marked(topic: &str, payload: &[u8]) -> Result<Self, PayloadTemplateError> {
         let mut holes: Vec<Range<usize>> = Vec::new();
         for (at, _) in payload.iter().enumerate().filter(|(_, byte)| **byte == b'@') {
             match holes.last_mut() {
@@ -92,7 +92,7 @@ impl PayloadTemplate {
     }
 
     /// Any payload of a length.
-    pub(super) fn any(topic: &str, len: usize) -> Result<Self, TemplateFault> {
+    pub(super) fn any(topic: &str, len: usize) -> Result<Self, PayloadTemplateError> {
         Self::new(topic, &vec![0; len], &[Range { start: 0, end: len }])
     }
 

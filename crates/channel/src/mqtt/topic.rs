@@ -4,7 +4,7 @@ use core::fmt;
 
 /// The reason why a text is not a topic name or filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Invalid {
+pub enum TopicError {
     /// It is empty.
     Empty,
     /// It is longer than 65,535 bytes.
@@ -17,7 +17,7 @@ pub enum Invalid {
     Misplaced,
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for TopicError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Empty => "a topic has one character at least",
@@ -29,13 +29,13 @@ impl fmt::Display for Invalid {
     }
 }
 
-impl core::error::Error for Invalid {}
+impl core::error::Error for TopicError {}
 
-fn check(text: &str) -> Result<(), Invalid> {
+fn check(text: &str) -> Result<(), TopicError> {
     match text {
-        "" => Err(Invalid::Empty),
-        _ if text.len() > 0xffff => Err(Invalid::Long),
-        _ if text.contains('\0') => Err(Invalid::Null),
+        "" => Err(TopicError::Empty),
+        _ if text.len() > 0xffff => Err(TopicError::Long),
+        _ if text.contains('\0') => Err(TopicError::Null),
         _ => Ok(()),
     }
 }
@@ -43,23 +43,23 @@ fn check(text: &str) -> Result<(), Invalid> {
 /// Checks the name of a topic.
 ///
 /// # Errors
-/// [`Invalid`].
-pub fn check_name(name: &str) -> Result<(), Invalid> {
+/// [`TopicError`].
+pub fn check_name(name: &str) -> Result<(), TopicError> {
     check(name)?;
-    if name.contains(['+', '#']) { Err(Invalid::Wildcard) } else { Ok(()) }
+    if name.contains(['+', '#']) { Err(TopicError::Wildcard) } else { Ok(()) }
 }
 
 /// Checks a filter.
 ///
 /// # Errors
-/// [`Invalid`].
-pub fn check_filter(filter: &str) -> Result<(), Invalid> {
+/// [`TopicError`].
+pub fn check_filter(filter: &str) -> Result<(), TopicError> {
     check(filter)?;
     let last = filter.split('/').count() - 1;
     for (level, text) in filter.split('/').enumerate() {
         let misplaced = text.len() > 1 && text.contains(['+', '#']) || text == "#" && level != last;
         if misplaced {
-            return Err(Invalid::Misplaced);
+            return Err(TopicError::Misplaced);
         }
     }
     Ok(())
@@ -219,12 +219,12 @@ mod tests {
 
     #[test]
     fn invalid_topics_are_refused_with_reason() {
-        assert_eq!(check_filter("sport/tennis#"), Err(Invalid::Misplaced));
-        assert_eq!(check_filter("sport/#/ranking"), Err(Invalid::Misplaced));
-        assert_eq!(check_filter("sport+"), Err(Invalid::Misplaced));
+        assert_eq!(check_filter("sport/tennis#"), Err(TopicError::Misplaced));
+        assert_eq!(check_filter("sport/#/ranking"), Err(TopicError::Misplaced));
+        assert_eq!(check_filter("sport+"), Err(TopicError::Misplaced));
         assert_eq!(check_filter("sport/+/#"), Ok(()));
-        assert_eq!(check_name("sport/+"), Err(Invalid::Wildcard));
-        assert_eq!(check_name(""), Err(Invalid::Empty));
-        assert_eq!(check_name("a\0"), Err(Invalid::Null));
+        assert_eq!(check_name("sport/+"), Err(TopicError::Wildcard));
+        assert_eq!(check_name(""), Err(TopicError::Empty));
+        assert_eq!(check_name("a\0"), Err(TopicError::Null));
     }
 }

@@ -126,7 +126,7 @@ pub struct Fragment {
 
 /// The reason why a packet of the tunnel carries no frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bad {
+pub enum Dropped {
     /// it is not IPv4, or its header is wrong
     NotIpv4,
     /// it carries a protocol other than UDP to the port of VXLAN
@@ -137,7 +137,7 @@ pub enum Bad {
     Vni,
 }
 
-impl fmt::Display for Bad {
+impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotIpv4 => "not IPv4",
@@ -148,18 +148,18 @@ impl fmt::Display for Bad {
     }
 }
 
-impl core::error::Error for Bad {}
+impl core::error::Error for Dropped {}
 
 /// Parses the IPv4 header of a packet, which may be padded.
 #[inline]
-pub fn packet(octets: &[u8]) -> Result<Packet, Bad> {
-    let view = ipv4::Packet::new_checked(octets).map_err(|_| Bad::NotIpv4)?;
+pub fn packet(octets: &[u8]) -> Result<Packet, Dropped> {
+    let view = ipv4::Packet::new_checked(octets).map_err(|_| Dropped::NotIpv4)?;
     let (header, total) = (view.header_len(), usize::from(view.total_len()));
     if total < header || total > octets.len() || !view.verify_checksum() {
-        return Err(Bad::Damaged);
+        return Err(Dropped::Damaged);
     }
     if view.protocol() != Protocol::Udp {
-        return Err(Bad::NotVxlan);
+        return Err(Dropped::NotVxlan);
     }
     let fragment = view.is_fragment().then(|| {
         let word = u16::from_be_bytes([octets[6], octets[7]]);
@@ -171,25 +171,30 @@ pub fn packet(octets: &[u8]) -> Result<Packet, Bad> {
 
 /// The range of the frame in a UDP datagram addressed to us.
 #[inline]
-pub fn frame(datagram: &[u8], ends: (Ipv4Addr, Ipv4Addr), port: u16, vni: Vni) -> Result<Range<usize>, Bad> {
-    let view = udp::Datagram::new_checked(datagram).map_err(|_| Bad::Damaged)?;
+pub fn frame(
+    datagram: &[u8],
+    ends: (Ipv4Addr, Ipv4Addr),
+    port: u16,
+    vni: Vni,
+) -> Result<Range<usize>, Dropped> {
+    let view = udp::Datagram::new_checked(datagram).map_err(|_| Dropped::Damaged)?;
     let len = usize::from(view.length());
     if len < udp::HEADER_LEN || len > datagram.len() {
-        return Err(Bad::Damaged);
+        return Err(Dropped::Damaged);
     }
     if view.dst_port() != port {
-        return Err(Bad::NotVxlan);
+        return Err(Dropped::NotVxlan);
     }
     if view.checksum() != 0 {
         let pseudo = Sum::of(&ends.0.octets()).and(Sum::of(&ends.1.octets()));
         let pseudo = pseudo.and(Sum::of_u16(Protocol::Udp.number().into())).and(Sum::of_u16(view.length()));
         if !pseudo.and(Sum::of(&datagram[..len])).is_consistent() {
-            return Err(Bad::Damaged);
+            return Err(Dropped::Damaged);
         }
     }
-    let (network, frame) = vxlan::parse(&datagram[udp::HEADER_LEN..len]).map_err(|_| Bad::Damaged)?;
+    let (network, frame) = vxlan::parse(&datagram[udp::HEADER_LEN..len]).map_err(|_| Dropped::Damaged)?;
     if network != vni {
-        return Err(Bad::Vni);
+        return Err(Dropped::Vni);
     }
     Ok(len - frame.len()..len)
 }
@@ -244,17 +249,17 @@ mod tests {
     fn foreign_packets_are_distinguished() {
         let octets = built(&[0; 60]);
         let datagram = &octets[IP..];
-        assert_eq!(frame(datagram, (A, B), vxlan::PORT, vni(43)), Err(Bad::Vni));
-        assert_eq!(frame(datagram, (A, B), 8472, vni(42)), Err(Bad::NotVxlan));
-        assert_eq!(frame(&datagram[..70], (A, B), vxlan::PORT, vni(42)), Err(Bad::Damaged));
+        assert_eq!(frame(datagram, (A, B), vxlan::PORT, vni(43)), Err(Dropped::Vni));
+        assert_eq!(frame(datagram, (A, B), 8472, vni(42)), Err(Dropped::NotVxlan));
+        assert_eq!(frame(&datagram[..70], (A, B), vxlan::PORT, vni(42)), Err(Dropped::Damaged));
         let mut bent = octets.clone();
         bent[12] ^= 1;
-        assert_eq!(packet(&bent), Err(Bad::Damaged));
+        assert_eq!(packet(&bent), Err(Dropped::Damaged));
         bent = octets.clone();
         // A UDP checksum is checked if present.
         bent[26] = 1;
-        assert_eq!(frame(&bent[IP..], (A, B), vxlan::PORT, vni(42)), Err(Bad::Damaged));
-        assert_eq!(packet(&octets[..90]), Err(Bad::Damaged));
-        assert_eq!(packet(&[0x60; 90]), Err(Bad::NotIpv4));
+        assert_eq!(frame(&bent[IP..], (A, B), vxlan::PORT, vni(42)), Err(Dropped::Damaged));
+        assert_eq!(packet(&octets[..90]), Err(Dropped::Damaged));
+        assert_eq!(packet(&[0x60; 90]), Err(Dropped::NotIpv4));
     }
 }

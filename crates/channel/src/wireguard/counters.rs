@@ -6,15 +6,15 @@ macro_rules! refusals {
     ($( $(#[$meta:meta])* $name:ident, $field:ident, $text:literal; )*) => {
         /// The reason for refusing a datagram.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Refusal { $( $(#[$meta])* $name, )* }
+        pub enum Dropped { $( $(#[$meta])* $name, )* }
 
         /// Refused datagrams, by reason.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Refusals { $( $(#[$meta])* pub $field: u64, )* }
 
         impl Refusals {
-            pub(super) fn count(&mut self, refusal: Refusal) {
-                match refusal { $( Refusal::$name => self.$field += 1, )* }
+            pub(super) fn count(&mut self, refusal: Dropped) {
+                match refusal { $( Dropped::$name => self.$field += 1, )* }
             }
 
             /// The counters with their names.
@@ -23,7 +23,7 @@ macro_rules! refusals {
             }
         }
 
-        impl fmt::Display for Refusal {
+        impl fmt::Display for Dropped {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self { $( Self::$name => $text, )* })
             }

@@ -7,11 +7,11 @@ use antedate_wire::wireguard::{Initiation, Response};
 use zeroize::Zeroizing;
 
 use super::noise::Timestamp;
-use super::peer::{Origin, Stale};
+use super::peer::{Origin, StaleError};
 use super::session::Session;
 use super::work::{Answer, Done, Job, Outcome, Task};
 use super::{
-    Device, Environment, Finished, KeyLogEntry, LONGEST_HANDSHAKE, Outgoing, PeerId, Received, Refusal,
+    Device, Dropped, Environment, Finished, KeyLogEntry, LONGEST_HANDSHAKE, Outgoing, PeerId, Received,
 };
 
 /// The most answers that may wait for their computation.
@@ -37,7 +37,7 @@ impl Device {
         world: &mut impl Environment,
         done: Done,
         out: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Finished, Refusal> {
+    ) -> Result<Finished, Dropped> {
         self.complete(world, done, out).inspect_err(|refusal| self.refusals.count(*refusal))
     }
 
@@ -47,7 +47,7 @@ impl Device {
         origin: Origin,
         message: &Initiation,
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         let index = free_index(&self.indices, world);
         let mut ephemeral = Zeroizing::new([0; 32]);
         world.random(&mut ephemeral[..]);
@@ -60,10 +60,10 @@ impl Device {
         origin: Origin,
         message: &Response,
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
-        let at = *self.indices.get(&message.receiver).ok_or(Refusal::UnknownIndex)?;
+    ) -> Result<Received, Dropped> {
+        let at = *self.indices.get(&message.receiver).ok_or(Dropped::UnknownIndex)?;
         let begun = self.peers.get(at).and_then(|peer| peer.begun.as_ref());
-        let begun = begun.filter(|begun| begun.index == message.receiver).ok_or(Refusal::UnknownIndex)?;
+        let begun = begun.filter(|begun| begun.index == message.receiver).ok_or(Dropped::UnknownIndex)?;
         self.work(world, Task::End { origin, at, message: *message, begun: begun.clone() }, answer)
     }
 
@@ -73,10 +73,10 @@ impl Device {
         world: &mut impl Environment,
         task: Task,
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         let job = Job { keys: Arc::clone(&self.keys), task };
         match &mut self.jobs {
-            Some(jobs) if jobs.len() >= WAITING => Err(Refusal::Overload),
+            Some(jobs) if jobs.len() >= WAITING => Err(Dropped::Overload),
             Some(jobs) => {
                 jobs.push_back(job);
                 Ok(Received::Pending)
@@ -126,17 +126,17 @@ impl Device {
         world: &mut impl Environment,
         done: Done,
         out: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Finished, Refusal> {
+    ) -> Result<Finished, Dropped> {
         let now = world.now();
         match done.0 {
-            Outcome::Forged => Err(Refusal::ForgedHandshake),
-            Outcome::UnknownPeer => Err(Refusal::UnknownPeer),
+            Outcome::Forged => Err(Dropped::ForgedHandshake),
+            Outcome::UnknownPeer => Err(Dropped::UnknownPeer),
             Outcome::Begun { at, begun, message } => {
                 let index = begun.index;
-                let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownPeer)?;
-                let to = peer.endpoint.ok_or(Refusal::UnknownPeer)?;
+                let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownPeer)?;
+                let to = peer.endpoint.ok_or(Dropped::UnknownPeer)?;
                 if self.indices.contains_key(&index) {
-                    return Err(Refusal::UnknownIndex);
+                    return Err(Dropped::UnknownIndex);
                 }
                 let ephemeral = begun.ephemeral();
                 let given_up = peer.begun.replace(begun).map(|begun| begun.index);
@@ -152,13 +152,13 @@ impl Device {
                 self.answer(now, origin, at, timestamp, answer, out)
             }
             Outcome::Ended { origin, at, message, keys } => {
-                let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownIndex)?;
+                let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownIndex)?;
                 // Another answer may have arrived first, or the handshake was restarted.
                 if peer.begun.as_ref().is_none_or(|begun| begun.index != message.receiver) {
-                    return Err(Refusal::UnknownIndex);
+                    return Err(Dropped::UnknownIndex);
                 }
                 let session = Session::new(keys, message.receiver, message.sender, true, now);
-                let session = session.ok_or(Refusal::ForgedHandshake)?;
+                let session = session.ok_or(Dropped::ForgedHandshake)?;
                 peer.heard_at(origin);
                 for gone in peer.finished(session, now) {
                     self.release(gone);
@@ -176,17 +176,17 @@ impl Device {
         timestamp: Timestamp,
         answer: Answer,
         out: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Finished, Refusal> {
+    ) -> Result<Finished, Dropped> {
         let Answer { index, remote, ephemeral, response, keys } = answer;
-        let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownPeer)?;
+        let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownPeer)?;
         peer.is_fresh(timestamp, now).map_err(|stale| match stale {
-            Stale::Replayed => Refusal::OldTimestamp,
-            Stale::Flood => Refusal::Flood,
+            StaleError::Replayed => Dropped::OldTimestamp,
+            StaleError::Flood => Dropped::Flood,
         })?;
         if self.indices.contains_key(&index) {
-            return Err(Refusal::Overload);
+            return Err(Dropped::Overload);
         }
-        let session = Session::new(keys, index, remote, false, now).ok_or(Refusal::ForgedHandshake)?;
+        let session = Session::new(keys, index, remote, false, now).ok_or(Dropped::ForgedHandshake)?;
         self.indices.insert(index, at);
         peer.heard_at(origin);
         let to = peer.endpoint.unwrap_or(origin.from);

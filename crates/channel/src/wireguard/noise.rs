@@ -25,7 +25,7 @@ pub type Timestamp = [u8; 12];
 
 /// The message was changed, or is not from its claimed sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Forged;
+pub(super) struct ForgedError;
 
 /// A static key pair.
 pub(super) struct Identity {
@@ -40,7 +40,7 @@ impl Identity {
         Self { secret, public }
     }
 
-    pub(super) fn agree(&self, public: &[u8; 32]) -> Result<Secret, Forged> {
+    pub(super) fn agree(&self, public: &[u8; 32]) -> Result<Secret, ForgedError> {
         agree(&self.secret, public)
     }
 
@@ -50,9 +50,9 @@ impl Identity {
 }
 
 /// Curve25519. A public key of low order gives a publicly known secret.
-fn agree(secret: &StaticSecret, public: &[u8; 32]) -> Result<Secret, Forged> {
+fn agree(secret: &StaticSecret, public: &[u8; 32]) -> Result<Secret, ForgedError> {
     let shared = secret.diffie_hellman(&PublicKey::from(*public));
-    if shared.was_contributory() { Ok(Zeroizing::new(shared.to_bytes())) } else { Err(Forged) }
+    if shared.was_contributory() { Ok(Zeroizing::new(shared.to_bytes())) } else { Err(ForgedError) }
 }
 
 pub(super) fn hash(parts: &[&[u8]]) -> [u8; 32] {
@@ -83,8 +83,8 @@ fn kdf<const N: usize>(chaining: &[u8; 32], input: &[u8]) -> [Secret; N] {
 }
 
 /// A key that seals only once, under nonce 0.
-fn single(key: &Secret) -> Result<Key<ChaCha20Poly1305>, Forged> {
-    Key::new(&key[..]).map_err(|_| Forged)
+fn single(key: &Secret) -> Result<Key<ChaCha20Poly1305>, ForgedError> {
+    Key::new(&key[..]).map_err(|_| ForgedError)
 }
 
 /// The symmetric state of both sides.
@@ -126,7 +126,7 @@ impl Symmetric {
     }
 
     /// Seals `plain` into `out`, which has 16 octets more.
-    fn seal(&mut self, key: &Secret, plain: &[u8], out: &mut [u8]) -> Result<(), Forged> {
+    fn seal(&mut self, key: &Secret, plain: &[u8], out: &mut [u8]) -> Result<(), ForgedError> {
         let (text, tag) = out.split_at_mut(plain.len());
         let sealed = single(key)?.seal(Nonce::assume_unique([0; 12]), &self.hash, plain, text);
         tag.copy_from_slice(sealed.as_bytes());
@@ -134,9 +134,9 @@ impl Symmetric {
         Ok(())
     }
 
-    fn open(&mut self, key: &Secret, sealed: &[u8], out: &mut [u8]) -> Result<(), Forged> {
-        let (text, tag) = sealed.split_last_chunk::<16>().ok_or(Forged)?;
-        single(key)?.open([0; 12], &self.hash, text, out, tag).map_err(|_| Forged)?;
+    fn open(&mut self, key: &Secret, sealed: &[u8], out: &mut [u8]) -> Result<(), ForgedError> {
+        let (text, tag) = sealed.split_last_chunk::<16>().ok_or(ForgedError)?;
+        single(key)?.open([0; 12], &self.hash, text, out, tag).map_err(|_| ForgedError)?;
         self.mix_hash(sealed);
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Begun {
         ephemeral: &[u8; 32],
         timestamp: &Timestamp,
         index: u32,
-    ) -> Result<(Self, Initiation), Forged> {
+    ) -> Result<(Self, Initiation), ForgedError> {
         let ephemeral = StaticSecret::from(*ephemeral);
         let public = PublicKey::from(&ephemeral).to_bytes();
         let mut state = Symmetric::new(responder);
@@ -186,7 +186,7 @@ impl Begun {
         identity: &Identity,
         preshared: &Secret,
         response: &Response,
-    ) -> Result<[Secret; 2], Forged> {
+    ) -> Result<[Secret; 2], ForgedError> {
         let mut state = self.state.clone();
         state.mix_key(&response.ephemeral);
         state.mix_hash(&response.ephemeral);
@@ -211,7 +211,7 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    pub(super) fn new(identity: &Identity, initiation: &Initiation) -> Result<Self, Forged> {
+    pub(super) fn new(identity: &Identity, initiation: &Initiation) -> Result<Self, ForgedError> {
         let mut state = Symmetric::new(&identity.public);
         state.mix_key(&initiation.ephemeral);
         state.mix_hash(&initiation.ephemeral);
@@ -222,7 +222,7 @@ impl Heard {
     }
 
     /// The timestamp, which only the owner of the static key can have sealed.
-    pub(super) fn timestamp(mut self, shared: &Secret) -> Result<(Proven, Timestamp), Forged> {
+    pub(super) fn timestamp(mut self, shared: &Secret) -> Result<(Proven, Timestamp), ForgedError> {
         let key = self.state.mix_key_and_take(&shared[..]);
         let mut timestamp = [0; 12];
         self.state.open(&key, &self.initiation.timestamp, &mut timestamp)?;
@@ -245,7 +245,7 @@ impl Proven {
         preshared: &Secret,
         ephemeral: &[u8; 32],
         index: u32,
-    ) -> Result<(Response, [Secret; 2]), Forged> {
+    ) -> Result<(Response, [Secret; 2]), ForgedError> {
         let Self { mut state, initiation, initiator } = self;
         let ephemeral = StaticSecret::from(*ephemeral);
         let public = PublicKey::from(&ephemeral).to_bytes();

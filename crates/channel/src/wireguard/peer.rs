@@ -72,7 +72,7 @@ pub(super) struct Origin {
 
 /// The reason for not answering an initiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stale {
+pub(super) enum StaleError {
     Replayed,
     Flood,
 }
@@ -277,13 +277,13 @@ impl Peer {
     }
 
     /// Whether an initiation with this timestamp is new.
-    pub(super) fn is_fresh(&mut self, timestamp: Timestamp, now: u64) -> Result<(), Stale> {
+    pub(super) fn is_fresh(&mut self, timestamp: Timestamp, now: u64) -> Result<(), StaleError> {
         if let Some((highest, at)) = self.heard {
             if timestamp <= highest {
-                return Err(Stale::Replayed);
+                return Err(StaleError::Replayed);
             }
             if now.saturating_sub(at) < INITIATION_PAUSE {
-                return Err(Stale::Flood);
+                return Err(StaleError::Flood);
             }
         }
         self.heard = Some((timestamp, now));

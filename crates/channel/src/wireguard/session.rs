@@ -51,7 +51,7 @@ type Rule = fn(u64) -> [u8; 12];
 
 /// The reason for refusing a transport message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bad {
+pub(super) enum OpenError {
     /// Its counter was received before, or is too old.
     Replayed,
     /// Its counter is beyond the end.
@@ -128,12 +128,17 @@ impl Session {
     /// Opens a transport message in place. The packet, with padding, replaces the octets between
     /// header and tag.
     #[inline]
-    pub(super) fn open(&mut self, counter: u64, packet: &mut [u8], tag: &[u8; TAG_LEN]) -> Result<(), Bad> {
+    pub(super) fn open(
+        &mut self,
+        counter: u64,
+        packet: &mut [u8],
+        tag: &[u8; TAG_LEN],
+    ) -> Result<(), OpenError> {
         if counter >= REJECT_AFTER_MESSAGES {
-            return Err(Bad::Counter);
+            return Err(OpenError::Counter);
         }
-        self.window.check(counter).map_err(|_| Bad::Replayed)?;
-        self.open.open_in_place(counter, &[], packet, tag).map_err(|_| Bad::Forged)?;
+        self.window.check(counter).map_err(|_| OpenError::Replayed)?;
+        self.open.open_in_place(counter, &[], packet, tag).map_err(|_| OpenError::Forged)?;
         let ahead = counter >= self.window.next();
         self.window.mark(counter);
         if ahead {

@@ -85,7 +85,7 @@ impl Pair {
     }
 
     /// Delivers a datagram to a device, and returns its answer.
-    fn bring(&mut self, to: usize, from: SocketAddr, datagram: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
+    fn bring(&mut self, to: usize, from: SocketAddr, datagram: &[u8]) -> Result<Option<Vec<u8>>, Dropped> {
         let (mut datagram, mut answer) = (datagram.to_vec(), [0; LONGEST_HANDSHAKE]);
         match self.devices[to].receive(&mut self.world, from, &mut datagram, &mut answer)? {
             Received::Packet { range, .. } => self.came[to].push(datagram[range].to_vec()),
@@ -123,7 +123,7 @@ impl Pair {
         pair
     }
 
-    fn pass(&mut self, from: usize, packet: &[u8]) -> Result<(), Refusal> {
+    fn pass(&mut self, from: usize, packet: &[u8]) -> Result<(), Dropped> {
         let datagram = self.sealed(from, packet).unwrap();
         self.bring(1 - from, self.at[from], &datagram).map(drop)
     }
@@ -219,7 +219,7 @@ fn unrenewed_session_ends_in_three_minutes() {
     let mut pair = Pair::connected();
     let datagram = pair.sealed(0, b"late").unwrap();
     pair.world.now += 180 * SECOND;
-    assert_eq!(pair.bring(1, pair.at[0], &datagram), Err(Refusal::Expired));
+    assert_eq!(pair.bring(1, pair.at[0], &datagram), Err(Dropped::Expired));
     assert_eq!(pair.sealed(0, b"late"), Err(SendError::NoSession));
     pair.settle();
     pair.pass(0, b"in time").unwrap();
@@ -233,7 +233,7 @@ fn replayed_and_changed_data_is_refused() {
         pair.bring(1, pair.at[0], &all[i]).unwrap();
     }
     for datagram in &all {
-        assert_eq!(pair.bring(1, pair.at[0], datagram), Err(Refusal::Replayed));
+        assert_eq!(pair.bring(1, pair.at[0], datagram), Err(Dropped::Replayed));
     }
     let good = pair.sealed(0, &[9; 20]).unwrap();
     for at in 0..good.len() {
@@ -251,7 +251,7 @@ fn roaming_peer_is_followed_forger_is_not() {
     let mut forged = pair.sealed(0, b"from elsewhere").unwrap();
     let last = forged.len() - 1;
     forged[last] ^= 1;
-    assert_eq!(pair.bring(1, address(66), &forged), Err(Refusal::ForgedData));
+    assert_eq!(pair.bring(1, address(66), &forged), Err(Dropped::ForgedData));
     assert_eq!(pair.devices[1].endpoint(PEER), Some(address(1)));
     let datagram = pair.sealed(0, b"from elsewhere").unwrap();
     pair.bring(1, address(77), &datagram).unwrap();
@@ -296,14 +296,14 @@ fn initiation_survives_clock_going_back() {
     let _ = pair.sealed(0, b"x");
     let first = pair.due(0).remove(0);
     assert!(pair.bring(1, pair.at[0], &first).unwrap().is_some());
-    assert_eq!(pair.bring(1, pair.at[0], &first), Err(Refusal::OldTimestamp));
+    assert_eq!(pair.bring(1, pair.at[0], &first), Err(Dropped::OldTimestamp));
     pair.world.now += 6 * SECOND;
     pair.world.wall -= 3_600 * SECOND as i64;
     let second = pair.due(0).remove(0);
     let answer = pair.bring(1, pair.at[0], &second).unwrap().unwrap();
-    assert_eq!(pair.bring(1, pair.at[0], &first), Err(Refusal::OldTimestamp));
+    assert_eq!(pair.bring(1, pair.at[0], &first), Err(Dropped::OldTimestamp));
     pair.bring(0, pair.at[1], &answer).unwrap();
-    assert_eq!(pair.bring(0, pair.at[1], &answer), Err(Refusal::UnknownIndex), "an answer counts once too");
+    assert_eq!(pair.bring(0, pair.at[1], &answer), Err(Dropped::UnknownIndex), "an answer counts once too");
     pair.pass(0, b"x").unwrap();
 }
 
@@ -318,9 +318,9 @@ fn strangers_cause_no_computation() {
     stranger.want_handshake(now, PEER);
     let mut out = [0; LONGEST_HANDSHAKE];
     stranger.poll(&mut pair.world, &mut out).unwrap();
-    assert_eq!(pair.bring(1, address(3), &out), Err(Refusal::UnknownPeer));
+    assert_eq!(pair.bring(1, address(3), &out), Err(Dropped::UnknownPeer));
     out[120] ^= 1;
-    assert_eq!(pair.bring(1, address(3), &out), Err(Refusal::Mac1));
+    assert_eq!(pair.bring(1, address(3), &out), Err(Dropped::Mac1));
     for len in [0, 1, 3, 4, 31, 32, 92, 147, 149, 1500] {
         assert!(pair.bring(1, address(3), &vec![0xa5; len]).is_err());
         let mut typed = vec![0; len];
@@ -344,22 +344,22 @@ fn cookie_admits_a_peer_under_load() {
     let (mut copy, mut answer) = (initiation.clone(), [0; LONGEST_HANDSHAKE]);
     let at = pair.at[0];
     let refused = pair.devices[1].receive(&mut pair.world, at, &mut copy, &mut answer);
-    assert_eq!(refused, Err(Refusal::CookieWanted));
+    assert_eq!(refused, Err(Dropped::CookieWanted));
     pair.bring(0, pair.at[1], &answer[..COOKIE_LEN]).unwrap();
-    assert_eq!(pair.bring(0, pair.at[1], &answer[..COOKIE_LEN]), Err(Refusal::StrayCookie));
+    assert_eq!(pair.bring(0, pair.at[1], &answer[..COOKIE_LEN]), Err(Dropped::StrayCookie));
     pair.world.now += 6 * SECOND;
     for _ in 0..CALM {
         let _ = pair.bring(1, address(66), &initiation);
     }
     let second = pair.due(0).remove(0);
-    assert!(matches!(pair.bring(1, address(66), &second), Err(Refusal::CookieWanted)), "another address");
+    assert!(matches!(pair.bring(1, address(66), &second), Err(Dropped::CookieWanted)), "another address");
     let answer = pair.bring(1, pair.at[0], &second).unwrap().unwrap();
     pair.bring(0, pair.at[1], &answer).unwrap();
     pair.pass(0, b"x").unwrap();
     // Even a cookie does not permit unlimited handshakes, because the CPU is limited.
     let mut overloads = 0;
     for _ in 0..2 * MOST {
-        overloads += u32::from(pair.bring(1, pair.at[0], &second) == Err(Refusal::Overload));
+        overloads += u32::from(pair.bring(1, pair.at[0], &second) == Err(Dropped::Overload));
     }
     assert!(overloads >= MOST);
 }
@@ -383,18 +383,18 @@ fn cookie_flood_spares_other_networks() {
     }
     let mut answer = [0; LONGEST_HANDSHAKE];
     let refused = pair.devices[1].receive(&mut pair.world, address(66), &mut message, &mut answer);
-    assert_eq!(refused, Err(Refusal::CookieWanted));
+    assert_eq!(refused, Err(Dropped::CookieWanted));
     stranger.receive(&mut pair.world, address(2), &mut answer[..COOKIE_LEN], &mut unused).unwrap();
     let (mut copy, at) = (initiation.clone(), pair.at[0]);
     let refused = pair.devices[1].receive(&mut pair.world, at, &mut copy, &mut answer);
-    assert_eq!(refused, Err(Refusal::CookieWanted));
+    assert_eq!(refused, Err(Dropped::CookieWanted));
     pair.bring(0, pair.at[1], &answer[..COOKIE_LEN]).unwrap();
     // and one of them uses it without limit.
     pair.world.now += 6 * SECOND;
     stranger.poll(&mut pair.world, &mut message).unwrap();
     let mut worked_out = 0;
     for _ in 0..CALM + 2 * MOST {
-        worked_out += u32::from(pair.bring(1, address(66), &message) == Err(Refusal::UnknownPeer));
+        worked_out += u32::from(pair.bring(1, address(66), &message) == Err(Dropped::UnknownPeer));
     }
     assert_eq!(worked_out, CALM + MOST_OF_ONE);
     let second = pair.due(0).remove(0);
@@ -425,7 +425,7 @@ fn flood_without_cookies_spares_peers() {
     let (mut copy, mut answer) = (initiation.clone(), [0; LONGEST_HANDSHAKE]);
     let at = pair.at[0];
     let refused = pair.devices[1].receive(&mut pair.world, at, &mut copy, &mut answer);
-    assert_eq!(refused, Err(Refusal::CookieWanted));
+    assert_eq!(refused, Err(Dropped::CookieWanted));
     pair.bring(0, pair.at[1], &answer[..COOKIE_LEN]).unwrap();
     pair.world.now += 6 * SECOND;
     flood(&mut pair);
@@ -442,7 +442,7 @@ fn restarted_peer_gets_a_new_handshake() {
     let mut fresh = Pair::new(|_, _| ());
     core::mem::swap(&mut pair.devices[1], &mut fresh.devices[1]);
     let datagram = pair.sealed(0, b"lost").unwrap();
-    assert_eq!(pair.bring(1, pair.at[0], &datagram), Err(Refusal::UnknownIndex));
+    assert_eq!(pair.bring(1, pair.at[0], &datagram), Err(Dropped::UnknownIndex));
     pair.world.now += 15 * SECOND;
     pair.settle();
     pair.pass(0, b"after").unwrap();
@@ -500,7 +500,7 @@ fn wrong_preshared_key_is_refused() {
     let _ = pair.sealed(0, b"x");
     let initiation = pair.due(0).remove(0);
     let answer = pair.bring(1, pair.at[0], &initiation).unwrap().unwrap();
-    assert_eq!(pair.bring(0, pair.at[1], &answer), Err(Refusal::ForgedHandshake));
+    assert_eq!(pair.bring(0, pair.at[1], &answer), Err(Dropped::ForgedHandshake));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use antedate_wire::wireguard::{Initiation, Response};
 
-use super::noise::{Begun, Forged, Heard, Identity, Secret, Timestamp};
+use super::noise::{Begun, ForgedError, Heard, Identity, Secret, Timestamp};
 use super::peer::Origin;
 
 /// Constant data of a peer, known before the first message.
@@ -88,7 +88,7 @@ impl Keys {
         index: u32,
         ephemeral: &Secret,
         timestamp: &Timestamp,
-    ) -> Result<Outcome, Forged> {
+    ) -> Result<Outcome, ForgedError> {
         let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
         let (public, shared) = (&partner.public, &partner.shared);
         let (begun, message) = Begun::new(&self.identity, public, shared, ephemeral, timestamp, index)?;
@@ -101,7 +101,7 @@ impl Keys {
         message: &Initiation,
         index: u32,
         ephemeral: Secret,
-    ) -> Result<Outcome, Forged> {
+    ) -> Result<Outcome, ForgedError> {
         let heard = Heard::new(&self.identity, message)?;
         let at = self.partners.iter().position(|partner| partner.public == heard.initiator);
         let Some((at, partner)) = at.and_then(|at| Some((at, self.partners.get(at)?))) else {
@@ -114,7 +114,13 @@ impl Keys {
         Ok(Outcome::Answered { origin, at, timestamp, answer })
     }
 
-    fn end(&self, origin: Origin, at: usize, message: Response, begun: &Begun) -> Result<Outcome, Forged> {
+    fn end(
+        &self,
+        origin: Origin,
+        at: usize,
+        message: Response,
+        begun: &Begun,
+    ) -> Result<Outcome, ForgedError> {
         let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
         let keys = begun.finish(&self.identity, &partner.preshared, &message)?;
         Ok(Outcome::Ended { origin, at, message, keys })

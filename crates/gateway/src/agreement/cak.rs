@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antedate_channel::mka::{Cak, InvalidCak};
+use antedate_channel::mka::{Cak, CakError};
 use zeroize::Zeroizing;
 
 use crate::fault::{Fault, Faults};
@@ -100,7 +100,7 @@ impl CakFile {
     ///
     /// # Errors
     /// When its length or that of its name is not what the standard allows, which a file that was read has.
-    pub fn cak(&self) -> Result<Cak, InvalidCak> {
+    pub fn cak(&self) -> Result<Cak, CakError> {
         Cak::new(self.key.as_bytes(), &self.name)
     }
 

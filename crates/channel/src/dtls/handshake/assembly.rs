@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use antedate_wire::dtls::handshake::{Fragment, HandshakeType};
 
-use super::super::Refusal;
+use super::super::Dropped;
 
 /// Octets of the longest accepted message. With pre-shared keys a hello is the longest.
 const MAX_MESSAGE: usize = 2048;
@@ -62,12 +62,12 @@ impl Assembly {
     }
 
     /// Adds a fragment. Fragments of older messages are ignored.
-    pub(super) fn take(&mut self, fragment: &Fragment<'_>, protected: bool) -> Result<(), Refusal> {
+    pub(super) fn take(&mut self, fragment: &Fragment<'_>, protected: bool) -> Result<(), Dropped> {
         if fragment.message < self.next {
             return Ok(());
         }
         if fragment.length > MAX_MESSAGE || fragment.message - self.next > AHEAD {
-            return Err(Refusal::Handshake);
+            return Err(Dropped::Handshake);
         }
         let fresh = || Partial {
             kind: fragment.kind,
@@ -80,7 +80,7 @@ impl Assembly {
         if other || partial.protected != protected {
             // Protected fragments displace unprotected ones, which may be forged.
             if !protected || partial.protected {
-                return Err(Refusal::Handshake);
+                return Err(Dropped::Handshake);
             }
             *partial = fresh();
         }
@@ -91,7 +91,7 @@ impl Assembly {
             gaps.extend(rest.into_iter().filter(|(start, end)| start < end));
         }
         if gaps.len() > MAX_GAPS {
-            return Err(Refusal::Handshake);
+            return Err(Dropped::Handshake);
         }
         // An octet keeps its first value.
         for &(start, end) in &partial.gaps {
@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn impossible_fragments_are_refused() {
         let mut assembly = Assembly::default();
-        assert_eq!(assembly.take(&fragment(0, 0, b"", 1 << 20), false), Err(Refusal::Handshake));
-        assert_eq!(assembly.take(&fragment(9, 0, b"a", 1), false), Err(Refusal::Handshake));
+        assert_eq!(assembly.take(&fragment(0, 0, b"", 1 << 20), false), Err(Dropped::Handshake));
+        assert_eq!(assembly.take(&fragment(9, 0, b"a", 1), false), Err(Dropped::Handshake));
         assembly.take(&fragment(0, 0, b"a", 2), false).unwrap();
-        assert_eq!(assembly.take(&fragment(0, 0, b"a", 3), false), Err(Refusal::Handshake));
+        assert_eq!(assembly.take(&fragment(0, 0, b"a", 3), false), Err(Dropped::Handshake));
         assert_eq!(assembly.take(&fragment(0, 0, b"xy", 2), true), Ok(()));
         assert_eq!(
             assembly.whole().map(|message| (message.protected, message.body)),
@@ -166,6 +166,6 @@ mod tests {
         let mut assembly = Assembly::default();
         let refused =
             (0..1000).map(|i| assembly.take(&fragment(0, 2 * i, b"a", 2000), false)).find(Result::is_err);
-        assert_eq!(refused, Some(Err(Refusal::Handshake)));
+        assert_eq!(refused, Some(Err(Dropped::Handshake)));
     }
 }

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::super::{CipherSuite, ConnectionId, DirectionKeys, Reader, Refusal, Refusals, Writer};
+use super::super::{CipherSuite, ConnectionId, DirectionKeys, Dropped, Reader, Refusals, Writer};
 use super::assembly::{Assembly, Message};
 use super::flight::{Flight, Piece, record};
 use super::prf::{self, Binding, Master};
@@ -145,7 +145,7 @@ impl Connection {
         for record in records(datagram, cid_len) {
             let done = match record {
                 Ok(record) => self.record(&record, now, keyring, each),
-                Err(_) => Err(Refusal::Malformed),
+                Err(_) => Err(Dropped::Malformed),
             };
             match done {
                 Ok(new) => newest |= new,
@@ -161,9 +161,9 @@ impl Connection {
         now: u64,
         keyring: &dyn Keyring,
         each: &mut dyn FnMut(Event<'_>),
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, Dropped> {
         if matches!(self.phase, Phase::Closed | Phase::Failed(_)) {
-            return Err(Refusal::UnknownConnection);
+            return Err(Dropped::UnknownConnection);
         }
         match (record.epoch, record.content_type) {
             (0, ContentType::Handshake) if self.phase == Phase::Handshaking => {
@@ -171,17 +171,17 @@ impl Connection {
                 self.take_early(now, keyring, each);
                 Ok(false)
             }
-            (0, ContentType::Handshake) => Err(Refusal::Epoch),
+            (0, ContentType::Handshake) => Err(Dropped::Epoch),
             // The epoch already tells this.
             (0, ContentType::ChangeCipherSpec) => Ok(false),
             (0, ContentType::Alert) => {
                 self.alert = Alert::parse(record.fragment).ok().or(self.alert);
-                Err(Refusal::Alert)
+                Err(Dropped::Alert)
             }
-            (0, ContentType::ApplicationData) => Err(Refusal::Unprotected),
-            (0, _) => Err(Refusal::Malformed),
+            (0, ContentType::ApplicationData) => Err(Dropped::Unprotected),
+            (0, _) => Err(Dropped::Malformed),
             (EPOCH, _) => self.protected(record, now, keyring, each),
-            _ => Err(Refusal::Epoch),
+            _ => Err(Dropped::Epoch),
         }
     }
 
@@ -191,13 +191,13 @@ impl Connection {
         now: u64,
         keyring: &dyn Keyring,
         each: &mut dyn FnMut(Event<'_>),
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, Dropped> {
         let Some(reader) = &mut self.reader else {
             if self.early.len() >= KEPT {
-                return Err(Refusal::Early);
+                return Err(Dropped::Early);
             }
             let mut octets = alloc::vec![0; record.len()];
-            record.emit(&mut octets).map_err(|_| Refusal::Malformed)?;
+            record.emit(&mut octets).map_err(|_| Dropped::Malformed)?;
             self.early.push(octets);
             return Ok(false);
         };
@@ -221,7 +221,7 @@ impl Connection {
         now: u64,
         keyring: &dyn Keyring,
         each: &mut dyn FnMut(Event<'_>),
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Dropped> {
         match content_type {
             ContentType::ApplicationData if self.phase == Phase::Established => {
                 self.received += 1;
@@ -233,7 +233,7 @@ impl Connection {
                 self.held.push(content.to_vec());
                 Ok(())
             }
-            ContentType::ApplicationData => Err(Refusal::Early),
+            ContentType::ApplicationData => Err(Dropped::Early),
             ContentType::Handshake => {
                 self.fragments(content, true, now, keyring)?;
                 if self.step == Step::Done && self.phase == Phase::Handshaking {
@@ -248,7 +248,7 @@ impl Connection {
                 Ok(())
             }
             ContentType::Alert => {
-                let alert = Alert::parse(content).map_err(|_| Refusal::Malformed)?;
+                let alert = Alert::parse(content).map_err(|_| Dropped::Malformed)?;
                 // Before both sides have keys, an end is also a failure.
                 let done = self.phase == Phase::Established;
                 if done && alert.description == AlertDescription::CloseNotify {
@@ -260,7 +260,7 @@ impl Connection {
                 }
                 Ok(())
             }
-            _ => Err(Refusal::Malformed),
+            _ => Err(Dropped::Malformed),
         }
     }
 
@@ -271,7 +271,7 @@ impl Connection {
         }
         let cid_len = self.settings.cid.map_or(0, |cid| cid.len());
         for octets in core::mem::take(&mut self.early) {
-            let record = Record::parse(&octets, cid_len).map_err(|_| Refusal::Malformed);
+            let record = Record::parse(&octets, cid_len).map_err(|_| Dropped::Malformed);
             let done = record.and_then(|(record, _)| self.protected(&record, now, keyring, each));
             if let Err(refusal) = done {
                 self.refusals.count(refusal);
@@ -286,9 +286,9 @@ impl Connection {
         protected: bool,
         now: u64,
         keyring: &dyn Keyring,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Dropped> {
         while !octets.is_empty() {
-            let (fragment, rest) = Fragment::parse(octets).map_err(|_| Refusal::Handshake)?;
+            let (fragment, rest) = Fragment::parse(octets).map_err(|_| Dropped::Handshake)?;
             octets = rest;
             let again = fragment.message < self.assembly.next();
             if again && protected && fragment.kind == HandshakeType::Finished && self.client.is_none() {
@@ -307,7 +307,7 @@ impl Connection {
 
     /// Processes a complete message in its turn. One that does not fit is ignored: it may be
     /// forged, and the right one may still arrive.
-    fn message(&mut self, message: &Message, now: u64, keyring: &dyn Keyring) -> Result<(), Refusal> {
+    fn message(&mut self, message: &Message, now: u64, keyring: &dyn Keyring) -> Result<(), Dropped> {
         let before = self.transcript.clone();
         let done = if message.protected != (message.kind == HandshakeType::Finished) {
             Err("a message came in the wrong epoch")
@@ -324,7 +324,7 @@ impl Connection {
             Err(misfit) => {
                 self.transcript = before;
                 self.misfit = Some(misfit);
-                Err(Refusal::Handshake)
+                Err(Dropped::Handshake)
             }
         }
     }

@@ -10,7 +10,7 @@ use antedate_wire::dtls::{ContentType, Record, VERSION_1_0};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::super::Refusal;
+use super::super::Dropped;
 use super::prf::hmac;
 
 /// Milliseconds after which the cookie changes. The previous one stays valid.
@@ -30,7 +30,7 @@ pub enum Greeting {
     /// [`Connection::accept`](super::Connection::accept)
     Accept,
     /// no answer
-    Refused(Refusal),
+    Refused(Dropped),
 }
 
 /// Makes cookies from a secret, the time and the ClientHello.
@@ -39,18 +39,18 @@ pub struct Cookies {
 }
 
 /// Parses a ClientHello in one piece at the start of a datagram.
-pub(super) fn client_hello(datagram: &[u8]) -> Result<(Record<'_>, Fragment<'_>, ClientHello<'_>), Refusal> {
-    let (record, _) = Record::parse(datagram, 0).map_err(|_| Refusal::Malformed)?;
+pub(super) fn client_hello(datagram: &[u8]) -> Result<(Record<'_>, Fragment<'_>, ClientHello<'_>), Dropped> {
+    let (record, _) = Record::parse(datagram, 0).map_err(|_| Dropped::Malformed)?;
     if record.epoch != 0 || record.content_type != ContentType::Handshake {
-        return Err(Refusal::UnknownConnection);
+        return Err(Dropped::UnknownConnection);
     }
-    let (fragment, _) = Fragment::parse(record.fragment).map_err(|_| Refusal::Handshake)?;
+    let (fragment, _) = Fragment::parse(record.fragment).map_err(|_| Dropped::Handshake)?;
     let whole = fragment.offset == 0 && fragment.octets.len() == fragment.length;
     let early = u64::from(fragment.message).max(record.sequence) <= MOST_BEFORE;
     if fragment.kind != HandshakeType::ClientHello || !whole || !early {
-        return Err(Refusal::Handshake);
+        return Err(Dropped::Handshake);
     }
-    let hello = ClientHello::parse(fragment.octets).map_err(|_| Refusal::Handshake)?;
+    let hello = ClientHello::parse(fragment.octets).map_err(|_| Dropped::Handshake)?;
     Ok((record, fragment, hello))
 }
 
@@ -73,7 +73,7 @@ impl Cookies {
 
     /// Answers a datagram. `peer` is its sender's address, in any form. `now` is in milliseconds.
     /// `counted` is called for a wrong cookie, although the hello is answered as if it had none.
-    pub fn greet(&self, datagram: &[u8], peer: &[u8], now: u64, counted: impl FnOnce(Refusal)) -> Greeting {
+    pub fn greet(&self, datagram: &[u8], peer: &[u8], now: u64, counted: impl FnOnce(Dropped)) -> Greeting {
         let (record, fragment, hello) = match client_hello(datagram) {
             Ok(parts) => parts,
             Err(refusal) => return Greeting::Refused(refusal),
@@ -85,12 +85,12 @@ impl Cookies {
             if bool::from(good[0] | good[1]) {
                 return Greeting::Accept;
             }
-            counted(Refusal::Cookie);
+            counted(Dropped::Cookie);
         }
         let mut body = [0; 3 + COOKIE_LEN];
         let mut writer = Writer::new(&mut body);
         writer.integer16(VERSION_1_0).vector8(&self.cookie(&hello, peer, period));
-        let Ok(body) = writer.finish() else { return Greeting::Refused(Refusal::Handshake) };
+        let Ok(body) = writer.finish() else { return Greeting::Refused(Dropped::Handshake) };
         let answer = Fragment {
             kind: HandshakeType::HelloVerifyRequest,
             length: body.len(),
@@ -105,7 +105,7 @@ impl Cookies {
         let mut out = alloc::vec![0; reply.len()];
         match reply.emit(&mut out) {
             Ok(_) => Greeting::Reply(out),
-            Err(_) => Greeting::Refused(Refusal::Handshake),
+            Err(_) => Greeting::Refused(Dropped::Handshake),
         }
     }
 }

@@ -5,7 +5,7 @@ use antedate_wire::dtls::handshake::{
 };
 use antedate_wire::dtls::{ConnectionId, VERSION_1_2};
 
-use super::super::Refusal;
+use super::super::Dropped;
 use super::assembly::Message;
 use super::client::{NO_RENEGOTIATION, ROOM, X25519};
 use super::connection::{Connection, Misfit, Step};
@@ -25,13 +25,13 @@ impl Connection {
         datagram: &[u8],
         now: u64,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<Self, (Refusal, Option<alloc::vec::Vec<u8>>)> {
+    ) -> Result<Self, (Dropped, Option<alloc::vec::Vec<u8>>)> {
         let (record, fragment, hello) = client_hello(datagram).map_err(|refusal| (refusal, None))?;
         let mut this = Self::new(settings, Step::ClientKeyExchange, now, random);
         this.plain = record.sequence;
         let refuse = |mut this: Self, description| {
             this.say(Alert { fatal: true, description });
-            Err((Refusal::Handshake, this.transmit()))
+            Err((Dropped::Handshake, this.transmit()))
         };
         // DTLS counts down: a later version is a smaller number.
         if hello.version > VERSION_1_2 {

@@ -6,7 +6,7 @@ use std::vec::Vec;
 use antedate_wire::dtls::{Aad, Header, VERSION_1_2};
 use proptest::prelude::*;
 
-use super::super::{Aead, ConnectionId, ContentType, ProtectError, Reader, Record, Refusal, Writer};
+use super::super::{Aead, ConnectionId, ContentType, Dropped, ProtectError, Reader, Record, Writer};
 use super::{cid, keys, pair};
 use crate::world::{Faults, Rng, Wire};
 
@@ -17,8 +17,8 @@ fn sealed(writer: &mut Writer, data: &[u8]) -> Vec<u8> {
     out
 }
 
-fn open(reader: &mut Reader, octets: &[u8], cid_len: usize) -> Result<Vec<u8>, Refusal> {
-    let (record, _) = Record::parse(octets, cid_len).map_err(|_| Refusal::Malformed)?;
+fn open(reader: &mut Reader, octets: &[u8], cid_len: usize) -> Result<Vec<u8>, Dropped> {
+    let (record, _) = Record::parse(octets, cid_len).map_err(|_| Dropped::Malformed)?;
     let mut out = vec![0; record.fragment.len()];
     let opened = reader.open(&record, &mut out);
     if opened.is_err() {
@@ -39,7 +39,7 @@ fn record_is_opened_only_once() {
                 reader.idle(u32::from(i));
                 let record = sealed(&mut writer, &[i; 20]);
                 assert_eq!(open(&mut reader, &record, len), Ok(vec![i; 20]));
-                assert_eq!(open(&mut reader, &record, len), Err(Refusal::Replayed));
+                assert_eq!(open(&mut reader, &record, len), Err(Dropped::Replayed));
             }
         }
     }
@@ -53,7 +53,7 @@ fn records_before_the_window_are_late() {
         let record = sealed(&mut writer, b"later");
         assert!(open(&mut reader, &record, 0).is_ok());
     }
-    assert_eq!(open(&mut reader, &first, 0), Err(Refusal::Late));
+    assert_eq!(open(&mut reader, &first, 0), Err(Dropped::Late));
 }
 
 #[test]
@@ -62,13 +62,13 @@ fn other_epoch_or_connection_is_refused() {
     let mut reader = Reader::new(&keys(aead), 2, ConnectionId::EMPTY).unwrap();
     let mut past = Writer::new(&keys(aead), 1, 0, ConnectionId::EMPTY).unwrap();
     let mut future = Writer::new(&keys(aead), 3, 0, ConnectionId::EMPTY).unwrap();
-    assert_eq!(open(&mut reader, &sealed(&mut past, b"x"), 0), Err(Refusal::Epoch));
-    assert_eq!(open(&mut reader, &sealed(&mut future, b"x"), 0), Err(Refusal::Epoch));
+    assert_eq!(open(&mut reader, &sealed(&mut past, b"x"), 0), Err(Dropped::Epoch));
+    assert_eq!(open(&mut reader, &sealed(&mut future, b"x"), 0), Err(Dropped::Epoch));
 
     let (mut with, mut with_reader) = pair(aead, cid(b"ours"));
     let (mut without, mut without_reader) = pair(aead, ConnectionId::EMPTY);
     let mut other = Writer::new(&keys(aead), 1, 0, cid(b"them")).unwrap();
-    let unknown = Err(Refusal::UnknownConnection);
+    let unknown = Err(Dropped::UnknownConnection);
     assert_eq!(open(&mut with_reader, &sealed(&mut without, b"x"), 4), unknown);
     assert_eq!(open(&mut with_reader, &sealed(&mut other, b"x"), 4), unknown);
     assert_eq!(open(&mut without_reader, &sealed(&mut with, b"x"), 4), unknown);
@@ -80,15 +80,15 @@ fn truncated_record_is_refused_harmlessly() {
         let (mut writer, mut reader) = pair(aead, ConnectionId::EMPTY);
         let record = sealed(&mut writer, b"pressure");
         for len in 0..record.len() {
-            assert_eq!(open(&mut reader, &record[..len], 0), Err(Refusal::Malformed), "{len}");
+            assert_eq!(open(&mut reader, &record[..len], 0), Err(Dropped::Malformed), "{len}");
             // The same with a length that fits the truncated record.
             if let Some(fragment) = len.checked_sub(13) {
                 let mut cut = record[..len].to_vec();
                 cut[11..13].copy_from_slice(&(fragment as u16).to_be_bytes());
                 let expected = if fragment < aead.explicit_len() + aead.tag_len() {
-                    Refusal::Short
+                    Dropped::Short
                 } else {
-                    Refusal::Forged
+                    Dropped::Forged
                 };
                 assert_eq!(open(&mut reader, &cut, 0), Err(expected), "{len}");
             }
@@ -151,7 +151,7 @@ fn record_without_content_type_is_refused() {
     let (mut writer, mut reader) = pair(Aead::Aes128Ccm8, cid(b"c"));
     let mut out = vec![0; 100];
     let len = writer.protect(ContentType::Unknown(0), &[0; 5], &mut out).unwrap();
-    assert_eq!(open(&mut reader, &out[..len], 1), Err(Refusal::NoType));
+    assert_eq!(open(&mut reader, &out[..len], 1), Err(Dropped::NoType));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::handshake::{
     Client, Connection, Cookies, Event, Failure, Greeting, Keyring, Phase, Psk, SendError, Settings,
 };
-use super::super::{CipherSuite, ConnectionId, Refusal};
+use super::super::{CipherSuite, ConnectionId, Dropped};
 use super::cid;
 use crate::world::{Faults, Rng, Wire};
 
@@ -239,7 +239,7 @@ fn hello_without_numbers_left_is_refused() {
         let mut last = hello.clone();
         last[octets].fill(0xff);
         let greeting = cookies.greet(&last, b"here", 0, |_| {});
-        assert_eq!(greeting, Greeting::Refused(Refusal::Handshake));
+        assert_eq!(greeting, Greeting::Refused(Dropped::Handshake));
         let accepted = Connection::accept(world.server_settings.clone(), &last, 0, &mut |_| {});
         assert!(accepted.is_err());
     }

@@ -4,8 +4,8 @@ use core::fmt;
 
 use super::super::suite::CipherSuite;
 use super::super::{An, Invalid, Sci};
-use crate::fragment::Refused;
-use crate::replay::Refusal;
+use crate::fragment::Dropped;
+use crate::replay::ReplayError;
 
 /// The treatment of frames that are not proven genuine (validateFrames, clause 10.7.8).
 ///
@@ -126,7 +126,7 @@ pub enum Discard {
     /// it does not fit the output
     OutputTooSmall,
     /// it is authentic, and a fragment that fits no frame
-    Fragment(Refused),
+    Fragment(Dropped),
 }
 
 impl Discard {
@@ -167,11 +167,11 @@ impl fmt::Display for Discard {
 
 impl core::error::Error for Discard {}
 
-impl From<Refusal> for Discard {
-    fn from(refusal: Refusal) -> Self {
+impl From<ReplayError> for Discard {
+    fn from(refusal: ReplayError) -> Self {
         match refusal {
-            Refusal::Late => Self::Late,
-            Refusal::Duplicate => Self::Duplicate,
+            ReplayError::Late => Self::Late,
+            ReplayError::Duplicate => Self::Duplicate,
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::*;
 use super::setup::*;
-use crate::fragment::{Limits, MIN_PIECE, Marks, Refused};
+use crate::fragment::{Dropped, Limits, MIN_PIECE, Marks};
 use std::collections::BTreeMap;
 use std::vec;
 use std::vec::Vec;
@@ -277,7 +277,7 @@ fn icv_detects_a_flipped_flag() {
         pieces[0][15] ^= bit;
         let mut receive = receiver(Marks::Both, 0);
         assert_eq!(accept(&mut receive, &pieces[0]), Err(Discard::NotValid));
-        assert_eq!(accept(&mut receive, &pieces[1]), Err(Discard::Fragment(Refused::NoFirst)));
+        assert_eq!(accept(&mut receive, &pieces[1]), Err(Discard::Fragment(Dropped::NoFirst)));
     }
 }
 
@@ -291,7 +291,7 @@ fn each_refusal_reason_is_counted() {
         let results: Vec<_> =
             pieces.iter().map(|(now, piece)| accept_at(&mut receive, *now, piece)).collect();
         assert!(results.iter().all(|result| !matches!(result, Ok(Some(_)))));
-        Refused::ALL.into_iter().filter(|why| receive.fragments().refused(*why) > 0).collect::<Vec<_>>()
+        Dropped::ALL.into_iter().filter(|why| receive.fragments().refused(*why) > 0).collect::<Vec<_>>()
     };
     // Hand-made pieces: one frame per piece, with flags.
     let by_hand = |marks: Marks, pieces: &[(u64, bool, Vec<u8>)]| {
@@ -313,26 +313,26 @@ fn each_refusal_reason_is_counted() {
         elsewhere[0] ^= 4;
         let mut otherwise = piece();
         otherwise[13] ^= 1;
-        assert_eq!(by_hand(marks, &[(0, true, piece()), (0, false, elsewhere)]), [Refused::OtherAddresses]);
-        assert_eq!(by_hand(marks, &[(0, true, piece()), (0, false, otherwise)]), [Refused::OtherEtherType]);
+        assert_eq!(by_hand(marks, &[(0, true, piece()), (0, false, elsewhere)]), [Dropped::OtherAddresses]);
+        assert_eq!(by_hand(marks, &[(0, true, piece()), (0, false, otherwise)]), [Dropped::OtherEtherType]);
         let five: Vec<_> = (0..5).map(|i| (0, i < 4, piece())).collect();
-        assert_eq!(by_hand(marks, &five), [Refused::TooMany]);
+        assert_eq!(by_hand(marks, &five), [Dropped::TooMany]);
         let long: Vec<_> = (0..2).map(|i| (0, i < 1, numbered(1, 600))).collect();
-        assert_eq!(by_hand(marks, &long), [Refused::TooLong]);
-        assert_eq!(by_hand(marks, &[(0, true, numbered(1, 47))]), [Refused::TooShort]);
+        assert_eq!(by_hand(marks, &long), [Dropped::TooLong]);
+        assert_eq!(by_hand(marks, &[(0, true, numbered(1, 47))]), [Dropped::TooShort]);
         let late = by_hand(marks, &[(0, true, piece()), (50, false, piece())]);
-        assert_eq!(late, [Refused::TimedOut, Refused::NoFirst]);
+        assert_eq!(late, [Dropped::TimedOut, Dropped::NoFirst]);
         let all = split(&mut sender(SCI), &numbered(1, 600), marks);
         let gap = refused(marks, &[(0, all[0].clone()), (0, all[2].clone())]);
-        let rest = if marks == Marks::Both { Refused::NoFirst } else { Refused::Unplaced };
-        assert_eq!(gap, [Refused::Gap, rest]);
+        let rest = if marks == Marks::Both { Dropped::NoFirst } else { Dropped::Unplaced };
+        assert_eq!(gap, [Dropped::Gap, rest]);
     }
     let mut transmit = sender(SCI);
     let mut twice = Vec::new();
     for _ in 0..2 {
         twice.push((0, split(&mut transmit, &numbered(1, 300), Marks::Both).remove(0)));
     }
-    assert_eq!(refused(Marks::Both, &twice), [Refused::Gap], "number 2 is missing");
+    assert_eq!(refused(Marks::Both, &twice), [Dropped::Gap], "number 2 is missing");
 }
 
 #[test]

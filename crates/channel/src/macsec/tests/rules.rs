@@ -396,12 +396,9 @@ fn peer_number_is_bounded() {
 
 #[test]
 fn keys_are_checked_and_never_shown() {
-    assert_eq!(
-        Sak::new(SUITE, &[1; 32], None).err(),
-        Some(InvalidSak::KeyLength { expected: 16, given: 32 })
-    );
-    assert_eq!(Sak::new(SUITE, &[1; 16], Some(SALT)).err(), Some(InvalidSak::SaltUnexpected));
-    assert_eq!(Sak::new(CipherSuite::GcmAesXpn128, &[1; 16], None).err(), Some(InvalidSak::SaltMissing));
+    assert_eq!(Sak::new(SUITE, &[1; 32], None).err(), Some(SakError::KeyLength { expected: 16, given: 32 }));
+    assert_eq!(Sak::new(SUITE, &[1; 16], Some(SALT)).err(), Some(SakError::SaltUnexpected));
+    assert_eq!(Sak::new(CipherSuite::GcmAesXpn128, &[1; 16], None).err(), Some(SakError::SaltMissing));
     assert_eq!(format!("{:?}", sak(SUITE, 0)), "Sak(gcm-aes-128, ..)");
 }
 

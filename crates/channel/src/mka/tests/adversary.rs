@@ -6,7 +6,7 @@ use super::super::*;
 use super::world::{CAK, World, changed, sci};
 use crate::macsec::CipherSuite;
 
-fn refused(world: &World, number: usize, reason: Refused) -> u64 {
+fn refused(world: &World, number: usize, reason: Dropped) -> u64 {
     world.stations[number].status(world.now).refused.of(reason)
 }
 
@@ -23,7 +23,7 @@ fn replayed_mkpdus_change_nothing() {
     }
     world.run(3.0);
     assert_eq!(world.key(0), key);
-    assert!(refused(&world, 0, Refused::Replayed) > 0 && refused(&world, 0, Refused::Own) > 0);
+    assert!(refused(&world, 0, Dropped::Replayed) > 0 && refused(&world, 0, Dropped::Own) > 0);
     // All restart: the same recordings are now of unknown members.
     (0..3).for_each(|number| world.start(number));
     for frame in &recorded {
@@ -79,7 +79,7 @@ fn wrong_cak_gives_no_membership() {
     world.set_cak(0, &[1; 32]);
     world.start_all();
     world.run(8.0);
-    assert!(refused(&world, 1, Refused::WrongIcv) > 2);
+    assert!(refused(&world, 1, Dropped::WrongIcv) > 2);
     assert_eq!(world.stations[0].status(world.now).members, []);
     assert_eq!(world.key(1), world.key(2));
     assert!(world.key(1).is_some());
@@ -105,7 +105,7 @@ fn damaged_mkpdus_are_refused() {
     }
     world.run(0.1);
     let status = world.stations[1].status(world.now);
-    assert!(status.refused.of(Refused::WrongIcv) > 100 && status.refused.of(Refused::Malformed) > 100);
+    assert!(status.refused.of(Dropped::WrongIcv) > 100 && status.refused.of(Dropped::Malformed) > 100);
     world.run(10.0);
     assert_eq!((world.key(0), world.key(1)), (key, key));
 }
@@ -214,5 +214,5 @@ fn foreign_association_is_ignored() {
     let frame = world.recording.last().cloned().unwrap();
     world.inject(&changed(&frame, |repr| repr.basic.ckn = b"other"));
     world.run(0.1);
-    assert_eq!(refused(&world, 0, Refused::OtherName), 1);
+    assert_eq!(refused(&world, 0, Dropped::OtherName), 1);
 }

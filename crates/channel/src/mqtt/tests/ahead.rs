@@ -7,7 +7,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::setup::{SECRET, group, publisher, sealed};
-use crate::mqtt::{Algorithm, Refusal};
+use crate::mqtt::{Algorithm, Dropped};
 
 /// A message with the CBOR tag before it is always parsed item by item.
 fn tagged(message: &[u8]) -> Vec<u8> {
@@ -64,7 +64,7 @@ fn epoch_state_ends_with_the_epoch() {
     group.open("t", &sealed(&mut old, "t", b"2"), &mut out).expect("both epochs are read");
     group.retire_before(2);
     let refused = group.open("t", &sealed(&mut old, "t", b"3"), &mut out);
-    assert_eq!(refused, Err(Refusal::OldEpoch { epoch: 1, newest: 2 }));
+    assert_eq!(refused, Err(Dropped::OldEpoch { epoch: 1, newest: 2 }));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn revoked_publisher_is_refused_at_once() {
     group.open("t", &sealed(&mut a, "t", b"1"), &mut out).expect("genuine");
     group.allow([b"b".to_vec()]);
     let refused = group.open("t", &sealed(&mut a, "t", b"2"), &mut out);
-    assert_eq!(refused, Err(Refusal::NotPublisher { publisher: "a".into() }));
+    assert_eq!(refused, Err(Dropped::NotPublisher { publisher: "a".into() }));
 }
 
 #[test]

@@ -11,7 +11,8 @@ use proptest::prelude::*;
 use super::setup::{SECRET, TOPIC, group, publisher, sealed};
 use crate::mqtt::envelope::{Envelope, NotEnvelope, associated_data};
 use crate::mqtt::{
-    Algorithm, Group, Material, NoNumber, PayloadTemplate, PublishError, Publisher, Refusal, Reserved, topic,
+    Algorithm, Dropped, Group, Material, NoNumberError, PayloadTemplate, PublishError, Publisher, Reserved,
+    topic,
 };
 
 #[test]
@@ -30,7 +31,7 @@ fn every_algorithm_opens_a_message_once() {
             let sequence = opened.sequence;
             assert_eq!(
                 group.open(TOPIC, &message, &mut out),
-                Err(Refusal::Repeated { sequence }),
+                Err(Dropped::Repeated { sequence }),
                 "{algorithm} {len}"
             );
             assert!(out.is_empty());
@@ -162,10 +163,10 @@ fn numbers_never_repeat_and_run_out() {
     let material = group.material(1, b"a").expect("material");
     let mut publisher = Publisher::new(&material, Reserved::new(5, 8));
     let mut out = Vec::new();
-    assert_eq!(publisher.seal("a/#", b"", &mut out), Err(PublishError::Topic(topic::Invalid::Wildcard)));
+    assert_eq!(publisher.seal("a/#", b"", &mut out), Err(PublishError::Topic(topic::TopicError::Wildcard)));
     let mut numbers: Vec<u64> =
         (0..3).map(|_| publisher.seal(TOPIC, b"x", &mut out).expect("a number")).collect();
-    assert_eq!(publisher.seal(TOPIC, b"x", &mut out), Err(PublishError::Number(NoNumber)));
+    assert_eq!(publisher.seal(TOPIC, b"x", &mut out), Err(PublishError::Number(NoNumberError)));
     publisher.numbers_mut().raise(9);
     numbers.push(publisher.seal(TOPIC, b"x", &mut out).expect("a number"));
     assert_eq!(numbers, [5, 6, 7, 8]);
@@ -195,7 +196,7 @@ fn restart_refuses_recorded_numbers() {
     };
     assert_eq!(
         after.open_from(TOPIC, &first, &mut out, lowest),
-        Err(Refusal::Late { sequence: 1, lowest: 3 })
+        Err(Dropped::Late { sequence: 1, lowest: 3 })
     );
     let opened = after.open_from(TOPIC, &next, &mut out, lowest).expect("new");
     assert_eq!(after.received(&opened, TOPIC).map(|(_, next)| next), Some(4));
