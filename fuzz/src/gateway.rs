@@ -4,7 +4,8 @@ use std::path::Path;
 
 use antedate_gateway::config::Config;
 use antedate_gateway::config::policy::{Policy, Traffic};
-use antedate_gateway::frames::gate::{Class, Gate, Way};
+use antedate_gateway::config::policy::Class;
+use antedate_gateway::frames::gate::{Gate, Way};
 use antedate_gateway::frames::joiner::{Joined, Joiner};
 use antedate_gateway::config::keys::KeyFile;
 use antedate_gateway::frames::offload;

@@ -1,4 +1,4 @@
-//! A publisher's key in the engine, with the memory for what is prepared.
+//! A publisher's key in the engine, with memory for preparations.
 
 use alloc::boxed::Box;
 
@@ -8,13 +8,11 @@ use antedate_aead::{
 };
 
 use super::Algorithm;
-use super::cipher::Blocks;
+use super::cipher::{Blocks, CAP};
 use super::derive::Material;
 use super::numbers::{Nonces, Numbers};
 
-/// Bytes of payload that are prepared at most.
-pub(super) const CAP: usize = 1024;
-/// Blocks that a template's holes may touch.
+/// The most blocks that a template's holes may touch.
 pub(super) const BLOCKS: usize = 32;
 
 pub(super) type Sparse<S, N> = TemplateStandby<S, Nonces<N>, CAP, BLOCKS>;
@@ -29,7 +27,7 @@ pub(super) enum Lane<N: Numbers> {
     Blocks(Box<Blocks>, N),
 }
 
-/// Calls the same on whichever suite there is.
+/// Makes the same call for any suite.
 macro_rules! each {
     ($lane:expr, $standby:ident => $call:expr, ($numbers:ident) => $otherwise:expr) => {
         match $lane {
