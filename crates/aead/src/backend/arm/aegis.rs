@@ -25,7 +25,7 @@ impl Kernels {
 
     /// State after absorbing key and nonce.
     pub(crate) fn start(self, state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { start(state, key, nonce) }
     }
 

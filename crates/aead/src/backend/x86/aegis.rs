@@ -37,7 +37,7 @@ impl Kernels {
 
     /// State after absorbing key and nonce.
     pub(crate) fn start(self, state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self {
                 Self::Sse2 => aegis_sse2::start(state, key, nonce),
@@ -49,7 +49,7 @@ impl Kernels {
 
     /// Absorbs associated data, padded with zeros.
     pub(crate) fn absorb(self, state: &mut State, aad: &[u8]) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self {
                 Self::Sse2 => aegis_sse2::absorb(state, aad),
@@ -67,8 +67,7 @@ impl Kernels {
         }
         let dst = data.as_mut_ptr();
         let payload = Payload { src: dst, dst, len: data.len() };
-        // SAFETY: `self` proves that the CPU supports the instructions; the pointers come from the
-        // slice.
+        // SAFETY: `self` proves CPU support; the pointers come from the slice.
         unsafe {
             match self {
                 // Handled above.
@@ -102,8 +101,7 @@ impl Kernels {
                 Payload { src: dst, dst, len: buffer.len() }
             }
         };
-        // SAFETY: `self` proves that the CPU supports the instructions; the pointers come from the
-        // buffers.
+        // SAFETY: `self` proves CPU support; the pointers come from the buffers.
         unsafe {
             match self {
                 // Handled above.

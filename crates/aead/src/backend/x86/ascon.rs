@@ -15,25 +15,25 @@ impl Kernels {
 
     /// State after absorbing key and nonce.
     pub(crate) fn start(self, state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { start(state, key, nonce) }
     }
 
     /// See [`State::absorb`].
     pub(crate) fn absorb(self, state: &mut State, aad: &[&[u8]]) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { absorb(state, aad) }
     }
 
     /// See [`State::associate`].
     pub(crate) fn associate(self, state: &mut State, blocks: &[u8]) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { associate(state, blocks) }
     }
 
     /// See [`State::block`].
     pub(crate) fn block(self, state: &mut State, data: &mut [u8]) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { block(state, data) }
     }
 
@@ -44,7 +44,7 @@ impl Kernels {
         aad: Option<&[u8]>,
         data: &mut [u8],
     ) -> [u8; 16] {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { finish::<SEAL>(state, aad, data) }
     }
 }

@@ -61,7 +61,7 @@ impl Avx2 {
         out: &mut [Block],
         beside: Hashed,
     ) -> Hashed {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self.avx512 {
                 true => rotating::pass_beside(key, counter, nonce, out, beside),
@@ -72,7 +72,7 @@ impl Avx2 {
 
     /// Key stream from block `counter`. Writes all of `out`.
     pub(super) fn blocks(self, key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block]) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self.avx512 {
                 true if out.len() >= WIDE => super::chacha20::stream(key, counter, nonce, None, out),

@@ -41,7 +41,7 @@ pub(super) fn uninit(bytes: &mut [u8]) -> &mut [MaybeUninit<[u8; 64]>] {
 impl Avx512 {
     /// Key stream from block `counter`; `out` is a whole number of blocks.
     pub(crate) fn stream(self, key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { chacha20::stream(key, counter, nonce, None, uninit(out)) }
     }
 
@@ -55,8 +55,7 @@ impl Avx512 {
         out: &mut [u8],
     ) {
         let mut first = MaybeUninit::uninit();
-        // SAFETY: `self` proves that the CPU supports the instructions; the first block is written
-        // before it is read.
+        // SAFETY: `self` proves CPU support; the first block is written before it is read.
         unsafe {
             chacha20::stream(key, 0, nonce, Some(&mut first), uninit(out));
             once(first.assume_init_mut(), r, s);
@@ -85,7 +84,7 @@ impl Avx512 {
             stream: core::ptr::null_mut(),
             lengths: Some((aad.len() as u64, payload.len() as u64)),
         };
-        // SAFETY: `self` proves that the CPU supports the instructions; the payload is only read.
+        // SAFETY: `self` proves CPU support; the payload is only read.
         unsafe { finish(&poly1305::part::<HASH, false>(powers, &whole), s) }
     }
 
@@ -102,8 +101,8 @@ impl Avx512 {
         let used = buffers.len().next_multiple_of(64);
         assert!(used <= stream.len());
         let whole = Self::whole(aad, buffers, stream.as_mut_ptr());
-        // SAFETY: `self` proves that the CPU supports the instructions, the pointers are to buffers
-        // of equal length, and the stream covers them.
+        // SAFETY: `self` proves CPU support, the pointers are to buffers of equal length, and the
+        // stream covers them.
         unsafe {
             let sum = poly1305::part::<SEAL, true>(powers, &whole);
             avx512::wipe(&mut stream[used..]);
@@ -123,8 +122,8 @@ impl Avx512 {
     ) -> [u8; 16] {
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
         let whole = Self::whole(aad, buffers, stream.as_ptr().cast_mut());
-        // SAFETY: `self` proves that the CPU supports the instructions, the pointers are to buffers
-        // of equal length, and the stream covers them; the stream is not written.
+        // SAFETY: `self` proves CPU support, the pointers are to buffers of equal length, and the
+        // stream covers them; the stream is not written.
         unsafe { finish(&poly1305::part::<OPEN, false>(powers, &whole), s) }
     }
 
@@ -146,8 +145,7 @@ impl Avx512 {
         assert!(payload.len().next_multiple_of(64) <= body.len());
         let (src, dst, len) = (payload.as_ptr(), body.as_mut_ptr(), payload.len());
         let part = Part { so_far: *so_far, aad, src, dst, len, stream: dst, lengths: None };
-        // SAFETY: `self` proves that the CPU supports the instructions; the body covers the payload
-        // in whole units.
+        // SAFETY: `self` proves CPU support; the body covers the payload in whole units.
         *so_far = unsafe { poly1305::part::<SEAL, false>(powers, &part) }.times(&Limbs([1, 0, 0]));
     }
 
@@ -156,8 +154,7 @@ impl Avx512 {
             return Avx2::from(self).seal(key, nonce, aad, buffers);
         }
         let (src, dst, len) = pointers(buffers);
-        // SAFETY: `self` proves that the CPU supports the instructions, and the pointers are to
-        // buffers of equal length.
+        // SAFETY: `self` proves CPU support, and the pointers are to buffers of equal length.
         unsafe { one_shot::<SEAL>(key, nonce, aad, src, dst, len) }
     }
 
@@ -166,8 +163,7 @@ impl Avx512 {
             return Avx2::from(self).open(key, nonce, aad, buffers);
         }
         let (src, dst, len) = pointers(buffers);
-        // SAFETY: `self` proves that the CPU supports the instructions, and the pointers are to
-        // buffers of equal length.
+        // SAFETY: `self` proves CPU support, and the pointers are to buffers of equal length.
         unsafe { one_shot::<OPEN>(key, nonce, aad, src, dst, len) }
     }
 
@@ -178,7 +174,7 @@ impl Avx512 {
         filling: Filling<'_, ChaCha20Poly1305, V, N>,
     ) {
         let (head, values, body) = filling.parts();
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { fill(head, values, body) }
     }
 
@@ -189,7 +185,7 @@ impl Avx512 {
         filling: FillingOne<'_, ChaCha20Poly1305, N>,
     ) -> bool {
         let (head, value, body) = filling.parts();
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { fill_one(head, value, body) }
     }
 
@@ -200,7 +196,7 @@ impl Avx512 {
         reading: Reading<'_, ChaCha20Poly1305, N>,
     ) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { check(head, aad, src, body, dst) }
     }
 }

@@ -33,7 +33,7 @@ impl Avx2 {
     ) {
         once(first, r, s);
         let table = powers.table_mut();
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match template {
                 Some(len) => table.set(r, len >= poly1305_powers::WORTH),
@@ -65,7 +65,7 @@ impl Avx2 {
 
     /// Overwrites all powers with zeros.
     pub(crate) fn wipe(self, powers: &mut Powers) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { powers.table_mut().wipe() };
     }
 
@@ -75,7 +75,7 @@ impl Avx2 {
         let lengths = Some((aad.len() as u64, len as u64));
         let nothing = core::ptr::null_mut();
         let whole = Part { so_far: None, aad, src, dst: nothing, len, stream: nothing, lengths };
-        // SAFETY: `self` proves that the CPU supports the instructions; the payload is only read.
+        // SAFETY: `self` proves CPU support; the payload is only read.
         unsafe { poly1305_powers::part::<HASH, false>(Source::All(powers.table()), &whole) }.tag(s)
     }
 
@@ -92,8 +92,8 @@ impl Avx2 {
         let used = buffers.len().next_multiple_of(16);
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
         let whole = whole(aad, buffers, stream.as_mut_ptr());
-        // SAFETY: `self` proves that the CPU supports the instructions, the pointers are to buffers
-        // of equal length, and the stream covers them.
+        // SAFETY: `self` proves CPU support, the pointers are to buffers of equal length, and the
+        // stream covers them.
         let sum = unsafe { poly1305_powers::part::<SEAL, true>(Source::All(powers.table()), &whole) };
         wipe(&mut stream[used..]);
         zeroize::optimization_barrier(stream);
@@ -112,8 +112,8 @@ impl Avx2 {
     ) -> [u8; 16] {
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
         let whole = whole(aad, buffers, stream.as_ptr().cast_mut());
-        // SAFETY: `self` proves that the CPU supports the instructions, the pointers are to buffers
-        // of equal length, and the stream covers them; the stream is not written.
+        // SAFETY: `self` proves CPU support, the pointers are to buffers of equal length, and the
+        // stream covers them; the stream is not written.
         unsafe { poly1305_powers::part::<OPEN, false>(Source::All(powers.table()), &whole) }.tag(s)
     }
 
@@ -129,21 +129,18 @@ impl Avx2 {
         assert!(payload.len().next_multiple_of(64) <= body.len());
         let (src, dst, len) = (payload.as_ptr(), body.as_mut_ptr(), payload.len());
         let part = Part { so_far: Some(*so_far), aad, src, dst, len, stream: dst, lengths: None };
-        // SAFETY: `self` proves that the CPU supports the instructions; the body covers the payload
-        // in whole units.
+        // SAFETY: `self` proves CPU support; the body covers the payload in whole units.
         *so_far =
             unsafe { poly1305_powers::part::<SEAL, false>(Source::Once(powers.table()), &part) }.value();
     }
 
     pub(crate) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
-        // SAFETY: `self` proves that the CPU supports the instructions, and the buffers are of
-        // equal length.
+        // SAFETY: `self` proves CPU support, and the buffers are of equal length.
         unsafe { one_shot::<SEAL>(self, key, nonce, aad, pointers(buffers)) }
     }
 
     pub(crate) fn open(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
-        // SAFETY: `self` proves that the CPU supports the instructions, and the buffers are of
-        // equal length.
+        // SAFETY: `self` proves CPU support, and the buffers are of equal length.
         unsafe { one_shot::<OPEN>(self, key, nonce, aad, pointers(buffers)) }
     }
 }

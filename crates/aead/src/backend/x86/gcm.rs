@@ -64,7 +64,7 @@ pub(super) enum Kind {
     Avx512,
 }
 
-/// How to fill holes. Also proves that the CPU supports the instructions.
+/// How to fill holes. Also proves CPU support.
 #[derive(Clone, Copy)]
 pub(crate) enum Holes {
     /// With PCLMULQDQ, SSSE3 and SSE4.1; exists only within a key for such a CPU.
@@ -195,7 +195,7 @@ impl<const R: usize> Key<R> {
     /// Payload key stream from 64-byte unit `first`; `out` is a whole number of units.
     pub(crate) fn stream(&self, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
         let (units, _) = out.as_chunks_mut::<64>();
-        // SAFETY: the kind of key proves that the CPU supports the instructions.
+        // SAFETY: the kind of key proves CPU support.
         unsafe {
             match self.kind {
                 Kind::Ni | Kind::Avx => ni::stream(self, nonce, first, units),
@@ -357,8 +357,8 @@ impl<const R: usize> Key<R> {
         assert!(payload.len().next_multiple_of(16) <= body.len());
         let tag = self.seal(nonce, template.aad(), Buffers::Apart(payload, &mut body[..payload.len()]));
         let hash = &mut sum.hash;
-        // SAFETY: `holes` proves that the CPU supports the instructions; a slot's pieces are its
-        // template's, and the body covers the payload in whole blocks.
+        // SAFETY: `holes` proves CPU support; a slot's pieces are its template's, and the body
+        // covers the payload in whole blocks.
         unsafe {
             match self.holes {
                 Holes::Affine(_) => gcm_holes::affine::take_out(self, spots, template, body, &tag, hash),
@@ -389,7 +389,7 @@ impl<const R: usize> Key<R> {
     pub(crate) fn wipe(&self, bytes: &mut [u8]) {
         match self.kind {
             Kind::Ni | Kind::Avx | Kind::Vaes => crate::engine::wipe(bytes),
-            // SAFETY: the kind of key proves that the CPU supports the instructions.
+            // SAFETY: the kind of key proves CPU support.
             Kind::Avx512 => unsafe { avx512::wipe(bytes) },
         }
     }
@@ -416,8 +416,8 @@ impl<const R: usize> Key<R> {
         };
         // Leaves space for the length block and two padded ones.
         if aad.len().saturating_add(len) <= (POWERS - 3) * 16 {
-            // SAFETY: the kind of key proves that the CPU supports the instructions; the pointers
-            // come from the buffers, and the packet fits.
+            // SAFETY: the kind of key proves CPU support; the pointers come from the buffers, and
+            // the packet fits.
             unsafe {
                 match (self.kind, stream) {
                     (Kind::Avx512, Stream::Kept(at)) => {
@@ -518,8 +518,7 @@ impl<const R: usize> Key<R> {
     /// the segment has at most [`POWERS`] blocks.
     unsafe fn segment<const SEAL: bool>(&self, segment: &Segment<'_>, stream: Stream<'_>) -> Block {
         debug_assert!(segment.blocks() <= POWERS);
-        // SAFETY: the kind of key proves that the CPU supports the instructions; the caller
-        // guarantees the rest.
+        // SAFETY: the kind of key proves CPU support; the caller guarantees the rest.
         unsafe {
             match (self.kind, stream) {
                 (Kind::Avx, Stream::Cipher(nonce, unit)) if segment.len >= gcm_avx::FROM => {
@@ -565,8 +564,7 @@ impl Holes {
     #[inline(always)]
     pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
-        // SAFETY: `self` proves that the CPU supports the instructions; the parts come from a
-        // `Filling`.
+        // SAFETY: `self` proves CPU support; the parts come from a `Filling`.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::fill(head, values, body),
@@ -580,8 +578,7 @@ impl Holes {
     #[inline(always)]
     pub(crate) fn fill_one<S: Gcm, const N: usize>(self, filling: FillingOne<'_, S, N>) -> bool {
         let (head, value, body) = filling.parts();
-        // SAFETY: `self` proves that the CPU supports the instructions; the parts come from a
-        // `FillingOne`.
+        // SAFETY: `self` proves CPU support; the parts come from a `FillingOne`.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::fill_one(head, value, body),
@@ -601,8 +598,7 @@ impl Holes {
         value: &[u8; 16],
         body: &mut [u8],
     ) -> bool {
-        // SAFETY: `self` proves that the CPU supports the instructions; the caller guarantees the
-        // rest.
+        // SAFETY: `self` proves CPU support; the caller guarantees the rest.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::fill_one(head, value, body),
@@ -616,8 +612,7 @@ impl Holes {
     #[inline(always)]
     pub(crate) fn check<S: Gcm, const N: usize>(self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
-        // SAFETY: `self` proves that the CPU supports the instructions; the parts come from a
-        // `Reading`.
+        // SAFETY: `self` proves CPU support; the parts come from a `Reading`.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::check(head, aad, src, body, dst),

@@ -77,8 +77,7 @@ impl<const R: usize> Key<R> {
         let used = len.next_multiple_of(64);
         assert!(used <= stream.len());
         let (at, pads) = (packet.as_mut_ptr(), stream.as_mut_ptr());
-        // SAFETY: the kind of key proves that the CPU supports the instructions; packet and stream
-        // have the required lengths.
+        // SAFETY: the kind of key proves CPU support; packet and stream have the required lengths.
         let tag = unsafe {
             match self.kind {
                 Kind::Avx512 => {

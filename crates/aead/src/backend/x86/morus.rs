@@ -34,7 +34,7 @@ impl Kernels {
 
     /// State after absorbing key and nonce.
     pub(crate) fn start(self, state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self {
                 Self::Avx2(()) => avx2::start(state, key, nonce),
@@ -45,7 +45,7 @@ impl Kernels {
 
     /// Absorbs associated data, padded with zeros.
     pub(crate) fn absorb(self, state: &mut State, aad: &[u8]) {
-        // SAFETY: `self` proves that the CPU supports the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self {
                 Self::Avx2(()) => avx2::absorb(state, aad),
@@ -58,8 +58,7 @@ impl Kernels {
     pub(crate) fn block(self, state: &mut State, data: &mut [u8]) {
         let dst = data.as_mut_ptr();
         let payload = Payload { src: dst, dst, len: data.len() };
-        // SAFETY: `self` proves that the CPU supports the instructions; the pointers come from the
-        // slice.
+        // SAFETY: `self` proves CPU support; the pointers come from the slice.
         unsafe {
             match self {
                 Self::Avx2(()) => avx2::block(state, &payload),
@@ -87,8 +86,7 @@ impl Kernels {
                 Payload { src: dst, dst, len: buffer.len() }
             }
         };
-        // SAFETY: `self` proves that the CPU supports the instructions; the pointers come from the
-        // buffers.
+        // SAFETY: `self` proves CPU support; the pointers come from the buffers.
         unsafe {
             match self {
                 Self::Avx2(()) => avx2::finish::<SEAL>(state, aad, &payload, lengths),

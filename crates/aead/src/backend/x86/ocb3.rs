@@ -86,14 +86,14 @@ impl Key {
     /// Encrypts blocks independently.
     #[inline]
     pub(crate) fn encrypt(&self, blocks: &mut [u128]) {
-        // SAFETY: a key of this type exists only on a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { each(self, blocks) }
     }
 
     /// Encrypts whole blocks that follow `before` others and `offset`, and returns their sum.
     pub(crate) fn stretch(&self, offset: u128, before: usize, src: &[u8], dst: &mut [u8]) -> u128 {
         let (src, dst) = (src.as_chunks().0, dst.as_chunks_mut().0);
-        // SAFETY: the kind of key proves that the CPU supports the instructions.
+        // SAFETY: the kind of key proves CPU support.
         unsafe {
             if self.wide {
                 wide::stretch(self, offset, before, src, dst)
@@ -107,8 +107,7 @@ impl Key {
     #[inline]
     pub(crate) fn fill<V: Values, const N: usize>(&self, filling: Filling<'_, Aes128Ocb3, V, N>) {
         let (head, values, body) = filling.parts();
-        // SAFETY: the kind of key proves that the CPU supports the instructions; the three come
-        // from a `Filling`.
+        // SAFETY: the kind of key proves CPU support; the three come from a `Filling`.
         unsafe {
             if self.wide {
                 holes::avx512::fill(self, head, values, body);
@@ -122,8 +121,7 @@ impl Key {
     #[inline]
     pub(crate) fn check<const N: usize>(&self, reading: Reading<'_, Aes128Ocb3, N>) -> [u8; 16] {
         let (head, aad, src, _, dst) = reading.parts();
-        // SAFETY: the kind of key proves that the CPU supports the instructions; the parts come
-        // from a `Reading`.
+        // SAFETY: the kind of key proves CPU support; the parts come from a `Reading`.
         unsafe {
             if self.wide {
                 holes::avx512::check(self, head, aad, src, dst)
@@ -135,21 +133,21 @@ impl Key {
 
     /// The nonce's offset.
     pub(crate) fn offset(&self, nonce: &[u8; 12]) -> u128 {
-        // SAFETY: a key of this type exists only on a CPU with AES-NI and SSSE3.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSSE3.
         unsafe { into(offset(self, nonce)) }
     }
 
     /// Encrypts one block.
     #[inline]
     pub(crate) fn encrypt_one(&self, block: u128) -> u128 {
-        // SAFETY: a key of this type exists only on a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { one(self, block) }
     }
 
     /// Contribution of block `index` (from 0) of associated data to HASH; the last block may be
     /// partial.
     pub(crate) fn associated(&self, index: usize, bytes: &[u8]) -> u128 {
-        // SAFETY: a key of this type exists only on a CPU with AES-NI and SSSE3.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSSE3.
         unsafe { into(associated(self, from(self.masks.offset(index)), index, bytes)) }
     }
 
@@ -157,8 +155,8 @@ impl Key {
     /// checksum.
     pub(crate) fn last(&self, offset: u128, src: &[u8], dst: &mut [u8]) -> u128 {
         assert!(src.len() < 16 && src.len() <= dst.len());
-        // SAFETY: a key of this type exists only on a CPU with AES-NI and SSSE3; both slices have
-        // these bytes, fewer than 16.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSSE3; both slices have these bytes,
+        // fewer than 16.
         unsafe {
             let mut sum = _mm_setzero_si128();
             last::<true>(self, &mut from(offset), src.as_ptr(), dst.as_mut_ptr(), src.len(), &mut sum);
@@ -198,8 +196,7 @@ impl Key {
             }
         };
         let packet = Packet { start, aad, src, dst, len };
-        // SAFETY: the kind of key proves that the CPU supports the instructions; the pointers come
-        // from the buffers.
+        // SAFETY: the kind of key proves CPU support; the pointers come from the buffers.
         unsafe {
             if self.wide { wide::packet::<SEAL>(self, &packet) } else { self::packet::<SEAL>(self, &packet) }
         }

@@ -32,24 +32,24 @@ impl<const R: usize> Key<R> {
     }
 
     pub(crate) fn encrypt(&self, block: &mut [u8; 16]) {
-        // SAFETY: a key of this type exists only on a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { single::<R, true>(self, block) }
     }
 
     pub(crate) fn decrypt(&self, block: &mut [u8; 16]) {
-        // SAFETY: a key of this type exists only on a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { single::<R, false>(self, block) }
     }
 
     /// CBC encryption. On entry `chain` is the IV, on return the last block of ciphertext.
     pub(crate) fn encrypt_chain(&self, chain: &mut [u8; 16], blocks: &mut [[u8; 16]]) {
-        // SAFETY: a key of this type exists only on a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { encrypt_chain::<R>(self, chain, blocks) }
     }
 
     /// CBC decryption, with the same `chain` as encryption.
     pub(crate) fn decrypt_chain(&self, chain: &mut [u8; 16], blocks: &mut [[u8; 16]]) {
-        // SAFETY: a key of this type exists only on a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { decrypt_chain::<R>(self, chain, blocks) }
     }
 }
