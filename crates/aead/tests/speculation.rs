@@ -1,4 +1,4 @@
-//! Packets that were guessed: whatever differs, the verdict is that of the plain cipher.
+//! Guessed packets: whatever differs, the result is the plain cipher's.
 #![allow(clippy::unwrap_used)]
 
 mod common;
@@ -26,7 +26,7 @@ fn check<S: Usual + Speculative>(
             *if at < a.len() { &mut a[at] } else { &mut p[at - aad.len()] } ^= with;
         }
     }
-    // Now and then the guess is of another length.
+    // Sometimes the guess has another length.
     guessed.truncate(guessed.len() - shift.min(guessed.len()));
     for backend in Backend::available() {
         let plain_key = key::<S>(3, backend);
@@ -54,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn a_guess_opens_what_the_plain_cipher_opens(
+    fn guess_opens_like_plain_cipher(
         aad in vec(any::<u8>(), 0..150),
         plain in vec(any::<u8>(), 0..900),
         changes in vec((any::<usize>(), any::<u8>()), 0..20),
@@ -93,13 +93,13 @@ fn flips<S: Usual + Speculative>() {
 }
 
 #[test]
-fn each_flipped_bit_is_refused_and_leaves_no_plaintext() {
+fn flipped_bit_leaves_no_plaintext() {
     flips::<Aes128Gcm>();
     flips::<ChaCha20Poly1305>();
 }
 
 #[test]
-fn a_guess_that_is_longer_than_the_slot_is_an_error() {
+fn oversized_guess_is_an_error() {
     let opener = Opener::<Aes128Gcm, _>::new(key(3, Backend::detect()), nonce_of);
     let mut slot = SpeculationSlot::<Aes128Gcm, 64>::new();
     let error = opener.speculate(0, &[], &[0; 65], &mut slot).unwrap_err();

@@ -1,4 +1,5 @@
-//! AES on a few blocks at once: by the CPU's own instructions where it has them on blocks one by one, else sliced.
+//! AES on a few blocks at once, with CPU instructions where they take single blocks, otherwise
+//! bit-sliced.
 
 use super::portable::aes::{Aes as Sliced, RoundKeys};
 use crate::Backend;

@@ -1,4 +1,5 @@
-//! The primitives per CPU. A key is expanded for one backend and keeps it, so no packet pays for the choice.
+//! Cipher primitives per CPU. A key is expanded for one backend and keeps it, so packets pay
+//! nothing for the choice.
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod arm;
@@ -27,8 +28,8 @@ pub(crate) mod x86;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// Calls portable code beside a CPU's own kernels, out of line on a CPU that has such. In line it would stand in their way: what it
-/// lays out before a loop is laid out for them too, and a slot's `step` is such a loop.
+/// Runs portable code as a fallback beside CPU-specific kernels. Where such kernels exist, the call
+/// is cold and out of line, so that it does not constrain the code generated for their loops.
 #[cfg(any(feature = "gcm", feature = "ocb3"))]
 #[cfg_attr(target_arch = "x86_64", cold, inline(never))]
 #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
@@ -36,29 +37,30 @@ pub(crate) fn portably<R>(call: impl FnOnce() -> R) -> R {
     call()
 }
 
-/// The number of the best backend that may be used.
+/// Number of the best backend allowed.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static MOST: AtomicU8 = AtomicU8::new(Backend::Avx512 as u8);
 
-/// The instruction sets that a key may be expanded for, from the least to the most capable.
+/// Instruction sets a key may be expanded for, from the least to the most capable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Backend {
-    /// Any CPU. On x86-64 AEGIS-128L and ChaCha20 use SSE2, on ARM with 64 bits ChaCha20-Poly1305 uses Advanced SIMD: each has these.
+    /// Any CPU. AEGIS-128L and ChaCha20 use SSE2 on x86-64, ChaCha20-Poly1305 uses Advanced SIMD on
+    /// 64-bit ARM; both are part of the base architecture.
     Portable,
-    /// ARM with 64 bits, AES and PMULL.
+    /// 64-bit ARM with AES and PMULL.
     #[cfg(target_arch = "aarch64")]
     Armv8,
     /// x86-64 with AES-NI and PCLMULQDQ.
     AesNi,
-    /// x86-64 with VAES, VPCLMULQDQ and AVX2: Intel from Alder Lake on, AMD's Zen 3.
+    /// x86-64 with VAES, VPCLMULQDQ and AVX2: Intel since Alder Lake, AMD Zen 3.
     Vaes,
     /// x86-64 with VAES, VPCLMULQDQ and AVX-512 (F, BW, DQ, VL, IFMA).
     Avx512,
 }
 
 impl Backend {
-    /// The best backend of this CPU, as far as it is not [masked](Self::mask_beyond).
+    /// The best backend of this CPU that is not [masked](Self::mask_beyond).
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         return x86::detect().min(match MOST.load(Ordering::Relaxed) {
@@ -76,8 +78,8 @@ impl Backend {
         Self::Portable
     }
 
-    /// Has all keys of this process that are expanded from now on use this backend at most, so that an experiment shows a
-    /// program on a CPU that has no more. Keys that exist stay as they are.
+    /// Limits keys expanded from now on to this backend, so that an experiment can run as on a
+    /// lesser CPU. Existing keys keep theirs.
     #[doc(hidden)]
     pub fn mask_beyond(most: Self) {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -86,7 +88,7 @@ impl Backend {
         let _ = most;
     }
 
-    /// All backends that this CPU can run, the portable one first.
+    /// All backends this CPU can run, the portable one first.
     pub fn available() -> impl Iterator<Item = Self> {
         let best = Self::detect();
         let all = [

@@ -1,6 +1,6 @@
-//! ARM with 64 bits and its cryptographic extension: AESE, AESD and their like, and PMULL (Arm ARM, C7.2). What is found out once is
-//! remembered; the type of an expanded key is the proof that the CPU has the instructions. ChaCha20 and Poly1305 need no more than the
-//! vectors of Advanced SIMD, which are not asked for.
+//! 64-bit ARM with the cryptographic extension: AESE, AESD, AESMC, AESIMC and PMULL (Arm ARM,
+//! C7.2). Detection runs once; the type of an expanded key proves that the CPU has the
+//! instructions. ChaCha20 and Poly1305 need only Advanced SIMD, which needs no detection.
 #![allow(unsafe_code)]
 
 #[cfg(feature = "aegis")]
@@ -27,7 +27,7 @@ pub(crate) use aes::Aes;
 use super::Backend;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// What was found: 0 for not asked yet.
+/// Detection result; 0 means not yet detected.
 static FOUND: AtomicU8 = AtomicU8::new(0);
 const ASKED: u8 = 1 << 7;
 const BOTH: u8 = 1;
@@ -44,8 +44,8 @@ pub(crate) fn detect() -> Backend {
     if found & BOTH != 0 { Backend::Armv8 } else { Backend::Portable }
 }
 
-/// Whether the CPU has AES and PMULL. Linux tells it (`getauxval(3)`); without an operating system the compiler's target does. The kernels
-/// are written for the lowest octet first.
+/// Whether the CPU has AES and PMULL. Linux reports it (`getauxval(3)`); without an operating
+/// system the compiler's target decides. The kernels require little-endian byte order.
 fn ask() -> bool {
     if cfg!(target_endian = "big") {
         return false;
@@ -67,7 +67,7 @@ fn ask() -> bool {
     }
 }
 
-/// The proof that the CPU has what [`Backend::Armv8`] stands for.
+/// Proof that the CPU supports [`Backend::Armv8`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extension(());
 

@@ -1,4 +1,5 @@
-//! The table cipher of this target as the block cipher of CCM and CTR, and both ways for OCB3, CBC and single blocks.
+//! This target's table cipher as the block cipher of CCM and CTR, and in both directions for OCB3,
+//! CBC and single blocks.
 
 use super::inverse;
 #[cfg(feature = "table-aes-2k")]
@@ -14,7 +15,7 @@ pub struct Aes128(table::Aes128);
 impl BlockCipher for Aes128 {
     const KEY_LEN: usize = 16;
 
-    // A key of another length was refused before; what it lacks would be zeros.
+    // Keys of another length were refused before; missing bytes would be zeros.
     fn new(key: &[u8]) -> Self {
         let mut bytes = [0; 16];
         for (byte, of) in bytes.iter_mut().zip(key) {
@@ -50,7 +51,7 @@ impl BlockCipher for Aes128 {
         if let Ok(tag) = <&mut [u8; 8]>::try_from(&mut tag[..]) {
             return self.0.finish(chain, mask, tag);
         }
-        // Round key 0 and the last one are taken away by adding them again.
+        // Adding round key 0 and the last one again removes them.
         let mut whole = *chain;
         self.0.advance(&mut whole);
         self.0.fold(&mut whole);
@@ -68,7 +69,7 @@ impl core::fmt::Debug for Aes128 {
     }
 }
 
-/// AES with a key of 128 bits, forth and back.
+/// AES-128 for encryption and decryption.
 pub(crate) struct BothWays {
     forth: table::Aes128,
     back: inverse::Aes128,
@@ -86,12 +87,12 @@ impl BothWays {
         this
     }
 
-    /// Encrypts blocks, each by itself.
+    /// Encrypts blocks independently.
     pub(crate) fn encrypt_some(&self, blocks: &mut [[u8; 16]]) {
         blocks.iter_mut().for_each(|block| self.forth.encrypt(block));
     }
 
-    /// Decrypts blocks, each by itself.
+    /// Decrypts blocks independently.
     pub(crate) fn decrypt_some(&self, blocks: &mut [[u8; 16]]) {
         blocks.iter_mut().for_each(|block| self.back.decrypt(block));
     }

@@ -1,5 +1,5 @@
-//! x86-64. The instruction sets are found once and remembered; a key is expanded for one of them, and the type of the
-//! expanded key is the proof that the CPU has it: there is no other way to make one.
+//! x86-64. Instruction sets are detected once. A key is expanded for one of them, and the type of
+//! the expanded key proves that the CPU has it: nothing else constructs one.
 #![allow(unsafe_code)]
 
 #[cfg(feature = "aegis")]
@@ -53,23 +53,24 @@ use core::{
     sync::atomic::{AtomicU16, Ordering},
 };
 
-/// What was found: 0 for not asked yet. (CPUID leaves a virtual machine and takes microseconds there.)
+/// Detection result; 0 means not yet detected. (CPUID traps in a virtual machine and takes
+/// microseconds.)
 static FOUND: AtomicU16 = AtomicU16::new(0);
 
 const ASKED: u16 = 1 << 7;
 const AES_NI: u16 = 1;
 const AVX2: u16 = 1 << 1;
 const AVX512F: u16 = 1 << 2;
-/// BW and VL beside AVX-512F, and BMI2.
+/// AVX-512F with BW, VL and BMI2.
 const MASKS: u16 = 1 << 3;
-/// Everything that [`Backend::Avx512`] stands for.
+/// All of [`Backend::Avx512`].
 const WIDE: u16 = 1 << 4;
 const BMI2: u16 = 1 << 5;
-/// Made by AMD.
+/// The CPU is AMD's.
 const AMD: u16 = 1 << 6;
-/// GFNI beside the masks.
+/// GFNI and the masks.
 const AFFINE: u16 = 1 << 8;
-/// Everything that [`Backend::Vaes`] stands for.
+/// All of [`Backend::Vaes`].
 const VAES: u16 = 1 << 9;
 
 fn found() -> u16 {
@@ -96,7 +97,8 @@ pub(crate) fn detect() -> Backend {
     }
 }
 
-/// Intel SDM volume 1, sections 12.13, 14.3 and 15.2: the instructions by CPUID, the registers' state by XGETBV.
+/// Intel SDM volume 1, sections 12.13, 14.3 and 15.2: CPUID reports instructions, XGETBV the
+/// enabled register state.
 fn ask() -> u16 {
     let all = |register: u32, bits: &[u32]| bits.iter().all(|bit| register >> bit & 1 == 1);
     let zero = __cpuid(0);
@@ -112,7 +114,7 @@ fn ask() -> u16 {
         return found;
     }
     let seven = __cpuid_count(7, 0);
-    // SAFETY: OSXSAVE was seen, so XGETBV is enabled.
+    // SAFETY: OSXSAVE is set, so XGETBV is enabled.
     let state = unsafe { _xgetbv(0) };
     // XMM, YMM
     if state & 6 != 6 || !all(seven.ebx, &[5]) {
@@ -144,7 +146,7 @@ fn ask() -> u16 {
     found
 }
 
-/// The proof that the CPU has what [`Backend::Avx512`] stands for.
+/// Proof that the CPU supports [`Backend::Avx512`].
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(());
 
@@ -154,7 +156,7 @@ impl Avx512 {
     }
 }
 
-/// The proof that the CPU has PCLMULQDQ and AVX-512's masks for bytes, whatever else it lacks.
+/// Proof that the CPU supports PCLMULQDQ and AVX-512's byte masks.
 #[derive(Clone, Copy)]
 pub(crate) struct Masks(());
 
@@ -164,7 +166,7 @@ impl Masks {
     }
 }
 
-/// The proof that the CPU has GFNI beside what [`Masks`] stands for.
+/// Proof that the CPU supports GFNI and all of [`Masks`].
 #[derive(Clone, Copy)]
 pub(crate) struct Affine(());
 
@@ -174,30 +176,31 @@ impl Affine {
     }
 }
 
-/// The same number, in two words. A compiler would load a vector and take its words for products from there, or load one from where two
-/// words were just stored: each is later by half a dozen cycles or more.
+/// Returns the number as two general-purpose words. Without this a compiler may load a vector and
+/// extract its words for products, or load a vector over two fresh word stores; each adds six or
+/// more cycles of latency.
 #[inline(always)]
 pub(crate) fn in_words(n: u128) -> u128 {
     let (mut low, mut high) = (n as u64, (n >> 64) as u64);
-    // SAFETY: nothing is done.
+    // SAFETY: the assembly is empty.
     unsafe {
         core::arch::asm!("/* {} {} */", inout(reg) low, inout(reg) high, options(pure, nomem, nostack, preserves_flags));
     }
     u128::from(low) | u128::from(high) << 64
 }
 
-/// Whether a carry-less product of 512 bits takes two cycles, as on AMD's Zen 4 and Zen 5, and three of them with what that takes
-/// besides are faster than four. (Intel's take one, on the port that the shuffles need as well.)
+/// Whether 512-bit carry-less products are slow (two cycles, AMD Zen 4 and Zen 5), so that three
+/// with their extra work beat four. Intel's take one cycle, on the port that shuffles use.
 pub(crate) fn has_slow_wide_products() -> bool {
     has(AMD)
 }
 
-/// AVX2 and AVX-512F with their registers' state, for what needs no more.
+/// Whether AVX2 and AVX-512F are usable, with their register state.
 pub(crate) fn has_avx2_and_avx512f() -> (bool, bool) {
     (has(AVX2), has(AVX512F))
 }
 
-/// AVX2 with BMI2, and AVX-512 F and VL besides, in the same way.
+/// Whether AVX2 with BMI2 is usable, and AVX-512 F and VL as well.
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) fn has_avx2_and_avx512vl() -> (bool, bool) {
     (has(AVX2 | BMI2), has(AVX2 | BMI2 | MASKS))
