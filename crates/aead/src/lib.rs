@@ -139,19 +139,14 @@
 //! [`FrontPool`] and [`TemplatePool`] are rings of such packets. A chip's AES engine takes the place of the software's
 //! as a [`BlockCipher`].
 //!
-//! # Guesses
-//!
-//! A receiver that can guess a packet, but not where it will differ, can [`speculate`](Opener::speculate). The time to open
-//! tells how much differed, so that is a choice of its own.
-//!
 //! # What holds always
 //!
 //! - A nonce is spent once: [`Nonce`] is neither `Clone` nor `Copy`, a sealer is not `Clone`, sealing consumes the
 //!   packet, and dropping one burns its nonce. One that waits without a handle stays with its sealer ([`Standby`]).
 //! - No time depends on a secret. AES is bit-sliced where the CPU has no instructions for it, GHASH has no tables, and
 //!   tags are compared in constant time. Time depends on lengths, on the shape of a template or a front, on whether a
-//!   packet was prepared and is of what was expected. (Two choices depart from this, and say so: the AES tables for
-//!   CPUs without a data cache, and guesses.)
+//!   packet was prepared and is of what was expected. (One choice departs from this, and says so: the AES tables for
+//!   CPUs without a data cache.)
 //! - What is prepared is wiped when it is used, replaced or dropped; keys are wiped when dropped.
 //! - Nothing unauthenticated comes out: a packet that is refused leaves zeros in the destination.
 //!
@@ -184,121 +179,75 @@
     feature(asm_experimental_arch)
 )]
 
-#[cfg(feature = "aegis")]
-mod aegis;
-mod aes;
-#[cfg(feature = "ascon")]
-mod ascon;
 mod backend;
-#[cfg(feature = "research")]
-mod block;
-mod block_cipher;
 mod buffers;
-#[cfg(feature = "cbc")]
-mod cbc;
-#[cfg(feature = "ccm")]
-mod ccm;
-#[cfg(feature = "chacha20-poly1305")]
-mod chacha20poly1305;
-mod ctr;
-#[cfg(any(feature = "aegis", feature = "ascon", feature = "research"))]
-mod duplex;
-mod engine;
-mod expected;
-mod filling;
-#[cfg(feature = "gcm")]
-mod flow;
-#[cfg(feature = "ccm")]
-mod frame_slot;
-mod front;
-mod front_pool;
-mod front_slot;
-mod fronted;
-#[cfg(feature = "gcm")]
-mod gcm;
-mod key;
-#[cfg(feature = "research")]
-mod morus;
+mod bytes;
+mod holes;
 mod nonce;
-#[cfg(feature = "ocb3")]
-mod ocb3;
-mod open_standby;
-mod pool;
-mod predictor;
-mod prepare_error;
-mod prepared;
-mod ring;
-mod serial;
-mod slot;
-mod sparse;
-mod speculation;
-mod standby;
-mod suite;
+mod slots;
+mod suites;
 mod tag;
-mod template;
-mod template_slot;
-mod templated;
-#[cfg(any(feature = "cbc", feature = "research"))]
-mod two_way;
+mod templates;
 
-#[cfg(feature = "aegis")]
-pub use aegis::Aegis128L;
-pub use aes::{Aes128, Aes256};
-#[cfg(feature = "ascon")]
-pub use ascon::AsconAead128;
 #[doc(hidden)]
 pub use backend::Backend;
-pub use block_cipher::BlockCipher;
+pub use holes::{Hole, Template, TemplateError};
+pub use nonce::{Nonce, NonceSequence};
+pub use slots::expected::{Expected, Opener, Refused};
 #[cfg(feature = "ccm")]
-pub use ccm::{
+pub use slots::frame_slot::{FrameError, FrameSlot, Shape};
+pub use slots::pool::{OpenPool, SealPool};
+pub use slots::prepared::{Prepared, Ready, Sealer};
+pub use slots::slot::Slot;
+#[cfg(feature = "aegis")]
+pub use suites::aegis::Aegis128L;
+pub use suites::aes::{Aes128, Aes256};
+#[cfg(feature = "ascon")]
+pub use suites::ascon::AsconAead128;
+pub use suites::block_cipher::BlockCipher;
+#[cfg(feature = "ccm")]
+pub use suites::ccm::{
     Aes128Ccm, Aes128Ccm8, Aes256Ccm, Aes256Ccm8, AesCcm, CcmStar32, CcmStar64, CcmStar128, CoseCcm16_64_128,
     CoseCcm16_64_256, CoseCcm16_128_128, CoseCcm16_128_256, CoseCcm64_64_128, CoseCcm64_64_256,
     CoseCcm64_128_128, CoseCcm64_128_256,
 };
 #[cfg(feature = "chacha20-poly1305")]
-pub use chacha20poly1305::ChaCha20Poly1305;
-pub use expected::{Expected, Opener, Refused};
+pub use suites::chacha20poly1305::ChaCha20Poly1305;
 #[cfg(feature = "gcm")]
-pub use flow::{Flow, FlowPool, Halved, LENGTHS, Linear};
-#[cfg(feature = "ccm")]
-pub use frame_slot::{FrameError, FrameSlot, Shape};
-pub use front::{Front, FrontError};
-pub use front_pool::{FrontPool, TemplatePool};
-pub use front_slot::FrontSlot;
-pub use fronted::{ExpectedFront, Oversize, PreparedFront, SealedFront};
+pub use suites::gcm::{Aes128Gcm, Aes256Gcm};
+pub use suites::key::{InvalidKeyLength, Key};
 #[cfg(feature = "gcm")]
-pub use gcm::{Aes128Gcm, Aes256Gcm};
-pub use key::{InvalidKeyLength, Key};
-pub use nonce::{Nonce, NonceSequence};
+pub use suites::linear::Linear;
 #[cfg(feature = "ocb3")]
-pub use ocb3::Aes128Ocb3;
-pub use open_standby::OpenStandby;
-pub use pool::{OpenPool, SealPool};
-pub use predictor::Predictor;
-pub use prepare_error::PrepareError;
-pub use prepared::{Prepared, Ready, Sealer};
-pub use slot::Slot;
-pub use speculation::{Speculation, SpeculationSlot, Speculative};
-pub use standby::{FrontStandby, Standby, TemplateStandby};
-pub use suite::{Fronted, Sparse, Suite, Usual};
+pub use suites::ocb3::Aes128Ocb3;
+pub use suites::suite::{Fronted, Sparse, Suite, Usual};
 pub use tag::{Tag, Unauthentic};
-pub use template::{Hole, Template, TemplateError};
-pub use template_slot::TemplateSlot;
-pub use templated::{ExpectedTemplate, Misfit, PreparedTemplate, Sealed};
+#[cfg(feature = "gcm")]
+pub use templates::flow::{Flow, FlowPool, Halved, LENGTHS};
+pub use templates::front::{Front, FrontError};
+pub use templates::front_pool::{FrontPool, TemplatePool};
+pub use templates::front_slot::FrontSlot;
+pub use templates::fronted::{ExpectedFront, Oversize, PreparedFront, SealedFront};
+pub use templates::open_standby::OpenStandby;
+pub use templates::predictor::Predictor;
+pub use templates::prepare_error::PrepareError;
+pub use templates::standby::{FrontStandby, Standby, TemplateStandby};
+pub use templates::template_slot::TemplateSlot;
+pub use templates::templated::{ExpectedTemplate, Misfit, PreparedTemplate, Sealed};
 
 /// Ciphers that are here to reproduce papers, and not to protect anything.
 #[cfg(feature = "research")]
 pub mod research {
     #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
-    pub use crate::block::SingleBlockAes256;
-    pub use crate::{block::SingleBlockAes128, morus::Morus1280};
+    pub use crate::suites::block::SingleBlockAes256;
+    pub use crate::suites::{block::SingleBlockAes128, morus::Morus1280};
 }
 
 /// Encryption that authenticates nothing: for comparison, and for what is authenticated by other means.
 pub mod unauthenticated {
     #[cfg(all(feature = "cbc", not(any(feature = "table-aes-1k", feature = "table-aes-2k"))))]
-    pub use crate::cbc::Aes256Cbc;
+    pub use crate::suites::cbc::Aes256Cbc;
     #[cfg(feature = "cbc")]
-    pub use crate::cbc::{Aes128Cbc, CbcError, Iv, Unverified, ciphertext_len};
-    pub use crate::ctr::{CounterBlock, CtrStream, OutOfStream, StreamEnded};
+    pub use crate::suites::cbc::{Aes128Cbc, CbcError, Iv, Unverified, ciphertext_len};
+    pub use crate::suites::ctr::{CounterBlock, CtrStream, OutOfStream, StreamEnded};
 }

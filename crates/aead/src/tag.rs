@@ -1,6 +1,6 @@
 //! The authentication tag, and the one error that a cipher has.
 
-use crate::engine::Bytes;
+use crate::bytes::Bytes;
 use core::fmt;
 
 /// An authentication tag. Comparison takes the same time whatever the bytes are.

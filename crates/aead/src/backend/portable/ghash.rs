@@ -12,7 +12,7 @@
 //! products are folded once. Every backend keeps its powers in this form.
 
 #[cfg(target_arch = "aarch64")]
-use crate::backend::arm::Extension;
+use crate::backend::cpu::arm::Extension;
 use zeroize::Zeroize;
 
 /// `x^63 + x^62 + x^57`.

@@ -8,14 +8,10 @@ pub(crate) mod aes;
 mod aes_inverse;
 #[cfg(feature = "ascon")]
 pub(crate) mod ascon;
-pub(crate) mod blocks;
 pub(crate) mod chacha20;
-pub(crate) mod gcm;
 pub(crate) mod ghash;
 #[cfg(feature = "research")]
 pub(crate) mod morus;
-#[cfg(feature = "ocb3")]
-pub(crate) mod ocb3;
 pub(crate) mod pieces;
 #[cfg(target_pointer_width = "64")]
 pub(crate) mod poly1305;

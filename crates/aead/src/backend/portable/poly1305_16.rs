@@ -244,7 +244,7 @@ mod work {
             // SAFETY: as above; the copies are even.
             unsafe { antedate_poly1305_tag(h, &raw const s, &raw mut words) }
             *tag = words.0;
-            crate::engine::wipe(&mut s.0);
+            crate::bytes::wipe(&mut s.0);
         }
     }
 }

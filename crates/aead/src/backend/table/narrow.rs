@@ -118,7 +118,7 @@ impl Aes128 {
 }
 
 #[cfg(not(target_arch = "msp430"))]
-use crate::backend::portable::blocks::xor_in;
+use crate::backend::blocks::xor_in;
 #[cfg(target_arch = "msp430")]
 pub(crate) use rounds::{sum, xor_in};
 
@@ -126,7 +126,7 @@ pub(crate) use rounds::{sum, xor_in};
 #[allow(unsafe_code)]
 mod rounds {
     use super::{Aes128, TABLES};
-    use crate::backend::portable::blocks::Block as Sum;
+    use crate::backend::blocks::Block as Sum;
     use core::arch::global_asm;
 
     global_asm!(include_str!("narrow.s"), tables = sym TABLES);
@@ -199,7 +199,7 @@ mod rounds {
             // SAFETY: as above; the copy is even.
             unsafe { work(key, &raw mut copy) }
             *block = copy.0;
-            crate::engine::wipe(&mut copy.0);
+            crate::bytes::wipe(&mut copy.0);
         }
     }
 
@@ -215,8 +215,8 @@ mod rounds {
             // SAFETY: as above.
             unsafe { antedate_aes_finish(key, &raw const chain, &raw const mask, &raw mut half) }
             *tag = half.0;
-            crate::engine::wipe(&mut chain.0);
-            crate::engine::wipe(&mut mask.0);
+            crate::bytes::wipe(&mut chain.0);
+            crate::bytes::wipe(&mut mask.0);
         }
     }
 }

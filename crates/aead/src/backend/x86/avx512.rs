@@ -1,9 +1,7 @@
 //! Kernels with VAES, VPCLMULQDQ and AVX-512: four blocks to a vector, tails by masks.
 
-use super::{
-    gcm::{Block, Key, POWERS, Segment},
-    ni::FOLD,
-};
+use super::gcm_key::{Block, Key, POWERS, Segment};
+use crate::backend::portable::ghash::FOLD;
 use core::arch::x86_64::*;
 
 /// Bytes of payload from which on three products for a block are faster than four, where they ever are.

@@ -8,12 +8,11 @@ use super::{
 use crate::{
     backend::portable::{
         poly1305::{Limbs, finish},
-        poly1305_holes as holes,
+        poly1305_holes::{self as holes, Mac},
     },
     buffers::Buffers,
-    chacha20poly1305::ChaCha20Poly1305,
-    engine::wipe,
-    sparse::{Filling, FillingOne, Head, Reading, Values},
+    bytes::wipe,
+    holes::{Filling, FillingOne, Head, Reading, Values},
 };
 use core::{arch::x86_64::*, mem::MaybeUninit};
 use zeroize::Zeroize;
@@ -165,10 +164,7 @@ impl Avx512 {
 
     /// Puts values into a prepared packet.
     #[inline(always)]
-    pub(crate) fn fill_poly1305<V: Values, const N: usize>(
-        self,
-        filling: Filling<'_, ChaCha20Poly1305, V, N>,
-    ) {
+    pub(crate) fn fill_poly1305<S: Mac, V: Values, const N: usize>(self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
         // SAFETY: `self` is the proof.
         unsafe { fill(head, values, body) }
@@ -176,10 +172,7 @@ impl Avx512 {
 
     /// Puts a value into a prepared packet that waits for one whole block.
     #[inline(always)]
-    pub(crate) fn fill_one_poly1305<const N: usize>(
-        self,
-        filling: FillingOne<'_, ChaCha20Poly1305, N>,
-    ) -> bool {
+    pub(crate) fn fill_one_poly1305<S: Mac, const N: usize>(self, filling: FillingOne<'_, S, N>) -> bool {
         let (head, value, body) = filling.parts();
         // SAFETY: `self` is the proof.
         unsafe { fill_one(head, value, body) }
@@ -187,10 +180,7 @@ impl Avx512 {
 
     /// Takes values out of a received packet and returns its tag.
     #[inline(always)]
-    pub(crate) fn check_poly1305<const N: usize>(
-        self,
-        reading: Reading<'_, ChaCha20Poly1305, N>,
-    ) -> [u8; 16] {
+    pub(crate) fn check_poly1305<S: Mac, const N: usize>(self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
         // SAFETY: `self` is the proof.
         unsafe { check(head, aad, src, body, dst) }
@@ -285,7 +275,7 @@ unsafe fn one_shot<const WAY: u8>(
 /// # Safety
 /// The CPU has BMI2.
 #[target_feature(enable = "bmi2")]
-unsafe fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
+unsafe fn fill<S: Mac, V: Values, const N: usize>(head: &mut Head<S, N>, values: V, body: &mut [u8]) {
     holes::fill_in_turn(head, values, body);
 }
 
@@ -294,11 +284,7 @@ unsafe fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, 
 /// # Safety
 /// The CPU has BMI2.
 #[target_feature(enable = "bmi2")]
-unsafe fn fill_one<const N: usize>(
-    head: &mut Head<ChaCha20Poly1305, N>,
-    value: &[u8; 16],
-    body: &mut [u8],
-) -> bool {
+unsafe fn fill_one<S: Mac, const N: usize>(head: &mut Head<S, N>, value: &[u8; 16], body: &mut [u8]) -> bool {
     holes::fill_one(head, value, body)
 }
 
@@ -307,8 +293,8 @@ unsafe fn fill_one<const N: usize>(
 /// # Safety
 /// The CPU has BMI2.
 #[target_feature(enable = "bmi2")]
-unsafe fn check<const N: usize>(
-    head: &Head<ChaCha20Poly1305, N>,
+unsafe fn check<S: Mac, const N: usize>(
+    head: &Head<S, N>,
     aad: &[u8],
     src: &[u8],
     body: &[u8],

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     backend::portable::poly1305::{Limbs, Sum},
     buffers::Buffers,
-    engine::wipe,
+    bytes::wipe,
 };
 use core::mem::MaybeUninit;
 
@@ -225,13 +225,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        Backend,
+        Backend, ChaCha20Poly1305,
         backend::{
             portable::poly1305::{Poly1305, finish},
             x86::Avx512,
         },
-        chacha20poly1305::{ChaCha20Poly1305, OneTime},
-        engine::Engine,
+        suites::{chacha20poly1305::OneTime, engine::Engine},
     };
     use proptest::prelude::*;
     use std::{vec, vec::Vec};

@@ -137,7 +137,7 @@ mod tests {
     extern crate std;
 
     use super::*;
-    use crate::{Backend, Nonce, chacha20poly1305::ChaCha20Poly1305, key::Key};
+    use crate::{Backend, ChaCha20Poly1305, Key, Nonce};
     use std::vec;
 
     /// A packet of `len` bytes with `aad` bytes of associated data, sealed and opened apart and in place, beside the portable cipher.

@@ -9,7 +9,7 @@
 //! octets in a pool were no faster, and shorter ones were slower.
 
 use super::{
-    gcm::{Block, Key, POWERS, Segment},
+    gcm_key::{Block, Key, POWERS, Segment},
     ni::{self, reversed},
     partial::{first, load, store},
 };

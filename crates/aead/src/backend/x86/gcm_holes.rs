@@ -2,14 +2,16 @@
 //! lack VAES and VPCLMULQDQ too, and once with GFNI besides, whose affine maps fold without a product.
 
 use super::{
-    gcm::Key,
+    gcm_key::Key,
     ni::{fold, from, reversed},
     pieces::{up, up_reversed},
 };
 use crate::{
-    Template,
-    backend::portable::{gcm::Gcm, ghash::Power},
-    sparse::{Head, Piece, Shape, Spot, Values},
+    backend::{
+        modes::gcm::Gcm,
+        portable::ghash::{FOLD, Power},
+    },
+    holes::{Head, Piece, Shape, Spot, Template, Values},
 };
 use core::arch::x86_64::*;
 
@@ -23,7 +25,7 @@ struct Constants {
 }
 
 static CONSTANTS: Constants =
-    Constants { turn: 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f, fold: super::ni::FOLD as u128 };
+    Constants { turn: 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f, fold: FOLD as u128 };
 
 /// One of the constants, from memory. (Of one with a single word the compiler would make a word, which takes longer to come to the
 /// vectors.)
@@ -154,7 +156,7 @@ macro_rules! kernels {
         /// Puts values into a prepared packet.
         ///
         /// # Safety
-        /// The CPU has the instructions, and the three come from one [`Filling`](crate::sparse::Filling): the values fit
+        /// The CPU has the instructions, and the three come from one [`Filling`](crate::holes::Filling): the values fit
         /// the head, and the body has each payload piece's whole block.
         #[target_feature(enable = $features)]
         pub(in super::super) unsafe fn fill<S: Gcm, V: Values, const N: usize>(
@@ -183,7 +185,7 @@ macro_rules! kernels {
         /// Puts a value into a prepared packet that waits for one whole block.
         ///
         /// # Safety
-        /// The CPU has the instructions, and the three come from one [`FillingOne`](crate::sparse::FillingOne).
+        /// The CPU has the instructions, and the three come from one [`FillingOne`](crate::holes::FillingOne).
         #[inline]
         #[target_feature(enable = $features)]
         pub(in super::super) unsafe fn fill_one<S: Gcm, const N: usize>(
@@ -214,7 +216,7 @@ macro_rules! kernels {
         /// Takes values out of a received packet and returns its tag.
         ///
         /// # Safety
-        /// The CPU has the instructions, and the five come from one [`Reading`](crate::sparse::Reading): each piece's
+        /// The CPU has the instructions, and the five come from one [`Reading`](crate::holes::Reading): each piece's
         /// bytes are within their part, and the body has each payload piece's whole block.
         #[target_feature(enable = $features)]
         pub(in super::super) unsafe fn check<S: Gcm, const N: usize>(

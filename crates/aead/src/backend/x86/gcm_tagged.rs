@@ -5,11 +5,9 @@
 //! from a farther cache: both directions have the code in common.
 
 use super::{
-    gcm::{Key, Kind, POWERS, Powers},
+    gcm_key::{Constants, Key, Kind, POWERS, Powers},
     gcm_tagged_masked,
     gcm_vaes::{Running, VECTOR},
-    ni::FOLD,
-    partial::FIRST,
 };
 use core::{
     arch::{asm, x86_64::*},
@@ -93,22 +91,6 @@ impl<const R: usize> Key<R> {
         // A pointer to the constants alone would not be good for the powers.
         ptr::from_ref(self).wrapping_byte_add(mem::offset_of!(Self, constants)).cast()
     }
-}
-
-/// Constants of either kernel, in one line of the cache. There is one with each key.
-#[repr(C, align(64))]
-pub(super) struct Constants {
-    /// A shuffle that reverses the bytes of a block.
-    pub(super) turn: [u8; 16],
-    /// Read from byte `16 - n` on, a mask of the first `n` bytes, 16 at most.
-    first: [u8; 32],
-    /// What a fold multiplies with.
-    pub(super) fold: u64,
-}
-
-impl Constants {
-    pub(super) const NEW: Self =
-        Self { turn: [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0], first: FIRST, fold: FOLD };
 }
 
 /// The same length, of which the compiler makes no constant in another line.

@@ -7,8 +7,8 @@
 
 use super::{
     avx512::mask,
-    gcm::{POWERS, Powers},
-    gcm_tagged::{Constants, opaque, vector},
+    gcm_key::{Constants, POWERS, Powers},
+    gcm_tagged::{opaque, vector},
 };
 use core::arch::{asm, x86_64::*};
 

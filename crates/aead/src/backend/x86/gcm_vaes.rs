@@ -6,11 +6,11 @@
 //! chunk before, as in [`gcm_avx`](super::gcm_avx).
 
 use super::{
-    gcm::{Block, Key, POWERS, Powers, Segment},
+    gcm_key::{Block, Key, POWERS, Powers, Segment},
     ni::{fold, from, result},
     partial::{first, load, store},
 };
-use crate::backend::portable::gcm::counter_block;
+use crate::backend::modes::gcm::counter_block;
 use core::{
     arch::{asm, x86_64::*},
     mem::MaybeUninit,

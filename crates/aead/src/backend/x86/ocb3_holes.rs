@@ -3,8 +3,8 @@
 
 use super::ocb3::{Key, cipher, from};
 use crate::{
-    ocb3::{Aes128Ocb3, mark},
-    sparse::{Head, Piece, Values},
+    backend::modes::ocb3_holes::{Mac, mark},
+    holes::{Head, Piece, Values},
 };
 use core::arch::x86_64::*;
 
@@ -13,12 +13,12 @@ use core::arch::x86_64::*;
 macro_rules! kernels {
     ($features:literal) => {
         /// # Safety
-        /// The CPU has the instructions, and the last three come from one [`Filling`](crate::sparse::Filling): each
+        /// The CPU has the instructions, and the last three come from one [`Filling`](crate::holes::Filling): each
         /// piece has its bytes of a value, and the body has each payload piece's whole block.
         #[target_feature(enable = $features)]
-        pub(in super::super) unsafe fn fill<V: Values, const N: usize>(
+        pub(in super::super) unsafe fn fill<S: Mac, V: Values, const N: usize>(
             key: &Key,
-            head: &mut Head<Aes128Ocb3, N>,
+            head: &mut Head<S, N>,
             values: V,
             body: &mut [u8],
         ) {
@@ -57,12 +57,12 @@ macro_rules! kernels {
         }
 
         /// # Safety
-        /// The CPU has the instructions, and the last four come from one [`Reading`](crate::sparse::Reading): each
+        /// The CPU has the instructions, and the last four come from one [`Reading`](crate::holes::Reading): each
         /// piece's bytes are within their part, and `dst` is as long as `src`.
         #[target_feature(enable = $features)]
-        pub(in super::super) unsafe fn check<const N: usize>(
+        pub(in super::super) unsafe fn check<S: Mac, const N: usize>(
             key: &Key,
-            head: &Head<Aes128Ocb3, N>,
+            head: &Head<S, N>,
             aad: &[u8],
             src: &[u8],
             dst: &mut [u8],

@@ -1,6 +1,6 @@
 //! Bytes of a hole in a vector, with AVX-512's masks: taken from wherever they are to their place in a block.
 
-use crate::sparse::Piece;
+use crate::holes::Piece;
 use core::arch::x86_64::*;
 
 /// Windows of 16 bytes that move bytes of a vector up, and fill the rest with zeros: from 16 on they stay where they are.
