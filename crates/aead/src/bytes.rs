@@ -1,17 +1,17 @@
-//! Bytes of nonces and tags, and wiping.
+//! The bytes of nonces and tags, small conversions, and wiping.
 
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
-/// The bytes of a nonce or of a tag.
+/// The bytes of a nonce or a tag.
 pub trait Bytes: Copy + Zeroize + AsRef<[u8]> + AsMut<[u8]> + 'static {
     const LEN: usize;
     const ZERO: Self;
 
-    /// Whether two are the same, in constant time.
+    /// Compares in constant time.
     fn same(&self, other: &Self) -> bool;
 
-    /// What comes before the last bytes, and those; all and nothing if there are too few.
+    /// Splits off the last bytes; `None` if there are too few.
     fn split_last(bytes: &mut [u8]) -> (&mut [u8], Option<&mut Self>);
 }
 
@@ -21,7 +21,7 @@ impl<const N: usize> Bytes for [u8; N] {
 
     #[inline]
     fn split_last(bytes: &mut [u8]) -> (&mut [u8], Option<&mut Self>) {
-        // Asked first: the borrow of what was found would else last.
+        // Checked first: after `last_chunk_mut` the borrow would last too long.
         if bytes.len() < N {
             return (bytes, None);
         }
@@ -29,7 +29,7 @@ impl<const N: usize> Bytes for [u8; N] {
         (before, last.first_chunk_mut())
     }
 
-    // As numbers: a comparison by bytes takes as long as the rest of a short packet.
+    // Compared as numbers: a comparison by bytes takes as long as the rest of a short packet.
     #[inline]
     fn same(&self, other: &Self) -> bool {
         let (a, a_rest) = self.as_chunks::<16>();
@@ -42,7 +42,7 @@ impl<const N: usize> Bytes for [u8; N] {
     }
 }
 
-/// Less than 16 bytes as a number.
+/// Fewer than 16 bytes as a number.
 #[inline]
 fn number(bytes: &[u8]) -> u128 {
     let mut padded = [0; 16];
@@ -50,7 +50,7 @@ fn number(bytes: &[u8]) -> u128 {
     u128::from_ne_bytes(padded)
 }
 
-/// Up to 16 bytes as a little-endian number. The way depends on how many they are.
+/// Up to 16 bytes as a little-endian number. The branches depend on the length alone.
 #[inline]
 pub(crate) fn gather(bytes: &[u8]) -> u128 {
     let len = bytes.len();

@@ -6,7 +6,7 @@ mod common;
 use antedate_aead::{
     Aegis128L, Aes128, Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes128Ocb3, Aes256Ccm, Aes256Gcm, AsconAead128,
     Backend, CcmStar128, ChaCha20Poly1305, Front, FrontSlot, Fronted, Hole, Key, Nonce, NonceSequence,
-    Opener, Refused, Sealer, Slot, Sparse, Suite, Template, TemplateSlot, Usual,
+    Opener, RefusedError, Sealer, Slot, Sparse, Suite, Template, TemplateSlot, Usual,
     research::Morus1280,
     unauthenticated::{CounterBlock, CtrStream},
 };
@@ -80,7 +80,8 @@ fn slots<S: Usual>() {
             let prepared = memory(&slot);
             let mut expected = opener.expect(number, &mut slot);
             expected.step(100);
-            let Refused(expected) = expected.open(&aad, &out[..length], &mut opened, &[0; 16]).unwrap_err();
+            let RefusedError(expected) =
+                expected.open(&aad, &out[..length], &mut opened, &[0; 16]).unwrap_err();
             std::mem::forget(expected);
             assert!(memory(&slot) == prepared, "what was prepared stays for the genuine packet");
         }

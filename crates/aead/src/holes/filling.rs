@@ -1,5 +1,4 @@
-//! What a suite needs to fill a template's packet, or to read one that came: everything is checked to fit before, so that nothing is at the
-//! deadline.
+//! The checked inputs for filling a template's packet, and for reading a received one.
 
 #[cfg(target_pointer_width = "64")]
 use super::head::Stage;
@@ -8,7 +7,8 @@ use super::{
     values::Values,
 };
 
-/// Values for the holes of a packet, checked to fit: each piece has its bytes, and each of the payload its block.
+/// Values that fit the holes of a packet: each piece has its bytes, and each piece of the payload
+/// has its whole block in the body.
 pub struct Filling<'a, S: WeightedMac, V: Values, const N: usize> {
     head: &'a mut Head<S, N>,
     values: V,
@@ -16,7 +16,7 @@ pub struct Filling<'a, S: WeightedMac, V: Values, const N: usize> {
 }
 
 impl<'a, S: WeightedMac, V: Values, const N: usize> Filling<'a, S, V, N> {
-    /// Returns `None` if a value is missing, too much, or of another length than its hole.
+    /// Returns `None` if a value is missing, surplus, or of another length than its hole.
     #[inline(always)]
     pub(crate) fn new(head: &'a mut Head<S, N>, values: V, body: &'a mut [u8]) -> Option<Self> {
         let fits = values.fit(head) && head.reach as usize <= body.len();
@@ -37,7 +37,7 @@ impl<'a, S: WeightedMac, V: Values, const N: usize> Filling<'a, S, V, N> {
     }
 }
 
-/// One value for a packet whose one hole is a whole block of the payload, which the body has.
+/// A value for a packet with one hole, a whole block of the payload that the body has.
 #[cfg(target_pointer_width = "64")]
 pub struct FillingOne<'a, S: WeightedMac, const N: usize> {
     head: &'a mut Head<S, N>,
@@ -47,7 +47,8 @@ pub struct FillingOne<'a, S: WeightedMac, const N: usize> {
 
 #[cfg(target_pointer_width = "64")]
 impl<'a, S: WeightedMac, const N: usize> FillingOne<'a, S, N> {
-    /// Returns `None` if the packet waits for something else. The body is that which its head was made ready for.
+    /// Returns `None` if the packet is in another state. `body` is the one that the head was made
+    /// ready for.
     #[inline(always)]
     pub(crate) fn new(head: &'a mut Head<S, N>, value: &'a [u8; 16], body: &'a mut [u8]) -> Option<Self> {
         (head.stage == Stage::ReadyForOne).then_some(Self { head, value, body })
@@ -67,7 +68,7 @@ impl<'a, S: WeightedMac, const N: usize> FillingOne<'a, S, N> {
     }
 }
 
-/// A packet that came and has the template's lengths.
+/// A received packet with the template's lengths.
 pub struct Reading<'a, S: WeightedMac, const N: usize> {
     head: &'a Head<S, N>,
     aad: &'a [u8],
@@ -102,9 +103,10 @@ impl<'a, S: WeightedMac, const N: usize> Reading<'a, S, N> {
         &self.head.sum
     }
 
-    /// The head, the associated data, the ciphertext, the body, and where the plaintext goes.
+    /// The head, the associated data, the ciphertext, the body, and the destination of the
+    /// plaintext.
     #[inline]
-    #[allow(clippy::type_complexity)]
+    #[allow(clippy::type_complexity, reason = "the parts of a received packet")]
     pub(crate) fn parts(self) -> (&'a Head<S, N>, &'a [u8], &'a [u8], &'a [u8], &'a mut [u8]) {
         (self.head, self.aad, self.src, self.body, self.dst)
     }

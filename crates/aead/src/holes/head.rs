@@ -14,7 +14,7 @@ pub trait WeightedMac: 'static {
     type Tag: Bytes;
 }
 
-/// A piece and its weight. They are used together, so they share a line of the cache.
+/// A piece and its weight. They are used together, so they share a cache line.
 #[derive(Clone, Copy, Default)]
 #[cfg_attr(target_arch = "x86_64", repr(C, align(64)))]
 pub struct Spot<W> {
@@ -22,36 +22,36 @@ pub struct Spot<W> {
     pub(crate) piece: Piece,
 }
 
-/// How far a packet is.
+/// The state of a template's packet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Stage {
-    /// Nothing secret is here.
+    /// The slot holds no secret.
     Empty,
-    /// A nonce is here, and some work is done for it.
+    /// The slot has a nonce, and some work is done.
     Begun,
-    /// Only the holes are left to do.
+    /// Only the holes are left.
     Ready,
-    /// As `Ready`, and there is one hole, a whole block of the payload.
+    /// As `Ready`, with one hole that is a whole block of the payload.
     ReadyForOne,
     /// The packet is sealed.
     Sealed,
 }
 
-/// What a slot has of a template's packet besides its ciphertext: at the deadline nothing else is read.
+/// A template's packet without its ciphertext. Filling the holes reads nothing else.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(64)))]
 pub struct Head<S: WeightedMac, const N: usize> {
     /// The MAC of the packet with zeros in its holes.
     pub(crate) sum: S::Sum,
-    /// The tag of the packet that was sealed.
+    /// The tag of the sealed packet.
     pub(crate) tag: S::Tag,
-    /// The pieces in use, and the holes they come from.
+    /// The pieces in use, and their holes.
     pub(crate) count: u32,
     pub(crate) holes: u32,
     /// The bytes of all holes.
     pub(crate) joined: u32,
-    /// What the body must have, for the payload's pieces to be whole blocks of it.
+    /// Least length of the body, for whole blocks at the payload's pieces.
     pub(crate) reach: u32,
-    /// Whether the first piece is that of the first value's first byte.
+    /// Whether the first piece starts with the first byte of the first value.
     pub(crate) in_turn: bool,
     pub(crate) stage: Stage,
     pub(crate) spots: [Spot<S::Weight>; N],
@@ -73,14 +73,14 @@ impl<S: WeightedMac, const N: usize> Head<S, N> {
         }
     }
 
-    /// Takes a template's holes; returns the pieces they are cut into if those are too many.
+    /// Takes a template's holes. If they have too many pieces, returns the number of pieces.
     pub(crate) fn fit(&mut self, template: &Template<'_>) -> Result<(), usize> {
         let mut count = 0;
-        // By `for_each`: the compiler has the pieces in registers then, and not in an iterator's state that is written by words and
-        // read by vectors.
+        // With `for_each` the compiler keeps the pieces in registers. An iterator's state would be
+        // written by words and read by vectors.
         template.pieces().for_each(|piece| {
             if let Some(places) = self.spots.get_mut(..=count) {
-                // Holes may come in any order; most are in that of the packet.
+                // Holes may come in any order; most come in the packet's.
                 let mut place = count;
                 while place > 0 && places[place - 1].piece.order() > piece.order() {
                     places[place].piece = places[place - 1].piece;
@@ -107,7 +107,7 @@ impl<S: WeightedMac, const N: usize> Head<S, N> {
         Ok(())
     }
 
-    /// Only the holes are left to do. The body has so much room.
+    /// Marks the packet as ready; the body has `room` bytes.
     pub(crate) fn ready(&mut self, room: usize) {
         let one = matches!(self.spots(), [Spot { piece, .. }] if piece.in_payload && piece.len == 16);
         let one = cfg!(target_pointer_width = "64") && one && self.reach as usize <= room;

@@ -1,8 +1,9 @@
-//! Templates as the suites see them: holes cut into pieces, one for each block of 16 bytes that a hole touches.
+//! Packets with holes: templates, and their pieces, weights and values.
 //!
-//! A suite prepares the template's packet as if its holes were filled with zeros, and keeps a weight for each piece: what
-//! the piece's bytes must be multiplied with in a polynomial MAC, or the block they are in for a block cipher. At the
-//! deadline it goes over the pieces alone, so the time depends on where the holes are, and on nothing else.
+//! Holes are cut into pieces, one for each 16-byte block that a hole touches. A suite prepares the
+//! template's packet with zeros in the holes and keeps a weight for each piece: the piece's factor
+//! in a polynomial MAC, or its block for a block cipher. Filling the holes works on the pieces
+//! alone, so its time depends on their places only.
 
 mod filling;
 mod head;

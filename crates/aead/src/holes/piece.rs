@@ -2,11 +2,11 @@
 
 use crate::bytes::gather;
 
-/// What of a hole lies in one block.
+/// The bytes of a hole that are in one block.
 ///
-/// Its fields hold together: the bytes `from..from + len` of a value of `value_len` bytes go to `start..start + len`
-/// of a block. Where all values are given as one string, the piece's bytes begin at
-/// `joined`. Only [`Piece::cut`] makes one.
+/// The fields are consistent: the bytes `from..from + len` of a value of `value_len` bytes go to
+/// `start..start + len` of a block. If all values come as one string, the piece's bytes start at
+/// `joined`. Only [`Piece::cut`] makes a piece.
 #[derive(Clone, Copy, Default)]
 pub struct Piece {
     hole: u32,
@@ -21,7 +21,7 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// Cuts a hole into pieces; the holes before it have so many bytes.
+    /// Cuts a hole into pieces. `before` counts the bytes of the holes before it.
     pub(crate) fn cut(
         hole: u32,
         in_payload: bool,
@@ -51,19 +51,19 @@ impl Piece {
         self.value_len as usize
     }
 
-    /// The first of the value's bytes that are in this piece.
+    /// Offset of the piece in the hole's value.
     #[inline]
     pub(crate) fn from(&self) -> usize {
         self.from as usize
     }
 
-    /// Where the block begins in its part.
+    /// Offset of the block in its part.
     #[inline]
     pub(crate) fn at(&self) -> usize {
         self.at as usize
     }
 
-    /// Where the piece begins in its block.
+    /// Offset of the piece in its block.
     #[inline]
     pub(crate) fn start(&self) -> usize {
         self.start.into()
@@ -75,19 +75,19 @@ impl Piece {
         self.len.into()
     }
 
-    /// Whether it is of the payload, and not of the associated data.
+    /// Whether the piece is in the payload (else in the associated data).
     #[inline]
     pub(crate) fn in_payload(&self) -> bool {
         self.in_payload
     }
 
-    /// Whether it is the first piece of its block. (Pieces are in the order of the packet.)
+    /// Whether this is the first piece of its block. Pieces are in the packet's order.
     #[inline]
     pub(crate) fn lead(&self) -> bool {
         self.lead
     }
 
-    /// By part and place.
+    /// The sort key: part, block, place.
     pub(super) fn order(&self) -> (bool, u32, u8) {
         (self.in_payload, self.at, self.start)
     }
@@ -97,36 +97,36 @@ impl Piece {
         self.at() / 16 + if self.in_payload { shape.aad_blocks() } else { 0 }
     }
 
-    /// The piece's bytes at their places in a block, zeros around them.
+    /// The piece's bytes at their places in a block, with zeros around them.
     #[inline]
     pub(crate) fn block_of(&self, bytes: &[u8]) -> u128 {
-        // A whole block is the usual case, and 128 bits are much to move on a small CPU.
+        // A whole block is the usual case. Shifting 128 bits is slow on a small CPU.
         if let Ok(all) = bytes.try_into() {
             return u128::from_le_bytes(all);
         }
         gather(bytes) << (8 * self.start())
     }
 
-    /// The piece's bytes of its part of a packet at their places in a block, zeros around them.
+    /// The piece's bytes of a packet's part, at their places in a block, with zeros around them.
     #[inline]
     pub(crate) fn of_part(&self, part: &[u8]) -> u128 {
         gather(&part[self.at() + self.start()..][..self.len()]) << (8 * self.start())
     }
 
-    /// The whole block of a part that the piece is in, zeros behind the part's end.
+    /// The whole block around the piece, with zeros after the part's end.
     #[inline]
     pub(crate) fn around(&self, part: &[u8]) -> u128 {
         gather(&part[self.at()..part.len().min(self.at() + 16)])
     }
 
-    /// Puts the piece's bytes of a block to their place in a part of a packet.
+    /// Copies the piece's bytes from a block into a part of a packet.
     #[inline]
     pub(crate) fn put(&self, block: u128, part: &mut [u8]) {
         let bytes = (block >> (8 * self.start())).to_le_bytes();
         part[self.at() + self.start()..][..self.len()].copy_from_slice(&bytes[..self.len()]);
     }
 
-    /// The block of the payload that the piece is all of, if it is.
+    /// The payload's block, if the piece covers all of it.
     #[cfg(not(target_pointer_width = "16"))]
     #[inline]
     pub(crate) fn whole_block<'a>(&self, payload: &'a mut [u8]) -> Option<&'a mut [u8; 16]> {
@@ -136,7 +136,7 @@ impl Piece {
         payload.get_mut(self.at()..)?.first_chunk_mut()
     }
 
-    /// All bits of the piece's bytes.
+    /// A mask of the piece's bytes.
     #[inline]
     pub(crate) fn bits(&self) -> u128 {
         if self.len == 16 {
@@ -152,7 +152,7 @@ pub(crate) fn block_at(bytes: &[u8], at: usize) -> u128 {
     bytes[at..].first_chunk().map_or(0, |block| u128::from_le_bytes(*block))
 }
 
-/// XORs into the block that begins at `at`, and gives what it is then.
+/// XORs into the block that begins at `at`, and returns the result.
 #[inline]
 pub(crate) fn xor_block_at(bytes: &mut [u8], at: usize, with: u128) -> u128 {
     bytes[at..].first_chunk_mut::<16>().map_or(0, |block| {
@@ -162,7 +162,7 @@ pub(crate) fn xor_block_at(bytes: &mut [u8], at: usize, with: u128) -> u128 {
     })
 }
 
-/// The bytes of the two parts of a packet.
+/// Lengths of the two parts of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shape {
     pub(crate) aad: usize,
@@ -174,14 +174,15 @@ impl Shape {
         self.aad.div_ceil(16)
     }
 
-    /// The distance of a block from the end of a MAC that ends with one block of lengths; that one has distance 1.
+    /// Distance of a block from the end of a MAC that ends with a block of lengths, whose distance
+    /// is 1.
     pub(crate) fn distance(&self, block: usize) -> usize {
         self.aad_blocks() + self.payload.div_ceil(16) + 1 - block
     }
 }
 
-/// A stretch of a packet: blocks of the associated data, and behind them blocks of the payload. Only the last block of
-/// a part may be short.
+/// A stretch of a packet: blocks of the associated data, then blocks of the payload. Only the last
+/// block of a part may be short.
 pub struct Stretch<'a> {
     /// The associated data, and the number of its first block.
     pub(crate) aad: &'a [u8],
@@ -189,6 +190,7 @@ pub struct Stretch<'a> {
     /// The payload, and the number of its first block.
     pub(crate) payload: &'a [u8],
     pub(crate) payload_from: usize,
-    /// Where the ciphertext is to be, and the cipherstream is; whole units of 64 bytes that cover the payload.
+    /// The key stream, and the place of the ciphertext: whole units of 64 bytes that cover the
+    /// payload.
     pub(crate) body: &'a mut [u8],
 }

@@ -1,12 +1,12 @@
-//! Templates: what is known of a packet before its data exists.
+//! Templates: packets whose variable bytes are declared as holes.
 
 use super::piece::Piece;
 use core::{fmt, ops::Range};
 
-/// A packet with holes: the bytes that never change, and where the others are.
+/// A packet with holes: its fixed bytes, and the places of the variable ones.
 ///
-/// The bytes that lie in holes here count for nothing. Holes may be anywhere, in the associated data and in the
-/// payload.
+/// Holes may be anywhere in the associated data and in the payload. The bytes in a hole are ignored
+/// here.
 ///
 /// ```
 /// use antedate_aead::{Hole, Template, TemplateError};
@@ -38,7 +38,7 @@ pub enum Hole {
     Payload(Range<usize>),
 }
 
-/// Why a template can't be.
+/// A template is invalid or does not fit its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TemplateError {
@@ -47,43 +47,44 @@ pub enum TemplateError {
         /// The hole's index.
         hole: usize,
     },
-    /// A hole ends behind the data it is in.
+    /// A hole ends behind its part.
     OutOfRange {
         /// The hole's index.
         hole: usize,
-        /// Where it ends.
+        /// End of the hole.
         end: usize,
         /// `associated data` or `payload`.
         part: &'static str,
-        /// The bytes that this part has.
+        /// Bytes of this part.
         len: usize,
     },
     /// Two holes share a byte.
     Overlapping {
-        /// The index of one.
+        /// Index of the first hole.
         first: usize,
-        /// The index of the other.
+        /// Index of the second hole.
         second: usize,
     },
     /// A hole ends behind byte 2,147,483,632.
     TooFar {
         /// The hole's index.
         hole: usize,
-        /// Where it ends.
+        /// End of the hole.
         end: usize,
     },
     /// The payload is longer than the slot.
     TooLong {
         /// Bytes of payload.
         len: usize,
-        /// Bytes that the slot takes.
+        /// Capacity of the slot.
         capacity: usize,
     },
-    /// The holes touch more 16-byte blocks than the slot can defer. A block counts for each hole that touches it.
+    /// The holes touch more 16-byte blocks than the slot has. A block counts once for each hole
+    /// that touches it.
     TooManyBlocks {
-        /// Blocks that are touched, for all holes.
+        /// Touched blocks, over all holes.
         touched: usize,
-        /// Blocks that the slot can defer.
+        /// Blocks that the slot has.
         capacity: usize,
     },
 }
@@ -119,14 +120,18 @@ impl Hole {
     }
 }
 
-/// Where a hole may end: the bytes of the holes of both parts are counted in 32 bits.
+/// The largest end of a hole: the bytes of the holes of both parts are counted in 32 bits.
 const FARTHEST: usize = (u32::MAX / 2) as usize - 15;
 
 impl<'t> Template<'t> {
-    /// Checks the holes and takes all three.
+    /// Checks the holes.
+    ///
+    /// # Errors
+    /// If a hole is empty, out of range or too far, or overlaps another.
     pub fn new(aad: &'t [u8], payload: &'t [u8], holes: &'t [Hole]) -> Result<Self, TemplateError> {
-        // Where the holes of either part have ended so far. One that begins behind overlaps none, so that ascending holes, as most
-        // are, are found good in one pass: whoever takes a packet up again does it when the values are there.
+        // The end of the holes so far, for each part. A hole that begins after it overlaps none, so
+        // ascending holes are checked in one pass: a caller that resumes a packet checks its
+        // template again when the values are there.
         let mut ends = [0; 2];
         for (second, hole) in holes.iter().enumerate() {
             let (in_payload, range) = hole.place();
@@ -156,24 +161,24 @@ impl<'t> Template<'t> {
         Ok(Self { aad, payload, holes })
     }
 
-    /// The associated data; what is in holes counts for nothing.
+    /// The associated data; its bytes in holes are ignored.
     pub const fn aad(&self) -> &'t [u8] {
         self.aad
     }
 
-    /// The payload; what is in holes counts for nothing.
+    /// The payload; its bytes in holes are ignored.
     pub const fn payload(&self) -> &'t [u8] {
         self.payload
     }
 
-    /// The holes, in the order in which their values are given.
+    /// The holes, in the order of their values.
     pub const fn holes(&self) -> &'t [Hole] {
         self.holes
     }
 
     /// The holes cut into pieces, hole by hole.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = Piece> {
-        // `new` let no hole end behind u32::MAX, and they do not overlap within a part.
+        // No hole ends after `FARTHEST`, and holes of a part do not overlap (checked by `new`).
         let mut before = 0;
         self.holes.iter().enumerate().flat_map(move |(index, hole)| {
             let (in_payload, range) = hole.place();

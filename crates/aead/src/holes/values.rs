@@ -21,16 +21,16 @@ pub trait Values: Copy {
     #[cfg(target_arch = "x86_64")]
     fn first(&self) -> *const u8;
 
-    /// Where the piece's bytes begin.
+    /// Pointer to the piece's bytes.
     ///
     /// # Safety
-    /// The values fit the head that the piece is of.
+    /// The values fit the piece's head.
     #[cfg(target_arch = "x86_64")]
-    #[allow(unsafe_code)]
+    #[allow(unsafe_code, reason = "reads without a bounds check, for values that were checked to fit")]
     unsafe fn at(&self, piece: &Piece) -> *const u8;
 }
 
-/// A value for each hole.
+/// One value for each hole.
 #[derive(Clone, Copy)]
 pub(crate) struct Apart<'a>(pub(crate) &'a [&'a [u8]]);
 
@@ -61,14 +61,14 @@ impl Values for Apart<'_> {
 
     #[inline(always)]
     #[cfg(target_arch = "x86_64")]
-    #[allow(unsafe_code)]
+    #[allow(unsafe_code, reason = "reads without a bounds check, for values that were checked to fit")]
     unsafe fn at(&self, piece: &Piece) -> *const u8 {
         // SAFETY: the values fit (caller), so the piece's hole has one.
         unsafe { self.0.get_unchecked(piece.hole()) }.as_ptr().wrapping_add(piece.from())
     }
 }
 
-/// The values of all holes, one behind the other.
+/// The values of all holes, one after the other.
 #[derive(Clone, Copy)]
 pub(crate) struct Joined<'a>(pub(crate) &'a [u8]);
 
@@ -97,7 +97,7 @@ impl Values for Joined<'_> {
 
     #[inline(always)]
     #[cfg(target_arch = "x86_64")]
-    #[allow(unsafe_code)]
+    #[allow(unsafe_code, reason = "reads without a bounds check, for values that were checked to fit")]
     unsafe fn at(&self, piece: &Piece) -> *const u8 {
         self.0.as_ptr().wrapping_add(piece.joined as usize)
     }

@@ -1,32 +1,32 @@
-//! The receiving side: an opener knows which nonces come, an expected packet is prepared for one of them.
+//! The receiving side: an opener and the packets that it expects.
 
-use crate::{Key, Nonce, Slot, Suite, Unauthentic, buffers::Buffers, tag};
+use crate::{AuthenticationError, Key, Nonce, Slot, Suite, buffers::Buffers, tag};
 use core::fmt;
 
-/// A key with the rule by which a packet's number gives its nonce.
+/// A key, and the function from a packet number to its nonce.
 pub struct Opener<S: Suite, F: Fn(u64) -> S::NonceBytes> {
     pub(crate) key: Key<S>,
     pub(crate) nonce_of: F,
 }
 
 impl<S: Suite, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
-    /// Takes the key and the rule.
+    /// Takes the key and the function.
     pub const fn new(key: Key<S>, nonce_of: F) -> Self {
         Self { key, nonce_of }
     }
 
-    /// Begins to prepare for packet `number` in `slot`, in place of what the slot had.
+    /// Begins to prepare packet `number` in `slot`, and replaces the slot's content.
     pub fn expect<'a, const CAP: usize>(
         &'a self,
         number: u64,
         slot: &'a mut Slot<S, CAP>,
     ) -> Expected<'a, S, CAP> {
-        // A received nonce is not spent by its use: forgeries may come under it before the packet does.
+        // Opening does not use up a nonce: forgeries may carry it before the packet arrives.
         slot.name(number, Nonce::assume_unique((self.nonce_of)(number)));
         Expected { key: &self.key, slot }
     }
 
-    /// Opens packet `number` the ordinary way.
+    /// Opens packet `number` without a preparation.
     pub fn open(
         &self,
         number: u64,
@@ -34,7 +34,7 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
         src: &[u8],
         dst: &mut [u8],
         tag: &S::TagBytes,
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         self.key.open((self.nonce_of)(number), aad, src, dst, tag)
     }
 }
@@ -45,26 +45,26 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes> fmt::Debug for Opener<S, F> {
     }
 }
 
-/// A packet that is expected, and the work done for it so far. Opening consumes it; a packet that is refused gives it
-/// back for the genuine one. Dropping it wipes the slot.
+/// An expected packet and its preparation. Opening consumes it; a refused packet gives it back for
+/// the genuine one. Dropping it wipes the slot.
 pub struct Expected<'a, S: Suite, const CAP: usize> {
     key: &'a Key<S>,
     slot: &'a mut Slot<S, CAP>,
 }
 
-/// A packet was not authentic. What was expected still is.
+/// A packet was not authentic. The error holds the expected packet, still prepared.
 #[derive(Debug)]
-pub struct Refused<E>(pub E);
+pub struct RefusedError<E>(pub E);
 
-impl<E> From<Refused<E>> for Unauthentic {
-    fn from(_: Refused<E>) -> Self {
+impl<E> From<RefusedError<E>> for AuthenticationError {
+    fn from(_: RefusedError<E>) -> Self {
         Self
     }
 }
 
-impl<E> fmt::Display for Refused<E> {
+impl<E> fmt::Display for RefusedError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Unauthentic.fmt(f)
+        AuthenticationError.fmt(f)
     }
 }
 
@@ -74,12 +74,13 @@ impl<'a, S: Suite, const CAP: usize> Expected<'a, S, CAP> {
         self.slot.number()
     }
 
-    /// Prepares on, for at most `budget` units of about 64 bytes, and returns the units done: 0 when all is ready.
+    /// Continues the preparation by at most `budget` units of about 64 bytes, and returns the units
+    /// done: 0 when all is ready.
     pub fn step(&mut self, budget: u32) -> u32 {
         self.slot.step(self.key, budget)
     }
 
-    /// Bytes of payload that the preparation covers so far.
+    /// Bytes of payload that are prepared.
     pub fn ready(&self) -> usize {
         self.slot.ready()
     }
@@ -94,19 +95,19 @@ impl<'a, S: Suite, const CAP: usize> Expected<'a, S, CAP> {
         src: &[u8],
         dst: &mut [u8],
         tag: &S::TagBytes,
-    ) -> Result<(), Refused<Self>> {
+    ) -> Result<(), RefusedError<Self>> {
         match self.slot.open(self.key, aad, Buffers::apart(src, dst), tag) {
             Ok(()) => Ok(()),
-            Err(Unauthentic) => Err(Refused(self)),
+            Err(AuthenticationError) => Err(RefusedError(self)),
         }
     }
 
-    /// Verifies data that is not encrypted, given in pieces that are read as one.
-    pub fn verify(self, aad: &[&[u8]], tag: &S::TagBytes) -> Result<(), Refused<Self>> {
+    /// Verifies unencrypted data, given in pieces that are read as one.
+    pub fn verify(self, aad: &[&[u8]], tag: &S::TagBytes) -> Result<(), RefusedError<Self>> {
         let expected = self.slot.authenticate(self.key, aad);
         match tag::check(&expected, tag) {
             Ok(()) => Ok(()),
-            Err(Unauthentic) => Err(Refused(self)),
+            Err(AuthenticationError) => Err(RefusedError(self)),
         }
     }
 }

@@ -1,11 +1,13 @@
-//! A frame of a link with slots, prepared as far as its octets are known, over CCM\* (IEEE 802.15.4-2015 annex B).
+//! A frame of a slotted link under CCM\* (IEEE 802.15.4-2015 annex B), prepared as far as its
+//! octets are known.
 //!
-//! Other than a [`FrontSlot`](crate::FrontSlot) it stays where it is between two idle times without a handle on it, and what is new
-//! may begin anywhere, in the associated data too: the acknowledgments of that standard have no payload, and at its levels 1 to 3
-//! a frame is nothing but associated data. It owns its nonce until it is sealed, opened, wiped or dropped.
+//! Unlike a [`FrontSlot`](crate::FrontSlot), it stays without a handle between two idle times, and
+//! the unknown octets may begin anywhere, in the associated data too: acknowledgments have no
+//! payload, and at security levels 1 to 3 a frame is associated data only. It owns its nonce until
+//! it is sealed, opened, wiped or dropped.
 
 use crate::{
-    AesCcm, BlockCipher, Key, Nonce, Unauthentic,
+    AesCcm, AuthenticationError, BlockCipher, Key, Nonce,
     backend::blocks::xor_in,
     bytes::{Bytes, wipe},
 };
@@ -13,28 +15,28 @@ use core::fmt;
 
 const NONCE: usize = 13;
 
-/// What is known of a frame beforehand.
+/// The known octets and lengths of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'t> {
     /// Bytes of the MIC: 4, 8 or 16.
     pub mic: usize,
-    /// Bytes in front that are authenticated only; all of them, if it is none.
+    /// Leading bytes that are authenticated only; `None` if all are.
     pub open: Option<usize>,
-    /// What the frame begins with.
+    /// The first bytes of the frame.
     pub known: &'t [u8],
-    /// Bytes that the frame may have, without its MIC.
+    /// Lengths that the frame may have, without its MIC.
     pub lengths: &'t [usize],
 }
 
-/// Why a frame was not prepared or sealed.
+/// A frame was not prepared or sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
-    /// The MIC has another length than 4, 8 and 16, the open part is empty or longer than the frame, or there are more lengths
-    /// than the slot takes.
+    /// The MIC's length is not 4, 8 or 16, the open part is empty or longer than the frame, or
+    /// there are too many lengths for the slot.
     Shape,
-    /// The frame is longer than the slot, or than what it is written to.
+    /// The frame is longer than the slot or the output.
     TooLong,
-    /// There is no nonce here: it was used.
+    /// The slot has no nonce: it was used.
     Spent,
 }
 
@@ -50,13 +52,13 @@ impl fmt::Display for FrameError {
 
 impl core::error::Error for FrameError {}
 
-/// A CBC-MAC under way, in the cipher's own form.
+/// An unfinished CBC-MAC, in the cipher's own form.
 #[derive(Clone, Copy)]
 struct Chain {
     block: [u8; 16],
-    /// Bytes that the block holds; a full one is not encrypted before more comes, or the end.
+    /// Bytes in the block. A full block is encrypted when more bytes come, or at the end.
     held: u8,
-    /// Bytes of the frame that it has taken.
+    /// Bytes of the frame that were absorbed.
     taken: u16,
     begun: bool,
 }
@@ -73,7 +75,8 @@ impl Chain {
         payload: usize,
     ) {
         let mut block = [0; 16];
-        // Flags: associated data, the MIC's length, a length field of two bytes (RFC 3610 section 2.2).
+        // Flags: associated data, the MIC's length, a length field of two bytes (RFC 3610 section
+        // 2.2).
         block[0] = 0x40 | ((mic.wrapping_sub(2) / 2) << 3) as u8 | 1;
         block[1..14].copy_from_slice(nonce);
         block[14..].copy_from_slice(&(payload as u16).to_be_bytes());
@@ -85,7 +88,7 @@ impl Chain {
         *self = Self { block, held: 2, taken: 0, begun: true };
     }
 
-    /// Takes what there is room for in the present block, or the next one, and gives how much.
+    /// Absorbs bytes up to the end of a block, and returns their number.
     fn absorb<A: BlockCipher>(&mut self, aes: &A, bytes: &[u8]) -> usize {
         if self.held == 16 {
             aes.advance(&mut self.block);
@@ -111,7 +114,7 @@ impl Chain {
         taken
     }
 
-    /// Takes all bytes; the open part is padded to a whole block where it ends.
+    /// Absorbs all bytes; the open part is padded to a whole block.
     fn absorb_all<A: BlockCipher>(&mut self, aes: &A, mut bytes: &[u8], open: usize) {
         while !bytes.is_empty() {
             let before = usize::from(self.taken);
@@ -126,8 +129,8 @@ impl Chain {
     }
 }
 
-/// Memory for one frame of up to `CAP` bytes, of which `STREAM` (a multiple of 16) may be encrypted, and that may have one of
-/// `LENGTHS` lengths.
+/// Memory for one frame of up to `CAP` bytes with `LENGTHS` possible lengths. Up to `STREAM` bytes
+/// (a multiple of 16) may be encrypted.
 pub struct FrameSlot<const CAP: usize, const STREAM: usize, const LENGTHS: usize> {
     known: [u8; CAP],
     stream: [u8; STREAM],
@@ -136,15 +139,15 @@ pub struct FrameSlot<const CAP: usize, const STREAM: usize, const LENGTHS: usize
     lengths: [u16; LENGTHS],
     nonce: [u8; NONCE],
     mic: u8,
-    /// Bytes that are not encrypted; `OPEN` if none is.
+    /// Unencrypted leading bytes; `OPEN` if all are.
     open: u16,
     known_len: u16,
     stream_ready: u16,
     masked: bool,
     named: bool,
-    /// All was known: the frame lies sealed in `known`, and its MIC in `mask`.
+    /// The whole frame was known: it is sealed in `known`, and its MIC is in `mask`.
     sealed: bool,
-    /// Something is left here that must be wiped.
+    /// The slot holds data that must be wiped.
     used: bool,
 }
 
@@ -172,7 +175,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         }
     }
 
-    /// Gives the slot a frame to prepare, in place of what it had.
+    /// Begins to prepare a frame, and replaces the slot's content.
     pub fn begin(&mut self, nonce: Nonce<[u8; NONCE]>, shape: &Shape<'_>) -> Result<(), FrameError> {
         let Shape { mic, open, known, lengths } = *shape;
         let longest = lengths.iter().copied().max().unwrap_or(known.len()).max(known.len());
@@ -180,7 +183,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         if !matches!(mic, 4 | 8 | 16) || lengths.len() > LENGTHS || open == Some(0) {
             return Err(FrameError::Shape);
         }
-        // More than fits `open`'s 16 bits would say something else there.
+        // A longer open part would not fit the 16 bits of `open`.
         if lengths.iter().any(|len| *len < least) || open.is_some_and(|open| open > CAP) {
             return Err(FrameError::Shape);
         }
@@ -200,23 +203,23 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         Ok(())
     }
 
-    /// Is there no frame here?
+    /// Whether the slot has no frame.
     pub const fn is_empty(&self) -> bool {
         !self.named
     }
 
-    /// Is it for a frame with this nonce, MIC and open part?
+    /// Whether the frame has this nonce, MIC length and open part.
     pub fn is_for(&self, nonce: &[u8; NONCE], mic: usize, open: Option<usize>) -> bool {
         let same = open.map_or(OPEN, |open| open as u16) == self.open && mic == usize::from(self.mic);
         self.named && same && self.nonce == *nonce
     }
 
-    /// Bytes that the frame begins with, as far as they are known.
+    /// Number of the frame's known bytes.
     pub const fn known_len(&self) -> usize {
         self.known_len as usize
     }
 
-    /// Are these the bytes that are known? Takes the same time wherever they differ.
+    /// Whether these are the known bytes. Compares in constant time.
     pub fn begins_as(&self, front: &[u8]) -> bool {
         let open = self.open_len(front.len()).min(front.len());
         let mut difference = u8::from(front.len() != self.known_len());
@@ -232,7 +235,8 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         if self.open == OPEN { len } else { usize::from(self.open) }
     }
 
-    /// Prepares on, for at most `budget` encryptions of a block, and gives how many it did: 0 when all is ready.
+    /// Continues the preparation by at most `budget` block encryptions, and returns their number: 0
+    /// when all is ready.
     pub fn step<A: BlockCipher, const TAG: usize>(
         &mut self,
         key: &Key<AesCcm<A, NONCE, TAG>>,
@@ -268,7 +272,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
                 }
                 left -= u32::from(fills);
             }
-            // The stream comes before the chains of other lengths: every frame needs it.
+            // The key stream comes before the chains of other lengths: every frame needs it.
             if i == 0 && self.open != OPEN {
                 let wanted = longest - usize::from(self.open);
                 while left > 0 && usize::from(self.stream_ready) < wanted {
@@ -280,8 +284,8 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         budget - left
     }
 
-    /// Seals a frame to be sent that is known to its end, so that nothing is left for later. Gives the encryptions done: 0 where
-    /// something is not known or not prepared.
+    /// Seals a frame whose bytes are all known. Returns the encryptions done: 0 if a byte is
+    /// unknown or the preparation is unfinished.
     pub fn complete<A: BlockCipher, const TAG: usize>(&mut self, key: &Key<AesCcm<A, NONCE, TAG>>) -> u32 {
         let len = usize::from(self.known_len);
         let open = self.open_len(len).min(len);
@@ -319,7 +323,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         self.stream_ready += 16;
     }
 
-    /// The chain for a frame of `len` bytes that begins as is known; begun anew if it was not prepared.
+    /// The chain for a frame of `len` bytes; computed from the start if it was not prepared.
     fn chain<A: BlockCipher>(&self, aes: &A, len: usize) -> Chain {
         let at = self.lengths.iter().position(|of| usize::from(*of) == len);
         let mut chain = at.map_or(Chain::NEW, |at| self.chains[at]);
@@ -340,8 +344,9 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         }
     }
 
-    /// Seals the frame that begins as is known and goes on with `rest`: writes it with its MIC into `out` and gives the
-    /// length. What was not prepared is done now. The nonce is spent then, and what is left is to be [wiped](Self::wipe).
+    /// Seals the frame, which continues with `rest`: writes it with its MIC into `out` and returns
+    /// the length. Completes an unfinished preparation. The nonce is used up; call
+    /// [`wipe`](Self::wipe) afterwards.
     pub fn seal<A: BlockCipher, const TAG: usize>(
         &mut self,
         key: &Key<AesCcm<A, NONCE, TAG>>,
@@ -362,7 +367,8 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
             return Err(FrameError::Shape);
         }
         if self.sealed && !rest.is_empty() {
-            // It goes on, against what was said: nothing has left the slot, so the seal is taken off again.
+            // The frame continues although `complete` sealed it. It has not left the slot, so the
+            // encryption is undone.
             let known_open = open.min(known);
             xor(&mut self.known[known_open..known], &self.stream);
             (self.sealed, self.masked) = (false, false);
@@ -391,21 +397,22 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         Ok(len + mic)
     }
 
-    /// Opens a received frame (without its MIC) into `out`, which has its length, from the preparation as far as that is for it. What
-    /// is left then is to be [wiped](Self::wipe); a forgery leaves all as it is, and zeros in `out`.
+    /// Opens a received frame (without its MIC) into `out`, which has its length, from the matching
+    /// part of the preparation. Call [`wipe`](Self::wipe) afterwards. A forgery leaves the
+    /// preparation unchanged and zeros in `out`.
     pub fn open<A: BlockCipher, const TAG: usize>(
         &mut self,
         key: &Key<AesCcm<A, NONCE, TAG>>,
         frame: &[u8],
         mic: &[u8],
         out: &mut [u8],
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         let aes = &key.inner;
         let open = self.open_len(frame.len());
-        let private = frame.len().checked_sub(open).ok_or(Unauthentic)?;
+        let private = frame.len().checked_sub(open).ok_or(AuthenticationError)?;
         let fits = self.named && mic.len() == usize::from(self.mic) && out.len() == frame.len();
         if !fits || self.sealed || open == 0 || frame.len() > CAP || private > STREAM {
-            return Err(Unauthentic);
+            return Err(AuthenticationError);
         }
         if !self.masked {
             self.make_mask(aes);
@@ -413,7 +420,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         while self.open != OPEN && usize::from(self.stream_ready) < private {
             self.make_stream(aes);
         }
-        // What was predicted is the open part, which everybody can read.
+        // The predicted bytes are the open part, which is public.
         let known = usize::from(self.known_len);
         let mut chain = if known <= open && frame.starts_with(&self.known[..known]) {
             self.chain(aes, frame.len())
@@ -432,14 +439,14 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> FrameSlot<CAP,
         received[..mic.len()].copy_from_slice(mic);
         if !expected.same(&received) {
             wipe(out);
-            return Err(Unauthentic);
+            return Err(AuthenticationError);
         }
         self.named = false;
         Ok(())
     }
 
-    /// Forgets the frame and all that was prepared for it. Its nonce is burnt. To be called after a frame was sealed or opened, when
-    /// that is on its way; the next frame and dropping do it at the latest.
+    /// Wipes the frame and its preparation; the nonce is burnt. Call it after sealing or opening,
+    /// once the frame is on its way; the next frame or dropping wipes at the latest.
     pub fn wipe(&mut self) {
         if self.used {
             wipe(&mut self.known);

@@ -1,7 +1,7 @@
-//! Rings of slots, for the next packets of a sequence and for the next ones to come.
+//! Rings of slots, for the next packets of a sequence and for the next expected ones.
 
 use crate::{
-    Key, Nonce, NonceSequence, Opener, Prepared, Ready, Sealer, Slot, Suite, Unauthentic,
+    AuthenticationError, Key, Nonce, NonceSequence, Opener, Prepared, Ready, Sealer, Slot, Suite,
     buffers::Buffers,
     bytes::Bytes,
     slots::slot::{REHEARSED, rehearsed},
@@ -9,17 +9,18 @@ use crate::{
 };
 use core::{array, fmt};
 
-/// A [`Sealer`] with a ring of `SLOTS` slots, in which the next packets of the sequence are prepared in order.
+/// A [`Sealer`] with a ring of `SLOTS` slots, in which the next packets of the sequence are
+/// prepared in order.
 ///
-/// Where there are pages, what each packet needs of a pool and its key lies in the first one, if the pool begins with a page: after a
-/// pause each page costs more than a line.
+/// If the pool begins at a page, each packet finds all it needs of the pool and the key in the
+/// first page.
 #[cfg_attr(target_arch = "x86_64", repr(C))]
 pub struct SealPool<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: usize> {
     /// The slot of the next packet.
     head: usize,
     /// Slots from `head` on that have a nonce.
     named: usize,
-    /// Slots from `head` on that are prepared as far as the reach was when they were.
+    /// Slots from `head` on that are prepared up to the reach at that time.
     prepared: usize,
     reach: usize,
     sealer: Sealer<S, N>,
@@ -29,7 +30,7 @@ pub struct SealPool<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usiz
 impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: usize>
     SealPool<S, N, SLOTS, CAP>
 {
-    /// A pool in which nothing is prepared yet.
+    /// An empty pool.
     pub fn new(key: Key<S>, sequence: N) -> Self {
         const { assert!(SLOTS > 0, "a pool has a slot at least") };
         Self {
@@ -42,22 +43,23 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         }
     }
 
-    /// From now on prepares the first `bytes` of each packet only, `CAP` at most. A longer packet goes the ordinary way.
+    /// Limits the preparation to the first `bytes` of each packet, at most `CAP`. A longer packet
+    /// is sealed without a preparation.
     ///
-    /// A pool that prepares no more than its packets need is ready sooner, and its slots stay in the nearest cache.
+    /// With a short reach the pool is ready sooner, and its slots stay in the nearest cache.
     pub fn set_reach(&mut self, bytes: usize) {
         self.reach = bytes.min(CAP).next_multiple_of(S::UNIT);
     }
 
-    /// As [`set_reach`](Self::set_reach), for the packets that are prepared already too: if they reach less far, they are prepared on.
+    /// As [`set_reach`](Self::set_reach), and extends packets that are already prepared.
     pub(crate) fn set_reach_of_all(&mut self, bytes: usize) {
         self.set_reach(bytes);
         let slots = (0..self.prepared).map(|ahead| &self.slots[Self::turn(self.head + ahead)]);
         self.prepared = slots.take_while(|slot| slot.is_ready(self.reach)).count();
     }
 
-    /// Does at most `budget` units of preparation (of about 64 bytes of cipherstream each) and returns the units
-    /// done. Less than `budget` means that nothing is left to do.
+    /// Does at most `budget` units of preparation (about 64 bytes of key stream each) and returns
+    /// the units done. Less than `budget` means that nothing is left to do.
     pub fn idle(&mut self, budget: u32) -> u32 {
         let mut left = budget;
         while left > 0 && self.prepared < SLOTS {
@@ -77,7 +79,7 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
 
     /// The next packet of the sequence, prepared as far as [`idle`](Self::idle) got.
     #[inline]
-    #[allow(clippy::should_implement_trait)]
+    #[allow(clippy::should_implement_trait, reason = "it lends from the pool and fails as the sequence does")]
     pub fn next(&mut self) -> Result<Prepared<'_, S, CAP>, N::Error> {
         let slot = &mut self.slots[self.head];
         if self.named == 0 {
@@ -85,19 +87,20 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
             slot.name(number, nonce);
             self.named = 1;
         }
-        // The ring moves on before the handle is given: even if it is forgotten, its slot is only ever renamed.
+        // The ring advances before it gives the handle: the slot of a forgotten handle is only ever
+        // renamed.
         self.head = Self::turn(self.head + 1);
         self.named -= 1;
         self.prepared = self.prepared.saturating_sub(1);
         Ok(Prepared::new(&self.sealer.key, slot))
     }
 
-    /// As [`next`](Self::next), if that packet has this number and lies prepared for a payload of so many bytes. Otherwise nothing has
-    /// changed.
+    /// As [`next`](Self::next), if that packet has this number and is prepared for this length of
+    /// payload. Otherwise nothing changes.
     #[inline(always)]
     pub fn next_ready(&mut self, number: u64, bytes: usize) -> Option<Ready<'_, S, CAP>> {
         let slot = self.slots.get_mut(self.head)?;
-        // What is prepared has a number.
+        // A prepared slot has a number.
         if self.prepared == 0 || slot.number() != number || !slot.covers(bytes) {
             return None;
         }
@@ -107,31 +110,33 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         Some(Ready::new(&self.sealer.key, slot, bytes))
     }
 
-    /// Reads what is prepared for the next packet, of so many bytes, and what the key has for it: a byte of each cache line.
+    /// Reads a byte of each cache line of the next packet's preparation for `bytes` of payload, and
+    /// of the key's part for it.
     pub fn touch(&self, bytes: usize) {
         let len = bytes.min(CAP).min(S::MAX_PAYLOAD);
         self.slots[self.head].touch(len);
         S::touch(&self.sealer.key.inner, len);
     }
 
-    /// Does once, on nothing, what sealing the next packet will do, and touches what is prepared for it: after a pause, code,
-    /// tables and preparation have left the nearest caches, and a CPU has put its widest units to sleep.
+    /// Seals a dummy packet as the next one will be sealed, and touches the next packet's
+    /// preparation. After a pause, code, tables and preparation have left the nearest caches, and
+    /// the widest vector units sleep.
     ///
-    /// `data` tells how long the packet may be, and may hold anything that is no secret. Of a long one only some hundred bytes are gone
-    /// over, and what the others need is touched. Afterwards it is as it was, or those are zeros if the suite prepares no cipherstream. No
-    /// nonce is spent and nothing prepared changes.
+    /// `data` gives the length of the packet and must not be secret. Of a long packet, some hundred
+    /// bytes are processed and the rest is touched. Afterwards `data` is unchanged, or zeroed if
+    /// the suite has no key stream. No nonce is used, and nothing prepared changes.
     pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
         let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
         self.touch(len);
         Slot::<S, REHEARSED>::new().rehearse_seal(&self.sealer.key, aad, &mut data[..rehearsed(len)]);
     }
 
-    /// Slots that are prepared, each as far as the reach was when it was its turn.
+    /// Number of prepared slots, each up to the reach at its time.
     pub const fn prepared(&self) -> usize {
         self.prepared
     }
 
-    /// The sequence. It is ahead of the packets by the nonces that lie in slots.
+    /// The sequence. It is ahead of the packets by the nonces in slots.
     pub const fn sequence(&self) -> &N {
         self.sealer.sequence()
     }
@@ -141,12 +146,12 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         self.sealer.sequence_mut()
     }
 
-    /// The number of the next packet, if its nonce was taken already.
+    /// The number of the next packet, if its nonce was already taken.
     pub fn next_number(&self) -> Option<u64> {
         (self.named > 0).then(|| self.slots[self.head].number())
     }
 
-    /// The sealer, and the key and sequence with it: they must not leave the pool.
+    /// The sealer. Its key and sequence must not leave the pool.
     pub(crate) const fn sealer_mut(&mut self) -> &mut Sealer<S, N> {
         &mut self.sealer
     }
@@ -157,7 +162,7 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
     }
 
     #[cfg(feature = "gcm")]
-    /// Where the slot is that is so many packets ahead of the next one.
+    /// Index of the slot that is `ahead` packets after the next one.
     pub(crate) const fn place(&self, ahead: usize) -> usize {
         Self::turn(self.head + ahead)
     }
@@ -182,13 +187,13 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
 
 /// An [`Opener`] with a ring of `SLOTS` slots, in which the next packet numbers are prepared.
 ///
-/// Packet `number` has its slot at `number % SLOTS` while it is among the `SLOTS` numbers expected next. In memory it lies as a
-/// [`SealPool`] does.
+/// Packet `number` uses slot `number % SLOTS` while it is among the next `SLOTS` numbers. The
+/// memory layout is that of a [`SealPool`].
 #[cfg_attr(target_arch = "x86_64", repr(C))]
 pub struct OpenPool<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize> {
-    /// The lowest number that is expected.
+    /// The lowest expected number.
     expected: u64,
-    /// All numbers expected below this one are prepared, or were opened.
+    /// All expected numbers below this one are prepared or were opened.
     prepared: u64,
     reach: usize,
     opener: Opener<S, F>,
@@ -196,7 +201,7 @@ pub struct OpenPool<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, c
 }
 
 impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize> OpenPool<S, F, SLOTS, CAP> {
-    /// A pool that expects packet 0 and has nothing prepared.
+    /// A pool that expects packet 0, with nothing prepared.
     pub fn new(key: Key<S>, nonce_of: F) -> Self {
         const { assert!(SLOTS > 0, "a pool has a slot at least") };
         Self {
@@ -208,7 +213,7 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         }
     }
 
-    /// Makes `number` the next packet expected. What was prepared for older ones is wiped.
+    /// Makes `number` the next expected packet, and wipes the preparation of older ones.
     #[inline]
     pub fn expect_from(&mut self, number: u64) {
         if self.expected.checked_add(1) == Some(number) {
@@ -220,11 +225,11 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         }
     }
 
-    /// As [`expect_from`](Self::expect_from), wherever the number lies.
+    /// As [`expect_from`](Self::expect_from), for any distance.
     #[inline(never)]
     fn expect_anew(&mut self, number: u64) {
         if number < self.expected {
-            // Backwards, as after a new key agreement: the slots belong to other numbers now.
+            // Backwards, as after a new key agreement: the slots belong to other numbers.
             self.slots.iter_mut().for_each(Slot::wipe);
             self.prepared = number;
         } else {
@@ -237,15 +242,16 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         self.expected = number;
     }
 
-    /// From now on prepares the first `bytes` of each packet only, `CAP` at most. A longer packet goes the ordinary way.
+    /// Limits the preparation to the first `bytes` of each packet, at most `CAP`. A longer packet
+    /// is opened without a preparation.
     ///
-    /// A pool that prepares no more than its packets need is ready sooner, and its slots stay in the nearest cache.
+    /// With a short reach the pool is ready sooner, and its slots stay in the nearest cache.
     pub fn set_reach(&mut self, bytes: usize) {
         self.reach = bytes.min(CAP).next_multiple_of(S::UNIT);
     }
 
-    /// Does at most `budget` units of preparation (of about 64 bytes of cipherstream each) and returns the units
-    /// done. Less than `budget` means that nothing is left to do.
+    /// Does at most `budget` units of preparation (about 64 bytes of key stream each) and returns
+    /// the units done. Less than `budget` means that nothing is left to do.
     pub fn idle(&mut self, budget: u32) -> u32 {
         let mut left = budget;
         let end = self.expected.saturating_add(SLOTS as u64);
@@ -263,16 +269,16 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         budget - left
     }
 
-    /// Reads what is prepared for the packet expected next, as [`SealPool::touch`] does.
+    /// Reads the preparation of the next expected packet, as [`SealPool::touch`] does.
     pub fn touch(&self, bytes: usize) {
         let len = bytes.min(CAP).min(S::MAX_PAYLOAD);
         self.slots[Self::place(self.expected)].touch(len);
         S::touch(&self.opener.key.inner, len);
     }
 
-    /// Does once, for nothing, what opening the packet expected next will do (see [`SealPool::rehearse`]). `data` tells how long
-    /// the packet may be. Afterwards it is as it was, or what is gone over of it is zeros if the suite prepares no cipherstream. Nothing
-    /// prepared changes.
+    /// Opens a dummy packet as the next expected one will be opened (see [`SealPool::rehearse`]).
+    /// `data` gives the length of the packet. Afterwards it is unchanged, or its processed part is
+    /// zeroed if the suite has no key stream. Nothing prepared changes.
     pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
         let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
         self.touch(len);
@@ -283,8 +289,9 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         );
     }
 
-    /// Decrypts packet `number` from `src` into `dst` if it is authentic; otherwise `dst` is zeroed, and what was
-    /// prepared stays for the genuine packet. A number that was not prepared is opened the ordinary way.
+    /// Decrypts packet `number` from `src` into `dst` if it is authentic. Otherwise `dst` is
+    /// zeroed, and the preparation stays for the genuine packet. A number without a preparation is
+    /// opened directly.
     ///
     /// # Panics
     /// If `src` and `dst` differ in length.
@@ -296,11 +303,11 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         src: &[u8],
         dst: &mut [u8],
         tag: &S::TagBytes,
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         self.open_buffers(number, aad, Buffers::apart(src, dst), tag)
     }
 
-    /// As [`open`](Self::open), in the buffer where the ciphertext is.
+    /// As [`open`](Self::open), in place.
     #[inline]
     pub fn open_in_place(
         &mut self,
@@ -308,19 +315,19 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         aad: &[u8],
         buffer: &mut [u8],
         tag: &S::TagBytes,
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         self.open_buffers(number, aad, Buffers::InPlace(buffer), tag)
     }
 
-    /// As [`open_in_place`](Self::open_in_place), for a `packet` that is the ciphertext and its tag, and expects the packet behind this one
-    /// next if it is authentic.
+    /// As [`open_in_place`](Self::open_in_place), for a `packet` that ends with its tag. If it is
+    /// authentic, the following number is expected next.
     #[inline(always)]
     pub fn open_next_in_place(
         &mut self,
         number: u64,
         aad: &[u8],
         packet: &mut [u8],
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         let slot = &mut self.slots[Self::place(number)];
         let covered = |len| slot.covers(len);
         if number != self.expected
@@ -329,29 +336,34 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         {
             return self.open_unprepared_in_place(number, aad, packet);
         }
-        // It is empty then.
+        // The slot is empty from here on.
         slot.open_tagged(&self.opener.key, aad, packet)?;
         self.expected = number.saturating_add(1);
         self.prepared = self.prepared.max(self.expected);
         Ok(())
     }
 
-    /// Apart, so that it does not lie between what a prepared packet needs.
+    /// Out of line, to keep the code for a prepared packet together.
     #[inline(never)]
     fn open_unprepared_in_place(
         &mut self,
         number: u64,
         aad: &[u8],
         packet: &mut [u8],
-    ) -> Result<(), Unauthentic> {
-        let (buffer, Some(tag)) = S::TagBytes::split_last(packet) else { return Err(Unauthentic) };
+    ) -> Result<(), AuthenticationError> {
+        let (buffer, Some(tag)) = S::TagBytes::split_last(packet) else { return Err(AuthenticationError) };
         self.open_in_place(number, aad, buffer, tag)?;
         self.expect_from(number.saturating_add(1));
         Ok(())
     }
 
-    /// Verifies packet `number` whose data is not encrypted, given in pieces that are read as one.
-    pub fn verify(&mut self, number: u64, aad: &[&[u8]], tag: &S::TagBytes) -> Result<(), Unauthentic> {
+    /// Verifies packet `number` with unencrypted data, given in pieces that are read as one.
+    pub fn verify(
+        &mut self,
+        number: u64,
+        aad: &[&[u8]],
+        tag: &S::TagBytes,
+    ) -> Result<(), AuthenticationError> {
         let key = &self.opener.key;
         let slot = &mut self.slots[Self::place(number)];
         if slot.number() == number && !slot.is_empty() {
@@ -377,7 +389,7 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         aad: &[u8],
         buffers: Buffers<'_>,
         tag: &S::TagBytes,
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         let slot = &mut self.slots[Self::place(number)];
         if slot.number() == number && !slot.is_empty() {
             slot.open(&self.opener.key, aad, buffers, tag)
@@ -419,11 +431,11 @@ mod tests {
     type Opening = OpenPool<Aes256Gcm, fn(u64) -> [u8; 12], 16, 1600>;
 
     #[test]
-    fn what_each_packet_needs_of_a_pool_and_its_key_is_in_its_first_page() {
+    fn hot_fields_fit_the_first_page() {
         let head = offset_of!(Sealing, sealer).max(offset_of!(Opening, opener));
         let key = offset_of!(Sealer<Aes256Gcm, Numbers>, key)
             .max(offset_of!(Opener<Aes256Gcm, fn(u64) -> [u8; 12]>, key));
-        // A flow pool has a line in front.
+        // A flow pool has one line in front.
         assert!(64 + head + key + crate::backend::x86::gcm_key::NEEDED <= 4096);
     }
 }

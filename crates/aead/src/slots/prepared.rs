@@ -1,9 +1,9 @@
-//! The sending side: a sealer owns the nonces, a prepared packet owns one of them.
+//! The sending side: a sealer owns the nonces, and a prepared packet owns one of them.
 
 use crate::{Key, NonceSequence, Slot, Suite, Tag, buffers::Buffers, bytes::Bytes};
 use core::fmt;
 
-/// A key with the sequence of nonces that it seals with. There is one sealer to a sequence: it can't be cloned.
+/// A key and its sequence of nonces. A sequence has one sealer, which can't be cloned.
 ///
 /// ```compile_fail
 /// # use antedate_aead::{Aes128Gcm, NonceSequence, Sealer};
@@ -22,7 +22,8 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
         Self { key, sequence }
     }
 
-    /// Takes the next nonce and begins to prepare its packet in `slot`, in place of what the slot had.
+    /// Takes the next nonce and begins to prepare its packet in `slot`, replacing the slot's
+    /// content.
     pub fn prepare<'a, const CAP: usize>(
         &'a mut self,
         slot: &'a mut Slot<S, CAP>,
@@ -49,7 +50,7 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>> fmt::Debug for Sealer<S, N> {
     }
 }
 
-/// A [prepared](Prepared) packet whose preparation covers a payload of the length that was asked for.
+/// A [prepared](Prepared) packet whose preparation covers the requested length of payload.
 #[derive(Debug)]
 pub struct Ready<'a, S: Suite, const CAP: usize> {
     packet: Prepared<'a, S, CAP>,
@@ -57,28 +58,28 @@ pub struct Ready<'a, S: Suite, const CAP: usize> {
 }
 
 impl<'a, S: Suite, const CAP: usize> Ready<'a, S, CAP> {
-    /// Of a slot that covers so many bytes.
+    /// The slot must cover `payload` bytes.
     #[inline(always)]
     pub(crate) fn new(key: &'a Key<S>, slot: &'a mut Slot<S, CAP>, payload: usize) -> Self {
         Self { packet: Prepared::new(key, slot), payload }
     }
 
-    /// Encrypts the payload where it lies, authenticates it together with `aad`, and writes the tag behind it: `packet` is the payload
-    /// and room for its tag.
+    /// Encrypts the payload in place, authenticates it together with `aad`, and writes the tag
+    /// after it. `packet` is the payload and the place of its tag.
     ///
     /// # Panics
-    /// If that is not as long as it must be.
+    /// If `packet` has another length.
     #[inline(always)]
     pub fn seal_in_place(self, aad: &[u8], packet: &mut [u8]) {
         assert_eq!(packet.len(), self.payload + S::TagBytes::LEN, "the packet has another length");
         self.packet.slot.seal_tagged(self.packet.key, aad, packet);
-        // It is wiped.
+        // `seal_tagged` has wiped the slot.
         core::mem::forget(self);
     }
 }
 
-/// A packet to be: it owns a nonce and the work done for it so far. Sealing consumes it, and dropping it burns the
-/// nonce; both wipe the slot.
+/// A packet to be sealed: it owns a nonce and the work done for it. Sealing consumes it, and
+/// dropping it burns the nonce; both wipe the slot.
 ///
 /// ```compile_fail
 /// # use antedate_aead::{Aes128Gcm, Prepared};
@@ -93,7 +94,7 @@ pub struct Prepared<'a, S: Suite, const CAP: usize> {
 }
 
 impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
-    /// A handle on a slot that was named.
+    /// A handle on a slot that has a nonce.
     pub(crate) fn new(key: &'a Key<S>, slot: &'a mut Slot<S, CAP>) -> Self {
         Self { key, slot }
     }
@@ -103,23 +104,24 @@ impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
         (self.key, self.slot)
     }
 
-    /// The packet number that the nonce was given for.
+    /// The packet number of the nonce.
     pub fn number(&self) -> u64 {
         self.slot.number()
     }
 
-    /// Prepares on, for at most `budget` units of about 64 bytes, and returns the units done: 0 when all is ready.
+    /// Continues the preparation by at most `budget` units of about 64 bytes, and returns the units
+    /// done: 0 when all is ready.
     pub fn step(&mut self, budget: u32) -> u32 {
         self.slot.step(self.key, budget)
     }
 
-    /// Bytes of payload that the preparation covers so far.
+    /// Bytes of payload that are prepared.
     pub fn ready(&self) -> usize {
         self.slot.ready()
     }
 
-    /// Encrypts `src` into `dst` and authenticates it together with `aad`. A payload that the preparation does not
-    /// cover is sealed the ordinary way, with the same nonce.
+    /// Encrypts `src` into `dst` and authenticates it together with `aad`. A payload longer than
+    /// the preparation is sealed directly, with the same nonce.
     ///
     /// # Panics
     /// If `src` and `dst` differ in length.
@@ -127,12 +129,13 @@ impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
     pub fn seal(self, aad: &[u8], src: &[u8], dst: &mut [u8]) -> Tag<S::TagBytes> {
         let mut tag = Tag(S::TagBytes::ZERO);
         self.slot.seal(self.key, aad, Buffers::apart(src, dst), &mut tag.0);
-        // Here, and not when `self` is dropped: otherwise the tag is moved once more, over stores that it has to wait for.
+        // Wiped here and not in `drop`: otherwise the tag is moved again, after stores that it has
+        // to wait for.
         self.slot.wipe();
         tag
     }
 
-    /// As [`seal`](Self::seal), in the buffer where the plaintext is.
+    /// As [`seal`](Self::seal), in place.
     #[inline]
     pub fn seal_in_place(self, aad: &[u8], buffer: &mut [u8]) -> Tag<S::TagBytes> {
         let mut tag = Tag(S::TagBytes::ZERO);
@@ -141,7 +144,7 @@ impl<'a, S: Suite, const CAP: usize> Prepared<'a, S, CAP> {
         tag
     }
 
-    /// Authenticates data that is not encrypted (GMAC and its like), given in pieces that are read as one.
+    /// Authenticates unencrypted data (GMAC, for example), given in pieces that are read as one.
     pub fn authenticate(self, aad: &[&[u8]]) -> Tag<S::TagBytes> {
         Tag(self.slot.authenticate(self.key, aad))
     }

@@ -2,7 +2,7 @@
 
 use core::array;
 
-/// The slots, and how far they are.
+/// The slots and their progress.
 pub(crate) struct Ring<T, const SLOTS: usize> {
     slots: [T; SLOTS],
     /// The slot of the next packet.
@@ -13,13 +13,13 @@ pub(crate) struct Ring<T, const SLOTS: usize> {
     ready: usize,
 }
 
-/// What a pool does with its slots.
+/// The operations of a pool on its slots.
 pub(crate) trait Tend<T> {
     type Error;
 
-    /// Gives a slot the next packet.
+    /// Gives a slot the next nonce.
     fn name(&mut self, slot: &mut T) -> Result<(), Self::Error>;
-    /// Prepares on.
+    /// Continues the preparation.
     fn step(&mut self, slot: &mut T, budget: u32) -> u32;
     fn is_ready(&self, slot: &T) -> bool;
 }
@@ -30,7 +30,8 @@ impl<T, const SLOTS: usize> Ring<T, SLOTS> {
         Self { slots: array::from_fn(|_| slot()), head: 0, named: 0, ready: 0 }
     }
 
-    /// Does at most `budget` units and returns the units done; less means that nothing is left to do.
+    /// Does at most `budget` units and returns the units done; less means that nothing is left to
+    /// do.
     pub(crate) fn idle(&mut self, tend: &mut impl Tend<T>, budget: u32) -> u32 {
         let mut left = budget;
         while left > 0 && self.ready < SLOTS {
@@ -49,8 +50,8 @@ impl<T, const SLOTS: usize> Ring<T, SLOTS> {
         budget - left
     }
 
-    /// The slot of the next packet. The ring moves on before it is given: even if whoever has it forgets it, it is
-    /// only ever named anew.
+    /// The slot of the next packet. The ring advances first: the slot of a forgotten handle is only
+    /// ever named again.
     pub(crate) fn next<N: Tend<T>>(&mut self, tend: &mut N) -> Result<&mut T, N::Error> {
         let slot = &mut self.slots[self.head];
         if self.named == 0 {
@@ -69,17 +70,6 @@ impl<T, const SLOTS: usize> Ring<T, SLOTS> {
 
     pub(crate) const fn ready(&self) -> usize {
         self.ready
-    }
-
-    /// The slots that have a nonce. None of them counts as ready any more.
-    pub(crate) fn named_anew(&mut self) -> impl Iterator<Item = &mut T> {
-        self.ready = 0;
-        let (head, named) = (self.head, self.named);
-        self.slots
-            .iter_mut()
-            .enumerate()
-            .filter(move |(i, _)| (i + SLOTS - head) % SLOTS < named)
-            .map(|(_, slot)| slot)
     }
 
     const fn turn(index: usize) -> usize {

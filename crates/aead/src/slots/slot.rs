@@ -1,7 +1,7 @@
 //! The memory in which a packet is prepared.
 
 use crate::{
-    Key, Nonce, Suite, Unauthentic,
+    AuthenticationError, Key, Nonce, Suite,
     buffers::Buffers,
     bytes::{Bytes, wipe},
     suites::{
@@ -12,12 +12,13 @@ use crate::{
 use core::fmt;
 use zeroize::Zeroize;
 
-/// Memory for one prepared packet: the cipherstream of up to `CAP` payload bytes and what the tag needs.
+/// Memory for one prepared packet: the key stream of up to `CAP` payload bytes and the input of the
+/// tag.
 ///
-/// `CAP` is a multiple of the bytes that the suite makes at once: 64, or 16 for a cipher that does one block at a
-/// time, as on a mote. A slot is empty until a [`Sealer`](crate::Sealer) or an [`Opener`](crate::Opener)
-/// prepares a packet in it, stays where the caller put it, and is wiped when the packet is sealed, opened, replaced
-/// or dropped.
+/// `CAP` is a multiple of the suite's unit: 64 bytes, or 16 for a cipher that does one block at a
+/// time, as on a mote. A slot is empty until a [`Sealer`](crate::Sealer) or an
+/// [`Opener`](crate::Opener) prepares a packet in it. It never moves, and it is wiped when the
+/// packet is sealed, opened, replaced or dropped.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(64)))]
 #[cfg_attr(not(target_arch = "x86_64"), repr(C, align(4)))]
 pub struct Slot<S: Suite, const CAP: usize> {
@@ -31,35 +32,37 @@ pub struct Slot<S: Suite, const CAP: usize> {
     stage: Stage,
     #[cfg(target_arch = "x86_64")]
     line: [Line; 0],
-    /// Where there are pages, behind what is read first: a short packet then finds all in one.
+    /// On CPUs with pages, after the fields that are read first: a short packet finds all in one
+    /// page.
     #[cfg(target_arch = "x86_64")]
     stream: [u8; CAP],
 }
 
-/// What follows begins with a line of the cache.
+/// Aligns the next field to a cache line.
 #[cfg(target_arch = "x86_64")]
 #[repr(align(64))]
 struct Line;
 
-// What is read first is one line.
+// The fields that are read first fill one cache line.
 #[cfg(all(target_arch = "x86_64", feature = "gcm"))]
 const _: () = assert!(core::mem::offset_of!(Slot<crate::Aes128Gcm, 64>, stream) == 64);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// No nonce is here, and nothing secret either.
+    /// No nonce and no secret.
     Empty,
-    /// A nonce is here, and no work was done for it.
+    /// A nonce, without any preparation.
     Named,
-    /// `once` is ready, and as much of the stream as `ready` says.
+    /// `once` is ready, and `ready` bytes of the stream are.
     Begun,
 }
 
-/// Bytes of payload that a rehearsal goes over at most: some vectors of any width, and a rest.
+/// Most bytes of payload that a rehearsal processes: some vectors of any width, and a rest.
 pub(crate) const REHEARSED: usize = 256 + 64;
 
-/// As much of a packet as takes all of its ways: what is not gone over need only lie near. Longer rehearsals put more into the nearest
-/// cache than the packet itself does.
+/// Length of the rehearsal for a packet, which runs all of its code paths. The remaining bytes only
+/// need to be in a cache: a longer rehearsal would put more into the nearest cache than the packet
+/// does.
 pub(crate) const fn rehearsed(len: usize) -> usize {
     if len < REHEARSED { len } else { REHEARSED - 64 + len % 64 }
 }
@@ -93,17 +96,17 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         self.stage == Stage::Empty
     }
 
-    /// Whether there is no more to prepare for a packet of up to `reach` bytes.
+    /// Whether a packet of up to `reach` bytes is fully prepared.
     pub(crate) fn is_ready(&self, reach: usize) -> bool {
         self.stage == Stage::Begun && (!S::STREAMS || self.ready >= reach)
     }
 
-    /// Bytes of payload that the preparation covers so far.
+    /// Bytes of payload that are prepared.
     pub(crate) fn ready(&self) -> usize {
         self.ready
     }
 
-    /// Gives the slot a packet to prepare, in place of what it had.
+    /// Gives the slot a packet to prepare, and wipes its old content.
     pub(crate) fn name(&mut self, number: u64, nonce: Nonce<S::NonceBytes>) {
         self.wipe();
         self.number = number;
@@ -122,7 +125,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         if left > 0 && self.stage == Stage::Named {
             left -= 1;
             self.stage = Stage::Begun;
-            // One after the other is shorter, where nobody has a way to do both at once.
+            // Two calls are shorter code where no suite has a combined kernel.
             let at_once = cfg!(target_arch = "x86_64") && S::STREAMS;
             let now = if at_once { units(left).min(end / S::UNIT) } else { 0 };
             if now > 0 && self.ready == 0 {
@@ -143,7 +146,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         budget - left
     }
 
-    /// Whether a payload of this length can be sealed or opened from what is prepared.
+    /// Whether the preparation covers a payload of this length.
     #[inline(always)]
     pub(crate) fn covers(&self, len: usize) -> bool {
         self.stage == Stage::Begun
@@ -165,14 +168,14 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         }
     }
 
-    /// Apart, so that it does not lie between what a prepared packet needs.
+    /// Out of line, to keep the code for a prepared packet together.
     #[cold]
     #[inline(never)]
     fn seal_unprepared(&self, key: &Key<S>, aad: &[u8], buffers: Buffers<'_>, tag: &mut S::TagBytes) {
         *tag = S::seal(&key.inner, &self.nonce, aad, buffers);
     }
 
-    /// Decrypts; the slot is emptied if the packet is authentic and stays as it is if not.
+    /// Decrypts. The slot is emptied if the packet is authentic, and unchanged otherwise.
     #[inline(always)]
     pub(crate) fn open(
         &mut self,
@@ -180,7 +183,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         aad: &[u8],
         mut buffers: Buffers<'_>,
         tag: &S::TagBytes,
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         let mut wiped = false;
         if self.covers(buffers.len()) {
             let stream = &mut self.stream[..self.ready];
@@ -211,7 +214,8 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         Ok(())
     }
 
-    /// As [`seal`](Self::seal) in place, for a `packet` that ends with room for its tag and whose payload is covered.
+    /// As [`seal`](Self::seal) in place, for a `packet` that ends with the place of its tag and
+    /// whose payload is prepared.
     #[inline(always)]
     pub(crate) fn seal_tagged(&mut self, key: &Key<S>, aad: &[u8], packet: &mut [u8]) {
         debug_assert!(packet.len().checked_sub(S::TagBytes::LEN).is_some_and(|len| self.covers(len)));
@@ -234,24 +238,27 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         self.stage = Stage::Empty;
     }
 
-    /// As [`open`](Self::open) in place, for a `packet` that ends with its tag and whose payload is covered.
+    /// As [`open`](Self::open) in place, for a `packet` that ends with its tag and whose payload is
+    /// prepared.
     #[inline(always)]
     pub(crate) fn open_tagged(
         &mut self,
         key: &Key<S>,
         aad: &[u8],
         packet: &mut [u8],
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         debug_assert!(packet.len().checked_sub(S::TagBytes::LEN).is_some_and(|len| self.covers(len)));
         let stream = &mut self.stream[..self.ready];
         match S::open_in_one_piece(&key.inner, &self.once, stream, aad, packet) {
             Some(true) => {}
             Some(false) => {
                 self.refuse(key, packet);
-                return Err(Unauthentic);
+                return Err(AuthenticationError);
             }
             None => {
-                let (payload, Some(tag)) = S::TagBytes::split_last(packet) else { return Err(Unauthentic) };
+                let (payload, Some(tag)) = S::TagBytes::split_last(packet) else {
+                    return Err(AuthenticationError);
+                };
                 return self.open(key, aad, Buffers::InPlace(payload), tag);
             }
         }
@@ -261,7 +268,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         Ok(())
     }
 
-    /// Takes the plaintext of a forged packet back, and keeps what was prepared for the genuine one.
+    /// Wipes the plaintext of a forged packet, and keeps the preparation for the genuine one.
     #[cold]
     #[inline(never)]
     fn refuse(&mut self, key: &Key<S>, packet: &mut [u8]) {
@@ -269,14 +276,14 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         self.stream_again(key);
     }
 
-    /// Makes the cipherstream anew, which a forged packet has used up.
+    /// Makes the key stream again, after a forged packet used it up.
     #[cold]
     fn stream_again(&mut self, key: &Key<S>) {
         S::prepare_stream(&key.inner, &self.nonce, 0, &mut self.stream[..self.ready]);
     }
 
-    /// Seals `data` with a preparation of nothing but zeros. It comes out as it was, or as zeros where there is no cipherstream
-    /// that could be nothing but zeros. No nonce is spent.
+    /// Seals `data` with a preparation of zeros. Afterwards `data` is unchanged, or zeroed if the
+    /// suite has no key stream. No nonce is used.
     pub(crate) fn rehearse_seal(&mut self, key: &Key<S>, aad: &[u8], data: &mut [u8]) {
         self.stage = Stage::Begun;
         self.ready = data.len().next_multiple_of(S::UNIT).min(CAP);
@@ -288,8 +295,9 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         }
     }
 
-    /// Opens `data` with a preparation of nothing but zeros, if a packet of so many bytes is prepared here. It comes out as it was, or as
-    /// zeros where there is no cipherstream that could be nothing but zeros. What is prepared here stays.
+    /// Opens `data` with a preparation of zeros, if a packet of this length is prepared here.
+    /// Afterwards `data` is unchanged, or zeroed if the suite has no key stream. The preparation
+    /// stays.
     pub(crate) fn rehearse_open(&self, key: &Key<S>, aad: &[u8], data: &mut [u8]) {
         if !self.covers(data.len()) {
             return;
@@ -305,7 +313,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         }
     }
 
-    /// Reads a byte of each cache line of what is prepared, for a packet of so many bytes.
+    /// Reads a byte of each cache line of the preparation, for `len` bytes of payload.
     pub(crate) fn touch(&self, len: usize) {
         core::hint::black_box(self.number);
         for byte in self.stream[..self.ready.min(len)].iter().step_by(64) {
@@ -323,7 +331,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         self.stage == Stage::Begun
     }
 
-    /// Says that something lies in the first `len` bytes of the stream, so that they are wiped.
+    /// Marks the first `len` bytes of the stream as in use, so that they are wiped.
     pub(crate) fn hold(&mut self, len: usize) {
         self.ready = self.ready.max(len);
     }
@@ -353,15 +361,7 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
         &mut self.stream
     }
 
-    /// Wipes what was prepared, and keeps the nonce.
-    pub(crate) fn forget_preparation(&mut self) {
-        if self.stage == Stage::Begun {
-            self.wipe();
-            self.stage = Stage::Named;
-        }
-    }
-
-    /// Forgets the packet and all that was prepared for it.
+    /// Wipes the packet and its preparation.
     #[inline(always)]
     pub(crate) fn wipe(&mut self) {
         if self.ready > 0 {

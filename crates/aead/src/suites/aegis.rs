@@ -1,7 +1,7 @@
 //! AEGIS-128L (draft-irtf-cfrg-aegis-aead section 3) with tags of 128 bits.
 //!
-//! Eight blocks of state, of which every 32 bytes of the packet change all. Key and nonce take ten rounds of it, the end
-//! takes seven; so for a short packet the preparation is most of the work.
+//! Every 32 bytes of a packet change all eight blocks of the state. Key and nonce take ten rounds,
+//! the end takes seven, so for a short packet the preparation is most of the work.
 
 use super::{duplex, suite::Suite};
 

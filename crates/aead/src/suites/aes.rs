@@ -1,4 +1,4 @@
-//! AES (FIPS 197) as a block cipher, in the form that the backend of this CPU works with.
+//! AES (FIPS 197) as a block cipher, on any backend.
 
 use crate::{
     Backend, BlockCipher,
@@ -8,7 +8,7 @@ use crate::{
 use crate::{backend::x86::ccm as x86, suites::block_cipher::Kernels};
 
 /// An expanded key.
-#[allow(clippy::large_enum_variant)]
+#[allow(clippy::large_enum_variant, reason = "a key stays where it was made")]
 enum Expanded<const R: usize> {
     Portable(Aes),
     #[cfg(target_arch = "x86_64")]

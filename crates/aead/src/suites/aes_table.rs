@@ -11,7 +11,7 @@ pub struct Aes128(table::Aes128);
 impl BlockCipher for Aes128 {
     const KEY_LEN: usize = 16;
 
-    // A key of another length was refused before; what it lacks would be zeros.
+    // The caller has refused a key of another length; missing bytes would be zeros.
     fn new(key: &[u8]) -> Self {
         let mut bytes = [0; 16];
         for (byte, of) in bytes.iter_mut().zip(key) {
@@ -47,7 +47,7 @@ impl BlockCipher for Aes128 {
         if let Ok(tag) = <&mut [u8; 8]>::try_from(&mut tag[..]) {
             return self.0.finish(chain, mask, tag);
         }
-        // Round key 0 and the last one are taken away by adding them again.
+        // Adding round key 0 and the last one again removes them.
         let mut whole = *chain;
         self.0.advance(&mut whole);
         self.0.fold(&mut whole);

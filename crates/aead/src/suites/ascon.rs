@@ -1,7 +1,8 @@
-//! Ascon-AEAD128 (NIST SP 800-232 section 4), the lightweight standard; not the older Ascon-128 of the competition.
+//! Ascon-AEAD128 (NIST SP 800-232 section 4), the lightweight standard; not the older Ascon-128 of
+//! the competition.
 //!
-//! Forty bytes of state. Key and nonce take twelve rounds of the permutation, each 16 bytes of the packet eight, and the
-//! end twelve.
+//! The state has 40 bytes. Key and nonce take twelve rounds of the permutation, each 16 bytes of
+//! the packet eight, and the end twelve.
 
 #[cfg(target_arch = "x86_64")]
 use crate::backend::x86::ascon::Kernels;
@@ -24,7 +25,7 @@ impl Suite for AsconAead128 {
 
 duplex::engine!(AsconAead128, Expanded);
 
-/// The key, and the backend that works with it.
+/// The key and its backend's kernels.
 pub struct Expanded {
     key: [u8; 16],
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! One block of AES, as katsikeas2017 sends a sensor's value: 16 bytes, encrypted by themselves. **For research only:** equal
+//! AES on single blocks, as katsikeas2017 encrypts a sensor's value. **For research only:** equal
 //! values give equal ciphertexts, and nothing is authenticated.
 
 use crate::{Backend, suites::two_way::TwoWay};
@@ -6,7 +6,7 @@ use core::fmt;
 
 macro_rules! block {
     ($name:ident, $bits:literal, $bytes:literal, $rounds:literal) => {
-        #[doc = concat!("AES-", $bits, " on single blocks (FIPS 197), to reproduce a paper and not to protect anything.")]
+        #[doc = concat!("AES-", $bits, " on single blocks (FIPS 197). Reproduces a paper; never protect data with it.")]
         pub struct $name(TwoWay<$rounds>);
 
         impl $name {
@@ -15,7 +15,7 @@ macro_rules! block {
                 Self::with_backend(key, Backend::detect())
             }
 
-            /// Expands a key for a given backend, so that a test can compare them.
+            /// Expands a key for a given backend, for tests.
             #[doc(hidden)]
             pub fn with_backend(key: &[u8; $bytes], backend: Backend) -> Self {
                 Self(TwoWay::new(key, backend))

@@ -1,13 +1,14 @@
-//! The block cipher under CCM and CTR: the AES of this crate, or a chip's.
+//! The block cipher of CCM and CTR: this crate's AES or a chip's.
 
 #[cfg(target_arch = "x86_64")]
 use crate::backend::x86::ccm as x86;
 use crate::{Backend, backend::blocks::xor_in};
 
-/// A cipher with blocks of 16 bytes and an expanded key, such as the AES engine of a chip.
+/// A cipher with blocks of 16 bytes and an expanded key, such as a chip's AES engine.
 ///
-/// [`Aes128`](crate::Aes128) and [`Aes256`](crate::Aes256) are those of this crate. A chip's AES engine takes their
-/// place in [`AesCcm`](crate::AesCcm) and [`CtrStream`](crate::unauthenticated::CtrStream) by three lines:
+/// [`Aes128`](crate::Aes128) and [`Aes256`](crate::Aes256) are this crate's ciphers. A chip's AES
+/// engine replaces them in [`AesCcm`](crate::AesCcm) and
+/// [`CtrStream`](crate::unauthenticated::CtrStream):
 ///
 /// ```
 /// use antedate_aead::{AesCcm, BlockCipher, Key, Nonce};
@@ -31,20 +32,21 @@ use crate::{Backend, backend::blocks::xor_in};
 ///
 /// let key = Key::<AesCcm<ChipAes, 13, 8>>::new(b"sixteen byte key")?;
 /// let tag = key.seal(Nonce::assume_unique([0; 13]), b"header", b"", &mut []);
-/// # Ok::<(), antedate_aead::InvalidKeyLength>(())
+/// # Ok::<(), antedate_aead::KeyLengthError>(())
 /// ```
 ///
-/// The methods with a body exist so that a cipher can be faster than one block after the other. A CBC-MAC needs of
-/// the cipher only what becomes of a chain, so a cipher may keep chains and masks in a form of its own (with a round
-/// key added, for example), as long as XOR adds to them.
+/// The methods with a body are for ciphers that do several blocks at once. A CBC-MAC only needs the
+/// encryption of a chain, so a cipher may keep chains and masks in its own form (with a round key
+/// added, for example), as long as XOR is its addition.
 pub trait BlockCipher: Sized + 'static {
     /// Bytes of a key.
     const KEY_LEN: usize;
 
-    /// Bytes of cipherstream that a step of preparation makes: 16, or more for a cipher that does several blocks at once.
+    /// Bytes of key stream in a step of preparation: 16, or more for a cipher that does several
+    /// blocks at once.
     const UNIT: usize = 16;
 
-    /// Expands a key of `KEY_LEN` bytes. What it keeps of the key is wiped when it is dropped.
+    /// Expands a key of `KEY_LEN` bytes. The expanded key is wiped when dropped.
     fn new(key: &[u8]) -> Self;
 
     /// Encrypts one block.
@@ -55,22 +57,23 @@ pub trait BlockCipher: Sized + 'static {
         blocks.iter_mut().for_each(|block| self.encrypt(block));
     }
 
-    /// Puts a chain into the cipher's own form.
+    /// Converts a chain to the cipher's own form.
     fn fold(&self, chain: &mut [u8; 16]) {
         let _ = chain;
     }
 
-    /// Encrypts a chain that is in the cipher's own form, and leaves it there.
+    /// Encrypts a chain in the cipher's own form.
     fn advance(&self, chain: &mut [u8; 16]) {
         self.encrypt(chain);
     }
 
-    /// Puts what masks a tag into the cipher's own form.
+    /// Converts a tag's mask to the cipher's own form.
     fn fold_mask(&self, mask: &mut [u8; 16]) {
         let _ = mask;
     }
 
-    /// The first bytes of a chain's encryption, masked; both are in the cipher's own form.
+    /// Encrypts a chain, masks it, and writes the first bytes. Chain and mask are in the cipher's
+    /// own form.
     fn finish<const TAG: usize>(&self, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; TAG]) {
         let mut block = *chain;
         self.encrypt(&mut block);
@@ -80,14 +83,14 @@ pub trait BlockCipher: Sized + 'static {
         }
     }
 
-    /// As `new`, for a given backend, so that tests can compare them.
+    /// As `new`, for a given backend, for tests.
     #[doc(hidden)]
     fn select(key: &[u8], backend: Backend) -> Self {
         let _ = backend;
         Self::new(key)
     }
 
-    /// The key as the kernels of this CPU have it.
+    /// The key in the form of this CPU's kernels.
     #[doc(hidden)]
     #[cfg(target_arch = "x86_64")]
     fn kernels(&self) -> Kernels<'_> {
@@ -95,15 +98,15 @@ pub trait BlockCipher: Sized + 'static {
     }
 }
 
-/// A key that kernels work with.
+/// A key in the form of this CPU's kernels.
 #[doc(hidden)]
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub enum Kernels<'a> {
-    /// None do.
+    /// No kernel takes this key.
     None,
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "hidden")]
     Aes128(&'a x86::Key<10>),
-    #[allow(missing_docs)]
+    #[allow(missing_docs, reason = "hidden")]
     Aes256(&'a x86::Key<14>),
 }

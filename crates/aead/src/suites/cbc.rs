@@ -1,14 +1,15 @@
-//! AES-CBC (NIST SP 800-38A section 6.2) with the padding of PKCS#7 (RFC 5652 section 6.3), as katsikeas2017 encrypts
-//! MQTT payloads. **It authenticates nothing.**
+//! AES-CBC (NIST SP 800-38A section 6.2) with the padding of PKCS#7 (RFC 5652 section 6.3), as
+//! katsikeas2017 encrypts MQTT payloads. **It authenticates nothing.**
 //!
-//! Whoever can change a ciphertext can change the plaintext, and whoever learns whether a padding was right can read it,
-//! block by block (Vaudenay, "Security flaws induced by CBC padding", 2002). So it is no [`Suite`](crate::Suite), it has
-//! no sealer, and what it decrypts comes out in a wrapper that asks who has verified it.
+//! An attacker who can change a ciphertext can change the plaintext. One who learns whether a
+//! padding was right can read it, block by block (Vaudenay, "Security flaws induced by CBC
+//! padding", 2002). So this is no [`Suite`](crate::Suite) and has no sealer, and a decrypted
+//! message comes as [`Unverified`].
 
 use crate::{Backend, bytes::wipe, suites::two_way::TwoWay};
 use core::fmt;
 
-/// An initialisation vector that nobody could foresee, and that is used once.
+/// An unpredictable initialisation vector that is used once.
 ///
 /// ```compile_fail
 /// use antedate_aead::unauthenticated::Iv;
@@ -18,13 +19,13 @@ use core::fmt;
 pub struct Iv([u8; 16]);
 
 impl Iv {
-    /// Takes the caller's word that these bytes are random and were not used before. A counter will not do: with it, a
-    /// guess of the plaintext can be tested (SP 800-38A appendix C).
+    /// Asserts that these bytes are random and unused. A counter does not suffice: it allows to
+    /// test a guess of the plaintext (SP 800-38A appendix C).
     pub const fn assume_unpredictable(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The bytes, which go along with the ciphertext.
+    /// The bytes, which are sent with the ciphertext.
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
@@ -36,10 +37,10 @@ impl fmt::Debug for Iv {
     }
 }
 
-/// Why a message can't be encrypted or decrypted.
+/// A message can't be encrypted or decrypted.
 ///
-/// The sender of a ciphertext must never learn that it was `Malformed`, not even by how long the answer takes: authenticate
-/// the ciphertext first, and do not come here with one that is not authentic.
+/// The sender of a ciphertext must never learn that it was `Malformed`, not even from the response
+/// time: authenticate the ciphertext before decrypting it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CbcError {
@@ -47,7 +48,7 @@ pub enum CbcError {
     Short {
         /// Bytes that are needed.
         needed: usize,
-        /// Bytes that there are.
+        /// Bytes that were given.
         given: usize,
     },
     /// The ciphertext is not a whole number of blocks, or its padding is wrong.
@@ -67,7 +68,7 @@ impl fmt::Display for CbcError {
 
 impl core::error::Error for CbcError {}
 
-/// Bytes that were decrypted and not verified. Dropping it wipes them.
+/// A decrypted message without verification. Dropping it wipes it.
 ///
 /// ```compile_fail
 /// use antedate_aead::unauthenticated::Unverified;
@@ -79,7 +80,7 @@ impl core::error::Error for CbcError {}
 pub struct Unverified<'a>(&'a mut [u8]);
 
 impl<'a> Unverified<'a> {
-    /// Takes the caller's word that the ciphertext was authenticated by other means.
+    /// Asserts that the ciphertext was authenticated by other means.
     pub fn assume_authentic(mut self) -> &'a [u8] {
         let bytes: &'a mut [u8] = core::mem::take(&mut self.0);
         bytes
@@ -98,7 +99,7 @@ impl fmt::Debug for Unverified<'_> {
     }
 }
 
-/// The bytes of the ciphertext of a message: one to sixteen more.
+/// Length of the ciphertext of a message: one to sixteen bytes more.
 pub const fn ciphertext_len(plaintext: usize) -> usize {
     plaintext - plaintext % 16 + 16
 }
@@ -116,7 +117,7 @@ macro_rules! cbc {
         /// assert_eq!(ciphertext_len(20), 32);
         /// cbc.encrypt(Iv::assume_unpredictable(iv), b"twenty bytes of text", &mut sealed)?;
         ///
-        /// // Its authenticity is somebody else's task.
+        /// // The ciphertext was authenticated by other means.
         /// let mut out = [0; 32];
         /// let message = cbc.decrypt(&iv, &sealed, &mut out)?.assume_authentic();
         /// assert_eq!(message, b"twenty bytes of text");
@@ -130,13 +131,14 @@ macro_rules! cbc {
                 Self::with_backend(key, Backend::detect())
             }
 
-            /// Expands a key for a given backend, so that a test can compare them.
+            /// Expands a key for a given backend, for tests.
             #[doc(hidden)]
             pub fn with_backend(key: &[u8; $bytes], backend: Backend) -> Self {
                 Self(TwoWay::new(key, backend))
             }
 
-            /// Pads and encrypts `src` into the first [`ciphertext_len`] bytes of `dst`, and returns how many they are.
+            /// Pads and encrypts `src` into the first [`ciphertext_len`] bytes of `dst`, and
+            /// returns their number.
             pub fn encrypt(&self, iv: Iv, src: &[u8], dst: &mut [u8]) -> Result<usize, CbcError> {
                 let (needed, given) = (ciphertext_len(src.len()), dst.len());
                 let dst = dst.get_mut(..needed).ok_or(CbcError::Short { needed, given })?;
@@ -148,8 +150,8 @@ macro_rules! cbc {
                 Ok(needed)
             }
 
-            /// Decrypts `src` into `dst`, which has a place for all of it, and takes the padding off. If that fails, the
-            /// destination is zeroed.
+            /// Decrypts `src` into `dst`, which has at least the length of `src`, and removes the
+            /// padding. On failure the destination is zeroed.
             pub fn decrypt<'a>(
                 &self,
                 iv: &[u8; 16],
@@ -187,7 +189,7 @@ cbc!(Aes128Cbc, "128", 16, 10);
 #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
 cbc!(Aes256Cbc, "256", 32, 14);
 
-/// The bytes of padding that a last block ends with, 1 to 16. Takes the same time for all blocks.
+/// Length of the padding of a last block, 1 to 16. Runs in constant time.
 fn padding(block: &[u8; 16]) -> Option<usize> {
     let count = block[15];
     // 1 where the value is outside of 1 to 16.
@@ -205,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_padding_is_right_for_one_to_sixteen_equal_bytes_alone() {
+    fn padding_is_one_to_sixteen_equal_bytes() {
         for count in 0..=255u8 {
             let mut block = [0xaa; 16];
             let len = usize::from(count.min(16));

@@ -1,7 +1,7 @@
 //! AES-CCM (NIST SP 800-38C, RFC 3610) with nonces of 7 to 13 bytes and tags of 4 to 16.
 //!
-//! The nonce gives the cipherstream and S0, the mask of the tag. The MAC is serial, and its first block B0 contains
-//! the payload's length: so it can be begun beforehand for each length that the packet may have, and goes as far as
+//! The nonce gives the key stream and S0, the mask of the tag. The MAC is serial, and its first
+//! block B0 contains the payload's length. So it is prepared for each possible length, as far as
 //! the bytes are known (a [`Front`](crate::Front)).
 
 use crate::{
@@ -19,10 +19,11 @@ use crate::{backend::x86::ccm as x86, bytes::gather, suites::block_cipher::Kerne
 use core::{fmt, marker::PhantomData};
 use zeroize::Zeroize;
 
-/// CCM over the block cipher `A`, with nonces of `NONCE` bytes (7 to 13) and tags of `TAG` bytes (4, 6, .. 16).
+/// CCM over the block cipher `A`, with nonces of `NONCE` bytes (7 to 13) and tags of `TAG` bytes
+/// (4, 6, .. 16).
 ///
-/// A shorter nonce allows longer payloads: with 13 bytes a payload has at most 65,535 bytes, with 12 at most
-/// 16,777,215. Parameters that the standard does not have do not compile:
+/// A shorter nonce allows longer payloads: with 13 bytes a payload has at most 65,535 bytes, with
+/// 12 at most 16,777,215. Parameters outside the standard do not compile:
 ///
 /// ```compile_fail
 /// use antedate_aead::{Aes128, AesCcm, Key};
@@ -91,7 +92,7 @@ const fn name(key: usize, tag: usize) -> &'static str {
     }
 }
 
-/// Returns what the kernels of this CPU give, if the cipher's key is for them.
+/// Returns the kernels' result, if the cipher's key is in their form.
 #[cfg(target_arch = "x86_64")]
 macro_rules! with_kernels {
     ($cipher:expr, $key:ident => $call:expr) => {
@@ -103,7 +104,7 @@ macro_rules! with_kernels {
     };
 }
 
-/// S0, which masks the tag, in the block cipher's own form.
+/// S0, the tag's mask, in the block cipher's own form.
 #[derive(Default)]
 #[repr(C, align(4))]
 pub struct OneTime {
@@ -117,7 +118,7 @@ impl Zeroize for OneTime {
     }
 }
 
-/// What the packet's beginning has made of the MAC: in the block cipher's own form once the front is settled.
+/// The MAC after the packet's beginning, in the block cipher's own form once the front is settled.
 #[derive(Clone, Default)]
 #[repr(C, align(4))]
 pub struct Chain([u8; 16]);
@@ -129,7 +130,8 @@ impl Zeroize for Chain {
     }
 }
 
-/// What precedes the associated data (SP 800-38C appendix A.2.2): its length, in 0, 2, 6 or 10 bytes.
+/// The encoding of the associated data's length (SP 800-38C appendix A.2.2), in 0, 2, 6 or 10
+/// bytes.
 fn prefix(aad: usize) -> ([u8; 10], usize) {
     let mut bytes = [0; 10];
     if aad == 0 {
@@ -173,7 +175,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
     fn b0(nonce: &[u8; NONCE], aad: usize, payload: usize) -> [u8; 16] {
         let mut block = Self::a0(nonce);
         block[0] |= (((TAG - 2) / 2) << 3) as u8 | u8::from(aad > 0) << 6;
-        // The payload was checked to be no longer than the field can say.
+        // The payload's length was checked to fit the field.
         let len = payload.to_be_bytes();
         let places = if Self::Q < len.len() { Self::Q } else { len.len() };
         for (byte, len) in block[16 - places..].iter_mut().zip(&len[len.len() - places..]) {
@@ -185,10 +187,10 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
     #[cfg(target_arch = "x86_64")]
     #[inline]
     fn header(nonce: &[u8; NONCE], aad: usize, payload: usize) -> x86::Header {
-        // As numbers, of which none is written byte by byte and read as a whole.
+        // As numbers: bytes written one by one would delay their load as a vector.
         let a0 = (Self::Q - 1) as u128 | gather(nonce) << 8;
         let flags = (((TAG - 2) / 2) << 3) as u128 | u128::from(aad > 0) << 6;
-        // The payload was checked to be no longer than the field can say.
+        // The payload's length was checked to fit the field.
         let b0 = a0 | flags | u128::from((payload as u64).swap_bytes()) << 64;
         if aad < 0xff00 {
             let prefix = u128::from((aad as u16).swap_bytes());
@@ -200,7 +202,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
         x86::Header { b0, a0, prefix: u128::from_le_bytes(padded), prefix_len }
     }
 
-    /// The MAC up to the payload: B0 and the associated data, in pieces.
+    /// The MAC up to the payload: B0 and the associated data, which comes in pieces.
     fn beginning(key: &A, nonce: &[u8; NONCE], aad: &[&[u8]], payload: usize) -> [u8; 16] {
         let total = aad.iter().map(|piece| piece.len()).sum();
         let Block(mac) = &mut Block(Self::b0(nonce, total, payload));
@@ -226,7 +228,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
         *mac
     }
 
-    /// Goes over the payload with the cipherstream that is given, or with one that is made on the way.
+    /// Processes the payload with the given key stream, or makes it on the way.
     fn payload(
         key: &A,
         mac: &mut [u8; 16],
@@ -235,7 +237,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
         data: &mut [u8],
         seal: bool,
     ) {
-        // A stream that is prepared has whole blocks, as many as the payload at least.
+        // A prepared stream covers the payload by whole blocks.
         let mut pads = stream.map(|stream| stream.as_chunks::<16>().0.iter());
         let Block(made) = &mut Block([0; 16]);
         for chunk in data.chunks_mut(16) {
@@ -280,7 +282,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
 
     /// The masked tag of a finished MAC, with a mask in the block cipher's own form.
     fn masked(key: &A, mut mac: [u8; 16], once: &OneTime) -> [u8; TAG] {
-        // The form is something added, so adding it again takes it away.
+        // The form is an added constant; adding it again removes it.
         let mut form = [0; 16];
         key.fold_mask(&mut form);
         xor_in(&mut mac, &form);
@@ -293,11 +295,12 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
 /// The first bytes of a block.
 #[inline]
 fn cut<const TAG: usize>(block: &[u8; 16]) -> [u8; TAG] {
-    // A tag is at most a block, which the compiler does not know.
+    // A tag is at most a block long, which the compiler can't see.
     block.first_chunk().copied().unwrap_or([0; TAG])
 }
 
-/// The next counter block. A payload has less than 2^32 blocks, so the last word is all that moves.
+/// Increments the counter block. A payload has less than 2^32 blocks, so only the last word
+/// changes.
 #[inline]
 fn count(block: &mut [u8; 16]) {
     let [.., a, b, c, d] = block;
@@ -312,7 +315,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Engine for AesCcm<A, 
     type TagBytes = [u8; TAG];
     const STREAMS: bool = true;
     const UNIT: usize = A::UNIT;
-    // 2^(8q) - 1 bytes, and 2^32 - 1 blocks, as only the counter's last word moves.
+    // 2^(8q) - 1 bytes, and 2^32 - 1 blocks, because only the counter's last word changes.
     const MAX_PAYLOAD: usize = at_most(if Self::Q > 4 { (1 << 36) - 16 } else { (1 << (8 * Self::Q)) - 1 });
 
     fn expand(key: &[u8], backend: Backend) -> A {
@@ -508,8 +511,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> Serial for AesCcm<A, 
 }
 
 impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG> {
-    /// As `seal_rest`, for any block cipher. (With the kernels of a CPU it is what is never called, and in their way if
-    /// it is in line.)
+    /// As `seal_rest`, for any block cipher. Out of line on x86-64, where the kernels replace it.
     #[cfg_attr(target_arch = "x86_64", cold, inline(never))]
     #[cfg_attr(not(target_arch = "x86_64"), inline)]
     fn seal_rest_anywhere(
@@ -521,7 +523,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
         out: &mut [u8],
         tag: &mut [u8; TAG],
     ) {
-        // One block is the usual case, of a size that the compiler knows.
+        // One block is the usual case, and its size is a constant.
         if let (0, Ok(block), Ok(out)) =
             (within, <&[u8; 16]>::try_from(rest), <&mut [u8; 16]>::try_from(&mut *out))
         {
@@ -535,7 +537,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
         key.finish(&mac.0, &once.mask, tag);
     }
 
-    /// Adds the rest to a settled chain, and leaves its last block to be encrypted.
+    /// Adds the rest to a settled chain, and leaves its last block unencrypted.
     #[inline]
     fn rest(key: &A, mac: &mut [u8; 16], within: usize, rest: &[u8]) {
         let (first, later) = rest.split_at(rest.len().min(16 - within));
@@ -556,7 +558,7 @@ impl<A: BlockCipher, const NONCE: usize, const TAG: usize> AesCcm<A, NONCE, TAG>
     }
 }
 
-/// XORs bytes of one length, by whole blocks as far as they go.
+/// XORs bytes of equal length, by whole blocks first.
 #[inline]
 fn xor(data: &mut [u8], with: &[u8]) {
     let (blocks, rest) = data.as_chunks_mut::<16>();

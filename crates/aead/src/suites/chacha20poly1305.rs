@@ -1,7 +1,7 @@
 //! ChaCha20-Poly1305 (RFC 8439 section 2.8).
 //!
-//! The nonce gives the cipherstream and, from block 0 of it, the one-time key (r, s) of Poly1305. The deadline sees an
-//! XOR and a polynomial in r.
+//! The nonce gives the key stream and, from its block 0, the one-time key (r, s) of Poly1305. An
+//! XOR and a polynomial in r are left for the data.
 
 #[cfg(all(
     target_arch = "aarch64",
@@ -52,16 +52,16 @@ impl Suite for ChaCha20Poly1305 {
     const KEY_LEN: usize = 32;
 }
 
-/// Bytes of cipherstream that are made at a time where a packet is not prepared: a multiple of what the widest kernel likes, and
-/// little on a microcontroller, whose stack is small.
+/// Bytes of key stream that a packet without a preparation makes at a time: a multiple of the
+/// widest kernel's chunk, and few on a microcontroller with its small stack.
 const BATCH: usize = if cfg!(target_pointer_width = "64") { 16 * UNIT } else { UNIT };
 
-/// The key as words, and the backend that works with it.
+/// The key as words, and its backend's kernels.
 pub struct Expanded {
     words: [u32; 8],
     #[cfg(target_arch = "x86_64")]
     avx512: Option<Avx512>,
-    /// Where there is no AVX-512.
+    /// For CPUs without AVX-512.
     #[cfg(target_arch = "x86_64")]
     avx2: Option<Avx2>,
 }
@@ -97,13 +97,13 @@ impl Drop for Mac {
     }
 }
 
-/// The one-time key, and all powers of r where the backend works with them.
+/// The one-time key, and the powers of r if the backend uses them.
 #[derive(Default)]
 pub struct OneTime {
     mac: Mac,
     #[cfg(target_arch = "x86_64")]
     powers: Powers,
-    /// Whose powers they are, if not those of AVX-512.
+    /// The kernels of the powers, if not those of AVX-512.
     #[cfg(target_arch = "x86_64")]
     avx2: Option<Avx2>,
 }
@@ -160,7 +160,7 @@ impl Expanded {
         wipe(first);
     }
 
-    /// As [`once`](Self::once), with the powers that [`Mac::tag`] works with.
+    /// As [`once`](Self::once), with the powers of r for [`Mac::tag`].
     fn once_with_powers(&self, first: &mut [u8; 32], mac: &mut Mac) {
         self.once(first, mac);
         #[cfg(target_pointer_width = "64")]
@@ -169,7 +169,7 @@ impl Expanded {
         }
     }
 
-    /// Cipherstream from block `counter` on; `out` is a whole number of blocks.
+    /// Key stream from block `counter` on; `out` is a whole number of blocks.
     fn stream(&self, counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = self.avx2 {
@@ -178,7 +178,8 @@ impl Expanded {
         usual::stream(&self.words, counter, nonce, out);
     }
 
-    /// Makes the first cipherstream of a packet that is not prepared, and takes the one-time key from it.
+    /// Makes the first key stream of a packet without a preparation, and takes the one-time key
+    /// from it.
     #[cfg(target_pointer_width = "64")]
     fn begin(&self, nonce: &[u8; 12], len: usize, stream: &mut [u8; BATCH]) -> Mac {
         let needed = (UNIT + len).next_multiple_of(UNIT).min(BATCH);
@@ -190,7 +191,7 @@ impl Expanded {
         mac
     }
 
-    /// XORs the payload with what began there, and with what follows.
+    /// XORs the payload with that key stream, and makes the rest of it.
     #[cfg(target_pointer_width = "64")]
     fn finish(&self, nonce: &[u8; 12], data: &mut [u8], stream: &mut [u8; BATCH]) {
         let (now, later) = data.split_at_mut(data.len().min(BATCH - UNIT));
@@ -228,7 +229,7 @@ impl Expanded {
         once.mac.r.to_the(k)
     }
 
-    /// The one-time key, of the first block alone.
+    /// The one-time key, from the first block alone.
     fn lone(&self, nonce: &[u8; 12], mac: &mut Mac) {
         #[cfg(target_pointer_width = "64")]
         {
@@ -240,7 +241,7 @@ impl Expanded {
             }
             wipe(rest);
         }
-        // Half of it is enough, where a block is made word by word.
+        // Half of the block suffices, where it is made word by word.
         #[cfg(not(target_pointer_width = "64"))]
         {
             let mut first = [0; 32];
@@ -511,8 +512,8 @@ impl SparseEngine for ChaCha20Poly1305 {
         }
     }
 
-    // What XOR does to a number is no difference that could be added: the packet's own bytes are added instead, so none
-    // is there before, not even the cipherstream's.
+    // XOR with a value is no difference modulo 2^130 - 5. So the sum excludes the piece's
+    // ciphertext bytes, including their key stream; `fill` adds the final ones.
     fn weigh(
         key: &Expanded,
         once: &OneTime,

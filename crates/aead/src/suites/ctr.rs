@@ -1,12 +1,13 @@
-//! Counter mode (NIST SP 800-38A section 6.5) with one cipherstream that goes on from packet to packet (Hiller et al.
-//! 2018, section IV-A2): no block that was prepared is lost because a packet is short.
+//! Counter mode (NIST SP 800-38A section 6.5) with one key stream across packets (Hiller et al.
+//! 2018, section IV-A2): a short packet wastes no prepared block.
 //!
-//! Counter mode alone does not authenticate. It is here for what brings its own check, and to compare with.
+//! Counter mode does not authenticate. It serves protocols with a check of their own, and
+//! comparisons.
 
-use crate::{Backend, BlockCipher, InvalidKeyLength, bytes::wipe};
+use crate::{Backend, BlockCipher, KeyLengthError, bytes::wipe};
 use core::fmt;
 
-/// Where in the cipherstream a packet begins: its counter block, which goes along with the packet.
+/// A packet's position in the key stream: its counter block, which is sent with the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CounterBlock(pub [u8; 16]);
 
@@ -20,16 +21,16 @@ impl CounterBlock {
     }
 }
 
-/// The cipherstream is at its end: the packet would need blocks that the stream does not have.
+/// The key stream is at its end: the packet needs more blocks than are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StreamEnded {
+pub struct StreamEndedError {
     /// Blocks that the packet needs.
     pub needed: usize,
     /// Blocks that are left.
     pub left: u64,
 }
 
-impl fmt::Display for StreamEnded {
+impl fmt::Display for StreamEndedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -39,10 +40,10 @@ impl fmt::Display for StreamEnded {
     }
 }
 
-impl core::error::Error for StreamEnded {}
+impl core::error::Error for StreamEndedError {}
 
-/// A cipherstream of which up to `CAP` blocks of 16 bytes are prepared. Each block of it is used once: encrypting moves on, there is
-/// no way back, and a stream can't be cloned.
+/// A key stream with up to `CAP` prepared blocks of 16 bytes. Each block is used once: encrypting
+/// advances the stream, which can't go back and can't be cloned.
 ///
 /// ```
 /// use antedate_aead::{Aes128, unauthenticated::{CounterBlock, CtrStream}};
@@ -63,38 +64,38 @@ impl core::error::Error for StreamEnded {}
 /// ```compile_fail
 /// # use antedate_aead::{Aes128, unauthenticated::CtrStream};
 /// fn double(stream: CtrStream<Aes128, 64>) {
-///     let again = stream.clone(); // the same cipherstream twice
+///     let again = stream.clone(); // the same key stream twice
 /// }
 /// ```
 pub struct CtrStream<C: BlockCipher, const CAP: usize> {
     cipher: C,
-    /// A ring of blocks; the one of counter `next` is at `head`.
+    /// A ring of blocks; the block of counter `next` is at `head`.
     stream: [[u8; 16]; CAP],
     head: usize,
-    /// Blocks from `head` on that are prepared.
+    /// Prepared blocks from `head` on.
     ready: usize,
     next: u128,
     end: u128,
 }
 
 impl<C: BlockCipher, const CAP: usize> CtrStream<C, CAP> {
-    /// A stream under a key, from a counter block on and for so many blocks. All streams under one key must have
-    /// counter blocks of their own.
-    pub fn new(key: &[u8], first: CounterBlock, blocks: u64) -> Result<Self, InvalidKeyLength> {
+    /// A stream of `blocks` blocks under a key, beginning at a counter block. Streams under one key
+    /// must not share counter blocks.
+    pub fn new(key: &[u8], first: CounterBlock, blocks: u64) -> Result<Self, KeyLengthError> {
         Self::with_backend(key, first, blocks, Backend::detect())
     }
 
-    /// As `new`, for a given backend, so that a test can compare them.
+    /// As `new`, for a given backend, for tests.
     #[doc(hidden)]
     pub fn with_backend(
         key: &[u8],
         first: CounterBlock,
         blocks: u64,
         backend: Backend,
-    ) -> Result<Self, InvalidKeyLength> {
+    ) -> Result<Self, KeyLengthError> {
         const { assert!(CAP > 0, "a stream has room for a block at least") };
         if key.len() != C::KEY_LEN {
-            return Err(InvalidKeyLength { suite: "ctr", expected: C::KEY_LEN, given: key.len() });
+            return Err(KeyLengthError { suite: "ctr", expected: C::KEY_LEN, given: key.len() });
         }
         let next = first.number();
         Ok(Self {
@@ -108,8 +109,8 @@ impl<C: BlockCipher, const CAP: usize> CtrStream<C, CAP> {
         })
     }
 
-    /// Makes at most `budget` units of cipherstream (one block, or as many as the cipher does at once) and returns the
-    /// units made. Less than `budget` means that nothing is left to do.
+    /// Makes at most `budget` units of key stream (one block, or as many as the cipher does at
+    /// once) and returns the units made. Less than `budget` means that nothing is left to do.
     pub fn idle(&mut self, budget: u32) -> u32 {
         let mut done = 0;
         while done < budget {
@@ -131,7 +132,7 @@ impl<C: BlockCipher, const CAP: usize> CtrStream<C, CAP> {
         done
     }
 
-    /// Bytes of cipherstream that are prepared.
+    /// Bytes of key stream that are prepared.
     pub const fn ready(&self) -> usize {
         16 * self.ready
     }
@@ -141,13 +142,16 @@ impl<C: BlockCipher, const CAP: usize> CtrStream<C, CAP> {
         CounterBlock::new(self.next)
     }
 
-    /// Encrypts a packet in place and returns the counter block that it begins with. The next packet begins with the
-    /// block after its last one. What is not prepared is made on the way.
-    pub fn encrypt(&mut self, data: &mut [u8]) -> Result<CounterBlock, StreamEnded> {
+    /// Encrypts a packet in place and returns its counter block. The next packet begins with the
+    /// block after this packet's last one. Blocks that are not prepared are made now.
+    ///
+    /// # Errors
+    /// If too few blocks are left.
+    pub fn encrypt(&mut self, data: &mut [u8]) -> Result<CounterBlock, StreamEndedError> {
         let needed = data.len().div_ceil(16);
         let left = self.blocks_left();
         if needed > left {
-            return Err(StreamEnded { needed, left: left as u64 });
+            return Err(StreamEndedError { needed, left: left as u64 });
         }
         let begins = self.position();
         for chunk in data.chunks_mut(16) {
@@ -171,14 +175,17 @@ impl<C: BlockCipher, const CAP: usize> CtrStream<C, CAP> {
         Ok(begins)
     }
 
-    /// Decrypts a packet that begins with this counter block, in place. The stream moves on behind it; if packets
-    /// were lost, their part of it is dropped. A packet from before is an error, and so is one from behind the end: it
-    /// stays encrypted, and the stream where it is.
-    pub fn decrypt(&mut self, begins: CounterBlock, data: &mut [u8]) -> Result<(), OutOfStream> {
+    /// Decrypts a packet with this counter block in place, and advances the stream. The key stream
+    /// of lost packets is dropped.
+    ///
+    /// # Errors
+    /// If the packet is before the stream's position or after its end. Packet and stream stay
+    /// unchanged.
+    pub fn decrypt(&mut self, begins: CounterBlock, data: &mut [u8]) -> Result<(), OutOfStreamError> {
         let begins = begins.number();
-        let Some(skipped) = begins.checked_sub(self.next) else { return Err(OutOfStream) };
+        let Some(skipped) = begins.checked_sub(self.next) else { return Err(OutOfStreamError) };
         if begins > self.end || (data.len().div_ceil(16) as u128) > self.end - begins {
-            return Err(OutOfStream);
+            return Err(OutOfStreamError);
         }
         let lost = usize::try_from(skipped).unwrap_or(usize::MAX).min(self.ready);
         for _ in 0..lost {
@@ -187,7 +194,7 @@ impl<C: BlockCipher, const CAP: usize> CtrStream<C, CAP> {
         }
         self.ready -= lost;
         self.next = begins;
-        self.encrypt(data).map(|_| ()).map_err(|_| OutOfStream)
+        self.encrypt(data).map(|_| ()).map_err(|_| OutOfStreamError)
     }
 
     fn blocks_left(&self) -> usize {
@@ -195,17 +202,17 @@ impl<C: BlockCipher, const CAP: usize> CtrStream<C, CAP> {
     }
 }
 
-/// A packet's counter block is not of the part of the cipherstream that is still to come.
+/// A packet's counter block is outside the remaining key stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfStream;
+pub struct OutOfStreamError;
 
-impl fmt::Display for OutOfStream {
+impl fmt::Display for OutOfStreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the packet's counter block is not of the cipherstream to come")
     }
 }
 
-impl core::error::Error for OutOfStream {}
+impl core::error::Error for OutOfStreamError {}
 
 impl<C: BlockCipher, const CAP: usize> Drop for CtrStream<C, CAP> {
     fn drop(&mut self) {

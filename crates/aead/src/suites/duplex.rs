@@ -1,16 +1,18 @@
-//! What AEGIS-128L, MORUS-1280 and Ascon-AEAD128 have in common: a state that takes key and nonce, then the associated
-//! data, then the payload block by block, and gives the tag. What is prepared of a packet is the state; each suite
-//! provides a [`Duplex`], and the macro makes an engine of it.
+//! The common part of AEGIS-128L, MORUS-1280 and Ascon-AEAD128.
+//!
+//! Their state takes key and nonce, then the associated data, then the payload block by block, and
+//! gives the tag. The state is the preparation. Each suite provides a [`Duplex`], and the macros
+//! make its engine.
 
 use crate::{Backend, buffers::Buffers};
 use zeroize::Zeroize;
 
-/// A key whose cipher is a state that everything goes through.
+/// A key of a cipher with one state.
 pub trait Duplex {
     /// The state; wipes itself when dropped.
     type State: Default + Clone + Zeroize;
 
-    /// Bytes that go through the state at a time.
+    /// Bytes of a block.
     const RATE: usize;
 
     /// Takes the key.
@@ -19,10 +21,10 @@ pub trait Duplex {
     /// Sets the state for a nonce.
     fn start(&self, state: &mut Self::State, nonce: &[u8; 16]);
 
-    /// Takes all of the associated data, in pieces that are read as one, and returns its length.
+    /// Absorbs all of the associated data, in pieces that are read as one, and returns its length.
     fn absorb(&self, state: &mut Self::State, aad: &[&[u8]]) -> usize;
 
-    /// Takes a part of the associated data, all of it in the end: `RATE` bytes, or less if it is the last.
+    /// Absorbs the next part of the associated data: `RATE` bytes, or less if it is the last.
     fn associate(&self, state: &mut Self::State, part: &[u8], last: bool) {
         let _ = last;
         self.absorb(state, &[part]);
@@ -31,8 +33,9 @@ pub trait Duplex {
     /// Encrypts a block that is not the packet's last: `RATE` bytes.
     fn block(&self, state: &mut Self::State, block: &mut [u8]);
 
-    /// Takes the associated data if it was not taken before, encrypts or decrypts what is left of the packet and returns
-    /// the tag. `lengths` are those of associated data and payload in the whole packet. The state stays as it is.
+    /// Absorbs the associated data if it is given, encrypts or decrypts the rest of the packet, and
+    /// returns the tag. `lengths` are those of the whole packet's associated data and payload. The
+    /// state stays unchanged.
     fn finish<const SEAL: bool>(
         &self,
         state: &Self::State,
@@ -42,7 +45,7 @@ pub trait Duplex {
     ) -> [u8; 16];
 }
 
-/// Makes an engine of a duplex.
+/// Implements the engine of a duplex.
 macro_rules! engine {
     ($suite:ty, $key:ty) => {
         impl crate::suites::engine::Engine for $suite {
@@ -142,7 +145,7 @@ macro_rules! engine {
                 key.block(chain, out);
             }
 
-            // A state takes whole blocks alone; the tail goes with the rest.
+            // A state takes whole blocks only; the tail comes with the rest.
             fn settle_front(_key: &$key, _chain: &mut Self::Chain, _tail: &[u8]) {}
 
             fn seal_rest(
@@ -187,7 +190,7 @@ macro_rules! engine {
 
 pub(crate) use engine;
 
-/// Makes the key of a suite whose kernels take 32 bytes at a time, portable and those of the CPU: AEGIS-128L and MORUS-1280.
+/// Implements the key of a suite with kernels for 32 bytes at a time: AEGIS-128L and MORUS-1280.
 macro_rules! key {
     ($kernels:ident) => {
         use $crate::{
@@ -202,7 +205,7 @@ macro_rules! key {
         };
         use zeroize::Zeroize;
 
-        /// The key, and the backend that works with it.
+        /// The key and its backend's kernels.
         pub struct Expanded {
             key: [u8; 16],
             kernels: Option<Kernels>,

@@ -1,6 +1,7 @@
-//! What a suite provides to the types of this crate. Each suite implements [`Engine`] in a file of its own, and
-//! [`SparseEngine`](super::sparse::SparseEngine) if it takes templates with holes anywhere; all that guards nonces, slots
-//! and templates is written once, above them.
+//! The private interface of a suite.
+//!
+//! Each suite implements [`Engine`], and [`SparseEngine`](super::sparse::SparseEngine) if it takes
+//! templates with holes anywhere. Slots and templates use these traits alone.
 
 use crate::{
     backend::Backend,
@@ -9,52 +10,53 @@ use crate::{
 };
 use zeroize::Zeroize;
 
-/// Bytes of cipherstream that one unit of preparation gives, if the suite does not say otherwise.
+/// Bytes of key stream in a unit of preparation, unless the suite has its own.
 pub(crate) const UNIT: usize = 64;
 
-/// As many units as a budget allows, on CPUs with any words.
+/// The budget as a number of units, on CPUs of any word size.
 #[inline]
 pub(crate) fn units(budget: u32) -> usize {
     usize::try_from(budget).unwrap_or(usize::MAX)
 }
 
-/// So many bytes, or all that there can be where addresses are shorter.
+/// `bytes`, or the largest `usize` on CPUs with shorter addresses.
 pub(crate) const fn at_most(bytes: u64) -> usize {
     if bytes > usize::MAX as u64 { usize::MAX } else { bytes as usize }
 }
 
-/// What every suite provides.
+/// The operations of a suite.
 pub trait Engine: Sized + 'static {
     /// The expanded key; wipes itself when dropped.
     type Key;
-    /// What a nonce gives besides the cipherstream, such as the tag's mask.
+    /// The output of a nonce besides the key stream, such as the tag's mask.
     type OneTime: Default + Zeroize;
     /// A nonce.
     type NonceBytes: Bytes;
     /// A tag.
     type TagBytes: Bytes;
 
-    /// Whether there is a cipherstream to prepare. Without one a slot holds the `OneTime` alone, and the streams given
-    /// to the methods below are empty.
+    /// Whether the suite has a key stream. Without one, a slot holds the `OneTime` alone, and the
+    /// streams passed below are empty.
     const STREAMS: bool;
 
-    /// Bytes of cipherstream that one unit of preparation gives: one block for a cipher that does one at a time.
+    /// Bytes of key stream in a unit of preparation: one block for a cipher that does one at a
+    /// time.
     const UNIT: usize = UNIT;
 
-    /// The longest payload that the suite can seal: with more, a counter of blocks would begin again.
+    /// The longest payload: a longer one would repeat a block counter.
     const MAX_PAYLOAD: usize = usize::MAX;
 
-    /// Expands a key whose length was checked.
+    /// Expands a key; the caller has checked its length.
     fn expand(key: &[u8], backend: Backend) -> Self::Key;
 
-    /// The part of the preparation that every packet needs.
+    /// Prepares the part that every packet needs.
     fn prepare_once(key: &Self::Key, nonce: &Self::NonceBytes, once: &mut Self::OneTime);
 
-    /// Writes payload cipherstream from unit `first` on; `out` is a whole number of units.
+    /// Writes the payload's key stream from unit `first` on; `out` is a whole number of units.
     fn prepare_stream(key: &Self::Key, nonce: &Self::NonceBytes, first: usize, out: &mut [u8]);
 
-    /// Both at once, from the first unit on, where that is less work. A `template` of so many bytes of payload may need less than a
-    /// packet that is yet to come.
+    /// Does both, from the first unit on, where a combined kernel is faster. `template` is the
+    /// payload's length if the packet has a template, which may need less.
     fn prepare_with_stream(
         key: &Self::Key,
         nonce: &Self::NonceBytes,
@@ -67,14 +69,14 @@ pub trait Engine: Sized + 'static {
         Self::prepare_stream(key, nonce, 0, out);
     }
 
-    /// Encrypts and returns the tag, without a preparation.
+    /// Encrypts without a preparation, and returns the tag.
     fn seal(key: &Self::Key, nonce: &Self::NonceBytes, aad: &[u8], buffers: Buffers<'_>) -> Self::TagBytes;
 
-    /// Decrypts and returns the tag that the packet should have, without a preparation.
+    /// Decrypts without a preparation, and returns the expected tag.
     fn open(key: &Self::Key, nonce: &Self::NonceBytes, aad: &[u8], buffers: Buffers<'_>) -> Self::TagBytes;
 
-    /// As `seal`, from a preparation. (The tag is written where it stays: each copy of fresh bytes costs two
-    /// nanoseconds.) `stream` is at least as long as the payload; all of it is wiped.
+    /// As `seal`, from a preparation. `stream` covers the payload, and all of it is wiped. The tag
+    /// is written in place: a copy of fresh bytes costs two nanoseconds.
     fn seal_prepared(
         key: &Self::Key,
         nonce: &Self::NonceBytes,
@@ -85,7 +87,7 @@ pub trait Engine: Sized + 'static {
         tag: &mut Self::TagBytes,
     );
 
-    /// As `open`, from a preparation, which stays as it is.
+    /// As `open`, from a preparation, which stays unchanged.
     fn open_prepared(
         key: &Self::Key,
         nonce: &Self::NonceBytes,
@@ -96,8 +98,8 @@ pub trait Engine: Sized + 'static {
         tag: &mut Self::TagBytes,
     );
 
-    /// As `open_prepared`, where the stream may be wiped on the way. Gives whether all of it was: whoever finds that the packet is not
-    /// authentic prepares it anew.
+    /// As `open_prepared`, but may wipe the stream. Returns whether it wiped all of it; the caller
+    /// prepares it again if the packet is not authentic.
     #[inline]
     fn open_and_wipe(
         key: &Self::Key,
@@ -112,7 +114,8 @@ pub trait Engine: Sized + 'static {
         false
     }
 
-    /// As `seal_prepared` in place for a `packet` that ends with room for its tag, if there is a kernel for it. Otherwise nothing is done.
+    /// As `seal_prepared` in place, for a `packet` that ends with the place of its tag. Returns
+    /// false, and does nothing, if there is no kernel for it.
     #[inline(always)]
     fn seal_in_one_piece(
         key: &Self::Key,
@@ -125,8 +128,9 @@ pub trait Engine: Sized + 'static {
         false
     }
 
-    /// As `open_and_wipe` in place for a `packet` that ends with its tag, if there is a kernel for it: whether it is authentic, and all of
-    /// the stream is wiped. Otherwise nothing is done.
+    /// As `open_and_wipe` in place, for a `packet` that ends with its tag. Returns whether it is
+    /// authentic; all of the stream is wiped. Returns `None`, and does nothing, if there is no
+    /// kernel for it.
     #[inline(always)]
     fn open_in_one_piece(
         key: &Self::Key,
@@ -139,13 +143,13 @@ pub trait Engine: Sized + 'static {
         None
     }
 
-    /// Reads what the key has for a packet of so many bytes of payload, a byte of each cache line.
+    /// Reads a byte of each cache line of the key that a packet with `len` bytes of payload needs.
     #[inline]
     fn touch(key: &Self::Key, len: usize) {
         let _ = (key, len);
     }
 
-    /// The tag of a packet without payload, whose associated data comes in pieces.
+    /// The tag of a packet without payload; its associated data comes in pieces.
     fn authenticate(
         key: &Self::Key,
         nonce: &Self::NonceBytes,
@@ -153,7 +157,7 @@ pub trait Engine: Sized + 'static {
         aad: &[&[u8]],
     ) -> Self::TagBytes;
 
-    /// Overwrites bytes with zeros, and not in a way that the compiler may leave out.
+    /// Overwrites bytes with zeros; the compiler can't remove it.
     fn wipe(key: &Self::Key, bytes: &mut [u8]) {
         let _ = key;
         wipe(bytes);

@@ -1,7 +1,7 @@
 //! AES-GCM (NIST SP 800-38D) with nonces of 96 bits and tags of 128.
 //!
-//! The nonce gives the cipherstream and E(J0), the mask of the tag; the key gives the powers of H. So all AES work
-//! can be done beforehand, and the deadline sees an XOR and a GHASH.
+//! The nonce gives the key stream and E(J0), the mask of the tag; the key gives the powers of H.
+//! All AES work is done in preparation; an XOR and a GHASH are left for the data.
 
 #[cfg(target_arch = "x86_64")]
 use crate::holes::Template;
@@ -42,15 +42,15 @@ impl Suite for Aes256Gcm {
     const KEY_LEN: usize = 32;
 }
 
-/// An expanded key for AES of `R` rounds, in the form that its backend works with.
-#[allow(clippy::large_enum_variant)]
+/// An expanded key for AES of `R` rounds, in its backend's form.
+#[allow(clippy::large_enum_variant, reason = "a key stays where it was made")]
 pub enum Expanded<const R: usize> {
     Portable(portable::Key),
     #[cfg(target_arch = "x86_64")]
     X86(x86::Key<R>),
 }
 
-/// Calls the same method on whichever key there is.
+/// Calls a method on the key, in either form.
 macro_rules! with {
     ($expanded:expr, $key:ident => $call:expr) => {
         match $expanded {
@@ -61,7 +61,7 @@ macro_rules! with {
     };
 }
 
-/// What a nonce gives besides the cipherstream: E(J0), as it lies in memory.
+/// The output of a nonce besides the key stream: E(J0), in memory order.
 #[derive(Default)]
 pub struct OneTime {
     mask: u128,
@@ -74,7 +74,7 @@ impl Zeroize for OneTime {
     }
 }
 
-/// A function of its own with all it needs in registers, so that the other way has nothing to lay out in memory.
+/// Out of line with its arguments in registers, so that the caller's fast path spills nothing.
 #[inline(never)]
 fn fill_by_key<S: Gcm, V: Values, const R: usize, const N: usize>(
     key: &Expanded<R>,
@@ -83,7 +83,7 @@ fn fill_by_key<S: Gcm, V: Values, const R: usize, const N: usize>(
     body: &mut [u8],
 ) {
     let Some(filling) = Filling::new(head, values, body) else { return };
-    // Both ways are out of line here already.
+    // The fill functions are out of line.
     match key {
         Expanded::Portable(key) => key.fill(filling),
         #[cfg(target_arch = "x86_64")]
@@ -265,7 +265,8 @@ macro_rules! engine {
                 }
             }
 
-            // XOR is its own difference: the tag needs the values alone, and not the cipherstream.
+            // XOR is its own difference: the tag depends on the values alone, not on the key
+            // stream.
             fn weigh(
                 key: &Self::Key,
                 _once: &OneTime,
@@ -312,7 +313,7 @@ macro_rules! engine {
 
         impl LinearEngine for $suite {
             fn add_stream(key: &Self::Key, mac: &mut u128, stream: &mut [u8], len: usize) {
-                /// Plaintext that leaves the cipherstream as it is.
+                /// Plaintext of zeros, which leaves the key stream unchanged.
                 const NOTHING: [u8; 512] = [0; 512];
                 for (index, body) in stream.chunks_mut(NOTHING.len()).enumerate() {
                     let len = len.saturating_sub(index * NOTHING.len()).min(NOTHING.len());

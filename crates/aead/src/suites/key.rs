@@ -1,52 +1,53 @@
-//! An expanded key, and the ordinary way to seal and open with it.
+//! An expanded key, and sealing and opening without a preparation.
 
 use crate::{
-    Backend, Nonce, Suite, Tag, Unauthentic,
+    AuthenticationError, Backend, Nonce, Suite, Tag,
     buffers::Buffers,
     bytes::{Bytes, wipe},
     tag,
 };
 use core::fmt;
 
-/// A key of suite `S`, expanded for this CPU. It is wiped when dropped and shows nothing of itself in `Debug`.
+/// A key of suite `S`, expanded for this CPU. It is wiped when dropped, and `Debug` prints none of
+/// it.
 ///
-/// A key is some kilobytes long. Moving it leaves the bytes behind where it was, as every move in Rust does, so make
-/// it where it stays, or box it.
+/// A key has some kilobytes. A move leaves the bytes at the old place, so create the key in its
+/// final place, or box it.
 pub struct Key<S: Suite> {
     pub(crate) inner: S::Key,
 }
 
-/// The bytes given as a key have the wrong length.
+/// The given key has the wrong length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InvalidKeyLength {
-    /// The suite's name.
+pub struct KeyLengthError {
+    /// Name of the suite.
     pub suite: &'static str,
-    /// The bytes that the suite's key has.
+    /// Length of the suite's keys.
     pub expected: usize,
-    /// The bytes that were given.
+    /// Length of the given bytes.
     pub given: usize,
 }
 
-impl fmt::Display for InvalidKeyLength {
+impl fmt::Display for KeyLengthError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { suite, expected, given } = self;
         write!(f, "a key of {suite} has {expected} bytes, not {given}")
     }
 }
 
-impl core::error::Error for InvalidKeyLength {}
+impl core::error::Error for KeyLengthError {}
 
 impl<S: Suite> Key<S> {
     /// Expands a key for the best backend of this CPU.
-    pub fn new(bytes: &[u8]) -> Result<Self, InvalidKeyLength> {
+    pub fn new(bytes: &[u8]) -> Result<Self, KeyLengthError> {
         Self::with_backend(bytes, Backend::detect())
     }
 
-    /// Expands a key for a given backend, so that a test can compare them.
+    /// Expands a key for a given backend, for tests.
     #[doc(hidden)]
-    pub fn with_backend(bytes: &[u8], backend: Backend) -> Result<Self, InvalidKeyLength> {
+    pub fn with_backend(bytes: &[u8], backend: Backend) -> Result<Self, KeyLengthError> {
         if bytes.len() != S::KEY_LEN {
-            return Err(InvalidKeyLength { suite: S::NAME, expected: S::KEY_LEN, given: bytes.len() });
+            return Err(KeyLengthError { suite: S::NAME, expected: S::KEY_LEN, given: bytes.len() });
         }
         Ok(Self { inner: S::expand(bytes, backend.min(Backend::detect())) })
     }
@@ -54,8 +55,8 @@ impl<S: Suite> Key<S> {
     /// Encrypts `src` into `dst` and authenticates it together with `aad`.
     ///
     /// # Panics
-    /// If `src` and `dst` differ in length, or are longer than the suite allows: 65,535 bytes for CCM with nonces of 13 bytes, about
-    /// 64 GiB for AES-GCM.
+    /// If `src` and `dst` differ in length, or are longer than the suite allows: 65,535 bytes for
+    /// CCM with nonces of 13 bytes, about 64 GiB for AES-GCM.
     pub fn seal(
         &self,
         nonce: Nonce<S::NonceBytes>,
@@ -67,7 +68,7 @@ impl<S: Suite> Key<S> {
         Tag(S::seal(&self.inner, &nonce.0, aad, Buffers::apart(src, dst)))
     }
 
-    /// As [`seal`](Self::seal), in the buffer where the plaintext is.
+    /// As [`seal`](Self::seal), in place.
     pub fn seal_in_place(
         &self,
         nonce: Nonce<S::NonceBytes>,
@@ -89,18 +90,18 @@ impl<S: Suite> Key<S> {
         src: &[u8],
         dst: &mut [u8],
         tag: &S::TagBytes,
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         self.open_buffers(&nonce, aad, Buffers::apart(src, dst), tag)
     }
 
-    /// As [`open`](Self::open), in the buffer where the ciphertext is.
+    /// As [`open`](Self::open), in place.
     pub fn open_in_place(
         &self,
         nonce: S::NonceBytes,
         aad: &[u8],
         buffer: &mut [u8],
         tag: &S::TagBytes,
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         self.open_buffers(&nonce, aad, Buffers::InPlace(buffer), tag)
     }
 
@@ -110,25 +111,30 @@ impl<S: Suite> Key<S> {
         aad: &[u8],
         mut buffers: Buffers<'_>,
         tag: &S::TagBytes,
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         if buffers.len() > S::MAX_PAYLOAD {
             wipe(buffers.into_destination());
-            return Err(Unauthentic);
+            return Err(AuthenticationError);
         }
         let expected = S::open(&self.inner, nonce, aad, buffers.reborrow());
         verdict(&expected, tag, buffers)
     }
 }
 
-/// A payload that the suite can't seal is a mistake of the program: nothing is sealed with a wrong length in it.
+/// Panics if the suite can't seal a payload of this length. Otherwise a wrong length would be
+/// authenticated.
 #[inline]
 pub(crate) fn assert_sealable<S: Suite>(len: usize) {
     assert!(len <= S::MAX_PAYLOAD, "the payload is longer than the suite allows");
 }
 
-/// Compares the tags, and takes the plaintext back if they differ.
+/// Compares the tags, and wipes the plaintext if they differ.
 #[inline(always)]
-pub(crate) fn verdict<B: Bytes>(expected: &B, received: &B, buffers: Buffers<'_>) -> Result<(), Unauthentic> {
+pub(crate) fn verdict<B: Bytes>(
+    expected: &B,
+    received: &B,
+    buffers: Buffers<'_>,
+) -> Result<(), AuthenticationError> {
     tag::check(expected, received).inspect_err(|_| take_back(buffers))
 }
 
@@ -152,14 +158,14 @@ mod tests {
     use crate::{Aes128, Aes128Gcm, Aes128Ocb3, AesCcm, ChaCha20Poly1305};
     use std::panic::catch_unwind;
 
-    /// Bytes of payload: the most that are sealed.
+    /// `most` is the longest payload.
     fn longest<S: Suite>(most: usize) {
         assert!(catch_unwind(|| assert_sealable::<S>(most)).is_ok(), "{}", S::NAME);
         assert!(catch_unwind(|| assert_sealable::<S>(most + 1)).is_err(), "{}", S::NAME);
     }
 
     #[test]
-    fn no_payload_is_so_long_that_its_counter_begins_again() {
+    fn longest_payload_never_wraps() {
         longest::<Aes128Gcm>((1 << 36) - 32);
         longest::<ChaCha20Poly1305>((1 << 38) - 64);
         longest::<Aes128Ocb3>((1 << 36) - 1);

@@ -1,6 +1,7 @@
 //! The cipher suites, and the traits that they implement.
 //!
-//! Every suite implements `Engine`; `SparseEngine` if it takes holes anywhere, and `Serial` if its MAC is serial.
+//! Every suite implements `Engine`; `SparseEngine` if it takes holes anywhere, and `Serial` if its
+//! MAC is serial.
 
 pub(crate) mod engine;
 pub(crate) mod key;

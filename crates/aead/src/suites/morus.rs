@@ -1,10 +1,10 @@
-//! MORUS-1280-128 (submission to CAESAR, version 2), which lackorzynski2020 measures. **For research only:** it came to the
-//! finals and not into the portfolio, and its cipherstream has a linear bias (Ashur and others, "Cryptanalysis of MORUS",
-//! 2018). It is here to reproduce that paper.
+//! MORUS-1280-128 (submission to CAESAR, version 2), to reproduce lackorzynski2020. **For research
+//! only:** it reached the finals but not the portfolio, and its key stream has a linear bias (Ashur
+//! and others, "Cryptanalysis of MORUS", 2018).
 
 use super::{duplex, suite::Suite};
 
-/// MORUS-1280 with a key of 128 bits, to reproduce a paper and not to protect anything.
+/// MORUS-1280 with a key of 128 bits. Reproduces a paper; never protect data with it.
 #[derive(Clone, Copy, Debug)]
 pub struct Morus1280;
 

@@ -1,8 +1,8 @@
 //! AES-128-OCB3 (RFC 7253) with nonces of 96 bits and tags of 128.
 //!
-//! Every block is encrypted by itself, under an offset that depends on the nonce and on its place; the tag is the
-//! encryption of the XOR of all plaintext blocks. So a block that is known beforehand can be done beforehand, wherever
-//! it stands.
+//! Every block is encrypted by itself, under an offset that depends on the nonce and the block's
+//! number. The tag is the encryption of the XOR of all plaintext blocks. So any known block can be
+//! encrypted in preparation.
 
 #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
 use crate::backend::table::cipher::BothWays;
@@ -37,15 +37,15 @@ impl Suite for Aes128Ocb3 {
     const KEY_LEN: usize = 16;
 }
 
-/// An expanded key, in the form that its backend works with.
-#[allow(clippy::large_enum_variant)]
+/// An expanded key, in its backend's form.
+#[allow(clippy::large_enum_variant, reason = "a key stays where it was made")]
 pub enum Expanded {
     Portable(portable::Key),
     #[cfg(target_arch = "x86_64")]
     X86(x86::Key),
 }
 
-/// Calls the same method on whichever key there is.
+/// Calls a method on the key, in either form.
 macro_rules! with {
     ($expanded:expr, $key:ident => $call:expr) => {
         match $expanded {
@@ -56,7 +56,7 @@ macro_rules! with {
     };
 }
 
-/// What a nonce gives: the offset before the first block.
+/// The output of a nonce: the offset before the first block.
 #[derive(Default)]
 pub struct OneTime {
     offset: u128,
@@ -75,7 +75,7 @@ impl Engine for Aes128Ocb3 {
     type NonceBytes = [u8; 12];
     type TagBytes = [u8; 16];
     const STREAMS: bool = false;
-    // Block 2^32 has no L of its own here.
+    // Block 2^32 has no L in the table of masks.
     const MAX_PAYLOAD: usize = at_most((1 << 36) - 1);
 
     fn expand(key: &[u8], backend: Backend) -> Expanded {
@@ -176,7 +176,8 @@ impl WeightedMac for Aes128Ocb3 {
 impl SparseEngine for Aes128Ocb3 {
     const BY_BLOCK: bool = true;
 
-    // A payload block that a hole touches is encrypted as the template has it, and is replaced when the values are there.
+    // A payload block with a hole is encrypted with the template's bytes, and replaced when the
+    // values are there.
     fn absorb(key: &Expanded, once: &OneTime, sum: &mut Sum, spots: &[Spot<Weight>], stretch: Stretch<'_>) {
         let Stretch { aad, aad_from, payload, payload_from, body } = stretch;
         let masks = key.masks();
@@ -234,7 +235,7 @@ impl SparseEngine for Aes128Ocb3 {
         if !piece.in_payload() {
             return Weight { input: padded ^ offset, offset, ciphered: 1 };
         }
-        // The cipherstream's bytes, and the mark, which the ciphertext does not have.
+        // The key stream's bytes, and the padding mark, which is not part of the ciphertext.
         let pad = key.encrypt_one(offset) & (u128::MAX >> (128 - 8 * bytes)).to_le();
         Weight { input: padded, offset: pad ^ mark(bytes), ciphered: 0 }
     }

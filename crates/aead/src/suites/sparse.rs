@@ -1,4 +1,4 @@
-//! What a suite provides for templates with holes anywhere.
+//! The private interface of a suite that takes templates with holes anywhere.
 
 #[cfg(target_pointer_width = "64")]
 use crate::holes::FillingOne;
@@ -11,11 +11,13 @@ use crate::{
 
 /// A suite whose packets can be prepared for a template with holes anywhere.
 pub trait SparseEngine: Engine + WeightedMac<Tag = <Self as Engine>::TagBytes> {
-    /// Whether a hole changes the whole ciphertext block that it touches, and not its own bytes alone.
+    /// Whether a hole changes all of each ciphertext block that it touches, and not its own bytes
+    /// alone.
     const BY_BLOCK: bool;
 
-    /// Prepares a whole packet of a template at once: what [`absorb`](Self::absorb), [`close`](Self::close) and
-    /// [`weigh`](Self::weigh) do one after the other. False if the suite has no shorter way than that, and nothing was done.
+    /// Prepares a template's whole packet in one call: [`absorb`](Self::absorb),
+    /// [`close`](Self::close) and [`weigh`](Self::weigh). Returns false, and does nothing, if the
+    /// suite has no faster way.
     #[cfg(target_arch = "x86_64")]
     fn prepare_whole(
         _key: &Self::Key,
@@ -28,8 +30,8 @@ pub trait SparseEngine: Engine + WeightedMac<Tag = <Self as Engine>::TagBytes> {
         false
     }
 
-    /// Encrypts a stretch of the template's packet, whatever is in its holes, and adds it to the MAC. Stretches come in
-    /// the order of the packet.
+    /// Encrypts a stretch of the template's packet, with any bytes in its holes, and adds it to the
+    /// MAC. Stretches come in the packet's order.
     fn absorb(
         key: &Self::Key,
         once: &Self::OneTime,
@@ -38,11 +40,12 @@ pub trait SparseEngine: Engine + WeightedMac<Tag = <Self as Engine>::TagBytes> {
         stretch: Stretch<'_>,
     );
 
-    /// Ends the MAC, when all blocks are absorbed.
+    /// Ends the MAC, after all blocks are absorbed.
     fn close(key: &Self::Key, once: &Self::OneTime, sum: &mut Self::Sum, shape: &Shape);
 
-    /// The piece's weight, after `close`. Takes out of the sum and the body what the template had in the piece, whose
-    /// whole block is given (see [`Piece::around`]), so that the piece holds zeros from now on.
+    /// Computes a piece's weight, after `close`. Removes the template's bytes in the piece from the
+    /// sum and the body, so that the piece holds zeros. `block` is the whole block (see
+    /// [`Piece::around`]).
     fn weigh(
         key: &Self::Key,
         once: &Self::OneTime,
@@ -56,15 +59,16 @@ pub trait SparseEngine: Engine + WeightedMac<Tag = <Self as Engine>::TagBytes> {
     /// Puts values into the packet and writes its tag; wipes the sum and the weights.
     fn fill<V: Values, const N: usize>(key: &Self::Key, filling: Filling<'_, Self, V, N>);
 
-    /// As [`fill`](Self::fill), for one value that is a whole block, which is the usual packet: nothing is looked up before its
-    /// multiplication begins. False if the suite has no shorter way, and nothing was done.
+    /// As [`fill`](Self::fill), for one value that is a whole block, the usual packet. Nothing is
+    /// looked up before its multiplication begins. Returns false, and does nothing, if the suite
+    /// has no faster way.
     #[inline(always)]
     #[cfg(target_pointer_width = "64")]
     fn fill_one<const N: usize>(_filling: FillingOne<'_, Self, N>) -> bool {
         false
     }
 
-    /// Decrypts what lies in pieces (with [`BY_BLOCK`](Self::BY_BLOCK) all of their blocks) and returns the tag that
-    /// the packet should have. All else was found to be as prepared.
+    /// Decrypts the pieces (with [`BY_BLOCK`](Self::BY_BLOCK) their whole blocks), and returns the
+    /// expected tag. The caller has compared all other bytes with the prepared ones.
     fn check<const N: usize>(key: &Self::Key, reading: Reading<'_, Self, N>) -> Self::TagBytes;
 }

@@ -1,4 +1,4 @@
-//! AES both ways, for what is no AEAD: CBC and single blocks.
+//! AES encryption and decryption, for CBC and single blocks.
 
 #[cfg(target_arch = "x86_64")]
 use crate::backend::x86::two_way as x86;
@@ -7,11 +7,11 @@ use crate::backend::{fours::Aes, portable::aes::RoundKeys};
 use crate::{Backend, backend::blocks::xor_in, bytes::wipe};
 
 /// An expanded key for AES of `R` rounds.
-#[allow(clippy::large_enum_variant)]
+#[allow(clippy::large_enum_variant, reason = "a key stays where it was made")]
 pub(crate) enum TwoWay<const R: usize> {
     #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
     Portable(Aes),
-    /// Where tables are chosen there are keys of 128 bits alone.
+    /// The AES tables support keys of 128 bits only.
     #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
     Table(crate::backend::table::cipher::BothWays),
     #[cfg(target_arch = "x86_64")]
@@ -19,7 +19,7 @@ pub(crate) enum TwoWay<const R: usize> {
 }
 
 impl<const R: usize> TwoWay<R> {
-    /// Expands a key of the length that belongs to `R`.
+    /// Expands a key of the length for `R` rounds.
     pub(crate) fn new(key: &[u8], backend: Backend) -> Self {
         let _ = backend;
         #[cfg(any(feature = "table-aes-1k", feature = "table-aes-2k"))]
@@ -57,7 +57,8 @@ impl<const R: usize> TwoWay<R> {
         }
     }
 
-    /// CBC encryption (SP 800-38A section 6.2); the chain is the IV before and the last block of ciphertext after.
+    /// CBC encryption (SP 800-38A section 6.2). The chain is the IV at first, then the last
+    /// ciphertext block.
     pub(crate) fn encrypt_chain(&self, chain: &mut [u8; 16], blocks: &mut [[u8; 16]]) {
         #[cfg(target_arch = "x86_64")]
         if let Self::X86(key) = self {
@@ -70,13 +71,13 @@ impl<const R: usize> TwoWay<R> {
         }
     }
 
-    /// CBC decryption; the chain is as in encryption.
+    /// CBC decryption, with the same chain.
     pub(crate) fn decrypt_chain(&self, chain: &mut [u8; 16], blocks: &mut [[u8; 16]]) {
         #[cfg(target_arch = "x86_64")]
         if let Self::X86(key) = self {
             return key.decrypt_chain(chain, blocks);
         }
-        // By fours, as the sliced cipher takes them.
+        // By fours, as the sliced cipher does them.
         let mut four = [[0; 16]; 4];
         for some in blocks.chunks_mut(4) {
             let plain = &mut four[..some.len()];

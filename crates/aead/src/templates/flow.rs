@@ -1,20 +1,22 @@
-//! Flow tables: what a packet's nonce gives and what its flow gives, prepared apart and joined by an XOR.
+//! Flow tables: the nonce's half and the flow's half of a tag, prepared apart and joined by XOR.
 //!
-//! A gateway has one sequence of nonces for many flows, and does not know which flow's packet comes next. So it can prepare no
-//! packet for a template, as a station with one flow does. But GHASH is linear over XOR: that of a ciphertext is that of the
-//! cipherstream plus that of the plaintext. The one depends on the nonce and the length alone, and is made ahead
-//! for each nonce and each length of a flow; the other depends on the flow alone, and is made once for a key. What is left when the
-//! packet comes is the XOR of the plaintext, one of the two halves, and one multiplication for each block that a hole touches,
-//! instead of one for each block of the packet.
+//! A gateway has one sequence of nonces for many flows and does not know the next packet's flow, so
+//! it can't prepare that packet for a template. But GHASH is linear over XOR: the hash of a
+//! ciphertext is the XOR of the hashes of key stream and plaintext. The first depends on nonce and
+//! length alone, and is prepared for each nonce and each length of a flow. The second depends on
+//! the flow alone, and is prepared once for a key. The XOR of the plaintext, the XOR of the halves,
+//! and one multiplication for each block that a hole touches are left for the packet, instead of
+//! one multiplication for each of its blocks.
 //!
-//! This is for AES-GCM: Poly1305 adds where GHASH XORs, and the others have no such sum.
+//! This works for AES-GCM only: Poly1305 adds where GHASH XORs, and the other MACs have no such
+//! sum.
 //!
-//! - [`Flow`]: what a flow gives
-//! - [`FlowPool`]: a [`SealPool`] whose slots have what their nonces give for some lengths
+//! - [`Flow`]: the flow's half
+//! - [`FlowPool`]: a [`SealPool`] with the nonces' halves for some lengths
 //! - [`Halved`]: its next packet
 //!
-//! Whether a packet is of its flow's template can be seen from its time, as with a
-//! [template](crate::Template); what lies in the holes cannot. A packet that is not is sealed the ordinary way under the same nonce.
+//! As with a [template](crate::Template), the time reveals whether a packet is of the flow, but not
+//! the bytes in its holes. Another packet is sealed directly, under the same nonce.
 
 use crate::{
     Key, Linear, NonceSequence, Prepared, SealPool, Tag, Template, TemplateError,
@@ -24,18 +26,19 @@ use crate::{
 use core::fmt;
 use zeroize::Zeroize;
 
-/// Lengths of payload that a pool prepares for at once.
+/// Lengths of payload that a pool prepares for.
 pub const LENGTHS: usize = 4;
 
-/// What the packets of a flow have in common, under one key: a template with holes anywhere, of up to `AAD` bytes of associated data
-/// and `CAP` of payload, whose holes touch up to `BLOCKS` blocks.
+/// The common part of a flow's packets under one key: a template with holes anywhere, of up to
+/// `AAD` bytes of associated data and `CAP` bytes of payload, whose holes touch up to `BLOCKS`
+/// blocks.
 ///
 /// `CAP` is a multiple of 64.
 pub struct Flow<S: Linear, const AAD: usize, const CAP: usize, const BLOCKS: usize> {
     head: Head<S, BLOCKS>,
     shape: Shape,
     half: u128,
-    /// The template with zeros in its holes, and all bits of what is not in a hole.
+    /// The template with zeros in its holes, and a mask of its fixed bytes.
     aad: [u8; AAD],
     fixed_aad: [u8; AAD],
     payload: [u8; CAP],
@@ -43,10 +46,10 @@ pub struct Flow<S: Linear, const AAD: usize, const CAP: usize, const BLOCKS: usi
 }
 
 impl<S: Linear, const AAD: usize, const CAP: usize, const BLOCKS: usize> Flow<S, AAD, CAP, BLOCKS> {
-    /// Prepares what the flow gives. It takes as long as some packets do.
+    /// Prepares the flow's half, which takes as long as some packets do.
     ///
     /// # Errors
-    /// When the template is longer or has more holes than there is room for.
+    /// If the template is too long or has too many holes.
     pub fn new(key: &Key<S>, template: &Template<'_>) -> Result<Self, TemplateError> {
         const { assert!(CAP.is_multiple_of(UNIT), "the capacity of a flow is a multiple of 64") };
         let shape = Shape { aad: template.aad().len(), payload: template.payload().len() };
@@ -88,7 +91,7 @@ impl<S: Linear, const AAD: usize, const CAP: usize, const BLOCKS: usize> Flow<S,
         let (key, shape) = (&key.inner, self.shape);
         let Head { sum, count, spots, .. } = &mut self.head;
         let spots = &mut spots[..BLOCKS.min(*count as usize)];
-        // The cipherstream is that of the nonce; here it counts as zeros, and the tag's mask too.
+        // The key stream and the tag's mask are the nonce's half; they are zeros here.
         let (nothing, mut body) = (S::OneTime::default(), [0; CAP]);
         let stretch = Stretch {
             aad: &self.aad[..shape.aad],
@@ -100,17 +103,11 @@ impl<S: Linear, const AAD: usize, const CAP: usize, const BLOCKS: usize> Flow<S,
         S::absorb(key, &nothing, sum, spots, stretch);
         S::close(key, &nothing, sum, &shape);
         for spot in spots {
-            // The holes hold zeros, so this finds the weight and changes nothing.
+            // The holes hold zeros, so this computes the weight and changes nothing.
             spot.weight = S::weigh(key, &nothing, sum, &shape, &spot.piece, 0, &mut body);
         }
         self.half = S::flow_half(sum);
         body.zeroize();
-    }
-
-    /// Bytes of its payload.
-    #[must_use]
-    pub fn payload_len(&self) -> usize {
-        self.shape.payload
     }
 
     /// Blocks that a hole touches: one multiplication each.
@@ -119,15 +116,15 @@ impl<S: Linear, const AAD: usize, const CAP: usize, const BLOCKS: usize> Flow<S,
         self.head.pieces().count()
     }
 
-    /// Whether a packet is of the flow. All of it is looked at, whatever it is.
+    /// Whether a packet is of the flow. Compares all bytes in constant time.
     #[must_use]
     pub fn fits(&self, aad: &[u8], payload: &[u8]) -> bool {
         (aad.len(), payload.len()) == (self.shape.aad, self.shape.payload)
             && differs(aad, &self.aad, &self.fixed_aad) | differs(payload, &self.payload, &self.fixed) == 0
     }
 
-    /// Whether a packet may be of the flow, by its associated data and the first block of its payload: enough to choose among
-    /// flows, of which [`Halved::seal`] looks at all of one.
+    /// Whether a packet may be of the flow, by its associated data and the first block of its
+    /// payload. That suffices to choose a flow; [`Halved::seal`] compares the whole packet.
     #[must_use]
     pub fn begins(&self, aad: &[u8], payload: &[u8]) -> bool {
         let front = self.shape.payload.min(16);
@@ -136,7 +133,8 @@ impl<S: Linear, const AAD: usize, const CAP: usize, const BLOCKS: usize> Flow<S,
             && differs(&payload[..front], &self.payload, &self.fixed) == 0
     }
 
-    /// The sum of what the flow gives and of what lies in the holes of a packet that fits.
+    /// The XOR of the flow's half and the products of the bytes in a packet's holes. The packet
+    /// fits the flow.
     fn sum(&self, key: &Key<S>, aad: &[u8], payload: &[u8]) -> u128 {
         let values = self.head.weighted().map(|(piece, weight)| {
             let block = piece.of_part(if piece.in_payload() { payload } else { aad });
@@ -164,31 +162,31 @@ impl<S: Linear, const AAD: usize, const CAP: usize, const BLOCKS: usize> fmt::De
     }
 }
 
-/// The bits by which a part differs from its template outside the holes, of all bytes together.
+/// The OR of all differing bits between a part and its template, outside the holes.
 fn differs(part: &[u8], template: &[u8], fixed: &[u8]) -> u8 {
     let bytes = part.iter().zip(template).zip(fixed);
     bytes.fold(0, |differs, ((byte, template), fixed)| differs | (byte ^ template) & fixed)
 }
 
-/// A [`SealPool`] in which each nonce also has its half of the tag for some lengths of payload.
+/// A [`SealPool`] in which each nonce has its half of the tag for some lengths of payload.
 #[cfg_attr(target_arch = "x86_64", repr(C))]
 pub struct FlowPool<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: usize> {
     known: usize,
     pool: SealPool<S, N, SLOTS, CAP>,
     lengths: [usize; LENGTHS],
     halves: [[u128; LENGTHS]; SLOTS],
-    /// Which of these there are: a slot that was prepared for shorter packets has none for a long one.
+    /// Which halves exist: a slot that was prepared for shorter packets has none for a long one.
     has: [[bool; LENGTHS]; SLOTS],
-    /// Lengths of which a slot has its half, or cannot have it.
+    /// Number of lengths for which a slot has its half, or can't have it.
     done: [usize; SLOTS],
-    /// The half that is in the making: its slot, units done, and the MAC so far.
+    /// The unfinished half: its slot, units done, and the MAC so far.
     begun: Option<(usize, usize, u128)>,
 }
 
 impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: usize>
     FlowPool<S, N, SLOTS, CAP>
 {
-    /// A pool for no length yet.
+    /// A pool without lengths.
     pub fn new(pool: SealPool<S, N, SLOTS, CAP>) -> Self {
         Self {
             pool,
@@ -201,7 +199,8 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
         }
     }
 
-    /// Prepares for payloads of this length too. False if there are [`LENGTHS`] others, or it is longer than a slot.
+    /// Prepares for payloads of this length too. Returns false if there are [`LENGTHS`] others, or
+    /// if it is longer than a slot.
     pub fn add_length(&mut self, len: usize) -> bool {
         if self.lengths[..self.known].contains(&len) {
             return true;
@@ -214,14 +213,14 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
         room
     }
 
-    /// Prepares for no length any more.
+    /// Removes all lengths.
     pub fn forget_lengths(&mut self) {
         (self.known, self.done, self.begun) = (0, [0; SLOTS], None);
         self.has = [[false; LENGTHS]; SLOTS];
         self.halves.iter_mut().for_each(Zeroize::zeroize);
     }
 
-    /// The pool that it is made of, while it prepares for no length: a packet pays nothing for tables that there are none of.
+    /// The plain pool, if no length is set: then a packet pays nothing for flow tables.
     #[inline]
     pub fn plain(&mut self) -> Option<&mut SealPool<S, N, SLOTS, CAP>> {
         if self.known == 0 { Some(&mut self.pool) } else { None }
@@ -238,18 +237,19 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
         self.pool.touch(bytes);
     }
 
-    /// The pool that it is made of.
+    /// The plain pool.
     pub const fn pool(&self) -> &SealPool<S, N, SLOTS, CAP> {
         &self.pool
     }
 
-    /// As [`SealPool::idle`], and a unit for each 64 bytes of a half of a tag and one for closing it.
+    /// As [`SealPool::idle`], with one unit for each 64 bytes of a half, and one for closing it.
     pub fn idle(&mut self, budget: u32) -> u32 {
         let done = self.pool.idle(budget);
         done + self.finish(budget - done)
     }
 
-    /// As [`idle`](Self::idle), and prepares no further packet: only the halves of those that are prepared.
+    /// As [`idle`](Self::idle), for the halves of prepared packets only; prepares no further
+    /// packet.
     pub fn finish(&mut self, budget: u32) -> u32 {
         let mut done = 0;
         while done < budget && self.known > 0 {
@@ -293,12 +293,12 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
         self.pool.sequence_mut()
     }
 
-    /// The next packet of the sequence, with the halves that its nonce gives.
+    /// The next packet of the sequence, with its nonce's halves.
     ///
     /// # Errors
-    /// What the sequence says.
+    /// The error of the sequence.
     #[inline]
-    #[allow(clippy::should_implement_trait)]
+    #[allow(clippy::should_implement_trait, reason = "it lends from the pool and fails as the sequence does")]
     pub fn next(&mut self) -> Result<Halved<'_, S, CAP>, N::Error> {
         let place = self.pool.place(0);
         let known = if self.pool.prepared() > 0 { self.done[place] } else { 0 };
@@ -319,10 +319,10 @@ impl<S: Linear, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: 
     }
 }
 
-/// The length of no payload: there is no half.
+/// Marks a missing half: no payload has this length.
 const NONE: usize = usize::MAX;
 
-/// A packet to be, as [`Prepared`], with the halves that its nonce gives for some lengths of payload.
+/// A packet to be sealed, as [`Prepared`], with its nonce's halves for some lengths of payload.
 pub struct Halved<'a, S: Linear, const CAP: usize> {
     prepared: Prepared<'a, S, CAP>,
     halves: [(usize, u128); LENGTHS],
@@ -330,14 +330,15 @@ pub struct Halved<'a, S: Linear, const CAP: usize> {
 }
 
 impl<'a, S: Linear, const CAP: usize> Halved<'a, S, CAP> {
-    /// The packet number that the nonce was given for.
+    /// The packet number of the nonce.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.prepared.number()
     }
 
-    /// Encrypts `src` into `dst` and authenticates it together with `aad`: by the tables if the nonce has its half for this length and
-    /// the packet is of the flow, else the ordinary way. Gives the tag, and whether the tables served.
+    /// Encrypts `src` into `dst` and authenticates it together with `aad`: by flow tables if the
+    /// nonce has its half for this length and the packet is of the flow, else directly. Returns the
+    /// tag, and whether the tables were used.
     ///
     /// # Panics
     /// If `src` and `dst` differ in length.
@@ -350,7 +351,7 @@ impl<'a, S: Linear, const CAP: usize> Halved<'a, S, CAP> {
     ) -> (Tag<[u8; 16]>, bool) {
         assert_eq!(src.len(), dst.len(), "source and destination must have the same length");
         let half = self.halves[..self.known].iter().find(|(len, _)| *len == src.len()).map(|(_, half)| *half);
-        // Without cipherstream for all of it the packet would leave in clear.
+        // Without key stream for all of it, the packet would be sent in clear.
         let Some(half) = half.filter(|_| self.prepared.ready() >= src.len() && flow.fits(aad, src)) else {
             return (self.whole().seal(aad, src, dst), false);
         };
@@ -363,7 +364,7 @@ impl<'a, S: Linear, const CAP: usize> Halved<'a, S, CAP> {
         (Tag(tag), true)
     }
 
-    /// The packet as any other.
+    /// The packet without its halves.
     #[inline]
     pub fn whole(mut self) -> Prepared<'a, S, CAP> {
         self.forget();

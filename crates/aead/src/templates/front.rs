@@ -1,12 +1,12 @@
-//! Fronts: what is known of a packet before its data exists, where the MAC is serial.
+//! Fronts: the known beginning of a packet, for suites with a serial MAC.
 
 use core::{fmt, ops::Range};
 
-/// The bytes that a packet begins with: its associated data, and the static front of its payload. What follows, the
-/// rest, is new in each packet and has at least one byte.
+/// The known beginning of a packet: its associated data, and the front of its payload. The rest has
+/// at least one byte and is new in each packet.
 ///
-/// CCM authenticates the payload's length before all else, so the lengths that a packet may have are named
-/// beforehand, and it is prepared for each of them. Suites that do not need this take a rest of any length.
+/// CCM authenticates the payload's length first, so a front names the possible lengths, and the
+/// packet is prepared for each of them. Other suites take a rest of any length.
 ///
 /// ```
 /// use antedate_aead::{Front, FrontError};
@@ -23,53 +23,53 @@ pub struct Front<'t> {
     aad: &'t [u8],
     payload: &'t [u8],
     lengths: &'t [usize],
-    /// Where the associated data says the payload's length.
+    /// Position of the payload's length in the associated data.
     field: (usize, usize),
 }
 
-/// Why a front can't be.
+/// A front is invalid or does not fit its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FrontError {
     /// A length leaves no byte for the rest.
     NoRest {
-        /// The length's index.
+        /// Index of the length.
         length: usize,
-        /// Bytes of payload that it says.
+        /// The given length of payload.
         given: usize,
-        /// Bytes of the front.
+        /// Length of the front.
         front: usize,
     },
     /// Two lengths are the same.
     Repeated {
-        /// The index of one.
+        /// Index of the first length.
         first: usize,
-        /// The index of the other.
+        /// Index of the second length.
         second: usize,
     },
     /// The length field is not within the associated data, or has no byte, or more than eight.
     LengthField {
-        /// Where it begins.
+        /// Start of the field.
         start: usize,
-        /// Where it ends.
+        /// End of the field.
         end: usize,
         /// Bytes of associated data.
         len: usize,
     },
-    /// The suite must know which lengths a packet may have, and none is named.
+    /// The suite needs the possible lengths, and the front names none.
     NoLength,
-    /// There are more lengths than the slot takes.
+    /// The front has more lengths than the slot takes.
     TooManyLengths {
-        /// Lengths that are named.
+        /// Number of lengths.
         given: usize,
-        /// Lengths that the slot takes.
+        /// Capacity of the slot.
         capacity: usize,
     },
     /// A payload is longer than the slot.
     TooLong {
         /// Bytes of payload.
         len: usize,
-        /// Bytes that the slot takes.
+        /// Capacity of the slot.
         capacity: usize,
     },
 }
@@ -101,7 +101,10 @@ impl fmt::Display for FrontError {
 impl core::error::Error for FrontError {}
 
 impl<'t> Front<'t> {
-    /// Checks the lengths (bytes of the whole payload, the front included) and takes all three.
+    /// Checks the lengths, which count the whole payload with its front.
+    ///
+    /// # Errors
+    /// If a length leaves no byte for the rest, or is repeated.
     pub fn new(aad: &'t [u8], payload: &'t [u8], lengths: &'t [usize]) -> Result<Self, FrontError> {
         for (second, given) in lengths.iter().enumerate() {
             if *given <= payload.len() {
@@ -114,11 +117,15 @@ impl<'t> Front<'t> {
         Ok(Self { aad, payload, lengths, field: (0, 0) })
     }
 
-    /// Says that these bytes of the associated data are the payload's length, big-endian, as in DTLS 1.2 (RFC 5246
-    /// section 6.2.3.3). They are filled in for each packet; what they hold here counts for nothing.
+    /// Declares these bytes of the associated data as the payload's length, big-endian, as in DTLS
+    /// 1.2 (RFC 5246 section 6.2.3.3). They are filled in for each packet; their present content is
+    /// ignored.
     ///
-    /// A suite without a cipherstream (AEGIS-128L, MORUS, Ascon) makes another front of each length then, and prepares the
-    /// first one alone.
+    /// A suite without a key stream (AEGIS-128L, MORUS, Ascon) has another chain for each length
+    /// then, and prepares the first length alone.
+    ///
+    /// # Errors
+    /// If the field is not within the associated data, or has no byte, or more than eight.
     pub fn with_length_field(self, field: Range<usize>) -> Result<Self, FrontError> {
         if field.is_empty() || field.end > self.aad.len() || field.len() > 8 {
             return Err(FrontError::LengthField { start: field.start, end: field.end, len: self.aad.len() });
@@ -136,12 +143,13 @@ impl<'t> Front<'t> {
         self.payload
     }
 
-    /// The lengths that a payload may have, the front included.
+    /// The possible lengths of the payload, with its front.
     pub const fn lengths(&self) -> &'t [usize] {
         self.lengths
     }
 
-    /// The associated data before and after the length field; all of it is before if there is none.
+    /// The associated data before and after the length field; all of it is before if there is no
+    /// field.
     pub(crate) fn around_field(&self) -> (&'t [u8], &'t [u8]) {
         match self.field {
             (_, 0) => (self.aad, &[]),
@@ -153,7 +161,7 @@ impl<'t> Front<'t> {
         self.field.1 > 0
     }
 
-    /// A part of the associated data of a packet with `len` bytes of payload.
+    /// Writes a part of the associated data of a packet with `len` bytes of payload.
     pub(crate) fn portion(&self, from: usize, out: &mut [u8], len: usize) {
         out.copy_from_slice(&self.aad[from..from + out.len()]);
         let (start, end) = self.field;
@@ -165,8 +173,8 @@ impl<'t> Front<'t> {
         }
     }
 
-    /// Whether `aad` is the associated data of a packet with `len` bytes of payload. Takes the same time wherever it
-    /// differs.
+    /// Whether `aad` is the associated data of a packet with `len` bytes of payload. Compares in
+    /// constant time.
     pub(crate) fn fits(&self, aad: &[u8], len: usize) -> bool {
         if aad.len() != self.aad.len() {
             return false;

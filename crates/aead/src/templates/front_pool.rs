@@ -1,18 +1,20 @@
-//! Rings of packets that are prepared for a front or a template, for the next packets of a sequence.
+//! Rings of packets that are prepared for a front or a template.
 
 use crate::{
-    Front, FrontError, FrontSlot, Fronted, Key, NonceSequence, Oversize, Predictor, PreparedFront,
+    Front, FrontError, FrontSlot, Fronted, Key, NonceSequence, OversizeError, Predictor, PreparedFront,
     PreparedTemplate, SealedFront, Sealer, Sparse, Template, TemplateError, TemplateSlot,
     slots::ring::{Ring, Tend},
 };
 use core::fmt;
 
-/// Packets of the past that a pool predicts from.
+/// Past packets for the prediction.
 const PAST: usize = 16;
 
-/// A [`Sealer`] with a ring of `SLOTS` slots, in which the next packets of the sequence are prepared for one [`Front`].
+/// A [`Sealer`] with a ring of `SLOTS` slots, in which the next packets of the sequence are
+/// prepared for one [`Front`].
 ///
-/// If the front names no lengths, those that are likely by the packets of the past are prepared for.
+/// If the front names no lengths, the packets are prepared for the lengths that a [`Predictor`]
+/// expects.
 pub struct FrontPool<
     't,
     S: Fronted,
@@ -78,7 +80,7 @@ impl<
     const LENGTHS: usize,
 > FrontPool<'t, S, N, SLOTS, CAP, LENGTHS>
 {
-    /// A pool in which nothing is prepared yet.
+    /// An empty pool.
     pub fn new(key: Key<S>, sequence: N, front: Front<'t>) -> Result<Self, FrontError> {
         Self::check(&front)?;
         let tend = TendFronts { sealer: Sealer::new(key, sequence), front, predictor: Predictor::new() };
@@ -92,44 +94,35 @@ impl<
         }
     }
 
-    /// Does at most `budget` units of preparation (see [`PreparedFront::step`]) and returns the units done. Less than
-    /// `budget` means that nothing is left to do.
+    /// Does at most `budget` units of preparation (see [`PreparedFront::step`]) and returns the
+    /// units done. Less than `budget` means that nothing is left to do.
     pub fn idle(&mut self, budget: u32) -> u32 {
         self.ring.idle(&mut self.tend, budget)
     }
 
     /// The next packet of the sequence, prepared as far as [`idle`](Self::idle) got.
-    #[allow(clippy::should_implement_trait)]
+    #[allow(clippy::should_implement_trait, reason = "it lends from the pool and fails as the sequence does")]
     pub fn next(&mut self) -> Result<PreparedFront<'_, S, CAP, LENGTHS>, N::Error> {
         let slot = self.ring.next(&mut self.tend)?;
         Ok(PreparedFront::new(&self.tend.sealer.key, &self.tend.front, slot))
     }
 
-    /// Seals the next packet of the sequence and takes note of its length.
-    #[allow(clippy::type_complexity, clippy::result_large_err)]
+    /// Seals the next packet of the sequence and records its length.
+    #[allow(clippy::type_complexity, clippy::result_large_err, reason = "the error gives the packet back")]
     pub fn seal(
         &mut self,
         rest: &[u8],
     ) -> Result<
-        Result<SealedFront<'_, S, CAP, LENGTHS>, Oversize<PreparedFront<'_, S, CAP, LENGTHS>>>,
+        Result<SealedFront<'_, S, CAP, LENGTHS>, OversizeError<PreparedFront<'_, S, CAP, LENGTHS>>>,
         N::Error,
     > {
         self.observe(self.tend.front.payload().len() + rest.len());
         Ok(self.next()?.seal(rest))
     }
 
-    /// Takes note of the length of a payload, front and rest, for the prediction.
+    /// Records the length of a payload, front and rest, for the prediction.
     pub fn observe(&mut self, len: usize) {
         self.tend.predictor.observe(len);
-    }
-
-    /// Takes another front from now on. Packets that were prepared are prepared anew, with the nonces they have.
-    pub fn set_front(&mut self, front: Front<'t>) -> Result<(), FrontError> {
-        Self::check(&front)?;
-        self.tend.front = front;
-        let (lengths, count) = self.tend.lengths();
-        self.ring.named_anew().for_each(|slot| slot.aim_anew(&front, &lengths[..count]));
-        Ok(())
     }
 
     /// Packets that are ready.
@@ -137,7 +130,7 @@ impl<
         self.ring.ready()
     }
 
-    /// The sequence. It is ahead of the packets by the nonces that lie in slots.
+    /// The sequence. It is ahead of the packets by the nonces in slots.
     pub const fn sequence(&self) -> &N {
         self.tend.sealer.sequence()
     }
@@ -156,8 +149,8 @@ impl<S: Fronted, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP:
     }
 }
 
-/// A [`Sealer`] with a ring of `SLOTS` slots, in which the next packets of the sequence are prepared for one
-/// [`Template`].
+/// A [`Sealer`] with a ring of `SLOTS` slots, in which the next packets of the sequence are
+/// prepared for one [`Template`].
 pub struct TemplatePool<
     't,
     S: Sparse,
@@ -182,7 +175,7 @@ impl<S: Sparse, N: NonceSequence<S::NonceBytes>, const CAP: usize, const BLOCKS:
 
     fn name(&mut self, slot: &mut TemplateSlot<S, CAP, BLOCKS>) -> Result<(), N::Error> {
         let (number, nonce) = self.sealer.sequence.next()?;
-        // The template was found to fit when the pool took it, so that this only makes the slot ready for it.
+        // `new` checked that the template fits, so this only resets the slot.
         if slot.fit(&self.template).is_ok() {
             slot.name(number, nonce);
         }
@@ -207,36 +200,24 @@ impl<
     const BLOCKS: usize,
 > TemplatePool<'t, S, N, SLOTS, CAP, BLOCKS>
 {
-    /// A pool in which nothing is prepared yet.
+    /// An empty pool.
     pub fn new(key: Key<S>, sequence: N, template: Template<'t>) -> Result<Self, TemplateError> {
         let mut ring = Ring::new(TemplateSlot::new);
         ring.each().try_for_each(|slot: &mut TemplateSlot<S, CAP, BLOCKS>| slot.fit(&template))?;
         Ok(Self { tend: TendTemplates { sealer: Sealer::new(key, sequence), template }, ring })
     }
 
-    /// Does at most `budget` units of preparation (see [`PreparedTemplate::step`]) and returns the units done. Less
-    /// than `budget` means that nothing is left to do.
+    /// Does at most `budget` units of preparation (see [`PreparedTemplate::step`]) and returns the
+    /// units done. Less than `budget` means that nothing is left to do.
     pub fn idle(&mut self, budget: u32) -> u32 {
         self.ring.idle(&mut self.tend, budget)
     }
 
     /// The next packet of the sequence, prepared as far as [`idle`](Self::idle) got.
-    #[allow(clippy::should_implement_trait)]
+    #[allow(clippy::should_implement_trait, reason = "it lends from the pool and fails as the sequence does")]
     pub fn next(&mut self) -> Result<PreparedTemplate<'_, S, CAP, BLOCKS>, N::Error> {
         let slot = self.ring.next(&mut self.tend)?;
         Ok(PreparedTemplate::new(&self.tend.sealer.key, self.tend.template, slot))
-    }
-
-    /// Takes another template from now on. Packets that were prepared are prepared anew, with the nonces they have.
-    pub fn set_template(&mut self, template: Template<'t>) -> Result<(), TemplateError> {
-        TemplateSlot::<S, CAP, BLOCKS>::new().fit(&template)?;
-        self.tend.template = template;
-        for slot in self.ring.named_anew() {
-            let (number, nonce) = (slot.number(), slot.give_up());
-            slot.fit(&template)?;
-            slot.name(number, nonce);
-        }
-        Ok(())
     }
 
     /// Packets that are ready.
@@ -244,7 +225,7 @@ impl<
         self.ring.ready()
     }
 
-    /// The sequence. It is ahead of the packets by the nonces that lie in slots.
+    /// The sequence. It is ahead of the packets by the nonces in slots.
     pub const fn sequence(&self) -> &N {
         self.tend.sealer.sequence()
     }

@@ -1,7 +1,7 @@
 //! The memory in which a front's packet is prepared.
 //!
-//! It holds the front's ciphertext, the cipherstream of what follows (if the suite has one), and the chain: what the MAC
-//! has made of all that is known. Each block of the rest costs one step of the MAC.
+//! It holds the front's ciphertext, the key stream of the rest (if the suite has one), and the
+//! chain, which is the MAC after the known bytes. Each block of the rest costs one step of the MAC.
 
 use crate::{
     Front, FrontError, Fronted, Key, Nonce, Slot,
@@ -15,12 +15,13 @@ use crate::{
 use core::array;
 use zeroize::Zeroize;
 
-/// Memory for one packet that is prepared for a [`Front`]: up to `CAP` bytes of payload, and `LENGTHS` lengths that the
-/// payload may have. For a suite that does not need to know them, `LENGTHS` is 1.
+/// Memory for one packet that is prepared for a [`Front`]: up to `CAP` bytes of payload, and
+/// `LENGTHS` possible lengths. For a suite that needs no lengths, `LENGTHS` is 1.
 pub struct FrontSlot<S: Fronted, const CAP: usize, const LENGTHS: usize> {
     slot: Slot<S, CAP>,
     chains: [S::Chain; LENGTHS],
-    /// The payload's lengths that the chains are for, and how many there are: 1 that says 0, if one is for all.
+    /// The chains' lengths of payload, and their number: a single 0 if one chain is for all
+    /// lengths.
     lengths: [usize; LENGTHS],
     count: usize,
     /// The chains before this one are ready.
@@ -28,11 +29,11 @@ pub struct FrontSlot<S: Fronted, const CAP: usize, const LENGTHS: usize> {
     /// Bytes that the current chain has taken, and whether it was begun.
     taken: usize,
     begun: bool,
-    /// Whether all is.
+    /// Whether the preparation is finished.
     ready: bool,
-    /// Whether the packet waits here without a handle, to be sealed.
+    /// Whether the packet waits here without a handle.
     left: bool,
-    /// Of the packet that was sealed.
+    /// Tag of the sealed packet.
     tag: S::TagBytes,
 }
 
@@ -59,7 +60,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         S::LENGTH_FIRST || front.has_length_field()
     }
 
-    /// Whether a front fits; one that does not costs no nonce.
+    /// Whether a front fits. Checked before a nonce is taken.
     pub(crate) fn check(front: &Front<'_>) -> Result<(), FrontError> {
         let lengths = front.lengths();
         if Self::by_length(front) {
@@ -83,8 +84,8 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         Ok(())
     }
 
-    /// Gives the slot a packet to prepare for payloads of these lengths, in place of what it had. Lengths that do not
-    /// fit are left out.
+    /// Gives the slot a packet to prepare for payloads of these lengths, and replaces its content.
+    /// Lengths that do not fit are left out.
     pub(crate) fn name(
         &mut self,
         number: u64,
@@ -105,21 +106,14 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             self.count += 1;
         }
         if !Self::by_length(front) {
-            // One chain is for all, and the cipherstream, if there is any, for the longest.
+            // One chain for all lengths; the key stream is for the longest.
             self.lengths[0] = self.longest();
             self.count = 1;
         } else if !S::STREAMS {
-            // The front's ciphertext depends on the length then, and the slot has a place for one.
+            // The front's ciphertext depends on the length here, and the slot has one.
             self.lengths[1..].fill(0);
             self.count = self.count.min(1);
         }
-    }
-
-    /// Makes the slot's packet one of another front, or of other lengths, with the nonce that it has.
-    pub(crate) fn aim_anew(&mut self, front: &Front<'_>, lengths: &[usize]) {
-        self.slot.forget_preparation();
-        self.forget_chains();
-        self.aim(front, lengths);
     }
 
     fn longest(&self) -> usize {
@@ -134,7 +128,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         self.ready
     }
 
-    /// Prepares on for the lengths of the front.
+    /// Continues the preparation.
     pub(crate) fn step(&mut self, key: &Key<S>, front: &Front<'_>, budget: u32) -> u32 {
         if self.ready {
             return 0;
@@ -151,7 +145,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         budget - left
     }
 
-    /// Makes cipherstream for `len` bytes and puts the front into it.
+    /// Makes key stream for `len` bytes and encrypts the front with it.
     fn step_stream(&mut self, key: &Key<S>, front: &Front<'_>, budget: u32, len: usize) -> u32 {
         let before = self.slot.ready();
         let done = self.slot.step_to(key, budget, len.next_multiple_of(S::UNIT));
@@ -163,8 +157,8 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         done
     }
 
-    /// Takes the current chain on over the associated data and `front_len` bytes of front, and on to the next chain when
-    /// it is ready.
+    /// Advances the current chain over the associated data and `front_len` bytes of front.
+    /// Continues with the next chain when it is ready.
     fn step_chain(
         &mut self,
         key: &Key<S>,
@@ -175,7 +169,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
     ) -> u32 {
         let mut left = budget;
         let aad_len = front.aad().len();
-        // The nonce and the once are there: the first of all steps saw to it.
+        // The first step has made `once` from the nonce.
         let Self { slot, chains, current, taken, begun, .. } = self;
         let chain = &mut chains[*current];
         if left > 0 && !*begun {
@@ -218,7 +212,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         budget - left
     }
 
-    /// The chain for a payload of this length, if all is ready.
+    /// The chain for this length of payload, if the preparation is finished.
     #[inline(always)]
     pub(crate) fn chain(&self, front: &Front<'_>, len: usize) -> Option<usize> {
         if !self.ready || len <= front.payload().len() {
@@ -228,11 +222,11 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             let room = if S::STREAMS { self.slot.ready() } else { CAP };
             return (len <= room).then_some(0);
         }
-        // Places without a chain say 0, which is no length of a packet that has a rest.
+        // Unused entries are 0, which is shorter than any front with a rest.
         self.lengths.iter().position(|&one| one == len)
     }
 
-    /// Seals what follows the front, from this chain; ciphertext and tag are in the slot then.
+    /// Seals the rest from this chain, and leaves ciphertext and tag in the slot.
     #[inline(always)]
     pub(crate) fn seal_rest(
         &mut self,
@@ -247,14 +241,15 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         let (once, stream) = slot.parts();
         let (whole, sizes) = (front_len - front_len % S::RATE, Sizes { aad: front.aad().len(), payload });
         let tail = &front.payload()[whole..front_len];
-        // The cipher's rounds start when the instructions before them are through, so there are as few as can be.
+        // The cipher's rounds start after the preceding instructions, so these are as few as
+        // possible.
         let on = cfg!(target_arch = "x86_64") && S::STREAMS;
         let out = if on { &mut stream[whole..] } else { &mut stream[whole..payload] };
         S::seal_rest(&key.inner, once, &chains[chain], sizes, tail, rest, out, tag);
     }
 
-    /// Seals a packet that is not prepared, or is of another length: does what is missing, which is no more than the
-    /// unmodified cipher does.
+    /// Seals a packet of another length, or with an unfinished preparation: does the missing work,
+    /// at most that of the plain cipher.
     #[cold]
     pub(crate) fn seal_late(&mut self, key: &Key<S>, front: &Front<'_>, rest: &[u8]) {
         let fixed = front.payload();
@@ -279,7 +274,8 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             return;
         }
         self.step_stream(key, front, u32::MAX, len);
-        // A chain that is prepared or begun for this length is of use; else the first one is begun anew.
+        // A chain that is prepared or begun for this length is used; else the first one is begun
+        // again.
         let mut front_len = fixed.len();
         let mut rest = rest;
         let lengths = &self.lengths[..self.count];
@@ -290,7 +286,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
             None => {
                 (self.current, self.taken, self.begun) = (0, 0, false);
                 if rest.is_empty() {
-                    // The front's last byte is what follows then.
+                    // The front's last byte is treated as rest.
                     let (_, last) = fixed.split_at(fixed.len() - 1);
                     (front_len, rest) = (fixed.len() - 1, last);
                     if S::STREAMS {
@@ -320,7 +316,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         let chain = self.chain(front, src.len())?;
         let fixed = front.payload();
         let whole = fixed.len() - fixed.len() % S::RATE;
-        // Without cipherstream, the tail's ciphertext is not known before the rest is.
+        // Without a key stream, the tail's ciphertext depends on the rest.
         let covered = if S::STREAMS { fixed.len() } else { whole };
         let stream = self.slot.stream();
         let difference = src[..covered].iter().zip(&stream[..covered]).fold(0, |sum, (a, b)| sum | (a ^ b));
@@ -352,22 +348,22 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
         self.slot.nonce()
     }
 
-    /// The first `len` bytes of what was sealed here.
+    /// The first `len` bytes of the sealed packet.
     pub(crate) fn ciphertext(&self, len: usize) -> &[u8] {
         &self.slot.stream()[..len]
     }
 
-    /// The tag of what was sealed here.
+    /// Tag of the sealed packet.
     pub(crate) fn tag(&self) -> S::TagBytes {
         self.tag
     }
 
-    /// The packet waits here without a handle from now on.
+    /// Keeps the packet here without a handle.
     pub(crate) fn leave(&mut self) {
         self.left = true;
     }
 
-    /// Whether a packet was left here. It is not any more.
+    /// Whether a packet was left here; clears the mark.
     pub(crate) fn resume(&mut self) -> bool {
         core::mem::take(&mut self.left)
     }
@@ -386,7 +382,7 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> FrontSlot<S, CAP, LENGT
     }
 }
 
-/// XORs bytes of one length.
+/// XORs bytes of equal length.
 fn xor(data: &mut [u8], with: &[u8]) {
     for (byte, other) in data.iter_mut().zip(with) {
         *byte ^= other;

@@ -1,14 +1,14 @@
-//! Packets that are prepared for a front: all is done but the rest.
+//! Packets that are prepared for a front: only the rest is left.
 
 use crate::{
-    Front, FrontError, FrontSlot, Fronted, Key, Nonce, NonceSequence, Opener, PrepareError, Refused, Sealer,
-    Tag,
+    Front, FrontError, FrontSlot, Fronted, Key, Nonce, NonceSequence, Opener, PrepareError, RefusedError,
+    Sealer, Tag,
     buffers::Buffers,
     suites::key::{assert_sealable, verdict},
 };
 use core::{fmt, mem::ManuallyDrop};
 
-/// A slot in use; it is wiped when whoever holds it is dropped.
+/// A slot in use, wiped on drop.
 struct Held<'a, S: Fronted, const CAP: usize, const LENGTHS: usize>(&'a mut FrontSlot<S, CAP, LENGTHS>);
 
 impl<S: Fronted, const CAP: usize, const LENGTHS: usize> Drop for Held<'_, S, CAP, LENGTHS> {
@@ -18,8 +18,8 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> Drop for Held<'_, S, CA
 }
 
 impl<S: Fronted, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
-    /// Takes the next nonce and begins to prepare its packet for a front, in place of what the slot had. A front that
-    /// does not fit the slot costs no nonce.
+    /// Takes the next nonce and begins to prepare its packet for a front, replacing the slot's
+    /// content. A front that does not fit the slot costs no nonce.
     pub fn prepare_front<'a, const CAP: usize, const LENGTHS: usize>(
         &'a mut self,
         front: &'a Front<'a>,
@@ -32,7 +32,8 @@ impl<S: Fronted, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
     }
 }
 
-/// A packet to be, whose beginning is known. As [`Prepared`](crate::Prepared), it owns its nonce.
+/// A packet to be sealed, with a known beginning. As [`Prepared`](crate::Prepared), it owns its
+/// nonce.
 ///
 /// ```compile_fail
 /// # use antedate_aead::{Aes128Ccm8, PreparedFront};
@@ -54,26 +55,26 @@ pub struct PreparedFront<'a, S: Fronted, const CAP: usize, const LENGTHS: usize>
     slot: Held<'a, S, CAP, LENGTHS>,
 }
 
-/// The payload is longer than the slot. Nothing was spent: the packet is given back, and
-/// [`seal_other`](PreparedFront::seal_other) can seal it elsewhere.
+/// The payload is longer than the slot. No nonce was used: the error gives the packet back, and
+/// [`seal_other`](PreparedFront::seal_other) can seal the payload elsewhere.
 #[derive(Debug)]
-pub struct Oversize<P> {
-    /// What was to be sealed.
+pub struct OversizeError<P> {
+    /// The unsealed packet.
     pub prepared: P,
-    /// Bytes of payload, front and rest.
+    /// Length of the payload, front and rest.
     pub len: usize,
-    /// Bytes that the slot takes.
+    /// Capacity of the slot.
     pub capacity: usize,
 }
 
-impl<P> fmt::Display for Oversize<P> {
+impl<P> fmt::Display for OversizeError<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the payload has {} bytes, but the slot takes {}", self.len, self.capacity)
     }
 }
 
 impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S, CAP, LENGTHS> {
-    /// A handle on a slot that was named, for a front that was checked.
+    /// A handle on a slot that has a nonce, for a checked front.
     #[inline]
     pub(crate) fn new(
         key: &'a Key<S>,
@@ -83,50 +84,51 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S
         Self { key, front, slot: Held(slot) }
     }
 
-    /// The packet number that the nonce was given for.
+    /// The packet number of the nonce.
     pub fn number(&self) -> u64 {
         self.slot.0.number()
     }
 
-    /// Prepares on, for at most `budget` units (one block of the MAC, or as much cipherstream as the suite makes at
-    /// once), and returns the units done: 0 when all is ready.
+    /// Continues the preparation by at most `budget` units (one block of the MAC, or a unit of key
+    /// stream), and returns the units done: 0 when all is ready.
     pub fn step(&mut self, budget: u32) -> u32 {
         self.slot.0.step(self.key, self.front, budget)
     }
 
-    /// Whether only the rest is left to do.
+    /// Whether only the rest is left.
     pub fn is_ready(&self) -> bool {
         self.slot.0.is_ready()
     }
 
-    /// Leaves the packet in its slot, for whoever cannot keep the handle until the rest comes. A [`Standby`](crate::Standby), whose
-    /// slot nobody else has, takes it up again; in any other slot it is burnt.
+    /// Leaves the packet in its slot without a handle. A [`Standby`](crate::Standby), which owns
+    /// its slot, resumes it; in any other slot the packet is burnt.
     pub fn leave(self) {
         let mut slot = ManuallyDrop::new(self.slot);
         slot.0.leave();
     }
 
-    /// Seals the packet whose payload is the front and then `rest`. The ciphertext lies in the slot.
+    /// Seals the packet; its payload is the front and then `rest`. The ciphertext stays in the
+    /// slot.
     ///
-    /// A packet of a length that the front does not name, or that is not prepared yet, is sealed with the same nonce;
-    /// what is missing is done first.
+    /// A packet of another length, or with an unfinished preparation, is sealed with the same nonce
+    /// after the missing work.
     #[inline]
-    #[allow(clippy::result_large_err)]
-    pub fn seal(self, rest: &[u8]) -> Result<SealedFront<'a, S, CAP, LENGTHS>, Oversize<Self>> {
+    #[allow(clippy::result_large_err, reason = "the error gives the packet back")]
+    pub fn seal(self, rest: &[u8]) -> Result<SealedFront<'a, S, CAP, LENGTHS>, OversizeError<Self>> {
         let Self { key, front, slot } = self;
         let len = front.payload().len() + rest.len();
         match slot.0.chain(front, len) {
             Some(chain) => slot.0.seal_rest(key, front, front.payload().len(), chain, rest),
             None if len > CAP.min(S::MAX_PAYLOAD) => {
                 let capacity = CAP.min(S::MAX_PAYLOAD);
-                return Err(Oversize { prepared: Self { key, front, slot }, len, capacity });
+                return Err(OversizeError { prepared: Self { key, front, slot }, len, capacity });
             }
             None => slot.0.seal_late(key, front, rest),
         }
         Ok(SealedFront { slot, len })
     }
 
-    /// Seals another packet with the nonce, the ordinary way.
+    /// Seals another packet with the nonce, without the preparation.
     ///
     /// # Panics
     /// If `src` and `dst` differ in length, or are longer than the suite allows.
@@ -136,7 +138,7 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> PreparedFront<'a, S
     }
 }
 
-/// A sealed packet that lies in its slot. Dropping it wipes the slot.
+/// A sealed packet in its slot. Dropping it wipes the slot.
 pub struct SealedFront<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> {
     slot: Held<'a, S, CAP, LENGTHS>,
     len: usize,
@@ -160,7 +162,8 @@ impl<S: Fronted, const CAP: usize, const LENGTHS: usize> SealedFront<'_, S, CAP,
 }
 
 impl<S: Fronted, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
-    /// Begins to prepare for packet `number`, which is expected to begin with a front, in place of what the slot had.
+    /// Begins to prepare for packet `number`, which should begin with a front, and replaces the
+    /// slot's content.
     pub fn expect_front<'a, const CAP: usize, const LENGTHS: usize>(
         &'a self,
         number: u64,
@@ -173,8 +176,8 @@ impl<S: Fronted, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
     }
 }
 
-/// A packet that is expected to begin with a front. As with [`Expected`](crate::Expected), what is refused gives it
-/// back.
+/// An expected packet with a front. As with [`Expected`](crate::Expected), a refused packet gives
+/// it back.
 pub struct ExpectedFront<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> {
     key: &'a Key<S>,
     front: &'a Front<'a>,
@@ -182,7 +185,7 @@ pub struct ExpectedFront<'a, S: Fronted, const CAP: usize, const LENGTHS: usize>
 }
 
 impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> ExpectedFront<'a, S, CAP, LENGTHS> {
-    /// A handle on a slot that was named, for a front that was checked.
+    /// A handle on a slot that has a nonce, for a checked front.
     #[inline]
     pub(crate) fn new(
         key: &'a Key<S>,
@@ -192,7 +195,7 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> ExpectedFront<'a, S
         Self { key, front, slot: Held(slot) }
     }
 
-    /// Leaves what is prepared in its slot.
+    /// Leaves the preparation in its slot.
     pub(crate) fn leave(self) {
         let _ = ManuallyDrop::new(self.slot);
     }
@@ -202,19 +205,19 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> ExpectedFront<'a, S
         self.slot.0.number()
     }
 
-    /// Prepares on, as [`PreparedFront::step`] does.
+    /// Continues the preparation, as [`PreparedFront::step`] does.
     pub fn step(&mut self, budget: u32) -> u32 {
         self.slot.0.step(self.key, self.front, budget)
     }
 
-    /// Whether only the rest is left to do.
+    /// Whether only the rest is left.
     pub fn is_ready(&self) -> bool {
         self.slot.0.is_ready()
     }
 
-    /// Decrypts `src` into `dst` if the packet is authentic; otherwise `dst` is zeroed. A packet that does not begin
-    /// with the front, is of another length, or comes before the preparation is ready, is opened the ordinary way, so
-    /// the verdict is the same.
+    /// Decrypts `src` into `dst` if the packet is authentic; otherwise `dst` is zeroed. A packet
+    /// without this front, of another length, or before the preparation is finished, is opened
+    /// without it, with the same verdict.
     ///
     /// # Panics
     /// If `src` and `dst` differ in length.
@@ -225,13 +228,13 @@ impl<'a, S: Fronted, const CAP: usize, const LENGTHS: usize> ExpectedFront<'a, S
         src: &[u8],
         dst: &mut [u8],
         tag: &S::TagBytes,
-    ) -> Result<(), Refused<Self>> {
+    ) -> Result<(), RefusedError<Self>> {
         assert_eq!(src.len(), dst.len(), "source and destination must have the same length");
         let opened = match self.slot.0.open_rest(self.key, self.front, aad, src, dst) {
             Some(expected) => verdict(&expected, tag, Buffers::InPlace(dst)),
             None => self.key.open_buffers(self.slot.0.nonce(), aad, Buffers::apart(src, dst), tag),
         };
-        if opened.is_ok() { Ok(()) } else { Err(Refused(self)) }
+        if opened.is_ok() { Ok(()) } else { Err(RefusedError(self)) }
     }
 }
 

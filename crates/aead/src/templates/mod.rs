@@ -1,4 +1,4 @@
-//! Packets that are prepared for a template or a front.
+//! Packets that are prepared for a template or a front: their slots, pools and flow tables.
 
 #[cfg(feature = "gcm")]
 pub(crate) mod flow;

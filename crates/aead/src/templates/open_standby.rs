@@ -1,14 +1,16 @@
-//! A packet that is expected, with all that comes before its payload, without a handle.
+//! An expected packet without a handle.
 
-use crate::{ExpectedFront, Front, FrontSlot, Fronted, Key, Nonce, Opener, Refused, Unauthentic};
+use crate::{
+    AuthenticationError, ExpectedFront, Front, FrontSlot, Fronted, Key, Nonce, Opener, RefusedError,
+};
 use core::fmt;
 
-/// An opener with a slot for the packet that is expected next: its number, its associated data (up to `AAD` bytes) and the length of
-/// its payload (up to `CAP`). Where the MAC is serial, a [`Slot`](crate::Slot) saves the cipherstream alone; here the MAC's beginning
-/// is done beforehand too, and the payload is all that is left.
+/// An opener with a slot for the next expected packet: its number, its associated data (up to `AAD`
+/// bytes) and the length of its payload (up to `CAP`). For a serial MAC, a [`Slot`](crate::Slot)
+/// prepares the key stream alone; this type also prepares the MAC up to the payload.
 ///
-/// Any other packet is opened the ordinary way, so the verdict is the same, and one that is refused leaves what is prepared for the
-/// genuine one.
+/// Any other packet is opened without the preparation, with the same verdict. A refused packet
+/// leaves the preparation for the genuine one.
 ///
 /// ```
 /// # use antedate_aead::{CoseCcm16_64_128, Key, Nonce, OpenStandby};
@@ -31,18 +33,18 @@ use core::fmt;
 pub struct OpenStandby<S: Fronted, F: Fn(u64) -> S::NonceBytes, const AAD: usize, const CAP: usize> {
     opener: Opener<S, F>,
     slot: FrontSlot<S, CAP, 1>,
-    /// The number of the packet in the slot, if there is one.
+    /// The number of the packet in the slot.
     number: Option<u64>,
     aad: [u8; AAD],
     aad_len: usize,
-    /// Bytes of its payload.
+    /// Length of its payload.
     len: [usize; 1],
 }
 
 impl<S: Fronted, F: Fn(u64) -> S::NonceBytes, const AAD: usize, const CAP: usize>
     OpenStandby<S, F, AAD, CAP>
 {
-    /// One that expects nothing yet.
+    /// An opener that expects no packet yet.
     pub fn new(key: Key<S>, nonce_of: F) -> Self {
         Self {
             opener: Opener::new(key, nonce_of),
@@ -54,8 +56,9 @@ impl<S: Fronted, F: Fn(u64) -> S::NonceBytes, const AAD: usize, const CAP: usize
         }
     }
 
-    /// Expects packet `number` with this associated data and `len` bytes of payload. What was prepared for another one is wiped; for the
-    /// same one it stays. A packet that is too long for the slot, or has no payload, is not prepared.
+    /// Expects packet `number` with this associated data and `len` bytes of payload. The
+    /// preparation of another packet is wiped; that of the same one stays. A packet that is too
+    /// long for the slot, or has no payload, is not prepared.
     pub fn expect(&mut self, number: u64, aad: &[u8], len: usize) {
         if self.number == Some(number) && self.aad.get(..self.aad_len) == Some(aad) && self.len == [len] {
             return;
@@ -67,15 +70,15 @@ impl<S: Fronted, F: Fn(u64) -> S::NonceBytes, const AAD: usize, const CAP: usize
         (self.aad_len, self.len) = (aad.len(), [len]);
         let Some(front) = front(&self.aad, self.aad_len, &self.len) else { return };
         if FrontSlot::<S, CAP, 1>::check(&front).is_ok() {
-            // A received nonce is not spent by its use: forgeries may come under it before the packet does.
+            // Opening does not use up a nonce: forgeries may carry it before the packet arrives.
             let nonce = Nonce::assume_unique((self.opener.nonce_of)(number));
             self.slot.name(number, nonce, &front, &self.len);
             self.number = Some(number);
         }
     }
 
-    /// Prepares on, for at most `budget` units (one block of the MAC, or as much cipherstream as the suite makes at once), and
-    /// returns the units done.
+    /// Continues the preparation by at most `budget` units (one block of the MAC, or a unit of key
+    /// stream), and returns the units done.
     pub fn idle(&mut self, budget: u32) -> u32 {
         let Some(front) = self.number.and_then(|_| front(&self.aad, self.aad_len, &self.len)) else {
             return 0;
@@ -83,12 +86,13 @@ impl<S: Fronted, F: Fn(u64) -> S::NonceBytes, const AAD: usize, const CAP: usize
         self.slot.step(&self.opener.key, &front, budget)
     }
 
-    /// Whether only the payload is left to do.
+    /// Whether only the payload is left.
     pub fn is_ready(&self) -> bool {
         self.number.is_some() && self.slot.is_ready()
     }
 
-    /// Decrypts packet `number` from `src` into `dst` if it is authentic; otherwise `dst` is zeroed.
+    /// Decrypts packet `number` from `src` into `dst` if it is authentic; otherwise `dst` is
+    /// zeroed.
     ///
     /// # Panics
     /// If `src` and `dst` differ in length.
@@ -100,7 +104,7 @@ impl<S: Fronted, F: Fn(u64) -> S::NonceBytes, const AAD: usize, const CAP: usize
         src: &[u8],
         dst: &mut [u8],
         tag: &S::TagBytes,
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         let expected =
             if self.number == Some(number) { front(&self.aad, self.aad_len, &self.len) } else { None };
         let Some(front) = expected else { return self.opener.open(number, aad, src, dst, tag) };
@@ -109,15 +113,15 @@ impl<S: Fronted, F: Fn(u64) -> S::NonceBytes, const AAD: usize, const CAP: usize
                 self.number = None;
                 Ok(())
             }
-            Err(Refused(packet)) => {
+            Err(RefusedError(packet)) => {
                 packet.leave();
-                Err(Unauthentic)
+                Err(AuthenticationError)
             }
         }
     }
 }
 
-/// The front of a packet of which nothing of the payload is known.
+/// The front of a packet with an unknown payload.
 #[inline]
 fn front<'t>(aad: &'t [u8], aad_len: usize, len: &'t [usize]) -> Option<Front<'t>> {
     Front::new(aad.get(..aad_len)?, &[], len).ok()

@@ -1,15 +1,15 @@
-//! How long the next packets will be, from how long the last ones were (Hiller et al. 2018, section IV-A2).
+//! Prediction of payload lengths from past packets (Hiller et al. 2018, section IV-A2).
 
 use core::fmt;
 
-/// Past packets that the context of a prediction is compared with, at most.
+/// Most packets in the context of a prediction.
 const CONTEXT: usize = 3;
 
 /// Predicts the lengths of payloads from the last `PAST` of them.
 ///
-/// Industrial traffic repeats itself, often in a rhythm: four short readings, then a long report. So each packet of the
-/// past speaks for its own length to come again, and the more so the better the packets before it match the last
-/// ones.
+/// Industrial traffic repeats itself, often in a rhythm: four short readings, then a long report.
+/// Each past packet votes for its own length, and its vote counts more the better the packets
+/// before it match the last ones.
 ///
 /// ```
 /// use antedate_aead::Predictor;
@@ -25,20 +25,20 @@ const CONTEXT: usize = 3;
 /// ```
 #[derive(Clone)]
 pub struct Predictor<const PAST: usize> {
-    /// A ring; `next` is the place of the next packet.
+    /// A ring; `next` is the index of the next packet.
     past: [usize; PAST],
     next: usize,
     count: usize,
 }
 
 impl<const PAST: usize> Predictor<PAST> {
-    /// A predictor that has seen nothing.
+    /// A predictor without past packets.
     pub const fn new() -> Self {
         const { assert!(PAST > 0, "there is no prediction without a past") };
         Self { past: [0; PAST], next: 0, count: 0 }
     }
 
-    /// Takes note of a packet with `len` bytes of payload.
+    /// Records a packet with `len` bytes of payload.
     pub const fn observe(&mut self, len: usize) {
         self.past[self.next] = len;
         self.next = if self.next + 1 == PAST { 0 } else { self.next + 1 };
@@ -47,8 +47,8 @@ impl<const PAST: usize> Predictor<PAST> {
         }
     }
 
-    /// Fills `lengths` with the likeliest lengths of the next packet, the likeliest first, and returns how many there
-    /// are. The lengths differ from each other.
+    /// Fills `lengths` with the likeliest lengths of the next packet, the likeliest first, and
+    /// returns their number. The lengths differ from each other.
     pub fn likely(&self, lengths: &mut [usize]) -> usize {
         let mut found = 0;
         while found < lengths.len() {
@@ -59,7 +59,7 @@ impl<const PAST: usize> Predictor<PAST> {
                     continue;
                 }
                 let votes = self.votes(candidate);
-                // Of equals the more recent one was met first.
+                // Of equal lengths, the more recent one comes first.
                 if best.is_none_or(|(most, _)| votes > most) {
                     best = Some((votes, candidate));
                 }
@@ -71,13 +71,14 @@ impl<const PAST: usize> Predictor<PAST> {
         found
     }
 
-    /// The longest of the past: what a [`SealPool::set_reach`](crate::SealPool::set_reach) may follow. 0 if there is
-    /// no past.
+    /// The longest past payload, for [`SealPool::set_reach`](crate::SealPool::set_reach). 0 without
+    /// past packets.
     pub fn longest(&self) -> usize {
         (1..=self.count).map(|ago| self.ago(ago)).max().unwrap_or(0)
     }
 
-    /// What speaks for a length: each time it came, and eight times more for each packet before it that is as now.
+    /// Votes for a length: one for each of its packets, and eight more for each packet before it
+    /// that matches the present context.
     fn votes(&self, length: usize) -> u32 {
         (1..=self.count)
             .filter(|&ago| self.ago(ago) == length)
@@ -89,7 +90,7 @@ impl<const PAST: usize> Predictor<PAST> {
             .sum()
     }
 
-    /// The length of the packet so many packets ago, 1 for the last one.
+    /// The length of the packet `ago` packets ago, 1 for the last one.
     const fn ago(&self, ago: usize) -> usize {
         self.past[(self.next + PAST - ago) % PAST]
     }

@@ -1,9 +1,9 @@
-//! Why a packet can't be prepared.
+//! The error of a preparation.
 
 use crate::TemplateError;
 use core::fmt;
 
-/// Why a packet can't be prepared for a template or a front.
+/// A packet can't be prepared for a template or a front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrepareError<E, T = TemplateError> {
     /// The sequence has no next nonce.

@@ -6,12 +6,13 @@ use crate::{
 };
 use core::fmt;
 
-/// A sealer with two slots: one for the next packet whatever it will be, as in a [`SealPool`], and one for a packet of a
-/// template or with a front, which stays there without a handle until its values come.
+/// A sealer with two slots: one for any next packet, as in a [`SealPool`], and one for a packet of
+/// a template or a front, which stays there without a handle until its values come.
 ///
-/// A [`PreparedTemplate`] borrows sealer, template and slot, and whoever waits in an event loop cannot keep it. Here the packet is
-/// [left](PreparedTemplate::leave) between two idle times and [taken up](Self::resume_template) again. Sealer and slot stay together,
-/// so that no packet meets a key that its nonce is not of.
+/// A [`PreparedTemplate`] borrows sealer, template and slot, so an event loop can't keep it. Here
+/// the packet is [left](PreparedTemplate::leave) between two idle times and
+/// [resumed](Self::resume_template). Sealer and slot stay together, so that a packet's nonce always
+/// belongs to the key.
 ///
 /// ```
 /// # use antedate_aead::{Aes128Gcm, Hole, Key, Nonce, NonceSequence, Template, TemplateStandby};
@@ -42,8 +43,8 @@ use core::fmt;
 pub struct Standby<S: Suite, N: NonceSequence<S::NonceBytes>, M, const CAP: usize> {
     pool: SealPool<S, N, 1, CAP>,
     slot: M,
-    /// Bytes of associated data and payload of the template or front that the slot was prepared for. (Here, and not in the slot: motes
-    /// have slots without it.)
+    /// Lengths of associated data and payload of the slot's template or front. They are not in the
+    /// slot, which motes use without them.
     form: (usize, usize),
 }
 
@@ -56,13 +57,13 @@ pub type FrontStandby<S, N, const CAP: usize, const LENGTHS: usize> =
     Standby<S, N, FrontSlot<S, CAP, LENGTHS>, CAP>;
 
 impl<S: Suite, N: NonceSequence<S::NonceBytes>, M: Default, const CAP: usize> Standby<S, N, M, CAP> {
-    /// One in which nothing is prepared yet.
+    /// An empty standby.
     pub fn new(key: Key<S>, sequence: N) -> Self {
         Self { pool: SealPool::new(key, sequence), slot: M::default(), form: (0, 0) }
     }
 
-    /// Prepares the next packet for any payload of up to `reach` bytes, for at most `budget` units (see [`SealPool::idle`]), and returns
-    /// the units done.
+    /// Prepares the next packet for any payload of up to `reach` bytes, with at most `budget` units
+    /// (see [`SealPool::idle`]), and returns the units done.
     pub fn idle(&mut self, reach: usize, budget: u32) -> u32 {
         self.pool.set_reach_of_all(reach);
         self.pool.idle(budget)
@@ -70,17 +71,17 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, M: Default, const CAP: usize> St
 
     /// The next packet of the sequence, prepared as far as [`idle`](Self::idle) got.
     #[inline]
-    #[allow(clippy::should_implement_trait)]
+    #[allow(clippy::should_implement_trait, reason = "it lends from the pool and fails as the sequence does")]
     pub fn next(&mut self) -> Result<Prepared<'_, S, CAP>, N::Error> {
         self.pool.next()
     }
 
-    /// The number of the packet that `next` gives, if its nonce was taken already.
+    /// The number of the packet that `next` gives, if its nonce was already taken.
     pub fn next_number(&self) -> Option<u64> {
         self.pool.next_number()
     }
 
-    /// The sequence. It is ahead of the packets by the nonces that lie in the slots.
+    /// The sequence. It is ahead of the packets by the nonces in the slots.
     pub const fn sequence(&self) -> &N {
         self.pool.sequence()
     }
@@ -94,8 +95,8 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, M: Default, const CAP: usize> St
 impl<S: Sparse, N: NonceSequence<S::NonceBytes>, const CAP: usize, const BLOCKS: usize>
     TemplateStandby<S, N, CAP, BLOCKS>
 {
-    /// Takes the next nonce and begins to prepare its packet for a template, in place of one that was left. After an error that
-    /// one is there as it was.
+    /// Takes the next nonce and begins to prepare its packet for a template, in place of a left
+    /// packet. An error keeps the left packet.
     pub fn prepare_template<'a>(
         &'a mut self,
         template: &Template<'a>,
@@ -109,10 +110,10 @@ impl<S: Sparse, N: NonceSequence<S::NonceBytes>, const CAP: usize, const BLOCKS:
         Ok(PreparedTemplate::new(&sealer.key, *template, &mut self.slot))
     }
 
-    /// Takes up the packet that was [left](PreparedTemplate::leave). The template must be the one that it was prepared for:
-    /// receivers refuse what becomes of it under another one.
+    /// Resumes the packet that was [left](PreparedTemplate::leave). The template must be the one of
+    /// its preparation: receivers refuse the packet otherwise.
     ///
-    /// `None` if none was left, or one of another length, which is burnt then.
+    /// Returns `None` if no packet was left, or one of other lengths, which is burnt.
     #[inline]
     pub fn resume_template<'a>(
         &'a mut self,
@@ -126,7 +127,7 @@ impl<S: Sparse, N: NonceSequence<S::NonceBytes>, const CAP: usize, const BLOCKS:
         Some(PreparedTemplate::new(&self.pool.sealer_mut().key, *template, &mut self.slot))
     }
 
-    /// Burns the packet that was left.
+    /// Burns the left packet.
     pub fn burn(&mut self) {
         self.slot.wipe();
     }
@@ -135,8 +136,8 @@ impl<S: Sparse, N: NonceSequence<S::NonceBytes>, const CAP: usize, const BLOCKS:
 impl<S: Fronted, N: NonceSequence<S::NonceBytes>, const CAP: usize, const LENGTHS: usize>
     FrontStandby<S, N, CAP, LENGTHS>
 {
-    /// Takes the next nonce and begins to prepare its packet for a front, in place of one that was left. After an error that one is
-    /// there as it was.
+    /// Takes the next nonce and begins to prepare its packet for a front, in place of a left
+    /// packet. An error keeps the left packet.
     pub fn prepare_front<'a>(
         &'a mut self,
         front: &'a Front<'a>,
@@ -146,10 +147,10 @@ impl<S: Fronted, N: NonceSequence<S::NonceBytes>, const CAP: usize, const LENGTH
         Ok(packet)
     }
 
-    /// Takes up the packet that was [left](PreparedFront::leave). The front must be the one that it was prepared for: receivers
-    /// refuse what becomes of it under another one.
+    /// Resumes the packet that was [left](PreparedFront::leave). The front must be the one of its
+    /// preparation: receivers refuse the packet otherwise.
     ///
-    /// `None` if none was left, or one for a front of other lengths, which is burnt then.
+    /// Returns `None` if no packet was left, or one for a front of other lengths, which is burnt.
     #[inline]
     pub fn resume_front<'a>(
         &'a mut self,
@@ -163,7 +164,7 @@ impl<S: Fronted, N: NonceSequence<S::NonceBytes>, const CAP: usize, const LENGTH
         Some(PreparedFront::new(&self.pool.sealer_mut().key, front, &mut self.slot))
     }
 
-    /// Burns the packet that was left.
+    /// Burns the left packet.
     pub fn burn(&mut self) {
         self.slot.wipe();
     }

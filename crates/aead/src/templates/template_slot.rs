@@ -12,14 +12,15 @@ use crate::{
 use core::{fmt, ops::Range};
 use zeroize::Zeroize;
 
-/// Memory for one packet that is prepared for a template: up to `CAP` bytes of payload, and holes that touch up to
-/// `BLOCKS` of the 16-byte blocks of associated data and payload (a block counts for each hole that touches it).
+/// Memory for one packet that is prepared for a template: up to `CAP` bytes of payload, and holes
+/// that touch up to `BLOCKS` 16-byte blocks of associated data and payload (a block counts once for
+/// each hole that touches it).
 ///
 /// `CAP` is a multiple of 64.
 #[cfg_attr(target_arch = "x86_64", repr(C, align(64)))]
 pub struct TemplateSlot<S: Sparse, const CAP: usize, const BLOCKS: usize> {
     head: Head<S, BLOCKS>,
-    /// The cipherstream, which becomes the ciphertext.
+    /// The key stream, which becomes the ciphertext.
     body: [u8; CAP],
     once: S::OneTime,
     nonce: S::NonceBytes,
@@ -27,11 +28,11 @@ pub struct TemplateSlot<S: Sparse, const CAP: usize, const BLOCKS: usize> {
     shape: Shape,
     /// Units of preparation done.
     done: usize,
-    /// Whether the packet waits here without a handle, to be sealed.
+    /// Whether the packet waits here without a handle.
     left: bool,
 }
 
-/// What `step` does next.
+/// The next work of `step`.
 enum Work {
     Once,
     Stream(Range<usize>),
@@ -109,7 +110,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         self.left = true;
     }
 
-    /// Whether a packet was left here. It is not any more.
+    /// Whether a packet was left here; clears the mark.
     #[inline]
     pub(crate) fn resume(&mut self) -> bool {
         core::mem::take(&mut self.left)
@@ -125,7 +126,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         &self.head.tag
     }
 
-    /// Does up to `budget` units of work for the template that the slot was fitted to, and returns the units done.
+    /// Does up to `budget` units of work for the slot's template, and returns the units done.
     pub(crate) fn step(&mut self, key: &Key<S>, template: &Template<'_>, budget: u32) -> u32 {
         let most = units(budget);
         let mut left = most;
@@ -137,7 +138,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         (most - left) as u32
     }
 
-    /// What comes next, for at most so many units.
+    /// The next work, of at most `most` units.
     fn next(&self, most: usize) -> Work {
         let Some(at) = self.done.checked_sub(1) else { return Work::Once };
         let [aad, payload] = [self.shape.aad, self.shape.payload].map(|len| len.div_ceil(UNIT));
@@ -159,7 +160,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         }
     }
 
-    /// The units of all the work that `next` gives.
+    /// The units of all remaining work.
     #[cfg(target_arch = "x86_64")]
     fn whole(&self) -> usize {
         let [aad, payload] = [self.shape.aad, self.shape.payload].map(|len| len.div_ceil(UNIT));
@@ -167,8 +168,8 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         1 + streams + aad + payload + 1 + self.head.count as usize
     }
 
-    /// Does some work and returns the units that it was. Out of line where CPUs have kernels: in the loop of `step` the compiler
-    /// would load all round keys and masks before the first unit, whatever that is.
+    /// Does some work and returns its units. Out of line on CPUs with kernels: in the loop of
+    /// `step` the compiler would load all round keys and masks before the first unit.
     #[cfg_attr(target_arch = "x86_64", inline(never))]
     fn work(&mut self, key: &Key<S>, template: &Template<'_>, most: usize) -> usize {
         let key = &key.inner;
@@ -219,7 +220,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
             }
             Work::Close => {
                 S::close(key, &self.once, sum, shape);
-                // What the stream has behind the payload.
+                // The key stream after the payload.
                 let end = shape.payload.next_multiple_of(UNIT);
                 if S::STREAMS && shape.payload < end {
                     self.body[shape.payload..end].fill(0);
@@ -239,7 +240,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         }
     }
 
-    /// When all pieces have their weights, the nonce's part has served.
+    /// Wipes `once` when all pieces have their weights.
     fn done_if_weighed(&mut self, weighed: usize) {
         if weighed == self.head.count as usize {
             self.once.zeroize();
@@ -259,7 +260,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         fits
     }
 
-    /// Seals the prepared packet with one value that is a whole block, if that is what it waits for.
+    /// Seals the prepared packet with one value that is a whole block, if its only hole is one.
     #[inline(always)]
     #[cfg(target_pointer_width = "64")]
     pub(crate) fn fill_one(&mut self, value: &[u8; 16]) -> bool {
@@ -270,7 +271,8 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         filled
     }
 
-    /// As `fill`, for a packet whose preparation is not ready: by the shorter way of finishing it, and sealing all at once.
+    /// As `fill`, for an unfinished preparation: finishes it, or seals from the start if that is
+    /// shorter.
     #[cold]
     pub(crate) fn fill_early(&mut self, key: &Key<S>, template: &Template<'_>, values: impl Values) -> bool {
         let mut copy = [0; 256];
@@ -298,8 +300,8 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         true
     }
 
-    /// Whether a packet is of the template: the lengths are, and all bytes outside the holes. Takes the same time
-    /// wherever the packet differs.
+    /// Whether a packet is of the template: its lengths, and all bytes outside the holes. Compares
+    /// in constant time.
     pub(crate) fn fits(&self, template: &Template<'_>, aad: &[u8], src: &[u8]) -> bool {
         if aad.len() != self.shape.aad || src.len() != self.shape.payload {
             return false;
@@ -325,7 +327,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         core::hint::black_box(difference) == 0
     }
 
-    /// Decrypts a packet that `fits` and returns the tag that it should have.
+    /// Decrypts a packet that `fits` and returns its expected tag.
     #[inline]
     pub(crate) fn check(
         &self,
@@ -340,13 +342,13 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
         Some(S::check(&key.inner, reading))
     }
 
-    /// Wipes what was prepared, and takes the nonce to seal another packet with it.
+    /// Wipes the preparation, and returns the nonce for another packet.
     pub(crate) fn give_up(&mut self) -> Nonce<S::NonceBytes> {
         self.wipe();
         Nonce::assume_unique(self.nonce)
     }
 
-    /// Forgets the packet and all that was prepared for it.
+    /// Wipes the packet and its preparation.
     pub(crate) fn wipe(&mut self) {
         self.left = false;
         if self.head.stage == Stage::Empty {
@@ -362,7 +364,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> TemplateSlot<S, CAP, BLOC
     }
 }
 
-/// The bits in which two equally long strings differ, joined.
+/// The OR of the differing bits of two equally long strings.
 fn differences(a: &[u8], b: &[u8]) -> u64 {
     let (a_words, a_rest) = a.as_chunks::<8>();
     let (b_words, b_rest) = b.as_chunks::<8>();

@@ -1,12 +1,13 @@
-//! Packets that are prepared for a template: all is done but what lies in the holes.
+//! Packets that are prepared for a template: only the holes are left.
 //!
-//! The predicted packet has zeros in its holes. Its ciphertext there is the bare cipherstream, and its MAC is a
-//! polynomial, so a value costs an XOR and, for each block it touches, one multiplication by the power that belongs to
-//! the block's place, which is kept ready in the slot. The time depends on where the holes are, and not on the values.
+//! The prepared packet has zeros in its holes. Its ciphertext there is the key stream, and its MAC
+//! is a polynomial. So a value costs an XOR and, for each block that it touches, one multiplication
+//! by the block's power, which the slot holds. The time depends on the places of the holes, not on
+//! the values.
 
 use crate::{
-    Key, Nonce, NonceSequence, Opener, PrepareError, Refused, Sealer, Sparse, Tag, Template, TemplateError,
-    TemplateSlot,
+    Key, Nonce, NonceSequence, Opener, PrepareError, RefusedError, Sealer, Sparse, Tag, Template,
+    TemplateError, TemplateSlot,
     buffers::Buffers,
     bytes::wipe,
     holes::{Apart, Joined, Values},
@@ -16,8 +17,10 @@ use crate::{
 use core::{fmt, mem::ManuallyDrop};
 
 impl<S: Sparse, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
-    /// Takes the next nonce and begins to prepare its packet for a template, in place of what the slot had.
-    // Always in line: the handle is nine words, and would be read by vectors as soon as it came back by memory.
+    /// Takes the next nonce and begins to prepare its packet for a template, replacing the slot's
+    /// content.
+    // Always in line: the handle has nine words, and its caller would load them as vectors right
+    // after they are stored.
     #[inline(always)]
     pub fn prepare_template<'a, const CAP: usize, const BLOCKS: usize>(
         &'a mut self,
@@ -31,14 +34,15 @@ impl<S: Sparse, N: NonceSequence<S::NonceBytes>> Sealer<S, N> {
     }
 }
 
-/// A packet to be, of which all but the holes is known. As [`Prepared`](crate::Prepared), it owns its nonce.
+/// A packet to be sealed, known except for its holes. As [`Prepared`](crate::Prepared), it owns its
+/// nonce.
 pub struct PreparedTemplate<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> {
     key: &'a Key<S>,
     template: Template<'a>,
     slot: Held<'a, S, CAP, BLOCKS>,
 }
 
-/// A slot in use; it is wiped when whoever holds it is dropped.
+/// A slot in use, wiped on drop.
 struct Held<'a, S: Sparse, const CAP: usize, const BLOCKS: usize>(&'a mut TemplateSlot<S, CAP, BLOCKS>);
 
 impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Drop for Held<'_, S, CAP, BLOCKS> {
@@ -47,28 +51,28 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Drop for Held<'_, S, CAP,
     }
 }
 
-/// The values given do not fit the holes. Nothing was spent: the packet is given back.
+/// The values do not fit the holes. No nonce was used: the error gives the packet back.
 #[derive(Debug)]
-pub struct Misfit<P> {
-    /// What was to be sealed.
+pub struct MisfitError<P> {
+    /// The unsealed packet.
     pub prepared: P,
-    /// The first hole that has no value or one of another length, or the number of holes if there are more values or
-    /// they came joined.
+    /// The first hole without a value or with one of another length. The number of holes if there
+    /// are surplus values or the values are joined.
     pub hole: usize,
-    /// The bytes of the hole, or of all if the values came joined.
+    /// Length of the hole, or of all holes for joined values.
     pub expected: usize,
-    /// The bytes that were given for it.
+    /// Length of the given value.
     pub given: usize,
 }
 
-impl<P> fmt::Display for Misfit<P> {
+impl<P> fmt::Display for MisfitError<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "hole {} has {} bytes, but {} were given", self.hole, self.expected, self.given)
     }
 }
 
 impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, S, CAP, BLOCKS> {
-    /// A handle on a slot that was named for a template that fits it.
+    /// A handle on a slot that has a nonce and a fitting template.
     pub(crate) fn new(
         key: &'a Key<S>,
         template: Template<'a>,
@@ -77,45 +81,47 @@ impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, 
         Self { key, template, slot: Held(slot) }
     }
 
-    /// The packet number that the nonce was given for.
+    /// The packet number of the nonce.
     pub fn number(&self) -> u64 {
         self.slot.0.number()
     }
 
-    /// Prepares on, for at most `budget` units, and returns the units done: 0 when all is ready.
+    /// Continues the preparation by at most `budget` units, and returns the units done: 0 when all
+    /// is ready.
     pub fn step(&mut self, budget: u32) -> u32 {
         self.slot.0.step(self.key, &self.template, budget)
     }
 
-    /// Whether only the holes are left to do.
+    /// Whether only the holes are left.
     pub fn is_ready(&self) -> bool {
         self.slot.0.is_ready()
     }
 
-    /// Leaves the packet in its slot, for whoever cannot keep the handle until the values come. A [`Standby`](crate::Standby), whose
-    /// slot nobody else has, takes it up again; in any other slot it is burnt.
+    /// Leaves the packet in its slot without a handle. A [`Standby`](crate::Standby), which owns
+    /// its slot, resumes it; in any other slot the packet is burnt.
     pub fn leave(self) {
         let mut slot = ManuallyDrop::new(self.slot);
         slot.0.leave();
     }
 
-    /// Seals the packet with these values, one for each hole in the order of the template, those of the associated
-    /// data included. The ciphertext lies in the slot, and nothing else of the preparation does any more.
+    /// Seals the packet with one value for each hole, in the template's order, with those of the
+    /// associated data. The ciphertext stays in the slot; the preparation is wiped.
     ///
-    /// A packet that is not ready costs what the unprepared cipher would.
+    /// An unfinished preparation costs at most the work of the plain cipher.
     #[inline(always)]
-    #[allow(clippy::result_large_err)]
-    pub fn seal(self, values: &[&[u8]]) -> Result<Sealed<'a, S, CAP, BLOCKS>, Misfit<Self>> {
+    #[allow(clippy::result_large_err, reason = "the error gives the packet back")]
+    pub fn seal(self, values: &[&[u8]]) -> Result<Sealed<'a, S, CAP, BLOCKS>, MisfitError<Self>> {
         match self.fill(Apart(values)) {
             Ok(sealed) => Ok(sealed),
             Err(prepared) => Err(prepared.misfit(values)),
         }
     }
 
-    /// As [`seal`](Self::seal), with the values one behind the other. The fastest way, since all lie in one place.
+    /// As [`seal`](Self::seal), with the values one after the other in one string. This is the
+    /// fastest way.
     #[inline(always)]
-    #[allow(clippy::result_large_err)]
-    pub fn seal_joined(self, values: &[u8]) -> Result<Sealed<'a, S, CAP, BLOCKS>, Misfit<Self>> {
+    #[allow(clippy::result_large_err, reason = "the error gives the packet back")]
+    pub fn seal_joined(self, values: &[u8]) -> Result<Sealed<'a, S, CAP, BLOCKS>, MisfitError<Self>> {
         match self.fill(Joined(values)) {
             Ok(sealed) => Ok(sealed),
             Err(prepared) => Err(prepared.misjoined(values)),
@@ -144,24 +150,24 @@ impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, 
     }
 
     #[cold]
-    fn misjoined(self, values: &[u8]) -> Misfit<Self> {
+    fn misjoined(self, values: &[u8]) -> MisfitError<Self> {
         let holes = self.template.holes();
         let expected = holes.iter().map(|hole| hole.place().1.len()).sum();
-        Misfit { prepared: self, hole: holes.len(), expected, given: values.len() }
+        MisfitError { prepared: self, hole: holes.len(), expected, given: values.len() }
     }
 
     #[cold]
-    fn misfit(self, values: &[&[u8]]) -> Misfit<Self> {
+    fn misfit(self, values: &[&[u8]]) -> MisfitError<Self> {
         let holes = self.template.holes();
         let length = |i: usize| holes.get(i).map_or(0, |hole| hole.place().1.len());
         let fits =
             |i: &usize| *i < holes.len() && values.get(*i).is_some_and(|value| value.len() == length(*i));
         let hole = (0..).find(|i| !fits(i)).unwrap_or(holes.len());
         let given = values.get(hole).map_or(0, |value| value.len());
-        Misfit { prepared: self, hole, expected: length(hole), given }
+        MisfitError { prepared: self, hole, expected: length(hole), given }
     }
 
-    /// Seals another packet with the nonce, the ordinary way.
+    /// Seals another packet with the nonce, without the preparation.
     ///
     /// # Panics
     /// If `src` and `dst` differ in length, or are longer than the suite allows.
@@ -172,7 +178,7 @@ impl<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> PreparedTemplate<'a, 
     }
 }
 
-/// A sealed packet that lies in its slot. Dropping it wipes the slot.
+/// A sealed packet in its slot. Dropping it wipes the slot.
 pub struct Sealed<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> {
     slot: Held<'a, S, CAP, BLOCKS>,
 }
@@ -195,7 +201,8 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> Sealed<'_, S, CAP, BLOCKS
 }
 
 impl<S: Sparse, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
-    /// Begins to prepare for packet `number`, which is expected to be of a template, in place of what the slot had.
+    /// Begins to prepare for packet `number`, which should be of a template, and replaces the
+    /// slot's content.
     pub fn expect_template<'a, const CAP: usize, const BLOCKS: usize>(
         &'a self,
         number: u64,
@@ -208,7 +215,8 @@ impl<S: Sparse, F: Fn(u64) -> S::NonceBytes> Opener<S, F> {
     }
 }
 
-/// A packet that is expected to be of a template. As with [`Expected`](crate::Expected), what is refused gives it back.
+/// An expected packet of a template. As with [`Expected`](crate::Expected), a refused packet gives
+/// it back.
 pub struct ExpectedTemplate<'a, S: Sparse, const CAP: usize, const BLOCKS: usize> {
     key: &'a Key<S>,
     template: Template<'a>,
@@ -221,18 +229,20 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> ExpectedTemplate<'_, S, C
         self.slot.0.number()
     }
 
-    /// Prepares on, for at most `budget` units, and returns the units done: 0 when all is ready.
+    /// Continues the preparation by at most `budget` units, and returns the units done: 0 when all
+    /// is ready.
     pub fn step(&mut self, budget: u32) -> u32 {
         self.slot.0.step(self.key, &self.template, budget)
     }
 
-    /// Whether only the holes are left to do.
+    /// Whether only the holes are left.
     pub fn is_ready(&self) -> bool {
         self.slot.0.is_ready()
     }
 
-    /// Decrypts `src` into `dst` if the packet is authentic; otherwise `dst` is zeroed. A packet that is not of the
-    /// template, or comes before the preparation is ready, is opened the ordinary way, so the verdict is the same.
+    /// Decrypts `src` into `dst` if the packet is authentic; otherwise `dst` is zeroed. A packet
+    /// that is not of the template, or comes before the preparation is finished, is opened without
+    /// it, with the same verdict.
     ///
     /// # Panics
     /// If `src` and `dst` differ in length.
@@ -242,7 +252,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> ExpectedTemplate<'_, S, C
         src: &[u8],
         dst: &mut [u8],
         tag: &S::TagBytes,
-    ) -> Result<(), Refused<Self>> {
+    ) -> Result<(), RefusedError<Self>> {
         assert_eq!(src.len(), dst.len(), "source and destination must have the same length");
         let slot = &*self.slot.0;
         let expected = match slot.is_ready() && slot.fits(&self.template, aad, src) {
@@ -253,7 +263,7 @@ impl<S: Sparse, const CAP: usize, const BLOCKS: usize> ExpectedTemplate<'_, S, C
             Some(expected) => tag::check(&expected, tag).inspect_err(|_| wipe(dst)),
             None => self.key.open(*slot.nonce(), aad, src, dst, tag),
         };
-        verdict.map_err(|_| Refused(self))
+        verdict.map_err(|_| RefusedError(self))
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use antedate_aead::InvalidKeyLength;
+use antedate_aead::KeyLengthError;
 use antedate_wire::dot15d4::{Address, Asn, ExtendedAddress, Header, KeyIdentifier, PanId};
 use zeroize::Zeroize;
 
@@ -124,7 +124,7 @@ pub enum InstallError {
     /// the same octets were installed before: numbers could come twice, and old frames once more
     KeyUsedBefore,
     /// the cipher takes no key of this length
-    Key(InvalidKeyLength),
+    Key(KeyLengthError),
 }
 
 impl fmt::Display for InstallError {

@@ -1,10 +1,10 @@
-//! The instruction sets of an ARM CPU with 64 bits, found once and remembered, and the proof that it has them.
+//! The instruction sets of an ARM CPU with 64 bits, detected once, and the token that proves them.
 #![allow(unsafe_code, reason = "getauxval is a C function")]
 
 use super::Backend;
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// What was found: 0 for not asked yet.
+/// The detected instruction sets; 0 before the detection.
 static FOUND: AtomicU8 = AtomicU8::new(0);
 const ASKED: u8 = 1 << 7;
 const BOTH: u8 = 1;
@@ -21,8 +21,8 @@ pub(crate) fn detect() -> Backend {
     if found & BOTH != 0 { Backend::Armv8 } else { Backend::Portable }
 }
 
-/// Whether the CPU has AES and PMULL. Linux tells it (`getauxval(3)`); without an operating system the compiler's target does. The kernels
-/// are written for the lowest octet first.
+/// Whether the CPU has AES and PMULL. Linux reports it (`getauxval(3)`); without an operating
+/// system the compiler's target decides. The kernels are written for little-endian.
 fn ask() -> bool {
     if cfg!(target_endian = "big") {
         return false;
@@ -44,7 +44,7 @@ fn ask() -> bool {
     }
 }
 
-/// The proof that the CPU has what [`Backend::Armv8`] stands for.
+/// Proves that the CPU has the instruction sets of [`Backend::Armv8`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extension(());
 

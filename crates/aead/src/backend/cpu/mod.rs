@@ -1,4 +1,5 @@
-//! The instruction sets of this CPU. A value of [`x86`]'s or [`arm`]'s types is the proof that the CPU has them.
+//! The instruction sets of this CPU, and the choice of a backend. A value of a token type
+//! (`Avx512`, `Extension`, ...) proves that the CPU has the instructions.
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod arm;
@@ -8,15 +9,16 @@ pub(crate) mod x86;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// The number of the best backend that may be used.
+/// Number of the best backend that may be used.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 static MOST: AtomicU8 = AtomicU8::new(Backend::Avx512 as u8);
 
-/// The instruction sets that a key may be expanded for, from the least to the most capable.
+/// The backends, from the least to the most capable. A key is expanded for one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Backend {
-    /// Any CPU. On x86-64 AEGIS-128L and ChaCha20 use SSE2, on ARM with 64 bits ChaCha20-Poly1305 uses Advanced SIMD: each has these.
+    /// Any CPU. On x86-64 AEGIS-128L and ChaCha20 use SSE2; on ARM with 64 bits ChaCha20-Poly1305
+    /// uses Advanced SIMD. All CPUs of these architectures have them.
     Portable,
     /// ARM with 64 bits, AES and PMULL.
     #[cfg(target_arch = "aarch64")]
@@ -30,7 +32,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// The best backend of this CPU, as far as it is not [masked](Self::mask_beyond).
+    /// The best backend of this CPU that is not [masked](Self::mask_beyond).
     pub fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         return x86::detect().min(match MOST.load(Ordering::Relaxed) {
@@ -48,8 +50,8 @@ impl Backend {
         Self::Portable
     }
 
-    /// Has all keys of this process that are expanded from now on use this backend at most, so that an experiment shows a
-    /// program on a CPU that has no more. Keys that exist stay as they are.
+    /// Limits this process to at most this backend for keys that are expanded from now on, so that
+    /// an experiment can imitate a lesser CPU. Existing keys stay unchanged.
     #[doc(hidden)]
     pub fn mask_beyond(most: Self) {
         #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]

@@ -1,4 +1,4 @@
-//! The instruction sets of an x86-64 CPU, found once and remembered, and the proofs that it has them.
+//! The instruction sets of an x86-64 CPU, detected once, and the tokens that prove them.
 #![allow(unsafe_code, reason = "CPUID and XGETBV")]
 
 use super::Backend;
@@ -7,7 +7,8 @@ use core::{
     sync::atomic::{AtomicU16, Ordering},
 };
 
-/// What was found: 0 for not asked yet. (CPUID leaves a virtual machine and takes microseconds there.)
+/// The detected instruction sets; 0 before the detection. CPUID leaves a virtual machine and takes
+/// microseconds there.
 static FOUND: AtomicU16 = AtomicU16::new(0);
 
 const ASKED: u16 = 1 << 7;
@@ -16,14 +17,14 @@ const AVX2: u16 = 1 << 1;
 const AVX512F: u16 = 1 << 2;
 /// BW and VL beside AVX-512F, and BMI2.
 const MASKS: u16 = 1 << 3;
-/// Everything that [`Backend::Avx512`] stands for.
+/// All instruction sets of [`Backend::Avx512`].
 const WIDE: u16 = 1 << 4;
 const BMI2: u16 = 1 << 5;
-/// Made by AMD.
+/// The vendor is AMD.
 const AMD: u16 = 1 << 6;
 /// GFNI beside the masks.
 const AFFINE: u16 = 1 << 8;
-/// Everything that [`Backend::Vaes`] stands for.
+/// All instruction sets of [`Backend::Vaes`].
 const VAES: u16 = 1 << 9;
 
 fn found() -> u16 {
@@ -98,7 +99,7 @@ fn ask() -> u16 {
     found
 }
 
-/// The proof that the CPU has what [`Backend::Avx512`] stands for.
+/// Proves that the CPU has the instruction sets of [`Backend::Avx512`].
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(());
 
@@ -108,7 +109,7 @@ impl Avx512 {
     }
 }
 
-/// The proof that the CPU has PCLMULQDQ and AVX-512's masks for bytes, whatever else it lacks.
+/// Proves that the CPU has PCLMULQDQ and AVX-512's byte masks.
 #[derive(Clone, Copy)]
 pub(crate) struct Masks(());
 
@@ -118,7 +119,7 @@ impl Masks {
     }
 }
 
-/// The proof that the CPU has GFNI beside what [`Masks`] stands for.
+/// Proves that the CPU has GFNI in addition to [`Masks`].
 #[derive(Clone, Copy)]
 pub(crate) struct Affine(());
 
@@ -128,27 +129,28 @@ impl Affine {
     }
 }
 
-/// Whether a carry-less product of 512 bits takes two cycles, as on AMD's Zen 4 and Zen 5, and three of them with what that takes
-/// besides are faster than four. (Intel's take one, on the port that the shuffles need as well.)
+/// Whether a carry-less product of 512 bits takes two cycles, as on AMD's Zen 4 and Zen 5. Three
+/// products with their extra work are faster than four there. (Intel's take one cycle, on the port
+/// that the shuffles use.)
 pub(crate) fn has_slow_wide_products() -> bool {
     has(AMD)
 }
 
-/// AVX2 and AVX-512F with their registers' state, for what needs no more.
+/// AVX2 and AVX-512F, with their registers' state.
 pub(crate) fn has_avx2_and_avx512f() -> (bool, bool) {
     (has(AVX2), has(AVX512F))
 }
 
-/// AVX2 with BMI2, and AVX-512 F and VL besides, in the same way.
+/// AVX2 with BMI2, and AVX-512 F and VL in addition, with their registers' state.
 #[cfg(feature = "chacha20-poly1305")]
 pub(crate) fn has_avx2_and_avx512vl() -> (bool, bool) {
     (has(AVX2 | BMI2), has(AVX2 | BMI2 | MASKS))
 }
 
-/// How to fill holes: also the proof that the CPU has the instructions.
+/// The kernels that fill holes of AES-GCM, and the proof that the CPU has their instructions.
 #[derive(Clone, Copy)]
 pub(crate) enum Holes {
-    /// With PCLMULQDQ, SSSE3 and SSE4.1; there is one only within a key for such a CPU.
+    /// With PCLMULQDQ, SSSE3 and SSE4.1. Exists only within a key for such a CPU.
     Ni(()),
     Masked(Masks),
     Affine(Affine),

@@ -3,13 +3,13 @@
 use crate::holes::{Filling, Reading, Values, WeightedMac};
 use zeroize::Zeroize;
 
-/// What is known of a prepared packet.
+/// The MAC of a prepared packet.
 #[derive(Default)]
 pub struct Sum {
-    /// The sum of the plaintext blocks with zeros in the holes, and in the end the offset of the tag: what the tag is
-    /// the encryption of.
+    /// The XOR of the plaintext blocks with zeros in the holes, and in the end with the tag's
+    /// offset: the input of the tag's encryption.
     pub(crate) checksum: u128,
-    /// HASH of the associated data's blocks that no hole touches.
+    /// HASH of the associated data's blocks without holes.
     pub(crate) hash: u128,
 }
 
@@ -21,17 +21,18 @@ impl Zeroize for Sum {
     }
 }
 
-/// What is kept for a piece. All of its block is with the block's first piece.
+/// The weight of a piece. The block belongs to its first piece.
 #[derive(Clone, Copy, Default)]
 pub struct Weight {
-    /// What goes into the cipher with zeros in the holes. For a payload's last block that is not whole, the plaintext and
-    /// its padding; nothing goes into the cipher at the deadline then. For a piece that is not its block's first, what
-    /// the template had in it.
+    /// The cipher's input with zeros in the holes. For a partial last block of the payload, the
+    /// plaintext and its padding, which need no encryption. For a further piece of a block, the
+    /// template's bytes in it.
     pub(crate) input: u128,
-    /// What is added to what comes out: the block's offset. For a last block that is not whole, what turns `input` into
-    /// the ciphertext and back.
+    /// The block's offset, added to the cipher's output. For a partial last block, the difference
+    /// of `input` and the ciphertext.
     pub(crate) offset: u128,
-    /// 1 if the cipher is needed, 0 if not. (As wide as the others: no padding that would keep what it held.)
+    /// 1 if the cipher is needed, else 0. As wide as the other fields, so that there is no unwiped
+    /// padding.
     pub(crate) ciphered: u128,
 }
 
@@ -48,12 +49,12 @@ pub(crate) trait Mac: WeightedMac<Sum = Sum, Weight = Weight, Tag = [u8; 16]> {}
 
 impl<S: WeightedMac<Sum = Sum, Weight = Weight, Tag = [u8; 16]>> Mac for S {}
 
-/// The bytes of a block that begins at `at` in a part of `len` bytes.
+/// Length of the block that begins at `at` in a part of `len` bytes.
 pub(crate) fn bytes_in_block(at: usize, len: usize) -> usize {
     (len - at).min(16)
 }
 
-/// The mark behind the last byte of a block that is not whole.
+/// The padding mark after the last byte of a partial block.
 pub(crate) fn mark(bytes: usize) -> u128 {
     (0x80u128 << (8 * bytes)).to_le()
 }
@@ -65,7 +66,7 @@ pub(crate) fn fill<S: Mac, V: Values, const N: usize>(
     encrypt: impl Fn(&mut [u128]),
 ) {
     let (head, values, body) = filling.parts();
-    // The tag waits for the values alone, so it goes with the first block.
+    // The tag depends on the values alone, so it is encrypted with the first block.
     let mut checksum = head.sum.checksum;
     for piece in head.pieces().filter(|piece| piece.in_payload()) {
         checksum ^= piece.block_of(values.bytes(piece)).to_le();
@@ -104,7 +105,7 @@ pub(crate) fn fill<S: Mac, V: Values, const N: usize>(
     head.wipe();
 }
 
-/// Opens the blocks that holes touch, with any cipher, and returns the packet's tag.
+/// Decrypts the blocks with holes, with any cipher, and returns the packet's tag.
 #[inline]
 pub(crate) fn check<S: Mac, const N: usize>(
     reading: Reading<'_, S, N>,
@@ -115,7 +116,7 @@ pub(crate) fn check<S: Mac, const N: usize>(
     let (mut checksum, mut hash) = (head.sum.checksum, head.sum.hash);
     let mut pieces = head.weighted().peekable();
     while let Some((piece, weight)) = pieces.next() {
-        // With what the template had in the other pieces, so that the sum comes to zeros in all.
+        // With the template's bytes of the other pieces, so that the XOR leaves zeros in all holes.
         let mut known = weight.input;
         while let Some((_, weight)) = pieces.next_if(|(piece, _)| !piece.lead()) {
             known ^= weight.input;

@@ -27,7 +27,7 @@ pub struct Prepared {
 impl Zeroize for Prepared {
     #[inline]
     fn zeroize(&mut self) {
-        // One after the other: a small CPU writes each in line, and would call a function for both at once.
+        // One after the other: a small CPU writes each in line, but would call a function for both.
         self.polynomial = Limbs::default();
         zeroize::optimization_barrier(&self.polynomial);
         self.s = [0; 16];

@@ -21,7 +21,7 @@ pub(crate) use poly1305::Powers;
 
 /// Units of cipherstream that a packet makes at a time besides the first block, which gives the key of the MAC. They are
 /// whole groups of Poly1305.
-const UNITS: usize = 24;
+pub(super) const UNITS: usize = 24;
 
 /// Bytes of associated data and payload up to which a packet that is not prepared goes by [`Avx2`], which hashes it block by block:
 /// powers of r would cost more than they save.

@@ -2,7 +2,7 @@
 
 use super::{
     chacha20_avx2::{Avx2, Block},
-    chacha20poly1305::{once, pointers},
+    chacha20poly1305::{UNITS, once, pointers},
     chacha20poly1305_beside as beside,
     poly1305::{HASH, OPEN, Powers, SEAL},
     poly1305_powers::{self, Part, Source, Table},
@@ -14,8 +14,6 @@ use crate::{
 };
 use core::mem::MaybeUninit;
 
-/// Units of cipherstream that a packet makes at a time besides the first block, which gives the key of the MAC.
-const UNITS: usize = 24;
 /// Units of a prepared packet that are made with the first block, and copied.
 const TOGETHER: usize = 8;
 

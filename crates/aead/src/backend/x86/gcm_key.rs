@@ -1,4 +1,4 @@
-//! The expanded key of AES-GCM on x86-64, and the segments that its kernels do in one pass.
+//! The expanded key of AES-GCM on x86-64, and the segments of a packet.
 
 use super::{Holes, partial::FIRST};
 use crate::backend::portable::ghash::{self, FOLD, Multiplier, Power};
@@ -15,7 +15,7 @@ pub struct Key<const R: usize> {
     pub(super) holes: Holes,
     /// Whether the CPU takes two cycles for a carry-less product of 512 bits.
     pub(super) three: bool,
-    /// Here, since a page more costs a packet more than a line.
+    /// In the key, because another page costs a packet more than another line.
     pub(super) constants: Constants,
     /// H^POWERS to H^1, then zeros (see [`Power`]).
     pub(super) high: Powers,
@@ -24,14 +24,14 @@ pub struct Key<const R: usize> {
     pub(super) halves: Halves,
 }
 
-/// Octets of a key, from its beginning on, within which is all that a packet with its tag behind it needs.
+/// Bytes from the start of a key that a packet with its tag behind it reads.
 #[cfg(test)]
 pub(crate) const NEEDED: usize = core::mem::offset_of!(Key<15>, low);
 
 #[repr(C, align(64))]
 pub(super) struct Powers(pub(super) [u128; POWERS + 4]);
 
-/// Whole lines of the cache: there is no padding, which nobody would wipe.
+/// Whole cache lines, so that no padding stays unwiped.
 #[repr(C, align(64))]
 pub(super) struct Halves(pub(super) [u64; POWERS + 8]);
 
@@ -44,14 +44,14 @@ pub(super) enum Kind {
     Avx512,
 }
 
-/// Constants of either kernel, in one line of the cache. There is one with each key.
+/// Constants of the kernels, in one cache line of each key.
 #[repr(C, align(64))]
 pub(super) struct Constants {
     /// A shuffle that reverses the bytes of a block.
     pub(super) turn: [u8; 16],
-    /// Read from byte `16 - n` on, a mask of the first `n` bytes, 16 at most.
+    /// Read from byte `16 - n` on: a mask of the first `n` bytes, at most 16.
     pub(super) first: [u8; 32],
-    /// What a fold multiplies with.
+    /// Multiplier of the fold.
     pub(super) fold: u64,
 }
 
@@ -69,10 +69,10 @@ impl<const R: usize> Drop for Key<R> {
     }
 }
 
-/// One segment of a packet. The pointers are to `len` readable or writable bytes; `src` and `dst` may be the same.
+/// One segment of a packet. The pointers are good for `len` bytes; `src` and `dst` may be equal.
 ///
-/// A vector load from two fresh word stores can't be forwarded and costs a dozen cycles. So hashes, masks and tags go
-/// by reference, and no two words that the kernels join into a vector are neighbours here.
+/// A vector load from two fresh word stores can't be forwarded and costs a dozen cycles. So hashes,
+/// masks and tags are passed by reference, and no two adjacent words here are joined into a vector.
 #[repr(C)]
 pub(super) struct Segment<'a> {
     /// The hash so far.
@@ -83,25 +83,25 @@ pub(super) struct Segment<'a> {
     pub(super) total_aad: usize,
     pub(super) dst: *mut u8,
     pub(super) len: usize,
-    /// In the last segment of a packet, which ends with the length block: E(J0).
+    /// E(J0) in the last segment of a packet, which ends with the length block.
     pub(super) mask: Option<&'a u128>,
     /// Bytes of payload in the whole packet.
     pub(super) total: usize,
 }
 
-/// What a segment gives: the packet's tag if it is the last one, or else the hash so far.
+/// The result of a segment: the packet's tag for the last one, else the hash so far.
 #[derive(Clone, Copy, Default)]
 #[repr(align(16))]
 pub(super) struct Block(pub(super) [u8; 16]);
 
 impl Segment<'_> {
-    /// The blocks that are hashed, at most [`POWERS`].
+    /// Number of hashed blocks, at most [`POWERS`].
     pub(super) fn blocks(&self) -> usize {
         self.aad.len().div_ceil(16) + self.len.div_ceil(16) + usize::from(self.mask.is_some())
     }
 }
 
-/// Where a segment's cipherstream comes from.
+/// Source of a segment's key stream.
 #[derive(Clone, Copy)]
 pub(super) enum Stream<'a> {
     /// A preparation that is kept, padded to whole vectors.

@@ -9,11 +9,11 @@ use super::{
     avx512::mask,
     gcm_key::{Constants, POWERS, Powers},
     gcm_tagged::{opaque, vector},
+    gcm_vaes::VECTOR,
 };
 use core::arch::{asm, x86_64::*};
 
-/// Bytes of a vector, and of the two that are gone over together.
-const VECTOR: usize = 32;
+/// Bytes of the two vectors that are gone over together.
 const PAIR: usize = 2 * VECTOR;
 
 /// An unreduced sum of products, three for each block, spread over two lanes: that of the lower halves, of the upper halves, and of the
