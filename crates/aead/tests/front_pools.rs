@@ -1,5 +1,5 @@
-//! Rings of packets that are prepared for a front or a template, and the prediction of their lengths.
-#![allow(clippy::unwrap_used)]
+//! Pools of packets prepared for a front or a template, and the prediction of their lengths.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
@@ -45,18 +45,18 @@ fn fronts<S: Fronted<NonceBytes = [u8; 12]>>() {
 }
 
 #[test]
-fn packets_of_a_front_pool_are_those_of_the_plain_cipher() {
+fn front_pool_matches_plain_cipher() {
     fronts::<Aes128Ccm8>();
 }
 
 #[test]
-fn lengths_that_repeat_are_prepared_for() {
+fn repeated_lengths_are_prepared() {
     let front = Front::new(b"aad", b"front", &[]).unwrap();
     let key = key::<Aes128Ccm8>(1, Backend::detect());
     let mut pool = FrontPool::<_, _, 1, 64, 1>::new(key, Counter(0, 99), front).unwrap();
     pool.idle(100);
     assert!(pool.seal(b"first").unwrap().is_ok());
-    // S0, B0, the associated data and one unit of cipherstream.
+    // S0, B0, the associated data and one unit of key stream.
     assert_eq!(pool.idle(100), 4);
     let mut packet = pool.next().unwrap();
     assert!(packet.is_ready() && packet.step(9) == 0);
@@ -93,13 +93,13 @@ fn templates<S: Usual + Sparse>() {
 }
 
 #[test]
-fn packets_of_a_template_pool_are_those_of_the_plain_cipher() {
+fn template_pool_matches_plain_cipher() {
     templates::<Aes128Gcm>();
     templates::<ChaCha20Poly1305>();
 }
 
 #[test]
-fn a_forgotten_handle_costs_its_nonce_and_no_more() {
+fn forgotten_handle_costs_only_its_nonce() {
     let front = Front::new(b"", b"", &[4]).unwrap();
     let key = key::<Aes128Ccm8>(1, Backend::detect());
     let mut pool = FrontPool::<_, _, 2, 64, 1>::new(key, Counter(5, 9), front).unwrap();
@@ -121,7 +121,7 @@ fn a_rhythm_is_learnt() {
         assert_eq!(lengths[0], rhythm[round % 4], "round {round}");
         predictor.observe(lengths[0]);
     }
-    // What is no more is forgotten.
+    // Lengths no longer seen are forgotten.
     (0..16).for_each(|_| predictor.observe(5));
     assert_eq!((predictor.likely(&mut lengths), lengths[0], predictor.longest()), (1, 5, 5));
 }

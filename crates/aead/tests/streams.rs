@@ -1,5 +1,5 @@
-//! A cipherstream that goes on from packet to packet.
-#![allow(clippy::unwrap_used)]
+//! A key stream that continues from packet to packet.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
@@ -15,9 +15,9 @@ fn hex<const N: usize>(text: &str) -> [u8; N] {
     core::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
 }
 
-/// F.5.1 and F.5.5 of NIST SP 800-38A.
+/// NIST SP 800-38A, F.5.1 and F.5.5.
 #[test]
-fn the_examples_of_sp_800_38a_come_out() {
+fn sp_800_38a_examples_match() {
     let plain: [u8; 64] = hex(
         "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e5130c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710",
     );
@@ -52,9 +52,9 @@ enum Event {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Against AES alone: packet after packet takes the next blocks, and none twice.
+    /// Against AES alone: each packet takes the next blocks, and none twice.
     #[test]
-    fn the_stream_goes_on_across_packets(
+    fn stream_continues_across_packets(
         events in vec(prop_oneof![
             (0u32..5).prop_map(Event::Idle),
             (0usize..150).prop_map(Event::Packet),
@@ -99,7 +99,7 @@ proptest! {
 }
 
 #[test]
-fn the_end_is_an_error_with_nothing_spent_and_nothing_written() {
+fn stream_end_spends_and_writes_nothing() {
     let mut stream = CtrStream::<Aes128, 4>::new(&[1; 16], CounterBlock([0xff; 16]), 100).unwrap();
     assert_eq!(stream.encrypt(&mut [0; 1]), Err(StreamEndedError { needed: 1, left: 0 }));
     let mut stream = CtrStream::<Aes128, 4>::new(&[1; 16], CounterBlock([0; 16]), 3).unwrap();
@@ -115,7 +115,7 @@ fn the_end_is_an_error_with_nothing_spent_and_nothing_written() {
 }
 
 #[test]
-fn what_was_decrypted_is_not_decrypted_again() {
+fn decrypted_packet_is_not_decrypted_again() {
     let at = |number: u128| CounterBlock(number.to_be_bytes());
     let mut stream = CtrStream::<Aes128, 4>::new(&[1; 16], at(10), 20).unwrap();
     let mut data = [5; 17];

@@ -1,4 +1,4 @@
-//! ChaCha20-Poly1305: the unmodified cipher, and a template with one block that is new.
+//! ChaCha20-Poly1305: unmodified, and with a template whose hole is one block.
 
 use crate::{AAD, Counter, LONGEST, Mote, Wrong, cost, is_payload, nonce_of, payload, report, right};
 use antedate_aead::{
@@ -53,7 +53,7 @@ fn unmodified<M: Mote>(size: usize) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// 16 bytes in the middle are new.
+/// A hole of 16 bytes in the middle.
 #[inline(never)]
 fn templated<M: Mote>(size: usize) -> Result<(), Wrong> {
     let mut data = [0; LONGEST];
@@ -78,7 +78,7 @@ fn templated<M: Mote>(size: usize) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// The packet must be what the unmodified cipher makes of the payload.
+/// Checks that the packet is the unmodified cipher's for the payload.
 #[inline(never)]
 fn check(ciphertext: &[u8], tag: &Tag) -> Result<(), Wrong> {
     let mut opened = [0; LONGEST];

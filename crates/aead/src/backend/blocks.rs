@@ -1,6 +1,6 @@
-//! Blocks of 16 bytes, XORed as the words that a small CPU has.
+//! 16-byte blocks, XORed in a small CPU's word size.
 
-/// A block where words may be read as such on any CPU.
+/// A block aligned for word access on any CPU.
 #[derive(Clone, Copy)]
 #[repr(C, align(4))]
 pub(crate) struct Block(pub(crate) [u8; 16]);
@@ -30,7 +30,7 @@ pub(crate) fn sum(a: &[u8; 16], b: &[u8; 16]) -> Block {
     Block(xor(a, b))
 }
 
-/// Written out, because a compiler that saves space makes a loop of it.
+/// Unrolled by hand: a compiler optimising for size would make a loop.
 #[inline(always)]
 #[cfg(not(feature = "table-aes-2k"))]
 fn xor(a: &[u8; 16], b: &[u8; 16]) -> [u8; 16] {

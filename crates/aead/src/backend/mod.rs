@@ -1,4 +1,5 @@
-//! The primitives per CPU. A key is expanded for one backend and keeps it, so no packet pays for the choice.
+//! Cipher primitives per CPU. A key is expanded for one backend and keeps it, so packets pay
+//! nothing for the choice.
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) mod arm;
@@ -31,8 +32,8 @@ pub(crate) mod x86;
 
 pub use cpu::Backend;
 
-/// Calls portable code beside a CPU's own kernels, out of line on a CPU that has such. In line it would stand in their way: what it
-/// lays out before a loop is laid out for them too, and a slot's `step` is such a loop.
+/// Runs portable code as a fallback beside CPU-specific kernels. Where such kernels exist, the call
+/// is cold and out of line, so that it does not constrain the code generated for their loops.
 #[cfg(any(feature = "gcm", feature = "ocb3"))]
 #[cfg_attr(target_arch = "x86_64", cold, inline(never))]
 #[cfg_attr(not(target_arch = "x86_64"), inline(always))]

@@ -1,7 +1,7 @@
-//! ARM with 64 bits and its cryptographic extension: AESE, AESD and their like, and PMULL (Arm ARM, C7.2). What is found out once is
-//! remembered; the type of an expanded key is the proof that the CPU has the instructions. ChaCha20 and Poly1305 need no more than the
-//! vectors of Advanced SIMD, which are not asked for.
-#![allow(unsafe_code)]
+//! 64-bit ARM with the cryptographic extension: AESE, AESD, AESMC, AESIMC and PMULL (Arm ARM,
+//! C7.2). Detection runs once; the type of an expanded key proves that the CPU has the
+//! instructions. ChaCha20 and Poly1305 need only Advanced SIMD, which needs no detection.
+#![allow(unsafe_code, reason = "intrinsics and pointers of the kernels")]
 
 #[cfg(feature = "aegis")]
 pub(crate) mod aegis;

@@ -1,5 +1,5 @@
-//! AES-GCM (NIST SP 800-38D section 7) from an AES that takes blocks by fours and a GHASH without tables: the sliced
-//! and the carry-less ones here, or a CPU's own.
+//! AES-GCM (NIST SP 800-38D section 7) from an AES on four blocks at once and a GHASH without
+//! tables: the sliced and carry-less ones here, or a CPU's own.
 
 use crate::backend::portable::{
     aes::RoundKeys,
@@ -15,7 +15,8 @@ use crate::{
 };
 use zeroize::Zeroize;
 
-/// The hash of a prepared packet, joined to the tag's mask, and how to go on with it.
+/// A prepared packet's hash, already XORed with the tag's mask, and the kernels that fill its
+/// holes.
 #[derive(Clone, Default)]
 pub struct Predicted {
     pub(crate) hash: u128,
@@ -30,12 +31,12 @@ impl Zeroize for Predicted {
     }
 }
 
-/// What AES-GCM of all key lengths has in common.
+/// AES-GCM with any key length.
 pub(crate) trait Gcm: WeightedMac<Sum = Predicted, Weight = Power, Tag = [u8; 16]> {}
 
 impl<S: WeightedMac<Sum = Predicted, Weight = Power, Tag = [u8; 16]>> Gcm for S {}
 
-/// A piece's plaintext, which is put to its place if it is of the payload.
+/// Plaintext of a piece. If the piece is in the payload, also writes it to its place.
 #[inline]
 pub(crate) fn value(piece: &Piece, aad: &[u8], src: &[u8], body: &[u8], dst: &mut [u8]) -> u128 {
     if !piece.in_payload() {
@@ -65,14 +66,14 @@ impl Key {
         Self { aes, by, powers }
     }
 
-    /// E(J0), which masks the tag, as it lies in memory.
+    /// E(J0), the tag's mask, in memory order.
     pub(crate) fn mask(&self, nonce: &[u8; 12], out: &mut u128) {
         let mut blocks = [counter_block(nonce, 1), [0; 16], [0; 16], [0; 16]];
         self.aes.encrypt(&mut blocks);
         *out = u128::from_ne_bytes(blocks[0]);
     }
 
-    /// Payload cipherstream from the 64-byte unit `first` on.
+    /// Payload key stream from 64-byte unit `first`.
     pub(crate) fn stream(&self, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
         out.fill(0);
         self.xor(nonce, first, out);
@@ -126,7 +127,7 @@ impl Key {
         self.tag(mask, aad, &[])
     }
 
-    /// The field's product with H.
+    /// The field product with H.
     pub(crate) fn times(&self, element: u128) -> u128 {
         self.powers.h.times(self.by, element)
     }
@@ -136,7 +137,7 @@ impl Key {
         ghash::power(self.by, &self.powers.h, k)
     }
 
-    /// The product of a block with a power.
+    /// The product of a block and a power.
     pub(crate) fn product(&self, block: u128, power: &Power) -> u128 {
         power.times(self.by, block)
     }
@@ -151,7 +152,7 @@ impl Key {
         *hash = running.value();
     }
 
-    /// Puts values into a prepared packet.
+    /// Writes values into a prepared packet.
     #[inline(never)]
     pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(&self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
@@ -167,7 +168,7 @@ impl Key {
         head.wipe();
     }
 
-    /// Takes values out of a received packet and returns its tag.
+    /// Reads the values of a received packet and returns the expected tag.
     #[inline(never)]
     pub(crate) fn check<S: Gcm, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();

@@ -1,9 +1,9 @@
-//! AES-OCB3 (RFC 7253) with nonces of 96 bits and tags of 128, from the sliced AES, or from tables where those are chosen.
+//! AES-OCB3 (RFC 7253) with 96-bit nonces and 128-bit tags, from the sliced AES or the table AES.
 //!
-//! Blocks are numbers as they lie in memory; where the standard shifts and doubles, the first byte is the most
-//! significant one. The offset of block i is the nonce's offset and the L of the bits of i's Gray code: consecutive
-//! codes differ in bit ntz(i), which is the standard's step, and with the closed form any block's offset can be made by
-//! itself.
+//! Blocks are numbers in memory order; where the standard shifts and doubles, the first byte is the
+//! most significant. The offset of block i is the nonce's offset plus the L values for the bits of
+//! i's Gray code. Consecutive codes differ in bit ntz(i), the standard's step. The closed form
+//! gives any block's offset directly.
 
 use super::ocb3_holes::{self, Mac};
 #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
@@ -36,7 +36,7 @@ impl Drop for Masks {
 }
 
 impl Masks {
-    /// From L_*, the encryption of the zero block.
+    /// Derives all masks from L_*, the encryption of the zero block.
     pub(crate) fn new(star: u128) -> Self {
         let dollar = double(star);
         let mut masks = Self { star, dollar, l: [0; MASKS] };
@@ -48,7 +48,7 @@ impl Masks {
         masks
     }
 
-    /// What the offset of block `i` (from 1) has that the nonce's has not; 0 for 0.
+    /// Difference between the offset of block `i` (from 1) and the nonce's offset; 0 for 0.
     pub(crate) fn offset(&self, i: usize) -> u128 {
         let mut gray = i ^ (i >> 1);
         let mut sum = 0;
@@ -59,7 +59,7 @@ impl Masks {
         sum
     }
 
-    /// What the offset of block `to` has that the offset of block `from` has not.
+    /// Difference between the offsets of blocks `from` and `to`.
     pub(crate) fn between(&self, from: usize, to: usize) -> u128 {
         self.offset(from) ^ self.offset(to)
     }
@@ -77,11 +77,11 @@ fn double(x: u128) -> u128 {
     ((x << 1) ^ ((x >> 127) * 0x87)).to_be()
 }
 
-/// The block that the nonce's offset comes from, and by how many bits it is turned (section 4.2).
+/// The block that gives the nonce's offset, and its rotation in bits (section 4.2).
 #[inline]
 pub(crate) fn nonce_block(nonce: &[u8; 12]) -> ([u8; 16], u32) {
     let mut block = [0; 16];
-    // The tag's bits modulo 128 in front are zero.
+    // The first field, the tag length modulo 128, is zero.
     block[3] = 1;
     block[4..].copy_from_slice(nonce);
     let bottom = block[15] & 0x3f;
@@ -89,7 +89,7 @@ pub(crate) fn nonce_block(nonce: &[u8; 12]) -> ([u8; 16], u32) {
     (block, bottom.into())
 }
 
-/// The nonce's offset, from the encryption of its block.
+/// The nonce's offset from the encrypted nonce block.
 #[inline]
 pub(crate) fn nonce_offset(top: u128, bottom: u32) -> u128 {
     let top = u128::from_be(top);
@@ -97,7 +97,7 @@ pub(crate) fn nonce_offset(top: u128, bottom: u32) -> u128 {
     ((top << bottom) | u128::from(stretch >> 1 >> (63 - bottom))).to_be()
 }
 
-/// A final block that is not whole: a one and zeros behind the bytes.
+/// Pads a partial final block with a one bit and zeros.
 pub(crate) fn padded(bytes: &[u8]) -> u128 {
     let mut block = [0; 16];
     block[..bytes.len()].copy_from_slice(bytes);
@@ -119,12 +119,12 @@ impl Key {
         Self { aes, masks }
     }
 
-    /// Encrypts blocks, each by itself.
+    /// Encrypts blocks independently.
     pub(crate) fn encrypt(&self, blocks: &mut [u128]) {
         self.each(blocks, Aes::encrypt_some);
     }
 
-    /// Decrypts blocks, each by itself.
+    /// Decrypts blocks independently.
     pub(crate) fn decrypt(&self, blocks: &mut [u128]) {
         self.each(blocks, Aes::decrypt_some);
     }
@@ -151,14 +151,15 @@ impl Key {
         nonce_offset(blocks[0], bottom)
     }
 
-    /// One block, encrypted.
+    /// Encrypts one block.
     pub(crate) fn encrypt_one(&self, block: u128) -> u128 {
         let mut blocks = [block];
         self.encrypt(&mut blocks);
         blocks[0]
     }
 
-    /// What block `index` (from 0) of associated data, the last of which may not be whole, adds to HASH.
+    /// Contribution of block `index` (from 0) of associated data to HASH; the last block may be
+    /// partial.
     pub(crate) fn associated(&self, index: usize, bytes: &[u8]) -> u128 {
         self.encrypt_one(match <[u8; 16]>::try_from(bytes) {
             Ok(block) => u128::from_ne_bytes(block) ^ self.masks.offset(index + 1),
@@ -166,7 +167,8 @@ impl Key {
         })
     }
 
-    /// Encrypts a last block that is not whole, after blocks up to this offset, and returns its part of the checksum.
+    /// Encrypts a partial last block after a block with this offset, and returns its part of the
+    /// checksum.
     pub(crate) fn last(&self, offset: u128, src: &[u8], dst: &mut [u8]) -> u128 {
         let pad = self.encrypt_one(offset ^ self.masks.star).to_ne_bytes();
         for ((byte, plain), pad) in dst.iter_mut().zip(src).zip(pad) {
@@ -175,7 +177,7 @@ impl Key {
         padded(src)
     }
 
-    /// Encrypts whole blocks, the first of which comes after `before` others and `offset`, and returns their sum.
+    /// Encrypts whole blocks that follow `before` others and `offset`, and returns their sum.
     pub(crate) fn stretch(&self, mut offset: u128, before: usize, src: &[u8], dst: &mut [u8]) -> u128 {
         let (src, dst) = (src.as_chunks::<16>().0, dst.as_chunks_mut::<16>().0);
         let (mut checksum, mut done) = (0, before);
@@ -196,17 +198,18 @@ impl Key {
         checksum
     }
 
-    /// Puts values into a prepared packet.
+    /// Writes values into a prepared packet.
     pub(crate) fn fill<S: Mac, V: Values, const N: usize>(&self, filling: Filling<'_, S, V, N>) {
         ocb3_holes::fill(filling, |blocks| self.encrypt(blocks));
     }
 
-    /// Takes values out of a received packet and returns its tag.
+    /// Reads the values of a received packet and returns the expected tag.
     pub(crate) fn check<S: Mac, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
         ocb3_holes::check(reading, |blocks| self.encrypt(blocks), |blocks| self.decrypt(blocks))
     }
 
-    /// Goes over a packet with the nonce's offset, and returns the tag it should have (sections 4.2 and 4.3).
+    /// Processes a packet from the nonce's offset, and returns its expected tag (sections 4.2 and
+    /// 4.3).
     pub(crate) fn packet<const SEAL: bool>(
         &self,
         offset: u128,
@@ -261,7 +264,7 @@ impl Key {
     }
 }
 
-/// HASH (section 4.1) of pieces that are read as one, with any AES. Blocks are encrypted by fours.
+/// HASH (section 4.1) of pieces read as one string, with any AES. Encrypts four blocks at once.
 pub(crate) fn hash(masks: &Masks, pieces: &[&[u8]], encrypt: impl Fn(&mut [u128])) -> u128 {
     let mut sum = 0;
     let (mut offset, mut done) = (0, 0);
@@ -292,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_closed_form_of_the_offsets_is_the_step_by_step_one() {
+    fn closed_form_matches_stepwise_offsets() {
         let masks = Masks::new(0x0123_4567_89ab_cdef_8899_aabb_ccdd_eeff);
         let mut offset = 0;
         for i in 1..5000 {

@@ -1,5 +1,4 @@
-//! What runs on every CPU, in constant time: no table, no branch and no address that depends on a secret. The modes of
-//! AES here take the block cipher and the multiplication of a CPU that has instructions for them too.
+//! Code for every CPU, in constant time: no table, branch or address depends on a secret.
 
 #[cfg(feature = "aegis")]
 pub(crate) mod aegis;

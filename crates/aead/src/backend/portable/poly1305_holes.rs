@@ -1,4 +1,4 @@
-//! The holes of ChaCha20-Poly1305 on any CPU: what is left for the deadline.
+//! Filling the holes of ChaCha20-Poly1305 on any CPU: the work left at the deadline.
 
 use super::poly1305::Limbs;
 #[cfg(not(target_pointer_width = "64"))]
@@ -40,14 +40,14 @@ pub(crate) trait Mac: WeightedMac<Sum = Prepared, Weight = Weight, Tag = [u8; 16
 
 impl<S: WeightedMac<Sum = Prepared, Weight = Weight, Tag = [u8; 16]>> Mac for S {}
 
-/// `SparseEngine::fill` on any CPU. Each weight is wiped where it was used.
+/// `SparseEngine::fill` on any CPU. Wipes each weight after use.
 #[cfg(not(target_pointer_width = "16"))]
 #[inline(never)]
 pub(crate) fn fill<S: Mac, V: Values, const N: usize>(head: &mut Head<S, N>, values: V, body: &mut [u8]) {
     fill_in_turn(head, values, body);
 }
 
-/// `SparseEngine::fill_one` on any CPU with words of 64 bits.
+/// `SparseEngine::fill_one` on any 64-bit CPU.
 #[cfg(target_pointer_width = "64")]
 #[inline]
 pub(crate) fn fill_one<S: Mac, const N: usize>(
@@ -64,7 +64,7 @@ pub(crate) fn fill_one<S: Mac, const N: usize>(
     true
 }
 
-/// As [`fill`], for whoever compiles it for more than any CPU has.
+/// Like [`fill`], for inlining into functions with more target features.
 #[cfg(not(target_pointer_width = "16"))]
 #[inline(always)]
 pub(crate) fn fill_in_turn<S: Mac, V: Values, const N: usize>(
@@ -74,7 +74,7 @@ pub(crate) fn fill_in_turn<S: Mac, V: Values, const N: usize>(
 ) {
     let mut sum = Sum::from(&head.sum.polynomial);
     let count = head.count as usize;
-    // Over the array and not over a slice of it, so that a slot for one piece has no loop.
+    // Loops over the array and not a slice of it, so that a slot for one piece has no loop.
     for (i, Spot { piece, weight }) in head.spots.iter_mut().enumerate() {
         if i >= count {
             break;
@@ -83,7 +83,7 @@ pub(crate) fn fill_in_turn<S: Mac, V: Values, const N: usize>(
             sum.make_room(i);
         }
         let bytes = values.bytes(piece);
-        // A whole block is the usual case.
+        // Usually a whole block.
         if let (16, Some(value), Some(block)) = (bytes.len(), bytes.first_chunk(), piece.whole_block(body)) {
             sum.fill(weight, value, block);
         } else {
@@ -94,7 +94,7 @@ pub(crate) fn fill_in_turn<S: Mac, V: Values, const N: usize>(
     head.sum.zeroize();
 }
 
-/// `Sum::fill` for a piece that is no whole block of the payload.
+/// `Sum::fill` for a piece that is not a whole block of payload.
 #[cfg(not(target_pointer_width = "16"))]
 #[inline(never)]
 fn fill_part(sum: &mut Sum, weight: &mut Weight, piece: &Piece, bytes: &[u8], body: &mut [u8]) {
@@ -106,7 +106,8 @@ fn fill_part(sum: &mut Sum, weight: &mut Weight, piece: &Piece, bytes: &[u8], bo
     weight.zeroize();
 }
 
-/// The same byte by byte and in place, for a CPU that shifts by a bit at a time: no number of 128 bits is moved there.
+/// Like the other `fill`, byte by byte and in place, for a CPU that shifts one bit at a time: moves
+/// no 128-bit numbers.
 #[cfg(target_pointer_width = "16")]
 #[inline(never)]
 pub(crate) fn fill<S: Mac, V: Values, const N: usize>(head: &mut Head<S, N>, values: V, body: &mut [u8]) {
@@ -141,7 +142,7 @@ pub(crate) fn check<S: Mac, const N: usize>(
     check_here(head, aad, src, body, dst)
 }
 
-/// As [`check`], for whoever compiles it for more than any CPU has.
+/// Like [`check`], for inlining into functions with more target features.
 #[inline(always)]
 pub(crate) fn check_here<S: Mac, const N: usize>(
     head: &Head<S, N>,

@@ -1,4 +1,4 @@
-//! The table cipher of this target, and both ways for OCB3, CBC and single blocks.
+//! This target's table cipher, in both directions for OCB3, CBC and single blocks.
 
 use super::inverse;
 #[cfg(feature = "table-aes-2k")]
@@ -6,7 +6,7 @@ pub(crate) use super::narrow as table;
 #[cfg(all(feature = "table-aes-1k", not(feature = "table-aes-2k")))]
 pub(crate) use super::wide as table;
 
-/// AES with a key of 128 bits, forth and back.
+/// AES-128 for encryption and decryption.
 pub(crate) struct BothWays {
     forth: table::Aes128,
     back: inverse::Aes128,
@@ -24,12 +24,12 @@ impl BothWays {
         this
     }
 
-    /// Encrypts blocks, each by itself.
+    /// Encrypts blocks independently.
     pub(crate) fn encrypt_some(&self, blocks: &mut [[u8; 16]]) {
         blocks.iter_mut().for_each(|block| self.forth.encrypt(block));
     }
 
-    /// Decrypts blocks, each by itself.
+    /// Decrypts blocks independently.
     pub(crate) fn decrypt_some(&self, blocks: &mut [[u8; 16]]) {
         blocks.iter_mut().for_each(|block| self.back.decrypt(block));
     }

@@ -1,9 +1,11 @@
-//! AES-GCM on x86-64: the expanded key, and packets cut into segments that a kernel does in one pass.
+//! AES-GCM on x86-64: the expanded key, and the division of packets into segments, which a kernel
+//! processes in one pass.
 //!
-//! The hash of up to [`POWERS`] blocks is a sum of products with the powers of H, folded once. A packet of the
-//! Ethernet MTU with its associated data and its length block is one segment; a longer one is several, where the hash
-//! so far joins the first block of the next. Powers are kept in falling order, so that a vector of blocks meets its
-//! powers by one load, and end in zeros, so that the lanes behind the last block count for nothing.
+//! The hash of up to [`POWERS`] blocks is a sum of products with powers of H, folded once. A packet
+//! of the Ethernet MTU with its associated data and length block is one segment. A longer packet is
+//! several; the hash so far is XORed into the first block of the next. Powers are stored in falling
+//! order, so that one load fetches the powers for a vector of blocks, and end in zeros, so that
+//! lanes after the last block count nothing.
 
 pub(crate) use super::gcm_key::Key;
 use super::{
@@ -25,11 +27,11 @@ use crate::{
     holes::{Filling, FillingOne, Head, Reading, Spot, Stretch, Template, Values},
 };
 
-/// Payload bytes of one segment of a longer packet: whole vectors, with room for the length block.
+/// Payload bytes of one segment of a longer packet: whole vectors, with space for the length block.
 const LONG: usize = 108 * 16;
 
 impl<const R: usize> Key<R> {
-    /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.
+    /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
     pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
         let kind = match backend.min(super::detect()) {
             Backend::Portable => return None,
@@ -51,34 +53,34 @@ impl<const R: usize> Key<R> {
             let power = Power::new(Multiplier::Integers, element);
             (key.high.0[i], key.low.0[i]) = (power.high, power.low);
             key.halves.0[i] = power.high as u64 ^ (power.high >> 64) as u64;
-            // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+            // SAFETY: every kind of key needs a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
             element = unsafe { ni::times(element, &first) };
         }
         Some(key)
     }
 
-    /// The field's product with H.
+    /// The field product with H.
     pub(crate) fn times(&self, element: u128) -> u128 {
-        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        // SAFETY: every kind of key needs a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
         unsafe { ni::times(element, &self.power(1)) }
     }
 
-    /// The product of a block with a power.
+    /// The product of a block and a power.
     pub(crate) fn product(&self, block: u128, power: &Power) -> u128 {
-        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        // SAFETY: every kind of key needs a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
         unsafe { ni::times(block, power) }
     }
 
     /// E(J0), which masks the tag.
     pub(crate) fn mask(&self, nonce: &[u8; 12], out: &mut u128) {
-        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        // SAFETY: every kind of key needs a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
         unsafe { ni::mask(self, nonce, out) }
     }
 
-    /// Payload cipherstream from the 64-byte unit `first` on; `out` is a whole number of units.
+    /// Payload key stream from 64-byte unit `first`; `out` is a whole number of units.
     pub(crate) fn stream(&self, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
         let (units, _) = out.as_chunks_mut::<64>();
-        // SAFETY: the kind of key is the proof that the CPU has the instructions.
+        // SAFETY: the kind of key proves CPU support.
         unsafe {
             match self.kind {
                 Kind::Ni | Kind::Avx => ni::stream(self, nonce, first, units),
@@ -104,7 +106,7 @@ impl<const R: usize> Key<R> {
         tag
     }
 
-    /// `stream` is wiped; it covers the payload and is a whole number of units.
+    /// `stream` covers the payload, is a whole number of units, and is wiped.
     #[inline(always)]
     pub(crate) fn seal_prepared(
         &self,
@@ -117,7 +119,7 @@ impl<const R: usize> Key<R> {
         self.used_up::<true>(mask, stream, aad, buffers, tag);
     }
 
-    /// A packet in one direction, after which all of `stream` is wiped.
+    /// Processes a packet in one direction, then wipes all of `stream`.
     #[inline(always)]
     fn used_up<const SEAL: bool>(
         &self,
@@ -135,7 +137,7 @@ impl<const R: usize> Key<R> {
         }
     }
 
-    /// `stream` stays; it covers the payload and is a whole number of units.
+    /// `stream` covers the payload, is a whole number of units, and is kept.
     #[inline]
     pub(crate) fn open_prepared(
         &self,
@@ -149,7 +151,8 @@ impl<const R: usize> Key<R> {
         self.packet::<false>(Stream::Kept(stream.as_ptr()), aad, buffers, mask, tag);
     }
 
-    /// As [`open_prepared`](Self::open_prepared), where `stream` may be wiped on the way. Gives whether it was.
+    /// Like [`open_prepared`](Self::open_prepared), but may wipe `stream` during the pass. Returns
+    /// whether it did.
     #[inline(always)]
     pub(crate) fn open_and_wipe(
         &self,
@@ -167,7 +170,8 @@ impl<const R: usize> Key<R> {
         true
     }
 
-    /// Reads a byte of each cache line of constants and powers for a packet of so many bytes of payload.
+    /// Reads a byte of each cache line of constants and powers that a packet with `len` bytes of
+    /// payload needs.
     pub(crate) fn touch(&self, len: usize) {
         core::hint::black_box(self.constants.fold as u8);
         let first = POWERS.saturating_sub(len.div_ceil(16));
@@ -212,9 +216,9 @@ impl<const R: usize> Key<R> {
             let (src, at) = (payload.as_ptr().wrapping_add(done), body.as_mut_ptr().wrapping_add(done));
             let part =
                 Segment { hash: &so_far, aad: now, src, total_aad: 0, dst: at, len, mask: None, total: 0 };
-            // SAFETY: `done + len` is at most the payload's length, `done` is a whole number of units, the body covers
-            // the payload by whole units, and the segment fits. The stream is read before it is overwritten, vector
-            // by vector.
+            // SAFETY: `done + len` is at most the payload's length, `done` is a whole number of
+            // units, the body covers the payload in whole units, and the segment fits. The stream
+            // is read before it is overwritten, vector by vector.
             so_far = unsafe { self.segment::<true>(&part, Stream::Kept(at)) };
             done += len;
             if later.is_empty() && done == payload.len() {
@@ -224,8 +228,8 @@ impl<const R: usize> Key<R> {
         *hash = u128::from_le_bytes(so_far.0);
     }
 
-    /// Seals a template with what it has in its holes, and takes that out again: then the tag is the MAC of all that does not
-    /// change, and the body what is to be XORed with the values.
+    /// Seals a template with the current contents of its holes, then removes those. The tag is then
+    /// the MAC of all unchanging bytes, and the body is ready to be XORed with the values.
     pub(crate) fn prepare_whole(
         &self,
         nonce: &[u8; 12],
@@ -238,8 +242,8 @@ impl<const R: usize> Key<R> {
         assert!(payload.len().next_multiple_of(16) <= body.len());
         let tag = self.seal(nonce, template.aad(), Buffers::Apart(payload, &mut body[..payload.len()]));
         let hash = &mut sum.hash;
-        // SAFETY: `holes` is the proof that the CPU has the instructions; a slot's pieces are its template's, and the body covers
-        // the payload by whole blocks.
+        // SAFETY: `holes` proves CPU support; a slot's pieces are its template's, and the body
+        // covers the payload in whole blocks.
         unsafe {
             match self.holes {
                 Holes::Affine(_) => gcm_holes::affine::take_out(self, spots, template, body, &tag, hash),
@@ -255,12 +259,12 @@ impl<const R: usize> Key<R> {
         self.holes
     }
 
-    /// Puts values into a prepared packet.
+    /// Writes values into a prepared packet.
     pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(&self, filling: Filling<'_, S, V, N>) {
         self.holes.fill(filling);
     }
 
-    /// Takes values out of a received packet and returns its tag.
+    /// Reads the values of a received packet and returns the expected tag.
     pub(crate) fn check<S: Gcm, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
         self.holes.check(reading)
     }
@@ -270,12 +274,12 @@ impl<const R: usize> Key<R> {
     pub(crate) fn wipe(&self, bytes: &mut [u8]) {
         match self.kind {
             Kind::Ni | Kind::Avx | Kind::Vaes => crate::bytes::wipe(bytes),
-            // SAFETY: the kind of key is the proof that the CPU has the instructions.
+            // SAFETY: the kind of key proves CPU support.
             Kind::Avx512 => unsafe { avx512::wipe(bytes) },
         }
     }
 
-    /// Goes over a packet in one direction and returns the tag it should have.
+    /// Processes a packet in one direction and returns the expected tag.
     #[inline(always)]
     fn packet<const SEAL: bool>(
         &self,
@@ -295,10 +299,10 @@ impl<const R: usize> Key<R> {
                 (start.cast_const(), start, buffer.len())
             }
         };
-        // Room for the length block and two padded ones.
+        // Leaves space for the length block and two padded ones.
         if aad.len().saturating_add(len) <= (POWERS - 3) * 16 {
-            // SAFETY: the kind of key is the proof that the CPU has the instructions; the pointers are those of the
-            // buffers, and the packet fits.
+            // SAFETY: the kind of key proves CPU support; the pointers come from the buffers, and
+            // the packet fits.
             unsafe {
                 match (self.kind, stream) {
                     (Kind::Avx512, Stream::Kept(at)) => {
@@ -318,14 +322,16 @@ impl<const R: usize> Key<R> {
                 }
             }
         }
-        // SAFETY: the pointers are those of the buffers.
+        // SAFETY: the pointers come from the buffers.
         unsafe { self.segments::<SEAL>(stream, aad, (src, dst, len), mask, tag) };
     }
 
-    /// As [`packet`](Self::packet), by segments. Apart, so that it does not lie between what a prepared packet of the usual length needs.
+    /// Like [`packet`](Self::packet), in segments. Out of line, away from the code for prepared
+    /// packets of usual length.
     ///
     /// # Safety
-    /// The pointers are good for `len` bytes, and those of `stream` for `len` rounded up to whole units.
+    /// The pointers are valid for `len` bytes, and those of `stream` for `len` rounded up to whole
+    /// units.
     #[inline(never)]
     unsafe fn segments<const SEAL: bool>(
         &self,
@@ -338,10 +344,10 @@ impl<const R: usize> Key<R> {
         let hash = &Block([0; 16]);
         let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
         if whole.blocks() <= POWERS {
-            // SAFETY: the caller's, and the packet fits.
+            // SAFETY: guaranteed by the caller, and the packet fits.
             *tag = unsafe { self.segment::<SEAL>(&whole, stream).0 };
         } else {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             *tag = unsafe { self.long::<SEAL>(whole, stream).0 };
         }
     }
@@ -349,7 +355,8 @@ impl<const R: usize> Key<R> {
     /// A packet of several segments.
     ///
     /// # Safety
-    /// The pointers of `whole` and `stream` are good for its length (in `stream` rounded up to whole units).
+    /// The pointers of `whole` and `stream` are valid for its length (in `stream` rounded up to
+    /// whole units).
     #[cold]
     unsafe fn long<const SEAL: bool>(&self, whole: Segment<'_>, stream: Stream<'_>) -> Block {
         let mut hash = Block::default();
@@ -369,7 +376,8 @@ impl<const R: usize> Key<R> {
                 mask: whole.mask.filter(|_| last),
                 ..whole
             };
-            // SAFETY: done + len is at most the whole length, done is a whole number of units, and the segment fits.
+            // SAFETY: done + len is at most the whole length, done is a whole number of units, and
+            // the segment fits.
             hash = unsafe { self.segment::<SEAL>(&part, stream.skip(done)) };
             if last {
                 return hash;
@@ -378,7 +386,7 @@ impl<const R: usize> Key<R> {
         }
     }
 
-    /// Adds padded bytes to a hash; at most as many as a segment holds.
+    /// Adds padded bytes to a hash, at most as many as a segment holds.
     fn hash(&self, hash: &Block, bytes: &[u8], mask: Option<&u128>, total_aad: usize) -> Block {
         let nothing = &mut [];
         let (src, dst) = (nothing.as_ptr(), nothing.as_mut_ptr());
@@ -388,12 +396,14 @@ impl<const R: usize> Key<R> {
         unsafe { self.segment::<true>(&part, Stream::Kept(nothing.as_ptr())) }
     }
 
+    /// Processes one segment with the kernel for this key.
+    ///
     /// # Safety
-    /// The pointers are good for the segment's length (in `stream` rounded up to whole units), and the segment has at
-    /// most [`POWERS`] blocks.
+    /// The pointers are valid for the segment's length (in `stream` rounded up to whole units), and
+    /// the segment has at most [`POWERS`] blocks.
     unsafe fn segment<const SEAL: bool>(&self, segment: &Segment<'_>, stream: Stream<'_>) -> Block {
         debug_assert!(segment.blocks() <= POWERS);
-        // SAFETY: the kind of key is the proof that the CPU has the instructions; the rest is the caller's.
+        // SAFETY: the kind of key proves CPU support; the caller guarantees the rest.
         unsafe {
             match (self.kind, stream) {
                 (Kind::Avx, Stream::Cipher(nonce, unit)) if segment.len >= gcm_avx::FROM => {
@@ -427,11 +437,11 @@ impl<const R: usize> Key<R> {
 }
 
 impl Holes {
-    /// Puts values into a prepared packet.
+    /// Writes values into a prepared packet.
     #[inline(always)]
     pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
-        // SAFETY: `self` is the proof; the parts come from a `Filling`.
+        // SAFETY: `self` proves CPU support; the parts come from a `Filling`.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::fill(head, values, body),
@@ -441,11 +451,11 @@ impl Holes {
         }
     }
 
-    /// Puts a value into a prepared packet that waits for one whole block.
+    /// Writes a value into a prepared packet that has one hole, a whole block.
     #[inline(always)]
     pub(crate) fn fill_one<S: Gcm, const N: usize>(self, filling: FillingOne<'_, S, N>) -> bool {
         let (head, value, body) = filling.parts();
-        // SAFETY: `self` is the proof; the parts come from a `FillingOne`.
+        // SAFETY: `self` proves CPU support; the parts come from a `FillingOne`.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::fill_one(head, value, body),
@@ -454,10 +464,10 @@ impl Holes {
         }
     }
 
-    /// Apart, so that the way is not looked up in a table of places to jump to.
+    /// Out of line, so that the main case is a comparison and not a jump table.
     ///
     /// # Safety
-    /// The three come from one [`FillingOne`].
+    /// All three come from one [`FillingOne`].
     #[inline(never)]
     unsafe fn fill_one_otherwise<S: Gcm, const N: usize>(
         self,
@@ -465,7 +475,7 @@ impl Holes {
         value: &[u8; 16],
         body: &mut [u8],
     ) -> bool {
-        // SAFETY: `self` is the proof; the rest is the caller's.
+        // SAFETY: `self` proves CPU support; the caller guarantees the rest.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::fill_one(head, value, body),
@@ -475,11 +485,11 @@ impl Holes {
         }
     }
 
-    /// Takes values out of a received packet and returns its tag.
+    /// Reads the values of a received packet and returns the expected tag.
     #[inline(always)]
     pub(crate) fn check<S: Gcm, const N: usize>(self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
-        // SAFETY: `self` is the proof; the parts come from a `Reading`.
+        // SAFETY: `self` proves CPU support; the parts come from a `Reading`.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::check(head, aad, src, body, dst),

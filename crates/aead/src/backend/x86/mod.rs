@@ -1,6 +1,6 @@
-//! x86-64. The instruction sets are found once and remembered; a key is expanded for one of them, and the type of the
-//! expanded key is the proof that the CPU has it: there is no other way to make one.
-#![allow(unsafe_code)]
+//! x86-64. Instruction sets are detected once. A key is expanded for one of them, and the type of
+//! the expanded key proves that the CPU has it: nothing else constructs one.
+#![allow(unsafe_code, reason = "intrinsics and pointers of the kernels")]
 
 #[cfg(feature = "aegis")]
 pub(crate) mod aegis;
