@@ -4,10 +4,10 @@ use std::path::Path;
 
 use antedate_gateway::config::Config;
 use antedate_gateway::config::policy::{Policy, Traffic};
-use antedate_gateway::gate::{Class, Gate, Way};
-use antedate_gateway::joiner::{Joined, Joiner};
-use antedate_gateway::keys::KeyFile;
-use antedate_gateway::offload;
+use antedate_gateway::frames::gate::{Class, Gate, Way};
+use antedate_gateway::frames::joiner::{Joined, Joiner};
+use antedate_gateway::config::keys::KeyFile;
+use antedate_gateway::frames::offload;
 use antedate_gateway::sys::packet::{Offload, Received};
 use antedate_wire::checksum::Sum;
 

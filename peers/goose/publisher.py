@@ -1,7 +1,7 @@
-"""A GOOSE publisher (libiec61850): EVENTS states on INTERFACE, each sent REPEATS times; before them state 1, sent once.
+"""GOOSE publisher (libiec61850). Arguments: INTERFACE EVENTS REPEATS.
 
-The values follow from the number of the event, so that whoever receives them can check them:
-a boolean, an integer and a text.
+Sends state 1 once, then the states 2 to EVENTS + 1, each REPEATS times. The values (a boolean, an
+integer and a text) follow from the event number, so receivers can check them.
 """
 
 import sys
@@ -27,14 +27,14 @@ def main():
         publisher.set_dst_mac(bytes.fromhex("010ccd010001"))
         publisher.set_time_allowed_to_live(500)
         publisher.start()
-        # The state number starts at 1. The subscriber's first call-back loads half of Python, and the library drops what
-        # comes meanwhile, so the first message stands alone.
+        # State numbers start at 1. The library drops messages during the subscriber's slow first
+        # call-back, so the first message is sent alone.
         publisher.publish(values(1))
         time.sleep(1)
         for event in range(2, events + 2):
-            # A new state starts its sequence anew (IEC 61850-8-1, 18.1.2.5).
+            # A new state resets the sequence number (IEC 61850-8-1, 18.1.2.5).
             publisher.increase_st_num()
-            # No faster than Python can take them at the other end.
+            # Paced for the Python subscriber.
             for _ in range(repeats):
                 publisher.publish(values(event))
                 time.sleep(0.02)

@@ -1,6 +1,7 @@
-"""A GOOSE subscriber (libiec61850): prints each message on INTERFACE as a line of JSON, says "listening" first.
+"""GOOSE subscriber (libiec61850). Arguments: INTERFACE COUNT.
 
-Ends after COUNT messages, or when nothing came for five seconds.
+Prints "listening", then each message as a line of JSON. Ends after COUNT messages, or after five
+seconds without one.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Carries a file over TCP: `file.py receive FILE ADDRESS` and `file.py send FILE ADDRESS`. Port 5202.
+"""Transfers a file over TCP port 5202: `file.py receive FILE ADDRESS` and `file.py send FILE ADDRESS`.
 
-iperf3 can do so itself, but leaves out what is still on its way when the sender is done.
+iperf3's own file transfer drops data still in flight when the sender finishes.
 """
 
 import socket
@@ -15,7 +15,7 @@ def receive(path, address):
         with connection:
             while part := connection.recv(1 << 20):
                 file.write(part)
-            # The sender waits for this, so its time is that of the whole file.
+            # The sender waits for this, so it measures the whole transfer.
             connection.sendall(b"!")
 
 

@@ -1,7 +1,7 @@
-"""Puts a VLAN tag on all that INTERFACE sends and takes it off what it receives: vlan.py INTERFACE VID.
+"""Tags all frames that INTERFACE sends and untags those it receives: vlan.py INTERFACE VID.
 
-For kernels without VLAN interfaces: two tiny classifier programs (bpf(2)) at the interface's ingress and egress. The
-tag stays beside the frame, as with a VLAN interface, so offloaded super-frames are tagged too.
+For kernels without VLAN interfaces: two small classifier programs (bpf(2)) at ingress and egress.
+The tag stays beside the frame, as with a VLAN interface, so offloaded super-frames are tagged too.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ def bpf(command, attributes):
 
 
 def load(call, vid, path):
-    """A program that calls the helper with the packet (already in r1) and lets it go on: TC_ACT_OK is 0."""
+    """Loads a program that calls the helper with the packet (in r1) and returns TC_ACT_OK (0)."""
     code = b""
     if call == VLAN_PUSH:
         code += instruction(0xB7, 2, immediate=struct.unpack("=H", struct.pack(">H", 0x8100))[0])

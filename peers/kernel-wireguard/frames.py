@@ -1,9 +1,9 @@
-"""Frames of EtherType 0x8892, of 60 and of 1514 octets, sent and taken with a packet socket.
+"""Sends and receives frames of EtherType 0x8892, 60 to 1514 octets, with a packet socket.
 
-frames.py receive INTERFACE SOURCE   says `ready`, and ends well when all frames have come as they were sent
-frames.py send INTERFACE SOURCE      sends them
+frames.py receive INTERFACE SOURCE   prints `ready`; succeeds when all frames arrived unchanged
+frames.py send INTERFACE SOURCE      sends the frames
 
-SOURCE is the last octet of the address that they come from, in hexadecimal.
+SOURCE is the last octet of the source address, in hexadecimal.
 """
 
 import socket
@@ -32,7 +32,7 @@ def main(verb, interface, source):
             time.sleep(0.005)
         return
     port.settimeout(10)
-    # Frames for an address that is not the interface's own (packet(7): PACKET_ADD_MEMBERSHIP, PACKET_MR_PROMISC).
+    # packet(7): PACKET_ADD_MEMBERSHIP, PACKET_MR_PROMISC. The destination is not the interface's own.
     membership = struct.pack("IHH8s", socket.if_nametoindex(interface), 1, 0, bytes(8))
     port.setsockopt(263, 1, membership)
     print("ready", flush=True)

@@ -1,17 +1,18 @@
-/* In the guest: configures the kernel's IEEE 802.15.4 link-layer security, sends and receives over its sockets, and
- * listens to and speaks on the simulated air.
+/* Runs in the guest: configures the kernel's IEEE 802.15.4 link-layer security, uses its sockets,
+ * and captures and injects frames on the simulated radio.
  *
  *   wpan setup IF LEVEL COUNTER KEY MODE PEER_EXTENDED PEER_SHORT PAN
  *   wpan clear IF MODE PEER_EXTENDED PEER_SHORT PAN
  *   wpan send MONITOR PAN OWN_SHORT PEER_SHORT secured|plain PAYLOAD...
  *   wpan inject MONITOR PAN OWN_SHORT FRAME...
  *
- * Numbers are hexadecimal but LEVEL, COUNTER and MODE; addresses are as one writes them, most significant octet first.
- * MODE is the key identifier mode (0 to 3); in modes 1 to 3 the key index is 7, and its source 0x11223344 or
- * 0x1122334455667788. `send` prints each frame that it hears on the monitor, `inject` each datagram that the kernel delivers.
+ * Numbers are hexadecimal except LEVEL, COUNTER and MODE; addresses have the most significant octet
+ * first. MODE is the key identifier mode (0 to 3). In modes 1 to 3 the key index is 7, the key source
+ * 0x11223344 or 0x1122334455667788. `send` prints each frame on the monitor, `inject` each datagram
+ * that the kernel delivers.
  *
- * Debian's kernel has no security in nl802154, so this speaks the older netlink family, "802.15.4 MAC". Neither its numbers
- * (include/linux/nl802154.h) nor the socket's are in the user's headers. */
+ * Debian's kernel has no security in nl802154, so this uses the older netlink family, "802.15.4 MAC".
+ * The user headers lack its numbers (include/linux/nl802154.h) and the socket's. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/genetlink.h>
@@ -75,7 +76,7 @@ static void add8(int type, uint8_t value) { add(type, &value, 1); }
 static void add16(int type, uint16_t value) { add(type, &value, 2); }
 static void add32(int type, uint32_t value) { add(type, &value, 4); }
 
-/* Sends, and gives the error of the answer (0: none); the answer itself is left in `answer`. */
+/* Sends the message, stores the reply in `answer`, and returns the reply's error (0: none). */
 static uint8_t answer[8192];
 static int ask(void) {
   if (send(line, &message, message.head.nlmsg_len, 0) < 0) fail("netlink");
@@ -109,7 +110,7 @@ static void of(const char *interface, int verb, int flags) {
   add(DEV_NAME, interface, (int)strlen(interface) + 1);
 }
 
-/* How frames name the key. In mode 0 that is the other device. */
+/* Adds the key identifier. In mode 0 the other device identifies the key. */
 static void key_id(int mode, const char *peer_short, const char *pan) {
   const uint8_t source[8] = { 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88 };
   add8(KEY_MODE, (uint8_t)mode);
@@ -162,7 +163,7 @@ static int setup(char **a) {
   must("key");
   device(a[0], ADD_DEVICE, NLM_F_CREATE | NLM_F_EXCL, a + 5);
   must("device");
-  /* Frames at the level of the case alone. */
+  /* Allows only the tested level. */
   levels(a[0], ADD_LEVELS, NLM_F_CREATE | NLM_F_EXCL, (uint8_t)(1 << level));
   must("levels");
   return 0;
@@ -209,7 +210,7 @@ static void print(const char *what, const uint8_t *bytes, ssize_t len) {
   printf("\n");
 }
 
-/* Prints what comes until nothing has come for a while. */
+/* Prints incoming frames until a timeout. */
 static void listen_to(int fd, const char *what, int first, int rest) {
   uint8_t bytes[256];
   struct pollfd wait = { .fd = fd, .events = POLLIN };
@@ -241,7 +242,7 @@ static int inject(char **a, int frames) {
     uint8_t bytes[128];
     int len = octets(a[3 + i], bytes, sizeof bytes);
     if (send(ether, bytes, (size_t)len, 0) < 0) fail("inject");
-    /* A frame after the other, so that none is late. */
+    /* One frame at a time, so that none is late. */
     listen_to(fd, "delivered", 30, 10);
   }
   listen_to(fd, "delivered", 60, 30);

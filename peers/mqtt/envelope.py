@@ -1,4 +1,4 @@
-"""The envelope of the manual's chapter on MQTT, from its description alone: cbor2, pycose and cryptography."""
+"""MQTT envelopes, implemented from the book's description with cbor2, pycose and cryptography."""
 
 import cbor2
 from cryptography.hazmat.primitives import hashes
@@ -22,7 +22,7 @@ ALGORITHMS = {
 }
 
 
-# What pycose 1.1 knows of them.
+# COSE numbers that pycose 1.1 supports.
 PYCOSE = (1, 3, 10)
 
 
@@ -64,7 +64,7 @@ class Group:
         return number, key, nonce, cipher, external
 
     def open(self, topic, message):
-        """The payload, with publisher, epoch and sequence number; raises if it is not authentic."""
+        """Returns payload, publisher, epoch and sequence number; raises if the message is not authentic."""
         protected, unprotected, ciphertext = cbor2.loads(message)
         epoch, publisher = split_kid(unprotected[4])
         sequence = int.from_bytes(unprotected[6], "big")
@@ -73,7 +73,7 @@ class Group:
         structure = cbor2.dumps(["Encrypt0", protected, external])
         payload = cipher(key).decrypt(nonce, ciphertext, structure)
         if number in PYCOSE:
-            # pycose knows these, and must come to the same.
+            # pycose must agree.
             array = [protected, {**unprotected}, ciphertext]
             cose = Enc0Message.from_cose_obj(array, False)
             cose.uhdr_update({IV: nonce})
@@ -88,7 +88,7 @@ class Group:
         if number in PYCOSE:
             cose = Enc0Message(phdr={Algorithm: number}, uhdr={KID: kid, PartialIV: partial}, payload=payload)
             cose.key, cose.external_aad = SymmetricKey(key), external
-            # pycose takes the IV where it finds it; on the wire only the Partial IV stands.
+            # pycose reads the IV from the header; the wire carries the Partial IV alone.
             cose.uhdr_update({IV: nonce})
             ciphertext = cose.encrypt()
             protected = cose.phdr_encoded
@@ -99,7 +99,7 @@ class Group:
 
 
 def open_rotation(message, group, manager, member, secret):
-    """What a rotation message brings this member: epoch, algorithm's number, secret, seconds. The signature is pycose's affair."""
+    """Opens a rotation message for a member: epoch, algorithm, secret, grace in seconds."""
     outer = cbor2.loads(message)
     assert outer.tag == 18, "no COSE_Sign1"
     protected, unprotected, payload, signature = outer.value
@@ -118,7 +118,7 @@ def open_rotation(message, group, manager, member, secret):
         ephemeral = parameters[-1]
         assert (ephemeral[1], ephemeral[-1]) == (1, 4), "no X25519 key"
         shared = X25519PrivateKey.from_private_bytes(secret).exchange(X25519PublicKey.from_public_bytes(ephemeral[-2]))
-        # COSE_KDF_Context (RFC 9053 section 5.2), nobody named.
+        # COSE_KDF_Context (RFC 9053 section 5.2) without party names.
         context = cbor2.dumps([-5, [None] * 3, [None] * 3, [256, header]])
         wrapping = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=context).derive(shared)
         key = aes_key_unwrap(wrapping, wrapped)

@@ -1,4 +1,4 @@
-/* What `crates/mosquitto-plugin/src/broker.rs` takes for granted of Mosquitto, asserted of its own headers: compiled, and never run. */
+/* Checks `crates/mosquitto-plugin/src/broker.rs` against Mosquitto's headers. Compiled, never run. */
 #include <mosquitto.h>
 #include <mosquitto_broker.h>
 #include <mosquitto_plugin.h>
@@ -67,7 +67,7 @@ IS(MOSQ_LOG_NOTICE, 2);
 IS(MOSQ_LOG_WARNING, 4);
 IS(MOSQ_LOG_ERR, 8);
 
-/* The functions, as they are declared there. */
+/* The functions as the plugin declares them. */
 extern int mosquitto_callback_register(mosquitto_plugin_id_t *, int, MOSQ_FUNC_generic_callback, const void *, void *);
 extern int mosquitto_broker_publish_copy(const char *, const char *, int, const void *, int, bool, mosquitto_property *);
 extern int mosquitto_client_protocol_version(const struct mosquitto *);

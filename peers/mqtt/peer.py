@@ -1,7 +1,7 @@
-"""Debian's Mosquitto between our client and paho-mqtt, with an independent reader of our envelopes.
+"""Debian's Mosquitto between our client and paho-mqtt, with an independent reader of the envelopes.
 
-Arguments: the antedate program, an empty directory, how often the publisher is killed, and the broker's plugin; then the names of parts, where not
-all are wanted. The last line of output is the verdict.
+Arguments: antedate program, empty directory, number of kills of the publisher, broker plugin; then,
+optionally, names of parts to run. The last line of output is the verdict.
 """
 
 import json
@@ -35,7 +35,7 @@ def free_port():
 
 
 class Broker:
-    """Mosquitto, which keeps its sessions over a restart, as a broker in production does."""
+    """Mosquitto with persistent sessions, as in production."""
 
     def __init__(self, name, extra=""):
         self.port, self.conf = free_port(), f"{name}.conf"
@@ -82,7 +82,7 @@ def secrets(file):
 
 
 class Paho:
-    """A client of paho that collects what arrives."""
+    """A paho client that collects messages."""
 
     def __init__(self, broker, version, name, clean=True, filters=(), qos=2, will=None, user=None):
         self.messages, self.ready = [], threading.Event()
@@ -119,13 +119,13 @@ class Paho:
         self.client.loop_stop()
 
     def die(self):
-        """Is gone without a word, so that the broker publishes the will."""
+        """Closes the socket without DISCONNECT, so that the broker publishes the will."""
         self.client.loop_stop()
         self.client.socket().close()
 
 
 def group(name, algorithm):
-    """A group file with static keys, a state for a publisher, and the independent reader."""
+    """Makes a group file with static keys and a publisher's state; returns an independent reader."""
     good("keygen", "mqtt", "--group", name, "--topic", "plant/#", "--algorithm", algorithm, "--out", f"{name}.toml")
     good("mqtt", "init", f"{name}.state")
     return Group(name, algorithm, secrets(f"{name}.toml"))
@@ -145,7 +145,7 @@ def start_sub(broker, name, *words):
 
 
 def until_subscribed(broker, name, words, probe):
-    """Starts a subscriber of ours and waits until a probe message reaches it."""
+    """Starts our subscriber and waits for a probe message."""
     sub = start_sub(broker, name, *words)
     lines = []
     reader = threading.Thread(target=lambda: [lines.append(line.rstrip(b"\n")) for line in sub.stdout], daemon=True)
@@ -164,7 +164,7 @@ def until_subscribed(broker, name, words, probe):
 
 
 def both_ways():
-    """Every AEAD, both versions, both directions; then each forgery with its own reason."""
+    """Every AEAD, both versions, both directions; then each forgery with its reason."""
     broker = Broker("both")
     shown = []
     for algorithm in ALGORITHMS:
@@ -180,17 +180,17 @@ def both_ways():
                 assert opened[0] == payload and opened[1] == b"press7", opened
                 try:
                     g.open("plant/press8/force", message)
-                except Exception:  # whatever the library raises for a wrong tag
+                except Exception:  # depends on the library
                     pass
                 else:
                     raise SystemExit("a moved topic was believed")
-            # A template whose values came later has the same form.
+            # A template with late values has the same form.
             done = pub(broker, g.name, "-V", protocol, "--template", '{"kN":@@@@@@,"ok":@}', input=b"81.5 1\n")
             assert done.returncode == 0, done.stderr
             topic, message, _ = reader.wait(4)[3]
             assert g.open(topic, message)[0] == b'{"kN":  81.5,"ok":1}', g.open(topic, message)
             reader.stop()
-            # And theirs to us.
+            # The other direction.
             writer = Paho(broker, version, f"writer-{version}")
             count = [0]
 
@@ -214,7 +214,7 @@ def both_ways():
             ]
             stranger = Group(g.name, algorithm, {1: bytes(32), 7: bytes(32)})
             later, eve = stranger.seal(TOPIC, b"x", b"scada", 7, 1), stranger.seal(TOPIC, b"x", b"eve", 1, 1)
-            # Sealed by another publisher that is known, under this one's name.
+            # Sealed by another known publisher under this one's name.
             send(b"hello", publisher=b"other", sequence=version)
             protected, _, ciphertext = cbor2.loads(g.seal(TOPIC, b"x", b"other", 1, 90_000 + version))
             forged = cbor2.dumps([protected, {4: b"\x01scada", 6: (90_000 + version).to_bytes(3, "big")}, ciphertext])
@@ -252,7 +252,7 @@ def retained_and_wills():
     for version in ("311", "5"):
         out = good("mqtt", "sub", "-p", str(broker.port), "-V", version, "--keys", "retained.toml", "-t", "plant/#", "-C", "1", "-W", "10")
         assert out == "kept\n", out
-        # A will is sealed when the client connects, and published when it is killed.
+        # The will is sealed at the connection and published after the kill.
         reader = Paho(broker, 5 if version == "5" else 4, "will-reader", filters=["plant/gone"])
         sub = start_sub(
             broker, "retained", "-V", version, "--state", "will.state", "--publisher", "mortal", "-t", "plant/x",
@@ -263,7 +263,7 @@ def retained_and_wills():
         sub.wait()
         topic, message, _ = reader.wait(1)[0]
         assert g.open(topic, message)[0] == b"killed"
-        # Somebody takes its identifier, twice: a will of its own each time, for what is sealed comes once.
+        # Another client takes its identifier twice. Each connection seals a new will.
         sub = start_sub(
             broker, "retained", "-V", version, "-i", f"mortal-{version}", "--state", "will.state", "--publisher", "mortal", "-t", "plant/x",
             "--will-topic", "plant/gone", "--will-payload", "taken", "--will-qos", "1",
@@ -277,19 +277,19 @@ def retained_and_wills():
         sub.terminate()
         sub.wait()
         reader.stop()
-        # Larger than what a library takes by itself.
+        # Larger than the library's default limit.
         big = "x" * 20_000
         assert pub(broker, "retained", "-V", version, "-q", "1", "-m", big).returncode == 0
         assert pub(broker, "retained", "-V", version, "-q", "1", "-r", "-m", big).returncode == 0
         out = good("mqtt", "sub", "-p", str(broker.port), "-V", version, "--keys", "retained.toml", "-t", TOPIC, "-C", "1", "-W", "10")
         assert out == big + "\n", len(out)
         assert pub(broker, "retained", "-r", "-q", "1", "-m", "kept").returncode == 0
-    # Two files with one key would use each number twice.
+    # Two files with one key would repeat numbers.
     open("twin.toml", "w").write(open("retained.toml").read().replace("plant/#", "other/#"))
     os.chmod("twin.toml", 0o600)
     twins = pub(broker, "retained", "--keys", "twin.toml", "-m", "x")
     assert twins.returncode == 2 and b"in one file" in twins.stderr, twins
-    # As with mosquitto_pub, an empty line is no payload.
+    # As with mosquitto_pub, an empty line publishes nothing.
     reader = Paho(broker, 4, "lines", filters=[TOPIC])
     before = len(reader.wait(1))
     assert pub(broker, "retained", "-l", "-q", "1", input=b"one\n\ntwo\n").returncode == 0
@@ -301,7 +301,7 @@ def retained_and_wills():
 
 
 def exactly_once():
-    """Our subscriber is killed again and again while paho publishes with QoS 2: each payload comes out once."""
+    """Kills our subscriber repeatedly while paho publishes with QoS 2: each payload is printed once."""
     broker = Broker("once")
     total = 0
     for version in ("311", "5"):
@@ -324,7 +324,7 @@ def exactly_once():
             return subprocess.Popen(command, stdout=out, stderr=open(f"{name}.err", "ab"))
 
         sub = start()
-        # Until it has subscribed.
+        # Wait for the subscription.
         for i in range(200):
             send(f"w{i}")
             time.sleep(0.1)
@@ -379,8 +379,10 @@ c.loop_forever()
 
 
 def theirs_killed():
-    """paho subscribes with QoS 2 and is killed again and again while we publish with QoS 2: no payload comes out twice. What paho had taken
-    and not yet delivered dies with it, for it keeps no messages over a restart; all others come."""
+    """Kills a paho subscriber repeatedly while we publish with QoS 2: no payload is delivered twice.
+
+    paho keeps no messages over a restart, so those it held undelivered are lost; all others arrive.
+    """
     broker = Broker("theirs")
     shown = []
     for version in ("311", "5"):
@@ -420,7 +422,7 @@ def theirs_killed():
         texts = [one[0] for one in got]
         assert len(set(sequences)) == len(sequences) and len(set(texts)) == len(texts), "something came out twice"
         lost = published - len(set(texts))
-        # What a killed paho can hold: the broker has 100 messages in flight at most, and it is some of those at each kill.
+        # A killed paho holds some of the at most 100 messages in flight.
         assert lost <= 3 * kills, f"{version}: {lost} of {published} lost over {kills} kills"
         shown.append(f"{published - lost} of {published} over {version}")
         sub.kill()
@@ -430,7 +432,7 @@ def theirs_killed():
 
 
 def ours_killed():
-    """Our publisher with QoS 2 is killed again and again: what it sent and was asked for again is not accepted twice."""
+    """Kills our publisher with QoS 2 repeatedly: no retransmission is accepted twice."""
     broker = Broker("ours")
     shown = []
     for version in ("311", "5"):
@@ -463,11 +465,11 @@ def ours_killed():
 
 
 def broker_killed():
-    """The broker is killed and started again while we publish: everything arrives, and nothing is accepted twice."""
+    """Kills and restarts the broker while we publish: all payloads arrive, none is accepted twice."""
     broker = Broker("killed")
     g = group("killed", "chacha20-poly1305")
     reader = Paho(broker, 4, "reader", clean=False, filters=["plant/#"], qos=1)
-    # Until the broker has written the session down.
+    # Wait until the broker has saved the session.
     time.sleep(2.5)
     writer = subprocess.Popen(
         [ANTEDATE, "mqtt", "pub", "-p", str(broker.port), "--keys", "killed.toml", "--state", "killed.state", "--publisher", "press7",
@@ -501,7 +503,7 @@ def broker_killed():
 
 
 def nonces():
-    """Our publisher is killed at random moments; every envelope that reached the broker is collected."""
+    """Kills our publisher at random times; collects every envelope that reached the broker."""
     broker = Broker("nonces", "max_inflight_messages 0\n")
     g = group("nonces", "aes-ccm-16-64-128")
     reader = Paho(broker, 4, "collector", filters=["plant/#"], qos=0)
@@ -536,7 +538,7 @@ def nonces():
 
 
 def rotation():
-    """A manager rotates for three members and revokes one; one is offline meanwhile and catches up."""
+    """A manager rotates for three members and revokes one; an offline member catches up."""
     broker = Broker("rotation")
     public = {}
     for name in ("press7", "press8", "scada"):
@@ -561,7 +563,7 @@ def rotation():
         assert (epoch, number, grace) == (2, 10, 60) and secret == secrets("manager.toml")[2], (epoch, number, grace)
     try:
         read(message[:-1] + bytes([message[-1] ^ 1]), "press7")
-    except Exception:  # whatever the libraries raise for a wrong signature
+    except Exception:  # depends on the libraries
         pass
     else:
         raise SystemExit("a rotation message with a changed signature was believed")
@@ -590,15 +592,15 @@ def rotation():
     manager = Group("line4", "aes-ccm-16-64-128", secrets("manager.toml"))
     assert manager.open(*collector.wait(2)[1][:2])[:3] == (b"press8", b"press8", 3)
     collector.stop()
-    # One who was away gets what the broker has kept, though the key comes after it.
+    # An absent member reads queued messages, although the key arrives after them.
     scada = ("mqtt", "sub", "-p", str(broker.port), "--keys", "line4.toml", "--device", "scada.device", "-t", "plant/#", "-c", "-i", "scada", "-q", "1")
     assert antedate(*scada, "-W", "1").returncode == 0
-    # More than it sends before something is acknowledged.
+    # More than the broker sends without an acknowledgment.
     lines = "".join(f"m{i}\n" for i in range(300))
     good("mqtt", "pub", "-p", str(broker.port), "--keys", "line4.toml", "--device", "press8.device", "--state", "p8.state", "-q", "1",
          "-t", TOPIC, "-l", input=lines.encode())
     assert good(*scada, "-C", "300", "-W", "20") == lines
-    # A will needs the key before the connection that leaves it.
+    # A will needs the key before its connection.
     assert antedate("mqtt", "pub", "-p", str(broker.port), "--keys", "line4.toml", "--device", "press8.device", "--state", "p8.state", "-q", "1",
                     "-t", TOPIC, "-m", "x", "--will-topic", "plant/gone", "--will-payload", "gone").returncode == 0
     broker.kill()
@@ -606,7 +608,7 @@ def rotation():
 
 
 def access():
-    """The access list and the password file, read by the real broker."""
+    """Access list and password file, read by the real broker."""
     good("keygen", "mqtt", "--group", "acl", "--topic", "plant/acl/#", "--member", "writer", "--reader", "watcher", "--out", "acl.toml")
     printed = good("mqtt", "acl", "acl.toml", "--acl", "acl.list", "--passwords", "acl.passwd")
     passwords = dict(line.split() for line in printed.splitlines())
@@ -622,7 +624,7 @@ def access():
     read = good("mqtt", "sub", "-p", str(broker.port), "--keys", "acl.toml", "-u", "watcher", "-P", passwords["watcher"],
                 "-t", "plant/acl/#", "-C", "1", "-W", "10")
     assert read == "on\n", read
-    # MQTT 5 tells who may not publish; nothing is left waiting.
+    # MQTT 5 reports a denied publish; no publish stays pending.
     for qos in ("1", "2"):
         denied = antedate("mqtt", "pub", "-V", "5", "-p", str(broker.port), "--keys", "acl.toml", "--state", "acl.state", "--publisher", "watcher",
                           "-u", "watcher", "-P", passwords["watcher"], "-q", qos, "-t", "plant/acl/a", "-m", "x")
@@ -632,7 +634,7 @@ def access():
 
 
 def plugin():
-    """The broker opens payloads for subscribers without keys; what does not open reaches nobody, in either version."""
+    """The broker opens payloads for subscribers without keys and drops invalid ones, in both versions."""
     g = group("plugin", "aes-128-gcm")
     broker = Broker(
         "plugin", f"log_dest file {WORK}/plugin.log\nplugin {PLUGIN}\nplugin_opt_keys {WORK}/plugin.toml\nplugin_opt_topics plant/+/force\n"
@@ -645,13 +647,13 @@ def plugin():
             assert done.returncode == 0, done.stderr
         assert [m[1] for m in reader.wait(3)] == [b"open 0", b"open 1", b"open 2"], reader.messages
         for forged in (b"21.5", g.seal("plant/press8/force", b"x", b"eve", 1, version), b""):
-            # This Mosquitto ends the connection of a client whose message a plugin refuses.
+            # With max_queued_messages 0, Mosquitto closes the connection after a plugin's refusal.
             forger = Paho(broker, version, f"forger-{version}")
             forger.client.publish(TOPIC, forged, 0)
             time.sleep(0.5)
             forger.stop()
         forger = Paho(broker, 4, f"other-{version}")
-        # A topic that the plugin was not told of stays sealed.
+        # Topics outside plugin_opt_topics stay sealed.
         sealed = g.seal("plant/sealed", b"x", b"eve", 1, 10 + version)
         forger.client.publish("plant/sealed", sealed, 1).wait_for_publish(5)
         assert [m[:2] for m in reader.wait(4)[3:]] == [("plant/sealed", sealed)], reader.messages
@@ -661,12 +663,13 @@ def plugin():
     broker.process.wait()
     log = open("plugin.log").read()
     assert "6 payloads opened, 6 messages not forwarded" in log, log[-2000:]
-    # A filter that nobody has a key for is a mistake, and would let everything pass.
+    # A filter without a key is an error: it would pass all payloads.
     text = open("plugin.conf").read().replace("plant/+/force", "zz/#")
     open("uncovered.conf", "w").write(text)
     broker = subprocess.run(["/usr/sbin/mosquitto", "-c", "uncovered.conf"], timeout=20)
     assert broker.returncode != 0 and "no group covers all of it" in open("plugin.log").read()
-    # So is a manager's group without the broker's own key. With it, the log says that the broker shows no key that it has retained.
+    # A manager's group without the broker's own key is an error too. With it, the log reports that the
+    # retained key is missing.
     public = good("keygen", "mqtt", "--device", "broker", "--out", "broker.device").split()[-1]
     good("keygen", "mqtt", "--group", "managed", "--topic", "plant/#", "--member", f"broker={public}", "--out", "managing.toml")
     good("keygen", "mqtt", "--for-members", "managing.toml", "--out", "managed.toml")
@@ -680,7 +683,7 @@ def plugin():
 
 
 def plugin_wills():
-    """Wills are opened at the broker too, once, for whoever subscribes before or after; forged ones reach nobody. An access list goes on deciding."""
+    """Wills are opened at the broker, once; forged ones are dropped. The access list applies."""
     g = group("testament", "aes-128-gcm")
     common = f"check_retain_source true\nplugin {PLUGIN}\nplugin_opt_keys {WORK}/testament.toml\nplugin_opt_topics plant/+/force\n"
     broker = Broker("anyone", f"log_dest file {WORK}/anyone.log\n{common}plugin_opt_access anyone\n")
@@ -700,10 +703,10 @@ def plugin_wills():
         dies(version, sealed)
         for reader in readers:
             assert [m[1] for m in reader.wait(2)] == [b"before", b"gone"], reader.messages
-        # What was received is not received again: not as a will, nor as anything else. What is forged is not received at all.
+        # A received message is refused as a repetition, as a will too. Forged ones are refused.
         for payload in (before, sealed, b"21.5", seal(b"x", "plant/press8/force")):
             dies(version, payload)
-        # As publishes, and what comes behind them shows that they did not.
+        # The same as publishes; the next message shows that they did not arrive.
         protocol = "5" if version == 5 else "311"
         forger = Paho(broker, version, "forger")
         forger.client.publish(TOPIC, sealed, 0)
@@ -715,7 +718,7 @@ def plugin_wills():
         for reader in readers:
             assert [m[1] for m in reader.wait(5)[2:]] == [b"open 0", b"open 1", b"open 2"], reader.messages
             reader.stop()
-        # What is retained is opened for whoever comes later, and nobody leaves a forged one in its place.
+        # A retained will is opened for late subscribers; a forged one does not replace it.
         kept = f"plant/kept{version}/force"
         writer.client.publish(kept, seal(b"kept", kept), 1, retain=True).wait_for_publish(5)
         dies(version, b"21.5", kept, retain=True)
@@ -723,7 +726,7 @@ def plugin_wills():
         assert [m[1] for m in reader.wait(1)] == [b"kept"], reader.messages
         reader.stop()
         writer.stop()
-        # Nobody is there when it comes: whoever comes later gets it opened.
+        # Without subscribers at its arrival, later ones get it opened.
         late = f"plant/late{version}/force"
         dies(version, seal(b"left", late), late, retain=True)
         time.sleep(0.5)
@@ -736,7 +739,7 @@ def plugin_wills():
     log = open("anyone.log").read()
     assert "payloads opened" in log and "wills are passed on" not in log, log[-2000:]
 
-    # With an access list, what it refuses is refused, and nothing that it refused is taken for a will.
+    # Publishes that the access list refuses stay refused and are not mistaken for wills.
     open("wills.list", "w").write("user writer\ntopic readwrite plant/#\n\nuser watcher\ntopic read plant/#\n")
     os.chmod("wills.list", 0o600)
     broker = Broker("listed", f"log_dest file {WORK}/listed.log\n{common}plugin_opt_access list\nacl_file {WORK}/wills.list\n")
@@ -747,7 +750,7 @@ def plugin_wills():
     reader = user("reader", "watcher", filters=["plant/#"])
     nobody = user("nobody", "stranger", filters=["plant/#"])
     refused = seal(b"refused")
-    # Nor does a number that is far ahead make those of others late.
+    # A refused number far ahead does not move the window.
     for payload in (refused, g.seal(TOPIC, b"refused", b"mortal", 1, 10**6)):
         watcher = user("watcher", "watcher")
         watcher.client.publish(TOPIC, payload, 1).wait_for_publish(5)
@@ -758,7 +761,7 @@ def plugin_wills():
     writer = user("writer", "writer")
     writer.client.publish(TOPIC, seal(b"on"), 2).wait_for_publish(5)
     assert [m[1] for m in reader.wait(2)] == [b"gone", b"on"], reader.messages
-    # What is retained, now and after the broker was started again, is for whoever may read it; of somebody who may not publish there is nothing.
+    # Retained messages reach permitted readers, also after a restart. Forbidden ones are not stored.
     kept = "plant/kept/force"
     writer.client.publish(kept, seal(b"kept", kept), 1, retain=True).wait_for_publish(5)
     watcher = user("watcher", "watcher")

@@ -1,7 +1,7 @@
-// A DTLS 1.2 client and server with connection IDs (RFC 9146), by pion/dtls: a partner of ours that is neither ours nor OpenSSL.
+// DTLS 1.2 client and server with connection IDs (RFC 9146), by pion/dtls.
 //
-//	pion client ADDRESS IDENTITY HEXKEY COUNT   sends COUNT lines, changes its address after half of them, and counts the answers
-//	pion server ADDRESS IDENTITY HEXKEY         sends back what it gets, whatever address it comes from
+//	pion client ADDRESS IDENTITY HEXKEY COUNT   sends COUNT lines, moves after half, counts the answers
+//	pion server ADDRESS IDENTITY HEXKEY         echoes datagrams from any address
 package main
 
 import (
@@ -25,7 +25,7 @@ func check(err error) {
 	}
 }
 
-// A socket that can be replaced by one with another port.
+// A socket that can move to another port.
 type moving struct {
 	net.PacketConn
 	lock sync.Mutex
@@ -55,7 +55,7 @@ func (m *moving) ReadFrom(b []byte) (int, net.Addr, error) {
 	for {
 		socket := m.now()
 		n, from, err := socket.ReadFrom(b)
-		// The socket was replaced while it was read.
+		// The socket moved during the read.
 		if errors.Is(err, net.ErrClosed) && socket != m.now() {
 			continue
 		}
@@ -75,7 +75,7 @@ func config(identity, key string) *dtls.Config {
 		PSK:             func([]byte) ([]byte, error) { return octets, nil },
 		PSKIdentityHint: []byte(identity),
 		CipherSuites:    []dtls.CipherSuiteID{dtls.TLS_PSK_WITH_AES_128_CCM_8},
-		// What the handshake does not ask for is not sent.
+		// Without it pion would not send the extension.
 		ExtendedMasterSecret: dtls.RequireExtendedMasterSecret,
 	}
 }
@@ -85,7 +85,7 @@ func client(address, identity, key string, count int) {
 	check(err)
 	wire := &moving{PacketConn: socket()}
 	settings := config(identity, key)
-	// It wants no connection ID for itself, and uses the server's.
+	// Requests no connection ID and uses the server's.
 	settings.ConnectionIDGenerator = dtls.OnlySendCIDGenerator()
 	within, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -1,4 +1,4 @@
-"""Validates each line of FILE, a PPMP message, against SCHEMA (arguments: SCHEMA FILE); says how many there were."""
+"""Validates each line of FILE as a PPMP message against SCHEMA (arguments: SCHEMA FILE); prints the count."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ def main():
         for line in file:
             validator.validate(json.loads(line))
             count += 1
-    # A schema that takes anything would prove nothing.
+    # The schema must refuse invalid messages.
     for wrong in [{}, {"content-spec": "urn:spec://eclipse.org/unide/machine-message#v3", "device": {}, "messages": []}]:
         if validator.is_valid(wrong):
             sys.exit("the schema takes what is no message")

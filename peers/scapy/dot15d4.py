@@ -1,9 +1,10 @@
-"""scapy's IEEE 802.15.4 layers, and AES-CCM of the package cryptography, as the far end of our link-layer security.
+"""scapy's IEEE 802.15.4 layers and AES-CCM of the package cryptography, as the far end.
 
-One argument: a JSON object with the keys `key`, `ours` and `own` (extended addresses), and `frames`: of each frame that our side
-secured its octets with FCS (`frame`), `level`, `mode`, `counter` and `payload`. scapy takes each apart, and AES-CCM opens what it
-found. Then scapy lays out a frame of each kind, secured by AES-CCM. Prints one line of JSON: `frames` with these, and
-`faults`; ends with status 1 if there are any.
+One argument: a JSON object with `key`, `ours` and `own` (extended addresses), and `frames`: for
+each frame that our side secured, the octets with FCS (`frame`), `level`, `mode`, `counter` and
+`payload`. scapy dissects each frame and AES-CCM opens it. Then scapy builds a frame of each kind,
+secured by AES-CCM. Prints one line of JSON with these `frames` and with `faults`; exits with 1 if
+there are faults.
 """
 
 import json
@@ -31,7 +32,7 @@ def nonce(extended, counter, level):
 
 
 def ccm_star(key, nonce, level, header, payload):
-    """Secures; level 4 is counter mode alone, which AES-CCM does not offer."""
+    """Secures a payload. Level 4 is plain counter mode, which AESCCM lacks."""
     if level == 4:
         first = b"\x01" + nonce + b"\x00\x01"
         encryptor = Cipher(algorithms.AES(key), modes.CTR(first)).encryptor()
@@ -54,7 +55,7 @@ def ccm_star_open(key, nonce, level, header, secured):
 
 
 def judge(case, key, extended):
-    """What is wrong with a frame of ours, or nothing."""
+    """Returns the fault of our frame, or None."""
     octets = bytes.fromhex(case["frame"])
     frame = Dot15d4FCS(octets)
     if frame.compute_fcs(octets[:-FCS]) != octets[-FCS:]:
@@ -76,7 +77,7 @@ def judge(case, key, extended):
     addresses = (frame.fcf_security, frame.fcf_framever, data.dest_panid, data.dest_addr, data.src_addr)
     if addresses != (1, 1, PAN, OWN, OURS):
         return f"addresses, version or the security bit: {addresses}"
-    # Control, number, PAN, two short addresses; then the security header as scapy read it, written again.
+    # Control, number, PAN, two short addresses; then scapy's re-encoded security header.
     header_len = 9 + len(raw(found))
     secured = octets[header_len:-FCS]
     try:
@@ -91,7 +92,7 @@ def judge(case, key, extended):
 
 
 def lay_out(case, key, extended, number):
-    """A frame of the same kind from scapy, secured by AES-CCM, with FCS."""
+    """Builds scapy's frame of the same kind, secured by AES-CCM, with FCS."""
     security = Dot15d4AuxSecurityHeader(
         sec_sc_seclevel=case["level"], sec_sc_keyidmode=case["mode"], sec_framecounter=number
     )

@@ -1,9 +1,9 @@
 """scapy's MACsecSA as the far end of a gateway (IEEE 802.1AE-2018, clauses 9, 10 and 14).
 
-One argument: a JSON object with the keys `suite`, `key`, `salt`, `gateway` and `own` (SCIs), `encrypt`. This process
-holds both sides of the gateway in its namespace: `machine` faces the field port, `wire` faces the uplink. Frames go
-out through the gateway and are opened by scapy; frames that scapy protects come in through it. Prints one line of
-JSON and ends with status 1 if a frame differs.
+One argument: a JSON object with `suite`, `key`, `salt`, `gateway` and `own` (SCIs), `encrypt`. The
+namespace has both sides of the gateway: `machine` faces the field port, `wire` the uplink. scapy
+opens the gateway's outgoing frames and protects incoming ones. Prints one line of JSON; exits with
+1 if a frame differs.
 """
 
 import json
@@ -22,7 +22,7 @@ OUTGOING = 4
 
 
 class Port:
-    """A raw socket on an interface that hears only what comes in."""
+    """A raw socket that receives incoming frames only."""
 
     def __init__(self, interface):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -32,7 +32,7 @@ class Port:
         self.socket.send(frame)
 
     def receive(self, wanted, timeout=1.0):
-        """The next incoming frame for which `wanted` holds, or None."""
+        """Returns the next incoming frame that matches `wanted`, or None."""
         self.socket.settimeout(timeout)
         try:
             while True:
@@ -44,18 +44,18 @@ class Port:
 
 
 def frames(source, destination):
-    """Frames of many shapes: the shortest, around the short-length bound, full size, tagged, multicast."""
+    """Yields frames: shortest, around the short-length bound, full size, tagged, multicast."""
     header = Ether(src=source, dst=destination)
     for length in (2, 4, 30, 31, 32, 33, 34, 44, 45, 46, 47, 48, 64, 100, 576, 1000, 1486, 1498, 1500):
         yield raw(Ether(src=source, dst=destination, type=0x88B5) / Raw(os.urandom(length)))
     yield raw(header / IP(src="10.1.0.1", dst="10.1.0.2") / UDP(sport=1, dport=2) / Raw(os.urandom(512)))
     yield raw(Ether(src=source, dst="01:0e:cf:00:00:00", type=0x8892) / Raw(bytes.fromhex("8001") + os.urandom(44)))
-    # On the side of the machine the kernel hands VLAN tags over beside the frame; on the wire they are sealed in it.
+    # On the machine side the kernel delivers VLAN tags beside the frame; on the wire they are sealed inside.
     yield raw(header / Dot1Q(vlan=7, prio=6) / Raw(bytes.fromhex("88b5") + os.urandom(60)))
 
 
 class Far:
-    """The far end: one secure association to the gateway and one from it."""
+    """The far end: a secure association in each direction."""
 
     def __init__(self, case):
         key, xpn = bytes.fromhex(case["key"]), "xpn" in case["suite"]
@@ -66,7 +66,7 @@ class Far:
                 bytes.fromhex(sci), 0, 1, key, 16, case["encrypt"], True, xpn, ssci if xpn else None, salt
             )
 
-        # The members of the key file: the gateway is the first, this end the second.
+        # SSCIs by the key file: the gateway is member 1, this end member 2.
         self.hears = association(case["gateway"], 1)
         self.speaks = association(case["own"], 2)
 
@@ -77,7 +77,7 @@ class Far:
 
     def open(self, frame):
         parsed = Ether(frame)
-        # What lies behind the ICV of a short frame is Ethernet padding (9.7).
+        # Octets behind the ICV of a short frame are Ethernet padding (9.7).
         if parsed[MACsec].SL:
             parsed = Ether(frame[: 28 + parsed[MACsec].SL + 16])
         return raw(self.hears.decap(self.hears.decrypt(parsed)))
@@ -97,7 +97,7 @@ def main():
         if sealed is None:
             faults.append(f"{len(frame)} octets did not come out")
             continue
-        # Two random octets are in a sealed frame once in some thousand by chance.
+        # Two random octets occur in a sealed frame by chance once in some thousand.
         plain += len(frame) >= 14 + 8 and frame[14:] in sealed
         opened = far.open(sealed)
         if opened != frame:
@@ -105,12 +105,12 @@ def main():
         outward += 1
     for frame in frames(REMOTE, MACHINE):
         tagged = frame[12:14] == b"\x81\x00"
-        # The raw socket gives the frame without its tag, which the kernel has taken out.
+        # The kernel removes the tag before the raw socket.
         expected = frame[:12] + frame[16:] if tagged else frame
         sealed = far.protect(frame)
         # A short frame is padded on a real line.
         wire.send(sealed.ljust(60, b"\0"))
-        # Other sizes than the one expected are shown, so only strays of the kernel are left out.
+        # Matches by source address, so wrong sizes are reported and the kernel's own frames ignored.
         opened = machine.receive(lambda f: f[6:12] == frame[6:12])
         if opened is None:
             faults.append(f"{len(frame)} octets did not come in")
@@ -119,7 +119,7 @@ def main():
         inward += 1
     if case["encrypt"] and plain:
         faults.append(f"{plain} frames show their payload on the wire")
-    # One octet of each part changed: addresses, SecTAG, SCI, payload, ICV. None may come in.
+    # One changed octet in each part: addresses, SecTAG, SCI, payload, ICV. All must be refused.
     for place in (2, 8, 17, 22, 40, -1):
         forged = bytearray(far.protect(raw(Ether(src=REMOTE, dst=MACHINE, type=0x88B5) / Raw(b"x" * 100))))
         forged[place] ^= 1

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use antedate_gateway::fault::{Fault, Faults};
+use antedate_host::fault::{Fault, Faults};
 
 use crate::output;
 

@@ -10,10 +10,10 @@ use antedate_lab::sys::signal;
 use antedate_wire::EthernetAddress;
 use antedate_wire::goose::{self, Message, Value, Values};
 use clap::{Args, Subcommand};
+use keeping::{Numbers, Secret};
 
 use crate::failure::{Done, Failure};
 use crate::output;
-use keeping::{Numbers, Secret};
 
 mod keeping;
 
@@ -158,7 +158,7 @@ impl Publish {
         let secret = Secret::load(&self.key)?;
         let _alone = Secret::alone(&self.key)?;
         let mut numbers = Numbers::open(&self.state, &secret, self.first)?;
-        let counter = Counter::new(SENDER, numbers.first, numbers.limit);
+        let counter = Counter::new(SENDER, numbers.first(), numbers.limit());
         let mut publisher =
             Publisher::new(key(&secret)?, counter, &layout).map_err(|error| failed(&error))?;
         signal::install();
@@ -168,7 +168,7 @@ impl Publish {
         for event in 1..=self.events {
             for again in 0..=self.repeats {
                 if numbers.top_up(publisher.counter_mut().left(), &self.state)? {
-                    publisher.counter_mut().reserve_until(numbers.limit);
+                    publisher.counter_mut().reserve_until(numbers.limit());
                 }
                 publisher.idle(u32::MAX);
                 pause(Duration::from_millis(self.interval));

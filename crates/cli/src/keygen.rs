@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use antedate_channel::macsec::CipherSuite;
 use antedate_dtls::psk;
-use antedate_gateway::agreement::cak::CakFile;
+use antedate_gateway::config::cak::CakFile;
+use antedate_gateway::config::keys::{KeyFile, MEMBERS_MAX, is_member_name};
 use antedate_gateway::config::machine::{Machine as _, ThisMachine};
-use antedate_gateway::keys::{KeyFile, MEMBERS_MAX, is_member_name};
-use antedate_gateway::names::parse_sci;
-use antedate_gateway::private_file;
-use antedate_gateway::tunnel_keys::{self, Kind};
+use antedate_gateway::config::sci::parse_sci;
+use antedate_gateway::config::tunnel_keys::{self, Kind};
+use antedate_host::private_file;
 use antedate_wire::{EthernetAddress, Sci};
 use clap::{Args, Subcommand};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 use antedate_lab::experiment::{self, Experiment, Options};
 use clap::Args;
 use clap::builder::PossibleValuesParser;

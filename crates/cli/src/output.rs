@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 
 use crate::failure::{Done, Failure};
 

@@ -6,7 +6,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 use antedate_wire::template::{Hole, front, known, moved, touched};
 use antedate_wire::{goose, modbus, ppmp, sparkplug};
 use clap::{Args, Subcommand};

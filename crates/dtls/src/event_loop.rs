@@ -3,12 +3,12 @@
 use std::fs;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use antedate_gateway::fault::Fault;
+use antedate_host::control::{self, Words};
+use antedate_host::fault::Fault;
 use mio::net::{UdpSocket, UnixListener};
 use mio::{Events, Interest, Poll, Token};
 use serde_json::Value;
@@ -198,21 +198,18 @@ fn drain<S, T>(
     true
 }
 
-/// A socket that only the owner can use, in place of one that a former process left behind.
+/// The words of faults of the status socket.
+const WORDS: Words = Words {
+    taken: ("another process answers at this socket", "give each proxy a path of its own"),
+    no_socket: ("exists and is no socket", "give a path in a directory of yours"),
+    cannot: ("make the socket for the state", "give a path in a directory of yours"),
+};
+
 fn status_socket(path: &Path) -> Result<UnixListener, Fault> {
-    let cannot = |error: io::Error| {
-        Fault::of_io(path, "make the socket for the state", &error, "give a path in a directory of yours")
-    };
-    if fs::symlink_metadata(path).is_ok_and(|about| about.file_type().is_socket()) {
-        if std::os::unix::net::UnixStream::connect(path).is_ok() {
-            let what = "another process answers at this socket";
-            return Err(Fault::of_file(path, what, "give each proxy a path of its own"));
-        }
-        fs::remove_file(path).map_err(cannot)?;
-    }
-    let listener = UnixListener::bind(path).map_err(cannot)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(cannot)?;
-    Ok(listener)
+    let listener = control::listen(path, &WORDS)?;
+    let cannot = |error: io::Error| Fault::of_io(path, WORDS.cannot.0, &error, WORDS.cannot.1);
+    listener.set_nonblocking(true).map_err(cannot)?;
+    Ok(UnixListener::from_std(listener))
 }
 
 fn answer(stream: mio::net::UnixStream, status: &Value) {

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use antedate_channel::dtls::{Client, Settings};
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 
 /// What both sides are told.
 #[derive(Debug, Clone)]

@@ -8,8 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use antedate_channel::dtls::{Client, Keyring, Psk};
-use antedate_gateway::fault::Fault;
-use antedate_gateway::private_file::{self, LONGEST};
+use antedate_host::fault::Fault;
+use antedate_host::private_file::{self, LONGEST};
 use zeroize::Zeroizing;
 
 /// Octets of a key at least: 128 bits.

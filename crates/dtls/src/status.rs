@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use antedate_channel::dtls::{Connection, Refusals};
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

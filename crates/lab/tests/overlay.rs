@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use antedate_channel::wireguard::{self, Device, Environment, LONGEST_HANDSHAKE};
-use antedate_gateway::tunnel_keys::public_of;
+use antedate_gateway::config::tunnel_keys::public_of;
 use harness::Test;
 use plant::{Gateway, PATIENCE, arp, cyclic, dcp_set, vlan};
 use sites::{Far, Settings, Sites, Stock, configuration, run, stock_is_missing};

@@ -1,10 +1,9 @@
 //! Mosquitto's access list and password file from a group file: who may publish at the broker is who holds the key.
 
+use antedate_host::fault::Fault;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::Sha512;
-
-use antedate_gateway::fault::Fault;
 
 use crate::file::GroupFile;
 
@@ -63,5 +62,5 @@ pub fn password_line(user: &str, password: &str, salt: &[u8; 12]) -> String {
 pub fn password() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
-    Ok(antedate_gateway::names::hex(&bytes))
+    Ok(antedate_host::hex::hex(&bytes))
 }

@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 use rumqttc::v5::mqttbytes::v5 as five;
 use rumqttc::{ConnectReturnCode, ConnectionError, NetworkOptions, Outgoing, Packet, Transport, v5};
 use rustls::pki_types::CertificateDer;

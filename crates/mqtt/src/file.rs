@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use antedate_channel::mqtt::rotation::{Recipient, device_public, manager_public};
 use antedate_channel::mqtt::{Algorithm, Group, PUBLISHER_MAX, SECRET_LEN, topic};
-use antedate_gateway::document::{Document, Field, Section};
-use antedate_gateway::fault::{Fault, Faults};
-use antedate_gateway::names::{hex, parse_hex, push_hex};
-use antedate_gateway::private_file::{self, LONGEST};
+use antedate_host::document::{Document, Field, Section};
+use antedate_host::fault::{Fault, Faults};
+use antedate_host::hex::{hex, parse_hex, push_hex};
+use antedate_host::private_file::{self, LONGEST};
+use antedate_host::process;
 use zeroize::Zeroizing;
 
 /// 32 bytes that nobody else may know.
@@ -323,14 +324,10 @@ pub fn overlaps(files: &[GroupFile]) -> Vec<String> {
     texts
 }
 
-fn user() -> u32 {
-    std::fs::metadata("/proc/self").map_or(0, |about| about.uid())
-}
-
 /// Reads a group file that others can read too. None if it holds a secret, or is refused for something else.
 fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
     let about = std::fs::metadata(file).ok()?;
-    let owned = about.uid() == user() || about.uid() == 0;
+    let owned = about.uid() == process::user() || about.uid() == 0;
     if !about.is_file() || about.mode() & 0o077 == 0 || about.len() > LONGEST as u64 || !owned {
         return None;
     }
@@ -355,7 +352,7 @@ fn load_shared(file: &Path) -> Option<Result<GroupFile, Faults>> {
 /// Reads a file that only this user (or root) can read and change.
 fn load(file: &Path, remedy: &str) -> Result<Zeroizing<String>, Faults> {
     let mut bytes = Zeroizing::new(vec![0; LONGEST + 1]);
-    let length = private_file::read(file, user(), &mut bytes)?;
+    let length = private_file::read(file, process::user(), &mut bytes)?;
     let text = bytes.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok());
     let text =
         text.ok_or_else(|| Fault::of_file(file, "is not text, so it is no group or device file", remedy))?;
@@ -481,7 +478,7 @@ fn members(root: &mut Section<'_, '_>) -> Vec<Member> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use antedate_gateway::private_file::create;
+    use antedate_host::private_file::create;
 
     fn faults(text: &str) -> String {
         GroupFile::parse(Path::new("g.toml"), text).expect_err("faults").to_string()

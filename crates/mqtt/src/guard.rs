@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::rotation::{self, Rotation, RotationRefusal};
 use antedate_channel::mqtt::{Group, Material, Opened, PayloadTemplate, PublishError, Publisher, Refusal};
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 
 use crate::file::{Device, GroupFile};
 use crate::manage;

@@ -5,12 +5,10 @@
 //! - [`store`]: sequence numbers and replay bounds on disk
 //! - [`client`]: MQTT 3.1.1 and 5.0 over TCP or TLS (`rumqttc`), one thread, no delay
 //! - [`manage`]: rotation and revocation, as the group's manager
-//! - [`disk`]: how these files are written: as a whole, and by one process at a time
 //! - [`acl`]: who may do what at a Mosquitto broker, from the same group file
 
 pub mod acl;
 pub mod client;
-pub mod disk;
 pub mod file;
 pub mod guard;
 pub mod manage;

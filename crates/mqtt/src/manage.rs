@@ -4,10 +4,10 @@ use std::path::Path;
 
 use antedate_channel::mqtt::Algorithm;
 use antedate_channel::mqtt::rotation::{self, Rotation};
-use antedate_gateway::fault::{Fault, Faults};
+use antedate_host::fault::{Fault, Faults};
+use antedate_host::replace::Held;
 use zeroize::Zeroizing;
 
-use crate::disk::Held;
 use crate::file::{GroupFile, Key, Member, Secret};
 
 /// Seconds that members read the epoch before, where nothing else was said.

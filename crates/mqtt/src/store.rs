@@ -8,13 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use antedate_channel::mqtt::{Material, NoNumber, Numbers, Reserved};
-use antedate_gateway::fault::Fault;
-use antedate_gateway::state::{KeyId, StateError, StateFault, StateFile};
-use antedate_wire::Sci;
+use antedate_channel::mqtt::{Material, NoNumber, Numbers};
+use antedate_host::fault::Fault;
+use antedate_host::numbers::{Bound, KeyId, NumberFile, NumbersError, NumbersErrorKind, Place, Reservation};
+use antedate_host::replace;
 use sha2::{Digest, Sha256};
-
-use crate::disk;
 
 /// The first reservation, and the largest: it doubles while numbers are used up.
 const FIRST_CHUNK: u64 = 32;
@@ -24,7 +22,7 @@ const LAST_CHUNK: u64 = 1 << 16;
 #[derive(Debug, Clone)]
 pub struct Store {
     directory: PathBuf,
-    state: Arc<Mutex<Option<StateFile>>>,
+    state: Arc<Mutex<Option<NumberFile>>>,
     /// The keys whose numbers somebody has.
     given: Arc<Mutex<Vec<KeyId>>>,
 }
@@ -35,7 +33,7 @@ impl Store {
     /// # Errors
     /// When there is none, it is damaged, or another process has it.
     pub fn open(directory: &Path) -> Result<Self, Fault> {
-        let state = StateFile::open(directory).map_err(|error| fault(directory, error))?;
+        let state = NumberFile::open(directory).map_err(|error| fault(directory, error))?;
         let given = Arc::default();
         Ok(Self { directory: directory.to_owned(), state: Arc::new(Mutex::new(Some(state))), given })
     }
@@ -46,14 +44,14 @@ impl Store {
     /// # Errors
     /// When there is one already, or it cannot be written.
     pub fn create(directory: &Path) -> Result<(), Fault> {
-        StateFile::create(directory).map(drop).map_err(|error| fault(directory, error))
+        NumberFile::create(directory).map(drop).map_err(|error| fault(directory, error))
     }
 
-    fn state(&self) -> MutexGuard<'_, Option<StateFile>> {
+    fn state(&self) -> MutexGuard<'_, Option<NumberFile>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn with<T>(&self, act: impl FnOnce(&mut StateFile) -> Result<T, StateError>) -> Result<T, Fault> {
+    fn with<T>(&self, act: impl FnOnce(&mut NumberFile) -> Result<T, NumbersError>) -> Result<T, Fault> {
         let mut state = self.state();
         // After the end nothing is reserved any more.
         let state =
@@ -70,10 +68,10 @@ impl Store {
     /// # Errors
     /// When the state file refuses the key, somebody has its numbers, or they were [forgotten](Self::forget_numbers).
     pub fn numbers(&self, group: &str, material: &Material) -> Result<Stored, Fault> {
-        let key = KeyId::of_key("antedate MQTT key", material.key());
+        let key = KeyId::new("antedate MQTT key", material.key());
         // Held meanwhile, so that nothing is forgotten of a key that is being given.
         let mut given = self.given();
-        let next = self.with(|state| state.next(&key))?;
+        let reserved = self.with(|state| Reservation::open(state, key, u64::MAX))?;
         let (epoch, first) = (material.head().epoch, self.first_epoch(group));
         if epoch < first {
             return Err(Fault::of_file(
@@ -95,13 +93,7 @@ impl Store {
         }
         given.push(key);
         drop(given);
-        Ok(Stored {
-            store: self.clone(),
-            key,
-            reserved: Reserved::new(next, next),
-            chunk: FIRST_CHUNK,
-            fault: None,
-        })
+        Ok(Stored { store: self.clone(), reserved, chunk: FIRST_CHUNK, fault: None })
     }
 
     /// The first epoch of a group whose numbers were not forgotten.
@@ -126,23 +118,17 @@ impl Store {
         let keys: Vec<KeyId> = over
             .into_iter()
             .filter(|material| material.head().epoch < reached)
-            .map(|material| KeyId::of_key("antedate MQTT key", material.key()))
+            .map(|material| KeyId::new("antedate MQTT key", material.key()))
             .filter(|key| !given.contains(key))
             .collect();
         let bound = (forgotten(group), place(""), u64::from(reached) + 1);
-        self.with(|state| state.forget_transmitted(&keys, bound))
+        self.with(|state| state.forget_numbers(&keys, bound))
     }
 
     /// Numbers for a key that protects nothing: they are kept nowhere.
     pub(crate) fn fleeting(&self, material: &Material) -> Stored {
-        let key = KeyId::of_key("antedate MQTT key", material.key());
-        Stored {
-            store: self.clone(),
-            key,
-            reserved: Reserved::new(1, u64::MAX),
-            chunk: FIRST_CHUNK,
-            fault: None,
-        }
+        let key = KeyId::new("antedate MQTT key", material.key());
+        Stored { store: self.clone(), reserved: Reservation::fleeting(key), chunk: FIRST_CHUNK, fault: None }
     }
 
     /// The lowest number that may come from a publisher on a topic. `book` is what its group derives in that epoch for nobody: what
@@ -152,8 +138,8 @@ impl Store {
         let place = place_of(&material.head().publisher, topic);
         self.state().as_ref().map_or(1, |state| {
             // Versions before had a key for each publisher.
-            let before = state.lowest(&received(material), self::place(topic));
-            state.lowest(&received(book), place).max(before)
+            let before = state.bound(&received(material), self::place(topic));
+            state.bound(&received(book), place).max(before)
         })
     }
 
@@ -178,11 +164,11 @@ impl Store {
         bounds: impl IntoIterator<Item = (&'a Material, &'a [u8], &'a str, u64)>,
         act: impl FnOnce() -> std::io::Result<()>,
     ) -> Result<(), Fault> {
-        let records: Vec<(KeyId, Sci, u64)> = bounds
+        let records: Vec<Bound> = bounds
             .into_iter()
             .map(|(book, publisher, topic, lowest)| (received(book), place_of(publisher, topic), lowest))
             .collect();
-        self.with(|state| state.received_with(&records, act))
+        self.with(|state| state.raise_with(&records, act))
     }
 
     /// Forgets what was received under keys of epochs that are over: their books, and publishers of which versions before have written.
@@ -191,7 +177,7 @@ impl Store {
     /// When it did not become durable.
     pub fn forget<'a>(&self, over: impl IntoIterator<Item = &'a Material>) -> Result<(), Fault> {
         let keys: Vec<KeyId> = over.into_iter().map(received).collect();
-        self.with(|state| state.forget_received(&keys))
+        self.with(|state| state.forget_bounds(&keys))
     }
 
     /// The newest epoch of a group of this manager that was seen, so that an older rotation does not come back after a restart.
@@ -203,7 +189,7 @@ impl Store {
     /// The epoch that is written down under a key; 0 if there is none.
     fn bound(&self, key: &KeyId) -> u32 {
         // Bounds begin at 1, epochs at 0.
-        let above = self.state().as_ref().map_or(1, |state| state.lowest(key, place("")));
+        let above = self.state().as_ref().map_or(1, |state| state.bound(key, place("")));
         u32::try_from(above - 1).unwrap_or(u32::MAX)
     }
 
@@ -213,7 +199,7 @@ impl Store {
     /// When it did not become durable.
     pub fn reached(&self, group: &str, manager: &[u8], epoch: u32) -> Result<(), Fault> {
         let key = epochs(group, manager);
-        self.with(|state| state.received(&[(key, place(""), u64::from(epoch) + 1)]))
+        self.with(|state| state.raise(&[(key, place(""), u64::from(epoch) + 1)]))
     }
 
     /// The last rotation message of a group that was kept. None if there is none, or it cannot be read: then the broker brings it.
@@ -241,10 +227,10 @@ impl Store {
         self.with(|_| Ok(()))?;
         // If this does not get to the disk, the next start reads the newest alone.
         let _ = match self.rotation(group).filter(|_| former) {
-            Some(before) => disk::replace(&self.directory.join(former_name(group)), &before).map(drop),
+            Some(before) => replace::replace(&self.directory.join(former_name(group)), &before).map(drop),
             None => self.drop_former_rotation(group),
         };
-        disk::replace(&self.directory.join(rotation_name(group)), message).map(drop)
+        replace::replace(&self.directory.join(rotation_name(group)), message).map(drop)
     }
 
     /// Forgets the rotation message before the last one, whose time is over.
@@ -266,7 +252,8 @@ impl Store {
     /// # Errors
     /// When it did not become durable: then numbers are lost, not used twice.
     pub fn close<'a>(&self, numbers: impl IntoIterator<Item = &'a Stored>) -> Result<(), Fault> {
-        let next: Vec<(KeyId, u64)> = numbers.into_iter().map(|one| (one.key, one.reserved.next())).collect();
+        let next: Vec<(KeyId, u64)> =
+            numbers.into_iter().map(|one| (one.reserved.key(), one.reserved.next())).collect();
         match self.state().take() {
             Some(state) => state.close(&next, &[]).map_err(|error| fault(&self.directory, error)),
             None => Ok(()),
@@ -276,13 +263,13 @@ impl Store {
 
 /// What the state file knows the epochs of a group by. A group that was made anew has another manager's key.
 fn epochs(group: &str, manager: &[u8]) -> KeyId {
-    KeyId::of_key("antedate MQTT epoch", &[manager, group.as_bytes()].concat())
+    KeyId::new("antedate MQTT epoch", &[manager, group.as_bytes()].concat())
 }
 
 /// What it knows by from which epoch of a group on numbers are not forgotten. By the group's name alone: with the manager's key and the
 /// file, where a key comes from may change, and the key be the same.
 fn forgotten(group: &str) -> KeyId {
-    KeyId::of_key("antedate MQTT forgotten", group.as_bytes())
+    KeyId::new("antedate MQTT forgotten", group.as_bytes())
 }
 
 /// The file of a group's last rotation message; a group's name has only letters, digits and - _ .
@@ -297,50 +284,47 @@ fn former_name(group: &str) -> String {
 
 /// What the state file knows what was received by.
 fn received(material: &Material) -> KeyId {
-    KeyId::of_key("antedate MQTT received", material.key())
+    KeyId::new("antedate MQTT received", material.key())
 }
 
 /// What it knows a publisher's topic by, in the book of an epoch.
-fn place_of(publisher: &[u8], topic: &str) -> Sci {
+fn place_of(publisher: &[u8], topic: &str) -> Place {
     first_of(Sha256::new().chain_update([publisher.len() as u8]).chain_update(publisher).chain_update(topic))
 }
 
 /// What the state file knows a topic by: the first bytes of its digest.
-fn place(topic: &str) -> Sci {
+fn place(topic: &str) -> Place {
     first_of(Sha256::new().chain_update(topic))
 }
 
-fn first_of(digest: Sha256) -> Sci {
+fn first_of(digest: Sha256) -> Place {
     let digest = digest.finalize();
     let mut first = [0; 8];
     first.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
-    Sci(first)
+    Place(first)
 }
 
-fn fault(directory: &Path, error: StateError) -> Fault {
+fn fault(directory: &Path, error: NumbersError) -> Fault {
     let shown = directory.display();
-    let remedy = match &error.kind {
-        StateFault::NoDirectory | StateFault::Missing => {
+    error.into_fault(|kind| match kind {
+        NumbersErrorKind::NoDirectory | NumbersErrorKind::Missing => {
             format!(
                 "antedate mqtt init {shown} creates it, only for a publisher's name that never published under these keys"
             )
         }
-        StateFault::InUse => "give each client a state directory and a publisher's name of its own".into(),
-        StateFault::Corrupt | StateFault::Full | StateFault::Exhausted => {
-            format!("rotate the group's key, then remove {shown} and call antedate mqtt init {shown}")
+        NumbersErrorKind::InUse => {
+            "give each client a state directory and a publisher's name of its own".into()
         }
-        StateFault::Exists => "nothing to do: it goes on where it stopped".into(),
-        _ => error.remedy(),
-    };
-    Fault::of_file(&error.path.clone(), error.kind.to_string(), remedy)
+        NumbersErrorKind::Exists => "nothing to do: it goes on where it stopped".into(),
+        _ => format!("rotate the group's key, then remove {shown} and call antedate mqtt init {shown}"),
+    })
 }
 
 /// The numbers of one publisher, reserved on disk ahead of use.
 #[derive(Debug)]
 pub struct Stored {
     store: Store,
-    key: KeyId,
-    reserved: Reserved,
+    reserved: Reservation,
     chunk: u64,
     fault: Option<Fault>,
 }
@@ -361,26 +345,14 @@ impl Stored {
     /// # Errors
     /// When it did not become durable.
     pub fn reserve(&mut self, count: u64) -> Result<(), Fault> {
-        let own = self.reserved.next() + self.reserved.left();
-        let (next, limit) = self.store.with(|state| {
-            // What was reserved beyond our own numbers is somebody else's.
-            let known = state.next(&self.key)?;
-            let next = if known > own { known } else { self.reserved.next() };
-            let limit = next.saturating_add(count);
-            state.reserve(&[(self.key, limit)])?;
-            Ok((next, limit))
-        })?;
-        if next > self.reserved.next() {
-            self.reserved = Reserved::new(next, limit);
-        }
-        self.reserved.raise(limit);
-        Ok(())
+        let reserved = &mut self.reserved;
+        self.store.with(|state| reserved.extend(state, count))
     }
 }
 
 impl Drop for Stored {
     fn drop(&mut self) {
-        self.store.given().retain(|key| *key != self.key);
+        self.store.given().retain(|key| *key != self.reserved.key());
     }
 }
 
@@ -396,7 +368,7 @@ impl Numbers for Stored {
             }
             self.chunk = (2 * self.chunk).min(LAST_CHUNK);
         }
-        self.reserved.take()
+        self.reserved.take().ok_or(NoNumber)
     }
 }
 
@@ -453,7 +425,7 @@ mod tests {
         let mut second = store.numbers("g", &material(b"a")).expect("nobody has them any more");
         assert!(second.take().expect("a number") > last);
         // Should the file know of more than we have reserved, we go on behind it.
-        let key = second.key;
+        let key = second.reserved.key();
         store.with(|state| state.reserve(&[(key, 5000)])).expect("reserved");
         while second.reserved.left() > 0 {
             second.take().expect("a number");
@@ -470,7 +442,7 @@ mod tests {
         let material =
             |epoch: u32| Material::derive("g", Algorithm::A128Gcm, epoch, &[1; 32], b"a").expect("material");
         let known = |store: &Store, epoch: u32| {
-            let key = KeyId::of_key("antedate MQTT key", material(epoch).key());
+            let key = KeyId::new("antedate MQTT key", material(epoch).key());
             store.with(|state| state.next(&key)).expect("known") > 1
         };
         let [first, second, third] = [1, 2, 3].map(material);
@@ -515,7 +487,7 @@ mod tests {
         assert_eq!((lowest(&store), store.epoch("g", b"m")), ([8, 1, 1], 3));
         assert_eq!(store.epoch("g", b"n"), 0, "a group of the same name, made anew");
         // As versions before have written it.
-        store.with(|state| state.received(&[(received(&b), super::place("t"), 5)])).expect("durable");
+        store.with(|state| state.raise(&[(received(&b), super::place("t"), 5)])).expect("durable");
         assert_eq!(lowest(&store), [8, 1, 5]);
         store.forget([&material(b"c")]).expect("nothing to forget");
         assert_eq!(lowest(&store), [8, 1, 5]);

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use antedate_channel::mqtt::rotation::RotationRefusal;
 use antedate_channel::mqtt::{Algorithm, Refusal};
-use antedate_gateway::names::hex;
+use antedate_host::hex::hex;
 use antedate_mqtt::file::{Device, GroupFile, Member};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::manage::{self, Manager};

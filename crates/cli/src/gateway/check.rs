@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use antedate_gateway::config::tunnel_keys::{encode, public_of};
 use antedate_gateway::config::{Checked, Keyed, check, machine::ThisMachine};
-use antedate_gateway::tunnel_keys::{encode, public_of};
 use clap::Args;
 
 use crate::failure::Done;

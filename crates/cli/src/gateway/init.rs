@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use antedate_gateway::config::state;
 use antedate_gateway::config::{Config, Keys, Protection};
-use antedate_gateway::fault::Fault;
-use antedate_gateway::state::StateFile;
+use antedate_host::fault::Fault;
+use antedate_host::numbers::NumberFile;
 use clap::Args;
 
 use crate::failure::Done;
@@ -36,7 +37,8 @@ impl Init {
             return Err(Fault::of_file(&self.file, what, "nothing to do").into());
         }
         let directory = &config.state.directory;
-        StateFile::create(directory).map_err(|error| error.into_fault(Fault::of_file(&self.file, "", "")))?;
+        NumberFile::create(directory)
+            .map_err(|error| state::fault(&error, Fault::of_file(&self.file, "", "")))?;
         output::print(&format!(
             "{}: state made. It belongs to this gateway alone: never restore it from a backup, never delete it while\n\
              its keys are in use.\n",

@@ -1,17 +1,14 @@
 //! `antedate gateway run FILE`.
 
-use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::atomic::AtomicBool;
 
 use antedate_gateway::config::{check, machine::ThisMachine};
 use antedate_gateway::daemon;
+use antedate_host::log::{self as host_log, FilterError};
+use antedate_host::signals;
 use clap::Args;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-use tracing_subscriber::EnvFilter;
 
 use crate::failure::{Done, Failure};
 
@@ -42,50 +39,14 @@ impl Run {
     }
 }
 
-/// Sends what is logged to standard error.
+/// Sends log lines to standard error.
 pub(crate) fn log(filter: Option<String>) -> Done {
-    let filter = filter.or_else(|| std::env::var("RUST_LOG").ok()).unwrap_or_else(|| "info".to_owned());
-    let filter = EnvFilter::try_new(&filter).map_err(|error| {
-        Failure::usage(
-            format!("--log {filter}: {error}"),
-            "give error, warn, info, debug, trace, or target=level",
-        )
-    })?;
-    // no-color.org: set, and not empty.
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_target(false)
-        // It would say so on standard error, and a line that cannot be written there is a panic.
-        .log_internal_errors(false)
-        .with_ansi(std::io::stderr().is_terminal() && !plain);
-    // The journal has the time already (systemd.exec(5)).
-    if std::env::var_os("JOURNAL_STREAM").is_some() {
-        lines.without_time().init();
-    } else {
-        lines.init();
-    }
-    Ok(())
+    host_log::init(filter).map_err(|error| Failure::usage(error.to_string(), FilterError::REMEDY))
 }
 
 /// Sets `stop` on the first SIGTERM or SIGINT, ends the process on the second.
 pub(crate) fn watch_signals(stop: Arc<AtomicBool>) -> Done {
-    let unwatched = |error: std::io::Error| {
+    signals::watch(stop).map_err(|error| {
         Failure::usage(format!("cannot watch for signals: {error}"), "see ulimit -n and ulimit -u")
-    };
-    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(unwatched)?;
-    let watch = move || {
-        for signal in signals.forever() {
-            if signal == SIGHUP {
-                tracing::warn!("SIGHUP changes nothing; restart to read the configuration again");
-            } else if stop.swap(true, Ordering::AcqRel) {
-                tracing::warn!("ending at once; reserved packet numbers are lost");
-                std::process::exit(1);
-            } else {
-                tracing::info!("stopping");
-            }
-        }
-    };
-    thread::Builder::new().name("signals".into()).spawn(watch).map(drop).map_err(unwatched)
+    })
 }

@@ -3,12 +3,12 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use antedate_gateway::control::{Request, ask};
-use antedate_gateway::fault::Fault;
-use antedate_gateway::status::{
+use antedate_gateway::run::control::{Request, ask};
+use antedate_gateway::run::status::{
     Agreement, Forwarding, Macsec, Overlay, OverlayPeer, Port, Preparation, Status as Document, Thread,
     TransmitSa,
 };
+use antedate_host::fault::Fault;
 use clap::Args;
 
 use super::Running;
@@ -294,7 +294,7 @@ fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use antedate_gateway::status::ReceiveSa;
+    use antedate_gateway::run::status::ReceiveSa;
 
     use super::*;
 

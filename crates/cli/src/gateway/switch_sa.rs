@@ -1,7 +1,7 @@
 //! `antedate gateway switch-sa AN`.
 
-use antedate_gateway::control::{Request, ask};
-use antedate_gateway::fault::Fault;
+use antedate_gateway::run::control::{Request, ask};
+use antedate_host::fault::Fault;
 use clap::Args;
 
 use super::Running;

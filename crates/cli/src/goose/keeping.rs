@@ -3,11 +3,11 @@
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
-use antedate_gateway::config::machine::{Machine, ThisMachine};
-use antedate_gateway::fault::Fault;
-use antedate_gateway::names::parse_hex;
-use antedate_gateway::private_file::{self, LONGEST};
-use antedate_gateway::state::{KeyId, StateError, StateFault, StateFile};
+use antedate_host::fault::Fault;
+use antedate_host::hex::parse_hex;
+use antedate_host::numbers::{KeyId, NumberFile, NumbersError, NumbersErrorKind, Reservation};
+use antedate_host::private_file::{self, LONGEST};
+use antedate_host::process;
 use zeroize::Zeroizing;
 
 /// Octets of a key.
@@ -27,7 +27,7 @@ impl Secret {
             return Err(Fault::of_file(file, "there is no such key file", REMEDY));
         }
         let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
-        let len = private_file::read(file, ThisMachine.user(), &mut text)?;
+        let len = private_file::read(file, process::user(), &mut text)?;
         let digits = text.get(..len).and_then(|octets| std::str::from_utf8(octets).ok()).unwrap_or_default();
         let mut key = Zeroizing::new(vec![0; KEY_LEN]);
         if digits.trim().len() != 2 * KEY_LEN || !parse_hex(digits.trim(), &mut key) {
@@ -58,24 +58,23 @@ impl Secret {
     }
 }
 
-/// Numbers that survive a restart: their bound is on the disk before any of them is used.
+/// The numbers of a publisher, reserved on disk before they are used.
 pub(super) struct Numbers {
-    state: StateFile,
-    key: KeyId,
-    /// The first number that may be used.
-    pub(super) first: u64,
-    /// The first one that may not yet.
-    pub(super) limit: u64,
+    file: NumberFile,
+    numbers: Reservation,
 }
 
 impl Numbers {
     /// Takes the numbers of a key. `new` says that the key was never used, and makes the directory's state.
     pub(super) fn open(directory: &Path, secret: &Secret, new: bool) -> Result<Self, Fault> {
-        let state = if new { StateFile::create(directory) } else { StateFile::open(directory) };
-        let state = state.map_err(|error| fault(directory, error))?;
-        let key = KeyId::of_key("antedate GOOSE key", secret.as_bytes());
-        let first = state.next(&key).map_err(|error| fault(directory, error))?;
-        if first == 1 && !new {
+        let open = || {
+            let file = if new { NumberFile::create(directory) } else { NumberFile::open(directory) }?;
+            let key = KeyId::new("antedate GOOSE key", secret.as_bytes());
+            let numbers = Reservation::open(&file, key, u64::MAX)?;
+            Ok(Self { file, numbers })
+        };
+        let mut this: Self = open().map_err(|error| fault(directory, error))?;
+        if this.first() == 1 && !new {
             return Err(Fault::of_file(
                 directory,
                 "does not know this key",
@@ -83,50 +82,47 @@ impl Numbers {
                  numbers would repeat",
             ));
         }
-        let mut this = Self { state, key, first, limit: first };
-        this.raise(directory)?;
+        this.numbers.extend(&mut this.file, AHEAD).map_err(|error| fault(directory, error))?;
         Ok(this)
     }
 
-    /// Reserves more if less than half of a reservation is left, and says whether it did.
-    pub(super) fn top_up(&mut self, left: u64, directory: &Path) -> Result<bool, Fault> {
-        let needed = left < AHEAD / 2;
-        if needed {
-            self.raise(directory)?;
-        }
-        Ok(needed)
+    /// The first number that was never used.
+    pub(super) const fn first(&self) -> u64 {
+        self.numbers.next()
     }
 
-    fn raise(&mut self, directory: &Path) -> Result<(), Fault> {
-        let limit = self.limit.saturating_add(AHEAD);
-        self.state.reserve(&[(self.key, limit)]).map_err(|error| fault(directory, error))?;
-        self.limit = limit;
-        Ok(())
+    /// The first number that may not be used yet.
+    pub(super) const fn limit(&self) -> u64 {
+        self.numbers.limit()
+    }
+
+    /// Reserves more if at most half of a reservation is left, and returns whether it did.
+    pub(super) fn top_up(&mut self, left: u64, directory: &Path) -> Result<bool, Fault> {
+        self.numbers.spend_below(self.limit().saturating_sub(left));
+        let raised = self.numbers.refill(&mut self.file, AHEAD);
+        raised.map(|limit| limit.is_some()).map_err(|error| fault(directory, error))
     }
 
     /// The clean end, with so many numbers of the reservation left: writes the exact next one, so that none is lost.
-    pub(super) fn close(self, left: u64, directory: &Path) -> Result<(), Fault> {
-        let next = self.limit.saturating_sub(left);
-        self.state.close(&[(self.key, next)], &[]).map_err(|error| fault(directory, error))
+    pub(super) fn close(mut self, left: u64, directory: &Path) -> Result<(), Fault> {
+        self.numbers.spend_below(self.limit().saturating_sub(left));
+        let exact = [(self.numbers.key(), self.numbers.next())];
+        self.file.close(&exact, &[]).map_err(|error| fault(directory, error))
     }
 }
 
-fn fault(directory: &Path, error: StateError) -> Fault {
+fn fault(directory: &Path, error: NumbersError) -> Fault {
     let shown = directory.display();
-    let remedy = match &error.kind {
-        StateFault::NoDirectory | StateFault::Missing => {
+    error.into_fault(|kind| match kind {
+        NumbersErrorKind::NoDirectory | NumbersErrorKind::Missing => {
             "with a key that was never used give --first; with any other make a new key, for its numbers would repeat".into()
         }
-        StateFault::InUse => "give each publisher a key and a state directory of its own".into(),
-        StateFault::Corrupt | StateFault::Full | StateFault::Exhausted => {
-            format!("make a new key, remove {shown}, and give --first")
-        }
-        StateFault::Exists => format!(
+        NumbersErrorKind::InUse => "give each publisher a key and a state directory of its own".into(),
+        NumbersErrorKind::Exists => format!(
             "leave --first away to go on where it stopped; for a key that was never used name another directory than {shown}"
         ),
-        _ => error.remedy(),
-    };
-    Fault::of_file(&error.path.clone(), error.kind.to_string(), remedy)
+        _ => format!("make a new key, remove {shown}, and give --first"),
+    })
 }
 
 #[cfg(test)]
@@ -151,17 +147,17 @@ mod tests {
         let lost = refused(Numbers::open(&state, &key, false)).expect("a lost state is no new key");
         assert!(lost.contains("--first"), "{lost}");
         let numbers = Numbers::open(&state, &key, true).map_err(|fault| fault.to_string()).expect("new");
-        assert_eq!((numbers.first, numbers.limit), (1, 65_537));
+        assert_eq!((numbers.first(), numbers.limit()), (1, 65_537));
         assert!(refused(Numbers::open(&state, &key, false)).is_some(), "another publisher has it");
         // A crash: the rest of the reservation is never used.
         drop(numbers);
         let numbers = Numbers::open(&state, &key, false).map_err(|fault| fault.to_string()).expect("again");
-        assert_eq!(numbers.first, 65_537);
+        assert_eq!(numbers.first(), 65_537);
         // A clean end after three of them: none is lost.
-        let numbers_left = numbers.limit - 65_540;
+        let numbers_left = numbers.limit() - 65_540;
         numbers.close(numbers_left, &state).map_err(|fault| fault.to_string()).expect("closed");
         let numbers = Numbers::open(&state, &key, false).map_err(|fault| fault.to_string()).expect("again");
-        assert_eq!(numbers.first, 65_540);
+        assert_eq!(numbers.first(), 65_540);
         drop(numbers);
         assert!(refused(Numbers::open(&state, &key, true)).is_some(), "--first makes no second beginning");
         let other = secret(desk.path(), "ff0102030405060708090a0b0c0d0e0f");

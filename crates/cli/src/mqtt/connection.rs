@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Refusal;
+use antedate_host::signals;
 use antedate_mqtt::client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
 use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
@@ -77,7 +78,7 @@ impl Broker {
                         "name the client with -i",
                     )
                 })?;
-                format!("antedate-{}", antedate_gateway::names::hex(&bytes))
+                format!("antedate-{}", antedate_host::hex::hex(&bytes))
             }
         };
         let port = self.port.unwrap_or(if self.cafile.is_some() { 8883 } else { 1883 });
@@ -124,7 +125,7 @@ impl Protection {
             }
         };
         if !faults.is_empty() {
-            return Err(antedate_gateway::fault::Faults::new(faults).into());
+            return Err(antedate_host::fault::Faults::new(faults).into());
         }
         for file in files.iter().filter(|file| !file.algorithm.is_authenticated()) {
             output::tell(format_args!(
@@ -157,18 +158,9 @@ pub(super) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     runtime.block_on(work)
 }
 
-/// Set when the user wants the end. There is one for all connections, so that no signal comes between two of them.
+/// The flag that SIGTERM and SIGINT set.
 fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    if let Some(stop) = STOP.get() {
-        return Ok(Arc::clone(stop));
-    }
-    let stop = Arc::clone(STOP.get_or_init(Arc::default));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .map_err(|error| Failure::Verdict(format!("signals cannot be caught: {error}")))?;
-    }
-    Ok(stop)
+    signals::stop_flag().map_err(|error| Failure::Verdict(format!("signals cannot be caught: {error}")))
 }
 
 /// How long a rotation message may take that the broker retains.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use antedate_channel::mqtt::{Algorithm, topic};
-use antedate_gateway::names::{hex, parse_hex};
-use antedate_gateway::private_file::create;
+use antedate_host::hex::{hex, parse_hex};
+use antedate_host::private_file::create;
 use antedate_mqtt::file::{Device, GroupFile, Member, NAME_RULE, is_name};
 use antedate_mqtt::manage;
 use clap::{ArgGroup, Args};

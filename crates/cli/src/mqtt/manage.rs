@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
+use antedate_host::replace::replace;
 use antedate_mqtt::acl;
 use antedate_mqtt::client::Qos;
-use antedate_mqtt::disk::replace;
 use antedate_mqtt::file::GroupFile;
 use antedate_mqtt::guard::Guard;
 use antedate_mqtt::manage;

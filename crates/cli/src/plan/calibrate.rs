@@ -7,7 +7,7 @@
 use std::fs;
 use std::path::Path;
 
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 use antedate_plan::device::{Cipher, Costs, Device, Line, Way, counts};
 
 use self::packets::{Bench, Fronts, Holes};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 use antedate_plan::bearer::Bearer;
 use antedate_plan::budget::{self, Answer, Message, Scenario};
 use antedate_plan::device::{self, Cipher, Device};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 use clap::Args;
 
 use crate::failure::{Done, Failure};

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 use antedate_plan::budget::Message;
 
 use super::document::Document;

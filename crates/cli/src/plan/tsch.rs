@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use antedate_gateway::fault::Fault;
+use antedate_host::fault::Fault;
 use antedate_plan::counts;
 use antedate_plan::platform;
 use antedate_plan::strategy::{LEVELS, Strategy};

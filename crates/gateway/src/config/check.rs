@@ -5,24 +5,26 @@ use std::path::{Path, PathBuf};
 
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::CipherSuite;
+use antedate_host::control;
+use antedate_host::fault::{Fault, Faults, explain, suggest};
+use antedate_host::numbers;
 use antedate_wire::{EthernetAddress, Sci};
 
+use super::agreement;
+use super::cak::CakFile;
 use super::machine::{Interface, Machine};
 use super::read::{self, Draft, KeyPath};
+use super::state;
 use super::{
-    Cipher, Config, Control, FlowTables, Fragmentation, Identity, InterfaceName, Keys, Macsec, Overlay,
-    Protection, Rate, SciMode, Threads,
+    CONTROL_WORDS, Cipher, Config, Control, FlowTables, Fragmentation, Identity, InterfaceName, Keys, Macsec,
+    Overlay, Protection, Rate, SciMode, Threads,
 };
-use crate::agreement::{self, cak::CakFile};
-use crate::control;
-use crate::express::{express_sci, express_ssci};
-use crate::fault::{Fault, Faults, explain, suggest};
-use crate::keys::{KeyFile, Member};
-use crate::overlay::wires::refused;
-use crate::overlay::worker::Which;
-use crate::setup::SLOWEST_MBIT;
-use crate::state;
-use crate::tunnel_keys::{self, Secret};
+use crate::config::express::{express_sci, express_ssci};
+use crate::config::keys::{KeyFile, Member};
+use crate::config::tunnel_keys::{self, Secret};
+use crate::config::uplink::SLOWEST_MBIT;
+use crate::config::uplink::Which;
+use crate::config::uplink::refused;
 
 /// Octets that MACsec adds to the payload of a frame: the rest of the SecTAG, the original EtherType and the ICV
 /// (IEEE 802.1AE-2018, 9.1), without the SCI.
@@ -128,9 +130,9 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     cpus(&draft, machine, &mut faults);
     let mut answered = None;
     if let Some(Control { socket }) = &draft.control {
-        match control::inspect(socket) {
+        match control::inspect(socket, &CONTROL_WORDS) {
             Ok(false) => {}
-            Ok(true) => answered = Some(control::answered(socket)),
+            Ok(true) => answered = Some(CONTROL_WORDS.taken(socket)),
             Err(fault) => faults.push(draft.lines.at(file, "control.socket", fault)),
         }
     }
@@ -161,9 +163,9 @@ fn look(file: &Path, machine: &dyn Machine, with_state: bool) -> Result<Checked,
     };
     if with_state
         && let (Some(KeyPath::Static(_)), Some(directory)) = (&draft.keys, &draft.state_directory)
-        && let Err(error) = state::inspect(directory)
+        && let Err(error) = numbers::inspect(directory)
     {
-        faults.push(error.into_fault(draft.lines.fault(file, "state.directory", "", "")));
+        faults.push(state::fault(&error, draft.lines.fault(file, "state.directory", "", "")));
     }
     if !machine.may_open_packet_sockets() {
         faults.push(permission(file));

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 
+use antedate_host::process;
+
 use crate::sys::interface;
 pub use crate::sys::interface::Interface;
 use crate::sys::udp::UdpSocket;
@@ -55,28 +57,21 @@ impl Machine for ThisMachine {
     }
 
     fn user(&self) -> u32 {
-        // Uid: real, effective, saved, file system.
-        status("Uid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()).unwrap_or(u32::MAX)
+        process::user()
     }
 
     fn may_open_packet_sockets(&self) -> bool {
-        let effective = status("CapEff").and_then(|set| u64::from_str_radix(&set, 16).ok());
+        let effective = process::status("CapEff").and_then(|set| u64::from_str_radix(&set, 16).ok());
         effective.is_some_and(|set| set >> CAP_NET_RAW & 1 == 1)
     }
 
     fn cpus(&self) -> Vec<usize> {
-        status("Cpus_allowed_list").map_or_else(Vec::new, |list| cpu_list(&list))
+        process::status("Cpus_allowed_list").map_or_else(Vec::new, |list| cpu_list(&list))
     }
 
     fn listen(&self, at: SocketAddr, interface: &str) -> io::Result<()> {
         UdpSocket::open(at, interface, false).map(drop)
     }
-}
-
-/// A line of `/proc/self/status` (`proc_pid_status(5)`).
-fn status(key: &str) -> Option<String> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    status.lines().find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim().to_owned()))
 }
 
 /// `0-3,6` as numbers (`cpuset(7)`, list format).

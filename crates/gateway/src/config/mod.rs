@@ -7,13 +7,21 @@
 //! - `read`: from text to these types, with every fault at once
 //! - [`machine`] and [`mod@check`]: does it fit the machine, the key file and the state directory
 
+pub mod agreement;
+pub mod cak;
 pub mod check;
+pub mod express;
+pub mod keys;
 pub mod machine;
 pub mod overlay;
 pub mod policy;
 mod read;
+pub mod sci;
+pub mod state;
 #[cfg(test)]
 mod tests;
+pub mod tunnel_keys;
+pub mod uplink;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,8 +38,21 @@ pub use policy::Policy;
 use policy::Traffic;
 pub(crate) use read::suite;
 
-use crate::agreement;
-use crate::fault::{Fault, Faults};
+use antedate_host::control::Words;
+use antedate_host::fault::{Fault, Faults};
+
+/// The words of faults of the control socket.
+pub const CONTROL_WORDS: Words = Words {
+    taken: (
+        "another gateway answers on this control socket",
+        "stop it, or give each gateway a control.socket of its own",
+    ),
+    no_socket: ("exists and is no socket", "give control.socket another path, or move this away"),
+    cannot: (
+        "make the control socket",
+        "give control.socket a path in a directory that exists and that you can write to",
+    ),
+};
 
 /// Packet numbers prepared ahead when the file does not say.
 pub const PREPARE: usize = PREPARE_MAX;

@@ -163,6 +163,41 @@ pub enum Action {
     Deny,
 }
 
+/// What a frame is, for the policy and for its counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Class {
+    /// A kind of traffic that has a name in the configuration.
+    Named(Traffic),
+    /// A frame of any other kind.
+    Other,
+    /// Too short, or from a group address.
+    Malformed,
+}
+
+impl Class {
+    /// How many classes there are.
+    pub const COUNT: usize = Traffic::NAMES.len() + 1;
+
+    /// Names of all classes, in the order of [`Self::index`].
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let named = Traffic::NAMES
+            .iter()
+            .map(|(name, traffic)| if *traffic == Traffic::All { "other" } else { name });
+        named.chain(["malformed"])
+    }
+
+    /// The place of its counter: below [`Self::COUNT`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        match self {
+            Self::Named(traffic) => traffic as usize,
+            // The name `all` is of no class, so its place is that of the rest.
+            Self::Other => Traffic::All as usize,
+            Self::Malformed => Traffic::NAMES.len(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

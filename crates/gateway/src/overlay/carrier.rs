@@ -9,7 +9,7 @@ use antedate_wire::vxlan;
 
 use super::peers::Peer;
 use super::uplink::Outward;
-use crate::counters::PathCounters;
+use crate::run::counters::PathCounters;
 
 /// The IPv4 header of a fragment.
 const IP: usize = HEADER_LEN - UDP_VXLAN_LEN;

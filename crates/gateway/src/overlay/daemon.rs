@@ -12,29 +12,33 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use antedate_channel::wireguard::{Device, KeyLogEntry, PREPARED_LEN, PeerError, Settings};
+use antedate_host::control::Server;
+use antedate_host::fault::Fault;
 
 use super::handshakes;
+use super::letter::Letter;
 use super::path::{Parts, Path};
 use super::peers::limit;
 use super::report::Desk;
 use super::uplink::Port;
 use super::wires::{Wire, changed};
-use super::worker::{Letter, Which, Worker};
+use super::worker::Worker;
 use crate::config::machine::{Machine, ThisMachine};
 use crate::config::overlay::Overlay;
+use crate::config::tunnel_keys::{Secret, encode};
+use crate::config::uplink::Which;
 use crate::config::{Checked, Config, Keyed};
-use crate::control::Server;
-use crate::counters::PathCounters;
-use crate::daemon::{Ended, lock};
-use crate::delivery::Delivery;
-use crate::fault::Fault;
-use crate::gate::Gate;
-use crate::mailbox::Mailbox;
-use crate::report::{About, Carries, Place, Shares};
-use crate::setup::{self, Granted};
+use crate::frames::delivery::Delivery;
+use crate::frames::gate::Gate;
+use crate::run::control;
+use crate::run::counters::PathCounters;
+use crate::run::mailbox::Mailbox;
+use crate::run::report::{About, Carries, Place, Shares};
+use crate::run::setup::no_socket;
+use crate::run::setup::{self, Granted};
+use crate::run::{Ended, lock};
 use crate::sys::interface::{self, Interface};
 use crate::sys::packet::Receiver;
-use crate::tunnel_keys::{Secret, encode};
 
 /// How often the steward looks whether it shall stop, and writes the keys of sessions where that is asked for.
 const ROUND: Duration = Duration::from_millis(100);
@@ -165,7 +169,7 @@ impl Steward {
             ]),
             shares: Shares::default(),
         });
-        let server = socket.serve(desk.clone())?;
+        let server = control::serve(socket, &config.control.socket, desk.clone())?;
         tracing::info!(
             field = %field.name, uplink = %uplink.name, uplink_mtu = mtu, listen = %overlay.listen,
             peers = overlay.peers.len(), protection = desk.about.protection, "forwarding"
@@ -273,8 +277,17 @@ fn device(
     Ok(device)
 }
 
+/// Both directions of a port: what comes from it, and what it is given.
+///
+/// # Errors
+/// When the kernel refuses, with the remedy where there is one.
+fn both_ways(config: &FilePath, port: &Interface, bypass: bool) -> Result<(Receiver, Delivery), Fault> {
+    let open = || io::Result::Ok((Receiver::open(port, 0)?, Delivery::open(port, bypass)?));
+    open().map_err(|error| no_socket(config, [port, port], &error))
+}
+
 fn field_port(config: &Config, field: &Interface) -> Result<(Receiver, Delivery), Fault> {
-    setup::both_ways(&config.file, field, config.run.qdisc_bypass)
+    both_ways(&config.file, field, config.run.qdisc_bypass)
 }
 
 /// The file with the keys of all sessions, in the form that tshark's WireGuard dissector reads.

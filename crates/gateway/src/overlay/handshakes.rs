@@ -7,9 +7,9 @@ use std::thread::{self, JoinHandle};
 
 use antedate_channel::wireguard::Job;
 
-use super::worker::Letter;
-use crate::mailbox::Mailbox;
-use crate::setup;
+use super::letter::Letter;
+use crate::run::mailbox::Mailbox;
+use crate::run::setup;
 
 /// Parts of handshakes that wait for the thread, or come back from it. Those beyond wait in the device, which bounds them.
 pub(super) const IN_FLIGHT: usize = 8;

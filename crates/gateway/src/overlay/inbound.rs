@@ -11,11 +11,12 @@ use antedate_wire::vxlan;
 use super::peers::Peer;
 use super::state::{Core, Crypt, IN, address};
 use super::table::{Heard, Place};
-use super::worker::Which;
 use super::world::World;
+use crate::config::policy::Class;
 use crate::config::policy::Traffic;
-use crate::gate::{Class, Way};
-use crate::path::{admit, exceeds, flow};
+use crate::config::uplink::Which;
+use crate::frames::gate::Way;
+use crate::frames::port::{admit, exceeds, flow};
 use crate::sys::thread;
 
 impl Core {

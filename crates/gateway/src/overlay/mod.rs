@@ -25,6 +25,7 @@
 //! - [`report`]: what it tells of itself
 
 mod carrier;
+mod census;
 pub mod class;
 
 pub mod daemon;
@@ -33,6 +34,7 @@ pub mod drops;
 mod handshakes;
 mod hops;
 mod inbound;
+mod letter;
 mod neighbours;
 mod outbound;
 pub mod path;
@@ -40,6 +42,7 @@ pub mod peers;
 pub mod release;
 pub mod report;
 pub mod second;
+mod snapshot;
 mod state;
 pub mod storm;
 pub mod table;

@@ -8,9 +8,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::worker::{Letter, Which};
-use crate::mailbox::Mailbox;
-use crate::setup;
+use super::letter::Letter;
+use crate::config::uplink::Which;
+use crate::run::mailbox::Mailbox;
+use crate::run::setup;
 use crate::sys::route::{Hop, Routes};
 
 /// How often the kernel is asked again.

@@ -12,9 +12,10 @@ use super::peers::{Long, limit};
 use super::state::{Core, Crypt, LONGEST, OUT, address};
 use super::table::{Heard, Place};
 use crate::config::overlay::Clamp;
+use crate::config::policy::Class;
 use crate::config::policy::Traffic;
-use crate::gate::{Class, Way};
-use crate::path::admit;
+use crate::frames::gate::Way;
+use crate::frames::port::admit;
 
 impl Core {
     /// From the field to the peers.

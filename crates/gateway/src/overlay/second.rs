@@ -10,18 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use antedate_channel::wireguard::PeerId;
 
 use super::state::Core;
-use super::worker::Which;
-
-/// What became of copies.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Doubles {
-    /// Datagrams that came by the second uplink.
-    pub received: u64,
-    /// Those of them that came before their copy by the first one, or without it.
-    pub first: u64,
-    /// Copies that were refused, on either uplink, for the other one had come.
-    pub eliminated: u64,
-}
+use crate::config::uplink::Which;
 
 impl Core {
     /// Whether there is a peer at an address of the second uplink.

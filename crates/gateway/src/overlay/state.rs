@@ -14,16 +14,15 @@ use super::drops::Drops;
 use super::handshakes::IN_FLIGHT;
 use super::peers::Peer;
 use super::release::Release;
-use super::second::Doubles;
 use super::storm::Bound;
 use super::table::Table;
 use super::uplink::Outward;
-use super::worker::Which;
 use super::world::World;
 use crate::config::overlay::Overlay;
-use crate::counters::PathCounters;
-use crate::delivery::Delivery;
-use crate::gate::Gate;
+use crate::config::uplink::Which;
+use crate::frames::delivery::Delivery;
+use crate::frames::gate::Gate;
+use crate::run::counters::PathCounters;
 
 /// Octets of the longest frame: a jumbo frame with two VLAN tags.
 pub(super) const LONGEST: usize = 9_018 + 4;
@@ -39,6 +38,17 @@ pub(super) const IN: usize = 1;
 pub(super) enum Crypt {
     Wireguard(Box<Device>),
     Bare,
+}
+
+/// What became of copies.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Doubles {
+    /// Datagrams that came by the second uplink.
+    pub received: u64,
+    /// Those of them that came before their copy by the first one, or without it.
+    pub first: u64,
+    /// Copies that were refused, on either uplink, for the other one had come.
+    pub eliminated: u64,
 }
 
 /// All but where frames come from.

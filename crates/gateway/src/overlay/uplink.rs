@@ -12,9 +12,9 @@ use std::sync::mpsc::Sender as Post;
 
 use super::datagram::{Came, read};
 use super::hops::Hops;
-use crate::counters::PathCounters;
-use crate::offload::MOST_UDP;
-use crate::path::not_sent;
+use crate::frames::offload::MOST_UDP;
+use crate::frames::port::not_sent;
+use crate::run::counters::PathCounters;
 use crate::sys::filter::{Datagrams, Filter};
 use crate::sys::interface::Interface;
 use crate::sys::outbox::{self, Outbox, SEGMENT_UDP};

@@ -1,21 +1,22 @@
 //! What the steward knows of an uplink: opens its port, opens it again when the interface was replaced or has another MTU, and
 //! has its next hops asked for.
 
-use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
-use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
+use antedate_host::fault::Fault;
+
+use super::letter::Letter;
 use super::neighbours;
 use super::uplink::Port;
-use super::worker::{Letter, Which};
 use crate::config::Config;
 use crate::config::overlay::{LongFrames, Overlay};
-use crate::fault::{Fault, explain};
-use crate::mailbox::Mailbox;
-use crate::setup;
+use crate::config::uplink::Which;
+use crate::config::uplink::refused;
+use crate::run::mailbox::Mailbox;
+use crate::run::setup;
 use crate::sys::interface::{self, Interface};
 use crate::sys::udp::UdpSocket;
 
@@ -101,20 +102,4 @@ impl Wire {
 /// Whether an interface was replaced, or has another MTU.
 pub(super) fn changed(port: &Interface) -> bool {
     !port.still_there() || interface::mtu(&port.name).is_some_and(|mtu| mtu != port.mtu)
-}
-
-/// Datagrams cannot be received at the address of a key.
-pub(crate) fn refused(file: &Path, key: &str, listen: SocketAddr, uplink: &str, error: &io::Error) -> Fault {
-    let remedy = match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            format!("another program has this port: stop it, or give {key} another one")
-        }
-        io::ErrorKind::AddrNotAvailable => format!("give {key} an address of this machine, or 0.0.0.0"),
-        io::ErrorKind::PermissionDenied => "run as root, or give the program CAP_NET_RAW".to_owned(),
-        _ => format!("see {key}, and that the uplink exists: ip addr"),
-    };
-    let what = format!("cannot listen on {listen} of {uplink}: {}", explain(error));
-    // An address may be given to the interface later.
-    let passing = error.kind() == io::ErrorKind::AddrNotAvailable;
-    Fault { passing, ..Fault::of_file(file, what, remedy) }
 }

@@ -1,22 +1,16 @@
 //! The forwarding thread of an overlay, and what the other threads ask of it.
 
-use std::net::SocketAddrV4;
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::mpsc::Sender as Answer;
 
-use antedate_channel::wireguard::Done;
-
+use super::letter::Letter;
 use super::path::Path;
-use super::report::Snapshot;
-use super::uplink::{Inward, Port};
-use crate::delivery::Delivery;
-use crate::duty::{Duty, WAKE_UP, forward};
-use crate::mailbox::Mailbox;
-use crate::poll::{Governor, Mode};
-use crate::sys::packet::Receiver;
-use crate::sys::route::Hop;
+use super::snapshot::Snapshot;
+use super::uplink::Inward;
+use crate::run::duty::{Duty, WAKE_UP, forward};
+use crate::run::governor::{Governor, Mode};
+use crate::run::mailbox::Mailbox;
 use crate::sys::thread;
 
 /// Steps of preparation between two looks at the ports: some 50 ns each, and a look at the socket takes longer.
@@ -24,43 +18,6 @@ const STEPS: u32 = 4;
 
 /// Nanoseconds for which letters let frames go first.
 const LETTERS_WAIT: u64 = 2_000_000;
-
-/// Which uplink.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
-    /// That of `[uplink]`.
-    First,
-    /// That of `[overlay.second_uplink]`.
-    Second,
-}
-
-impl Which {
-    /// The key with the address at which it listens.
-    pub(crate) const fn key(self) -> &'static str {
-        match self {
-            Self::First => "overlay.listen",
-            Self::Second => "overlay.second_uplink.listen",
-        }
-    }
-}
-
-/// What the other threads ask.
-pub enum Letter {
-    /// Tell the state of all there is.
-    Snapshot(Answer<Snapshot>),
-    /// Make new sessions with all peers now.
-    Rekey,
-    /// Use this field port from now on, for the interface was replaced or has another MTU.
-    Field(Receiver, Delivery, usize),
-    /// Use this uplink from now on, likewise.
-    Uplink(Which, Port, usize),
-    /// A part of a handshake is done.
-    Handshake(Done),
-    /// The next hop towards an address, or that the kernel knows none.
-    Hop(Which, SocketAddrV4, Option<Hop>),
-    /// Send no more and end.
-    Stop,
-}
 
 /// The thread.
 pub struct Worker {

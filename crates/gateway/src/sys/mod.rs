@@ -27,27 +27,13 @@ pub mod segmenter;
 pub mod thread;
 pub mod udp;
 
-use std::ffi::CString;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// Turns the -1 of a system call into the error it stands for.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-}
-
-/// Whether this process may make files in a directory (`access(2)`, by its effective user).
-///
-/// # Errors
-/// Why it may not.
-pub fn may_write(directory: &Path) -> io::Result<()> {
-    let path = CString::new(directory.as_os_str().as_bytes())?;
-    let rights = libc::W_OK | libc::X_OK;
-    // SAFETY: the pointer is to a text with a final zero, which outlives the call.
-    check(unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), rights, libc::AT_EACCESS) }).map(drop)
 }
 
 /// `setsockopt(2)` with a plain value.

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use antedate_gateway::config::machine::{Machine as _, ThisMachine};
+
 use super::gateway::{Gateway, Setup, antedate};
 use super::placement::Placement;
 use super::{Error, Options, Secure};
@@ -14,7 +16,6 @@ use crate::station::meter::Live;
 use crate::station::{self, Report, Role};
 use crate::tap;
 use crate::tap::view::Seen;
-use antedate_gateway::config::machine::{Machine as _, ThisMachine};
 
 /// Priority of gateways and wire: below the stations'.
 const PRIORITY: u8 = 20;
@@ -369,11 +370,11 @@ fn start_gateways(
             let file = directory.join(format!("{own}.key"));
             antedate(&["keygen", "wireguard", "--out", &file.to_string_lossy()])?;
             let unread = |error: String| Error::Start(format!("{}: {error}", file.display()));
-            let private = antedate_gateway::tunnel_keys::load(&file, ThisMachine.user());
+            let private = antedate_gateway::config::tunnel_keys::load(&file, ThisMachine.user());
             let private = private.map_err(|fault| unread(fault.to_string()))?;
-            let public = antedate_gateway::tunnel_keys::public_of(&private);
+            let public = antedate_gateway::config::tunnel_keys::public_of(&private);
             let told = directory.join(format!("{other}.peer"));
-            std::fs::write(told, &**antedate_gateway::tunnel_keys::encode(&public))
+            std::fs::write(told, &**antedate_gateway::config::tunnel_keys::encode(&public))
                 .map_err(|error| unread(error.to_string()))?;
         }
     }

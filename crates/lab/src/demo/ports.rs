@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use antedate_gateway::config::keys::KeyFile;
 use antedate_gateway::config::machine::{Machine as _, ThisMachine};
-use antedate_gateway::keys::KeyFile;
-use antedate_gateway::state::{KeyId, StateFault, StateFile};
+use antedate_gateway::config::state as state_fault;
+use antedate_host::numbers::{NumberFile, NumbersErrorKind};
 use serde::Serialize;
 
 use super::gateway::{Gateway, Setup};
@@ -102,13 +103,13 @@ fn directory(ports: &Ports, keys: &Path) -> Result<(PathBuf, Option<Directory>),
 fn known(keys: &Path, state: &Path) -> Result<(), Error> {
     let keys = KeyFile::load(keys, ThisMachine.user())
         .map_err(|faults| Error::Usage(format!("--ports keys: {faults}")))?;
-    let used = |state: &StateFile| {
-        keys.associations.iter().all(|sa| state.next(&KeyId::of(sa)).is_ok_and(|next| next > 1))
+    let used = |state: &NumberFile| {
+        keys.associations.iter().all(|sa| state.next(&sa.numbers_id()).is_ok_and(|next| next > 1))
     };
-    match StateFile::open(state) {
+    match NumberFile::open(state) {
         Ok(state) if used(&state) => return Ok(()),
-        Err(error) if !matches!(error.kind, StateFault::NoDirectory | StateFault::Missing) => {
-            return Err(Error::Usage(format!("--ports keys: {error}; {}", error.remedy())));
+        Err(error) if !matches!(error.kind, NumbersErrorKind::NoDirectory | NumbersErrorKind::Missing) => {
+            return Err(Error::Usage(format!("--ports keys: {error}; {}", state_fault::remedy(&error))));
         }
         _ => {}
     }
@@ -314,10 +315,10 @@ mod tests {
         keys.write_new(&file).unwrap();
         let refused = || known(&file, &state).unwrap_err().to_string();
         assert!(refused().contains("--first"), "{}", refused());
-        drop(StateFile::create(&state).unwrap());
+        drop(NumberFile::create(&state).unwrap());
         assert!(refused().contains("--first"), "a state of other keys: {}", refused());
-        let used: Vec<_> = keys.associations.iter().map(|sa| (KeyId::of(sa), 100)).collect();
-        let mut held = StateFile::open(&state).unwrap();
+        let used: Vec<_> = keys.associations.iter().map(|sa| (sa.numbers_id(), 100)).collect();
+        let mut held = NumberFile::open(&state).unwrap();
         held.reserve(&used).unwrap();
         let said = refused();
         assert!(said.contains("another process holds") && !said.contains("--first"), "{said}");

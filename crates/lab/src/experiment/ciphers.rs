@@ -8,7 +8,7 @@
 
 use antedate_aead::Backend;
 use antedate_channel::macsec::CipherSuite;
-use antedate_gateway::fastest::{self, Effort, Times, WEIGHTS};
+use antedate_gateway::link::fastest::{self, Effort, Times, WEIGHTS};
 
 use super::link::{Link, Settings};
 use super::{Options, Report, Row};

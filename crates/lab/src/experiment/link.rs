@@ -15,12 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use antedate_gateway::config::keys::KeyFile;
 use antedate_gateway::config::{check, machine::ThisMachine};
-use antedate_gateway::control::{self, Request};
 use antedate_gateway::daemon;
-use antedate_gateway::keys::KeyFile;
-use antedate_gateway::state::StateFile;
-use antedate_gateway::status::Status;
+use antedate_gateway::run::control::{self, Request};
+use antedate_gateway::run::status::Status;
+use antedate_host::numbers::NumberFile;
 use antedate_wire::Sci;
 
 use crate::emulator;
@@ -321,7 +321,7 @@ impl Gateway {
             socket.display(),
             settings.macsec,
         );
-        drop(StateFile::create(&state).map_err(text)?);
+        drop(NumberFile::create(&state).map_err(text)?);
         Self::with(namespace, files, name, &configuration)
     }
 

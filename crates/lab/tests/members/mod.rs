@@ -9,9 +9,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use antedate_gateway::config::{check, machine::ThisMachine};
-use antedate_gateway::control::{self, Request};
 use antedate_gateway::daemon;
-use antedate_gateway::status::{Agreement, Macsec};
+use antedate_gateway::run::control::{self, Request};
+use antedate_gateway::run::status::{Agreement, Macsec};
 use antedate_lab::ns::Namespace;
 use antedate_lab::sys::namespace;
 use antedate_lab::sys::packet::{Options, PacketSocket};

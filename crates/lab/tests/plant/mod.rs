@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use antedate_gateway::config::keys::KeyFile;
 use antedate_gateway::config::{check, machine::ThisMachine};
-use antedate_gateway::control::{self, Request};
 use antedate_gateway::daemon;
-use antedate_gateway::keys::KeyFile;
-use antedate_gateway::state::StateFile;
-use antedate_gateway::status::Status;
+use antedate_gateway::run::control::{self, Request};
+use antedate_gateway::run::status::Status;
+use antedate_host::numbers::NumberFile;
 use antedate_lab::ns::{Chain, ChainOptions, Namespace};
 use antedate_lab::sys::namespace;
 use antedate_lab::sys::packet::{Options, PacketSocket};
@@ -201,7 +201,7 @@ impl Gateway {
             state.display(),
             socket.display()
         );
-        drop(StateFile::create(&state).expect("a new state"));
+        drop(NumberFile::create(&state).expect("a new state"));
         Self::with(namespace, files, name, &text)
     }
 

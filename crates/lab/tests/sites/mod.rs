@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use antedate_gateway::tunnel_keys::{Kind, Secret, encode, generate, public_of, write_new};
+use antedate_gateway::config::tunnel_keys::{Kind, Secret, encode, generate, public_of, write_new};
 use antedate_lab::ns::{Chain, ChainOptions, Namespace};
 
 use crate::plant::{Gateway, Port};

@@ -2,9 +2,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use antedate_channel::mqtt::{Publisher, Refusal, Reserved};
+use antedate_host::private_file::create;
 
 use super::*;
-use antedate_gateway::private_file::create;
 
 /// A manager's file with these members, each with a public key.
 fn file(directory: &Path, members: &[(&str, [u8; 32])]) -> PathBuf {

@@ -1,12 +1,12 @@
 //! Reads `[express]`.
 
+use antedate_host::document::{Field, Section};
 use antedate_wire::EtherType;
 
 use super::policy::{ethertype, range};
 use super::{all, number};
 use crate::config::policy::Traffic;
 use crate::config::{Express, Lines, Rate};
-use crate::document::{Field, Section};
 
 /// Octets of the longest fragment when the file does not say: 21 µs of Fast Ethernet.
 const FRAGMENT: usize = 256;

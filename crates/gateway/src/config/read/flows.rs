@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use antedate_channel::macsec::{FLOW_BLOCKS, FlowShape, PREPARED_LEN};
+use antedate_host::document::{Field, Section};
+use antedate_host::hex::parse_hex;
 use antedate_wire::template::touched;
 
 use super::{all, number};
 use crate::config::{FlowTables, Flows, Lines};
-use crate::document::{Field, Section};
-use crate::names::parse_hex;
 
 /// Where the EtherType lies in a frame.
 const ETHERTYPE: usize = 12;

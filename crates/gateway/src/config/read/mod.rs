@@ -18,6 +18,9 @@ use std::time::Duration;
 use antedate_channel::fragment::Marks;
 use antedate_channel::macsec::CipherSuite;
 use antedate_channel::replay::MAX_WINDOW;
+use antedate_host::control::LONGEST_PATH;
+use antedate_host::document::{Document, Field, Section};
+use antedate_host::fault::{Fault, nearest};
 use antedate_wire::EthernetAddress;
 
 use super::policy::Policy;
@@ -25,11 +28,8 @@ use super::{
     Cipher, Config, Control, Express, FieldPort, Flows, Fragmentation, Identity, InterfaceName, Keys, Lines,
     Macsec, Protection, RESERVE, Run, SciMode, State, UplinkPort,
 };
-use crate::agreement;
-use crate::control::LONGEST_PATH;
-use crate::document::{Document, Field, Section};
-use crate::fault::{Fault, nearest};
-use crate::names::parse_sci;
+use crate::config::agreement;
+use crate::config::sci::parse_sci;
 
 /// The longest configuration that is read.
 const LONGEST: u64 = 1 << 20;

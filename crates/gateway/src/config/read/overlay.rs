@@ -3,17 +3,17 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use antedate_host::document::{Field, Section};
 use antedate_wire::EthernetAddress;
 use antedate_wire::vxlan::{self, Vni};
 
 use super::{U16_MAX, all, number, path};
 use crate::config::Lines;
+use crate::config::keys::is_member_name;
 use crate::config::overlay::{
     AGEING, Clamp, Dscp, LongFrames, MACS, Overlay, PORT, Peer, STORM_LIMIT, SecondUplink,
 };
-use crate::document::{Field, Section};
-use crate::keys::is_member_name;
-use crate::tunnel_keys;
+use crate::config::tunnel_keys;
 
 const KEY_REMEDY: &str = "`antedate keygen wireguard --out FILE` makes one";
 /// Peers of an overlay at most.

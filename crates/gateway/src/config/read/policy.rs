@@ -2,12 +2,12 @@
 
 use std::ops::RangeInclusive;
 
+use antedate_host::document::{Field, Section};
 use antedate_wire::EtherType;
 
 use super::{U16_MAX, all, number};
 use crate::config::Lines;
 use crate::config::policy::{Action, AddressMatch, Direction, Policy, Rule, Traffic, Vlan};
-use crate::document::{Field, Section};
 
 /// EtherType of Profinet (IEC 61158-6-10).
 const PROFINET: u16 = 0x8892;

@@ -1,8 +1,9 @@
 //! Reads `[run]`.
 
+use antedate_host::document::{Field, Section};
+
 use super::{all, number};
 use crate::config::{Lines, PREPARE, PREPARE_MAX, Poll, Run, Threads};
-use crate::document::{Field, Section};
 
 pub(super) fn run(mut section: Section<'_, '_>, lines: &mut Lines) -> Option<Run> {
     lines.note("run", section.line());

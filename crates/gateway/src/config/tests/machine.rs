@@ -5,10 +5,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
+use antedate_host::numbers::NumberFile;
+
 use super::*;
+use crate::config::CONTROL_WORDS;
 use crate::config::check::{check, check_without_state};
 use crate::config::machine::{Interface, Machine};
-use crate::state::StateFile;
 use crate::sys::interface::Witness;
 
 /// A machine with eth0 and eth1, two CPUs and every right.
@@ -94,7 +96,7 @@ impl Site {
         )
         .unwrap();
         site.keys(KEYS);
-        StateFile::create(&site.path("state")).unwrap();
+        NumberFile::create(&site.path("state")).unwrap();
         site
     }
 
@@ -390,7 +392,7 @@ fn a_missing_state_file_is_refused_until_it_is_made() {
 #[test]
 fn checking_beside_a_running_gateway_is_no_fault() {
     let site = Site::new("");
-    let _held = StateFile::open(&site.path("state")).unwrap();
+    let _held = NumberFile::open(&site.path("state")).unwrap();
     assert!(site.check().is_ok());
 }
 
@@ -451,7 +453,7 @@ fn a_control_socket_that_could_not_be_made_is_refused() {
     }
     assert!(with("run/s.sock").is_ok(), "its directory is made");
     assert!(!site.path("run").exists(), "check changes nothing");
-    let _held = crate::control::Socket::bind(&site.path("s.sock")).unwrap();
+    let _held = antedate_host::control::Socket::bind(&site.path("s.sock"), &CONTROL_WORDS).unwrap();
     let warnings = with("s.sock").unwrap().warnings;
     let said = warnings.iter().any(|warning| {
         warning.to_string().contains("g.toml:10: control.socket: ")
@@ -528,7 +530,7 @@ fn an_overlay_that_cannot_listen_is_refused() {
     }
     // The gateway that runs with it has the port.
     site.machine.deaf = Some((4000, io::ErrorKind::AddrInUse));
-    let _running = crate::control::Socket::bind(&site.path("c.sock")).unwrap();
+    let _running = antedate_host::control::Socket::bind(&site.path("c.sock"), &CONTROL_WORDS).unwrap();
     assert!(site.check().is_ok());
 }
 

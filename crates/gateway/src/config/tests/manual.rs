@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::status::{
+use crate::run::status::{
     Agreement, AgreementKey, AgreementMember, Macsec, Overlay, OverlayPeer, ReceiveSa, ReleaseClock,
     SecondUplink, Status, Thread, TransmitSa,
 };

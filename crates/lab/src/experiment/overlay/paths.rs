@@ -6,7 +6,7 @@ use std::path::{Path as FilePath, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use antedate_gateway::tunnel_keys::{Kind, Secret, encode, generate, public_of, write_new};
+use antedate_gateway::config::tunnel_keys::{Kind, Secret, encode, generate, public_of, write_new};
 
 use super::super::link::Gateway;
 use crate::histogram::Times;

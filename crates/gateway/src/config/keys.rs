@@ -1,0 +1,388 @@
+//! The static MACsec key file: cipher suite, secure associations and members, in one file that all members share.
+//!
+//! The forms are those of `ip macsec`: key, key identifier and SCI in hexadecimal digits, for the XPN suites a salt for
+//! each key and an SSCI for each member (IEEE 802.1AE-2018, 10.7.8 and 14.7). A gateway finds itself among the members
+//! by its SCI; the others are its peers.
+//!
+//! Rule: a nonce is made of SCI and packet number (14.5), or of salt, SSCI and packet number (14.7). Two associations
+//! with one key, or two members with one SCI or SSCI, would use nonces twice, so such a file is refused.
+//!
+//! Keys are wiped when dropped, and no fault shows one.
+
+use std::fmt;
+use std::path::Path;
+
+use antedate_channel::macsec::CipherSuite;
+use antedate_host::document::{Document, Field, Section};
+use antedate_host::fault::{Fault, Faults};
+use antedate_host::hex::{parse_hex, push_hex};
+use antedate_host::numbers::KeyId;
+use antedate_host::private_file::{self, LONGEST};
+use antedate_wire::Sci;
+use antedate_wire::macsec::An;
+use zeroize::Zeroizing;
+
+use crate::config::sci::parse_sci;
+use crate::config::suite;
+
+/// The most members of a key file.
+pub const MEMBERS_MAX: usize = 16;
+
+/// Static keys and the members that share them.
+#[derive(Debug)]
+pub struct KeyFile {
+    /// The cipher suite of all associations.
+    pub suite: CipherSuite,
+    /// The secure associations in the order of the file; the first one transmits. One to four, no AN and no key twice.
+    pub associations: Vec<Association>,
+    /// Who shares the keys: at least two, no name, SCI or SSCI twice.
+    pub members: Vec<Member>,
+}
+
+/// A secure association's key (SAK) and what belongs to it.
+#[derive(Debug)]
+pub struct Association {
+    /// Its association number.
+    pub an: An,
+    /// The key identifier that `ip macsec` shows.
+    pub key_id: [u8; 16],
+    /// The SAK, as long as the suite wants it.
+    pub key: SecretKey,
+    /// The salt of the XPN suites; `None` with the others.
+    pub salt: Option<[u8; 12]>,
+}
+
+impl Association {
+    /// The identity of the key in the number file.
+    #[must_use]
+    pub fn numbers_id(&self) -> KeyId {
+        let id = KeyId::new("antedate SAK", self.key.as_bytes()).with_label(self.an.number());
+        self.salt.iter().fold(id, |id, salt| id.with_salt("antedate salt", salt))
+    }
+}
+
+/// One who shares the keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// For people only.
+    pub name: String,
+    /// The secure channel that it transmits on.
+    pub sci: Sci,
+    /// Its short SCI in the XPN suites; `None` with the others.
+    pub ssci: Option<u32>,
+}
+
+/// A key that is wiped when dropped and never shown.
+pub struct SecretKey(Zeroizing<Vec<u8>>);
+
+impl SecretKey {
+    /// Takes the key from `bytes`.
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Self {
+        Self(Zeroizing::new(bytes.to_vec()))
+    }
+
+    /// The key itself, for the cipher.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretKey(not shown)")
+    }
+}
+
+impl KeyFile {
+    /// Reads a key file that only `user` (or root) can read and change.
+    ///
+    /// # Errors
+    /// Every fault at once, each with its line. None shows a key.
+    pub fn load(file: &Path, user: u32) -> Result<Self, Faults> {
+        let mut text = Zeroizing::new(vec![0; LONGEST + 1]);
+        let length = private_file::read(file, user, &mut text)?;
+        let text = text.get(..length).and_then(|bytes| std::str::from_utf8(bytes).ok()).ok_or_else(|| {
+            Fault::of_file(file, "is not text, so it is no key file", "`antedate keygen macsec` makes one")
+        })?;
+        Self::parse(file, text)
+    }
+
+    /// Reads the text of a key file. `file` names it in faults.
+    ///
+    /// # Errors
+    /// Every fault at once, each with its line. None shows a key.
+    pub fn parse(file: &Path, text: &str) -> Result<Self, Faults> {
+        let document = Document::parse(file, text);
+        let mut root = document.root();
+        let suite = root
+            .required("suite", "write the cipher suite of the keys, e.g. suite = \"gcm-aes-128\"")
+            .and_then(|field| suite(&field));
+        let associations = associations(&mut root, suite);
+        let members = members(&mut root, suite);
+        root.finish();
+        let faults = document.into_faults();
+        match suite {
+            Some(suite) if faults.is_empty() => Ok(Self { suite, associations, members }),
+            _ => Err(Faults::new(faults)),
+        }
+    }
+
+    /// New keys for two associations. `random` fills a buffer from the system's generator.
+    ///
+    /// The SSCIs of the XPN suites follow IEEE 802.1X-2020, 10.7.13: 1 for the numerically greatest SCI, and so on down.
+    ///
+    /// # Errors
+    /// Only what `random` gives.
+    pub fn generate<E>(
+        suite: CipherSuite,
+        members: Vec<(String, Sci)>,
+        mut random: impl FnMut(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut associations = Vec::with_capacity(2);
+        for an in [An::default(), An::default().following()] {
+            let mut key = Zeroizing::new(vec![0; suite.key_len()]);
+            let mut key_id = [0; 16];
+            let mut salt = [0; 12];
+            random(&mut key)?;
+            random(&mut key_id)?;
+            random(&mut salt)?;
+            associations.push(Association {
+                an,
+                key_id,
+                key: SecretKey(key),
+                salt: suite.is_xpn().then_some(salt),
+            });
+        }
+        let greater = |sci: Sci| members.iter().filter(|(_, other)| *other > sci).count();
+        let ssci = |sci| u32::try_from(1 + greater(sci)).ok().filter(|_| suite.is_xpn());
+        let members =
+            members.iter().map(|(name, sci)| Member { name: name.clone(), sci: *sci, ssci: ssci(*sci) });
+        Ok(Self { suite, associations, members: members.collect() })
+    }
+
+    /// The member that transmits as `sci`.
+    #[must_use]
+    pub fn member(&self, sci: Sci) -> Option<&Member> {
+        self.members.iter().find(|member| member.sci == sci)
+    }
+
+    /// The members that transmit as another than `sci`.
+    pub fn peers(&self, sci: Sci) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(move |member| member.sci != sci)
+    }
+
+    /// The file's text, comments included.
+    #[must_use]
+    pub fn to_text(&self) -> Zeroizing<String> {
+        // All the room at once: a string that grows leaves copies of the keys behind.
+        let mut text = Zeroizing::new(String::with_capacity(LONGEST));
+        text.push_str(HEAD);
+        text.push_str(&format!("\nsuite = \"{}\"\n", self.suite.name()));
+        for association in &self.associations {
+            text.push_str(&format!("\n[[sa]]\nan = {}\nkey_id = \"", association.an));
+            push_hex(&mut text, &association.key_id);
+            text.push_str("\"\nkey = \"");
+            push_hex(&mut text, association.key.as_bytes());
+            text.push_str("\"\n");
+            if let Some(salt) = association.salt {
+                text.push_str("salt = \"");
+                push_hex(&mut text, &salt);
+                text.push_str("\"\n");
+            }
+        }
+        for member in &self.members {
+            text.push_str(&format!("\n[[member]]\nname = \"{}\"\nsci = \"{}\"\n", member.name, member.sci));
+            if let Some(ssci) = member.ssci {
+                text.push_str(&format!("ssci = {ssci}\n"));
+            }
+        }
+        text
+    }
+
+    /// Writes a new file that only its owner can read. An existing one stays as it is.
+    ///
+    /// # Errors
+    /// When the file exists or cannot be written.
+    pub fn write_new(&self, file: &Path) -> Result<(), Fault> {
+        private_file::create(file, &self.to_text())
+    }
+}
+
+const HEAD: &str = "\
+# Static MACsec keys (IEEE 802.1AE) for the members below.
+# Whoever reads this file reads the traffic and can forge it: mode 0600, and a safe way to the other members.
+# The first [[sa]] transmits, all of them receive. A key whose state file is lost must never be used again.
+";
+
+fn associations(root: &mut Section<'_, '_>, suite: Option<CipherSuite>) -> Vec<Association> {
+    let fields = entries(root, "sa", "add [[sa]] with an, key_id and key");
+    let mut associations: Vec<Association> = Vec::new();
+    for field in &fields {
+        let Some(association) = association(field, suite) else { continue };
+        if associations.iter().any(|other| other.an == association.an) {
+            field.fault(
+                format!("AN {} is used twice", association.an),
+                "give each [[sa]] an AN of its own, 0 to 3",
+            );
+        }
+        // Both are at hand only here, where the file is read; the time this takes tells nothing to the network.
+        if associations.iter().any(|other| other.key.as_bytes() == association.key.as_bytes()) {
+            field.fault(
+                "has the key of another [[sa]], so packet numbers would be used twice under it",
+                "give each [[sa]] a key of its own; `antedate keygen macsec` makes them",
+            );
+        }
+        associations.push(association);
+    }
+    associations
+}
+
+fn association(field: &Field<'_, '_>, suite: Option<CipherSuite>) -> Option<Association> {
+    let mut section = field.section()?;
+    let an =
+        section.required("an", "write the association number, 0 to 3").and_then(|field| field.integer(0..=3));
+    let key_id = section.required("key_id", "write 32 hexadecimal digits").and_then(|field| {
+        let mut key_id = [0; 16];
+        hex_field(&field, "the key identifier", &mut key_id).then_some(key_id)
+    });
+    let key = section.required("key", "write the key in hexadecimal digits").and_then(|field| {
+        let mut key = Zeroizing::new(vec![0; suite?.key_len()]);
+        hex_field(&field, &format!("a key for {}", suite?.name()), &mut key).then_some(SecretKey(key))
+    });
+    let salt = section.get("salt");
+    let salt = match (suite.map(|suite| suite.is_xpn()), salt) {
+        (Some(true), Some(field)) => {
+            let mut salt = [0; 12];
+            hex_field(&field, "the salt", &mut salt).then_some(Some(salt))
+        }
+        (Some(true), None) => {
+            section.fault("salt", "is missing, and the XPN suites need it", "write 24 hexadecimal digits");
+            None
+        }
+        (Some(false), Some(field)) => {
+            field.fault("belongs to the XPN suites", "remove the line, or write suite = \"gcm-aes-xpn-128\"");
+            None
+        }
+        _ => Some(None),
+    };
+    section.finish();
+    let an = an.and_then(|an| u8::try_from(an).ok()).and_then(An::new);
+    Some(Association { an: an?, key_id: key_id?, key: key?, salt: salt? })
+}
+
+/// Fills `out`, or says what is wrong without showing the digits.
+fn hex_field(field: &Field<'_, '_>, what: &str, out: &mut [u8]) -> bool {
+    let Some(text) = field.string() else { return false };
+    if parse_hex(text, out) {
+        return true;
+    }
+    let wanted = 2 * out.len();
+    let count = text.chars().count();
+    if count == wanted {
+        field.fault("has other characters than hexadecimal digits", "write 0 to 9 and a to f only");
+    } else {
+        field.fault(
+            format!("{what} has {wanted} hexadecimal digits ({} octets), not {count}", out.len()),
+            "copy the whole of it, or make new keys with `antedate keygen macsec`",
+        );
+    }
+    false
+}
+
+fn members(root: &mut Section<'_, '_>, suite: Option<CipherSuite>) -> Vec<Member> {
+    let fields = entries(root, "member", "add [[member]] with name and sci for each gateway");
+    let mut members: Vec<Member> = Vec::new();
+    for field in &fields {
+        let Some(member) = member(field, suite) else { continue };
+        if let Some(other) = members.iter().find(|other| other.name == member.name) {
+            field.fault(
+                format!("the name \"{}\" is used twice", other.name),
+                "give each member a name of its own",
+            );
+        }
+        if let Some(other) = members.iter().find(|other| other.sci == member.sci) {
+            field.fault(
+                format!("\"{}\" has the SCI {} too", other.name, other.sci),
+                "give each member an SCI of its own: its address and a port number",
+            );
+        }
+        if let Some(other) = members.iter().find(|other| other.ssci.is_some() && other.ssci == member.ssci) {
+            field.fault(format!("\"{}\" has the same SSCI", other.name), "number the members from 1");
+        }
+        members.push(member);
+    }
+    if let [only] = fields.as_slice() {
+        only.fault("is the only member, so there is no peer", "add [[member]] for the other gateway");
+    }
+    if let Some(surplus) = fields.get(MEMBERS_MAX) {
+        surplus.fault(
+            format!("is one more than the {MEMBERS_MAX} members that a key file may have"),
+            "use fewer",
+        );
+    }
+    members
+}
+
+fn member(field: &Field<'_, '_>, suite: Option<CipherSuite>) -> Option<Member> {
+    let mut section = field.section()?;
+    let name = section.required("name", "name the gateway").and_then(|field| {
+        let name = field.string()?;
+        let legal = is_member_name(name);
+        if !legal {
+            field.fault("is not a name", "use 1 to 64 letters, digits and - _ .");
+        }
+        legal.then(|| name.to_owned())
+    });
+    let sci = section.required("sci", "write its address and port, e.g. \"02:00:5e:10:00:01/1\"").and_then(|field| {
+        let text = field.string()?;
+        let sci = parse_sci(text);
+        if sci.is_none() {
+            field.fault(
+                format!("\"{text}\" is not an SCI"),
+                "give 16 hexadecimal digits as `ip macsec` does, or address and port: \"02:00:5e:10:00:01/1\"",
+            );
+        }
+        sci
+    });
+    let ssci = section.get("ssci");
+    let ssci = match (suite.map(|suite| suite.is_xpn()), ssci) {
+        (Some(true), Some(field)) => field.integer(1..=u32::MAX.into()).map(|ssci| u32::try_from(ssci).ok()),
+        (Some(true), None) => {
+            section.fault("ssci", "is missing, and the XPN suites need it", "number the members from 1");
+            None
+        }
+        (Some(false), Some(field)) => {
+            field.fault("belongs to the XPN suites", "remove the line, or write suite = \"gcm-aes-xpn-128\"");
+            None
+        }
+        _ => Some(None),
+    };
+    section.finish();
+    Some(Member { name: name?, sci: sci?, ssci: ssci? })
+}
+
+/// Whether a member can have this name.
+#[must_use]
+pub fn is_member_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+/// The tables of an array that must not be empty.
+fn entries<'d, 't>(root: &mut Section<'d, 't>, key: &'static str, remedy: &str) -> Vec<Field<'d, 't>> {
+    let Some(field) = root.required(key, remedy) else { return Vec::new() };
+    if !field.is_array() {
+        field.fault("must be a list", format!("write [[{key}]] with two brackets"));
+        return Vec::new();
+    }
+    let fields = field.array().unwrap_or_default();
+    if fields.is_empty() {
+        field.fault("is empty", remedy);
+    }
+    fields
+}
+
+#[cfg(test)]
+mod tests;

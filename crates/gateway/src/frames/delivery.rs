@@ -1,0 +1,78 @@
+//! A port that frames are given to: one by one, or joined to super-frames where they allow it ([`crate::frames::joiner`]).
+
+use std::io;
+
+use crate::frames::joiner::{Joined, Joiner};
+use crate::frames::offload;
+use crate::frames::port::{not_sent, put};
+use crate::run::counters::PathCounters;
+use crate::sys::interface::Interface;
+use crate::sys::packet::{Received, Sender};
+use crate::sys::segmenter::Segmenter;
+
+/// The port.
+#[derive(Debug)]
+pub struct Delivery {
+    sender: Sender,
+    segmenter: Segmenter,
+    joiner: Joiner,
+}
+
+impl Delivery {
+    /// Opens the interface; frames skip its queueing discipline with `bypass`.
+    ///
+    /// # Errors
+    /// Without `CAP_NET_RAW` (`PermissionDenied`).
+    pub fn open(interface: &Interface, bypass: bool) -> io::Result<Self> {
+        Ok(Self {
+            sender: Sender::open(interface, bypass)?,
+            segmenter: Segmenter::open(interface, bypass)?,
+            joiner: Joiner::new(),
+        })
+    }
+
+    /// Gives a frame out at once, before what is held.
+    #[inline]
+    pub fn put(&self, counters: &PathCounters, frame: &[u8]) {
+        put(counters, &self.sender, frame);
+    }
+
+    /// Gives a frame out in its turn: now, or joined to others by [`Self::flush`].
+    #[inline]
+    pub fn join(&mut self, counters: &PathCounters, frame: &[u8]) {
+        if !self.segmenter.takes() {
+            return self.put(counters, frame);
+        }
+        if self.joiner.add(frame) {
+            return;
+        }
+        self.flush(counters);
+        if !self.joiner.add(frame) {
+            self.put(counters, frame);
+        }
+    }
+
+    /// Gives out what is held.
+    #[inline]
+    pub fn flush(&mut self, counters: &PathCounters) {
+        let Some(Joined { frame, count, offload, headers }) = self.joiner.take() else { return };
+        if count == 1 {
+            return put(counters, &self.sender, frame);
+        }
+        match self.segmenter.send([&*frame].into_iter(), offload, headers) {
+            Ok(true) => {
+                counters.joined.add(count as u64);
+                counters.sent.add(count as u64);
+                counters.octets_sent.add((frame.len() + (count - 1) * headers) as u64);
+            }
+            Ok(false) => {
+                let mut scratch = offload::scratch(headers, offload);
+                let received = Received::alone(frame, offload);
+                let _ = offload::finish(received, &mut scratch, |frame| {
+                    put(counters, &self.sender, frame.frame())
+                });
+            }
+            Err(error) => (0..count).for_each(|_| not_sent(counters, &error)),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Frames at a port: policy and counters, length, flow, sending.
+
+use std::io;
+
+use crate::config::policy::Class;
+use crate::frames::gate::{Gate, Way};
+use crate::run::counters::PathCounters;
+use crate::sys::near::near;
+use crate::sys::packet::Sender;
+
+/// Ethernet header and VLAN tag, which the MTU does not count.
+pub(crate) const HEADER: usize = 14;
+const VLAN_TAG: usize = 4;
+
+/// Which flow a frame belongs to, for the rhythm of arrivals: source address, EtherType, and the two octets that follow it
+/// (PROFINET's FrameID), behind a VLAN tag if there is one. What comes then may change from frame to frame.
+#[inline]
+pub(crate) fn flow(frame: &[u8]) -> u32 {
+    let word =
+        |at: usize| frame.get(at..).and_then(<[u8]>::first_chunk).copied().map_or(0, u64::from_ne_bytes);
+    let behind = if frame.get(12..14) == Some(&[0x81, 0x00]) { 12 } else { 8 };
+    let mixed = (word(6) ^ word(behind).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32
+}
+
+/// What kind of frame it is, if it passes. Both are counted.
+#[inline]
+pub(crate) fn admit(gate: &Gate, way: Way, counters: &PathCounters, frame: &[u8]) -> Option<Class> {
+    near(|| {
+        let verdict = gate.decide(way, frame);
+        if let Some(rule) = verdict.rule.and_then(|rule| counters.rules.get(rule)) {
+            rule.count();
+        }
+        let classes = if verdict.passes { &counters.passed } else { &counters.refused };
+        classes[verdict.class.index()].count();
+        verdict.passes.then_some(verdict.class)
+    })
+}
+
+/// Whether a frame, with its VLAN tag if it has one, is longer than a port of that MTU carries.
+#[inline]
+pub(crate) fn exceeds(frame: &[u8], mtu: usize) -> bool {
+    let tagged = matches!(frame.get(12..14), Some([0x81, 0x00] | [0x88, 0xa8]));
+    frame.len() > mtu + HEADER + if tagged { VLAN_TAG } else { 0 }
+}
+
+/// Gives a frame to the port.
+#[inline]
+pub(crate) fn put(counters: &PathCounters, to: &Sender, frame: &[u8]) {
+    match to.send(frame) {
+        Ok(()) => {
+            counters.sent.count();
+            counters.octets_sent.add(frame.len() as u64);
+        }
+        Err(error) => not_sent(counters, &error),
+    }
+}
+
+#[cold]
+pub(crate) fn not_sent(counters: &PathCounters, error: &io::Error) {
+    let counter = match error.raw_os_error() {
+        Some(libc::ENOBUFS | libc::EAGAIN | libc::ENOMEM) => &counters.queue_full,
+        Some(libc::ENETDOWN | libc::ENODEV | libc::ENXIO | libc::ENETUNREACH) => &counters.link_down,
+        Some(libc::EMSGSIZE) => &counters.too_long,
+        _ => &counters.send_failed,
+    };
+    counter.count();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_its_source_and_frame_id_whatever_the_data() {
+        let frame = |source: u8, id: u8, data: u8, tag: &[u8]| {
+            let head =
+                [&[1, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, source][..], tag, &[0x88, 0x92, 0x80, id]].concat();
+            [&head[..], &[data; 40]].concat()
+        };
+        for tag in [&[][..], &[0x81, 0x00, 0xc0, 0x00]] {
+            let one = flow(&frame(1, 1, 0, tag));
+            assert_eq!(one, flow(&frame(1, 1, 0xff, tag)));
+            assert_ne!(one, flow(&frame(2, 1, 0, tag)));
+            assert_ne!(one, flow(&frame(1, 2, 0, tag)));
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! Key agreement (IEEE 802.1X-2020 clauses 9 and 11) beside the forwarding threads.
+//!
+//! A thread of its own speaks MKA on a packet socket of the uplink; what a [`Participant`] decides it leaves in the
+//! mailboxes of the forwarding threads, one letter for each key and member. The key comes expanded, with its first packet
+//! numbers prepared, and the old one goes back the same way and is wiped here: the forwarding thread only exchanges them.
+//! This thread says that it receives with a key only when all its letters were answered.
+//!
+//! - [`cak`]: the file with the pre-shared key
+//! - [`report`]: what is told of the members and keys
+
+pub mod report;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use antedate_channel::fragment::Marks;
+use antedate_channel::macsec::{
+    CipherSuite, ReadyReceive, ReadyTransmit, Retired, TransmitConfig, TransmitInstallError,
+};
+use antedate_channel::mka::{Action, Config, Install, Participant, Status};
+use antedate_host::fault::Fault;
+use antedate_wire::macsec::An;
+use antedate_wire::{EtherType, EthernetAddress, Sci};
+
+use crate::config::agreement::Settings;
+use crate::config::cak::CakFile;
+use crate::config::express::{express_sci, express_ssci};
+use crate::config::{Fragmentation, Macsec, SciMode};
+use crate::link::letter::{Letter, Shown};
+use crate::run::lock;
+use crate::run::mailbox::Mailbox;
+use crate::sys::interface::Interface;
+use crate::sys::listener::Listener;
+use crate::sys::thread::wait;
+
+/// The longest that the thread sleeps, so that it sees when it shall stop.
+const ROUND: Duration = Duration::from_millis(100);
+/// How often it looks whether the uplink was replaced.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long the forwarding threads may take to install a key for all members.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest MKPDU that is read: 63 live and 63 potential peers, all other sets, and room to spare.
+const LONGEST: usize = 4096;
+/// The most frames that are heard before there is a look at what is to be done.
+const HEARD_AT_ONCE: usize = 64;
+
+/// Key agreement that runs.
+#[derive(Debug)]
+pub struct Agreement {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    view: View,
+}
+
+/// The state that the thread leaves behind for whoever asks.
+pub type View = Arc<Mutex<Option<Status>>>;
+
+impl Agreement {
+    /// Starts to speak on the uplink. `threads` are the forwarding threads' mailboxes: out first, in last. `channels` are the
+    /// gateway's own: the one that all use, and the express one.
+    ///
+    /// # Errors
+    /// When there is no socket or no thread to be had.
+    pub fn start(
+        config: Config,
+        fragmentation: Fragmentation,
+        cak: &CakFile,
+        uplink: &Interface,
+        threads: Vec<Arc<Mailbox<Letter>>>,
+        channels: Vec<TransmitConfig>,
+        shown: Arc<Shown>,
+    ) -> Result<Self, Fault> {
+        let file = &cak.file;
+        let refused = |what: String| {
+            Fault::of_file(file, what, "see that the uplink exists and is up: ip link; or run as root")
+        };
+        let key = cak.cak().map_err(|error| Fault::of_file(file, error.to_string(), "make a new one"))?;
+        let socket = listen(uplink, &config).map_err(|e| {
+            refused(format!("cannot open a packet socket for key agreement on {}: {e}", uplink.name))
+        })?;
+        let participant = Participant::new(key, config.clone(), &mut random);
+        let (stop, view) = (Arc::new(AtomicBool::new(false)), View::default());
+        let speaker = Speaker {
+            participant,
+            config,
+            uplink: uplink.clone(),
+            socket: Some(socket),
+            threads,
+            channels,
+            shown,
+            start: Instant::now(),
+            looked: Instant::now(),
+            view: Arc::clone(&view),
+            said: report::Said::default(),
+            fragmentation,
+            known: Vec::new(),
+            takes_from: Vec::new(),
+            unanswered: Vec::new(),
+            sends_fragments: false,
+        };
+        let stopped = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("key-agreement".into())
+            .spawn(move || speaker.run(&stopped))
+            .map_err(|e| refused(format!("cannot start a thread: {e}")))?;
+        Ok(Self { stop, thread: Some(thread), view })
+    }
+
+    /// Where its state is seen.
+    #[must_use]
+    pub fn view(&self) -> View {
+        Arc::clone(&self.view)
+    }
+
+    /// Whether it ended by itself, which is a mistake of this program.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+}
+
+impl Drop for Agreement {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has logged that already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen(uplink: &Interface, config: &Config) -> io::Result<Listener> {
+    let group = config.destination.is_multicast().then_some(config.destination.0);
+    Listener::open(uplink, EtherType::Eapol.number(), group)
+}
+
+/// Octets of the system's generator. It fails only where a system has none, and then no key is made.
+fn random(octets: &mut [u8]) {
+    while let Err(error) = getrandom::fill(octets) {
+        tracing::error!(%error, "the system gives no random numbers: key agreement waits");
+        thread::sleep(LOOK);
+    }
+}
+
+struct Speaker {
+    participant: Participant,
+    config: Config,
+    uplink: Interface,
+    socket: Option<Listener>,
+    threads: Vec<Arc<Mailbox<Letter>>>,
+    channels: Vec<TransmitConfig>,
+    shown: Arc<Shown>,
+    start: Instant,
+    looked: Instant,
+    view: View,
+    said: report::Said,
+    fragmentation: Fragmentation,
+    /// Members whom the forwarding thread knows, for it has a key of theirs.
+    known: Vec<Sci>,
+    /// Those of them whose fragments it takes.
+    takes_from: Vec<Sci>,
+    /// Keys that the forwarding thread has not said it receives with.
+    unanswered: Vec<Unanswered>,
+    sends_fragments: bool,
+}
+
+/// A key that the forwarding thread is to receive with, and where its answers come, of which so many are left.
+struct Unanswered {
+    install: Install,
+    answers: mpsc::Receiver<Result<Retired, String>>,
+    left: usize,
+}
+
+impl Speaker {
+    fn run(mut self, stop: &AtomicBool) {
+        let mut frame = vec![0; LONGEST];
+        while !stop.load(Ordering::Acquire) {
+            self.listen(&mut frame);
+            self.progress();
+            self.participant.tick(self.start.elapsed(), &mut random);
+            self.act();
+            let now = self.start.elapsed();
+            let status = self.participant.status(now);
+            self.said.changes(&status, now);
+            self.fragments(&status);
+            *lock(&self.view) = Some(status);
+            if self.looked.elapsed() >= LOOK {
+                self.looked = Instant::now();
+                self.follow();
+                self.hear_late();
+            }
+            let pause = self.participant.wake_at(now).saturating_sub(now).min(ROUND);
+            match &self.socket {
+                // A pause of nothing would be a busy loop where the clock stands still.
+                Some(socket) => {
+                    if wait([socket.as_raw_fd()], Some(pause.max(Duration::from_millis(1)))) == [true] {
+                        socket.take_error();
+                    }
+                }
+                None => thread::sleep(pause.max(Duration::from_millis(1))),
+            }
+        }
+    }
+
+    /// Hears what has come, but not all of a flood: MKPDUs are sent, keys installed, and the thread ends meanwhile.
+    fn listen(&mut self, frame: &mut [u8]) {
+        let Some(socket) = &self.socket else { return };
+        for _ in 0..HEARD_AT_ONCE {
+            let Some(len) = socket.receive(frame) else { return };
+            let now = self.start.elapsed();
+            let heard = self.participant.receive(now, frame.get(..len).unwrap_or_default());
+            if let Err(reason) = heard {
+                tracing::debug!(%reason, "an MKPDU is refused");
+            }
+            self.participant.tick(now, &mut random);
+        }
+    }
+
+    /// Tells how far the packet numbers have come.
+    fn progress(&mut self) {
+        let encoding = self.shown.encoding.get();
+        if let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) {
+            let express = Some(self.shown.express_pn.get()).filter(|next| *next > 0);
+            self.participant.progress(an, self.shown.usual_pn.get(), express);
+        }
+    }
+
+    fn act(&mut self) {
+        while let Some(action) = self.participant.next_action() {
+            match action {
+                Action::Send(frame) => {
+                    // A link that is down loses it as any other frame; the next one comes in two seconds.
+                    if let Some(Err(error)) = self.socket.as_ref().map(|socket| socket.send(&frame)) {
+                        tracing::debug!(%error, "an MKPDU is not sent");
+                        if let Some(warning) = self.said.unsent(&error, frame.len(), self.start.elapsed()) {
+                            tracing::warn!("{warning}");
+                        }
+                    }
+                }
+                Action::Receive(install) => self.receive(install),
+                Action::Transmit(install) => self.transmit(install),
+                Action::Lowest { sci, an, lowest_pn, second_pn } => {
+                    self.tell_receiver(Letter::Lowest(sci, an, lowest_pn));
+                    if let Some(lowest) = second_pn {
+                        self.tell_receiver(Letter::Lowest(express_sci(sci), an, lowest));
+                    }
+                }
+                Action::Remove(an) => {
+                    self.unanswered.retain(|late| late.install.an != an);
+                    self.wipe(|answer| Letter::RemoveSa(an, answer));
+                }
+                Action::Forget(sci) => {
+                    self.known.retain(|known| *known != sci);
+                    for late in &mut self.unanswered {
+                        late.install.members.retain(|(member, _)| *member != sci);
+                    }
+                    self.takes_from.retain(|known| *known != sci);
+                    self.wipe(|answer| Letter::ForgetPeer(sci, answer));
+                    self.wipe(|answer| Letter::ForgetPeer(express_sci(sci), answer));
+                }
+            }
+        }
+    }
+
+    /// Looks for answers that did not come in time: without its word nobody would ever transmit with a key. The letters lie
+    /// there until the forwarding thread goes on, so none is sent again.
+    fn hear_late(&mut self) {
+        for late in std::mem::take(&mut self.unanswered) {
+            self.hear(late, Instant::now());
+        }
+    }
+
+    /// Has the forwarding thread of the way in receive with a key, and waits until it does.
+    fn receive(&mut self, install: Install) {
+        let Install { an, ref sak, ref members, .. } = install;
+        let Some(mailbox) = self.threads.last() else { return };
+        let (answer, answers) = mpsc::channel();
+        let mut channels = members.clone();
+        // A gateway of this project may send under a second channel, where frames say which. Where they do not, they are of
+        // the only channel there is.
+        let status = self.participant.status(self.start.elapsed());
+        let second = |sci: &Sci| status.members.iter().any(|member| member.sci == *sci && member.antedate);
+        let ours = |sci: &Sci| !self.config.pair && second(sci);
+        let express: Vec<_> = channels.iter().filter(|(sci, _)| ours(sci)).copied().collect();
+        channels.extend(express.into_iter().map(|(sci, ssci)| (express_sci(sci), ssci.map(express_ssci))));
+        let left = channels.len();
+        for (sci, ssci) in channels {
+            match ReadyReceive::new(sci, ssci, an, sak, 1) {
+                Ok(ready) => {
+                    let letter = Letter::InstallReceive(Box::new(ready.prepared()), answer.clone());
+                    mailbox.post(letter);
+                }
+                Err(error) => {
+                    tracing::error!(%error, %an, "a key is not installed for receiving");
+                    return;
+                }
+            }
+        }
+        drop(answer);
+        let late = self.unanswered.len();
+        self.hear(Unanswered { install, answers, left }, Instant::now() + PATIENCE);
+        if self.unanswered.len() > late {
+            tracing::error!(%an, "the forwarding thread does not install a key");
+        }
+    }
+
+    /// Waits until the end for the answers about a key, and says that it is received with when all have come.
+    fn hear(&mut self, mut late: Unanswered, end: Instant) {
+        let Install { key, an, .. } = late.install;
+        while late.left > 0 {
+            match late.answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                // What it replaces is wiped here.
+                Ok(Ok(retired)) => drop(retired),
+                Ok(Err(error)) => {
+                    return tracing::error!(%error, %an, "a key is not installed for receiving");
+                }
+                Err(_) => return self.unanswered.push(late),
+            }
+            late.left -= 1;
+        }
+        let members = &late.install.members;
+        let new = members.iter().map(|(sci, _)| *sci).filter(|sci| !self.known.contains(sci));
+        self.known.extend(new.collect::<Vec<_>>());
+        // Before anybody hears that we receive, and may send fragments.
+        let status = self.participant.status(self.start.elapsed());
+        self.fragments(&status);
+        self.participant.receives(key);
+        self.participant.tick(self.start.elapsed(), &mut random);
+    }
+
+    /// Has the forwarding thread of the way out protect with a key.
+    fn transmit(&mut self, install: Install) {
+        let Install { an, sak, ssci, .. } = install;
+        let Some(mailbox) = self.threads.first() else { return };
+        // The express channel comes second. A key is agreed upon once, so it begins at 1, and nothing needs to be durable.
+        let channels = self.channels.iter().zip([ssci, ssci.map(express_ssci)]);
+        let ready: Result<Vec<_>, TransmitInstallError> = channels
+            .map(|(channel, ssci)| {
+                let config = TransmitConfig { suite: sak.suite(), ssci, ..*channel };
+                Ok(ReadyTransmit::new(config, an, &sak, 1, u64::MAX)?.prepared())
+            })
+            .collect();
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(error) => return tracing::error!(%error, %an, "a key is not installed for sending"),
+        };
+        let (answer, answers) = mpsc::channel();
+        mailbox.post(Letter::InstallTransmit(ready, answer));
+        match answers.recv_timeout(PATIENCE) {
+            Ok(Ok(retired)) => drop(retired),
+            Ok(Err(error)) => tracing::error!(%error, %an, "a key is not installed for sending"),
+            Err(_) => tracing::error!(%an, "the forwarding thread does not install a key"),
+        }
+    }
+
+    /// Has the forwarding threads take keys out of use, and wipes them.
+    fn wipe(&self, letter: impl Fn(mpsc::Sender<Retired>) -> Letter) {
+        let (answer, answers) = mpsc::channel();
+        self.post(|| letter(answer.clone()));
+        drop(answer);
+        // Ends when all threads have answered. One that does not has ended, or wipes them itself.
+        while let Ok(retired) = answers.recv_timeout(PATIENCE) {
+            drop(retired);
+        }
+    }
+
+    /// Has fragments taken from members that announce them, and sent when all of them do.
+    fn fragments(&mut self, status: &Status) {
+        let marks = match self.fragmentation {
+            Fragmentation::Off => return,
+            // Whoever names them has said so for all members.
+            Fragmentation::On(marks) => marks,
+            // Only ours announce them, and read both flags. A switch sends a gateway only what is for it, so packet numbers have
+            // gaps, and a frame behind a gap must not be taken for the last piece of another.
+            Fragmentation::Auto => Marks::Both,
+        };
+        if marks == Marks::More
+            && let Some(warning) = self.said.unmarked(status)
+        {
+            tracing::warn!("{warning}");
+        }
+        let always = self.fragmentation != Fragmentation::Auto;
+        // One who came later than the key in use is live, and unknown to the forwarding thread until the next key.
+        for member in status.members.iter().filter(|member| member.live && self.known.contains(&member.sci)) {
+            if (always || member.fragments) && !self.takes_from.contains(&member.sci) {
+                self.takes_from.push(member.sci);
+                self.post(|| Letter::TakeFragments(member.sci, Some(marks)));
+            }
+        }
+        if !always && self.sends_fragments != status.all_reassemble {
+            self.sends_fragments = status.all_reassemble;
+            tracing::info!(on = status.all_reassemble, "all members take fragments");
+            let marks = status.all_reassemble.then_some(marks);
+            self.post(|| Letter::SendFragments(marks));
+        }
+    }
+
+    /// The thread of the way in is the last one.
+    fn tell_receiver(&self, letter: Letter) {
+        if let Some(mailbox) = self.threads.last() {
+            mailbox.post(letter);
+        }
+    }
+
+    fn post(&self, letter: impl Fn() -> Letter) {
+        for mailbox in &self.threads {
+            mailbox.post(letter());
+        }
+    }
+
+    /// Opens the socket again where the uplink was replaced.
+    fn follow(&mut self) {
+        if self.uplink.still_there() && self.socket.is_some() {
+            return;
+        }
+        let found = Interface::find(&self.uplink.name);
+        self.socket = found
+            .and_then(|uplink| {
+                let socket = listen(&uplink, &self.config)?;
+                self.uplink = uplink;
+                Ok(socket)
+            })
+            .ok();
+        if self.socket.is_some() {
+            tracing::info!(uplink = %self.uplink.name, "key agreement goes on with the new interface");
+        }
+    }
+}
+
+/// The participant of a configuration. `own` are its channels: the one that all use, and the express one.
+#[must_use]
+pub fn participant(
+    settings: &Settings,
+    macsec: &Macsec,
+    own: (Sci, Option<Sci>),
+    uplink: &Interface,
+    suites: Vec<CipherSuite>,
+) -> Config {
+    Config {
+        second: own.1,
+        priority: settings.priority,
+        destination: settings.destination,
+        source: EthernetAddress(uplink.address),
+        suites,
+        confidentiality: macsec.confidentiality,
+        fragments: macsec.fragmentation != Fragmentation::Off,
+        pair: macsec.sci_mode == SciMode::PointToPoint,
+        delay_protect: settings.delay_protect,
+        rekey_after: settings.rekey_after,
+        ..Config::new(own.0)
+    }
+}

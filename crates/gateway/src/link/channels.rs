@@ -1,0 +1,206 @@
+//! From a checked configuration to the secure channels and ports of a gateway.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use antedate_channel::fragment::Limits;
+use antedate_channel::macsec::{
+    self, CipherSuite, Receive, ReceiveConfig, Rehearsal, Sak, Transmit, TransmitConfig,
+};
+use antedate_channel::mka;
+use antedate_wire::Sci;
+use antedate_wire::macsec::An;
+
+use crate::config::check::is_express_channel;
+use crate::config::express::{express_sci, express_ssci};
+use crate::config::keys::KeyFile;
+use crate::config::state;
+use crate::config::uplink::SLOWEST_MBIT;
+use crate::config::{Checked, Config, Keyed, Macsec, Rate, SciMode};
+use crate::link::ledger::Ledger;
+use crate::link::letter::Ports;
+use crate::link::path::{Protector, Validator};
+use crate::run::setup::no_socket;
+use crate::sys::interface::{self, Interface};
+use crate::sys::packet::{Receiver, Sender};
+use antedate_host::fault::Fault;
+use antedate_host::numbers::{NumberFile, NumbersError};
+
+/// The secure channels of a gateway and the ledger of their packet numbers.
+#[derive(Debug)]
+pub struct Channels {
+    /// Of frames on their way out.
+    pub protector: Protector,
+    /// Of express frames on their way out, where there are such.
+    pub express: Option<Box<Transmit>>,
+    /// Of frames on their way in.
+    pub validator: Validator,
+    /// Of the packet numbers. `None` without protection.
+    pub ledger: Option<Ledger>,
+}
+
+impl Channels {
+    /// Installs the keys, with the packet numbers that were reserved for this run.
+    ///
+    /// # Errors
+    /// When packet numbers cannot be reserved.
+    pub fn new(checked: &Checked) -> Result<Self, Fault> {
+        match &checked.protection {
+            // An overlay has channels of its own.
+            Keyed::Plain | Keyed::Overlay { .. } => {
+                let (protector, validator) = (Protector::Plain, Validator::Plain);
+                Ok(Self { protector, express: None, validator, ledger: None })
+            }
+            Keyed::Macsec { macsec, keys, own } => Self::macsec(&checked.config, macsec, keys, *own),
+            Keyed::Agreed { macsec, own, .. } => {
+                // Each key brings its own.
+                let suite = checked.protection.suites().first().copied().unwrap_or(CipherSuite::GcmAes128);
+                Self::empty(&checked.config, macsec, suite, *own)
+            }
+        }
+    }
+
+    /// Channels without keys, which come when they are agreed upon.
+    fn empty(config: &Config, settings: &Macsec, suite: CipherSuite, own: Sci) -> Result<Self, Fault> {
+        // Its place in the list of members, which comes with each key.
+        let ssci = suite.is_xpn().then_some(0);
+        let usual = TransmitConfig { ssci, ..sending(config, settings, suite, own) };
+        let refused = |error: macsec::TransmitConfigError| {
+            Fault::of_file(&config.file, error.to_string(), "see sci, port and end_station in [macsec]")
+        };
+        let transmit = Transmit::new(usual).map_err(refused)?;
+        let express = TransmitConfig { sci: express_sci(own), ..usual };
+        let express = config.express.as_ref().map(|_| Transmit::new(express)).transpose().map_err(refused)?;
+        let receive = Receive::new(ReceiveConfig {
+            replay_window: settings.replay_window,
+            // Each may have an express channel too.
+            max_peers: 2 * mka::MAX_PEERS,
+            ..ReceiveConfig::new(suite)
+        });
+        Ok(Self {
+            protector: Protector::Macsec(Box::new(transmit)),
+            express: express.map(Box::new),
+            validator: Validator::Macsec(Box::new(receive)),
+            ledger: None,
+        })
+    }
+
+    fn macsec(config: &Config, settings: &Macsec, keys: &KeyFile, own: Sci) -> Result<Self, Fault> {
+        let refused = |why: &dyn fmt::Display| {
+            let what = format!("the keys cannot be used so: {why}");
+            Fault::of_file(&config.file, what, "make new ones with `antedate keygen macsec`")
+        };
+        let ssci = keys.member(own).and_then(|member| member.ssci);
+        let transmit = TransmitConfig { ssci, ..sending(config, settings, keys.suite, own) };
+        let mut express = match &config.express {
+            Some(_) => {
+                let ssci = transmit.ssci.map(express_ssci);
+                let other = TransmitConfig { sci: express_sci(own), ssci, ..transmit };
+                Some(Box::new(Transmit::new(other).map_err(|e| refused(&e))?))
+            }
+            None => None,
+        };
+        let mut transmit = Box::new(Transmit::new(transmit).map_err(|e| refused(&e))?);
+        let mut receive = Box::new(Receive::new(ReceiveConfig {
+            replay_window: settings.replay_window,
+            max_peers: keys.members.len(),
+            ..ReceiveConfig::new(keys.suite)
+        }));
+        for peer in keys.peers(own) {
+            receive.add_peer(peer.sci, peer.ssci).map_err(|e| refused(&e))?;
+        }
+        // Behind what the configuration may be refused for, or each start that fails would cost a reservation.
+        let directory = &config.state.directory;
+        let state_fault = |error: NumbersError| state::fault(&error, Fault::of_file(directory, "", ""));
+        let numbers = NumberFile::open(directory).map_err(state_fault)?;
+        let ledger = Ledger::open(numbers, keys, own, config.state.reserve).map_err(state_fault)?;
+        for sa in ledger.transmit() {
+            if !sa.numbers.is_exhausted() {
+                let sak = sak(keys, sa.an).map_err(|e| refused(&e))?;
+                // Both channels use the numbers of one reservation: their SCIs keep the nonces apart.
+                for transmit in [Some(&mut transmit), express.as_mut()].into_iter().flatten() {
+                    transmit
+                        .install(sa.an, &sak, sa.numbers.next(), sa.numbers.limit())
+                        .map_err(|e| refused(&e))?;
+                }
+            }
+        }
+        if let Some(an) = ledger.encoding() {
+            for transmit in [Some(&mut transmit), express.as_mut()].into_iter().flatten() {
+                transmit.set_encoding_sa(an).map_err(|e| refused(&e))?;
+            }
+        }
+        if let Some(marks) = settings.fragmentation.agreed() {
+            // Express channels carry whole frames alone.
+            for peer in keys.peers(own).filter(|peer| !is_express_channel(keys, peer)) {
+                receive.set_fragments(peer.sci, Some(marks), Limits::default());
+            }
+        }
+        for sa in ledger.receive() {
+            let sak = sak(keys, sa.an).map_err(|e| refused(&e))?;
+            receive.install(sa.sci, sa.an, &sak, sa.lowest).map_err(|e| refused(&e))?;
+        }
+        Ok(Self {
+            protector: Protector::Macsec(transmit),
+            express,
+            validator: Validator::Macsec(receive),
+            ledger: Some(ledger),
+        })
+    }
+}
+
+/// The transmit channel of a configuration, without its short SCI.
+fn sending(config: &Config, settings: &Macsec, suite: CipherSuite, own: Sci) -> TransmitConfig {
+    TransmitConfig {
+        sci_mode: match settings.sci_mode {
+            SciMode::Explicit => macsec::SciMode::Explicit,
+            SciMode::EndStation => macsec::SciMode::EndStation,
+            SciMode::PointToPoint => macsec::SciMode::PointToPoint,
+        },
+        confidentiality: settings.confidentiality,
+        prepare: config.run.prepare,
+        ..TransmitConfig::new(suite, own)
+    }
+}
+
+/// The key of an association.
+fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::InvalidSak> {
+    let known = keys.associations.iter().find(|sa| sa.an == an);
+    let (key, salt) = known.map_or((&[][..], None), |sa| (sa.key.as_bytes(), sa.salt));
+    Sak::new(keys.suite, key, salt)
+}
+
+/// The ports of one direction. In its frames the cipher begins behind `head` octets.
+///
+/// # Errors
+/// When the kernel refuses, with the remedy where there is one.
+pub fn ports(
+    config: &Path,
+    (from, head): (&Interface, usize),
+    to: &Interface,
+    mtu: usize,
+    bypass: bool,
+) -> Result<Ports, Fault> {
+    let open =
+        || io::Result::Ok(Ports { from: Receiver::open(from, head)?, to: Sender::open(to, bypass)?, mtu });
+    open().map_err(|error| no_socket(config, [from, to], &error))
+}
+
+/// What rehearses frames, under a random key. Without random numbers there is none, and nothing else is missing.
+#[must_use]
+pub fn rehearsal(suite: CipherSuite) -> Option<Rehearsal> {
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).ok()?;
+    Some(Rehearsal::new(secret, suite))
+}
+
+/// The rate of the uplink in Mbit/s. An interface that does not say it, as one without a link, is taken for the slowest one:
+/// frames of bulk then leave later than they could, but none lies before an express frame.
+#[must_use]
+pub fn rate(checked: &Checked, rate: Rate) -> u64 {
+    match rate {
+        Rate::Mbit(mbit) => mbit.into(),
+        Rate::OfLink => interface::speed(&checked.uplink.name).unwrap_or(SLOWEST_MBIT),
+    }
+}

@@ -1,0 +1,436 @@
+//! The running gateway: starts the forwarding threads, looks after them, and stops them cleanly.
+//!
+//! The thread that calls [`run`] becomes the steward. It reserves packet numbers on disk long before they run out, writes
+//! down what was received, follows links and interfaces, and logs; it never touches a frame.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use antedate_channel::macsec::SLOTS;
+use antedate_host::control::Server;
+use antedate_host::fault::Fault;
+use antedate_wire::macsec::An;
+
+use crate::config::express::express_sci;
+use crate::config::state;
+use crate::config::{Checked, Config, FlowTables, Flows, Keyed, Protection, RESERVE, Rate};
+use crate::frames::gate::Gate;
+use crate::link::agreement::{self, Agreement};
+use crate::link::channels::{self, Channels};
+use crate::link::express::Express;
+use crate::link::fastest;
+use crate::link::ledger::Ledger;
+use crate::link::letter::{Letter, Shown};
+use crate::link::path::{Inbound, MACHINES_HEAD, Outbound, PROTECTED_HEAD, Validator};
+use crate::link::report::Desk;
+use crate::link::snapshot::Snapshot;
+use crate::link::worker::Worker;
+use crate::run::Ended;
+use crate::run::control;
+use crate::run::counters::PathCounters;
+use crate::run::lock;
+use crate::run::mailbox::Mailbox;
+use crate::run::report::{About, Carries, Place, Shares};
+use crate::run::setup::{self, Granted};
+use crate::sys;
+use crate::sys::interface::{self, Interface};
+
+/// How often the steward looks whether packet numbers must be reserved. At a million frames a second half of a default
+/// reservation lasts half a second. Each look takes the CPU from the forwarding thread for a moment, where they share one.
+const ROUND: Duration = Duration::from_millis(100);
+/// The same where less is reserved than by default.
+const SHORT_ROUND: Duration = Duration::from_millis(20);
+/// Between two notes of what was received, and looks at links.
+const NOTE: Duration = Duration::from_secs(1);
+/// Between two lines of what was refused.
+const SUMMARY: Duration = Duration::from_secs(60);
+
+/// Runs a gateway with MACsec or without protection until `stop` is set. The calling thread becomes the statistics thread.
+///
+/// # Errors
+/// When it cannot start, ends by itself, or cannot write its state at the end.
+pub fn run(checked: &Checked, stop: &AtomicBool) -> Result<(), Ended> {
+    let mut steward = Steward::start(checked).map_err(Ended::NotStarted)?;
+    if let Err(error) = sys::thread::lock_memory() {
+        tracing::info!(%error, "memory is not locked: a page fault may delay a frame, and keys may reach the swap");
+    }
+    let mut fallen = false;
+    let pause = if checked.config.state.reserve < RESERVE { SHORT_ROUND } else { ROUND };
+    let every = |time: Duration, round: u32| (pause * round).as_millis().is_multiple_of(time.as_millis());
+    for round in (1..=(SUMMARY.as_millis() / pause.as_millis()) as u32).cycle() {
+        if stop.load(Ordering::Acquire) {
+            break;
+        }
+        thread::sleep(pause);
+        steward.reserve();
+        if every(NOTE, round) {
+            steward.note();
+            steward.follow();
+        }
+        if every(SUMMARY, round) {
+            steward.summary();
+        }
+        let silent = steward.agreement.as_ref().is_some_and(Agreement::is_finished);
+        if silent || steward.threads.iter().any(JoinHandle::is_finished) {
+            fallen = true;
+            break;
+        }
+    }
+    steward.stop().map_err(Ended::NotRecorded)?;
+    if fallen { Err(Ended::Forwarding) } else { Ok(()) }
+}
+
+struct Steward {
+    config: Config,
+    mailboxes: Vec<Arc<Mailbox<Letter>>>,
+    threads: Vec<JoinHandle<Worker>>,
+    shown: Arc<Shown>,
+    ledger: Option<Ledger>,
+    agreement: Option<Agreement>,
+    desk: Arc<Desk>,
+    field: Watched,
+    uplink: Watched,
+    /// The rate in Mbit/s at which bulk leaves, where it is that of the link.
+    link_rate: Option<u64>,
+    out: Arc<PathCounters>,
+    inward: Arc<PathCounters>,
+    /// What the last summary said.
+    summed: (u64, u64),
+    complained: Option<Instant>,
+    _server: Server,
+}
+
+/// An interface that is looked after.
+struct Watched {
+    interface: Interface,
+    up: bool,
+}
+
+fn is_up(interface: &Interface) -> bool {
+    interface::link_up(&interface.name) == Some(true)
+}
+
+impl Steward {
+    fn start(checked: &Checked) -> Result<Self, Fault> {
+        let config = checked.config.clone();
+        let socket = setup::socket(&config)?;
+        let gate = Arc::new(Gate::new(&config.policy));
+        let rules = config.policy.rules.len();
+        let (out, inward) = (Arc::new(PathCounters::new(rules)), Arc::new(PathCounters::new(rules)));
+        let shown = Arc::new(Shown::default());
+        let bypass = config.run.qdisc_bypass;
+        let mtus = (checked.uplink_mtu(), checked.field.mtu);
+        let mut outbound =
+            channels::ports(&config.file, (&checked.field, MACHINES_HEAD), &checked.uplink, mtus.0, bypass)?;
+        let mut inbound =
+            channels::ports(&config.file, (&checked.uplink, PROTECTED_HEAD), &checked.field, mtus.1, bypass)?;
+        let cpus = setup::cpus(config.run.threads);
+        let unmade = |error: std::io::Error| Fault::of_thread(&config.file, &error);
+        let new = |_| Mailbox::new().map(Arc::new).map_err(unmade);
+        let mailboxes = cpus.iter().map(new).collect::<Result<Vec<_>, _>>()?;
+        // What is refused now and then, threads apart, was had by now: packet numbers that are reserved here are lost if the start fails.
+        let installed = Channels::new(checked)?;
+        // What came meanwhile is old.
+        [&mut outbound, &mut inbound].into_iter().for_each(|ports| ports.from.discard());
+        let mut outbound = Outbound::new(outbound, Arc::clone(&gate), Arc::clone(&out), installed.protector);
+        if let Protection::Macsec(macsec) = &config.protection {
+            outbound.fragments = macsec.fragmentation.agreed();
+        }
+        let mut link_rate = None;
+        if let (Some(settings), Some(transmit)) = (&config.express, installed.express) {
+            let mbit = channels::rate(checked, settings.rate);
+            link_rate = (settings.rate == Rate::OfLink).then_some(mbit);
+            outbound.express = Some(Box::new(Express::new(transmit, settings.clone(), mbit)));
+        }
+        if let Some(Flows { tables, shapes }) = &config.flows
+            && (*tables == FlowTables::On || *tables == FlowTables::Auto && fastest::tables_pay())
+        {
+            outbound.channels().for_each(|transmit| transmit.set_flows(shapes.clone()));
+        }
+        let inbound = Inbound::new(inbound, gate, Arc::clone(&inward), installed.validator);
+        let own_channels: Vec<_> = outbound.channels().map(|transmit| *transmit.config()).collect();
+
+        let parts = if cpus.len() == 1 {
+            vec![("both", Some(outbound), Some(inbound))]
+        } else {
+            vec![("out", Some(outbound), None), ("in", None, Some(inbound))]
+        };
+        let (mut threads, mut places) = (Vec::new(), Vec::new());
+        for (((direction, outbound, inbound), cpu), mailbox) in parts.into_iter().zip(cpus).zip(&mailboxes) {
+            let mailbox = Arc::clone(mailbox);
+            let worker = Worker {
+                outbound,
+                inbound,
+                mode: setup::mode(config.run.poll),
+                rehearsal: own_channels.first().and_then(|channel| channels::rehearsal(channel.suite)),
+                inbound_first: false,
+                mailbox,
+                shown: Arc::clone(&shown),
+            };
+            let priority = config.run.priority;
+            let place = Arc::new(Mutex::new(Place { direction, granted: Granted::default() }));
+            places.push(Arc::clone(&place));
+            let start = move || {
+                lock(&place).granted = setup::place(cpu, priority);
+                worker.run()
+            };
+            threads.push(thread::Builder::new().name(direction.into()).spawn(start).map_err(unmade)?);
+        }
+        let about = About::new(checked);
+        let desk = Arc::new(Desk {
+            about,
+            mailboxes: mailboxes.clone(),
+            out: Arc::clone(&out),
+            inward: Arc::clone(&inward),
+            places,
+            agreement: Mutex::default(),
+            limits: Mutex::default(),
+            ports: Mutex::new([Carries::of(&checked.field, mtus.1), Carries::of(&checked.uplink, mtus.0)]),
+            links: Mutex::new([&checked.field, &checked.uplink].map(|port| (is_up(port), 0))),
+            shares: Shares::default(),
+        });
+        let agreement = match &checked.protection {
+            Keyed::Agreed { macsec, settings, cak, own } => {
+                let mut suites = checked.protection.suites();
+                if suites.len() > 1 {
+                    fastest::order(&mut suites);
+                }
+                let own = (*own, config.express.as_ref().map(|_| express_sci(*own)));
+                let participant = agreement::participant(settings, macsec, own, &checked.uplink, suites);
+                let shown = Arc::clone(&shown);
+                let agreement = Agreement::start(
+                    participant,
+                    macsec.fragmentation,
+                    cak,
+                    &checked.uplink,
+                    mailboxes.clone(),
+                    own_channels,
+                    shown,
+                )?;
+                *lock(&desk.agreement) = Some(agreement.view());
+                Some(agreement)
+            }
+            _ => None,
+        };
+        let server = control::serve(socket, &config.control.socket, desk.clone())?;
+        let watched = |interface: &Interface| Watched { interface: interface.clone(), up: is_up(interface) };
+        let steward = Self {
+            mailboxes,
+            threads,
+            shown,
+            ledger: installed.ledger,
+            agreement,
+            desk,
+            field: watched(&checked.field),
+            uplink: watched(&checked.uplink),
+            link_rate,
+            out,
+            inward,
+            summed: (0, 0),
+            complained: None,
+            _server: server,
+            config,
+        };
+        steward.show_limits();
+        tracing::info!(
+            field = %checked.field.name, uplink = %checked.uplink.name, uplink_mtu = mtus.0,
+            protection = steward.desk.about.protection, "forwarding"
+        );
+        Ok(steward)
+    }
+
+    /// Reserves more packet numbers when half of the reservation is used.
+    fn reserve(&mut self) {
+        let encoding = self.shown.encoding.get();
+        let Some(an) = encoding.checked_sub(1).and_then(|an| An::new(u8::try_from(an).ok()?)) else { return };
+        let next = self.shown.next_pn();
+        let Some(ledger) = &mut self.ledger else { return };
+        match ledger.refill(an, next) {
+            Ok(None) => {}
+            Ok(Some(limit)) => {
+                self.post(|| Letter::Reserve { an, limit });
+                self.show_limits();
+            }
+            Err(error) => self
+                .complain(&format!("packet numbers cannot be reserved: {error}; {}", state::remedy(&error))),
+        }
+        self.switch_when_exhausted(an, next);
+    }
+
+    /// Goes on with the next association when this one is about to run out.
+    fn switch_when_exhausted(&mut self, an: An, next: u64) {
+        let Some(ledger) = &self.ledger else { return };
+        let Some(sa) = ledger.transmit().iter().find(|sa| sa.an == an) else { return };
+        if !sa.is_near_end(next) {
+            return;
+        }
+        match ledger.after(an) {
+            Some(following) => {
+                tracing::warn!(from = %an, to = %following, "packet numbers run out: using the next association");
+                if let Err(refusal) = self.desk.switch(following) {
+                    self.complain(&format!("cannot switch to association {following}: {refusal}"));
+                }
+            }
+            None => self.complain("packet numbers run out and there is no other key: make new ones with `antedate keygen macsec`"),
+        }
+    }
+
+    /// Writes down what was received.
+    fn note(&mut self) {
+        let Some(snapshot) = self.desk.snapshot() else { return };
+        let Some(ledger) = &mut self.ledger else { return };
+        for sa in &snapshot.receive {
+            ledger.received(sa.sci, sa.an, sa.next_pn);
+        }
+        if let Err(error) = ledger.commit() {
+            self.complain(&format!(
+                "what was received cannot be written down: {error}; {}",
+                state::remedy(&error)
+            ));
+        }
+    }
+
+    /// Follows the links, and opens the ports again when an interface was replaced or got another MTU.
+    fn follow(&mut self) {
+        let names = [&mut self.field, &mut self.uplink].map(|port| {
+            let up = is_up(&port.interface);
+            if up != port.up {
+                port.up = up;
+                let name = &port.interface.name;
+                if up {
+                    tracing::info!(interface = %name, "link up");
+                } else {
+                    tracing::warn!(interface = %name, "link down");
+                }
+            }
+            let same = port.interface.still_there()
+                && interface::mtu(&port.interface.name) == Some(port.interface.mtu);
+            (up, same)
+        });
+        let [(field_up, field_same), (uplink_up, uplink_same)] = names;
+        self.desk.link_changes([field_up, uplink_up]);
+        self.follow_rate();
+        if !(field_same && uplink_same) {
+            self.reopen();
+        }
+    }
+
+    /// Sends bulk at the rate that the link has now. A link that is down has none, and keeps the last one.
+    fn follow_rate(&mut self) {
+        let Some(known) = self.link_rate else { return };
+        let name = &self.uplink.interface.name;
+        let Some(mbit) = interface::speed(name).filter(|mbit| *mbit != known) else { return };
+        tracing::info!(interface = %name, from = known, to = mbit, "the link has another rate in Mbit/s");
+        self.link_rate = Some(mbit);
+        if let Some(mailbox) = self.mailboxes.first() {
+            mailbox.post(Letter::Rate(mbit));
+        }
+    }
+
+    /// Opens all ports again, once both interfaces are there.
+    fn reopen(&mut self) {
+        let found = [&self.field, &self.uplink].map(|port| Interface::find(&port.interface.name));
+        let [Ok(field), Ok(uplink)] = found else { return };
+        let uplink_mtu = setup::uplink_mtu(&self.config, &uplink);
+        let bypass = self.config.run.qdisc_bypass;
+        let file: &Path = &self.config.file;
+        let outbound = channels::ports(file, (&field, MACHINES_HEAD), &uplink, uplink_mtu, bypass);
+        let inbound = channels::ports(file, (&uplink, PROTECTED_HEAD), &field, field.mtu, bypass);
+        match (outbound, inbound) {
+            (Ok(outbound), Ok(inbound)) => {
+                tracing::info!(
+                    field_mtu = field.mtu,
+                    uplink_mtu,
+                    "an interface was replaced or has another MTU: ports opened again"
+                );
+                *lock(&self.desk.ports) = [Carries::of(&field, field.mtu), Carries::of(&uplink, uplink_mtu)];
+                if let Some(mailbox) = self.mailboxes.first() {
+                    mailbox.post(Letter::Outbound(outbound));
+                }
+                if let Some(mailbox) = self.mailboxes.last() {
+                    mailbox.post(Letter::Inbound(inbound));
+                }
+                self.field.interface = field;
+                self.uplink.interface = uplink;
+            }
+            (Err(fault), _) | (_, Err(fault)) => self.complain(&format!("{fault:#}")),
+        }
+    }
+
+    /// One line about what did not pass since the last one, and one about frames that are too long.
+    fn summary(&mut self) {
+        let refused: u64 = [&self.out, &self.inward]
+            .iter()
+            .flat_map(|c| &c.refused)
+            .map(crate::run::counters::Counter::get)
+            .sum();
+        let too_long = self.out.too_long.get() + self.inward.too_long.get();
+        let (before, long_before) = std::mem::replace(&mut self.summed, (refused, too_long));
+        if refused > before {
+            tracing::info!(
+                frames = refused - before,
+                "refused by the policy in the last minute; `antedate gateway status` tells the kinds"
+            );
+        }
+        if too_long > long_before {
+            tracing::warn!(
+                frames = too_long - long_before,
+                "too long for the port where they leave; raise the uplink's MTU or lower the field's"
+            );
+        }
+    }
+
+    /// Says what is wrong, at most once a minute.
+    fn complain(&mut self, what: &str) {
+        let now = Instant::now();
+        if self.complained.is_none_or(|last| now - last >= Duration::from_secs(60)) {
+            self.complained = Some(now);
+            tracing::error!("{what}");
+        }
+    }
+
+    fn post(&self, letter: impl Fn() -> Letter) {
+        for mailbox in &self.mailboxes {
+            mailbox.post(letter());
+        }
+    }
+
+    fn show_limits(&self) {
+        if let Some(ledger) = &self.ledger {
+            *lock(&self.desk.limits) =
+                ledger.transmit().iter().map(|sa| (sa.an, sa.numbers.limit())).collect();
+        }
+    }
+
+    fn stop(mut self) -> Result<(), Fault> {
+        // It may be waiting for an answer of the forwarding threads, which still give it.
+        drop(self.agreement.take());
+        self.post(|| Letter::Stop);
+        let mut last = Snapshot::default();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has wiped its channels while unwinding, and its numbers stay reserved.
+            let Ok(worker) = thread.join() else { continue };
+            let mut worker = worker;
+            for transmit in worker.outbound.iter_mut().flat_map(Outbound::channels) {
+                last.transmitted(transmit);
+            }
+            if let Some(Inbound { validator: Validator::Macsec(receive), .. }) = &worker.inbound {
+                last.received(receive);
+            }
+        }
+        if let Some(mut ledger) = self.ledger.take() {
+            for sa in &last.receive {
+                ledger.received(sa.sci, sa.an, sa.next_pn);
+            }
+            // Numbers that lay prepared are burnt, though nothing was ever protected with them.
+            let next: Vec<_> = last.transmit.iter().map(|sa| (sa.an, sa.next_pn + SLOTS as u64)).collect();
+            let directory = &self.config.state.directory;
+            ledger.close(&next).map_err(|error| state::fault(&error, Fault::of_file(directory, "", "")))?;
+        }
+        tracing::info!("stopped");
+        Ok(())
+    }
+}

@@ -1,0 +1,312 @@
+use std::path::Path;
+
+use antedate_channel::macsec::CipherSuite;
+use antedate_host::numbers::medium::{Keep, Medium};
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::keys::{Association, Member, SecretKey};
+use crate::config::state::remedy;
+
+const OWN: Sci = Sci([2, 0, 0, 0, 0, 1, 0, 1]);
+const PEER: Sci = Sci([2, 0, 0, 0, 0, 2, 0, 1]);
+
+fn an(number: u8) -> An {
+    An::new(number).unwrap()
+}
+
+fn association(number: u8, key: u8, salt: Option<u8>) -> Association {
+    Association {
+        an: an(number),
+        key_id: [key; 16],
+        key: SecretKey::new(&[key; 16]),
+        salt: salt.map(|salt| [salt; 12]),
+    }
+}
+
+fn keys(suite: CipherSuite) -> KeyFile {
+    let salt = suite.is_xpn().then_some(9);
+    let member =
+        |name: &str, sci, ssci| Member { name: name.into(), sci, ssci: suite.is_xpn().then_some(ssci) };
+    KeyFile {
+        suite,
+        associations: vec![association(0, 1, salt), association(1, 2, salt)],
+        members: vec![member("own", OWN, 2), member("peer", PEER, 1)],
+    }
+}
+
+fn open(medium: &Medium) -> Result<NumberFile<Medium>, NumbersError> {
+    NumberFile::on(Path::new("state"), medium.clone())
+}
+
+/// What happens to a gateway.
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    /// It sends so many frames, as far as the limit lets it.
+    Send(u8, u64),
+    /// The control thread looks after the reservations.
+    Refill(u8),
+    /// The peer sent up to this packet number.
+    Receive(u8, u64),
+    /// The control thread writes what was received.
+    Commit,
+    /// It stops and starts again.
+    Stop,
+    /// It is killed and starts again.
+    Kill,
+    /// The power goes at this step of the next write.
+    Cut(u32, Keep),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let keep = prop_oneof![Just(Keep::Nothing), Just(Keep::Name)];
+    prop_oneof![
+        5 => (0..2u8, 0..40u64).prop_map(|(an, count)| Event::Send(an, count)),
+        5 => (0..2u8).prop_map(Event::Refill),
+        2 => (0..2u8, 1..1000u64).prop_map(|(an, pn)| Event::Receive(an, pn)),
+        2 => Just(Event::Commit),
+        1 => Just(Event::Stop),
+        1 => Just(Event::Kill),
+        3 => (0..4u32, keep).prop_map(|(step, keep)| Event::Cut(step, keep)),
+    ]
+}
+
+/// A gateway that sends in a world where its power may go at any time.
+struct World {
+    medium: Medium,
+    keys: KeyFile,
+    ledger: Option<Ledger<Medium>>,
+    /// How far the forwarding thread is, and may go, by association.
+    next: [u64; 2],
+    limit: [u64; 2],
+    /// Packet numbers below these are spent.
+    spent: [u64; 2],
+    /// What is known to be on the medium of each receive channel.
+    committed: [u64; 2],
+}
+
+const RESERVE: u64 = 32;
+/// The first packet number that the suites of 32 bits do not have.
+const END: u64 = u32::MAX as u64;
+
+impl World {
+    fn new() -> Self {
+        let mut world = Self {
+            medium: Medium::with_empty_file(),
+            keys: keys(CipherSuite::GcmAes128),
+            ledger: None,
+            next: [0; 2],
+            limit: [0; 2],
+            spent: [1; 2],
+            committed: [1; 2],
+        };
+        world.start();
+        world
+    }
+
+    /// Starts it; if the power goes meanwhile, again.
+    fn start(&mut self) {
+        let ledger = loop {
+            let state = open(&self.medium).expect("the state file is never damaged");
+            match Ledger::open(state, &self.keys, OWN, RESERVE) {
+                Ok(ledger) => break ledger,
+                Err(_) => self.medium.restart(),
+            }
+        };
+        for sa in ledger.transmit() {
+            let index = sa.an.index();
+            assert!(
+                sa.numbers.next() >= self.spent[index],
+                "{} was spent, and {} comes next",
+                self.spent[index] - 1,
+                sa.numbers.next()
+            );
+            self.next[index] = sa.numbers.next();
+            self.limit[index] = sa.numbers.limit();
+        }
+        for sa in ledger.receive() {
+            assert!(sa.lowest >= self.committed[sa.an.index()], "what was received can be replayed");
+        }
+        self.ledger = Some(ledger);
+    }
+
+    fn crash(&mut self) {
+        self.ledger = None;
+        self.medium.restart();
+        self.start();
+    }
+
+    fn happen(&mut self, event: Event) {
+        if self.medium.is_off() && !matches!(event, Event::Send(..)) {
+            // The medium fails first; the forwarding thread may still send until the machine is down too.
+            return self.crash();
+        }
+        let ledger = self.ledger.as_mut().expect("running");
+        match event {
+            Event::Send(index, count) => {
+                let index = usize::from(index);
+                for _ in 0..count.min(self.limit[index] - self.next[index]) {
+                    assert!(self.next[index] >= self.spent[index], "spent twice");
+                    self.spent[index] = self.next[index] + 1;
+                    self.next[index] += 1;
+                }
+            }
+            Event::Refill(index) => {
+                let at = usize::from(index);
+                if let Ok(Some(limit)) = ledger.refill(an(index), self.next[at]) {
+                    assert!(limit > self.limit[at]);
+                    self.limit[at] = limit;
+                }
+            }
+            Event::Receive(index, pn) => ledger.received(PEER, an(index), pn),
+            Event::Commit => {
+                let lowest: Vec<_> = ledger.receive().iter().map(|sa| (sa.an.index(), sa.lowest)).collect();
+                if ledger.commit().is_ok() {
+                    lowest.into_iter().for_each(|(index, lowest)| self.committed[index] = lowest);
+                }
+            }
+            Event::Stop => {
+                let ledger = self.ledger.take().expect("running");
+                let exact = [(an(0), self.next[0]), (an(1), self.next[1])];
+                let closed = ledger.close(&exact).is_ok();
+                self.medium.restart();
+                let before = self.next;
+                self.start();
+                if closed {
+                    assert_eq!(self.next, before, "a clean stop loses no packet number");
+                }
+            }
+            Event::Kill => {
+                // The machine lives on, so what was written is there, synchronized or not.
+                self.ledger = None;
+                self.medium.keep_all();
+                self.start();
+            }
+            Event::Cut(step, keep) => self.medium.cut_at(step, keep),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_packet_number_is_spent_twice_whatever_happens(events in prop::collection::vec(event(), 1..120)) {
+        let mut world = World::new();
+        for event in events {
+            world.happen(event);
+        }
+        world.crash();
+    }
+}
+
+#[test]
+fn a_failed_write_moves_no_limit_and_loses_nothing() {
+    for step in 0..4 {
+        let medium = Medium::with_empty_file();
+        let mut ledger =
+            Ledger::open(open(&medium).unwrap(), &keys(CipherSuite::GcmAes128), OWN, RESERVE).unwrap();
+        medium.cut_at(step, Keep::Nothing);
+        assert!(ledger.refill(an(0), 30).is_err(), "{step}");
+        assert_eq!(ledger.transmit()[0].numbers.limit(), 33, "{step}");
+        medium.restart();
+        assert_eq!(ledger.refill(an(0), 30).unwrap(), Some(62), "{step}");
+    }
+}
+
+#[test]
+fn an_unknown_key_begins_at_one_and_a_known_one_goes_on() {
+    let medium = Medium::with_empty_file();
+    let keys = keys(CipherSuite::GcmAes128);
+    let ledger = Ledger::open(open(&medium).unwrap(), &keys, OWN, RESERVE).unwrap();
+    assert_eq!((ledger.transmit()[0].numbers.next(), ledger.transmit()[0].numbers.limit()), (1, 33));
+    assert_eq!(ledger.encoding(), Some(an(0)));
+    ledger.close(&[(an(0), 5)]).unwrap();
+    let ledger = Ledger::open(open(&medium).unwrap(), &keys, OWN, RESERVE).unwrap();
+    let next: Vec<u64> = ledger.transmit().iter().map(|sa| sa.numbers.next()).collect();
+    assert_eq!(next, [5, 33], "the one that nobody spoke of keeps its reservation");
+}
+
+#[test]
+fn a_key_goes_on_under_another_an_or_sci() {
+    let medium = Medium::with_empty_file();
+    let mut state = open(&medium).unwrap();
+    state.reserve(&[(association(0, 7, None).numbers_id(), 100)]).unwrap();
+    assert_eq!(state.next(&association(3, 7, None).numbers_id()).unwrap(), 100);
+    assert_eq!(state.next(&association(0, 8, None).numbers_id()).unwrap(), 1);
+}
+
+#[test]
+fn a_known_key_with_another_salt_is_refused() {
+    let mut state = open(&Medium::with_empty_file()).unwrap();
+    state.reserve(&[(association(0, 7, Some(1)).numbers_id(), 100)]).unwrap();
+    let error = state.next(&association(0, 7, Some(2)).numbers_id()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "state: the key of AN 0 was used with another salt before, so nonces could meet"
+    );
+    assert!(remedy(&error).starts_with("make new keys"));
+}
+
+#[test]
+fn an_exhausted_association_gives_way_to_the_next() {
+    let medium = Medium::with_empty_file();
+    let keys = keys(CipherSuite::GcmAes128);
+    let mut state = open(&medium).unwrap();
+    state.reserve(&[(keys.associations[0].numbers_id(), END - 10)]).unwrap();
+    drop(state);
+    let mut ledger = Ledger::open(open(&medium).unwrap(), &keys, OWN, RESERVE).unwrap();
+    assert_eq!(ledger.transmit()[0].numbers.limit(), END, "no limit beyond the last packet number");
+    assert_eq!(ledger.refill(an(0), END).unwrap(), None);
+    assert_eq!((ledger.encoding(), ledger.after(an(0))), (Some(an(1)), Some(an(1))));
+    assert_eq!(ledger.after(an(1)), None);
+    ledger.close(&[(an(0), END), (an(1), 1)]).unwrap();
+
+    let mut state = open(&medium).unwrap();
+    state.reserve(&[(keys.associations[1].numbers_id(), END)]).unwrap();
+    let error = Ledger::open(state, &keys, OWN, RESERVE).unwrap_err();
+    assert_eq!(error.to_string(), "state: no association has packet numbers left");
+}
+
+#[test]
+fn two_associations_near_their_ends_do_not_take_turns() {
+    let keys = keys(CipherSuite::GcmAes128);
+    let mut state = open(&Medium::with_empty_file()).unwrap();
+    state
+        .reserve(&keys.associations.iter().map(|sa| (sa.numbers_id(), END - 100)).collect::<Vec<_>>())
+        .unwrap();
+    let mut ledger = Ledger::open(state, &keys, OWN, RESERVE).unwrap();
+    assert_eq!((ledger.encoding(), ledger.after(an(0))), (Some(an(0)), None));
+    for next in [END - 80, END - 60, END - 40, END - 20, END] {
+        ledger.refill(an(0), next).unwrap();
+    }
+    assert_eq!(ledger.after(an(0)), Some(an(1)), "only the exhausted one gives way");
+}
+
+#[test]
+fn extended_packet_numbers_end_where_64_bits_do() {
+    let medium = Medium::with_empty_file();
+    let keys = keys(CipherSuite::GcmAesXpn128);
+    let mut state = open(&medium).unwrap();
+    state.reserve(&[(keys.associations[0].numbers_id(), u64::MAX - 5)]).unwrap();
+    let ledger = Ledger::open(state, &keys, OWN, RESERVE).unwrap();
+    assert_eq!(
+        (ledger.transmit()[0].numbers.next(), ledger.transmit()[0].numbers.limit()),
+        (u64::MAX - 5, u64::MAX)
+    );
+}
+
+#[test]
+fn what_was_received_before_a_restart_is_not_acceptable_after_it() {
+    let medium = Medium::with_empty_file();
+    let keys = keys(CipherSuite::GcmAes128);
+    let mut ledger = Ledger::open(open(&medium).unwrap(), &keys, OWN, RESERVE).unwrap();
+    ledger.received(PEER, an(0), 500);
+    ledger.received(PEER, an(0), 400);
+    ledger.received(OWN, an(0), 900);
+    ledger.commit().unwrap();
+    drop(ledger);
+    let ledger = Ledger::open(open(&medium).unwrap(), &keys, OWN, RESERVE).unwrap();
+    let lowest: Vec<_> = ledger.receive().iter().map(|sa| (sa.sci, sa.an, sa.lowest)).collect();
+    assert_eq!(lowest, [(PEER, an(0), 500), (PEER, an(1), 1)]);
+}

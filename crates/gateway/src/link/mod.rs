@@ -1,0 +1,19 @@
+//! MACsec on the uplink (IEEE 802.1AE), or no protection.
+//!
+//! - [`path`]: the data path of both directions; [`express`]: frames that do not wait behind others
+//! - [`worker`]: the forwarding thread; [`letter`], [`snapshot`]: requests to it and its state
+//! - [`agreement`]: MACsec Key Agreement; [`fastest`]: the order of cipher suites on this CPU
+//! - [`ledger`]: packet numbers of static keys, reserved on disk ahead of use
+//! - [`channels`]: secure channels and ports from a configuration; [`daemon`], [`report`]: supervision, status
+
+pub mod agreement;
+pub mod channels;
+pub mod daemon;
+pub mod express;
+pub mod fastest;
+pub mod ledger;
+pub mod letter;
+pub mod path;
+pub mod report;
+pub mod snapshot;
+pub mod worker;

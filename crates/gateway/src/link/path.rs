@@ -1,0 +1,457 @@
+//! The data path: what happens to a frame between the port that it comes from and the port that it leaves by.
+//!
+//! From the machines to the uplink: finish what the sender's stack left undone ([`crate::frames::offload`]), ask the policy
+//! ([`crate::frames::gate`]), protect, send. From the uplink to the machines: validate, ask the policy, send. A frame is run to
+//! completion before the next one is looked at, and it is copied once at most: by the cipher.
+
+use std::mem;
+use std::ops::Range;
+use std::sync::Arc;
+
+use antedate_channel::fragment::Marks;
+use antedate_channel::macsec::{An, ProtectError, Receive, Rehearsal, Transmit};
+use antedate_wire::macsec::TAG_LEN_LONG;
+
+use crate::config::policy::Class;
+use crate::frames::gate::{Gate, Way};
+use crate::frames::offload;
+use crate::frames::port::HEADER;
+use crate::frames::port::admit;
+use crate::frames::port::exceeds;
+use crate::frames::port::flow;
+use crate::frames::port::put;
+use crate::link::express::{Bulk, Express};
+use crate::link::letter::Ports;
+use crate::run::counters::PathCounters;
+use crate::sys::near::near;
+use crate::sys::packet::{Next, Received, Sender};
+use crate::sys::thread;
+
+/// Frames that one direction handles before the other has its turn.
+const TURN: usize = 16;
+/// The longest frame: 64 KiB of a super-frame never leave as one, 9018 bytes of a jumbo frame and a SecTAG may.
+const LONGEST: usize = 16 * 1024;
+/// Octets of a machine's frame in front of those that the cipher goes over: the addresses.
+pub const MACHINES_HEAD: usize = 12;
+/// The same of a protected frame: the addresses and the SecTAG.
+pub const PROTECTED_HEAD: usize = MACHINES_HEAD + TAG_LEN_LONG;
+
+/// What protects frames on their way out.
+#[derive(Debug)]
+pub enum Protector {
+    /// IEEE 802.1AE.
+    Macsec(Box<Transmit>),
+    /// Nothing.
+    Plain,
+}
+
+/// What checks frames on their way in.
+#[derive(Debug)]
+pub enum Validator {
+    /// IEEE 802.1AE.
+    Macsec(Box<Receive>),
+    /// Nothing.
+    Plain,
+}
+
+/// From the machines to the uplink.
+#[derive(Debug)]
+pub struct Outbound {
+    /// Its ports.
+    pub ports: Ports,
+    /// Its secure channel.
+    pub protector: Protector,
+    /// Whether frames that the uplink does not carry leave in fragments, and how these are marked.
+    pub fragments: Option<Marks>,
+    /// The express channel and the bulk that waits behind it, where there is one.
+    pub express: Option<Box<Express>>,
+    exit: Exit,
+}
+
+/// From the uplink to the machines.
+#[derive(Debug)]
+pub struct Inbound {
+    /// Its ports.
+    pub ports: Ports,
+    /// Its secure channels.
+    pub validator: Validator,
+    exit: Exit,
+}
+
+/// The part of both directions behind the cipher or before it.
+#[derive(Debug)]
+struct Exit {
+    way: Way,
+    gate: Arc<Gate>,
+    counters: Arc<PathCounters>,
+    built: Box<Built>,
+    /// Where segments of super-frames are put together.
+    scratch: Box<[u8]>,
+}
+
+/// Where the cipher writes what does not stay in its place. A store and a later load whose addresses agree in the last twelve bits wait
+/// for each other, and the cipher loads from ring slots that begin at multiples of 2048: so what it stores begins halfway between.
+#[derive(Debug)]
+#[repr(C, align(4096))]
+struct Built {
+    apart: [u8; 1024],
+    bytes: [u8; LONGEST],
+}
+
+impl Built {
+    fn new() -> Box<Self> {
+        Box::new(Self { apart: [0; 1024], bytes: [0; LONGEST] })
+    }
+}
+
+fn buffer() -> Box<[u8]> {
+    vec![0; LONGEST].into_boxed_slice()
+}
+
+impl Outbound {
+    /// A direction with its own counters.
+    #[must_use]
+    pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
+        let exit = Exit { way: Way::Out, gate, counters, built: Built::new(), scratch: buffer() };
+        Self { ports, protector, fragments: None, express: None, exit }
+    }
+
+    /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
+    #[inline]
+    pub fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
+        if self.express.is_some() {
+            return self.turn_in_two_channels(heard);
+        }
+        let Self { ports, protector, fragments, exit, .. } = self;
+        turn(ports, exit, heard, |exit, received, to, mtu| {
+            let fragments = *fragments;
+            exit.finished(received, |exit, frame| {
+                near(|| exit.outbound(frame, protector, fragments, to, mtu));
+            })
+        })
+    }
+
+    /// As [`Self::turn`], express frames at once, and then the next fragment of bulk if the wire is idle.
+    #[inline(never)]
+    fn turn_in_two_channels(&mut self, heard: impl FnMut(u32)) -> usize {
+        let Self { ports, protector, fragments, express, exit } = self;
+        let (Some(express), Protector::Macsec(transmit)) = (express, protector) else { return 0 };
+        let longest = ports.mtu + HEADER;
+        let done = turn(ports, exit, heard, |exit, received, to, _| {
+            exit.finished(received, |exit, frame| exit.sorted(frame.into_frame(), express, to, longest))
+        });
+        let now = thread::now();
+        let Exit { built, counters, .. } = exit;
+        let bulk = Bulk { transmit, fragments: *fragments, longest, scratch: &mut built.bytes };
+        match express.pump(now, bulk, |fragment| put(counters, &ports.to, fragment)) {
+            Ok(sent) => done + usize::from(sent),
+            Err(ProtectError::Unsplittable) => {
+                counters.too_long.count();
+                done + 1
+            }
+            Err(_) => {
+                counters.not_protected.count();
+                done + 1
+            }
+        }
+    }
+
+    /// When the next fragment of bulk may be sent, if one waits.
+    #[inline]
+    #[must_use]
+    pub fn due(&self) -> Option<u64> {
+        self.express.as_ref().and_then(|express| express.due())
+    }
+
+    /// The secure channels: the one that all use, and the express one.
+    pub fn channels(&mut self) -> impl Iterator<Item = &mut Transmit> {
+        let Self { protector, express, .. } = self;
+        let usual = match protector {
+            Protector::Macsec(transmit) => Some(&mut **transmit),
+            Protector::Plain => None,
+        };
+        usual.into_iter().chain(express.as_mut().map(|express| &mut *express.transmit))
+    }
+
+    /// The association that protects, and the next packet numbers of the channel that all use and of the express one.
+    #[inline]
+    #[must_use]
+    pub fn encoding(&self) -> Option<(An, u64, Option<u64>)> {
+        let Protector::Macsec(transmit) = &self.protector else { return None };
+        let (an, next) = transmit.encoding()?;
+        let express = self.express.as_ref().and_then(|express| express.transmit.encoding());
+        Some((an, next, express.map(|(_, next)| next)))
+    }
+
+    /// Prepares for the next frames, at most `budget` steps. Returns how many were done; none when all is prepared.
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        if let Some(express) = &mut self.express {
+            let done = express.transmit.idle(budget);
+            if done > 0 {
+                return done;
+            }
+        }
+        match &mut self.protector {
+            Protector::Macsec(transmit) => transmit.idle(budget),
+            Protector::Plain => 0,
+        }
+    }
+
+    /// Keeps what the next frame will need near, at the cost of a frame.
+    #[inline(never)]
+    pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
+        if let Protector::Macsec(transmit) = &self.protector {
+            let next = self.express.as_ref().map_or(&**transmit, |express| &express.transmit);
+            rehearsal.protect(next, protect_in_place);
+        }
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub fn counters(&self) -> &Arc<PathCounters> {
+        &self.exit.counters
+    }
+}
+
+impl Inbound {
+    /// A direction with its own counters.
+    #[must_use]
+    pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, validator: Validator) -> Self {
+        let exit = Exit { way: Way::In, gate, counters, built: Built::new(), scratch: buffer() };
+        Self { ports, validator, exit }
+    }
+
+    /// Handles what stands ready, a bounded number of frames. `heard` is told the flow of each. Returns how many.
+    #[inline]
+    pub fn turn(&mut self, heard: impl FnMut(u32)) -> usize {
+        let Self { ports, validator, exit } = self;
+        turn(ports, exit, heard, |exit, received, to, mtu| match validator {
+            Validator::Macsec(receive) => {
+                exit.inbound(received.into_frame(), receive, to, mtu);
+                Ok(1)
+            }
+            Validator::Plain => exit.finished(received, |exit, frame| {
+                let frame = frame.into_frame();
+                if exit.passes(frame) {
+                    exit.send(to, mtu, frame);
+                }
+            }),
+        })
+    }
+
+    /// Prepares for the next frames, at most `budget` steps. Returns how many were done; none when all is prepared.
+    pub fn idle(&mut self, budget: u32) -> u32 {
+        match &mut self.validator {
+            Validator::Macsec(receive) => receive.idle(budget),
+            Validator::Plain => 0,
+        }
+    }
+
+    /// Keeps what the next frame will need near, at the cost of a frame.
+    #[inline(never)]
+    pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
+        if let Validator::Macsec(receive) = &self.validator {
+            rehearsal.validate(receive, accept);
+        }
+    }
+
+    /// Its counters.
+    #[must_use]
+    pub fn counters(&self) -> &Arc<PathCounters> {
+        &self.exit.counters
+    }
+}
+
+/// Runs what stands ready in the ring to completion, [`TURN`] frames at most: `handle` does what the direction does
+/// with a frame. Returns how many frames there were.
+#[inline]
+fn turn(
+    ports: &mut Ports,
+    exit: &mut Exit,
+    mut heard: impl FnMut(u32),
+    mut handle: impl FnMut(&mut Exit, Received<'_>, &Sender, usize) -> Result<usize, offload::Unsupported>,
+) -> usize {
+    let Ports { from, to, mtu } = ports;
+    let mut count = 0;
+    while count < TURN {
+        match from.peek() {
+            Next::Empty => break,
+            Next::Truncated => exit.counters.truncated.count(),
+            Next::Frame(received) => {
+                heard(flow(received.frame()));
+                exit.counters.received.count();
+                exit.counters.octets_received.add(received.frame().len() as u64);
+                let (checksum, segmentation) =
+                    (received.offload.needs_checksum, received.offload.segmentation != 0);
+                let result = handle(exit, received, to, *mtu);
+                exit.offloaded(result, checksum, segmentation);
+            }
+        }
+        from.release();
+        count += 1;
+    }
+    count
+}
+
+impl Exit {
+    /// Hands on what the frame stands for once its checksums and segments are finished (see [`offload::finish`]).
+    #[inline]
+    fn finished(
+        &mut self,
+        received: Received<'_>,
+        mut each: impl FnMut(&mut Self, Received<'_>),
+    ) -> Result<usize, offload::Unsupported> {
+        // The scratch is lent out so that `each` may have the rest.
+        let mut scratch = mem::take(&mut self.scratch);
+        let result = offload::finish(received, &mut scratch, |frame| each(self, frame));
+        self.scratch = scratch;
+        result
+    }
+
+    fn offloaded(&self, result: Result<usize, offload::Unsupported>, checksum: bool, segmentation: bool) {
+        match result {
+            Err(offload::Unsupported) => self.counters.unsupported_offload.count(),
+            Ok(_) if segmentation => self.counters.super_frames.count(),
+            Ok(_) if checksum => self.counters.checksums_completed.count(),
+            Ok(_) => {}
+        }
+    }
+
+    #[inline]
+    fn passes(&self, frame: &[u8]) -> bool {
+        self.passes_as(frame).is_some()
+    }
+
+    /// What kind of frame it is, if it passes.
+    #[inline]
+    fn passes_as(&self, frame: &[u8]) -> Option<Class> {
+        admit(&self.gate, self.way, &self.counters, frame)
+    }
+
+    /// Sends an express frame at once, and queues any other.
+    fn sorted(&mut self, frame: &[u8], express: &mut Express, to: &Sender, longest: usize) {
+        let Some(class) = self.passes_as(frame) else { return };
+        if !express.picks(class, frame, longest) {
+            if !express.enqueue(frame) {
+                self.counters.bulk_full.count();
+            }
+            return;
+        }
+        match express.transmit.protect(frame, &mut self.built.bytes) {
+            Ok(length) => {
+                if let Some(sealed) = self.built.bytes.get(..length) {
+                    self.put(to, sealed);
+                    self.counters.express.count();
+                    express.sent(thread::now(), length);
+                }
+            }
+            Err(_) => self.counters.not_protected.count(),
+        }
+    }
+
+    #[inline]
+    fn outbound(
+        &mut self,
+        received: Received<'_>,
+        protector: &mut Protector,
+        fragments: Option<Marks>,
+        to: &Sender,
+        mtu: usize,
+    ) {
+        let frame = received.frame();
+        if !self.passes(frame) {
+            return;
+        }
+        let transmit = match protector {
+            Protector::Plain => return self.send(to, mtu, frame),
+            Protector::Macsec(transmit) => transmit,
+        };
+        // Known before a packet number is spent.
+        if transmit.protected_len(frame.len()) > mtu + HEADER {
+            if let Some(marks) = fragments {
+                return self.fragmented(frame, transmit, marks, to, mtu + HEADER);
+            }
+            self.counters.too_long.count();
+            return transmit.count_too_long();
+        }
+        // Where it lies, if there is room around it: then no third place of a frame's length is touched.
+        let around = transmit.protected_len(frame.len()) - frame.len();
+        let Received { space, place, .. } = received;
+        let has_room = around <= place.start.min(space.len() - place.end);
+        let sealed = if has_room {
+            protect_in_place(transmit, space, place)
+        } else {
+            let Built { bytes, .. } = &mut *self.built;
+            let frame = space.get(place).unwrap_or_default();
+            transmit.protect(frame, bytes).map(|length| bytes.get_mut(..length).unwrap_or_default())
+        };
+        match sealed {
+            Ok(sealed) => put(&self.counters, to, sealed),
+            Err(_) => self.counters.not_protected.count(),
+        }
+    }
+
+    /// Sends a frame in fragments of at most `longest` octets.
+    #[inline(never)]
+    fn fragmented(
+        &mut self,
+        frame: &[u8],
+        transmit: &mut Transmit,
+        marks: Marks,
+        to: &Sender,
+        longest: usize,
+    ) {
+        let Self { built, counters, .. } = self;
+        let send = |fragment: &[u8]| put(counters, to, fragment);
+        match transmit.protect_split(frame, longest, marks, &mut built.bytes, send) {
+            Ok(_) => {}
+            Err(ProtectError::Unsplittable) => counters.too_long.count(),
+            Err(_) => counters.not_protected.count(),
+        }
+    }
+
+    #[inline]
+    fn inbound(&mut self, frame: &mut [u8], receive: &mut Receive, to: &Sender, mtu: usize) {
+        let Self { gate, counters, way, built, .. } = self;
+        // What is refused is counted there, by its reason.
+        let Some(opened) = accept(receive, frame, &mut built.bytes) else { return };
+        if admit(gate, *way, counters, opened).is_some() {
+            send(counters, to, mtu, opened);
+        }
+    }
+
+    #[inline]
+    fn send(&self, to: &Sender, mtu: usize, frame: &[u8]) {
+        send(&self.counters, to, mtu, frame);
+    }
+
+    #[inline]
+    fn put(&self, to: &Sender, frame: &[u8]) {
+        put(&self.counters, to, frame);
+    }
+}
+
+/// [`Transmit::protect_in_place`], which is a part of this. Rehearsals come here too.
+#[inline]
+fn protect_in_place<'a>(
+    transmit: &mut Transmit,
+    space: &'a mut [u8],
+    place: Range<usize>,
+) -> Result<&'a mut [u8], ProtectError> {
+    near(|| transmit.protect_in_place(space, place))
+}
+
+/// [`Receive::accept`], which is a part of this. Rehearsals come here too. It gives nothing that would go through memory.
+#[inline]
+fn accept<'a>(receive: &mut Receive, frame: &'a mut [u8], whole: &'a mut [u8]) -> Option<&'a mut [u8]> {
+    near(|| receive.accept(thread::now, frame, whole).ok().flatten())
+}
+
+/// Sends a frame in the clear, if the port carries it.
+#[inline]
+fn send(counters: &PathCounters, to: &Sender, mtu: usize, frame: &[u8]) {
+    if exceeds(frame, mtu) {
+        return counters.too_long.count();
+    }
+    put(counters, to, frame);
+}

@@ -1,0 +1,161 @@
+//! Takes a [`Snapshot`] of the forwarding thread.
+
+use antedate_channel::wireguard::{Device, SLOTS};
+
+use super::path::Path;
+use super::peers::{Long, Peer};
+use super::release::Release;
+use super::snapshot::Snapshot;
+use crate::config::overlay::{LongFrames, Overlay};
+use crate::config::tunnel_keys;
+use crate::run::governor::Governor;
+use crate::run::report::Waits;
+use crate::run::status::{Overlay as Document, OverlayPeer, Preparation, ReleaseClock, SecondUplink};
+use crate::sys::thread;
+
+impl Snapshot {
+    /// What the calling forwarding thread knows.
+    #[must_use]
+    pub fn take(path: &Path, governor: &Governor) -> Self {
+        let (overlay, device, now) = (path.overlay(), path.device(), thread::now());
+        let (field, behind) = path.table().census();
+        let (drops, cookies) = path.drops();
+        let table = path.table();
+        let (datagrams_by, direct_addresses, damaged) = path.uplink();
+        let mut refused: std::collections::BTreeMap<String, u64> =
+            drops.named().map(|(name, count)| (name.to_owned(), count)).collect();
+        if let Some(device) = device {
+            let wireguard = device.refusals().each();
+            refused.extend(wireguard.map(|(name, count)| (format!("wireguard:{name}"), count)));
+        }
+        *refused.entry("damaged-datagram".to_owned()).or_default() += damaged;
+        for peer in path.peers() {
+            let Some(counters) = peer.reassembly.as_ref().map(|reassembly| *reassembly.counters()) else {
+                continue;
+            };
+            for (name, count) in [
+                ("parts-incomplete", counters.incomplete),
+                ("parts-contradictory", counters.contradictory),
+                ("parts-malformed", counters.malformed),
+            ] {
+                *refused.entry(name.to_owned()).or_default() += count;
+            }
+        }
+        refused.retain(|_, count| *count > 0);
+        let peers = path.peers().iter().zip(&behind);
+        let document = Document {
+            protection: if device.is_some() { "wireguard" } else { "none" }.into(),
+            public_key: device
+                .map(|device| tunnel_keys::encode(device.public()).to_string())
+                .unwrap_or_default(),
+            listen: overlay.listen.to_string(),
+            address: overlay.address.to_string(),
+            vni: overlay.vni.number(),
+            datagrams_by: datagrams_by.into(),
+            direct_addresses: direct_addresses as u64,
+            second_uplink: path.doubles().map(|doubles| SecondUplink {
+                interface: overlay
+                    .second_uplink
+                    .as_ref()
+                    .map_or_else(String::new, |second| second.interface.clone()),
+                received: doubles.received,
+                first: doubles.first,
+                eliminated: doubles.eliminated,
+                // The steward knows the link.
+                ..SecondUplink::default()
+            }),
+            release_clock: path.clock().map(|clock| release_clock(clock, overlay)),
+            peers: peers.map(|(peer, macs)| row(peer, overlay, device, *macs, now)).collect(),
+            field_macs: field as u64,
+            mac_limit: overlay.mac_limit as u64,
+            macs_moved: table.moved,
+            macs_not_learned: table.full,
+            cookies_sent: cookies,
+            refused,
+        };
+        let waits = Waits {
+            sleeps: governor.sleeps,
+            caught: governor.caught,
+            woken: governor.woken,
+            flows: governor.flows() as u64,
+            cpu: thread::cpu_time(),
+        };
+        Self { document, waits }
+    }
+}
+
+fn release_clock(clock: &Release, overlay: &Overlay) -> ReleaseClock {
+    let counts = &clock.counts;
+    let us = |ns: u64| ns as f64 / 1e3;
+    ReleaseClock {
+        flows: clock.clocks() as u64,
+        limit_us: overlay.release_clock_us.into(),
+        delay_us: us(clock.delay()),
+        held: counts.held,
+        added_mean_us: us(counts.delayed) / counts.held.max(1) as f64,
+        added_max_us: us(counts.longest),
+        late: counts.late,
+        full: counts.full,
+        jitter_in_p99_us: counts.before.per_mille(990),
+        jitter_in_p999_us: counts.before.per_mille(999),
+        jitter_out_p99_us: counts.after.per_mille(990),
+        jitter_out_p999_us: counts.after.per_mille(999),
+    }
+}
+
+fn row(peer: &Peer, overlay: &Overlay, device: Option<&Device>, macs: usize, now: u64) -> OverlayPeer {
+    let counters = device.and_then(|device| device.counters(peer.id)).copied().unwrap_or_default();
+    let age = |at: u64| (at > 0).then(|| now.saturating_sub(at) as f64 / 1e9);
+    let endpoint = device.map_or(peer.endpoint, |device| device.endpoint(peer.id));
+    let parts = peer.reassembly.as_ref().map(|reassembly| *reassembly.counters()).unwrap_or_default();
+    OverlayPeer {
+        name: peer.settings.name.clone(),
+        public_key: device
+            .map(|_| tunnel_keys::encode(&peer.settings.public_key).to_string())
+            .unwrap_or_default(),
+        endpoint: endpoint.map(|at| at.to_string()).unwrap_or_default(),
+        address: peer.settings.address.to_string(),
+        session: device.is_none_or(|device| device.is_ready(now, peer.id)),
+        handshakes: counters.handshakes,
+        handshake_age_seconds: age(counters.last_handshake),
+        silent_seconds: age(counters.last_received),
+        roamed: counters.roamed,
+        sent_frames: peer.traffic.sent,
+        sent_octets: peer.traffic.octets_sent,
+        received_frames: peer.traffic.received,
+        received_octets: peer.traffic.octets_received,
+        frames_in_pieces: peer.traffic.in_pieces,
+        frames_in_fragments: peer.traffic.in_fragments,
+        frames_reassembled: parts.whole,
+        frames_without_session: peer.traffic.no_session,
+        macs: macs as u64,
+        antedate: peer.hello.is_some(),
+        long_frames: long(peer, overlay, device.is_some()),
+        prepared: Preparation {
+            target: SLOTS as u64,
+            prepared: device.map_or(0, |device| device.prepared(peer.id)) as u64,
+        },
+    }
+}
+
+/// How long frames go to a peer, and why, in a sentence.
+fn long(peer: &Peer, overlay: &Overlay, secured: bool) -> String {
+    use antedate_channel::overlay::encapsulation::HEADER_LEN;
+    if !secured {
+        return "whole; the kernel fragments datagrams that the path does not carry".into();
+    }
+    let fits = peer.limit.saturating_sub(HEADER_LEN);
+    if fits >= 1518 {
+        return format!("whole: frames of up to {fits} octets fit a datagram");
+    }
+    let why = match peer.long(overlay.fragmentation, 1514) {
+        Long::Pieces => "in pieces under adjacent counters, for the peer said that it reads them",
+        Long::Inside if overlay.fragmentation == LongFrames::Auto => {
+            "in IP fragments inside the tunnel, for the peer did not say that it reads pieces"
+        }
+        Long::Inside => "in IP fragments inside the tunnel, as configured",
+        Long::Outside => "whole, and the kernel fragments the datagram, as configured",
+        Long::Refused => "not at all, as configured",
+    };
+    format!("frames over {fits} octets go {why}")
+}

@@ -1,0 +1,13 @@
+//! The state of the forwarding thread of an overlay at one moment.
+
+use crate::run::report::Waits;
+use crate::run::status::Overlay as Document;
+
+/// The state of the forwarding thread at one moment.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The overlay's part of the status.
+    pub document: Document,
+    /// How the thread waited.
+    pub waits: Waits,
+}

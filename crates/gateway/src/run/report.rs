@@ -1,0 +1,211 @@
+//! Parts of the status that gateways of each kind have.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use antedate_wire::{EthernetAddress, Sci};
+
+use crate::config::policy::Class;
+use crate::config::{Checked, Keyed, Poll};
+use crate::run::counters::{Counter, PathCounters};
+use crate::run::lock;
+use crate::run::setup::Granted;
+use crate::run::status::{Forwarding, Port, Status, Thread};
+use crate::sys::interface;
+
+/// How a thread waited, and what it used.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Waits {
+    /// Sleeps so far.
+    pub sleeps: u64,
+    /// Frames that found it awake.
+    pub caught: u64,
+    /// Frames that woke it.
+    pub woken: u64,
+    /// Flows with a rhythm.
+    pub flows: u64,
+    /// Nanoseconds of CPU time so far.
+    pub cpu: u64,
+}
+
+/// What does not change while the gateway runs.
+#[derive(Debug, Clone)]
+pub struct About {
+    started: Instant,
+    config: String,
+    /// `macsec`, `wireguard` or `none`.
+    pub protection: &'static str,
+    pub(crate) field: Port,
+    pub(crate) uplink: Port,
+    poll: Poll,
+    pub(crate) macsec: Option<(String, Sci, BTreeMap<Sci, String>)>,
+}
+
+impl About {
+    /// Of a gateway that starts now.
+    #[must_use]
+    pub fn new(checked: &Checked) -> Self {
+        let port =
+            |interface: &interface::Interface| Port { interface: interface.name.clone(), ..Port::default() };
+        let macsec = match &checked.protection {
+            Keyed::Plain | Keyed::Overlay { .. } => None,
+            Keyed::Macsec { keys, own, .. } => {
+                let members = keys.members.iter().map(|member| (member.sci, member.name.clone()));
+                Some((keys.suite.name().to_owned(), *own, members.collect()))
+            }
+            Keyed::Agreed { own, .. } => {
+                Some((checked.protection.cipher().to_owned(), *own, BTreeMap::new()))
+            }
+        };
+        Self {
+            started: Instant::now(),
+            config: checked.config.file.display().to_string(),
+            protection: match &checked.protection {
+                Keyed::Macsec { .. } | Keyed::Agreed { .. } => "macsec",
+                Keyed::Overlay { private: Some(_), .. } => "wireguard",
+                Keyed::Overlay { private: None, .. } | Keyed::Plain => "none",
+            },
+            field: port(&checked.field),
+            uplink: port(&checked.uplink),
+            poll: checked.config.run.poll,
+            macsec,
+        }
+    }
+
+    /// The part of the status that says who answers.
+    pub(crate) fn head(&self) -> Status {
+        Status {
+            antedate: env!("CARGO_PKG_VERSION").into(),
+            config: self.config.clone(),
+            pid: std::process::id(),
+            uptime_seconds: self.started.elapsed().as_secs_f64(),
+            protection: self.protection.into(),
+            ..Status::default()
+        }
+    }
+}
+
+/// What may change of a port when its interface is replaced, or given another MTU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carries {
+    /// Its address.
+    pub address: EthernetAddress,
+    /// The longest payload that it carries.
+    pub mtu: usize,
+}
+
+impl Carries {
+    /// Of an interface as it is now, on a path that carries so many octets.
+    #[must_use]
+    pub fn of(interface: &interface::Interface, mtu: usize) -> Self {
+        Self { address: EthernetAddress(interface.address), mtu }
+    }
+}
+
+/// A forwarding thread and what it was given.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    /// `both`, `out` or `in`.
+    pub direction: &'static str,
+    /// CPU and priority.
+    pub granted: Granted,
+}
+
+/// What forwarding threads used, since the last time that it was asked.
+#[derive(Debug, Default)]
+pub struct Shares {
+    /// CPU times at the last status.
+    last: Mutex<Option<(Instant, Vec<u64>)>>,
+}
+
+impl Shares {
+    /// A row for each thread.
+    pub(crate) fn threads(
+        &self,
+        about: &About,
+        waits: &[Waits],
+        places: &[Arc<Mutex<Place>>],
+    ) -> Vec<Thread> {
+        let now = Instant::now();
+        let cpu: Vec<u64> = waits.iter().map(|w| w.cpu).collect();
+        let before = lock(&self.last).replace((now, cpu));
+        let (poll, percent) = match about.poll {
+            Poll::Adaptive { cpu_percent } => ("adaptive", Some(cpu_percent)),
+            Poll::Busy => ("busy", None),
+            Poll::Block => ("block", None),
+        };
+        let share = |index: usize, cpu: u64| {
+            let (since, used) = before
+                .as_ref()
+                .map_or((about.started, 0), |(then, cpus)| (*then, cpus.get(index).copied().unwrap_or(0)));
+            let wall = (now - since).as_nanos().max(1);
+            cpu.saturating_sub(used) as f64 * 100.0 / wall as f64
+        };
+        let row = |(index, (waits, place)): (usize, (&Waits, &Arc<Mutex<Place>>))| {
+            let place = *lock(place);
+            Thread {
+                direction: place.direction.into(),
+                cpu: place.granted.cpu.map(|cpu| cpu as u64),
+                priority: place.granted.priority,
+                poll: poll.into(),
+                poll_cpu_percent: percent,
+                cpu_percent: share(index, waits.cpu),
+                frames_caught: waits.caught,
+                frames_woken: waits.woken,
+                rhythms: waits.flows,
+                sleeps: waits.sleeps,
+            }
+        };
+        waits.iter().zip(places).enumerate().map(row).collect()
+    }
+}
+
+/// One direction.
+pub(crate) fn forwarding(counters: &PathCounters) -> Forwarding {
+    let reasons = [
+        ("too-long", &counters.too_long),
+        ("not-protected", &counters.not_protected),
+        ("bulk-queue-full", &counters.bulk_full),
+        ("unsupported-offload", &counters.unsupported_offload),
+        ("truncated", &counters.truncated),
+        ("queue-full", &counters.queue_full),
+        ("link-down", &counters.link_down),
+        ("send-failed", &counters.send_failed),
+    ];
+    let policy = Class::names()
+        .zip(&counters.refused)
+        .map(|(name, counter)| (format!("policy:{name}"), counter.get()));
+    let rest = reasons.iter().map(|(name, counter)| ((*name).to_owned(), counter.get()));
+    Forwarding {
+        forwarded_frames: counters.sent.get(),
+        forwarded_octets: counters.octets_sent.get(),
+        refused: policy.chain(rest).filter(|(_, count)| *count > 0).collect(),
+        rules: counters.rules.iter().map(Counter::get).collect(),
+        express_frames: counters.express.get(),
+        segmented: counters.super_frames.get(),
+        joined: counters.joined.get(),
+        checksums_completed: counters.checksums_completed.get(),
+    }
+}
+
+/// A port, of which frames come `from` and to which they go.
+pub(crate) fn port(
+    about: &Port,
+    from: &PathCounters,
+    to: &PathCounters,
+    (link, link_downs): (bool, u64),
+    now: Carries,
+) -> Port {
+    Port {
+        address: now.address.to_string(),
+        mtu: now.mtu as u64,
+        link,
+        link_downs,
+        received_frames: from.received.get(),
+        ring_drops: from.overruns.get() + from.truncated.get(),
+        sent_frames: to.sent.get(),
+        send_errors: to.queue_full.get() + to.link_down.get() + to.send_failed.get(),
+        ..about.clone()
+    }
+}

@@ -1,0 +1,98 @@
+//! Parts of a start that gateways of each kind have: control socket, waiting, CPUs, priorities.
+
+use std::io;
+use std::path::Path;
+
+use antedate_host::control::Socket;
+use antedate_host::fault::{Fault, MORE_FILES};
+
+use crate::config::CONTROL_WORDS;
+use crate::config::{Config, Poll, Threads};
+use crate::run::governor::Mode;
+use crate::sys::interface::Interface;
+use crate::sys::rseq;
+use crate::sys::thread;
+
+/// The control socket, which is made before anything else: without it the gateway does not start, and nothing is spent.
+///
+/// # Errors
+/// When it cannot be made, or another gateway has it.
+pub fn socket(config: &Config) -> Result<Socket, Fault> {
+    Socket::bind(&config.control.socket, &CONTROL_WORDS).map_err(|fault| config.at("control.socket", fault))
+}
+
+pub(crate) fn no_socket(config: &Path, [from, to]: [&Interface; 2], error: &io::Error) -> Fault {
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "run as root, or give the program the capability: setcap cap_net_raw,cap_sys_nice,cap_ipc_lock+ep /usr/bin/antedate"
+        }
+        _ if error.raw_os_error() == Some(libc::EMFILE) => MORE_FILES,
+        _ => "see that both interfaces exist and are up: ip link",
+    };
+    let what = format!("cannot open a packet socket from {} to {}: {error}", from.name, to.name);
+    Fault::of_file(config, what, remedy)
+}
+
+/// The longest payload that an uplink carries which was opened again. Warns when that is less than the configuration says.
+#[must_use]
+pub fn uplink_mtu(config: &Config, interface: &Interface) -> usize {
+    let carries = config.uplink.carries(interface.mtu);
+    if let Some(path) = config.uplink.mtu.filter(|path| usize::from(*path) > carries) {
+        tracing::warn!(
+            interface = %interface.name, mtu = carries, configured = path,
+            "the uplink carries less than uplink.mtu says: longer frames go in fragments or are refused"
+        );
+    }
+    carries
+}
+
+/// How a forwarding thread waits.
+#[must_use]
+pub fn mode(poll: Poll) -> Mode {
+    match poll {
+        Poll::Adaptive { cpu_percent } => Mode::Adaptive { percent: cpu_percent },
+        Poll::Busy => Mode::Busy,
+        Poll::Block => Mode::Block,
+    }
+}
+
+/// The CPU of each forwarding thread: one of both directions, or out and in.
+#[must_use]
+pub fn cpus(threads: Threads) -> Vec<Option<usize>> {
+    match threads {
+        Threads::One(cpu) => vec![cpu],
+        Threads::Two(cpus) => cpus.to_vec(),
+    }
+}
+
+/// What the calling thread was given of what the configuration asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// The CPU that it is pinned to.
+    pub cpu: Option<usize>,
+    /// Its `SCHED_FIFO` priority.
+    pub priority: Option<u8>,
+}
+
+/// Pins the calling thread and raises its priority, as far as the system permits; what it refuses is logged.
+#[must_use]
+pub fn place(cpu: Option<usize>, priority: Option<u8>) -> Granted {
+    thread::precise_timers();
+    rseq::unregister();
+    let mut granted = Granted::default();
+    if let Some(cpu) = cpu {
+        match thread::pin(cpu) {
+            Ok(()) => granted.cpu = Some(cpu),
+            Err(error) => tracing::warn!(cpu, %error, "the forwarding thread is not pinned"),
+        }
+    }
+    if let Some(priority) = priority {
+        match thread::real_time(priority) {
+            Ok(()) => granted.priority = Some(priority),
+            Err(error) => {
+                tracing::warn!(priority, %error, "no real-time priority; run as root or give CAP_SYS_NICE");
+            }
+        }
+    }
+    granted
+}

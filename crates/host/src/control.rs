@@ -1,0 +1,298 @@
+//! The control socket: a Unix socket for the daemon's own user, one line a request, one line an answer.
+//!
+//! It runs on threads of its own. Requests are short and clients few; a client that stays silent is sent away.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+use crate::fault::Fault;
+
+/// The suffix of the name under which a socket is made.
+const BESIDE: &str = ".new";
+/// The longest path of a control socket: a Unix socket's has at most 107 octets (`unix(7)`, without its final zero), of
+/// which the suffix takes the last.
+pub const LONGEST_PATH: usize = 107 - BESIDE.len();
+/// The longest request in octets.
+pub const REQUEST_MAX: u64 = 1024;
+/// The longest answer that a client reads, in octets.
+const REPLY_MAX: u64 = 1 << 20;
+/// Clients that are served at a time.
+pub const CLIENTS_MAX: usize = 8;
+/// The time that a client has for its next octet, and the daemon for an answer.
+pub const PATIENCE: Duration = Duration::from_secs(5);
+/// The pause after the system refused a connection, so that a lack of descriptors is not made worse.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The words of a daemon's faults.
+#[derive(Debug, Clone, Copy)]
+pub struct Words {
+    /// Another process answers on the socket: fault and remedy.
+    pub taken: (&'static str, &'static str),
+    /// The path names something that is no socket: fault and remedy.
+    pub no_socket: (&'static str, &'static str),
+    /// The socket cannot be made: an infinitive behind "cannot", and the remedy.
+    pub cannot: (&'static str, &'static str),
+}
+
+/// Answers requests. Calls come from the control threads and must not wait for forwarding.
+pub trait Service: Send + Sync + 'static {
+    /// The answer to a request, which has its line end. The answer has none.
+    fn answer(&self, request: &[u8]) -> Vec<u8>;
+    /// The answer that a request cannot be served: the reason and the remedy.
+    fn refuse(&self, what: &str, remedy: &str) -> Vec<u8>;
+}
+
+/// A control socket that no thread answers on yet. It is removed on drop.
+#[derive(Debug)]
+pub struct Socket {
+    listener: UnixListener,
+    name: Name,
+}
+
+/// The name of a socket that this process made.
+#[derive(Debug)]
+struct Name {
+    path: PathBuf,
+    inode: (u64, u64),
+}
+
+/// A control socket that a thread answers on. It is removed on drop.
+#[derive(Debug)]
+pub struct Server {
+    name: Name,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Socket {
+    /// Makes the socket, for this process's user alone. Clients wait until it is [served](Self::serve).
+    ///
+    /// # Errors
+    /// When another process answers there, or the socket cannot be made.
+    pub fn bind(path: &Path, words: &Words) -> Result<Self, Fault> {
+        let listener = listen(path, words)?;
+        let about = fs::symlink_metadata(path).map_err(|error| words.cannot(path, &error))?;
+        let name = Name { path: path.to_owned(), inode: (about.dev(), about.ino()) };
+        Ok(Self { listener, name })
+    }
+
+    /// Answers on it.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn serve(self, service: Arc<impl Service>) -> io::Result<Server> {
+        let Self { listener, name } = self;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = thread::Builder::new()
+            .name("control".into())
+            .spawn(move || accept(&listener, &service, &stopped))?;
+        Ok(Server { name, stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        // A connection ends the wait for one. Without the name there is no connection, and the thread ends with the process.
+        let woken = self.name.is_ours() && UnixStream::connect(&self.name.path).is_ok();
+        if let Some(thread) = self.thread.take().filter(|_| woken) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Name {
+    /// Whether it still names the socket that this process made.
+    fn is_ours(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_ok_and(|about| (about.dev(), about.ino()) == self.inode)
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Words {
+    /// Another process has the socket.
+    #[must_use]
+    pub fn taken(&self, path: &Path) -> Fault {
+        Fault::of_file(path, self.taken.0, self.taken.1)
+    }
+
+    fn cannot(&self, path: &Path, error: &io::Error) -> Fault {
+        Fault::of_io(path, self.cannot.0, error, self.cannot.1)
+    }
+}
+
+/// Whether the socket could be made there. Changes nothing. Returns whether a process answers there already.
+///
+/// # Errors
+/// When the path names something else, or its directory cannot be written to.
+pub fn inspect(path: &Path, words: &Words) -> Result<bool, Fault> {
+    if is_answered(path, words)? || is_answered(&beside(path), words)? {
+        return Ok(true);
+    }
+    let parent = parent_of(path);
+    // Its directory is made, but none above that.
+    let directory = if parent.exists() { parent } else { parent_of(parent) };
+    let about = fs::metadata(directory).map_err(|error| words.cannot(path, &error))?;
+    if !about.is_dir() {
+        return Err(words.cannot(path, &io::ErrorKind::NotADirectory.into()));
+    }
+    accessat(CWD, directory, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+        .map_err(|error| words.cannot(path, &error.into()))?;
+    Ok(false)
+}
+
+/// The directory of a path that may be relative.
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The name under which a socket is made.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(BESIDE);
+    name.into()
+}
+
+/// Whether a process answers there. A socket without one was left behind by a process that was killed.
+fn is_answered(path: &Path, words: &Words) -> Result<bool, Fault> {
+    match fs::symlink_metadata(path) {
+        Ok(about) if !about.file_type().is_socket() => {
+            Err(Fault::of_file(path, words.no_socket.0, words.no_socket.1))
+        }
+        Ok(_) => Ok(UnixStream::connect(path).is_ok()),
+        Err(_) => Ok(false),
+    }
+}
+
+/// Makes a socket for this process's user alone, in place of one that a killed process left behind. It never has wider
+/// rights: it is made under another name, then renamed.
+///
+/// # Errors
+/// When another process answers there, or the socket cannot be made.
+pub fn listen(path: &Path, words: &Words) -> Result<UnixListener, Fault> {
+    let new = beside(path);
+    for name in [path, &new] {
+        if is_answered(name, words)? {
+            return Err(words.taken(name));
+        }
+    }
+    let make = || {
+        let parent = parent_of(path);
+        if !parent.exists() {
+            DirBuilder::new().mode(0o755).create(parent)?;
+        }
+        if let Err(error) = fs::remove_file(&new)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        let listener = UnixListener::bind(&new)?;
+        fs::set_permissions(&new, Permissions::from_mode(0o600))?;
+        fs::rename(&new, path)?;
+        Ok(listener)
+    };
+    make().map_err(|error| words.cannot(path, &error))
+}
+
+fn accept(listener: &UnixListener, service: &Arc<impl Service>, stop: &AtomicBool) {
+    let clients = Arc::new(AtomicUsize::new(0));
+    loop {
+        let client = listener.accept();
+        if stop.load(Ordering::Acquire) {
+            return;
+        }
+        let Ok((stream, _)) = client else {
+            thread::sleep(PAUSE);
+            continue;
+        };
+        // Only this thread adds, so the bound holds.
+        if clients.load(Ordering::Acquire) >= CLIENTS_MAX {
+            let reply = service.refuse("too many clients at a time", "close some and ask again");
+            let _ = answer(&stream, reply);
+            continue;
+        }
+        let seat = Seat::take(&clients);
+        let service = Arc::clone(service);
+        let served = thread::Builder::new().name("control-client".into()).spawn(move || {
+            let _seat = seat;
+            // The client may be gone.
+            let _ = serve(&stream, service.as_ref());
+        });
+        if served.is_err() {
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// A place among the clients that are served, free again on drop.
+struct Seat(Arc<AtomicUsize>);
+
+impl Seat {
+    fn take(clients: &Arc<AtomicUsize>) -> Self {
+        clients.fetch_add(1, Ordering::AcqRel);
+        Self(Arc::clone(clients))
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn serve(stream: &UnixStream, service: &impl Service) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut reader = BufReader::new(stream);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        reader.by_ref().take(REQUEST_MAX).read_until(b'\n', &mut line)?;
+        if line.is_empty() {
+            return Ok(());
+        }
+        if line.last() != Some(&b'\n') {
+            let what = format!("a request is one line of at most {REQUEST_MAX} octets");
+            let refused = service.refuse(&what, "send {\"request\":\"status\"} and a line end");
+            return answer(stream, refused);
+        }
+        answer(stream, service.answer(&line))?;
+    }
+}
+
+fn answer(mut stream: &UnixStream, mut line: Vec<u8>) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// Sends a request, which has no line end, to a running daemon and returns the answer.
+///
+/// # Errors
+/// When no process answers on the socket, or not in time.
+pub fn exchange(socket: &Path, request: &[u8]) -> io::Result<Vec<u8>> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(&[request, b"\n"].concat())?;
+    let mut reply = Vec::new();
+    BufReader::new(stream).take(REPLY_MAX).read_until(b'\n', &mut reply)?;
+    Ok(reply)
+}

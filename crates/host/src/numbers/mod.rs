@@ -1,0 +1,364 @@
+//! Numbers of keys that survive a restart, a crash and a power cut.
+//!
+//! A nonce is spent once (IEEE 802.1AE-2018, 10.5 and 14.5; RFC 5116, 3.1). For each key the file has the first number
+//! that was certainly never used. A [`Reservation`] raises it ahead of use; numbers below it are used only once the
+//! raised number is on the medium. A clean stop writes the exact next number. After a crash the rest of the reservation
+//! is lost, never used again.
+//!
+//! A [`KeyId`] is a digest of kind and key alone, so another label (an association number) or place (an SCI) does not
+//! begin a key again at 1. Another salt under a known key would, by chance, meet a used nonce, and is refused.
+//!
+//! A missing or damaged file is not a new beginning: only [`NumberFile::create`] makes one, and only where there is none.
+//!
+//! The file also has bounds, which only rise: for a key and a [`Place`], the lowest number that is still acceptable
+//! (10.6.2), so that a recording from before a restart is refused after it.
+//!
+//! The file must not come back from a backup or a snapshot of the machine: numbers would be used again.
+
+mod disk;
+mod error;
+#[cfg(any(test, feature = "power-cuts"))]
+pub mod medium;
+mod record;
+mod reservation;
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+pub use disk::{Directory, Disk, NAME};
+pub use error::{NumbersError, NumbersErrorKind};
+use record::{Fingerprint, Received, Records, RecordsError, Transmitted};
+pub use reservation::Reservation;
+
+use crate::hex::parse_hex;
+
+/// The number file of a directory, which no other process can open meanwhile.
+#[derive(Debug)]
+pub struct NumberFile<D: Disk = Directory> {
+    path: PathBuf,
+    disk: D,
+    records: Records,
+    /// The records as they were opened: no stop writes a number below them.
+    opened: Records,
+}
+
+/// The identity of a key in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyId {
+    key: Fingerprint,
+    salt: Option<Fingerprint>,
+    label: u8,
+}
+
+impl KeyId {
+    /// The identity of a key. The kind keeps keys of different uses apart.
+    #[must_use]
+    pub fn new(kind: &str, key: &[u8]) -> Self {
+        Self { key: Fingerprint::of(kind, key), salt: None, label: 0 }
+    }
+
+    /// The same key with a salt in its nonces.
+    #[must_use]
+    pub fn with_salt(self, kind: &str, salt: &[u8]) -> Self {
+        Self { salt: Some(Fingerprint::of(kind, salt)), ..self }
+    }
+
+    /// The same key with a label for people, from 0 to 3: an association number.
+    #[must_use]
+    pub fn with_label(self, label: u8) -> Self {
+        Self { label, ..self }
+    }
+}
+
+/// A source of numbers under a key: an SCI, or eight octets of the digest of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(pub [u8; 8]);
+
+impl Place {
+    fn parse(text: &str) -> Option<Self> {
+        let mut octets = [0; 8];
+        parse_hex(text, &mut octets).then_some(Self(octets))
+    }
+}
+
+/// A bound of a place under a key. It never falls.
+pub type Bound = (KeyId, Place, u64);
+
+/// Whether a daemon could use this directory. Changes nothing; another process may have it.
+///
+/// # Errors
+/// Those of [`NumberFile::open`], apart from the lock.
+pub fn inspect(directory: &Path) -> Result<(), NumbersError> {
+    usable(directory)?;
+    let file = directory.join(NAME);
+    let bytes = disk::read_in(directory).map_err(NumbersError::io(&file, "read the state file"))?;
+    believed(&file, bytes)?;
+    let probe = directory.join(format!(".probe-{}", std::process::id()));
+    let written = fs::OpenOptions::new().write(true).create_new(true).open(&probe);
+    // A probe that cannot be removed again is as harmless as one that could not be written.
+    let removed = fs::remove_file(&probe);
+    written.and(removed).map(drop).map_err(NumbersError::io(directory, "write to the directory"))
+}
+
+impl NumberFile<Directory> {
+    /// Opens the file of a directory and locks the directory.
+    ///
+    /// # Errors
+    /// When the file is missing or damaged, or another process has the directory.
+    pub fn open(directory: &Path) -> Result<Self, NumbersError> {
+        usable(directory)?;
+        Self::on(&directory.join(NAME), lock(directory)?)
+    }
+
+    /// Makes an empty file, and its directory if that is missing. It knows no key, so it is right only for keys that
+    /// were never used.
+    ///
+    /// # Errors
+    /// When the directory has a file already, or it cannot be written.
+    pub fn create(directory: &Path) -> Result<Self, NumbersError> {
+        if !directory.exists() {
+            let create = || {
+                if let Some(parent) = directory.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+                    fs::create_dir_all(parent)?;
+                }
+                DirBuilder::new().mode(0o700).create(directory)
+            };
+            create().map_err(NumbersError::io(directory, "make the directory"))?;
+        }
+        usable(directory)?;
+        let path = directory.join(NAME);
+        let disk = lock(directory)?;
+        if disk.read().map_err(NumbersError::io(&path, "read the state file"))?.is_some() {
+            return Err(NumbersError::new(&path, NumbersErrorKind::Exists));
+        }
+        let mut state = Self { path, disk, records: Records::default(), opened: Records::default() };
+        state.save(Records::default())?;
+        Ok(state)
+    }
+}
+
+impl<D: Disk> NumberFile<D> {
+    /// Takes the file of a disk. `path` names it in errors.
+    ///
+    /// # Errors
+    /// When the file is missing or damaged.
+    pub fn on(path: &Path, disk: D) -> Result<Self, NumbersError> {
+        let bytes = disk.read().map_err(NumbersError::io(path, "read the state file"))?;
+        let records = believed(path, bytes)?;
+        Ok(Self { path: path.to_owned(), disk, opened: records.clone(), records })
+    }
+
+    /// The first number of a key that was certainly never used: 1 for an unknown key.
+    ///
+    /// # Errors
+    /// When the key was used with another salt.
+    pub fn next(&self, key: &KeyId) -> Result<u64, NumbersError> {
+        match self.records.transmitted.get(&key.key) {
+            None => Ok(1),
+            Some(known) if known.salt == key.salt => Ok(known.next),
+            Some(_) => Err(NumbersError::new(&self.path, NumbersErrorKind::OtherSalt { label: key.label })),
+        }
+    }
+
+    /// The bound of a place under a key: 1 for an unknown one.
+    #[must_use]
+    pub fn bound(&self, key: &KeyId, place: Place) -> u64 {
+        self.records.received.get(&(key.key, place)).map_or(1, |known| known.lowest)
+    }
+
+    /// Makes durable that all numbers below these limits may have been used. A limit below the known one changes nothing.
+    ///
+    /// # Errors
+    /// When it did not become durable: the former reservations hold then.
+    pub fn reserve(&mut self, limits: &[(KeyId, u64)]) -> Result<(), NumbersError> {
+        let mut records = self.records.clone();
+        for (key, limit) in limits {
+            let next = self.next(key)?.max(*limit);
+            if !records.transmitted.contains_key(&key.key) {
+                self.room(&records)?;
+            }
+            records.transmitted.insert(key.key, Transmitted { salt: key.salt, label: key.label, next });
+        }
+        self.save(records)
+    }
+
+    /// Makes bounds durable. A bound below the known one changes nothing.
+    ///
+    /// # Errors
+    /// When it did not become durable.
+    pub fn raise(&mut self, bounds: &[Bound]) -> Result<(), NumbersError> {
+        let mut records = self.records.clone();
+        self.note(&mut records, bounds)?;
+        self.save(records)
+    }
+
+    /// As [`raise`](Self::raise), with `act` between writing the new file and giving it its name. A process that is killed
+    /// has done both or neither, except within the moment between the two.
+    ///
+    /// # Errors
+    /// When it did not become durable, or `act` failed: the bounds are as before then.
+    pub fn raise_with(
+        &mut self,
+        bounds: &[Bound],
+        act: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), NumbersError> {
+        let mut records = self.records.clone();
+        self.note(&mut records, bounds)?;
+        self.save_around(records, act)
+    }
+
+    /// Forgets the bounds under these keys.
+    ///
+    /// # Errors
+    /// When it did not become durable.
+    pub fn forget_bounds(&mut self, keys: &[KeyId]) -> Result<(), NumbersError> {
+        let mut records = self.records.clone();
+        records.received.retain(|(known, _), _| !keys.iter().any(|key| key.key == *known));
+        if records == self.records { Ok(()) } else { self.save(records) }
+    }
+
+    /// Forgets the numbers of these keys and raises a bound in the same write, by which the caller refuses the keys from
+    /// then on. Writes nothing if none of the keys is known.
+    ///
+    /// # Errors
+    /// When it did not become durable: the keys are still known then.
+    pub fn forget_numbers(
+        &mut self,
+        keys: &[KeyId],
+        (bound, place, lowest): Bound,
+    ) -> Result<(), NumbersError> {
+        let mut records = self.records.clone();
+        records.transmitted.retain(|known, _| !keys.iter().any(|key| key.key == *known));
+        if records.transmitted.len() == self.records.transmitted.len() {
+            return Ok(());
+        }
+        // The bound takes the place of a forgotten key, so a full file has room for it.
+        let lowest = self.bound(&bound, place).max(lowest);
+        records.received.insert((bound.key, place), Received { label: bound.label, lowest });
+        self.save(records)
+    }
+
+    /// The clean stop: writes the exact next numbers, so that no number is lost. Nothing can be reserved any more.
+    ///
+    /// # Errors
+    /// When it did not become durable. The reservations hold then: numbers are lost, none is used twice.
+    pub fn close(mut self, next: &[(KeyId, u64)], bounds: &[Bound]) -> Result<(), NumbersError> {
+        let mut records = self.records.clone();
+        for (key, one) in next {
+            // Of two users of one key, the one that is further on counts.
+            let same = next.iter().filter(|(other, _)| other.key == key.key);
+            let next = same.map(|(_, next)| next).max().unwrap_or(one);
+            // At most the reservation, whose end was never given out; at least the number at the start.
+            let opened = self.opened.transmitted.get(&key.key).map_or(1, |known| known.next);
+            let next = self.next(key)?.min(*next).max(opened);
+            records.transmitted.insert(key.key, Transmitted { salt: key.salt, label: key.label, next });
+        }
+        self.note(&mut records, bounds)?;
+        self.save(records)
+    }
+
+    /// The path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn error(&self, kind: NumbersErrorKind) -> NumbersError {
+        NumbersError::new(&self.path, kind)
+    }
+
+    fn note(&self, records: &mut Records, bounds: &[Bound]) -> Result<(), NumbersError> {
+        for (key, place, lowest) in bounds {
+            let lowest = self.bound(key, *place).max(*lowest);
+            if !records.received.contains_key(&(key.key, *place)) && records.is_full_of_received() {
+                return Err(self.error(NumbersErrorKind::Full));
+            }
+            records.received.insert((key.key, *place), Received { label: key.label, lowest });
+        }
+        Ok(())
+    }
+
+    fn room(&self, records: &Records) -> Result<(), NumbersError> {
+        if records.is_full() { Err(NumbersError::new(&self.path, NumbersErrorKind::Full)) } else { Ok(()) }
+    }
+
+    fn save(&mut self, records: Records) -> Result<(), NumbersError> {
+        self.save_around(records, || Ok(()))
+    }
+
+    fn save_around(
+        &mut self,
+        records: Records,
+        act: impl FnOnce() -> io::Result<()>,
+    ) -> Result<(), NumbersError> {
+        let path = &self.path;
+        self.disk.write_new(&records.to_bytes()).map_err(NumbersError::io(path, "write the state file"))?;
+        self.disk.sync_new().map_err(NumbersError::io(path, "make the state file durable"))?;
+        act().map_err(NumbersError::io(path, "pass on what was received"))?;
+        self.disk.replace().map_err(NumbersError::io(path, "replace the state file"))?;
+        self.disk.sync_directory().map_err(NumbersError::io(path, "make the state file durable"))?;
+        self.records = records;
+        Ok(())
+    }
+}
+
+fn usable(directory: &Path) -> Result<(), NumbersError> {
+    let about = fs::metadata(directory).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => NumbersError::new(directory, NumbersErrorKind::NoDirectory),
+        _ => NumbersError::new(directory, NumbersErrorKind::Io { doing: "look at the directory", error }),
+    })?;
+    if !about.is_dir() {
+        return Err(NumbersError::new(directory, NumbersErrorKind::NotDirectory));
+    }
+    if about.mode() & 0o022 != 0 {
+        return Err(NumbersError::new(
+            directory,
+            NumbersErrorKind::OpenToOthers { mode: about.mode() & 0o7777 },
+        ));
+    }
+    Ok(())
+}
+
+/// Tries to lock a directory, and the pause between two: a killed process may still be ending.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(20);
+
+fn lock(directory: &Path) -> Result<Directory, NumbersError> {
+    let mut left = TRIES;
+    loop {
+        match Directory::lock(directory) {
+            Ok(locked) => return Ok(locked),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                return Err(NumbersError::new(
+                    directory,
+                    NumbersErrorKind::Io { doing: "lock the directory", error },
+                ));
+            }
+            Err(_) if left == 0 => return Err(NumbersError::new(directory, NumbersErrorKind::InUse)),
+            Err(_) => {
+                left -= 1;
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
+fn believed(path: &Path, bytes: Option<Vec<u8>>) -> Result<Records, NumbersError> {
+    let bytes = bytes.ok_or_else(|| NumbersError::new(path, NumbersErrorKind::Missing))?;
+    Records::parse(&bytes).map_err(|unreadable| {
+        NumbersError::new(
+            path,
+            match unreadable {
+                RecordsError::Corrupt => NumbersErrorKind::Corrupt,
+                RecordsError::Version => NumbersErrorKind::Version,
+            },
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! The records of a number file and their text: a line a record, a checksum over all lines at the end.
+//!
+//! ```text
+//! antedate packet numbers 1
+//! transmit <key> <salt or -> <label> <first number that was never used>
+//! receive <key> <place> <label> <lowest acceptable number>
+//! sha256 <digest of everything above>
+//! ```
+//!
+//! Keys appear as digests only.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+use super::Place;
+use crate::hex::{hex, parse_hex};
+
+/// The first line; the number is the version of the format.
+const HEAD: &str = "antedate packet numbers ";
+const VERSION: &str = "1";
+/// The most records of a file.
+const RECORDS_MAX: usize = 10_000;
+/// Of these, the records that only sending may add: a talkative peer must not keep this end from sending.
+const TRANSMIT_ONLY: usize = 1_000;
+/// The greatest label: that of an association number (IEEE 802.1AE-2018, 9.6).
+const LABEL_MAX: u8 = 3;
+
+/// A digest that tells keys or salts apart and does not give them away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Fingerprint([u8; 16]);
+
+impl Fingerprint {
+    /// The digest of a key or salt; `domain` keeps the two apart.
+    pub(super) fn of(domain: &str, bytes: &[u8]) -> Self {
+        let digest = Sha256::new().chain_update(domain).chain_update([0]).chain_update(bytes).finalize();
+        let mut first = [0; 16];
+        first.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
+        Self(first)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let mut bytes = [0; 16];
+        parse_hex(text, &mut bytes).then_some(Self(bytes))
+    }
+}
+
+/// A key that this end sends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Transmitted {
+    /// The salt that it was used with.
+    pub(super) salt: Option<Fingerprint>,
+    /// For people only.
+    pub(super) label: u8,
+    /// The first number that was certainly never used.
+    pub(super) next: u64,
+}
+
+/// A place under a key from which this end receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Received {
+    /// For people only.
+    pub(super) label: u8,
+    /// The lowest number that is still acceptable.
+    pub(super) lowest: u64,
+}
+
+/// All records.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Records {
+    pub(super) transmitted: BTreeMap<Fingerprint, Transmitted>,
+    pub(super) received: BTreeMap<(Fingerprint, Place), Received>,
+}
+
+/// Why a number file is not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RecordsError {
+    /// It is cut, changed, or no number file.
+    Corrupt,
+    /// Another version of Antedate wrote it.
+    Version,
+}
+
+impl Records {
+    pub(super) fn is_full(&self) -> bool {
+        self.transmitted.len() + self.received.len() >= RECORDS_MAX
+    }
+
+    pub(super) fn is_full_of_received(&self) -> bool {
+        self.transmitted.len() + self.received.len() >= RECORDS_MAX
+            || self.received.len() >= RECORDS_MAX - TRANSMIT_ONLY
+    }
+
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let mut text = format!("{HEAD}{VERSION}\n");
+        for (key, Transmitted { salt, label, next }) in &self.transmitted {
+            let salt = salt.map_or_else(|| "-".to_owned(), |salt| hex(&salt.0));
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "transmit {} {salt} {label} {next}", hex(&key.0));
+        }
+        for ((key, place), Received { label, lowest }) in &self.received {
+            let _ = writeln!(text, "receive {} {} {label} {lowest}", hex(&key.0), hex(&place.0));
+        }
+        let digest = hex(&Sha256::digest(text.as_bytes()));
+        let _ = writeln!(text, "sha256 {digest}");
+        text.into_bytes()
+    }
+
+    pub(super) fn parse(bytes: &[u8]) -> Result<Self, RecordsError> {
+        let text = std::str::from_utf8(bytes).map_err(|_| RecordsError::Corrupt)?;
+        let version =
+            text.lines().next().and_then(|line| line.strip_prefix(HEAD)).ok_or(RecordsError::Corrupt)?;
+        if version != VERSION {
+            let is_number = !version.is_empty() && version.bytes().all(|c| c.is_ascii_digit());
+            return Err(if is_number { RecordsError::Version } else { RecordsError::Corrupt });
+        }
+        let (body, last) = text.trim_end_matches('\n').rsplit_once('\n').ok_or(RecordsError::Corrupt)?;
+        let mut digest = Sha256::new();
+        digest.update(body);
+        digest.update("\n");
+        if last != format!("sha256 {}", hex(&digest.finalize())) || !text.ends_with('\n') {
+            return Err(RecordsError::Corrupt);
+        }
+        let mut records = Self::default();
+        for line in body.lines().skip(1) {
+            records.parse_line(line).ok_or(RecordsError::Corrupt)?;
+        }
+        Ok(records)
+    }
+
+    fn parse_line(&mut self, line: &str) -> Option<()> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [kind, key, other, label, number] = words.as_slice() else { return None };
+        let key = Fingerprint::parse(key)?;
+        let label = label.parse().ok().filter(|label| *label <= LABEL_MAX)?;
+        let number = number.parse().ok().filter(|number| *number > 0)?;
+        let doubled = match *kind {
+            "transmit" => {
+                let salt = if *other == "-" { None } else { Some(Fingerprint::parse(other)?) };
+                self.transmitted.insert(key, Transmitted { salt, label, next: number }).is_some()
+            }
+            "receive" => self
+                .received
+                .insert((key, Place::parse(other)?), Received { label, lowest: number })
+                .is_some(),
+            _ => return None,
+        };
+        (!doubled).then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some_records() -> Records {
+        let key = Fingerprint::of("SAK", b"one");
+        let label = 1;
+        let mut records = Records::default();
+        records
+            .transmitted
+            .insert(key, Transmitted { salt: Some(Fingerprint::of("salt", b"x")), label, next: u64::MAX });
+        records
+            .transmitted
+            .insert(Fingerprint::of("SAK", b"two"), Transmitted { salt: None, label, next: 1 });
+        records.received.insert((key, Place([2, 0, 0, 0, 0, 1, 0, 1])), Received { label, lowest: 77 });
+        records
+    }
+
+    #[test]
+    fn records_come_back_as_they_went() {
+        for records in [Records::default(), some_records()] {
+            assert_eq!(Records::parse(&records.to_bytes()), Ok(records));
+        }
+    }
+
+    #[test]
+    fn a_file_that_was_cut_anywhere_is_not_believed() {
+        let bytes = some_records().to_bytes();
+        for length in 0..bytes.len() {
+            assert!(Records::parse(&bytes[..length]).is_err(), "{length}");
+        }
+    }
+
+    #[test]
+    fn a_file_with_any_bit_changed_is_not_believed() {
+        let bytes = some_records().to_bytes();
+        for bit in 0..bytes.len() * 8 {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(Records::parse(&changed).is_err(), "{bit}");
+        }
+    }
+
+    #[test]
+    fn a_later_version_is_told_from_damage() {
+        assert_eq!(Records::parse(b"antedate packet numbers 2\nanything\n"), Err(RecordsError::Version));
+        assert_eq!(Records::parse(b"antedate packet numbers x\n"), Err(RecordsError::Corrupt));
+        assert_eq!(Records::parse(b""), Err(RecordsError::Corrupt));
+    }
+
+    #[test]
+    fn the_file_does_not_hold_the_key() {
+        let mut records = Records::default();
+        records.transmitted.insert(
+            Fingerprint::of("SAK", b"0123456789abcdef"),
+            Transmitted { salt: None, label: 0, next: 1 },
+        );
+        let text = String::from_utf8(records.to_bytes()).unwrap();
+        assert!(!text.contains("0123456789abcdef") && !text.contains(&hex(b"0123456789abcdef")));
+    }
+}

@@ -1,0 +1,17 @@
+//! The user that this process runs as.
+
+use std::fs;
+
+/// The effective user of this process (`proc_pid_status(5)`); `u32::MAX` where `/proc` is missing.
+#[must_use]
+pub fn user() -> u32 {
+    // Uid: real, effective, saved, file system.
+    status("Uid").and_then(|ids| ids.split_whitespace().nth(1)?.parse().ok()).unwrap_or(u32::MAX)
+}
+
+/// A line of `/proc/self/status`.
+#[must_use]
+pub fn status(key: &str) -> Option<String> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| Some(line.strip_prefix(key)?.strip_prefix(':')?.trim().to_owned()))
+}
