@@ -43,7 +43,7 @@ mod x86 {
 
     fn fence() {
         // SAFETY: every x86-64 CPU has SSE2.
-        #[allow(unsafe_code)]
+        #[allow(unsafe_code, reason = "a fence between measurements")]
         unsafe {
             _mm_lfence()
         }

@@ -1,12 +1,12 @@
 //! CCM against published vectors and an independent implementation.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
 use aes::cipher::consts::{U4, U7, U8, U10, U12, U13, U14, U16};
 use antedate_aead::{
-    Aes128, Aes256, AesCcm, Backend, CcmStar64, Key, Nonce, NonceSequence, OpenPool, SealPool, Suite,
-    Unauthentic,
+    Aes128, Aes256, AesCcm, AuthenticationError, Backend, CcmStar64, Key, Nonce, NonceSequence, OpenPool,
+    SealPool, Suite,
 };
 use ccm::{
     KeyInit,
@@ -144,7 +144,7 @@ fn wycheproof<
                 let mut opened = vec![0xee; case.ct.len()];
                 let verdict = key.open(nonce, &case.aad, &case.ct, &mut opened, &tag);
                 if case.result == TestResult::Invalid {
-                    assert_eq!(verdict, Err(Unauthentic), "case {} on {backend:?}", case.tc_id);
+                    assert_eq!(verdict, Err(AuthenticationError), "case {} on {backend:?}", case.tc_id);
                     assert!(opened.iter().all(|&byte| byte == 0));
                     continue;
                 }
@@ -247,7 +247,7 @@ where
             let mut opened = vec![0; length];
             let mut forged = *tag.as_bytes();
             forged[i % TAG] ^= 1 << (i % 8);
-            assert_eq!(open.open(i as u64, &aad, &theirs, &mut opened, &forged), Err(Unauthentic));
+            assert_eq!(open.open(i as u64, &aad, &theirs, &mut opened, &forged), Err(AuthenticationError));
             assert!(opened.iter().all(|&byte| byte == 0));
             assert_eq!(open.open(i as u64, &aad, &theirs, &mut opened, tag.as_bytes()), Ok(()));
             assert_eq!(opened, plain);
@@ -279,7 +279,7 @@ fn associated_pieces_read_as_one_string() {
                 key::<CcmStar64>(2, backend).seal(Nonce::assume_unique(nonce_of(0)), data, &[], &mut []);
             assert_eq!(tag, whole);
             assert_eq!(open.verify(0, &[&data[..cut / 2], &data[cut / 2..]], tag.as_bytes()), Ok(()));
-            assert_eq!(open.verify(0, &[&data[..len - 1]], tag.as_bytes()), Err(Unauthentic));
+            assert_eq!(open.verify(0, &[&data[..len - 1]], tag.as_bytes()), Err(AuthenticationError));
         }
     }
 }
@@ -288,7 +288,7 @@ fn associated_pieces_read_as_one_string() {
 fn oversized_payload_is_not_opened() {
     let key = key::<CcmStar64>(1, Backend::detect());
     let mut out = vec![1; 65_536];
-    assert_eq!(key.open([0; 13], b"", &[0; 65_536], &mut out, &[0; 8]), Err(Unauthentic));
+    assert_eq!(key.open([0; 13], b"", &[0; 65_536], &mut out, &[0; 8]), Err(AuthenticationError));
     assert!(out.iter().all(|&byte| byte == 0));
     let tag = key.seal(Nonce::assume_unique([0; 13]), b"", &[0; 65_535], &mut out[..65_535]);
     let mut opened = vec![1; 65_535];

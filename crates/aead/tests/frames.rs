@@ -1,6 +1,6 @@
 //! Frames prepared up to any first new byte equal those of AES-CCM, sealed and opened.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use antedate_aead::{CcmStar32, CcmStar64, CcmStar128, FrameError, FrameSlot, Key, Nonce, Shape};
 use proptest::prelude::*;

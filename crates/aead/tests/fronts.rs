@@ -1,5 +1,5 @@
 //! Packets prepared for a front equal those of the plain cipher, at any stage of preparation.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 

@@ -1,10 +1,10 @@
 //! Opening a packet expected with its associated data and length.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
 use antedate_aead::{
-    Aes128Ccm8, Aes256Ccm, Backend, CoseCcm16_64_128, Fronted, Nonce, OpenStandby, Unauthentic,
+    Aes128Ccm8, Aes256Ccm, AuthenticationError, Backend, CoseCcm16_64_128, Fronted, Nonce, OpenStandby,
 };
 use common::{bytes, key};
 use proptest::prelude::*;
@@ -75,7 +75,7 @@ fn check<S: Fronted<NonceBytes = [u8; N]>, const N: usize>(case: &Case) {
         let refused = case.forged.is_some() || received != aad;
         let mut out = vec![0xee; len];
         let verdict = standby.open(number, &received, &packet, &mut out, &tag);
-        assert_eq!(verdict, if refused { Err(Unauthentic) } else { Ok(()) });
+        assert_eq!(verdict, if refused { Err(AuthenticationError) } else { Ok(()) });
         assert_eq!(out, if refused { vec![0; len] } else { plain.clone() });
 
         if refused && case.expected == case.sent && fits && done < case.budget {

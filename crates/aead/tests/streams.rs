@@ -1,12 +1,12 @@
 //! A key stream that continues from packet to packet.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use antedate_aead::{
     Aes128, Aes256, Backend, BlockCipher,
-    unauthenticated::{CounterBlock, CtrStream, OutOfStream, StreamEnded},
+    unauthenticated::{CounterBlock, CtrStream, OutOfStreamError, StreamEndedError},
 };
 use common::bytes;
 use proptest::{collection::vec, prelude::*};
@@ -101,7 +101,7 @@ proptest! {
 #[test]
 fn stream_end_spends_and_writes_nothing() {
     let mut stream = CtrStream::<Aes128, 4>::new(&[1; 16], CounterBlock([0xff; 16]), 100).unwrap();
-    assert_eq!(stream.encrypt(&mut [0; 1]), Err(StreamEnded { needed: 1, left: 0 }));
+    assert_eq!(stream.encrypt(&mut [0; 1]), Err(StreamEndedError { needed: 1, left: 0 }));
     let mut stream = CtrStream::<Aes128, 4>::new(&[1; 16], CounterBlock([0; 16]), 3).unwrap();
     assert_eq!(stream.idle(9), 1);
     assert_eq!(stream.ready(), 48);
@@ -119,12 +119,12 @@ fn decrypted_packet_is_not_decrypted_again() {
     let at = |number: u128| CounterBlock(number.to_be_bytes());
     let mut stream = CtrStream::<Aes128, 4>::new(&[1; 16], at(10), 20).unwrap();
     let mut data = [5; 17];
-    assert_eq!(stream.decrypt(at(9), &mut data), Err(OutOfStream));
-    assert_eq!(stream.decrypt(at(29), &mut data), Err(OutOfStream));
-    assert_eq!(stream.decrypt(at(1 << 100), &mut data), Err(OutOfStream));
+    assert_eq!(stream.decrypt(at(9), &mut data), Err(OutOfStreamError));
+    assert_eq!(stream.decrypt(at(29), &mut data), Err(OutOfStreamError));
+    assert_eq!(stream.decrypt(at(1 << 100), &mut data), Err(OutOfStreamError));
     assert_eq!((data, stream.position()), ([5; 17], at(10)));
     assert_eq!(stream.decrypt(at(12), &mut data), Ok(()));
     assert_eq!(stream.position(), at(14));
-    assert_eq!(stream.decrypt(at(12), &mut data), Err(OutOfStream));
+    assert_eq!(stream.decrypt(at(12), &mut data), Err(OutOfStreamError));
     assert_eq!(CtrStream::<Aes128, 4>::new(&[1; 15], at(0), 1).unwrap_err().expected, Aes128::KEY_LEN);
 }

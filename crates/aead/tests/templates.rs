@@ -1,5 +1,5 @@
 //! Accepted templates, and packets that do not fit one.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 

@@ -2,7 +2,8 @@
 
 use crate::{AAD, Counter, LONGEST, Mote, Wrong, cost, is_payload, nonce_of, payload, report, right};
 use antedate_aead::{
-    ChaCha20Poly1305, Hole, Key, Misfit, Nonce, PreparedTemplate, Sealed, Sealer, Tag, Template, TemplateSlot,
+    ChaCha20Poly1305, Hole, Key, MisfitError, Nonce, PreparedTemplate, Sealed, Sealer, Tag, Template,
+    TemplateSlot,
 };
 use core::hint::black_box;
 use core::mem::size_of;
@@ -37,7 +38,7 @@ type Prepared<'a> = PreparedTemplate<'a, ChaCha20Poly1305, CAP, 1>;
 fn finish<'a>(
     prepared: Prepared<'a>,
     value: &[u8],
-) -> Result<Sealed<'a, ChaCha20Poly1305, CAP, 1>, Misfit<Prepared<'a>>> {
+) -> Result<Sealed<'a, ChaCha20Poly1305, CAP, 1>, MisfitError<Prepared<'a>>> {
     prepared.seal(&[value])
 }
 

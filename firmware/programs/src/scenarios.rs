@@ -4,8 +4,9 @@
 
 use crate::{AAD, Counter, Mote, Wrong, answers, cost, expected, nonce_of, nothing, report, right};
 use antedate_aead::{
-    Aes128Gcm, AesCcm, BlockCipher, ChaCha20Poly1305, Front, FrontSlot, Hole, Key, Misfit, Nonce, Prepared,
-    PreparedFront, PreparedTemplate, Sealed, SealedFront, Sealer, Slot, Sparse, Tag, Template, TemplateSlot,
+    Aes128Gcm, AesCcm, BlockCipher, ChaCha20Poly1305, Front, FrontSlot, Hole, Key, MisfitError, Nonce,
+    Prepared, PreparedFront, PreparedTemplate, Sealed, SealedFront, Sealer, Slot, Sparse, Tag, Template,
+    TemplateSlot,
 };
 use core::hint::black_box;
 use core::ops::Range;
@@ -138,7 +139,7 @@ type Preparation<'a, S> = PreparedTemplate<'a, S, CAP, 3>;
 fn from_template<'a, S: Holes>(
     prepared: Preparation<'a, S>,
     value: &[u8],
-) -> Result<Sealed<'a, S, CAP, 3>, Misfit<Preparation<'a, S>>> {
+) -> Result<Sealed<'a, S, CAP, 3>, MisfitError<Preparation<'a, S>>> {
     prepared.seal(&[value])
 }
 

@@ -5,7 +5,10 @@ use super::portable::aes::{Aes as Sliced, RoundKeys};
 use crate::Backend;
 
 /// An expanded key.
-#[cfg_attr(target_arch = "aarch64", allow(clippy::large_enum_variant))]
+#[cfg_attr(
+    target_arch = "aarch64",
+    allow(clippy::large_enum_variant, reason = "a key stays where it was made")
+)]
 pub(crate) enum Aes {
     Sliced(Sliced),
     #[cfg(target_arch = "aarch64")]

@@ -1,5 +1,6 @@
 //! Helpers for this crate's tests.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use antedate_aead::{Backend, Key, Nonce, NonceSequence, Suite};
 

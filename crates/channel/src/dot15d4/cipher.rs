@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use antedate_aead::{CcmStar32, CcmStar64, CcmStar128, InvalidKeyLength, Key, Nonce, Suite, Tag};
+use antedate_aead::{CcmStar32, CcmStar64, CcmStar128, Key, KeyLengthError, Nonce, Suite, Tag};
 use antedate_wire::dot15d4::{Frame, SecurityLevel};
 
 use super::Status;
@@ -28,7 +28,7 @@ pub(super) trait Star: Suite<NonceBytes = [u8; NONCE_LEN]> {}
 impl<S: Suite<NonceBytes = [u8; NONCE_LEN]>> Star for S {}
 
 impl Cipher {
-    pub(super) fn new(key: &LinkKey) -> Result<Self, InvalidKeyLength> {
+    pub(super) fn new(key: &LinkKey) -> Result<Self, KeyLengthError> {
         let keys = Box::new(Expanded {
             mic32: Key::new(&key.0)?,
             mic64: Key::new(&key.0)?,

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use antedate_aead::InvalidKeyLength;
+use antedate_aead::KeyLengthError;
 use antedate_wire::dot15d4::{Address, Asn, ExtendedAddress, Header, KeyIdentifier, PanId};
 use zeroize::Zeroize;
 
@@ -126,7 +126,7 @@ pub enum InstallError {
     /// again
     KeyUsedBefore,
     /// the cipher does not accept this key length
-    Key(InvalidKeyLength),
+    Key(KeyLengthError),
 }
 
 impl fmt::Display for InstallError {

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 
 use antedate_aead::{
-    Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes256Ccm, Aes256Ccm8, Aes256Gcm, ChaCha20Poly1305, Key, OpenPool,
-    SealPool, Suite, Unauthentic,
+    Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes256Ccm, Aes256Ccm8, Aes256Gcm, AuthenticationError,
+    ChaCha20Poly1305, Key, OpenPool, SealPool, Suite,
 };
 
 use super::keys::{DirectionKeys, NonceRule, Numbers};
@@ -74,7 +74,7 @@ macro_rules! pools {
             }
 
             #[inline]
-            pub(super) fn open(&mut self, number: u64, aad: &[u8], text: &mut [u8], tag: &[u8]) -> Result<(), Unauthentic> {
+            pub(super) fn open(&mut self, number: u64, aad: &[u8], text: &mut [u8], tag: &[u8]) -> Result<(), AuthenticationError> {
                 match self { $( Self::$name(pool) => open(pool, number, aad, text, tag), )* }
             }
 
@@ -122,10 +122,10 @@ fn open<S: Suite<NonceBytes = [u8; 12]>>(
     aad: &[u8],
     text: &mut [u8],
     tag: &[u8],
-) -> Result<(), Unauthentic>
+) -> Result<(), AuthenticationError>
 where
     for<'a> &'a S::TagBytes: TryFrom<&'a [u8]>,
 {
-    let tag = tag.try_into().map_err(|_| Unauthentic)?;
+    let tag = tag.try_into().map_err(|_| AuthenticationError)?;
     pool.open_in_place(number, aad, text, tag)
 }

@@ -6,7 +6,7 @@ use core::ops::{Deref, DerefMut};
 
 use antedate_aead::research::Morus1280;
 use antedate_aead::{
-    Aegis128L, Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, Key, OpenPool, SealPool, Suite, Unauthentic,
+    Aegis128L, Aes128Gcm, Aes256Gcm, AuthenticationError, ChaCha20Poly1305, Key, OpenPool, SealPool, Suite,
 };
 
 use super::flows::{FlowShape, Tables};
@@ -266,7 +266,7 @@ impl Open {
         src: &[u8],
         dst: &mut [u8],
         icv: &[u8; 16],
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         with!(self, pool => pool.open(number, aad, src, dst, icv))
     }
 
@@ -277,7 +277,7 @@ impl Open {
         aad: &[u8],
         data: &mut [u8],
         icv: &[u8; 16],
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         with!(self, pool => pool.open_in_place(number, aad, data, icv))
     }
 
@@ -289,7 +289,7 @@ impl Open {
         number: u64,
         aad: &[u8],
         packet: &mut [u8],
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         match self {
             Self::Aes128(pool) => pool.open_next_in_place(number, aad, packet),
             Self::Aes256(pool) => pool.open_next_in_place(number, aad, packet),
@@ -299,12 +299,22 @@ impl Open {
 
     /// Out of line, so that the standard's suites are not selected by a jump table.
     #[inline(never)]
-    fn open_next_otherwise(&mut self, number: u64, aad: &[u8], packet: &mut [u8]) -> Result<(), Unauthentic> {
+    fn open_next_otherwise(
+        &mut self,
+        number: u64,
+        aad: &[u8],
+        packet: &mut [u8],
+    ) -> Result<(), AuthenticationError> {
         with!(self, pool => pool.open_next_in_place(number, aad, packet))
     }
 
     #[inline]
-    pub(super) fn verify(&mut self, number: u64, aad: &[&[u8]], icv: &[u8; 16]) -> Result<(), Unauthentic> {
+    pub(super) fn verify(
+        &mut self,
+        number: u64,
+        aad: &[&[u8]],
+        icv: &[u8; 16],
+    ) -> Result<(), AuthenticationError> {
         with!(self, pool => pool.verify(number, aad, icv))
     }
 }

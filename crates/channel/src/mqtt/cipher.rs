@@ -6,7 +6,7 @@ use alloc::{boxed::Box, vec::Vec};
 use antedate_aead::research::SingleBlockAes128;
 use antedate_aead::unauthenticated::{Aes128Cbc, Iv};
 use antedate_aead::{
-    Aes128Gcm, Aes128Ocb3, Aes256Gcm, ChaCha20Poly1305, CoseCcm16_64_128, InvalidKeyLength, Key, OpenPool,
+    Aes128Gcm, Aes128Ocb3, Aes256Gcm, ChaCha20Poly1305, CoseCcm16_64_128, Key, KeyLengthError, OpenPool,
     OpenStandby,
 };
 use hmac::{Hmac, KeyInit, Mac};
@@ -50,7 +50,7 @@ fn nonce_of<const LEN: usize>(material: &Material) -> NonceOf<LEN> {
 }
 
 impl Cipher {
-    pub(super) fn new(material: &Material) -> Result<Self, InvalidKeyLength> {
+    pub(super) fn new(material: &Material) -> Result<Self, KeyLengthError> {
         macro_rules! pool {
             ($name:ident) => {
                 Self::$name(Box::new(OpenPool::new(Key::new(&material.key)?, nonce_of(material))))
@@ -128,12 +128,9 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    pub(super) fn new(material: &Material) -> Result<Self, InvalidKeyLength> {
-        let wrong = InvalidKeyLength {
-            suite: material.head.algorithm.name(),
-            expected: 16,
-            given: material.key.len(),
-        };
+    pub(super) fn new(material: &Material) -> Result<Self, KeyLengthError> {
+        let wrong =
+            KeyLengthError { suite: material.head.algorithm.name(), expected: 16, given: material.key.len() };
         let base = material.base.as_slice().try_into().map_err(|_| wrong)?;
         // RFC 7518 section 5.2.2.1: the first half is the MAC's key, the second the cipher's.
         let (mac, key) = match material.head.algorithm {

@@ -3,8 +3,8 @@
 use alloc::boxed::Box;
 
 use antedate_aead::{
-    Aes128Gcm, Aes128Ocb3, Aes256Gcm, ChaCha20Poly1305, CoseCcm16_64_128, FrontStandby, InvalidKeyLength,
-    Key, Standby, TemplateStandby,
+    Aes128Gcm, Aes128Ocb3, Aes256Gcm, ChaCha20Poly1305, CoseCcm16_64_128, FrontStandby, Key, KeyLengthError,
+    Standby, TemplateStandby,
 };
 
 use super::Algorithm;
@@ -43,7 +43,7 @@ macro_rules! each {
 pub(super) use each;
 
 impl<N: Numbers> Lane<N> {
-    pub(super) fn new(material: &Material, numbers: N) -> Result<Self, InvalidKeyLength> {
+    pub(super) fn new(material: &Material, numbers: N) -> Result<Self, KeyLengthError> {
         let nonces = Nonces::new(material, numbers);
         macro_rules! standby {
             () => {

@@ -13,7 +13,7 @@
 //! A sum of products is folded once. Every backend stores its powers in this form.
 
 #[cfg(target_arch = "aarch64")]
-use crate::backend::arm::Extension;
+use crate::backend::cpu::arm::Extension;
 use zeroize::Zeroize;
 
 /// `x^63 + x^62 + x^57`.

@@ -205,7 +205,7 @@ pub(crate) fn finish(h: &Limbs, s: &[u8; 16]) -> [u8; 16] {
 }
 
 #[cfg(all(target_arch = "msp430", feature = "msp430-multiplier"))]
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "calls assembly")]
 mod work {
     use super::{Block, Limbs};
     use core::arch::global_asm;
@@ -250,7 +250,7 @@ mod work {
             // SAFETY: as above; the copies are at even addresses.
             unsafe { antedate_poly1305_tag(h, &raw const s, &raw mut words) }
             *tag = words.0;
-            crate::engine::wipe(&mut s.0);
+            crate::bytes::wipe(&mut s.0);
         }
     }
 }

@@ -165,7 +165,7 @@ impl Sum {
 /// `Sum::fill` in assembly: the limbs of two numbers fit the registers, but a compiler spills them.
 /// Tested in QEMU.
 #[cfg(all(target_arch = "arm", target_os = "none", target_has_atomic = "32"))]
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "calls assembly")]
 mod block_of_a_template {
     use super::{Limbs, Sum};
     use core::arch::global_asm;

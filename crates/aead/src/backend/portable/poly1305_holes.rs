@@ -1,37 +1,57 @@
 //! Filling the holes of ChaCha20-Poly1305 on any CPU: the work left at the deadline.
 
+use super::poly1305::Limbs;
 #[cfg(not(target_pointer_width = "64"))]
-use super::poly1305::{Limbs, Sum};
+use super::poly1305::Sum;
 #[cfg(target_pointer_width = "64")]
 use super::poly1305_weights::Sum;
-use crate::{
-    ChaCha20Poly1305,
-    sparse::{self, Head, Spot, Values},
-};
+use crate::holes::{Head, Spot, Values, WeightedMac, block_at};
 #[cfg(not(target_pointer_width = "16"))]
-use {crate::sparse::Piece, zeroize::Zeroize};
+use crate::holes::{Piece, xor_block_at};
+use zeroize::Zeroize;
 
 #[cfg(not(target_pointer_width = "64"))]
 pub(crate) use super::poly1305::Limbs as Weight;
 #[cfg(target_pointer_width = "64")]
 pub(crate) use super::poly1305_weights::Weight;
 
+/// The polynomial of a prepared packet, and s.
+#[derive(Clone, Default)]
+pub struct Prepared {
+    pub(crate) polynomial: Limbs,
+    pub(crate) s: [u8; 16],
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) avx512: Option<crate::backend::cpu::x86::Avx512>,
+}
+
+impl Zeroize for Prepared {
+    #[inline]
+    fn zeroize(&mut self) {
+        // One after the other: a small CPU writes each in line, but would call a function for both.
+        self.polynomial = Limbs::default();
+        zeroize::optimization_barrier(&self.polynomial);
+        self.s = [0; 16];
+        zeroize::optimization_barrier(self);
+    }
+}
+
+/// The MAC of ChaCha20-Poly1305 with holes.
+pub(crate) trait Mac: WeightedMac<Sum = Prepared, Weight = Weight, Tag = [u8; 16]> {}
+
+impl<S: WeightedMac<Sum = Prepared, Weight = Weight, Tag = [u8; 16]>> Mac for S {}
+
 /// `SparseEngine::fill` on any CPU. Wipes each weight after use.
 #[cfg(not(target_pointer_width = "16"))]
 #[inline(never)]
-pub(crate) fn fill<V: Values, const N: usize>(
-    head: &mut Head<ChaCha20Poly1305, N>,
-    values: V,
-    body: &mut [u8],
-) {
+pub(crate) fn fill<S: Mac, V: Values, const N: usize>(head: &mut Head<S, N>, values: V, body: &mut [u8]) {
     fill_in_turn(head, values, body);
 }
 
 /// `SparseEngine::fill_one` on any 64-bit CPU.
 #[cfg(target_pointer_width = "64")]
 #[inline]
-pub(crate) fn fill_one<const N: usize>(
-    head: &mut Head<ChaCha20Poly1305, N>,
+pub(crate) fn fill_one<S: Mac, const N: usize>(
+    head: &mut Head<S, N>,
     value: &[u8; 16],
     body: &mut [u8],
 ) -> bool {
@@ -47,8 +67,8 @@ pub(crate) fn fill_one<const N: usize>(
 /// Like [`fill`], for inlining into functions with more target features.
 #[cfg(not(target_pointer_width = "16"))]
 #[inline(always)]
-pub(crate) fn fill_in_turn<V: Values, const N: usize>(
-    head: &mut Head<ChaCha20Poly1305, N>,
+pub(crate) fn fill_in_turn<S: Mac, V: Values, const N: usize>(
+    head: &mut Head<S, N>,
     values: V,
     body: &mut [u8],
 ) {
@@ -80,7 +100,7 @@ pub(crate) fn fill_in_turn<V: Values, const N: usize>(
 fn fill_part(sum: &mut Sum, weight: &mut Weight, piece: &Piece, bytes: &[u8], body: &mut [u8]) {
     let mut value = piece.block_of(bytes);
     if piece.in_payload() {
-        value = sparse::xor_block(body, piece.at(), value) & piece.bits();
+        value = xor_block_at(body, piece.at(), value) & piece.bits();
     }
     add(sum, value, weight);
     weight.zeroize();
@@ -90,11 +110,7 @@ fn fill_part(sum: &mut Sum, weight: &mut Weight, piece: &Piece, bytes: &[u8], bo
 /// no 128-bit numbers.
 #[cfg(target_pointer_width = "16")]
 #[inline(never)]
-pub(crate) fn fill<V: Values, const N: usize>(
-    head: &mut Head<ChaCha20Poly1305, N>,
-    values: V,
-    body: &mut [u8],
-) {
+pub(crate) fn fill<S: Mac, V: Values, const N: usize>(head: &mut Head<S, N>, values: V, body: &mut [u8]) {
     let Head { sum, spots, count, tag, .. } = head;
     for Spot { piece, weight } in &spots[..N.min(*count as usize)] {
         let (mut block, bytes) = (super::poly1305::Block::default(), values.bytes(piece));
@@ -116,8 +132,8 @@ pub(crate) fn fill<V: Values, const N: usize>(
 
 /// `SparseEngine::check` on any CPU.
 #[inline(never)]
-pub(crate) fn check<const N: usize>(
-    head: &Head<ChaCha20Poly1305, N>,
+pub(crate) fn check<S: Mac, const N: usize>(
+    head: &Head<S, N>,
     aad: &[u8],
     src: &[u8],
     body: &[u8],
@@ -128,8 +144,8 @@ pub(crate) fn check<const N: usize>(
 
 /// Like [`check`], for inlining into functions with more target features.
 #[inline(always)]
-pub(crate) fn check_here<const N: usize>(
-    head: &Head<ChaCha20Poly1305, N>,
+pub(crate) fn check_here<S: Mac, const N: usize>(
+    head: &Head<S, N>,
     aad: &[u8],
     src: &[u8],
     body: &[u8],
@@ -142,7 +158,7 @@ pub(crate) fn check_here<const N: usize>(
         }
         let value = piece.of_part(if piece.in_payload() { src } else { aad });
         if piece.in_payload() {
-            piece.put(value ^ sparse::block(body, piece.at()), dst);
+            piece.put(value ^ block_at(body, piece.at()), dst);
         }
         add(&mut sum, value, weight);
     }

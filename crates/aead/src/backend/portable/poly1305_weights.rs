@@ -72,7 +72,7 @@ impl Sum {
     pub(crate) fn fill(&mut self, weight: &mut Weight, value: &[u8; 16], block: &mut [u8; 16]) {
         let value = u128::from_le_bytes(*value);
         #[cfg(target_arch = "x86_64")]
-        let value = crate::backend::x86::in_words(value);
+        let value = crate::backend::words::in_words(value);
         let now = value ^ u128::from_le_bytes(*block);
         *block = now.to_le_bytes();
         self.add(now, weight);

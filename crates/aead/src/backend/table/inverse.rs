@@ -114,4 +114,4 @@ impl Aes128 {
     }
 }
 
-use crate::backend::portable::blocks::xor_in as xor;
+use crate::backend::blocks::xor_in as xor;

@@ -119,15 +119,15 @@ impl Aes128 {
 }
 
 #[cfg(not(target_arch = "msp430"))]
-use crate::backend::portable::blocks::xor_in;
+use crate::backend::blocks::xor_in;
 #[cfg(target_arch = "msp430")]
 pub(crate) use rounds::{sum, xor_in};
 
 #[cfg(target_arch = "msp430")]
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "calls assembly")]
 mod rounds {
     use super::{Aes128, TABLES};
-    use crate::backend::portable::blocks::Block as Sum;
+    use crate::backend::blocks::Block as Sum;
     use core::arch::global_asm;
 
     global_asm!(include_str!("narrow.s"), tables = sym TABLES);
@@ -202,7 +202,7 @@ mod rounds {
             // SAFETY: as above; the copy is at an even address.
             unsafe { work(key, &raw mut copy) }
             *block = copy.0;
-            crate::engine::wipe(&mut copy.0);
+            crate::bytes::wipe(&mut copy.0);
         }
     }
 
@@ -218,8 +218,8 @@ mod rounds {
             // SAFETY: as above.
             unsafe { antedate_aes_finish(key, &raw const chain, &raw const mask, &raw mut half) }
             *tag = half.0;
-            crate::engine::wipe(&mut chain.0);
-            crate::engine::wipe(&mut mask.0);
+            crate::bytes::wipe(&mut chain.0);
+            crate::bytes::wipe(&mut mask.0);
         }
     }
 }

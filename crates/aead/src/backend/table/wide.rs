@@ -98,7 +98,7 @@ impl Aes128 {
 }
 
 #[cfg(all(target_arch = "arm", target_os = "none"))]
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "calls assembly")]
 mod rounds {
     use super::{Aes128, TABLE};
     use core::arch::global_asm;

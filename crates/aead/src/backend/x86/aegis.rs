@@ -317,7 +317,7 @@ mod ni {
             bytes[len..].fill(0);
             bytes.as_ptr().copy_to_nonoverlapping(at, len);
             let kept = _mm_loadu_si128(bytes.as_ptr().cast());
-            crate::engine::wipe(&mut bytes);
+            crate::bytes::wipe(&mut bytes);
             kept
         }
     }

@@ -1,9 +1,7 @@
 //! Kernels with VAES, VPCLMULQDQ and AVX-512: four blocks to a vector, masked tails.
 
-use super::{
-    gcm::{Block, Key, POWERS, Segment},
-    ni::FOLD,
-};
+use super::gcm_key::{Block, Key, POWERS, Segment};
+use crate::backend::portable::ghash::FOLD;
 use core::arch::x86_64::*;
 
 /// Payload bytes from which three products per block beat four, on CPUs with slow wide products.
@@ -238,7 +236,7 @@ unsafe fn associated<const WHOLE: bool, const THREE: bool>(
 /// # Safety
 /// As for [`prepared`]; `aad` and `len` with the length block make at most [`POWERS`] blocks.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
 pub(super) unsafe fn packet<const R: usize, const SEAL: bool, const WIPE: bool>(
     key: &Key<R>,
     aad: &[u8],

@@ -8,9 +8,9 @@
 use super::{
     cbc_mac::{Mac, first, from, into, load, number, store},
     ccm_rest::{open_rest, seal_block, seal_part, seal_rest, seal_some},
-    in_words, partial,
+    partial,
 };
-use crate::{Backend, backend::portable::aes::RoundKeys, buffers::Buffers};
+use crate::{Backend, backend::portable::aes::RoundKeys, backend::words::in_words, buffers::Buffers};
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
 
@@ -323,7 +323,7 @@ impl<const R: usize> Key<R> {
 
     /// XORs the first round key into a chain.
     pub(crate) fn fold(&self, chain: &mut [u8; 16]) {
-        crate::backend::portable::blocks::xor_in(chain, &self.round_keys[0]);
+        crate::backend::blocks::xor_in(chain, &self.round_keys[0]);
     }
 
     /// Key stream from 64-byte unit `first`, starting at counter 1; `out` is a whole number of
@@ -380,7 +380,7 @@ impl<const R: usize> Key<R> {
         assert!(used <= stream.len());
         let tag = self.packet::<true>(header, aad, buffers, Source::Wiped(stream.as_mut_ptr()), Some(mask));
         if used < stream.len() {
-            crate::engine::wipe(&mut stream[used..]);
+            crate::bytes::wipe(&mut stream[used..]);
         }
         tag
     }

@@ -14,7 +14,7 @@ use core::arch::x86_64::*;
 /// The CPU supports the instructions; `src` and `dst` are valid for `len` bytes, at least one;
 /// `within` is less than 16, and `TAG` at most 16.
 #[inline]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
 #[target_feature(enable = "sse4.1,aes,ssse3")]
 pub(super) unsafe fn seal_rest<const R: usize, const TAG: usize>(
     key: &Key<R>,
@@ -80,7 +80,7 @@ pub(super) unsafe fn seal_block<const R: usize, const TAG: usize>(
 /// # Safety
 /// As for [`seal_rest`]; `within + len` is at most 16.
 #[inline]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
 #[target_feature(enable = "sse4.1,aes,ssse3")]
 pub(super) unsafe fn seal_some<const R: usize, const TAG: usize>(
     key: &Key<R>,
@@ -104,7 +104,7 @@ pub(super) unsafe fn seal_some<const R: usize, const TAG: usize>(
 /// # Safety
 /// As for [`seal_rest`]; `within + len` is at most 16.
 #[inline]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2,sse4.1,aes")]
 pub(super) unsafe fn seal_part<const R: usize, const TAG: usize>(
     key: &Key<R>,

@@ -8,12 +8,11 @@ use super::{
 use crate::{
     backend::portable::{
         poly1305::{Limbs, finish},
-        poly1305_holes as holes,
+        poly1305_holes::{self as holes, Mac},
     },
     buffers::Buffers,
-    chacha20poly1305::ChaCha20Poly1305,
-    engine::wipe,
-    sparse::{Filling, FillingOne, Head, Reading, Values},
+    bytes::wipe,
+    holes::{Filling, FillingOne, Head, Reading, Values},
 };
 use core::{arch::x86_64::*, mem::MaybeUninit};
 use zeroize::Zeroize;
@@ -22,7 +21,7 @@ pub(crate) use poly1305::Powers;
 
 /// Units of key stream computed at a time, besides the first block, which gives the MAC's key.
 /// Whole groups of Poly1305.
-const UNITS: usize = 24;
+pub(super) const UNITS: usize = 24;
 
 /// Bytes of associated data and payload up to which an unprepared packet uses [`Avx2`], which
 /// hashes block by block: computing powers of r would cost more than they save.
@@ -169,10 +168,7 @@ impl Avx512 {
 
     /// Writes values into a prepared packet.
     #[inline(always)]
-    pub(crate) fn fill_poly1305<V: Values, const N: usize>(
-        self,
-        filling: Filling<'_, ChaCha20Poly1305, V, N>,
-    ) {
+    pub(crate) fn fill_poly1305<S: Mac, V: Values, const N: usize>(self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
         // SAFETY: `self` proves CPU support.
         unsafe { fill(head, values, body) }
@@ -180,10 +176,7 @@ impl Avx512 {
 
     /// Writes a value into a prepared packet that has one hole, a whole block.
     #[inline(always)]
-    pub(crate) fn fill_one_poly1305<const N: usize>(
-        self,
-        filling: FillingOne<'_, ChaCha20Poly1305, N>,
-    ) -> bool {
+    pub(crate) fn fill_one_poly1305<S: Mac, const N: usize>(self, filling: FillingOne<'_, S, N>) -> bool {
         let (head, value, body) = filling.parts();
         // SAFETY: `self` proves CPU support.
         unsafe { fill_one(head, value, body) }
@@ -191,10 +184,7 @@ impl Avx512 {
 
     /// Reads the values of a received packet and returns the expected tag.
     #[inline(always)]
-    pub(crate) fn check_poly1305<const N: usize>(
-        self,
-        reading: Reading<'_, ChaCha20Poly1305, N>,
-    ) -> [u8; 16] {
+    pub(crate) fn check_poly1305<S: Mac, const N: usize>(self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
         // SAFETY: `self` proves CPU support.
         unsafe { check(head, aad, src, body, dst) }
@@ -289,7 +279,7 @@ unsafe fn one_shot<const WAY: u8>(
 /// # Safety
 /// The CPU has BMI2.
 #[target_feature(enable = "bmi2")]
-unsafe fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
+unsafe fn fill<S: Mac, V: Values, const N: usize>(head: &mut Head<S, N>, values: V, body: &mut [u8]) {
     holes::fill_in_turn(head, values, body);
 }
 
@@ -298,11 +288,7 @@ unsafe fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, 
 /// # Safety
 /// The CPU has BMI2.
 #[target_feature(enable = "bmi2")]
-unsafe fn fill_one<const N: usize>(
-    head: &mut Head<ChaCha20Poly1305, N>,
-    value: &[u8; 16],
-    body: &mut [u8],
-) -> bool {
+unsafe fn fill_one<S: Mac, const N: usize>(head: &mut Head<S, N>, value: &[u8; 16], body: &mut [u8]) -> bool {
     holes::fill_one(head, value, body)
 }
 
@@ -311,8 +297,8 @@ unsafe fn fill_one<const N: usize>(
 /// # Safety
 /// The CPU has BMI2.
 #[target_feature(enable = "bmi2")]
-unsafe fn check<const N: usize>(
-    head: &Head<ChaCha20Poly1305, N>,
+unsafe fn check<S: Mac, const N: usize>(
+    head: &Head<S, N>,
     aad: &[u8],
     src: &[u8],
     body: &[u8],

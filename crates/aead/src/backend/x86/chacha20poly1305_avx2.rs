@@ -2,7 +2,7 @@
 
 use super::{
     chacha20_avx2::{Avx2, Block},
-    chacha20poly1305::{once, pointers},
+    chacha20poly1305::{UNITS, once, pointers},
     chacha20poly1305_beside as beside,
     poly1305::{HASH, OPEN, Powers, SEAL},
     poly1305_powers::{self, Part, Source, Table},
@@ -10,12 +10,10 @@ use super::{
 use crate::{
     backend::portable::poly1305::{Limbs, Sum},
     buffers::Buffers,
-    engine::wipe,
+    bytes::wipe,
 };
 use core::mem::MaybeUninit;
 
-/// Units of key stream computed at a time, besides the first block, which gives the MAC's key.
-const UNITS: usize = 24;
 /// Units of a prepared packet computed with the first block, and copied.
 const TOGETHER: usize = 8;
 
@@ -231,13 +229,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        Backend,
+        Backend, ChaCha20Poly1305,
         backend::{
             portable::poly1305::{Poly1305, finish},
             x86::Avx512,
         },
-        chacha20poly1305::{ChaCha20Poly1305, OneTime},
-        engine::Engine,
+        suites::{chacha20poly1305::OneTime, engine::Engine},
     };
     use proptest::prelude::*;
     use std::{vec, vec::Vec};

@@ -140,7 +140,7 @@ mod tests {
     extern crate std;
 
     use super::*;
-    use crate::{Backend, Nonce, chacha20poly1305::ChaCha20Poly1305, key::Key};
+    use crate::{Backend, ChaCha20Poly1305, Key, Nonce};
     use std::vec;
 
     /// Compares with the portable cipher a packet of `len` bytes with `aad` bytes of associated

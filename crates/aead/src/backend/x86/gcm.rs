@@ -7,135 +7,28 @@
 //! order, so that one load fetches the powers for a vector of blocks, and end in zeros, so that
 //! lanes after the last block count nothing.
 
-use super::{Affine, Masks, avx512, gcm_avx, gcm_holes, gcm_tagged::Constants, gcm_vaes, ni};
+pub(crate) use super::gcm_key::Key;
+use super::{
+    Holes, avx512, gcm_avx, gcm_holes,
+    gcm_key::{Block, Constants, Halves, Kind, POWERS, Powers, Segment, Stream},
+    gcm_vaes, ni,
+};
 use crate::{
-    Backend, Template,
-    backend::fours::Aes,
-    backend::portable::{
-        aes::RoundKeys,
-        gcm::{Gcm, Predicted, hash_key},
-        ghash::{self, Multiplier, Power},
+    Backend,
+    backend::{
+        fours::Aes,
+        modes::gcm::{Gcm, Predicted, hash_key},
+        portable::{
+            aes::RoundKeys,
+            ghash::{Multiplier, Power},
+        },
     },
     buffers::Buffers,
-    sparse::{Filling, FillingOne, Head, Reading, Spot, Stretch, Values},
+    holes::{Filling, FillingOne, Head, Reading, Spot, Stretch, Template, Values},
 };
-use zeroize::Zeroize;
 
-/// Blocks that one fold covers at most.
-pub(crate) const POWERS: usize = 112;
 /// Payload bytes of one segment of a longer packet: whole vectors, with space for the length block.
 const LONG: usize = 108 * 16;
-
-/// A key for AES with `R` rounds.
-#[repr(C, align(64))]
-pub struct Key<const R: usize> {
-    pub(super) round_keys: [[u8; 16]; 15],
-    pub(super) kind: Kind,
-    holes: Holes,
-    /// Whether three 512-bit carry-less products beat four (see
-    /// [`has_slow_wide_products`](super::has_slow_wide_products)).
-    pub(super) three: bool,
-    /// Stored in the key, because another page costs a packet more than another cache line.
-    pub(super) constants: Constants,
-    /// H^POWERS to H^1, then zeros (see [`Power`]).
-    pub(super) high: Powers,
-    pub(super) low: Powers,
-    /// The XORs of both halves of each of `high`, for [`gcm_avx`].
-    pub(super) halves: Halves,
-}
-
-/// Bytes from the start of a key that contain everything a packet followed by its tag needs.
-#[cfg(test)]
-pub(crate) const NEEDED: usize = core::mem::offset_of!(Key<15>, low);
-
-#[repr(C, align(64))]
-pub(super) struct Powers(pub(super) [u128; POWERS + 4]);
-
-/// Whole cache lines: no padding, which nothing would wipe.
-#[repr(C, align(64))]
-pub(super) struct Halves(pub(super) [u64; POWERS + 8]);
-
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    Ni,
-    /// AES-NI with AVX.
-    Avx,
-    Vaes,
-    Avx512,
-}
-
-/// How to fill holes. Also proves CPU support.
-#[derive(Clone, Copy)]
-pub(crate) enum Holes {
-    /// With PCLMULQDQ, SSSE3 and SSE4.1; exists only within a key for such a CPU.
-    Ni(()),
-    Masked(Masks),
-    Affine(Affine),
-}
-
-impl<const R: usize> Drop for Key<R> {
-    fn drop(&mut self) {
-        self.round_keys.zeroize();
-        self.high.0.zeroize();
-        self.low.0.zeroize();
-        self.halves.0.zeroize();
-    }
-}
-
-/// One segment of a packet. The pointers are to `len` readable or writable bytes; `src` and `dst`
-/// may be equal.
-///
-/// Store forwarding fails for a vector load over two recent word stores, which costs about a dozen
-/// cycles. So hashes, masks and tags are passed by reference, and no two words that kernels join
-/// into a vector are neighbours here.
-#[repr(C)]
-pub(super) struct Segment<'a> {
-    /// The hash so far.
-    pub(super) hash: &'a Block,
-    pub(super) aad: &'a [u8],
-    pub(super) src: *const u8,
-    /// Bytes of associated data in the whole packet.
-    pub(super) total_aad: usize,
-    pub(super) dst: *mut u8,
-    pub(super) len: usize,
-    /// E(J0), in the last segment of a packet, which ends with the length block.
-    pub(super) mask: Option<&'a u128>,
-    /// Bytes of payload in the whole packet.
-    pub(super) total: usize,
-}
-
-/// The result of a segment: the packet's tag after the last one, otherwise the hash so far.
-#[derive(Clone, Copy, Default)]
-#[repr(align(16))]
-pub(super) struct Block(pub(super) [u8; 16]);
-
-impl Segment<'_> {
-    /// The number of blocks hashed, at most [`POWERS`].
-    pub(super) fn blocks(&self) -> usize {
-        self.aad.len().div_ceil(16) + self.len.div_ceil(16) + usize::from(self.mask.is_some())
-    }
-}
-
-/// Source of a segment's key stream.
-#[derive(Clone, Copy)]
-pub(super) enum Stream<'a> {
-    /// A preparation that is kept, padded to whole vectors.
-    Kept(*const u8),
-    /// A preparation that is wiped, padded to whole vectors.
-    Wiped(*mut u8),
-    /// The cipher itself, from this 64-byte unit.
-    Cipher(&'a [u8; 12], usize),
-}
-
-impl Stream<'_> {
-    fn skip(self, bytes: usize) -> Self {
-        match self {
-            Self::Kept(at) => Self::Kept(at.wrapping_add(bytes)),
-            Self::Wiped(at) => Self::Wiped(at.wrapping_add(bytes)),
-            Self::Cipher(nonce, unit) => Self::Cipher(nonce, unit + bytes / 64),
-        }
-    }
-}
 
 impl<const R: usize> Key<R> {
     /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
@@ -164,14 +57,6 @@ impl<const R: usize> Key<R> {
             element = unsafe { ni::times(element, &first) };
         }
         Some(key)
-    }
-
-    /// H^k as a multiplier, for k ≥ 1.
-    pub(crate) fn power(&self, k: usize) -> Power {
-        match POWERS.checked_sub(k) {
-            Some(i) => Power { high: self.high.0[i], low: self.low.0[i] },
-            None => ghash::power(Multiplier::Integers, &self.power(1), k),
-        }
     }
 
     /// The field product with H.
@@ -388,7 +273,7 @@ impl<const R: usize> Key<R> {
     #[inline]
     pub(crate) fn wipe(&self, bytes: &mut [u8]) {
         match self.kind {
-            Kind::Ni | Kind::Avx | Kind::Vaes => crate::engine::wipe(bytes),
+            Kind::Ni | Kind::Avx | Kind::Vaes => crate::bytes::wipe(bytes),
             // SAFETY: the kind of key proves CPU support.
             Kind::Avx512 => unsafe { avx512::wipe(bytes) },
         }
@@ -530,7 +415,7 @@ impl<const R: usize> Key<R> {
                 (Kind::Vaes, Stream::Wiped(at)) => {
                     let result = gcm_vaes::prepared(&self.high, SEAL, segment, at);
                     let used = segment.len.next_multiple_of(64);
-                    crate::engine::wipe(core::slice::from_raw_parts_mut(at, used));
+                    crate::bytes::wipe(core::slice::from_raw_parts_mut(at, used));
                     result
                 }
                 (Kind::Vaes, Stream::Cipher(nonce, unit)) if segment.len >= gcm_vaes::FROM => {
@@ -552,14 +437,6 @@ impl<const R: usize> Key<R> {
 }
 
 impl Holes {
-    fn new(backend: Backend) -> Self {
-        match (Affine::new(backend), Masks::new(backend)) {
-            (Some(affine), _) => Self::Affine(affine),
-            (None, Some(masks)) => Self::Masked(masks),
-            (None, None) => Self::Ni(()),
-        }
-    }
-
     /// Writes values into a prepared packet.
     #[inline(always)]
     pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(self, filling: Filling<'_, S, V, N>) {
@@ -620,12 +497,6 @@ impl Holes {
                 Self::Ni(()) => gcm_holes::ssse3::check(head, aad, src, body, dst),
             }
         }
-    }
-}
-
-impl Powers {
-    fn zero() -> Self {
-        Self([0; POWERS + 4])
     }
 }
 

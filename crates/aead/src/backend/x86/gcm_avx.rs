@@ -9,7 +9,7 @@
 //! Packets with prepared key stream use [`ni`], which is at least as fast for them.
 
 use super::{
-    gcm::{Block, Key, POWERS, Segment},
+    gcm_key::{Block, Key, POWERS, Segment},
     ni::{self, reversed},
     partial::{first, load, store},
 };

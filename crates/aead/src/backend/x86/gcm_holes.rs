@@ -3,14 +3,16 @@
 //! maps fold without a product.
 
 use super::{
-    gcm::Key,
+    gcm_key::Key,
     ni::{fold, from, reversed},
     pieces::{up, up_reversed},
 };
 use crate::{
-    Template,
-    backend::portable::{gcm::Gcm, ghash::Power},
-    sparse::{Head, Piece, Shape, Spot, Values},
+    backend::{
+        modes::gcm::Gcm,
+        portable::ghash::{FOLD, Power},
+    },
+    holes::{Head, Piece, Shape, Spot, Template, Values},
 };
 use core::arch::x86_64::*;
 
@@ -24,7 +26,7 @@ struct Constants {
 }
 
 static CONSTANTS: Constants =
-    Constants { turn: 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f, fold: super::ni::FOLD as u128 };
+    Constants { turn: 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f, fold: FOLD as u128 };
 
 /// Loads one of the constants from memory. For a constant with a single word, the compiler would go
 /// through a general-purpose register, which takes longer.
@@ -160,7 +162,7 @@ macro_rules! kernels {
         ///
         /// # Safety
         /// The CPU supports the instructions, and the three come from one
-        /// [`Filling`](crate::sparse::Filling): the values fit the head, and the body has each
+        /// [`Filling`](crate::holes::Filling): the values fit the head, and the body has each
         /// payload piece's whole block.
         #[target_feature(enable = $features)]
         pub(in super::super) unsafe fn fill<S: Gcm, V: Values, const N: usize>(
@@ -191,7 +193,7 @@ macro_rules! kernels {
         ///
         /// # Safety
         /// The CPU supports the instructions, and the three come from one
-        /// [`FillingOne`](crate::sparse::FillingOne).
+        /// [`FillingOne`](crate::holes::FillingOne).
         #[inline]
         #[target_feature(enable = $features)]
         pub(in super::super) unsafe fn fill_one<S: Gcm, const N: usize>(
@@ -224,7 +226,7 @@ macro_rules! kernels {
         ///
         /// # Safety
         /// The CPU supports the instructions, and the five come from one
-        /// [`Reading`](crate::sparse::Reading): each piece's bytes are within their part, and the
+        /// [`Reading`](crate::holes::Reading): each piece's bytes are within their part, and the
         /// body has each payload piece's whole block.
         #[target_feature(enable = $features)]
         pub(in super::super) unsafe fn check<S: Gcm, const N: usize>(

@@ -7,11 +7,9 @@
 //! comes from a farther cache.
 
 use super::{
-    gcm::{Key, Kind, POWERS, Powers},
+    gcm_key::{Constants, Key, Kind, POWERS, Powers},
     gcm_tagged_masked,
     gcm_vaes::{Running, VECTOR},
-    ni::FOLD,
-    partial::FIRST,
 };
 use core::{
     arch::{asm, x86_64::*},
@@ -101,22 +99,6 @@ impl<const R: usize> Key<R> {
     }
 }
 
-/// Constants of either kernel, in one cache line. Each key has one.
-#[repr(C, align(64))]
-pub(super) struct Constants {
-    /// A shuffle that reverses the bytes of a block.
-    pub(super) turn: [u8; 16],
-    /// Read from byte `16 - n`, a mask of the first `n` bytes, for n ≤ 16.
-    first: [u8; 32],
-    /// The fold's multiplier.
-    pub(super) fold: u64,
-}
-
-impl Constants {
-    pub(super) const NEW: Self =
-        Self { turn: [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0], first: FIRST, fold: FOLD };
-}
-
 /// Returns the length, opaque to the compiler, which would otherwise place a constant in another
 /// cache line.
 #[inline(always)]
@@ -178,7 +160,8 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 #[inline(never)]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
 #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,ssse3,sse4.1")]
-#[allow(clippy::too_many_arguments, improper_ctypes_definitions)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
+#[allow(improper_ctypes_definitions, reason = "called by this crate alone")]
 unsafe extern "sysv64" fn kernel(
     constants: *const Constants,
     at: *mut u8,

@@ -7,13 +7,13 @@
 
 use super::{
     avx512::mask,
-    gcm::{POWERS, Powers},
-    gcm_tagged::{Constants, opaque, vector},
+    gcm_key::{Constants, POWERS, Powers},
+    gcm_tagged::{opaque, vector},
+    gcm_vaes::VECTOR,
 };
 use core::arch::{asm, x86_64::*};
 
-/// Bytes of a vector, and of the pair processed together.
-const VECTOR: usize = 32;
+/// Bytes of the pair of vectors processed together.
 const PAIR: usize = 2 * VECTOR;
 
 /// An unreduced sum of products, three per block, in two lanes: of the lower halves, of the upper
@@ -100,7 +100,8 @@ fn xor3(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
 #[inline(never)]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
-#[allow(clippy::too_many_arguments, improper_ctypes_definitions)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
+#[allow(improper_ctypes_definitions, reason = "called by this crate alone")]
 pub(super) unsafe extern "sysv64" fn kernel(
     constants: *const Constants,
     at: *mut u8,

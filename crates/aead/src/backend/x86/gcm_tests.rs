@@ -6,8 +6,11 @@ extern crate std;
 use super::*;
 use crate::{
     Aes128Gcm, Hole, Template,
-    backend::portable::gcm::Key as Portable,
-    sparse::{Filling, Head, Joined, Reading},
+    backend::{
+        cpu::x86::{Affine, Masks},
+        modes::gcm::Key as Portable,
+    },
+    holes::{Filling, Head, Joined, Reading},
 };
 use proptest::prelude::*;
 use std::{vec, vec::Vec};

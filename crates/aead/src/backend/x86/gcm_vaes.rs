@@ -7,11 +7,11 @@
 //! before, as in [`gcm_avx`](super::gcm_avx).
 
 use super::{
-    gcm::{Block, Key, POWERS, Powers, Segment},
+    gcm_key::{Block, Key, POWERS, Powers, Segment},
     ni::{fold, from, result},
     partial::{first, load, store},
 };
-use crate::backend::portable::gcm::counter_block;
+use crate::backend::modes::gcm::counter_block;
 use core::{
     arch::{asm, x86_64::*},
     mem::MaybeUninit,
@@ -331,7 +331,7 @@ pub(super) unsafe fn prepared(
 /// most [`POWERS`] blocks.
 #[inline(never)]
 #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,ssse3,sse4.1")]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
 pub(super) unsafe fn packet(
     powers: &Powers,
     aad: &[u8],

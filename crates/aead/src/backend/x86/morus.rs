@@ -294,7 +294,7 @@ mod avx2 {
             bytes[len..].fill(0);
             bytes.as_ptr().copy_to_nonoverlapping(at, len);
             let kept = _mm256_loadu_si256(bytes.as_ptr().cast());
-            crate::engine::wipe(&mut bytes);
+            crate::bytes::wipe(&mut bytes);
             kept
         }
     }

@@ -1,10 +1,13 @@
 //! Kernels with AES-NI and PCLMULQDQ: one block to a register, four registers at a time.
 
 use super::{
-    gcm::{Block, Key, POWERS, Segment, Stream},
+    gcm_key::{Block, Key, POWERS, Segment, Stream},
     partial::{first, load, store},
 };
-use crate::backend::portable::{gcm::counter_block, ghash::Power};
+use crate::backend::{
+    modes::gcm::counter_block,
+    portable::ghash::{FOLD, Power},
+};
 use core::arch::x86_64::*;
 
 #[inline]
@@ -55,9 +58,6 @@ impl Sum {
         fold(self.at_0, self.at_64)
     }
 }
-
-/// The fold's multiplier, in the lower half of a lane (see the portable `ghash`).
-pub(super) const FOLD: u64 = 0xc2u64.rotate_right(8);
 
 /// `(at_0 + at_64 x^64) x^-64` in the field (see the portable `ghash`).
 #[inline]

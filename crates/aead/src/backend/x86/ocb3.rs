@@ -11,13 +11,12 @@
 use super::{ocb3_holes as holes, ocb3_wide as wide, partial};
 use crate::{
     Backend,
-    backend::portable::{
-        aes::{Aes, RoundKeys},
-        ocb3::Masks,
+    backend::{
+        modes::{ocb3::Masks, ocb3_holes::Mac},
+        portable::aes::{Aes, RoundKeys},
     },
     buffers::Buffers,
-    ocb3::Aes128Ocb3,
-    sparse::{Filling, Reading, Values},
+    holes::{Filling, Reading, Values},
 };
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
@@ -105,7 +104,7 @@ impl Key {
 
     /// Writes values into a prepared packet.
     #[inline]
-    pub(crate) fn fill<V: Values, const N: usize>(&self, filling: Filling<'_, Aes128Ocb3, V, N>) {
+    pub(crate) fn fill<S: Mac, V: Values, const N: usize>(&self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
         // SAFETY: the kind of key proves CPU support; the three come from a `Filling`.
         unsafe {
@@ -119,7 +118,7 @@ impl Key {
 
     /// Reads the values of a received packet and returns the expected tag.
     #[inline]
-    pub(crate) fn check<const N: usize>(&self, reading: Reading<'_, Aes128Ocb3, N>) -> [u8; 16] {
+    pub(crate) fn check<S: Mac, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, _, dst) = reading.parts();
         // SAFETY: the kind of key proves CPU support; the parts come from a `Reading`.
         unsafe {
@@ -204,7 +203,7 @@ impl Key {
 
     /// HASH of associated data.
     pub(super) fn hash(&self, aad: &[&[u8]]) -> u128 {
-        crate::backend::portable::ocb3::hash(&self.masks, aad, |blocks| self.encrypt(blocks))
+        crate::backend::modes::ocb3::hash(&self.masks, aad, |blocks| self.encrypt(blocks))
     }
 
     /// The tag of a packet without payload.

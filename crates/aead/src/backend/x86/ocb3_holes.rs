@@ -4,8 +4,8 @@
 
 use super::ocb3::{Key, cipher, from};
 use crate::{
-    ocb3::{Aes128Ocb3, mark},
-    sparse::{Head, Piece, Values},
+    backend::modes::ocb3_holes::{Mac, mark},
+    holes::{Head, Piece, Values},
 };
 use core::arch::x86_64::*;
 
@@ -17,12 +17,12 @@ macro_rules! kernels {
         ///
         /// # Safety
         /// The CPU supports the instructions, and the last three come from one
-        /// [`Filling`](crate::sparse::Filling): each piece has its bytes of a value, and the body
+        /// [`Filling`](crate::holes::Filling): each piece has its bytes of a value, and the body
         /// has each payload piece's whole block.
         #[target_feature(enable = $features)]
-        pub(in super::super) unsafe fn fill<V: Values, const N: usize>(
+        pub(in super::super) unsafe fn fill<S: Mac, V: Values, const N: usize>(
             key: &Key,
-            head: &mut Head<Aes128Ocb3, N>,
+            head: &mut Head<S, N>,
             values: V,
             body: &mut [u8],
         ) {
@@ -64,12 +64,12 @@ macro_rules! kernels {
         ///
         /// # Safety
         /// The CPU supports the instructions, and the last four come from one
-        /// [`Reading`](crate::sparse::Reading): each piece's bytes are within their part, and `dst`
+        /// [`Reading`](crate::holes::Reading): each piece's bytes are within their part, and `dst`
         /// is as long as `src`.
         #[target_feature(enable = $features)]
-        pub(in super::super) unsafe fn check<const N: usize>(
+        pub(in super::super) unsafe fn check<S: Mac, const N: usize>(
             key: &Key,
-            head: &Head<Aes128Ocb3, N>,
+            head: &Head<S, N>,
             aad: &[u8],
             src: &[u8],
             dst: &mut [u8],

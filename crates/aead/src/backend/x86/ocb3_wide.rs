@@ -5,7 +5,7 @@
 //! The pad of the last bytes, and the tag when sealing, are encrypted beside the payload.
 
 use super::ocb3::{Key, Packet, Start, cipher, from, into};
-use crate::backend::portable::ocb3::{nonce_block, nonce_offset};
+use crate::backend::modes::ocb3::{nonce_block, nonce_offset};
 use core::arch::x86_64::*;
 
 /// The cipher on `W` vectors at once.

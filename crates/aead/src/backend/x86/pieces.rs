@@ -1,6 +1,6 @@
 //! Moves bytes of a hole to their place in a block, in a vector, with AVX-512's masks.
 
-use crate::sparse::Piece;
+use crate::holes::Piece;
 use core::arch::x86_64::*;
 
 /// Windows of 16 shuffle indices that move bytes up and fill with zeros; from 16 on bytes keep

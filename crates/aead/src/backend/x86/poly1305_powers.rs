@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     backend::portable::poly1305::{Limbs, Sum},
-    sparse::gather,
+    bytes::gather,
 };
 use core::{
     arch::x86_64::__m256i,

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use antedate_aead::Unauthentic;
+use antedate_aead::AuthenticationError;
 use antedate_wire::macsec::{ICV_LEN, Mpdu, TAG_LEN_LONG};
 
 use crate::macsec::pool::Open;
@@ -50,12 +50,12 @@ pub(super) trait Place {
     fn holds(&self, octets: usize) -> bool;
 
     /// Decrypts the secure data if it is authentic. Otherwise nothing of it is output.
-    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic>;
+    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), AuthenticationError>;
 
     /// Decrypts as [`open`](Self::open) does. If the packet is authentic, the following one is
     /// expected next.
     #[inline]
-    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
+    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), AuthenticationError> {
         self.open(pool, number, parts)?;
         pool.expect_from(number.saturating_add(1));
         Ok(())
@@ -92,10 +92,10 @@ impl Place for Apart<'_> {
     }
 
     #[inline]
-    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
+    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), AuthenticationError> {
         let (header, rest) = self.frame.split_at(parts.header);
         let (data, rest) = rest.split_at(parts.data);
-        let icv = rest.first_chunk::<ICV_LEN>().ok_or(Unauthentic)?;
+        let icv = rest.first_chunk::<ICV_LEN>().ok_or(AuthenticationError)?;
         pool.open(number, header, data, &mut self.out[ADDRESSES_LEN..parts.opened()], icv)
     }
 
@@ -136,17 +136,17 @@ impl Place for InPlace<'_> {
     }
 
     #[inline]
-    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
+    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), AuthenticationError> {
         let (header, rest) = self.0.split_at_mut(parts.header);
         let (data, rest) = rest.split_at_mut(parts.data);
-        let icv = rest.first_chunk::<ICV_LEN>().ok_or(Unauthentic)?;
+        let icv = rest.first_chunk::<ICV_LEN>().ok_or(AuthenticationError)?;
         pool.open_in_place(number, header, data, icv)
     }
 
     #[inline(always)]
-    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
-        let (header, rest) = self.0.split_at_mut_checked(parts.header).ok_or(Unauthentic)?;
-        let packet = rest.get_mut(..parts.data + ICV_LEN).ok_or(Unauthentic)?;
+    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), AuthenticationError> {
+        let (header, rest) = self.0.split_at_mut_checked(parts.header).ok_or(AuthenticationError)?;
+        let packet = rest.get_mut(..parts.data + ICV_LEN).ok_or(AuthenticationError)?;
         pool.open_next_in_place(number, header, packet)
     }
 
