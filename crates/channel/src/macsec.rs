@@ -22,13 +22,14 @@ mod counters;
 mod flows;
 mod history;
 mod packet_number;
+mod paged;
 mod pool;
 mod receive;
-mod rehearsal;
 mod sak;
 mod suite;
 mod template;
 mod transmit;
+mod warm;
 
 #[cfg(test)]
 mod tests;
@@ -41,7 +42,6 @@ pub use receive::{
     Discard, PeerError, ReadyReceive, Receive, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus,
     ValidateFrames,
 };
-pub use rehearsal::{Accept, ProtectInPlace, Rehearsal};
 #[cfg(feature = "mka")]
 pub(crate) use sak::MAX_KEY_LEN;
 pub use sak::{Sak, SakError};
@@ -50,6 +50,7 @@ pub use transmit::{
     ProtectError, ReadyTransmit, SciMode, SwitchError, Transmit, TransmitConfig, TransmitConfigError,
     TransmitInstallError, TransmitSaStatus,
 };
+pub use warm::{Accept, ProtectInPlace, Rehearsal};
 
 /// Octets of the two addresses before the SecTAG.
 const ADDRESSES_LEN: usize = 12;

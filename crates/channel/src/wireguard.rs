@@ -403,22 +403,6 @@ impl Device {
         self.peers.iter_mut().map(|peer| peer.idle(budget)).find(|done| *done > 0).unwrap_or(0)
     }
 
-    /// Practises sealing the next packet for the peer heard last, so that a packet after a pause
-    /// finds code and key stream in the nearest caches. `scratch` is overwritten.
-    pub fn rehearse_seal(&self, scratch: &mut [u8]) {
-        if let Some(session) = self.peers.get(self.recent.1).and_then(Peer::current) {
-            session.rehearse_seal(scratch);
-        }
-    }
-
-    /// Practises opening the next packet from that peer, as [`rehearse_seal`](Self::rehearse_seal)
-    /// does for sealing.
-    pub fn rehearse_open(&self, scratch: &mut [u8]) {
-        if let Some(session) = self.peers.get(self.recent.1).and_then(Peer::current) {
-            session.rehearse_open(scratch);
-        }
-    }
-
     /// Whether data for a peer can be sent at once.
     pub fn is_ready(&self, now: u64, peer: PeerId) -> bool {
         self.peers.get(peer.0).is_some_and(|peer| peer.is_ready(now))

@@ -2,10 +2,7 @@
 
 use crate::{
     AuthenticationError, Key, Nonce, NonceSequence, Opener, Prepared, Ready, Sealer, Slot, Suite,
-    buffers::Buffers,
-    bytes::Bytes,
-    slots::slot::{REHEARSED, rehearsed},
-    tag,
+    buffers::Buffers, bytes::Bytes, tag,
 };
 use core::{array, fmt};
 
@@ -116,19 +113,6 @@ impl<S: Suite, N: NonceSequence<S::NonceBytes>, const SLOTS: usize, const CAP: u
         let len = bytes.min(CAP).min(S::MAX_PAYLOAD);
         self.slots[self.head].touch(len);
         S::touch(&self.sealer.key.inner, len);
-    }
-
-    /// Seals a dummy packet as the next one will be sealed, and touches the next packet's
-    /// preparation. After a pause, code, tables and preparation have left the nearest caches, and
-    /// the widest vector units sleep.
-    ///
-    /// `data` gives the length of the packet and must not be secret. Of a long packet, some hundred
-    /// bytes are processed and the rest is touched. Afterwards `data` is unchanged, or zeroed if
-    /// the suite has no key stream. No nonce is used, and nothing prepared changes.
-    pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
-        let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
-        self.touch(len);
-        Slot::<S, REHEARSED>::new().rehearse_seal(&self.sealer.key, aad, &mut data[..rehearsed(len)]);
     }
 
     /// Number of prepared slots, each up to the reach at its time.
@@ -274,19 +258,6 @@ impl<S: Suite, F: Fn(u64) -> S::NonceBytes, const SLOTS: usize, const CAP: usize
         let len = bytes.min(CAP).min(S::MAX_PAYLOAD);
         self.slots[Self::place(self.expected)].touch(len);
         S::touch(&self.opener.key.inner, len);
-    }
-
-    /// Opens a dummy packet as the next expected one will be opened (see [`SealPool::rehearse`]).
-    /// `data` gives the length of the packet. Afterwards it is unchanged, or its processed part is
-    /// zeroed if the suite has no key stream. Nothing prepared changes.
-    pub fn rehearse(&self, aad: &[u8], data: &mut [u8]) {
-        let len = data.len().min(CAP).min(S::MAX_PAYLOAD);
-        self.touch(len);
-        self.slots[Self::place(self.expected)].rehearse_open(
-            &self.opener.key,
-            aad,
-            &mut data[..rehearsed(len)],
-        );
     }
 
     /// Decrypts packet `number` from `src` into `dst` if it is authentic. Otherwise `dst` is

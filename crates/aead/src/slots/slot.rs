@@ -57,16 +57,6 @@ enum Stage {
     Begun,
 }
 
-/// Most bytes of payload that a rehearsal processes: some vectors of any width, and a rest.
-pub(crate) const REHEARSED: usize = 256 + 64;
-
-/// Length of the rehearsal for a packet, which runs all of its code paths. The remaining bytes only
-/// need to be in a cache: a longer rehearsal would put more into the nearest cache than the packet
-/// does.
-pub(crate) const fn rehearsed(len: usize) -> usize {
-    if len < REHEARSED { len } else { REHEARSED - 64 + len % 64 }
-}
-
 impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     /// An empty slot.
     pub fn new() -> Self {
@@ -280,37 +270,6 @@ impl<S: Suite, const CAP: usize> Slot<S, CAP> {
     #[cold]
     fn stream_again(&mut self, key: &Key<S>) {
         S::prepare_stream(&key.inner, &self.nonce, 0, &mut self.stream[..self.ready]);
-    }
-
-    /// Seals `data` with a preparation of zeros. Afterwards `data` is unchanged, or zeroed if the
-    /// suite has no key stream. No nonce is used.
-    pub(crate) fn rehearse_seal(&mut self, key: &Key<S>, aad: &[u8], data: &mut [u8]) {
-        self.stage = Stage::Begun;
-        self.ready = data.len().next_multiple_of(S::UNIT).min(CAP);
-        let mut tag = S::TagBytes::ZERO;
-        self.seal(key, aad, Buffers::InPlace(data), &mut tag);
-        tag.zeroize();
-        if !S::STREAMS {
-            wipe(data);
-        }
-    }
-
-    /// Opens `data` with a preparation of zeros, if a packet of this length is prepared here.
-    /// Afterwards `data` is unchanged, or zeroed if the suite has no key stream. The preparation
-    /// stays.
-    pub(crate) fn rehearse_open(&self, key: &Key<S>, aad: &[u8], data: &mut [u8]) {
-        if !self.covers(data.len()) {
-            return;
-        }
-        let mut stream = [0; REHEARSED];
-        let stream = if S::STREAMS { &mut stream[..data.len().next_multiple_of(S::UNIT)] } else { &mut [] };
-        let mut tag = S::TagBytes::ZERO;
-        let buffers = Buffers::InPlace(data);
-        S::open_and_wipe(&key.inner, &self.nonce, &self.once, stream, aad, buffers, &mut tag);
-        tag.zeroize();
-        if !S::STREAMS {
-            wipe(data);
-        }
     }
 
     /// Reads a byte of each cache line of the preparation, for `len` bytes of payload.

@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ops::{Deref, DerefMut};
 
 use antedate_aead::research::Morus1280;
 use antedate_aead::{
@@ -11,6 +10,7 @@ use antedate_aead::{
 
 use super::flows::{FlowShape, Tables};
 use super::packet_number::PacketNumbers;
+use super::paged::Paged;
 use super::sak::{Fingerprint, Sak};
 use super::suite::{CipherSuite, NonceRule, Width};
 
@@ -25,35 +25,6 @@ pub const PREPARED_LEN: usize = 1600;
 type Rule<B> = Box<dyn Fn(u64) -> B + Send + Sync>;
 type Sealing<S> = Box<Paged<SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>>>;
 type Opening<S, B = [u8; 12]> = Box<Paged<OpenPool<S, Rule<B>, SLOTS, PREPARED_LEN>>>;
-
-/// Aligned to a memory page, so that a packet's part of the pool and its key share one page. When a
-/// hypervisor returns the CPU, the TLB is empty and the next frame waits some ten nanoseconds for
-/// each page it touches.
-#[derive(Debug)]
-#[repr(C, align(4096))]
-pub(super) struct Paged<T>(T);
-
-impl<T> Paged<T> {
-    fn boxed(value: T) -> Box<Self> {
-        Box::new(Self(value))
-    }
-}
-
-impl<T> Deref for Paged<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T> DerefMut for Paged<T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.0
-    }
-}
 
 /// A sealing pool.
 #[derive(Debug)]

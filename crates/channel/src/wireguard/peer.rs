@@ -340,11 +340,6 @@ impl Peer {
         sessions.into_iter().flatten().map(|session| session.idle(budget)).find(|done| *done > 0).unwrap_or(0)
     }
 
-    /// The session for sending, for rehearsals.
-    pub(super) const fn current(&self) -> Option<&Session> {
-        self.current.as_ref()
-    }
-
     /// Octets of the header before a packet.
     pub(super) const HEADROOM: usize = TRANSPORT_HEADER_LEN;
 }

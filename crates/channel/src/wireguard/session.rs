@@ -164,20 +164,6 @@ impl Session {
         }
     }
 
-    /// Practises sealing the next packet on `scratch`. Spends no counter.
-    pub(super) fn rehearse_seal(&self, scratch: &mut [u8]) {
-        if let Some(data) = scratch.get_mut(..self.sending.reach()) {
-            self.seal.rehearse(&[], data);
-        }
-    }
-
-    /// Practises opening the next expected packet. `scratch` is overwritten.
-    pub(super) fn rehearse_open(&self, scratch: &mut [u8]) {
-        if let Some(data) = scratch.get_mut(..self.receiving.reach()) {
-            self.open.rehearse(&[], data);
-        }
-    }
-
     /// Sets the length of packets to prepare for.
     pub(super) fn set_reach(&mut self, octets: usize) {
         let most = octets.min(PREPARED_LEN);

@@ -8,7 +8,6 @@
 
 use super::{
     gcm_key::{Constants, Key, Kind, POWERS, Powers},
-    gcm_tagged_masked,
     gcm_vaes::{Running, VECTOR},
 };
 use core::{
@@ -76,14 +75,7 @@ impl<const R: usize> Key<R> {
         assert!(used <= stream.len());
         let (at, pads) = (packet.as_mut_ptr(), stream.as_mut_ptr());
         // SAFETY: the kind of key proves CPU support; packet and stream have the required lengths.
-        let tag = unsafe {
-            match self.kind {
-                Kind::Avx512 => {
-                    gcm_tagged_masked::kernel(self.lines(), at, len, pads, seal, aad.len(), a, b, mask)
-                }
-                _ => kernel(self.lines(), at, len, pads, seal, aad.len(), a, b, mask),
-            }
-        };
+        let tag = unsafe { kernel(self.lines(), at, len, pads, seal, aad.len(), a, b, mask) };
         if used < stream.len() {
             self.wipe(&mut stream[used..]);
         }

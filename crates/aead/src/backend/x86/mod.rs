@@ -28,7 +28,6 @@ mod gcm_avx;
 mod gcm_holes;
 pub(crate) mod gcm_key;
 mod gcm_tagged;
-mod gcm_tagged_masked;
 mod gcm_vaes;
 #[cfg(feature = "research")]
 pub(crate) mod morus;

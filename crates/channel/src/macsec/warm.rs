@@ -1,7 +1,8 @@
-//! Rehearsals: practice runs of the next frame's path. While a thread waits for a frame, other work
-//! evicts the path's code and data from the caches, so a frame after a pause would find them cold.
+//! Keeping a channel warm. While a thread waits for a frame, other work evicts the frame's code and
+//! data from the caches, so a frame after a pause would find them cold.
 //!
-//! A rehearsal uses *stand-ins*, a separate channel under a key that protects nothing. It spends no
+//! A [`Rehearsal`] is a practice run of the next frame's
+//! path. It uses *stand-ins*, a separate channel under a key that protects nothing. It spends no
 //! packet number and no prepared material of the real channels, and only reads the material for
 //! their next frame.
 
