@@ -5,8 +5,8 @@ use std::io;
 use crate::config::policy::Class;
 use crate::frames::gate::{Gate, Way};
 use crate::run::counters::PathCounters;
-use crate::sys::near::near;
 use crate::sys::packet::Sender;
+use crate::sys::warm::hot;
 
 /// Ethernet header and VLAN tag, which the MTU does not count.
 pub(crate) const HEADER: usize = 14;
@@ -26,7 +26,7 @@ pub(crate) fn flow(frame: &[u8]) -> u32 {
 /// What kind of frame it is, if it passes. Both are counted.
 #[inline]
 pub(crate) fn admit(gate: &Gate, way: Way, counters: &PathCounters, frame: &[u8]) -> Option<Class> {
-    near(|| {
+    hot(|| {
         let verdict = gate.decide(way, frame);
         if let Some(rule) = verdict.rule.and_then(|rule| counters.rules.get(rule)) {
             rule.count();

@@ -1,6 +1,7 @@
 //! The frame of a running gateway, whatever protects its frames.
 //!
 //! - [`duty`], [`governor`], `rhythm`: the loop of a forwarding thread, and when it polls or sleeps
+//! - `warm`: preparing and keeping warm while no frame stands ready
 //! - [`mailbox`], [`counters`]: how other threads reach and see a forwarding thread
 //! - [`control`], [`status`], [`report`]: the control socket and its answers
 //! - [`setup`]: CPUs, priorities, and other parts of a start
@@ -18,6 +19,7 @@ pub mod report;
 pub(crate) mod rhythm;
 pub mod setup;
 pub mod status;
+pub(crate) mod warm;
 
 /// Why a gateway does not run any more, or never did.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,7 @@
 //! - [`filter`]: which frames and datagrams a socket takes at all
 //! - [`route`]: over which neighbour an address is reached
 //! - [`thread`]: pinning, priority, timer slack, clocks
-//! - [`rseq`]: restartable sequences, of which the forwarding thread has none (`rseq(2)`)
-//! - [`near`]: code that lies close together in the program
+//! - [`warm`]: the hot text section, prefetches, first writes to pages
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
 #![allow(unsafe_code)]
 
@@ -18,14 +17,13 @@ pub mod event;
 pub mod filter;
 pub mod interface;
 pub mod listener;
-pub mod near;
 pub mod outbox;
 pub mod packet;
 pub mod route;
-pub mod rseq;
 pub mod segmenter;
 pub mod thread;
 pub mod udp;
+pub mod warm;
 
 use std::io;
 use std::mem;
