@@ -88,10 +88,12 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts a gateway in the namespace `space`, whose ports are `field` and `uplink`, and waits until it answers.
+    /// Starts a gateway in the namespace `space`, whose ports are `field` and `uplink`, and waits
+    /// until it answers.
     pub(crate) fn start(space: &str, options: &Options) -> Result<Gateway, String> {
         let dir = cache("peers/run")?.join(space);
-        // Packet numbers start anew, which no real key may ever see: these keys are public and protect nothing.
+        // Packet numbers start anew, which no real key may ever see: these keys are public and
+        // protect nothing.
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(dir.join("state")).map_err(|e| format!("{}: {e}", dir.display()))?;
         let file = dir.join("gateway.toml");

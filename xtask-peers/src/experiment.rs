@@ -1,8 +1,9 @@
 //! Experiments of ours in a QEMU guest whose clock counts instructions (`-icount shift=0`).
 //!
-//! Gateways, machines and the Linux kernel under all of them share one CPU that does an instruction in a nanosecond. What is late
-//! there was made late by the gateway, the kernel and their turns on that CPU; a virtual machine whose cores are withheld for longer
-//! than what is asked cannot show it.
+//! Gateways, machines and the Linux kernel under all of them share one CPU that does an instruction
+//! in a nanosecond. What is late there was made late by the gateway, the kernel and their turns on
+//! that CPU; a virtual machine whose cores are withheld for longer than what is asked cannot show
+//! it.
 
 use crate::guest::{self, Guest, Image};
 use serde_json::Value;
@@ -22,7 +23,8 @@ fn image() -> Result<Image, String> {
 /// What an experiment found.
 pub(crate) struct Found(Value);
 
-/// Boots the guest and runs the experiment of a name, in its quick form unless the environment variable says `full`.
+/// Boots the guest and runs the experiment of a name, in its quick form unless the environment
+/// variable says `full`.
 pub(crate) fn experiment(name: &str, variable: &str) -> Result<Found, String> {
     let full = std::env::var(variable).is_ok_and(|form| form == "full");
     let mut guest = Guest::boot_counting(&image()?)?;

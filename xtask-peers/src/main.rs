@@ -1,7 +1,8 @@
 //! The commands of `cargo xtask` that need the engine or guests: `peers`, `bench`, `cross`.
 //!
-//! [`net`] builds paths of network namespaces, [`daemon`] starts gateways on them, [`traffic`] sends over them, [`guest`] is
-//! a QEMU machine with a Linux kernel, [`experiment`] runs experiments of `antedate lab` in it.
+//! [`net`] builds paths of network namespaces, [`daemon`] starts gateways on them, [`traffic`]
+//! sends over them, [`guest`] is a QEMU machine with a Linux kernel, [`experiment`] runs
+//! experiments of `antedate lab` in it.
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

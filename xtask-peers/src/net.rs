@@ -3,12 +3,14 @@
 use std::process::Command;
 use xtask::shell::{Run, program};
 
-/// The field's MTU, and that of the wire between gateways: a full frame and what MACsec adds fit (32 bytes, and a VLAN tag).
+/// The field's MTU, and that of the wire between gateways: a full frame and what MACsec adds fit
+/// (32 bytes, and a VLAN tag).
 pub(crate) const FIELD_MTU: u32 = 1500;
 /// See [`FIELD_MTU`].
 pub(crate) const WIRE_MTU: u32 = 1550;
 
-/// Makes a namespace. Interfaces get no IPv6 address by themselves, so that nothing speaks unless a test lets it.
+/// Makes a namespace. Interfaces get no IPv6 address by themselves, so that nothing speaks unless a
+/// test lets it.
 pub(crate) fn namespace(name: &str) -> Result<(), String> {
     ip(&["netns", "add", name])?;
     for scope in ["all", "default"] {

@@ -21,8 +21,9 @@ pub(crate) fn transfer(address: &str, words: &[&str]) -> Result<Value, String> {
     serde_json::from_str(&text).map_err(|e| format!("iperf3: {e}"))
 }
 
-/// The report of `antedate lab-station`: the last line of its output, or the field `result` in it. An error if less than half of
-/// the peer's frames came: a station that hears nothing has no bus errors either.
+/// The report of `antedate lab-station`: the last line of its output, or the field `result` in it.
+/// An error if less than half of the peer's frames came: a station that hears nothing has no bus
+/// errors either.
 pub(crate) fn station_report(text: &str, cycle_us: u32, seconds: f64) -> Result<Value, String> {
     let last = text.lines().last().unwrap_or_default();
     let value: Value = serde_json::from_str(last).map_err(|e| format!("lab-station: {e}: {last}"))?;

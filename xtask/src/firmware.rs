@@ -110,7 +110,8 @@ pub(crate) fn main() -> Result<bool, String> {
     Ok(met)
 }
 
-/// As a step of `cargo xtask test`, after the release build: all is built, and every program's known answers come out.
+/// As a step of `cargo xtask test`, after the release build: all is built, and every program's
+/// known answers come out.
 pub(crate) fn check() -> StepResult {
     setup::ensure(Purpose::Firmware)?;
     build()?;
@@ -127,7 +128,8 @@ pub(crate) fn check() -> StepResult {
     Ok(said.join(", "))
 }
 
-/// Runs the programs; whether all goals were met. That is status 0 or 1; anything else means that there is no result.
+/// Runs the programs; whether all goals were met. That is status 0 or 1; anything else means that
+/// there is no result.
 fn measure(experiment: &str, json: &Path) -> Result<bool, String> {
     let mut command = program(antedate());
     command.args(["lab", experiment, "--json"]).arg(json);

@@ -1,7 +1,8 @@
 //! What `xtask` and `xtask-peers` share.
 //!
-//! [`shell`] runs programs with a time bound, [`report`] times steps and prints their table, [`sandbox`] gives a private
-//! network, [`setup`] installs Debian packages, [`peers`] names the peers of `cargo xtask test`.
+//! [`shell`] runs programs with a time bound, [`report`] times steps and prints their table,
+//! [`sandbox`] gives a private network, [`setup`] installs Debian packages, [`peers`] names the
+//! peers of `cargo xtask test`.
 
 pub mod peers;
 pub mod report;

@@ -1,6 +1,7 @@
 //! `cargo xtask COMMAND`: set-up, demo, tests and CI of the workspace. One file per command.
 //!
-//! `peers`, `bench` and `cross` need the engine and are commands of the package `xtask-peers`, which is started for them.
+//! `peers`, `bench` and `cross` need the engine and are commands of the package `xtask-peers`,
+//! which is started for them.
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;

@@ -14,8 +14,8 @@ const CRATES: [&str; 3] = ["antedate-wire", "antedate-aead", "antedate-channel"]
 const LIBRARY: &str = "antedate-capi";
 const SUITES: [&str; 2] = ["ccm", "aegis,ascon,ccm,chacha20-poly1305,gcm,ocb3"];
 
-/// Builds each crate alone, and the library for C: with the running toolchain where it has or can fetch the target's `core`,
-/// else with Debian's compiler and its packaged sources.
+/// Builds each crate alone, and the library for C: with the running toolchain where it has or can
+/// fetch the target's `core`, else with Debian's compiler and its packaged sources.
 pub(crate) fn check() -> StepResult {
     let mut done = Vec::new();
     for target in TARGETS {

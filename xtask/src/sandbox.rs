@@ -1,18 +1,20 @@
 //! A private network, mount and process namespace for everything that builds networks.
 //!
-//! The command starts itself again under `unshare`. Whatever it builds there — namespaces, links, daemons — ends with
-//! it, however it ends, and no name in it can clash with the machine's. Without root a user namespace gives the same,
-//! apart from real-time scheduling.
+//! The command starts itself again under `unshare`. Whatever it builds there — namespaces, links,
+//! daemons — ends with it, however it ends, and no name in it can clash with the machine's. Without
+//! root a user namespace gives the same, apart from real-time scheduling.
 
 use crate::shell::{Run, is_root, program};
 use std::process::{Command, Stdio};
 
 const MARK: &str = "ANTEDATE_XTASK_SANDBOX";
 
-/// Inside a sandbox: prepares it and gives `Ok(None)`. Outside: runs this very command in one and gives its verdict.
+/// Inside a sandbox: prepares it and gives `Ok(None)`. Outside: runs this very command in one and
+/// gives its verdict.
 pub fn enter() -> Result<Option<bool>, String> {
     if inside() {
-        // `ip netns` and wireguard-go keep their names below /run, where nothing of the machine is hidden by an own mount.
+        // `ip netns` and wireguard-go keep their names below /run, where nothing of the machine is
+        // hidden by an own mount.
         let places: &[&str] = if is_mapped_user() { &["/run"] } else { &["/run/netns", "/run/wireguard"] };
         for place in places {
             std::fs::create_dir_all(place).map_err(|e| format!("{place}: {e}"))?;

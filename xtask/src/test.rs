@@ -166,7 +166,8 @@ fn fuzz_targets() -> StepResult {
     quiet(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
 }
 
-/// Compiles the benchmark of ciphers, a workspace of its own, with the system's OpenSSL in place of one built for it.
+/// Compiles the benchmark of ciphers, a workspace of its own, with the system's OpenSSL in place of
+/// one built for it.
 fn cipher_bench() -> StepResult {
     let mut command = cargo();
     command.args(["check", "--locked", "--manifest-path", "bench/Cargo.toml"]).env("OPENSSL_NO_VENDOR", "1");
@@ -186,8 +187,8 @@ fn each_alone() -> StepResult {
     Ok(names.join(", "))
 }
 
-/// The demo in its short form, at the cycle of hohmann2020, which any machine keeps; shorter ones are the bench's. Its
-/// JSON verdict stays in the target directory.
+/// The demo in its short form, at the cycle of hohmann2020, which any machine keeps; shorter ones
+/// are the bench's. Its JSON verdict stays in the target directory.
 fn demo(name: &str, args: &[&str]) -> StepResult {
     let json = cache("demo")?.join(format!("{name}.json"));
     let mut command = program(antedate());
@@ -203,7 +204,8 @@ fn demo(name: &str, args: &[&str]) -> StepResult {
     Ok(facts.into_iter().filter(|f| !f.is_empty()).collect::<Vec<_>>().join(", "))
 }
 
-/// The gateway's benchmark in its short form: that it runs to its end. What it measures beside whatever else runs here decides nothing.
+/// The gateway's benchmark in its short form: that it runs to its end. What it measures beside
+/// whatever else runs here decides nothing.
 fn bench() -> StepResult {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return Err(Stop::Skipped("it needs two cores".into()));

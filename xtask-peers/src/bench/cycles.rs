@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 const CYCLES_US: [u32; 5] = [250, 500, 1000, 2000, 4000];
 const CONTENDERS: [Contender; 3] = [Contender::Bridges, Contender::Plain, Contender::Macsec];
 
-/// Each side on a core of its own, as in the field. Controller and device are real-time processes and sleep between
-/// cycles, so the gateways are too: a gateway that polled without end would only take turns with whatever else runs.
+/// Each side on a core of its own, as in the field. Controller and device are real-time processes
+/// and sleep between cycles, so the gateways are too: a gateway that polled without end would only
+/// take turns with whatever else runs.
 const PLACE: Placement = Placement { cores: Cores::Split, awake: true };
 
 /// What happened to one contender at one update time, in all slices and at both stations.
@@ -51,7 +52,8 @@ impl Tally {
     }
 }
 
-/// Each update time with each contender. They take turns in slices, so that the machine's moods meet them alike.
+/// Each update time with each contender. They take turns in slices, so that the machine's moods
+/// meet them alike.
 pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     let mut rows = Vec::new();
     println!(
@@ -89,8 +91,9 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
         }
         let [bridges, _, macsec] = &tallies;
         let (theirs, ours) = (bridges.sum("bus_errors"), macsec.sum("bus_errors"));
-        // Stalls of a virtual machine come at random, and one makes many bus errors: of two equal contenders one has more of
-        // them half of the time. A difference counts where chance makes it once in twenty runs or more seldom.
+        // Stalls of a virtual machine come at random, and one makes many bus errors: of two equal
+        // contenders one has more of them half of the time. A difference counts where chance makes
+        // it once in twenty runs or more seldom.
         let detail = format!(
             "{ours} / {theirs}; not explained by stalls {} / {}",
             macsec.unexplained(),
@@ -104,8 +107,9 @@ pub(crate) fn run(plan: Plan, goals: &mut Vec<Goal>) -> Result<Value, String> {
     Ok(rows.into())
 }
 
-/// How probable it is that we have as many bus errors beyond theirs, or more, if it is chance which of two slices in a row was ours and which
-/// theirs: the exact permutation test for pairs. Nothing is supposed of how bus errors come, and they come in heaps.
+/// How probable it is that we have as many bus errors beyond theirs, or more, if it is chance which
+/// of two slices in a row was ours and which theirs: the exact permutation test for pairs. Nothing
+/// is supposed of how bus errors come, and they come in heaps.
 fn chance(slices: impl Iterator<Item = (u64, u64)>) -> f64 {
     let differences: Vec<i64> = slices.map(|(ours, theirs)| ours as i64 - theirs as i64).collect();
     let seen: i64 = differences.iter().sum();
@@ -126,7 +130,8 @@ mod tests {
         assert!((chance(&[]) - 1.0).abs() < 1e-12);
         assert!((chance(&[(3, 3), (0, 0)]) - 1.0).abs() < 1e-12);
         assert!((chance(&[(9, 0)]) - 0.5).abs() < 1e-12);
-        // More in each of five slices: one order of 32. Fewer in one of them by as little as in any: five orders and one.
+        // More in each of five slices: one order of 32. Fewer in one of them by as little as in
+        // any: five orders and one.
         assert!((chance(&[(2, 1); 5]) - 1.0 / 32.0).abs() < 1e-12);
         assert!((chance(&[(2, 1), (2, 1), (2, 1), (2, 1), (1, 2)]) - 6.0 / 32.0).abs() < 1e-12);
         // One stall with its hundred bus errors says nothing of who met it; a few in each slice do.

@@ -1,4 +1,5 @@
-//! The round trips as a picture: for each load what share of them took how long at most, up to the last thousandths.
+//! The round trips as a picture: for each load what share of them took how long at most, up to the
+//! last thousandths.
 
 use serde_json::Value;
 use std::fmt::Write;

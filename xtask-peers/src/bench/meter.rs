@@ -35,8 +35,8 @@ const fn load(frame_bytes: u32, interval_us: u32, ends_poll: bool) -> Load {
     Load { frame_bytes, interval_us, ends_poll }
 }
 
-/// The loads that have goals: 64-byte frames and full ones, paced and back to back, between ends that sleep on their sockets
-/// as ordinary programs do. The last one shows ends that never sleep.
+/// The loads that have goals: 64-byte frames and full ones, paced and back to back, between ends
+/// that sleep on their sockets as ordinary programs do. The last one shows ends that never sleep.
 pub(crate) const LOADS: [Load; 5] = [
     load(64, 0, false),
     load(1514, 0, false),
@@ -100,7 +100,8 @@ impl Series {
         self.histogram_ns.iter().map(|(_, count)| count).sum()
     }
 
-    /// The time in microseconds that so many percent of the round trips did not exceed. One that was lost took longer than all that came.
+    /// The time in microseconds that so many percent of the round trips did not exceed. One that
+    /// was lost took longer than all that came.
     pub(crate) fn percentile(&self, percent: f64) -> f64 {
         let all = self.answered() + self.lost;
         let wanted = (all as f64 * percent / 100.0).ceil().max(1.0) as u64;
@@ -117,14 +118,15 @@ impl Series {
     }
 }
 
-/// Paced requests drift by so many nanoseconds a request past the ticks of the kernel's timer, one in 4 ms here, as the clock of a
-/// PLC does. On a grid of whole milliseconds chance decided for a whole series whether each fourth request met a tick or none did.
+/// Paced requests drift by so many nanoseconds a request past the ticks of the kernel's timer, one
+/// in 4 ms here, as the clock of a PLC does. On a grid of whole milliseconds chance decided for a
+/// whole series whether each fourth request met a tick or none did.
 const DRIFT_NS: u32 = 1_000;
 
 /// `count` round trips from the PLC's place to the device's and back.
 pub(crate) fn round_trips(placement: Placement, load: Load, count: u64) -> Result<Series, String> {
-    // Real-time ends that never sleep would leave the gateways nothing; paced ones sleep between the cycles, as those of a
-    // plant do.
+    // Real-time ends that never sleep would leave the gateways nothing; paced ones sleep between
+    // the cycles, as those of a plant do.
     let wanted = load.manner() == Manner::Paced;
     let realtime = |side| json!({ "wanted": wanted, "cpus": cores(placement, side) });
     let log = cache("bench")?.join("echo.log");

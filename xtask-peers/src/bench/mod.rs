@@ -1,8 +1,8 @@
-//! `cargo xtask bench gateway`: what the gateway costs, beside plain bridges and OpenVPN, measured in one run.
+//! `cargo xtask bench gateway`: the gateway beside bridges and OpenVPN, in one run.
 //!
-//! All contenders take turns in every one of many short rounds, so that what else happens on the machine meets them alike.
-//! Percentiles are those of all rounds pooled, rates and ratios the median of the rounds (of tails beyond p99 the ratio
-//! of the pooled ones). Nothing is repeated until it looks right.
+//! All contenders take turns in each of many short rounds, so that the machine's load meets them
+//! alike. Percentiles pool all rounds; rates and ratios are the median of the rounds, except for
+//! tails beyond p99. Medians have goals, tails have none. No round is repeated.
 
 use clap::builder::PossibleValuesParser;
 use goals::Goal;
@@ -36,8 +36,9 @@ pub(crate) struct Plan {
     tries: usize,
     /// Rounds in which all contenders take turns.
     rounds: usize,
-    /// Further rounds of round trips in which our daemon with protection and without take turns alone: what protection costs is the
-    /// smallest difference that is asked for, and a tail of a hundredth differs by a tenth from round to round.
+    /// Further rounds of round trips in which our daemon with protection and without take turns
+    /// alone: what protection costs is the smallest difference that is asked for, and a tail of a
+    /// hundredth differs by a tenth from round to round.
     rounds_of_two: usize,
     /// Round trips of a series back to back.
     dense: u64,

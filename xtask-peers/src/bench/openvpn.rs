@@ -8,8 +8,8 @@ use xtask::shell::{Background, Run, cache, program, until};
 /// OpenVPN's frames are longer than ours, so its wire is made wide enough: fragments would only slow it down.
 const WIRE_MTU: u32 = 1600;
 
-/// Makes the certificates where they are missing, starts both ends, ahead of ordinary processes if a priority says so, and
-/// waits until the tunnel is up.
+/// Makes the certificates where they are missing, starts both ends, ahead of ordinary processes if
+/// a priority says so, and waits until the tunnel is up.
 pub(crate) fn start(placement: Placement, priority: Option<u8>) -> Result<Vec<Background>, String> {
     let dir = cache("bench/openvpn")?;
     let prints = [identity(&dir, "gwa")?, identity(&dir, "gwb")?];

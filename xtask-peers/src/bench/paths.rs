@@ -47,14 +47,15 @@ const PRIORITY: u8 = 20;
 /// How our daemon waits for frames, in lines of its `[run]`.
 #[derive(Clone, Copy)]
 pub(crate) enum Waiting {
-    /// What gives the best round trip in the placement: it never sleeps where it has a core for itself and its end.
+    /// What gives the best round trip in the placement: it never sleeps where it has a core for
+    /// itself and its end.
     Fastest,
     /// As the daemon does it where its configuration says nothing.
     Default,
     /// At most this share of a core.
     Share(u8),
-    /// What suits cyclic traffic: ahead of all ordinary processes but behind the ends, asleep between the cycles, polling
-    /// around the moments when frames are due.
+    /// What suits cyclic traffic: ahead of all ordinary processes but behind the ends, asleep
+    /// between the cycles, polling around the moments when frames are due.
     Cyclic,
     /// What keeps deadlines beside other load: ahead of all ordinary processes, asleep until a frame comes.
     Deadline,

@@ -19,7 +19,8 @@ pub(crate) enum Cores {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Placement {
     pub(crate) cores: Cores,
-    /// A spinner of the lowest priority keeps the cores from sleeping, which a virtual machine pays dearly for.
+    /// A spinner of the lowest priority keeps the cores from sleeping, which a virtual machine pays
+    /// dearly for.
     pub(crate) awake: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What was measured, part by part: kept in a file, where a part that runs again takes the place of its last run and leaves the others.
+//! What was measured, part by part: kept in a file, where a part that runs again takes the place of
+//! its last run and leaves the others.
 
 use super::Plan;
 use serde_json::{Value, json};
@@ -17,7 +18,8 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// That of the full runs, or that of the quick ones. A file that is none is an error, so that nothing is lost.
+    /// That of the full runs, or that of the quick ones. A file that is none is an error, so that
+    /// nothing is lost.
     pub(crate) fn open(plan: &Plan) -> Result<Record, String> {
         Self::read(cache("bench")?.join(format!("{}.json", plan.name)))
     }

@@ -14,7 +14,8 @@ struct Places(Vec<(Contender, Manner, Placement)>);
 impl Places {
     /// The one that suits the contender there.
     fn of(&self, contender: Contender, manner: Manner) -> Placement {
-        // Our daemon has the same placement with and without protection: the one that suits it with protection.
+        // Our daemon has the same placement with and without protection: the one that suits it with
+        // protection.
         let contender = if contender == Contender::Plain { Contender::Macsec } else { contender };
         let found = self.0.iter().find(|(c, m, _)| (*c, *m) == (contender, manner));
         found.map_or(PLACEMENTS[0], |(_, _, place)| *place)
@@ -31,8 +32,8 @@ fn short(manner: Manner) -> Load {
     LOADS.into_iter().find(|load| load.manner() == manner).unwrap_or(LOADS[0])
 }
 
-/// Tries each placement with each contender for a moment; the one with the lowest product of median and p99.9 of 64-byte
-/// frames is taken, the two that have goals: a placement with a long tail is not the best one.
+/// Tries each placement with each contender, and takes the lowest product of median and p99.9 of
+/// 64-byte frames: a placement with a long tail is not the best one.
 fn placements(plan: Plan) -> Result<Places, String> {
     let mut places = Vec::new();
     for contender in [Contender::Bridges, Contender::Macsec, Contender::OpenVpn] {
@@ -174,13 +175,15 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    /// The median over the rounds. A round holds both within seconds of each other, so the machine's hours cancel out.
+    /// The median over the rounds. A round holds both within seconds of each other, so the
+    /// machine's hours cancel out.
     fn of_rounds(&self, percent: f64, compare: impl Fn(f64, f64) -> f64) -> f64 {
         let rounds = self.ours.rounds.iter().zip(&self.theirs.rounds);
         median(rounds.map(|(a, b)| compare(a.percentile(percent), b.percentile(percent))))
     }
 
-    /// The ratio of a tail: by rounds up to p99; beyond, where a round has too few round trips, of all rounds pooled.
+    /// The ratio of a tail: by rounds up to p99; beyond, where a round has too few round trips, of
+    /// all rounds pooled.
     fn tail(&self, percent: f64) -> f64 {
         if percent > 99.0 {
             let (ours, theirs) = self.pooled(percent);

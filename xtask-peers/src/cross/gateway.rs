@@ -1,7 +1,8 @@
-//! The gateway on another CPU: Debian's kernel for it on an emulated machine, and our program for it inside.
+//! The gateway on another CPU: Debian's kernel for it on an emulated machine, and our program for
+//! it inside.
 //!
-//! First the demo, whose cycle is long enough for a machine that is emulated instruction by instruction; then the kernel's own MACsec as
-//! the far end of a gateway, with every cipher suite.
+//! First the demo, whose cycle is long enough for a machine that is emulated instruction by
+//! instruction; then the kernel's own MACsec as the far end of a gateway, with every cipher suite.
 
 use crate::daemon::{INVALID, Keys, SALT, SUITES};
 use crate::experiment::experiment_in;
@@ -48,8 +49,8 @@ pub(super) fn run(cpu: &'static guest::Cpu, program: &Path) -> Result<String, St
     Ok(format!("{shown}; the kernel's MACsec in {} suites", SUITES.len()))
 }
 
-/// What the suites take there by each backend, in a guest whose clock counts instructions. Where the CPU has AES
-/// instructions, AES-GCM must be several times as fast by them.
+/// What the suites take there by each backend, in a guest whose clock counts instructions. Where
+/// the CPU has AES instructions, AES-GCM must be several times as fast by them.
 fn instructions(has_aes: bool, image: &guest::Image) -> Result<(), String> {
     let mut guest = Guest::boot_counting(image)?;
     guest.load_tunnels()?;
@@ -75,8 +76,8 @@ fn instructions(has_aes: bool, image: &guest::Image) -> Result<(), String> {
     Ok(())
 }
 
-/// The demo without protection and with it: nothing may be readable on the wire, no nonce may come twice, and no cycle may be
-/// missed that is not missed without protection too.
+/// The demo without protection and with it: nothing may be readable on the wire, no nonce may come
+/// twice, and no cycle may be missed that is not missed without protection too.
 fn demo(guest: &mut Guest) -> Result<String, String> {
     let mut said = |secure: &str| -> Result<Value, String> {
         // Its verdict may be about the cycles, which are judged below; the guest answers while it runs.

@@ -1,7 +1,8 @@
-//! `cargo xtask cross`: the workspace compiled for other CPUs of Linux, the crates without I/O tested there, emulated, and the gateway
-//! on an emulated machine.
+//! `cargo xtask cross`: the workspace compiled for other CPUs of Linux, the crates without I/O
+//! tested there, emulated, and the gateway on an emulated machine.
 //!
-//! Not part of `test`: what compiles for these CPUs (`rustup target add`) need not be to be had where `test` runs.
+//! Not part of `test`: what compiles for these CPUs (`rustup target add`) need not be to be had
+//! where `test` runs.
 
 use crate::guest;
 use clap::builder::PossibleValuesParser;
@@ -14,7 +15,8 @@ use xtask::shell::{Run, cargo, has_program, target};
 
 mod gateway;
 
-/// A CPU: Rust's name of it, what is special, Debian's name of its tools and of its C library, QEMU's name of it.
+/// A CPU: Rust's name of it, what is special, Debian's name of its tools and of its C library,
+/// QEMU's name of it.
 struct Cpu {
     target: &'static str,
     what: &'static str,

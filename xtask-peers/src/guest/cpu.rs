@@ -85,7 +85,8 @@ impl Cpu {
 
     /// Debian's programs that know packages, asked for this CPU's.
     ///
-    /// The packages of another CPU than this machine's have an index of their own, so that nothing of the machine's is changed.
+    /// The packages of another CPU than this machine's have an index of their own, so that nothing
+    /// of the machine's is changed.
     pub(super) fn apt(&self, name: &str) -> Result<Command, String> {
         let mut command = program(name);
         if self.is_own()? {

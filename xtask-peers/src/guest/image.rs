@@ -1,4 +1,5 @@
-//! What a guest is built of: a kernel, and an initial RAM disk with programs and modules, all from Debian's packages.
+//! What a guest is built of: a kernel, and an initial RAM disk with programs and modules, all from
+//! Debian's packages.
 
 use super::cpio::Cpio;
 use super::cpu::{Cpu, X86_64};
@@ -11,8 +12,8 @@ use xtask::shell::{Run, program, root};
 /// Packages beside the kernel: the programs of the guest. Their libraries come with their dependencies.
 const PACKAGES: [&str; 7] =
     ["busybox-static", "dash", "iproute2", "iputils-ping", "wireguard-tools", "wpan-tools", "wpasupplicant"];
-/// Where each program is taken from, and its name in the guest. Debian's busybox shell would run its own `ip` and
-/// `ping` instead of the real ones, so the shell is dash.
+/// Where each program is taken from, and its name in the guest. Debian's busybox shell would run
+/// its own `ip` and `ping` instead of the real ones, so the shell is dash.
 const PROGRAMS: [(&[&str], &str); 7] = [
     (&["bin/busybox", "usr/bin/busybox"], "busybox"),
     (&["bin/dash", "usr/bin/dash"], "sh"),
@@ -24,8 +25,8 @@ const PROGRAMS: [(&[&str], &str); 7] = [
 ];
 const APPLETS: [&str; 12] =
     ["mount", "insmod", "cat", "stty", "poweroff", "sleep", "mkdir", "sed", "echo", "grep", "kill", "tail"];
-/// What MACsec needs; `ctr` and `ghash-generic` are asked for by name at run time, which no dependency shows. The
-/// instructions of one CPU are not in the other's kernel.
+/// What MACsec needs; `ctr` and `ghash-generic` are asked for by name at run time, which no
+/// dependency shows. The instructions of one CPU are not in the other's kernel.
 const MODULES: [&str; 10] = [
     "virtio_pci",
     "virtio_net",
@@ -39,9 +40,11 @@ const MODULES: [&str; 10] = [
     "macsec",
 ];
 
-/// What IEEE 802.15.4 needs, loaded by [`load_radios`](super::Guest::load_radios) alone: two simulated radios that hear each other, and sockets.
+/// What IEEE 802.15.4 needs, loaded by [`load_radios`](super::Guest::load_radios) alone: two
+/// simulated radios that hear each other, and sockets.
 const RADIOS: [&str; 5] = ["ctr", "ccm", "cmac", "mac802154_hwsim", "ieee802154_socket"];
-/// What tunnels between bridges need, L2TPv3 and VXLAN over WireGuard, loaded by [`load_tunnels`](super::Guest::load_tunnels) alone.
+/// What tunnels between bridges need, L2TPv3 and VXLAN over WireGuard, loaded by
+/// [`load_tunnels`](super::Guest::load_tunnels) alone.
 const TUNNELS: [&str; 9] =
     ["af_packet", "veth", "bridge", "l2tp_core", "l2tp_netlink", "l2tp_ip", "l2tp_eth", "vxlan", "wireguard"];
 /// Our program of the guest.
@@ -114,7 +117,8 @@ pub(crate) fn build_for(cpu: &'static Cpu) -> Result<Image, String> {
 }
 
 impl Image {
-    /// The image with a program for its CPU and files beside it: their places in the guest, modes and contents.
+    /// The image with a program for its CPU and files beside it: their places in the guest, modes
+    /// and contents.
     pub(crate) fn with(&self, path: &Path, files: &[(&str, u32, &str)]) -> Result<Image, String> {
         let dir = self.cpu.folder()?;
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -163,8 +167,9 @@ fn unpack(cpu: &Cpu, dir: &Path) -> Result<(String, PathBuf), String> {
         let kernel = kernel_package(cpu)?;
         let mut depends = cpu.apt("apt-cache")?;
         let depends = depends.args(["depends", "--recurse", "--important"]).args(PACKAGES).read(60)?;
-        // Package names stand at the line's start, relations are indented, virtual packages in angle brackets; and a
-        // library's package never needs Debian's installation machinery to be loaded.
+        // Package names stand at the line's start, relations are indented, virtual packages in
+        // angle brackets; and a library's package never needs Debian's installation machinery to be
+        // loaded.
         let is_library = |n: &&str| n.starts_with("lib") || *n == "zlib1g" || PACKAGES.contains(n);
         let packages: BTreeSet<&str> =
             depends.lines().filter(|l| !l.contains(':')).filter(is_library).collect();
@@ -175,8 +180,8 @@ fn unpack(cpu: &Cpu, dir: &Path) -> Result<(String, PathBuf), String> {
             .args(&packages);
         command.read(240).map(|_| kernel)
     };
-    // Old kernels leave the mirror on security updates: a stale index names what is no longer there, and one that was never
-    // fetched names nothing.
+    // Old kernels leave the mirror on security updates: a stale index names what is no longer
+    // there, and one that was never fetched names nothing.
     let kernel = fetch().or_else(|first| {
         let mut update = cpu.apt("apt-get")?;
         update.args(["-qq", "-o", "APT::Sandbox::User=root", "update"]);
@@ -199,8 +204,9 @@ fn find_kernel(boot: &Path) -> Result<PathBuf, String> {
     files(boot)?.into_iter().find(is_image).ok_or(format!("no kernel in {}", boot.display()))
 }
 
-/// The ELF image inside a bzImage. QEMU starts it directly (PVH), which saves the guest its slow decompression.
-/// The header gives the payload's place (Linux x86 boot protocol, `setup_sects`, `payload_offset`, `payload_length`).
+/// The ELF image inside a bzImage. QEMU starts it directly (PVH), which saves the guest its slow
+/// decompression. The header gives the payload's place (Linux x86 boot protocol, `setup_sects`,
+/// `payload_offset`, `payload_length`).
 fn decompress(image: &Path) -> Result<Vec<u8>, String> {
     let bytes = fs::read(image).map_err(|e| format!("{}: {e}", image.display()))?;
     let word =

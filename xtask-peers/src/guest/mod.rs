@@ -1,7 +1,9 @@
-//! A QEMU guest that is a Linux kernel and little else: built from Debian packages, driven over a serial line.
+//! A QEMU guest that is a Linux kernel and little else: built from Debian packages, driven over a
+//! serial line.
 //!
-//! Nothing is installed: packages are fetched with `apt-get download` and unpacked below the target directory. The
-//! guest's `init` reads a command per line from its second serial port, runs it, and ends the answer with its status.
+//! Nothing is installed: packages are fetched with `apt-get download` and unpacked below the target
+//! directory. The guest's `init` reads a command per line from its second serial port, runs it, and
+//! ends the answer with its status.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -25,8 +27,8 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// Boots the image with a network card on the TAP device `tap`, by way of `wrap` (a command that runs QEMU in the
-    /// right namespace).
+    /// Boots the image with a network card on the TAP device `tap`, by way of `wrap` (a command
+    /// that runs QEMU in the right namespace).
     pub(crate) fn boot(image: &Image, mut wrap: Command, tap: &str, mac: &str) -> Result<Guest, String> {
         wrap.args(["-netdev", &format!("tap,id=net,ifname={tap},script=no,downscript=no,vhost=off")]);
         // Room for a full field frame and what MACsec adds.
@@ -54,8 +56,9 @@ impl Guest {
         Guest::start(image, qemu)
     }
 
-    /// Boots the image without a network, and with a clock that counts instructions: each takes a nanosecond, and idle time
-    /// passes at once. Times then say how much is done, the same in each run, and not how busy this machine is.
+    /// Boots the image without a network, and with a clock that counts instructions: each takes a
+    /// nanosecond, and idle time passes at once. Times then say how much is done, the same in each
+    /// run, and not how busy this machine is.
     pub(crate) fn boot_counting(image: &Image) -> Result<Guest, String> {
         let mut qemu = image.cpu.qemu();
         qemu.args(["-nic", "none", "-icount", "shift=0,sleep=off"]);

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use xtask::shell::{Run, program};
 
-/// The wanted modules with their dependencies first, unpacked, without those that are `done`. Modules carry their dependencies in their `.modinfo`
-/// section, so no `depmod` is needed.
+/// The wanted modules with their dependencies first, unpacked, without those that are `done`.
+/// Modules carry their dependencies in their `.modinfo` section, so no `depmod` is needed.
 pub(super) fn modules(
     tree: &Path,
     wanted: &[&str],

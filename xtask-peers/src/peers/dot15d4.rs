@@ -1,4 +1,5 @@
-//! Our end of the IEEE 802.15.4 peers: a device with the project's own link-layer security, and what it says of frames.
+//! Our end of the IEEE 802.15.4 peers: a device with the project's own link-layer security, and
+//! what it says of frames.
 
 use antedate_channel::dot15d4::{
     Address, Addressing, Asn, Config, Device, ExtendedAddress, Header, KeyConfig, KeyIdentifier, KeyLookup,
@@ -42,7 +43,8 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// `own` with a key for `peer`, named in mode `mode`, that accepts `level` alone and sends from the number `next` on.
+    /// `own` with a key for `peer`, named in mode `mode`, that accepts `level` alone and sends from
+    /// the number `next` on.
     pub(super) fn new(
         [own, peer]: [End; 2],
         level: SecurityLevel,

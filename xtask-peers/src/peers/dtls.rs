@@ -1,5 +1,5 @@
-//! OpenSSL is server and client of ours, over a wire that is good or bad, pion/dtls with connection IDs as well; Wireshark reads what we write,
-//! given the key.
+//! OpenSSL is server and client of ours, over a wire that is good or bad, pion/dtls with connection
+//! IDs as well; Wireshark reads what we write, given the key.
 
 mod pion;
 mod relay;
@@ -103,7 +103,8 @@ impl Place {
         Ok(Ours { process, status })
     }
 
-    /// Without `-nbio` OpenSSL's programs wait for more when a record was dropped, and read nothing else meanwhile.
+    /// Without `-nbio` OpenSSL's programs wait for more when a record was dropped, and read nothing
+    /// else meanwhile.
     fn openssl(&self, words: &[&str], suite: &str) -> Result<(Background, ChildStdin), String> {
         let mut command = program("openssl");
         let cipher = format!("{suite}:@SECLEVEL=0");
@@ -281,7 +282,8 @@ fn server_is_openssl(place: &Place, suite: (&str, &str), faults: Faults) -> Resu
     Ok(format!("to s_server {forth}, from it {back} of {MESSAGES}, {refused} replays refused"))
 }
 
-/// Ours on both sides; the server is killed and started anew in between, and no message of the device is lost.
+/// Ours on both sides; the server is killed and started anew in between, and no message of the
+/// device is lost.
 fn restarted(place: &Place) -> Result<String, String> {
     let echo = Echo::start()?;
     let at = free()?;

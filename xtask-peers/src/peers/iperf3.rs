@@ -1,4 +1,5 @@
-//! TCP and UDP through two gateways with the offloads of veth left on: partial checksums, super-frames, VLAN tags.
+//! TCP and UDP through two gateways with the offloads of veth left on: partial checksums,
+//! super-frames, VLAN tags.
 
 use super::python::script;
 use crate::daemon::Pair;
@@ -12,7 +13,8 @@ use xtask::sandbox;
 use xtask::shell::{Run, cache, until};
 
 const FILE_OCTETS: usize = 64 << 20;
-/// Bits of datagrams a second: Linux's receive buffer of a socket holds those of 50 ms, in which a core may be withheld.
+/// Bits of datagrams a second: Linux's receive buffer of a socket holds those of 50 ms, in which a
+/// core may be withheld.
 const RATE: &str = "20M";
 /// Percent of the datagrams that may get lost, and series in which none lost fewer.
 const LOST_PERCENT: f64 = 1.0;
@@ -23,7 +25,8 @@ pub(crate) fn prepare() -> Result<(), Stop> {
     Ok(())
 }
 
-/// IPv4 and IPv6, untagged and in a VLAN: a file arrives whole, both directions carry TCP, no UDP datagram is damaged.
+/// IPv4 and IPv6, untagged and in a VLAN: a file arrives whole, both directions carry TCP, no UDP
+/// datagram is damaged.
 pub(crate) fn run() -> StepResult {
     let dir = cache("peers/run")?;
     let sent = dir.join("sent");
@@ -132,8 +135,8 @@ fn vlan(space: &str) -> Result<(), String> {
         .map(drop)
 }
 
-/// Percent of the datagrams that got lost. A machine whose cores are taken away for a while loses some through no fault of a
-/// gateway, so a bad series is told and done again.
+/// Percent of the datagrams that got lost. A machine whose cores are taken away for a while loses
+/// some through no fault of a gateway, so a bad series is told and done again.
 fn datagrams(address: &str, kind: &str) -> Result<f64, String> {
     let mut lost = 100.0;
     for _ in 0..TRIES {

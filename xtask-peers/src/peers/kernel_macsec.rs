@@ -1,8 +1,9 @@
 //! The Linux kernel's MACsec, in a QEMU guest, is the far end of a real gateway.
 //!
-//! The guest's network card is a TAP device, which is the gateway's uplink. A host behind the gateway and the guest
-//! ping each other with small and full frames for every cipher suite, encrypted and integrity only, and with each way
-//! of naming the secure channel. The counters of both sides, by the standard's names (IEEE 802.1AE-2018, 10.7.9 and
+//! The guest's network card is a TAP device, which is the gateway's uplink. A host behind the
+//! gateway and the guest ping each other with small and full frames for every cipher suite,
+//! encrypted and integrity only, and with each way of naming the secure channel. The counters of
+//! both sides, by the standard's names (IEEE 802.1AE-2018, 10.7.9 and
 //! 10.7.18), must show nothing invalid; with a foreign key nothing may pass, and both sides must count why.
 
 use crate::daemon::{Gateway, INVALID, Keys, Options, SALT, SUITES};
@@ -28,7 +29,8 @@ enum Naming {
     Explicit,
     /// The guest is an end station: its SCI is its address and port 1, and stays out of the frame.
     EndStation,
-    /// The gateway is one too: it stands for the one host behind it, and its SCI is that host's address and port 1.
+    /// The gateway is one too: it stands for the one host behind it, and its SCI is that host's
+    /// address and port 1.
     BothEndStations,
 }
 
@@ -237,8 +239,8 @@ fn ping_from_host(size: u32) -> Result<(), String> {
         .map(drop)
 }
 
-/// A counter in what `ip -s macsec show` prints: a line of names, and below it one of values. The first line with that
-/// name is the secure channel's, which holds those of its associations too.
+/// A counter in what `ip -s macsec show` prints: a line of names, and below it one of values. The
+/// first line with that name is the secure channel's, which holds those of its associations too.
 pub(crate) fn kernel_counter(shown: &str, name: &str) -> Option<u64> {
     let lines: Vec<&str> = shown.lines().collect();
     lines.windows(2).find_map(|pair| {

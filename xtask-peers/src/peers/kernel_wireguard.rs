@@ -1,8 +1,10 @@
-//! The Linux kernel's WireGuard, in a QEMU guest, with kernel VXLAN and a bridge, is the far end of an overlay.
+//! The Linux kernel's WireGuard, in a QEMU guest, with kernel VXLAN and a bridge, is the far end of
+//! an overlay.
 //!
-//! The guest has two network cards: one on the wire to the gateway, one on the far field. So the lab's machines stand on both
-//! sides as they do elsewhere. Each end begins a handshake, with and without a preshared key; frames of EtherType 0x8892
-//! from the shortest to the longest, pings of all lengths, TCP, PROFINET and DCP cross, and new sessions are made meanwhile.
+//! The guest has two network cards: one on the wire to the gateway, one on the far field. So the
+//! lab's machines stand on both sides as they do elsewhere. Each end begins a handshake, with and
+//! without a preshared key; frames of EtherType 0x8892 from the shortest to the longest, pings of
+//! all lengths, TCP, PROFINET and DCP cross, and new sessions are made meanwhile.
 
 use super::wireguard_go::{Gateway, keygen, stations};
 use crate::guest::{self, Guest};
@@ -43,7 +45,8 @@ pub(crate) fn run() -> StepResult {
     net::address("gwa", "uplink", "192.0.2.1/24", None)?;
     net::address("plc", "eth0", "10.7.0.1/24", None)?;
     net::address("dev", "eth0", "10.7.0.2/24", None)?;
-    // The guest stands where the far gateway would be: each of its cards is bridged to one of that one's ports.
+    // The guest stands where the far gateway would be: each of its cards is bridged to one of that
+    // one's ports.
     for ((tap, _), port) in CARDS.iter().zip(["uplink", "field"]) {
         let bridge = format!("br-{tap}");
         net::ip(&["-n", "gwb", "tuntap", "add", "dev", tap, "mode", "tap"])?;
@@ -138,7 +141,8 @@ fn judge(guest: &mut Guest, gateway: &Gateway, dir: &Path, preshared: bool) -> R
     if preshared {
         return Ok("with a preshared key handshakes from both sides, all frames".into());
     }
-    // New sessions under traffic lose nothing. Two initiations of ours are five seconds apart (WireGuard paper, section 6.4).
+    // New sessions under traffic lose nothing. Two initiations of ours are five seconds apart
+    // (WireGuard paper, section 6.4).
     let mut flow = net::inside("plc", "ping");
     flow.args(["-q", "-n", "-c", "350", "-i", "0.02", "-W", "2", "10.7.0.2"]);
     let flow = flow.background(&dir.join("flow.log"))?;
@@ -177,7 +181,8 @@ fn ping(space: &str, to: &str, size: &str) -> Result<(), String> {
 /// Frames of EtherType 0x8892 of all lengths from one machine to the other.
 fn frames(from: &str, to: &str, dir: &Path) -> Result<(), String> {
     let script = root().join("peers/kernel-wireguard/frames.py");
-    // A machine on one side is believed to be on the other one only after it was silent here, so each has an address of its own.
+    // A machine on one side is believed to be on the other one only after it was silent here, so
+    // each has an address of its own.
     let source = if from == "plc" { "c1" } else { "c2" };
     let run = |space: &str, verb: &str| {
         let mut command = net::inside(space, "python3");

@@ -1,9 +1,12 @@
-//! The Linux kernel's IEEE 802.15.4 link-layer security (mac802154), in a QEMU guest with two simulated radios.
+//! The Linux kernel's IEEE 802.15.4 link-layer security (mac802154), in a QEMU guest with two
+//! simulated radios.
 //!
-//! One radio is the kernel's own device; the other is a monitor, over which the frames that our side secures reach the air, and
-//! over which it hears what the kernel sends. For all levels, 1 to 7, and all four key identifier modes our side opens
-//! the kernel's frames and the kernel delivers ours to a socket, and each refuses replays, damaged frames and foreign keys; ours
-//! other levels and unsecured frames too, which Linux lets pass. The kernel knows no TSCH, so nonces are of frame counters.
+//! One radio is the kernel's own device; the other is a monitor, over which the frames that our
+//! side secures reach the air, and over which it hears what the kernel sends. For all levels, 1 to
+//! 7, and all four key identifier modes our side opens the kernel's frames and the kernel delivers
+//! ours to a socket, and each refuses replays, damaged frames and foreign keys; ours other levels
+//! and unsecured frames too, which Linux lets pass. The kernel knows no TSCH, so nonces are of
+//! frame counters.
 
 use super::dot15d4::{End, KEY, MODES, Own, header, hex, key, octets};
 use crate::guest::{self, Guest};
@@ -120,8 +123,9 @@ impl Case {
         if self.level == SecurityLevel::EncMic32 { SecurityLevel::Mic32 } else { SecurityLevel::EncMic32 }
     }
 
-    /// We secure and the kernel delivers, or not. A frame at another level is not among them: Linux takes it although its table
-    /// of levels has no such one (6.1, `mac802154_llsec_decrypt` compares the table for level 0 alone).
+    /// We secure and the kernel delivers, or not. A frame at another level is not among them: Linux
+    /// takes it although its table of levels has no such one (6.1, `mac802154_llsec_decrypt`
+    /// compares the table for level 0 alone).
     fn is_delivered(&self, guest: &mut Guest) -> Result<(), String> {
         let header = |sequence| Header { version: FrameVersion::V2006, ..header([OURS, KERNEL], sequence) };
         let mut own = self.own(self.level, key())?;

@@ -1,5 +1,5 @@
-//! How late a change of keys makes a frame where no machine takes cores away: `antedate lab fragmentation-keys` in a guest that counts
-//! instructions.
+//! How late a change of keys makes a frame where no machine takes cores away: `antedate lab
+//! fragmentation-keys` in a guest that counts instructions.
 
 use crate::experiment::experiment;
 use xtask::report::StepResult;

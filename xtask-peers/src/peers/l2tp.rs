@@ -1,12 +1,14 @@
-//! Frames of 1500 octets over a wire of 1500: L2TPv3 over the kernel's MACsec, which fragments beneath in IP, against
-//! two of our gateways, which fragment in MACsec (Lackorzynski et al. 2020, section IV-C).
+//! Frames of 1500 octets over a wire of 1500: L2TPv3 over the kernel's MACsec, which fragments
+//! beneath in IP, against two of our gateways, which fragment in MACsec (Lackorzynski et al. 2020,
+//! section IV-C).
 //!
-//! Both join the same two field networks in one QEMU guest: a machine on either side, a box between machine and wire. In one
-//! case the box is a kernel bridge of the field port and an L2TPv3 pseudowire (`encap ip`) whose IP packets leave over a
-//! MACsec interface; in the other it is our gateway, which sleeps until the kernel wakes it. Keys and cipher
-//! are the same (GCM-AES-128, encrypted). The guest's clock counts instructions (`-icount shift=0`), so the times are work done
-//! on one CPU, the kernel's and the gateways', and hold no cache misses and no waiting. Kernel bridges without protection
-//! stand beside them.
+//! Both join the same two field networks in one QEMU guest: a machine on either side, a box between
+//! machine and wire. In one case the box is a kernel bridge of the field port and an L2TPv3
+//! pseudowire (`encap ip`) whose IP packets leave over a MACsec interface; in the other it is our
+//! gateway, which sleeps until the kernel wakes it. Keys and cipher are the same (GCM-AES-128,
+//! encrypted). The guest's clock counts instructions (`-icount shift=0`), so the times are work
+//! done on one CPU, the kernel's and the gateways', and hold no cache misses and no waiting. Kernel
+//! bridges without protection stand beside them.
 
 use crate::guest::{self, Guest, Image};
 use serde_json::{Value, json};
@@ -15,7 +17,8 @@ use xtask::shell::antedate;
 
 /// Octets behind the Ethernet header: the smallest frame, the longest that fits whole, and a full one.
 const SIZES: [u64; 3] = [46, 1468, 1500];
-/// Round trips of each size in one block, and blocks of each path in turn. `ANTEDATE_L2TP_ROUND_TRIPS` sets the first.
+/// Round trips of each size in one block, and blocks of each path in turn.
+/// `ANTEDATE_L2TP_ROUND_TRIPS` sets the first.
 const BLOCK: u64 = 500;
 const BLOCKS: usize = 2;
 const GOAL: f64 = 0.95;
@@ -246,7 +249,8 @@ pub(crate) fn run() -> StepResult {
     compare(&times, block * BLOCKS as u64).map_err(Stop::from)
 }
 
-/// What came of it, and whether that is what was aimed at; an error if not all round trips of each size are there over each path.
+/// What came of it, and whether that is what was aimed at; an error if not all round trips of each
+/// size are there over each path.
 fn compare(times: &[[Times; 3]; 3], count: u64) -> Result<String, String> {
     if let Some(other) = times.iter().flatten().map(Times::count).find(|found| *found != count) {
         return Err(format!("of {count} round trips of a size over a path {other} were told"));

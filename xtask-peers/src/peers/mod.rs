@@ -1,6 +1,8 @@
-//! `cargo xtask peers`: independent implementations judge the gateway and the channels on real frames.
+//! `cargo xtask peers`: independent implementations judge the gateway and the channels on real
+//! frames.
 //!
-//! Each peer is one file here, and a folder in `peers/` with what runs as the partner. All of them run in a sandbox.
+//! Each peer is one file here, and a folder in `peers/` with what runs as the partner. All of them
+//! run in a sandbox.
 
 use crate::experiment;
 use clap::builder::PossibleValuesParser;

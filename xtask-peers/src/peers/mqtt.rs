@@ -1,4 +1,5 @@
-//! Mosquitto between our client and paho-mqtt, and our envelopes in the hands of pycose: both ways, forged, repeated, after kills.
+//! Mosquitto between our client and paho-mqtt, and our envelopes in the hands of pycose: both ways,
+//! forged, repeated, after kills.
 
 use super::python;
 use std::path::PathBuf;

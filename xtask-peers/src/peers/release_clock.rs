@@ -1,4 +1,5 @@
-//! The overlay's release clock where no machine takes cores away: `antedate lab overlay-release` in a guest that counts instructions.
+//! The overlay's release clock where no machine takes cores away: `antedate lab overlay-release` in
+//! a guest that counts instructions.
 
 use crate::experiment::experiment;
 use xtask::report::StepResult;

@@ -1,4 +1,5 @@
-//! scapy's MACsecSA opens our frames, and the gateway opens its: all cipher suites, encrypted and integrity only.
+//! scapy's MACsecSA opens our frames, and the gateway opens its: all cipher suites, encrypted and
+//! integrity only.
 
 use super::python;
 use crate::daemon::{Gateway, Keys, Options, SALT, SUITES};

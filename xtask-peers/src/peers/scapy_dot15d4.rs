@@ -1,5 +1,6 @@
-//! scapy takes our secured IEEE 802.15.4 frames apart and we read those that it lays out: all levels, all key identifier modes. The
-//! cipher on its side is AES-CCM of the Python package `cryptography`.
+//! scapy takes our secured IEEE 802.15.4 frames apart and we read those that it lays out: all
+//! levels, all key identifier modes. The cipher on its side is AES-CCM of the Python package
+//! `cryptography`.
 
 use super::dot15d4::{End, KEY, MODES, Own, header, hex, key, octets};
 use super::{python, scapy};

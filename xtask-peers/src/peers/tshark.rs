@@ -1,5 +1,6 @@
-//! Wireshark's dissector reads what the lab's PLC and IO device exchange through two gateways, as PROFINET and without
-//! an expert warning: the fields of IEC 61158-6-10 are where others look for them.
+//! Wireshark's dissector reads what the lab's PLC and IO device exchange through two gateways, as
+//! PROFINET and without an expert warning: the fields of IEC 61158-6-10 are where others look for
+//! them.
 
 use crate::daemon::Pair;
 use crate::net;
@@ -51,7 +52,8 @@ pub(crate) fn run() -> StepResult {
     Ok(notes.join("; "))
 }
 
-/// Every frame must be one of the lab's kinds, each kind must occur, and no frame may carry a warning or an error.
+/// Every frame must be one of the lab's kinds, each kind must occur, and no frame may carry a
+/// warning or an error.
 fn dissect(file: &Path) -> Result<String, String> {
     let mut tshark = program("tshark");
     tshark.args([
@@ -85,7 +87,8 @@ fn dissect(file: &Path) -> Result<String, String> {
         };
         *kinds.entry(kind).or_default() += 1;
     }
-    // Of some 6,000 cyclic frames; a machine that withholds its cores loses the rest, and what is asked here is how they read.
+    // Of some 6,000 cyclic frames; a machine that withholds its cores loses the rest, and what is
+    // asked here is how they read.
     match (kinds.get("DCP"), kinds.get("cyclic PROFINET"), kinds.get("LLDP")) {
         (Some(_), Some(1000..), Some(_)) => {
             Ok(kinds.iter().map(|(k, n)| format!("{n} {k}")).collect::<Vec<_>>().join(", "))

@@ -1,8 +1,9 @@
 //! Stock Linux as the far end of an overlay: kernel VXLAN over wireguard-go, bridged to the field.
 //!
-//! The lab's PLC and IO device exchange PROFINET through it, DCP finds the device, pings of all lengths and TCP cross, and new
-//! sessions are made meanwhile. With the key log that the gateway writes, Wireshark's dissector must read every datagram on the
-//! wire, down to the PROFINET frames in VXLAN.
+//! The lab's PLC and IO device exchange PROFINET through it, DCP finds the device, pings of all
+//! lengths and TCP cross, and new sessions are made meanwhile. With the key log that the gateway
+//! writes, Wireshark's dissector must read every datagram on the wire, down to the PROFINET frames
+//! in VXLAN.
 
 use crate::net;
 use crate::traffic::{station_report, transfer};
@@ -61,8 +62,8 @@ pub(crate) fn run() -> StepResult {
         ping.args(["-q", "-n", "-c", "3", "-i", "0.05", "-W", "2", "-M", "do", "-s", size, "10.7.0.2"]);
         ping.read(15)?;
     }
-    // The protocol allows one initiation in five seconds: the new session comes while the stations talk, or, where the
-    // machine is slow, its answer is lost once, soon after.
+    // The protocol allows one initiation in five seconds: the new session comes while the stations
+    // talk, or, where the machine is slow, its answer is lost once, soon after.
     gateway.command("rekey")?;
     stations(&dir, 4000)?;
     until("a second session", 30.0, || match gateway.peer() {

@@ -1,10 +1,11 @@
-//! Debian's wpa_supplicant, over the Linux kernel's MACsec in a QEMU guest, agrees on keys with gateways of ours
-//! (IEEE 802.1X-2020 clause 9), as key server and as client, with a CAK of 128 and of 256 bits.
+//! Debian's wpa_supplicant, over the Linux kernel's MACsec in a QEMU guest, agrees on keys with
+//! gateways of ours (IEEE 802.1X-2020 clause 9), as key server and as client, with a CAK of 128 and
+//! of 256 bits.
 //!
-//! The guest and two gateways are on one bridge. A host behind the first gateway floods the guest with pings while keys
-//! change: by the timer where a gateway is the key server, and no ping may be lost; by the second gateway that comes where
-//! wpa_supplicant is. In the end all three are members and reach each other.
-//! Wireshark's dissector reads all that was said, without an expert warning.
+//! The guest and two gateways are on one bridge. A host behind the first gateway floods the guest
+//! with pings while keys change: by the timer where a gateway is the key server, and no ping may be
+//! lost; by the second gateway that comes where wpa_supplicant is. In the end all three are members
+//! and reach each other. Wireshark's dissector reads all that was said, without an expert warning.
 
 use crate::daemon::{Gateway, Options};
 use crate::guest::{self, Guest};
@@ -135,8 +136,9 @@ impl Case {
         let mut flood = net::inside("host", "ping");
         flood.args(["-q", "-n", "-i", "0.005", "-W", "2", "-c", &PINGS.to_string(), PEER]);
         let flood = flood.background(&log)?;
-        // A gateway changes keys by its timer, wpa_supplicant when a member comes. A third member makes wpa_supplicant choose
-        // a new member identifier, so it is gone for a moment; that is not held against the change of keys.
+        // A gateway changes keys by its timer, wpa_supplicant when a member comes. A third member
+        // makes wpa_supplicant choose a new member identifier, so it is gone for a moment; that is
+        // not held against the change of keys.
         let (second, lost) = if self.ours {
             let lost = losses(&flood.finish(60)?)?;
             if key(&gateway.status()?)? == first || lost > 0 {
@@ -159,8 +161,9 @@ impl Case {
             (key != first).then_some(key)
         })?;
         until("a ping from the first host", 10.0, || ping("host", 3, "0.05").is_ok().then_some(()))?;
-        // wpa_supplicant has a new member identifier, and may find the second gateway live only after it was given the key. It receives
-        // from that one with the next key then, which the timer brings.
+        // wpa_supplicant has a new member identifier, and may find the second gateway live only
+        // after it was given the key. It receives from that one with the next key then, which the
+        // timer brings.
         until("a ping from the second gateway's host", 25.0, || {
             ping("other", 1, "0.2").is_ok().then_some(())
         })?;

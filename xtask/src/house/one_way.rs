@@ -1,7 +1,8 @@
 //! Dependencies go one way: the table of ARCHITECTURE.md against `cargo metadata`.
 //!
-//! The table has the columns `crate | package | purpose | may use`. The last one holds package names (the prefix
-//! `antedate-` may be left out; words in round brackets are notes), or `all`, or `none`.
+//! The table has the columns `crate | package | purpose | may use`. The last one holds package
+//! names (the prefix `antedate-` may be left out; words in round brackets are notes), or `all`, or
+//! `none`.
 
 use super::{Fault, verdict};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! `unsafe` only in cipher backends, system calls, borders to C, `bench/`, `firmware/`, and tests that read raw memory.
+//! `unsafe` only in cipher backends, system calls, borders to C, `bench/`, `firmware/`, and tests
+//! that read raw memory.
 
 use super::{Fault, Source};
 

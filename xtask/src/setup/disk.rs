@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Refuses a command for which less than `gibibytes` are free. What is built already counts as free; a disk that
-/// tells nothing is not refused.
+/// Refuses a command for which less than `gibibytes` are free. What is built already counts as
+/// free; a disk that tells nothing is not refused.
 pub(super) fn check(gibibytes: u64) -> Result<(), String> {
     let target = target();
     fs::create_dir_all(&target).map_err(|e| format!("cannot make {}: {e}", target.display()))?;

@@ -28,7 +28,8 @@ impl Purpose {
     /// GiB that a fresh clone needs below its target directory.
     const fn gibibytes(self) -> u64 {
         match self {
-            // All programs and tests in two profiles, fuzz targets, images of motes, a guest, virtual environments.
+            // All programs and tests in two profiles, fuzz targets, images of motes, a guest,
+            // virtual environments.
             Test => 8,
             Bench | Ciphers | Firmware | Peers => 4,
             Demo => 2,

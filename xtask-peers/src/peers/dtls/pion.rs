@@ -1,4 +1,5 @@
-//! pion/dtls, a DTLS of its own in Go, as client and server of ours with connection IDs (RFC 9146): addresses change, and sessions do not.
+//! pion/dtls, a DTLS of its own in Go, as client and server of ours with connection IDs (RFC 9146):
+//! addresses change, and sessions do not.
 
 use super::relay::{Faults, Relay};
 use super::{Echo, IDENTITY, KEY, MESSAGES, Place, device, free, listening};
@@ -7,8 +8,8 @@ use xtask::shell::{Run, cache, program, root, until};
 
 const SUITE: &str = "TLS_PSK_WITH_AES_128_CCM_8";
 
-/// Builds the program, with the modules that its go.sum names. Not every machine reaches Go's module proxy: without the modules
-/// there is no program, and that is said.
+/// Builds the program, with the modules that its go.sum names. Not every machine reaches Go's
+/// module proxy: without the modules there is no program, and that is said.
 pub(super) fn build() -> Result<(), String> {
     let out = cache("peers")?.join("pion");
     let _ = std::fs::remove_file(&out);
@@ -31,7 +32,8 @@ pub(super) fn is_there() -> Result<bool, String> {
     Ok(cache("peers")?.join("pion").exists())
 }
 
-/// The session's count of handshakes and the reasons for which records were refused say that nothing was begun anew.
+/// The session's count of handshakes and the reasons for which records were refused say that
+/// nothing was begun anew.
 fn one_session(what: &str, state: &serde_json::Value) -> Result<(), String> {
     let unknown = state["refused"]["unknown_connection"].as_u64().unwrap_or(0);
     if state["counters"]["handshakes"] == 1 && unknown == 0 {

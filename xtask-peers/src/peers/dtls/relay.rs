@@ -1,4 +1,5 @@
-//! A wire between two UDP addresses that loses, doubles, delays and replays datagrams, the same way for the same seed.
+//! A wire between two UDP addresses that loses, doubles, delays and replays datagrams, the same way
+//! for the same seed.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The paths that a file imports, by a scan of its words: `use` trees, and paths that begin with `crate`, `super`, `self`.
+//! The paths that a file imports, by a scan of its words: `use` trees, and paths that begin with
+//! `crate`, `super`, `self`.
 
 use super::super::source::is_word;
 

@@ -1,7 +1,7 @@
 //! Import circles: at most three sibling modules may import each other in a circle.
 //!
-//! An import in any file below a module counts for that module. Re-exports are followed to the module that defines the
-//! name, and test modules are left out.
+//! An import in any file below a module counts for that module. Re-exports are followed to the
+//! module that defines the name, and test modules are left out.
 
 use super::{Fault, Source};
 use imports::{Imports, Path};
@@ -111,7 +111,8 @@ impl Modules {
         }
     }
 
-    /// The module that defines a path: its longest prefix that is a module, or further where that re-exports the rest.
+    /// The module that defines a path: its longest prefix that is a module, or further where that
+    /// re-exports the rest.
     fn target(&self, path: &[String], depth: usize) -> Option<Path> {
         let length = (0..=path.len()).rev().find(|length| self.0.contains_key(&path[..*length]))?;
         let (module, rest) = path.split_at(length);
