@@ -1,8 +1,8 @@
-/* Antedate: AEAD ciphers whose work is done before the data exists.
+/* Antedate: AEAD ciphers with their work done before the data exists.
  *
- * A sealer prepares a packet in idle time, as soon as its number is known, and seals it when the data is there. An opener
- * does the same for the packet that comes next. The bytes are those of the standard cipher: the other side needs no
- * Antedate.
+ * A sealer prepares a packet in idle time, as soon as its number is known, and seals it when the
+ * data is ready. An opener does the same for the next received packet. The bytes are those of
+ * the standard cipher: the other side does not need Antedate.
  *
  *     antedate_sealer sealer;                                 // static or on the stack, nothing is allocated
  *     antedate_sealer_init(&sealer, ANTEDATE_AES_128_CCM_8, key, salt);
@@ -12,15 +12,18 @@
  *         antedate_seal(&sealer, aad, plain, cipher, len, tag);
  *     }
  *
- * What a wrong call does is said by its result and is never undefined, with three exceptions that no library can see:
- * pointers must point to as much memory as is said; the memory of a context must be a context that was made (or zeros);
- * and what a template or a front points to must stay, unchanged, until its packet is sealed, opened or dropped.
+ * A wrong call returns an error, and its behaviour is never undefined, with three exceptions
+ * that no library can detect: pointers must point to as much memory as stated; the memory of a
+ * context must hold a context or zeros; and the bytes of a template or a front must stay
+ * unchanged until the packet is sealed, opened or dropped.
  *
- * A context must not be moved or copied: its own address is part of it, and a copy is refused. Contexts are for one
- * thread at a time. A context that is thrown away without antedate_*_wipe leaves its key in memory.
+ * A context must not be moved or copied: it contains its own address, and a copy is refused. One
+ * thread at a time may use a context. Without antedate_*_wipe a discarded context leaves its key
+ * in memory.
  *
- * No time depends on a key or on a payload. It depends on lengths, on the shape of template or front, on how far the
- * preparation got, and when opening on whether the packet is authentic and of its template or front.
+ * Timing does not depend on keys or payloads. It depends on lengths, on the shape of the
+ * template or front, on the progress of the preparation, and for opening on whether the packet
+ * is authentic and fits its template or front.
  */
 #ifndef ANTEDATE_H
 #define ANTEDATE_H
@@ -32,14 +35,15 @@
 extern "C" {
 #endif
 
-/* Bytes of payload that a context prepares. A longer packet is sealed and opened the ordinary way. The library is built
- * with the same number (environment variable ANTEDATE_CAPACITY; a multiple of 64). */
+/* Bytes of payload that a context prepares. A longer packet is sealed and opened the ordinary
+ * way. The library must be built with the same value (environment variable ANTEDATE_CAPACITY; a
+ * multiple of 64). */
 #ifndef ANTEDATE_CAPACITY
 #define ANTEDATE_CAPACITY 1536
 #endif
 
-/* Bytes of a context with all suites. A library that was built with few suites needs less: antedate_sealer_bytes() and
- * antedate_opener_bytes() say how much. */
+/* Bytes of a context with all suites. A library with fewer suites needs less:
+ * antedate_sealer_bytes() and antedate_opener_bytes() return the size. */
 #ifndef ANTEDATE_CONTEXT_BYTES
 #if defined(__x86_64__) || defined(_M_X64)
 #define ANTEDATE_CONTEXT_BYTES (ANTEDATE_CAPACITY + 6656)
@@ -48,29 +52,30 @@ extern "C" {
 #endif
 #endif
 
-/* 16-byte blocks that the holes of a template may touch (a block counts for each hole that touches it), and holes. */
+/* The most holes of a template, and the most 16-byte blocks that they touch (counted once for
+ * each hole). */
 #define ANTEDATE_BLOCKS 8
-/* Lengths that a front may name. */
+/* The most lengths of a front. */
 #define ANTEDATE_LENGTHS 4
 /* The longest payload. */
 #define ANTEDATE_PAYLOAD_MAX 65535
 /* The longest tag, for buffers that fit any suite. */
 #define ANTEDATE_TAG_MAX 16
 
-/* What a call returns. */
+/* The result of a call. */
 typedef int32_t antedate_result;
 enum {
     ANTEDATE_OK = 0,
-    ANTEDATE_ARGUMENT = 1,     /* a null pointer, or buffers that overlap */
-    ANTEDATE_SUITE = 2,        /* no such suite, or not in this build */
+    ANTEDATE_ARGUMENT = 1,     /* a null pointer, or overlapping buffers */
+    ANTEDATE_SUITE = 2,        /* an unknown suite, or not in this build */
     ANTEDATE_KEY_LENGTH = 3,   /* see antedate_key_len() */
     ANTEDATE_NONCE_LENGTH = 4, /* see antedate_nonce_len() */
-    ANTEDATE_SIZE = 5,         /* the context is too small: header and library are of different builds */
-    ANTEDATE_STATE = 6,        /* nothing is prepared, it was used already, or this is no context (any more) */
+    ANTEDATE_SIZE = 5,         /* the context is too small: header and library come from different builds */
+    ANTEDATE_STATE = 6,        /* nothing is prepared, it was used already, or this is not a live context */
     ANTEDATE_SPENT = 7,        /* this number or a later one was prepared before */
-    ANTEDATE_TEMPLATE = 8,     /* a hole outside, holes that overlap, a length that leaves nothing to follow the front */
+    ANTEDATE_TEMPLATE = 8,     /* a hole outside, overlapping holes, a length without a rest */
     ANTEDATE_TOO_LONG = 9,     /* more bytes, holes, blocks or lengths than fit */
-    ANTEDATE_MISFIT = 10,      /* the values are not as many or not as long as the holes */
+    ANTEDATE_MISFIT = 10,      /* the values differ from the holes in number or length */
     ANTEDATE_UNSUPPORTED = 11, /* templates are for suites 16 to 31, fronts for the others */
     ANTEDATE_UNAUTHENTIC = 12  /* the packet is forged or damaged; it is still expected */
 };
@@ -95,20 +100,21 @@ size_t antedate_key_len(uint32_t suite);
 size_t antedate_nonce_len(uint32_t suite);
 size_t antedate_tag_len(uint32_t suite);
 
-/* Bytes and how many; data may be null if there are none. */
+/* A pointer and a length; data may be null if len is 0. */
 typedef struct {
     const uint8_t *data;
     size_t len;
 } antedate_bytes;
 
-/* Bytes start to end - 1 of associated data (in_payload == 0) or payload, which are known only when the packet is sent. */
+/* Bytes start to end - 1 of associated data (in_payload == 0) or payload, which are known only
+ * when the packet is sent. */
 typedef struct {
     int32_t in_payload;
     size_t start;
     size_t end;
 } antedate_hole;
 
-/* What is known of a packet, with holes anywhere. What the bytes are where holes are counts for nothing. */
+/* The known bytes of a packet, with holes anywhere. The bytes inside the holes are ignored. */
 typedef struct {
     antedate_bytes aad;
     antedate_bytes payload;
@@ -116,9 +122,10 @@ typedef struct {
     size_t hole_count;
 } antedate_template;
 
-/* What a packet begins with: associated data and the front of its payload. CCM authenticates the payload's length first,
- * so the lengths that the whole payload may have (front included) are named, whatever the suite. If bytes length_start to length_end - 1 of the
- * associated data are that length, big-endian, they are filled in; both zero if not. */
+/* The beginning of a packet: associated data and the front of its payload. CCM authenticates the
+ * payload's length first, so every suite needs the possible lengths of the whole payload, front
+ * included. If bytes length_start to length_end - 1 of the associated data hold that length,
+ * big-endian, they are filled in; both are zero otherwise. */
 typedef struct {
     antedate_bytes aad;
     antedate_bytes payload;
@@ -139,46 +146,50 @@ typedef struct {
 size_t antedate_sealer_bytes(void);
 size_t antedate_opener_bytes(void);
 
-/* The sending side ------------------------------------------------------------------------------------------------ */
+/* The sending side ----------------------------------------------------------------------------- */
 
-/* Makes a sealer. `initial` has the length of the suite's nonces; the nonce of a packet is `initial` with the packet's
- * number, 8 bytes big-endian, XORed into its end. So a salt followed by zeros gives salt and number.
+/* Makes a sealer. `initial` has the length of the suite's nonces. The nonce of a packet is
+ * `initial` with the packet's number, 8 bytes big-endian, XORed into its end. So a salt followed
+ * by zeros gives salt and number.
  *
- * A number is prepared once, and then only higher ones. Across a restart that is the caller's task: a key must not meet
- * the same number again. Wipe a sealer before it is made anew. */
+ * Each number is prepared once, in increasing order. Across a restart the caller must ensure it:
+ * a key must not see the same number again. Wipe a sealer before making it again. */
 antedate_result antedate_sealer_init_sized(antedate_sealer *sealer, size_t bytes, uint32_t suite, antedate_bytes key,
                                            antedate_bytes initial);
 #define antedate_sealer_init(sealer, suite, key, initial) \
     antedate_sealer_init_sized((sealer), sizeof *(sealer), (suite), (key), (initial))
 
-/* Names the packet to be prepared next. A packet that was prepared before and not sealed is wiped, its number is burnt, even
- * if the new number or template is refused. */
+/* Begins to prepare a packet. An earlier prepared packet that was not sealed is wiped and its
+ * number is burnt, even if the new number or template is refused. */
 antedate_result antedate_prepare(antedate_sealer *sealer, uint64_t number);
 antedate_result antedate_prepare_template(antedate_sealer *sealer, uint64_t number, const antedate_template *known);
 antedate_result antedate_prepare_front(antedate_sealer *sealer, uint64_t number, const antedate_front *known);
 
-/* Does at most `budget` units of preparation (a block of the cipher or two) and returns how many; 0 when nothing is left. */
+/* Does at most `budget` units of preparation (a block of the cipher or two) and returns their
+ * number; 0 if none is left. */
 uint32_t antedate_step(antedate_sealer *sealer, uint32_t budget);
 
-/* Seals a packet with the number that was named: `len` bytes from `src` to `dst`, and the tag. What is written must not
- * overlap anything else that is given, the sealer neither, here and in the two functions below. If the preparation is not
- * done, or was for a template or a front, the cost is that of the ordinary cipher. */
+/* Seals a packet with the number of the preparation: `len` bytes from `src` to `dst`, and the
+ * tag. Here and in the two functions below, outputs must not overlap any other argument or the
+ * sealer. If the preparation is incomplete, or was for a template or a front, the cost is that
+ * of the ordinary cipher. */
 antedate_result antedate_seal(antedate_sealer *sealer, antedate_bytes aad, const uint8_t *src, uint8_t *dst, size_t len,
                               uint8_t *tag);
 
-/* Seals the packet of the template: a value for each hole, in the order of the holes. The ciphertext of the whole payload
- * lies in the sealer until the next packet is named or the sealer is wiped. After ANTEDATE_MISFIT the packet can still be
- * sealed. */
+/* Seals the packet of the template: a value for each hole, in the order of the holes. The
+ * ciphertext of the whole payload stays in the sealer until the next packet begins or the sealer
+ * is wiped. After ANTEDATE_MISFIT the packet can still be sealed. */
 antedate_result antedate_seal_template(antedate_sealer *sealer, const antedate_bytes *values, size_t value_count,
                                        antedate_bytes *ciphertext, uint8_t *tag);
 
-/* Seals the packet of the front: its payload is the front and then `rest`. As above. */
+/* Seals the packet of the front: its payload is the front followed by `rest`. The ciphertext
+ * stays as above. */
 antedate_result antedate_seal_front(antedate_sealer *sealer, antedate_bytes rest, antedate_bytes *ciphertext, uint8_t *tag);
 
-/* Ends a sealer: it becomes zeros. */
+/* Ends a sealer and zeroes it. */
 antedate_result antedate_sealer_wipe(antedate_sealer *sealer);
 
-/* The receiving side ---------------------------------------------------------------------------------------------- */
+/* The receiving side --------------------------------------------------------------------------- */
 
 /* Makes an opener; `initial` is the sealer's. */
 antedate_result antedate_opener_init_sized(antedate_opener *opener, size_t bytes, uint32_t suite, antedate_bytes key,
@@ -186,20 +197,22 @@ antedate_result antedate_opener_init_sized(antedate_opener *opener, size_t bytes
 #define antedate_opener_init(opener, suite, key, initial) \
     antedate_opener_init_sized((opener), sizeof *(opener), (suite), (key), (initial))
 
-/* Names the packet to be received next. Numbers may come again or in any order: replays are for the caller to refuse. The
- * packet that was named before is forgotten, even if the new template or front is refused. */
+/* Begins to prepare for the next received packet. Numbers may repeat and come in any order: the
+ * caller must refuse replays. The packet expected before is dropped, even if the new template or
+ * front is refused. */
 antedate_result antedate_expect(antedate_opener *opener, uint64_t number);
 antedate_result antedate_expect_template(antedate_opener *opener, uint64_t number, const antedate_template *known);
 antedate_result antedate_expect_front(antedate_opener *opener, uint64_t number, const antedate_front *known);
 
 uint32_t antedate_opener_step(antedate_opener *opener, uint32_t budget);
 
-/* Opens the packet that was named: `len` bytes from `src` to `dst`, which must not overlap anything else that is given. If
- * it is not authentic, `dst` is zeros and the packet is still expected, prepared as it was. */
+/* Opens the expected packet: `len` bytes from `src` to `dst`, which must not overlap any other
+ * argument. If the packet is not authentic, `dst` becomes zeros, and the packet is still
+ * expected with its preparation. */
 antedate_result antedate_open(antedate_opener *opener, antedate_bytes aad, const uint8_t *src, uint8_t *dst, size_t len,
                               const uint8_t *tag);
 
-/* Ends an opener: it becomes zeros. */
+/* Ends an opener and zeroes it. */
 antedate_result antedate_opener_wipe(antedate_opener *opener);
 
 #ifdef __cplusplus

@@ -1,16 +1,16 @@
-//! What C hands over, as Rust has it.
-#![allow(unsafe_code)]
+//! Conversion of C's arguments to Rust.
+#![allow(unsafe_code, reason = "C passes pointers")]
 
 use crate::{BLOCKS, Code, LENGTHS, PAYLOAD_MAX};
 use core::slice;
 
-/// `antedate_bytes`: bytes and how many.
+/// `antedate_bytes`: a pointer and a length.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes {
-    /// The first; may be null if there are none.
+    /// The first byte; may be null if `len` is 0.
     pub data: *const u8,
-    /// How many.
+    /// Number of bytes.
     pub len: usize,
 }
 
@@ -18,15 +18,15 @@ pub struct Bytes {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Hole {
-    /// Zero for associated data, else payload.
+    /// Zero for associated data, otherwise payload.
     pub in_payload: i32,
     /// The first byte.
     pub start: usize,
-    /// The first byte behind.
+    /// One past the last byte.
     pub end: usize,
 }
 
-/// `antedate_template`: what is known of a packet, with holes.
+/// `antedate_template`: the known bytes of a packet, with holes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Template {
@@ -34,54 +34,55 @@ pub struct Template {
     pub aad: Bytes,
     /// The payload.
     pub payload: Bytes,
-    /// The holes, in the order in which the values are given.
+    /// The holes, in the order of their values.
     pub holes: *const Hole,
-    /// How many.
+    /// Number of holes.
     pub hole_count: usize,
 }
 
-/// `antedate_front`: what a packet begins with.
+/// `antedate_front`: the beginning of a packet.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Front {
     /// The associated data.
     pub aad: Bytes,
-    /// The front of the payload.
+    /// The beginning of the payload.
     pub payload: Bytes,
-    /// The lengths that the whole payload may have.
+    /// The possible lengths of the whole payload.
     pub lengths: *const usize,
-    /// How many.
+    /// Number of lengths.
     pub length_count: usize,
-    /// The bytes of the associated data that are the payload's length; none if both are zero.
+    /// The first byte of the payload's length in the associated data; none if start and end are
+    /// zero.
     pub length_start: usize,
-    /// The first byte behind.
+    /// One past the last byte of that length.
     pub length_end: usize,
 }
 
-/// A slice of what C points to.
+/// A slice at a pointer of C.
 ///
 /// # Safety
-/// If `data` is not null, `len` elements can be read there for as long as `'a`, and nobody writes to them.
+/// If `data` is not null, `len` elements are readable there for `'a`, and nothing writes to them.
 pub(crate) unsafe fn slice<'a, T>(data: *const T, len: usize) -> Result<&'a [T], Code> {
     match (data.is_null(), len) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Code::Argument),
         _ if len > isize::MAX as usize / size_of::<T>() || !data.is_aligned() => Err(Code::Argument),
-        // SAFETY: not null, aligned, not too long; the rest is the caller's word.
+        // SAFETY: not null, aligned, not too long; the caller guarantees the rest.
         _ => Ok(unsafe { slice::from_raw_parts(data, len) }),
     }
 }
 
-/// As [`slice`], to write to.
+/// A writable slice at a pointer of C; see [`slice`].
 ///
 /// # Safety
-/// If `data` is not null, `len` bytes can be written there for as long as `'a`, and nobody else uses them.
+/// If `data` is not null, `len` bytes are writable there for `'a`, and nothing else uses them.
 pub(crate) unsafe fn slice_mut<'a>(data: *mut u8, len: usize) -> Result<&'a mut [u8], Code> {
     match (data.is_null(), len) {
         (_, 0) => Ok(&mut []),
         (true, _) => Err(Code::Argument),
         _ if len > isize::MAX as usize => Err(Code::Argument),
-        // SAFETY: not null, not too long; the rest is the caller's word.
+        // SAFETY: not null, not too long; the caller guarantees the rest.
         _ => Ok(unsafe { slice::from_raw_parts_mut(data, len) }),
     }
 }
@@ -95,7 +96,8 @@ pub(crate) fn overlap(a: *const u8, a_len: usize, b: *const u8, b_len: usize) ->
 /// Associated data, source and destination of a packet.
 pub(crate) type PacketParts<'a> = (&'a [u8], &'a [u8], &'a mut [u8]);
 
-/// The parts of a packet, of which the destination is apart from the others, from the tag and from the context.
+/// Checks a packet and returns its parts. The destination must not overlap the other parts, the tag
+/// or the context.
 ///
 /// # Safety
 /// As for [`slice`] and [`slice_mut`].
@@ -113,16 +115,16 @@ pub(crate) unsafe fn packet<'a>(
     if [(aad.data, aad.len), (src, len), tag, context].iter().any(|(at, of)| overlap(*at, *of, dst, len)) {
         return Err(Code::Argument);
     }
-    // SAFETY: they are apart; the rest is the caller's word.
+    // SAFETY: the parts do not overlap; the caller guarantees the rest.
     unsafe { Ok((aad.get()?, slice(src, len)?, slice_mut(dst, len)?)) }
 }
 
 /// A struct of C.
 ///
 /// # Safety
-/// If the pointer is not null, one can be read there for as long as `'a`, and nobody writes to it.
+/// If the pointer is not null, it points to a readable `T` for `'a`, and nothing writes to it.
 pub(crate) unsafe fn pointee<'a, T>(at: *const T) -> Result<&'a T, Code> {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     unsafe { slice(at, 1)?.first().ok_or(Code::Argument) }
 }
 
@@ -130,7 +132,7 @@ impl Bytes {
     /// # Safety
     /// As for [`slice`].
     pub(crate) unsafe fn get<'a>(self) -> Result<&'a [u8], Code> {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { slice(self.data, self.len) }
     }
 }
@@ -145,7 +147,7 @@ impl Template {
         if self.hole_count > BLOCKS {
             return Err(Code::TooLong);
         }
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         unsafe { Ok((self.aad.get()?, self.payload.get()?, slice(self.holes, self.hole_count)?)) }
     }
 }
@@ -157,7 +159,7 @@ impl Front {
         if self.length_count > LENGTHS {
             return Err(Code::TooLong);
         }
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let (aad, payload, lengths) =
             unsafe { (self.aad.get()?, self.payload.get()?, slice(self.lengths, self.length_count)?) };
         let front = antedate_aead::Front::new(aad, payload, lengths).map_err(|_| Code::Template)?;
@@ -182,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_may_be_null_and_something_may_not() {
+    fn null_needs_zero_length() {
         // SAFETY: nothing is read.
         unsafe {
             assert!(slice::<u8>(core::ptr::null(), 0).is_ok_and(<[u8]>::is_empty));

@@ -1,8 +1,14 @@
-//! The functions of `antedate.h`. Each checks what it is given, finds the line, and turns the outcome into a [`Code`].
+//! The functions of `antedate.h`. Each checks its arguments, finds the line, and returns the
+//! outcome as a [`Code`].
 //!
-//! Common to all: pointers are null or point to as much memory as the header says, which nobody else uses during the
-//! call. That is the caller's word, and the only thing here that is not checked.
-#![allow(unsafe_code, clippy::missing_safety_doc)]
+//! For all functions: a pointer is null or points to as much memory as the header demands, and
+//! nothing else uses that memory during the call. This is the caller's guarantee, and the only
+//! condition without a check.
+#![allow(unsafe_code, reason = "C calls these functions with pointers")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the module comment and the header give the conditions for all functions"
+)]
 
 use crate::arguments::{overlap, packet, pointee, slice};
 use crate::context::{Opener, Sealer};
@@ -15,12 +21,12 @@ fn code(outcome: Result<(), Code>) -> Code {
     outcome.err().unwrap_or(Code::Ok)
 }
 
-/// The memory of a sealer, in which nobody else writes.
+/// The sealer's memory.
 fn of_sealer(sealer: *mut u64) -> (*const u8, usize) {
     (sealer.cast(), crate::SEALER_BYTES)
 }
 
-/// Whether tag and answer can be written: they are somewhere, and apart from each other and from the sealer.
+/// Whether tag and answer are writable: not null, and apart from each other and from the sealer.
 fn writable(sealer: *mut u64, sealed: *mut Bytes, tag: *mut u8, tag_len: usize) -> bool {
     let (own, own_len) = of_sealer(sealer);
     let (answer, answer_len) = (sealed.cast::<u8>(), size_of::<Bytes>());
@@ -30,7 +36,7 @@ fn writable(sealer: *mut u64, sealed: *mut Bytes, tag: *mut u8, tag_len: usize) 
     !sealed.is_null() && sealed.is_aligned() && !tag.is_null() && !meet
 }
 
-/// Bytes of the tag of a suite; 0 if there is no such suite.
+/// Bytes of a suite's tag; 0 for an unknown suite.
 #[unsafe(no_mangle)]
 pub extern "C" fn antedate_tag_len(suite: u32) -> usize {
     let len: Result<usize, Code> =
@@ -38,7 +44,7 @@ pub extern "C" fn antedate_tag_len(suite: u32) -> usize {
     len.unwrap_or(0)
 }
 
-/// Bytes of the nonce of a suite; 0 if there is no such suite.
+/// Bytes of a suite's nonce; 0 for an unknown suite.
 #[unsafe(no_mangle)]
 pub extern "C" fn antedate_nonce_len(suite: u32) -> usize {
     let len: Result<usize, Code> =
@@ -46,7 +52,7 @@ pub extern "C" fn antedate_nonce_len(suite: u32) -> usize {
     len.unwrap_or(0)
 }
 
-/// Bytes of the key of a suite; 0 if there is no such suite.
+/// Bytes of a suite's key; 0 for an unknown suite.
 #[unsafe(no_mangle)]
 pub extern "C" fn antedate_key_len(suite: u32) -> usize {
     let len: Result<usize, Code> =
@@ -54,19 +60,20 @@ pub extern "C" fn antedate_key_len(suite: u32) -> usize {
     len.unwrap_or(0)
 }
 
-/// Bytes of memory that a sealer of this build needs.
+/// Bytes of memory for a sealer of this build.
 #[unsafe(no_mangle)]
 pub extern "C" fn antedate_sealer_bytes() -> usize {
     crate::SEALER_BYTES
 }
 
-/// Bytes of memory that an opener of this build needs.
+/// Bytes of memory for an opener of this build.
 #[unsafe(no_mangle)]
 pub extern "C" fn antedate_opener_bytes() -> usize {
     crate::OPENER_BYTES
 }
 
-/// Makes a sealer. The header's macro `antedate_sealer_init` gives the size of the caller's memory.
+/// Makes a sealer. The header's macro `antedate_sealer_init` passes the size of the caller's
+/// memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_sealer_init_sized(
     sealer: *mut u64,
@@ -75,7 +82,7 @@ pub unsafe extern "C" fn antedate_sealer_init_sized(
     key: Bytes,
     initial: Bytes,
 ) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (key, initial) = (key.get()?, initial.get()?);
@@ -86,10 +93,10 @@ pub unsafe extern "C" fn antedate_sealer_init_sized(
     })
 }
 
-/// Names the packet to be prepared next.
+/// Begins to prepare a packet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_prepare(sealer: *mut u64, number: u64) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
@@ -98,14 +105,15 @@ pub unsafe extern "C" fn antedate_prepare(sealer: *mut u64, number: u64) -> Code
     })
 }
 
-/// Names the packet to be prepared next, of a template. Template and what it points to stay until it is sealed.
+/// Begins to prepare a packet of a template. The template and its bytes stay until the packet is
+/// sealed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_prepare_template(
     sealer: *mut u64,
     number: u64,
     template: *const Template,
 ) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
@@ -118,10 +126,11 @@ pub unsafe extern "C" fn antedate_prepare_template(
     })
 }
 
-/// Names the packet to be prepared next, with a front. Front and what it points to stay until it is sealed.
+/// Begins to prepare a packet with a front. The front and its bytes stay until the packet is
+/// sealed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_prepare_front(sealer: *mut u64, number: u64, front: *const Front) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
@@ -134,10 +143,10 @@ pub unsafe extern "C" fn antedate_prepare_front(sealer: *mut u64, number: u64, f
     })
 }
 
-/// Does at most `budget` units of preparation and returns how many; 0 when nothing is left to do or nothing is named.
+/// Does at most `budget` units of preparation and returns their number; 0 if none is left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_step(sealer: *mut u64, budget: u32) -> u32 {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let done = unsafe {
         Sealer::line(sealer)
             .and_then(|(suite, line)| with_suite!(suite, Sender, Line => Line::step(line.cast(), budget)))
@@ -145,7 +154,7 @@ pub unsafe extern "C" fn antedate_step(sealer: *mut u64, budget: u32) -> u32 {
     done.unwrap_or(0)
 }
 
-/// Seals any packet with the number that was named. What was prepared for another shape is not used.
+/// Seals any packet with the current number. A preparation for another shape is not used.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_seal(
     sealer: *mut u64,
@@ -155,7 +164,7 @@ pub unsafe extern "C" fn antedate_seal(
     len: usize,
     tag: *mut u8,
 ) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
@@ -171,7 +180,8 @@ pub unsafe extern "C" fn antedate_seal(
     })
 }
 
-/// Seals the packet of the template. The ciphertext stays in the sealer until its next packet is named.
+/// Seals the packet of the template. The ciphertext stays in the sealer until the next packet
+/// begins.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_seal_template(
     sealer: *mut u64,
@@ -180,7 +190,7 @@ pub unsafe extern "C" fn antedate_seal_template(
     sealed: *mut Bytes,
     tag: *mut u8,
 ) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
@@ -205,8 +215,8 @@ pub unsafe extern "C" fn antedate_seal_template(
     })
 }
 
-/// Seals the packet of the front with what follows it. The ciphertext of both stays in the sealer until its next packet
-/// is named.
+/// Seals the front's packet with the rest of its payload. The ciphertext of both stays in the
+/// sealer until the next packet begins.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_seal_front(
     sealer: *mut u64,
@@ -214,7 +224,7 @@ pub unsafe extern "C" fn antedate_seal_front(
     sealed: *mut Bytes,
     tag: *mut u8,
 ) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
@@ -233,10 +243,10 @@ pub unsafe extern "C" fn antedate_seal_front(
     })
 }
 
-/// Ends a sealer: key and preparation become zeros.
+/// Ends a sealer and zeroes key and preparation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_sealer_wipe(sealer: *mut u64) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Sealer::line(sealer)?;
@@ -249,7 +259,8 @@ pub unsafe extern "C" fn antedate_sealer_wipe(sealer: *mut u64) -> Code {
     })
 }
 
-/// Makes an opener. The header's macro `antedate_opener_init` gives the size of the caller's memory.
+/// Makes an opener. The header's macro `antedate_opener_init` passes the size of the caller's
+/// memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_opener_init_sized(
     opener: *mut u64,
@@ -258,7 +269,7 @@ pub unsafe extern "C" fn antedate_opener_init_sized(
     key: Bytes,
     initial: Bytes,
 ) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (key, initial) = (key.get()?, initial.get()?);
@@ -269,10 +280,10 @@ pub unsafe extern "C" fn antedate_opener_init_sized(
     })
 }
 
-/// Names the packet to be received next.
+/// Begins to prepare for the next received packet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_expect(opener: *mut u64, number: u64) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;
@@ -281,14 +292,15 @@ pub unsafe extern "C" fn antedate_expect(opener: *mut u64, number: u64) -> Code 
     })
 }
 
-/// Names the packet to be received next, of a template. Template and what it points to stay until it is opened.
+/// Begins to prepare for a packet of a template. The template and its bytes stay until the packet
+/// is opened.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_expect_template(
     opener: *mut u64,
     number: u64,
     template: *const Template,
 ) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;
@@ -301,10 +313,11 @@ pub unsafe extern "C" fn antedate_expect_template(
     })
 }
 
-/// Names the packet to be received next, with a front. Front and what it points to stay until it is opened.
+/// Begins to prepare for a packet with a front. The front and its bytes stay until the packet is
+/// opened.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_expect_front(opener: *mut u64, number: u64, front: *const Front) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;
@@ -317,10 +330,10 @@ pub unsafe extern "C" fn antedate_expect_front(opener: *mut u64, number: u64, fr
     })
 }
 
-/// As [`antedate_step`], for the receiving side.
+/// The receiving counterpart of [`antedate_step`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_opener_step(opener: *mut u64, budget: u32) -> u32 {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     let done = unsafe {
         Opener::line(opener)
             .and_then(|(suite, line)| with_suite!(suite, Receiver, Line => Line::step(line.cast(), budget)))
@@ -328,7 +341,8 @@ pub unsafe extern "C" fn antedate_opener_step(opener: *mut u64, budget: u32) -> 
     done.unwrap_or(0)
 }
 
-/// Opens the packet that was named, if it is authentic; otherwise `dst` is zeros, and the packet is still expected.
+/// Opens the expected packet if it is authentic. Otherwise `dst` becomes zeros, and the packet is
+/// still expected.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_open(
     opener: *mut u64,
@@ -338,7 +352,7 @@ pub unsafe extern "C" fn antedate_open(
     len: usize,
     tag: *const u8,
 ) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;
@@ -351,10 +365,10 @@ pub unsafe extern "C" fn antedate_open(
     })
 }
 
-/// Ends an opener: key and preparation become zeros.
+/// Ends an opener and zeroes key and preparation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn antedate_opener_wipe(opener: *mut u64) -> Code {
-    // SAFETY: the caller's word.
+    // SAFETY: guaranteed by the caller.
     code(unsafe {
         (|| {
             let (suite, line) = Opener::line(opener)?;

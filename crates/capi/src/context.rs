@@ -1,19 +1,20 @@
 //! The context inside the caller's words.
 //!
-//! C aligns its words to 8 bytes; the context begins at the first place in them that is aligned as Rust wants it.
-#![allow(unsafe_code)]
+//! C aligns its words to 8 bytes. The context begins at the first place in them with Rust's
+//! alignment.
+#![allow(unsafe_code, reason = "a context is memory of C")]
 
 use crate::Code;
 use crate::suites::{AnyReceiver, AnySender};
 use core::mem::MaybeUninit;
 use core::ptr::addr_of_mut;
 
-/// A line of any suite, with what tells that it is one.
+/// A line of any suite, with the marks of a live context.
 #[repr(C)]
 pub(crate) struct Context<L> {
-    /// What a live context has, and nothing else but by chance.
+    /// [`Side::MARK`] in a live context; other memory has it only by chance.
     mark: u64,
-    /// Where it is; a copy elsewhere is not a context.
+    /// Address of the context; a copy elsewhere is not a context.
     here: usize,
     suite: u32,
     line: MaybeUninit<L>,
@@ -22,17 +23,17 @@ pub(crate) struct Context<L> {
 pub(crate) type Sealer = Context<AnySender>;
 pub(crate) type Opener = Context<AnyReceiver>;
 
-/// Bytes of memory of a sealer: `ANTEDATE_SEALER_BYTES` of the header is at least this.
+/// Bytes of a sealer's memory. `ANTEDATE_SEALER_BYTES` of the header is at least this.
 pub const SEALER_BYTES: usize = size_of::<Sealer>() + align_of::<Sealer>() - WORD;
-/// Bytes of memory of an opener.
+/// Bytes of an opener's memory.
 pub const OPENER_BYTES: usize = size_of::<Opener>() + align_of::<Opener>() - WORD;
 
-/// What C aligns the memory to.
+/// Alignment of the memory in C.
 const WORD: usize = 8;
 
-/// Which side a line is of.
+/// The side of a line: sending or receiving.
 pub(crate) trait Side {
-    /// What a live context of this side is marked with.
+    /// Mark of a live context of this side.
     const MARK: u64;
 }
 
@@ -55,7 +56,7 @@ impl<L: Side> Context<L> {
         Ok(words.wrapping_byte_add(skip).cast())
     }
 
-    /// Makes a context in memory that holds none; `make` makes its line.
+    /// Makes a context in memory without one; `make` makes its line.
     ///
     /// # Safety
     /// The memory has `bytes` bytes and is the caller's.
@@ -69,7 +70,7 @@ impl<L: Side> Context<L> {
         if bytes < size_of::<Self>() + align_of::<Self>() - WORD {
             return Err(Code::Size);
         }
-        // SAFETY: the memory is large enough from this place on. The mark is set when all else is.
+        // SAFETY: the memory is large enough from this place on. The mark is written last.
         unsafe {
             addr_of_mut!((*context).mark).write(0);
             make(addr_of_mut!((*context).line).cast())?;
@@ -83,10 +84,10 @@ impl<L: Side> Context<L> {
     /// The suite and the line of a live context.
     ///
     /// # Safety
-    /// The memory is that of a context or at least as long, and has been written to.
+    /// The memory is that of a context or at least as long, and is initialised.
     pub(crate) unsafe fn line(words: *mut u64) -> Result<(u32, *mut L), Code> {
         let context = Self::place(words)?;
-        // SAFETY: the caller's word; any bytes are a number.
+        // SAFETY: guaranteed by the caller; any bytes are valid integers.
         unsafe {
             let (mark, here) = (addr_of_mut!((*context).mark).read(), addr_of_mut!((*context).here).read());
             if mark != L::MARK || here != context.addr() {
@@ -96,14 +97,14 @@ impl<L: Side> Context<L> {
         }
     }
 
-    /// Ends a context: its line was dropped, and all its bytes become zeros.
+    /// Ends a context whose line was dropped, and zeroes all its bytes.
     ///
     /// # Safety
-    /// As for [`line`](Self::line), and nobody uses the line any more.
+    /// As for [`line`](Self::line), and the line is not used afterwards.
     pub(crate) unsafe fn end(words: *mut u64) -> Result<(), Code> {
         let context = Self::place(words)?;
         for at in 0..size_of::<Self>() {
-            // SAFETY: inside the context. Volatile, so that it is not left out as useless.
+            // SAFETY: inside the context. Volatile, so that the compiler keeps the write.
             unsafe { context.cast::<u8>().wrapping_add(at).write_volatile(0) };
         }
         Ok(())

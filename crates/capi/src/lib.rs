@@ -1,24 +1,25 @@
-//! The C interface of the engine: `include/antedate.h` says what C sees and is checked against this code by the tests.
+//! The C interface of the engine. `include/antedate.h` is the interface for C; the tests check it
+//! against this code.
 //!
-//! All memory is the caller's, nothing is allocated. A context is opaque words in C; here it is a `Context` inside
-//! them: who it is, where it is, and the line of one suite (key, slot, packet in preparation). What C does wrong (a
-//! packet sealed twice, a context that was moved, a header of another build) is found and returned as a [`Code`]; what
-//! cannot be found is said in the header: pointers that point nowhere.
+//! All memory is the caller's, and nothing is allocated. A context is opaque words in C. Here it is
+//! a `Context` inside these words: a mark, its address, and the line of one suite (key, slot,
+//! packet in preparation). Misuse by C (a packet sealed twice, a moved context, a header of another
+//! build) is detected and returned as a [`Code`]. Invalid pointers cannot be detected; the header
+//! says so.
 //!
-//! | file | what it is |
+//! | file | contents |
 //! | --- | --- |
 //! | `calls` | the functions of the header, with all checks of their arguments |
-//! | `context` | finds the context in the caller's words, and the suite in the context |
+//! | `context` | the context in the caller's words, and the suite in the context |
 //! | `arguments` | slices from pointers, templates and fronts from structs |
-//! | `line` | what every suite can do, for the sending and the receiving side |
-//! | `sparse`, `serial` | that for suites with holes anywhere, and for those with the static data in front |
-//! | `numbers` | nonces from numbers that the caller gives |
+//! | `line` | the operations of a suite, for the sending and the receiving side |
+//! | `sparse`, `serial` | the same, with holes anywhere and with static data at the front |
+//! | `numbers` | nonces from the caller's numbers |
 //!
-//! To build the library for C: `cargo rustc --release --package antedate-capi --crate-type staticlib`. How many bytes a
-//! context prepares is chosen by the environment variable `ANTEDATE_CAPACITY` then (a multiple of 64), and C is
-//! compiled with the same.
+//! Build the library for C with `cargo rustc --release --package antedate-capi --crate-type
+//! staticlib`. The environment variable `ANTEDATE_CAPACITY` (a multiple of 64) sets the bytes that
+//! a context prepares. C is compiled with the same value.
 #![no_std]
-// A build for few suites leaves parts unused that the others need.
 #![cfg_attr(
     not(all(
         feature = "aegis",
@@ -28,7 +29,12 @@
         feature = "gcm",
         feature = "ocb3"
     )),
-    allow(dead_code, unused_variables, unreachable_code)
+    allow(
+        dead_code,
+        unused_variables,
+        unreachable_code,
+        reason = "a build with few suites leaves parts of the others unused"
+    )
 )]
 
 #[cfg(feature = "std")]
@@ -51,23 +57,23 @@ pub use calls::*;
 pub use code::Code;
 pub use context::{OPENER_BYTES, SEALER_BYTES};
 
-/// Bytes of payload that a context prepares; a longer packet goes the ordinary way.
+/// Bytes of payload that a context prepares. A longer packet is sealed the ordinary way.
 pub const CAPACITY: usize = match option_env!("ANTEDATE_CAPACITY") {
     Some(text) => number(text),
     None => 1536,
 };
 
-/// Bytes that the header gives to a sealer or an opener unless it is told otherwise; what the code needs is not more.
+/// Default bytes of a sealer or an opener in the header; at least the size that the code needs.
 pub const CONTEXT_BYTES: usize = CAPACITY + if cfg!(target_arch = "x86_64") { 6656 } else { 3072 };
 const _: () = assert!(SEALER_BYTES <= CONTEXT_BYTES && OPENER_BYTES <= CONTEXT_BYTES);
 
-/// 16-byte blocks that the holes of a template may touch, and holes.
+/// The most holes of a template, and the most 16-byte blocks that its holes touch.
 pub const BLOCKS: usize = 8;
 
-/// Lengths that a front may name.
+/// The most lengths of a front.
 pub const LENGTHS: usize = 4;
 
-/// The longest payload, as the shortest counter of CCM allows it.
+/// The longest payload: the limit of CCM's shortest counter.
 pub const PAYLOAD_MAX: usize = 65_535;
 
 /// The code of the book's chapter for firmware engineers, as tests.
@@ -87,7 +93,7 @@ const fn number(text: &str) -> usize {
     value
 }
 
-/// No input leads here. Whoever wants more than to stop links this crate from Rust.
+/// No input causes a panic. A program that must do more than stop links this crate from Rust.
 #[cfg(all(not(feature = "std"), target_os = "none"))]
 #[panic_handler]
 fn stop(_: &core::panic::PanicInfo<'_>) -> ! {

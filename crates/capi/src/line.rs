@@ -1,36 +1,37 @@
-//! A line: a key with its slot and the packet that is being prepared in it, for one suite and one side.
+//! A line: a key with its slot and the packet in preparation, for one suite and one side.
 //!
-//! The packet borrows from key and slot, which lie beside it in the same context, so the borrow cannot be written down
-//! as such. What makes it sound: a context does not move (its address is checked at each call), key and slot are only
-//! touched while no packet is held, and each field is reached by a pointer of its own.
-#![allow(unsafe_code)]
+//! The packet borrows from key and slot, which are fields of the same context, so Rust cannot
+//! express the borrow. It is sound because a context does not move (each call checks its address),
+//! key and slot are accessed only while no packet is held, and each field has its own pointer.
+#![allow(unsafe_code, reason = "a line is accessed by pointer")]
 
 use crate::Code;
 use crate::arguments::TemplateParts;
 use antedate_aead::{Front, Suite};
 
-/// What a line of the sending side can do. A line is reached by a pointer: part of it may be borrowed by another part.
+/// The operations of the sending side. A line is accessed by pointer, since one part of it may
+/// borrow another.
 ///
 /// # Safety
-/// Of all functions but `make`: `this` was made, and has not moved or been dropped since. All slices given to `prepare_*`
-/// stay as they are for as long as the packet is held.
+/// For all functions but `make`: `this` was made, and has not moved or been dropped since. All
+/// slices given to `prepare_*` stay unchanged while the packet is held.
 pub(crate) trait Sending: Sized {
     /// The suite.
     type Of: Suite;
 
-    /// Makes a line in memory that holds none.
+    /// Makes a line in memory without one.
     ///
     /// # Safety
-    /// A line may be written to `place`.
+    /// `place` is writable for a line.
     unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code>;
 
-    /// Drops the packet that is held.
+    /// Drops the held packet.
     unsafe fn let_go(this: *mut Self);
 
-    /// Drops the packet that is held, and begins to prepare another.
+    /// Drops the held packet and begins to prepare another.
     unsafe fn prepare(this: *mut Self, number: u64) -> Result<(), Code>;
 
-    /// As `prepare`, for a template.
+    /// `prepare` for a template.
     unsafe fn prepare_template(
         this: *mut Self,
         number: u64,
@@ -40,16 +41,16 @@ pub(crate) trait Sending: Sized {
         Err(Code::Unsupported)
     }
 
-    /// As `prepare`, for a front.
+    /// `prepare` for a front.
     unsafe fn prepare_front(this: *mut Self, number: u64, front: Front<'static>) -> Result<(), Code> {
         let _ = (this, number, front);
         Err(Code::Unsupported)
     }
 
-    /// Prepares on.
+    /// Continues the preparation.
     unsafe fn step(this: *mut Self, budget: u32) -> Result<u32, Code>;
 
-    /// Seals any packet with the nonce that is held.
+    /// Seals any packet with the held nonce.
     unsafe fn seal(this: *mut Self, aad: &[u8], src: &[u8], dst: &mut [u8], tag: *mut u8)
     -> Result<(), Code>;
 
@@ -65,11 +66,11 @@ pub(crate) trait Sending: Sized {
         Err(Code::Unsupported)
     }
 
-    /// Drops all of it.
+    /// Drops the line.
     unsafe fn wipe(this: *mut Self);
 }
 
-/// What a line of the receiving side can do.
+/// The operations of the receiving side.
 ///
 /// # Safety
 /// As for [`Sending`].
@@ -77,19 +78,19 @@ pub(crate) trait Receiving: Sized {
     /// The suite.
     type Of: Suite;
 
-    /// Makes a line in memory that holds none.
+    /// Makes a line in memory without one.
     ///
     /// # Safety
-    /// A line may be written to `place`.
+    /// `place` is writable for a line.
     unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code>;
 
-    /// Forgets what was expected.
+    /// Drops the expected packet.
     unsafe fn let_go(this: *mut Self);
 
-    /// Forgets what was expected, and begins to prepare for another packet.
+    /// Drops the expected packet and begins to prepare for another.
     unsafe fn expect(this: *mut Self, number: u64) -> Result<(), Code>;
 
-    /// As `expect`, for a template.
+    /// `expect` for a template.
     unsafe fn expect_template(
         this: *mut Self,
         number: u64,
@@ -99,43 +100,45 @@ pub(crate) trait Receiving: Sized {
         Err(Code::Unsupported)
     }
 
-    /// As `expect`, for a front.
+    /// `expect` for a front.
     unsafe fn expect_front(this: *mut Self, number: u64, front: Front<'static>) -> Result<(), Code> {
         let _ = (this, number, front);
         Err(Code::Unsupported)
     }
 
-    /// Prepares on.
+    /// Continues the preparation.
     unsafe fn step(this: *mut Self, budget: u32) -> Result<u32, Code>;
 
-    /// Opens what is expected; what is refused stays expected.
+    /// Opens the expected packet; a refused packet stays expected.
     unsafe fn open(this: *mut Self, aad: &[u8], src: &[u8], dst: &mut [u8], tag: &[u8]) -> Result<(), Code>;
 
-    /// Drops all of it.
+    /// Drops the line.
     unsafe fn wipe(this: *mut Self);
 }
 
-/// Writes a tag to where C wants it.
+/// Writes a tag to memory of C.
 ///
 /// # Safety
-/// As many bytes as the tag has can be written to `to`.
+/// The tag's length is writable at `to`.
 pub(crate) unsafe fn write_tag(tag: &[u8], to: *mut u8) {
-    // SAFETY: the caller's word; a tag of ours is not where C's is.
+    // SAFETY: guaranteed by the caller; a tag of Rust does not overlap memory of C.
     unsafe { core::ptr::copy_nonoverlapping(tag.as_ptr(), to, tag.len()) }
 }
 
-/// Both sides of a family of suites: `$slot` is what its shaped packets are prepared in, `$extra` what a shape needs
-/// beside it.
+/// Both sides of a family of suites. `$slot` holds a shaped packet's preparation, `$extra` the
+/// other data of a shape.
 macro_rules! lines {
     ($bound:ident, $slot:ident[$size:expr], $prepared:ident, $sealed:ident, $expected:ident, $extra:ty = $none:expr) => {
         use crate::numbers::{Array, Numbers, nonce};
         use crate::{CAPACITY, Code};
-        use antedate_aead::{Expected, Key, Opener, Prepared, Refused, Sealer, Slot};
+        use antedate_aead::{Expected, Key, Opener, Prepared, RefusedError, Sealer, Slot};
         use core::mem::MaybeUninit;
         use core::ptr::addr_of_mut;
 
-        // The memory is the caller's, and as large as the largest packet needs it.
-        #[allow(clippy::large_enum_variant)]
+        #[allow(
+            clippy::large_enum_variant,
+            reason = "the caller's memory has the size of the largest variant"
+        )]
         enum Slots<S: $bound> {
             Plain(Slot<S, CAPACITY>),
             Shaped($slot<S, CAPACITY, $size>),
@@ -161,8 +164,8 @@ macro_rules! lines {
             Nothing,
             Plain(Prepared<'static, S, CAPACITY>),
             Shaped($prepared<'static, S, CAPACITY, $size>),
-            /// C has a pointer to its ciphertext; it is wiped when it goes.
-            Sealed(#[allow(dead_code)] $sealed<'static, S, CAPACITY, $size>),
+            /// C has a pointer to the ciphertext, which is wiped on drop.
+            Sealed(#[allow(dead_code, reason = "held for its drop")] $sealed<'static, S, CAPACITY, $size>),
         }
 
         /// The sending side.
@@ -180,11 +183,11 @@ macro_rules! lines {
         where
             S::NonceBytes: Array,
         {
-            /// Lets go of the packet that is held, and gives the fields that the next one borrows.
+            /// Drops the held packet and returns the fields that the next one borrows.
             ///
             /// # Safety
             /// As for [`Sending`].
-            #[allow(clippy::type_complexity)]
+            #[allow(clippy::type_complexity, reason = "the fields of the line, used only here")]
             unsafe fn free(
                 this: *mut Self,
             ) -> (
@@ -193,8 +196,9 @@ macro_rules! lines {
                 &'static mut Sealer<S, Numbers<S::NonceBytes>>,
                 &'static mut $extra,
             ) {
-                // SAFETY: `this` points to a line. The packet is dropped before what it borrowed is borrowed again, the
-                // references are to fields apart, and the line stays where it is as long as they live.
+                // SAFETY: `this` points to a line. The packet is dropped before its fields are
+                // borrowed again, the references are to distinct fields, and the line stays in
+                // place while they live.
                 unsafe {
                     let held = addr_of_mut!((*this).held);
                     *held = Held::Nothing;
@@ -203,12 +207,12 @@ macro_rules! lines {
                 }
             }
 
-            /// Takes the packet that is held, to use it up.
+            /// Takes the held packet, to consume it.
             ///
             /// # Safety
             /// As for [`Sending`].
             unsafe fn take(this: *mut Self) -> Held<S> {
-                // SAFETY: `this` points to a line, and this field is borrowed by nobody.
+                // SAFETY: `this` points to a line, and this field is not borrowed.
                 unsafe { core::mem::replace(&mut *addr_of_mut!((*this).held), Held::Nothing) }
             }
 
@@ -225,23 +229,23 @@ macro_rules! lines {
                 let sealer = Sealer::new(key, Numbers::new(initial));
                 let line =
                     Self { held: Held::Nothing, slots: Slots::Plain(Slot::new()), sealer, extra: $none };
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 unsafe { place.write(line) };
                 Ok(())
             }
 
             unsafe fn prepare_plain(this: *mut Self, number: u64) -> Result<(), Code> {
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 let (held, slots, sealer, _) = unsafe { Self::free(this) };
                 sealer.sequence_mut().ask(number).map_err(|_| Code::Spent)?;
                 let prepared = sealer.prepare(slots.plain()?).map_err(|_| Code::Spent)?;
-                // SAFETY: the field is borrowed by nobody.
+                // SAFETY: the field is not borrowed.
                 unsafe { *held = Held::Plain(prepared) };
                 Ok(())
             }
 
             unsafe fn step_line(this: *mut Self, budget: u32) -> Result<u32, Code> {
-                // SAFETY: this field is borrowed by nobody.
+                // SAFETY: this field is not borrowed.
                 match unsafe { &mut *addr_of_mut!((*this).held) } {
                     Held::Plain(packet) => Ok(packet.step(budget)),
                     Held::Shaped(packet) => Ok(packet.step(budget)),
@@ -256,23 +260,24 @@ macro_rules! lines {
                 dst: &mut [u8],
                 tag: *mut u8,
             ) -> Result<(), Code> {
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 let made = match unsafe { Self::take(this) } {
                     Held::Plain(packet) => packet.seal(aad, src, dst),
                     Held::Shaped(packet) => packet.seal_other(aad, src, dst),
                     other => {
-                        // SAFETY: the caller's word.
+                        // SAFETY: guaranteed by the caller.
                         unsafe { Self::hold(this, other) };
                         return Err(Code::State);
                     }
                 };
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 unsafe { crate::line::write_tag(made.as_bytes().as_ref(), tag) };
                 Ok(())
             }
 
             unsafe fn wipe_line(this: *mut Self) {
-                // SAFETY: the packet goes before what it borrows; nobody uses the line afterwards.
+                // SAFETY: the packet is dropped before the fields it borrows; the line is not used
+                // afterwards.
                 unsafe {
                     *addr_of_mut!((*this).held) = Held::Nothing;
                     this.drop_in_place();
@@ -288,7 +293,7 @@ macro_rules! lines {
 
         type Rule<S> = &'static dyn Fn(u64) -> <S as Noncing>::Nonce;
 
-        /// A suite, by what its nonces are.
+        /// A suite with its nonce type.
         pub(crate) trait Noncing: $bound<NonceBytes = <Self as Noncing>::Nonce> {
             type Nonce: Array;
         }
@@ -308,15 +313,15 @@ macro_rules! lines {
             awaited: Awaited<S>,
             slots: Slots<S>,
             opener: Opener<S, Rule<S>>,
-            /// Where the rule of the opener lies: a closure that holds the initial value.
+            /// Storage for the opener's rule: a closure that holds the initial value.
             rule: MaybeUninit<S::NonceBytes>,
             extra: $extra,
         }
 
-        /// Puts a closure where there is room for it.
+        /// Places a closure in `room`.
         ///
         /// # Safety
-        /// `room` stays where it is and is not written to as long as the closure is used.
+        /// `room` stays in place and is not written to while the closure is in use.
         unsafe fn settle<B, F: Fn(u64) -> B + Copy + 'static>(
             rule: F,
             room: *mut MaybeUninit<B>,
@@ -325,7 +330,7 @@ macro_rules! lines {
                 assert!(size_of::<F>() <= size_of::<B>() && align_of::<F>() <= align_of::<B>());
             }
             let place = room.cast::<F>();
-            // SAFETY: the room is large enough and aligned, and the closure needs no drop.
+            // SAFETY: `room` is large enough and aligned, and the closure needs no drop.
             unsafe {
                 place.write(rule);
                 &*place
@@ -337,11 +342,11 @@ macro_rules! lines {
             S::NonceBytes: Array,
             S::TagBytes: Array,
         {
-            /// As [`Sender::free`].
+            /// The receiving counterpart of [`Sender::free`].
             ///
             /// # Safety
             /// As for [`Receiving`].
-            #[allow(clippy::type_complexity)]
+            #[allow(clippy::type_complexity, reason = "the fields of the line, used only here")]
             unsafe fn free(
                 this: *mut Self,
             ) -> (*mut Awaited<S>, &'static mut Slots<S>, &'static Opener<S, Rule<S>>, &'static mut $extra)
@@ -370,16 +375,16 @@ macro_rules! lines {
             }
 
             unsafe fn expect_plain(this: *mut Self, number: u64) -> Result<(), Code> {
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 let (awaited, slots, opener, _) = unsafe { Self::free(this) };
                 let expected = opener.expect(number, slots.plain()?);
-                // SAFETY: the field is borrowed by nobody.
+                // SAFETY: the field is not borrowed.
                 unsafe { *awaited = Awaited::Plain(expected) };
                 Ok(())
             }
 
             unsafe fn step_line(this: *mut Self, budget: u32) -> Result<u32, Code> {
-                // SAFETY: this field is borrowed by nobody.
+                // SAFETY: this field is not borrowed.
                 match unsafe { &mut *addr_of_mut!((*this).awaited) } {
                     Awaited::Plain(packet) => Ok(packet.step(budget)),
                     Awaited::Shaped(packet) => Ok(packet.step(budget)),
@@ -395,16 +400,16 @@ macro_rules! lines {
                 tag: &[u8],
             ) -> Result<(), Code> {
                 let tag: S::TagBytes = Array::from_bytes(tag).ok_or(Code::Argument)?;
-                // SAFETY: this field is borrowed by nobody.
+                // SAFETY: this field is not borrowed.
                 let field = unsafe { &mut *addr_of_mut!((*this).awaited) };
                 *field = match core::mem::replace(field, Awaited::Nothing) {
                     Awaited::Plain(packet) => match packet.open(aad, src, dst, &tag) {
                         Ok(()) => return Ok(()),
-                        Err(Refused(packet)) => Awaited::Plain(packet),
+                        Err(RefusedError(packet)) => Awaited::Plain(packet),
                     },
                     Awaited::Shaped(packet) => match packet.open(aad, src, dst, &tag) {
                         Ok(()) => return Ok(()),
-                        Err(Refused(packet)) => Awaited::Shaped(packet),
+                        Err(RefusedError(packet)) => Awaited::Shaped(packet),
                     },
                     Awaited::Nothing => return Err(Code::State),
                 };
@@ -412,7 +417,8 @@ macro_rules! lines {
             }
 
             unsafe fn wipe_line(this: *mut Self) {
-                // SAFETY: what is awaited goes before what it borrows; nobody uses the line afterwards.
+                // SAFETY: the expected packet is dropped before the fields it borrows; the line is
+                // not used afterwards.
                 unsafe {
                     *addr_of_mut!((*this).awaited) = Awaited::Nothing;
                     this.drop_in_place();
@@ -422,28 +428,28 @@ macro_rules! lines {
     };
 }
 
-/// The functions of both traits that a family has in common.
+/// The functions of both traits that all families share.
 macro_rules! common {
     (sending) => {
         type Of = S;
 
         unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code> {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { Self::make_line(place, key, initial) }
         }
 
         unsafe fn let_go(this: *mut Self) {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { Self::hold(this, Held::Nothing) }
         }
 
         unsafe fn prepare(this: *mut Self, number: u64) -> Result<(), Code> {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { Self::prepare_plain(this, number) }
         }
 
         unsafe fn step(this: *mut Self, budget: u32) -> Result<u32, Code> {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { Self::step_line(this, budget) }
         }
 
@@ -454,12 +460,12 @@ macro_rules! common {
             dst: &mut [u8],
             tag: *mut u8,
         ) -> Result<(), Code> {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { Self::seal_line(this, aad, src, dst, tag) }
         }
 
         unsafe fn wipe(this: *mut Self) {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { Self::wipe_line(this) }
         }
     };
@@ -467,22 +473,22 @@ macro_rules! common {
         type Of = S;
 
         unsafe fn make(place: *mut Self, key: &[u8], initial: &[u8]) -> Result<(), Code> {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { Self::make_line(place, key, initial) }
         }
 
         unsafe fn let_go(this: *mut Self) {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             let _ = unsafe { Self::free(this) };
         }
 
         unsafe fn expect(this: *mut Self, number: u64) -> Result<(), Code> {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { Self::expect_plain(this, number) }
         }
 
         unsafe fn step(this: *mut Self, budget: u32) -> Result<u32, Code> {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { Self::step_line(this, budget) }
         }
 
@@ -493,12 +499,12 @@ macro_rules! common {
             dst: &mut [u8],
             tag: &[u8],
         ) -> Result<(), Code> {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { Self::open_line(this, aad, src, dst, tag) }
         }
 
         unsafe fn wipe(this: *mut Self) {
-            // SAFETY: the caller's word.
+            // SAFETY: guaranteed by the caller.
             unsafe { Self::wipe_line(this) }
         }
     };

@@ -1,10 +1,10 @@
-//! Nonces from numbers that the caller gives, each once.
+//! Nonces from the caller's numbers, each number once.
 
 use antedate_aead::{Nonce, NonceSequence};
 
-/// An array of bytes that is a nonce.
+/// A byte array for a nonce or a tag.
 pub(crate) trait Array: Copy + AsMut<[u8]> + 'static {
-    /// From as many bytes.
+    /// Converts a slice of the same length.
     fn from_bytes(bytes: &[u8]) -> Option<Self>;
 }
 
@@ -14,9 +14,9 @@ impl<const N: usize> Array for [u8; N] {
     }
 }
 
-/// The nonce of a packet: the initial value, with the number (8 bytes, big-endian) XORed into its end. A salt followed by
-/// zeros gives salt and number (DTLS 1.2, RFC 6655), an address followed by zeros gives address and slot number
-/// (IEEE 802.15.4 TSCH), and a full value gives what TLS 1.3 has.
+/// The nonce of a packet: the initial value, with the number (8 bytes, big-endian) XORed into its
+/// end. A salt and zeros give salt and number (DTLS 1.2, RFC 6655). An address and zeros give
+/// address and slot number (IEEE 802.15.4 TSCH). A full value gives the nonces of TLS 1.3.
 pub(crate) fn nonce<B: Array>(initial: &B, number: u64) -> B {
     let mut nonce = *initial;
     for (byte, part) in nonce.as_mut().iter_mut().rev().zip(number.to_le_bytes()) {
@@ -25,35 +25,35 @@ pub(crate) fn nonce<B: Array>(initial: &B, number: u64) -> B {
     nonce
 }
 
-/// Gives out the number that was asked for, if it is above all that were given before.
+/// Gives out a requested number if it is above all earlier ones.
 pub(crate) struct Numbers<B> {
     initial: B,
     asked: Option<u64>,
-    /// The lowest number that was not given; `None` after the last there is.
+    /// The lowest unused number; `None` after the last.
     fresh: Option<u64>,
 }
 
-/// The number was given before, or nobody asked.
+/// The number was given out before, or none was requested.
 #[derive(Debug)]
-pub(crate) struct Spent;
+pub(crate) struct SpentError;
 
 impl<B> Numbers<B> {
     pub(crate) fn new(initial: B) -> Self {
         Self { initial, asked: None, fresh: Some(0) }
     }
 
-    /// Asks for a number.
-    pub(crate) fn ask(&mut self, number: u64) -> Result<(), Spent> {
+    /// Requests a number.
+    pub(crate) fn ask(&mut self, number: u64) -> Result<(), SpentError> {
         self.asked = self.fresh.is_some_and(|fresh| number >= fresh).then_some(number);
-        self.asked.map(|_| ()).ok_or(Spent)
+        self.asked.map(|_| ()).ok_or(SpentError)
     }
 }
 
 impl<B: Array> NonceSequence<B> for Numbers<B> {
-    type Error = Spent;
+    type Error = SpentError;
 
-    fn next(&mut self) -> Result<(u64, Nonce<B>), Spent> {
-        let number = self.asked.take().ok_or(Spent)?;
+    fn next(&mut self) -> Result<(u64, Nonce<B>), SpentError> {
+        let number = self.asked.take().ok_or(SpentError)?;
         self.fresh = number.checked_add(1);
         Ok((number, Nonce::assume_unique(nonce(&self.initial, number))))
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_given_once_and_none_below_it_after() {
+    fn numbers_only_increase() {
         let mut numbers = Numbers::new([0; 12]);
         assert!(numbers.next().is_err(), "nobody asked");
         for (number, given) in
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nonce_is_the_initial_value_with_the_number_in_its_end() {
+    fn nonce_ends_in_the_number() {
         assert_eq!(nonce(b"salt\0\0\0\0\0\0\0\0", 0x0102), *b"salt\0\0\0\0\0\0\x01\x02");
         assert_eq!(
             nonce(&[0xff; 13], 1),

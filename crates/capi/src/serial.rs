@@ -1,10 +1,11 @@
-//! Lines of the suites with a serial MAC: what is known stands in front.
-#![allow(unsafe_code)]
+//! Lines of the suites with a serial MAC: static data at the front.
+#![allow(unsafe_code, reason = "a line is accessed by pointer, see `line`")]
 
 use crate::LENGTHS;
 use crate::line::{Receiving, Sending, common, lines};
 use antedate_aead::{
-    ExpectedFront, Front, FrontError, FrontSlot, Fronted, Oversize, PrepareError, PreparedFront, SealedFront,
+    ExpectedFront, Front, FrontError, FrontSlot, Fronted, OversizeError, PrepareError, PreparedFront,
+    SealedFront,
 };
 
 lines!(Fronted, FrontSlot[LENGTHS], PreparedFront, SealedFront, ExpectedFront, Option<Front<'static>> = None);
@@ -23,7 +24,7 @@ where
     common!(sending);
 
     unsafe fn prepare_front(this: *mut Self, number: u64, front: Front<'static>) -> Result<(), Code> {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let (held, slots, sealer, place) = unsafe { Self::free(this) };
         sealer.sequence_mut().ask(number).map_err(|_| Code::Spent)?;
         let prepared =
@@ -31,33 +32,34 @@ where
                 PrepareError::Sequence(_) => Code::Spent,
                 PrepareError::Template(error) => refused(error),
             })?;
-        // SAFETY: the field is borrowed by nobody.
+        // SAFETY: the field is not borrowed.
         unsafe { *held = Held::Shaped(prepared) };
         Ok(())
     }
 
     unsafe fn seal_front(this: *mut Self, rest: &[u8], tag: *mut u8) -> Result<&'static [u8], Code> {
-        // SAFETY: the caller's word, for all that follows.
+        // SAFETY: guaranteed by the caller, for the whole function.
         match unsafe { Self::take(this) } {
             Held::Shaped(packet) => match packet.seal(rest) {
                 Ok(sealed) => {
                     let made = sealed.tag();
                     let ciphertext: *const [u8] = sealed.ciphertext();
-                    // SAFETY: the ciphertext lies in the slot, which stays as it is while the sealed packet is held.
+                    // SAFETY: the ciphertext is in the slot, which stays unchanged while the sealed
+                    // packet is held.
                     unsafe {
                         crate::line::write_tag(made.as_bytes().as_ref(), tag);
                         Self::hold(this, Held::Sealed(sealed));
                         Ok(&*ciphertext)
                     }
                 }
-                Err(Oversize { prepared, .. }) => {
-                    // SAFETY: the caller's word.
+                Err(OversizeError { prepared, .. }) => {
+                    // SAFETY: guaranteed by the caller.
                     unsafe { Self::hold(this, Held::Shaped(prepared)) };
                     Err(Code::TooLong)
                 }
             },
             other => {
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 unsafe { Self::hold(this, other) };
                 Err(Code::State)
             }
@@ -73,10 +75,10 @@ where
     common!(receiving);
 
     unsafe fn expect_front(this: *mut Self, number: u64, front: Front<'static>) -> Result<(), Code> {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let (awaited, slots, opener, place) = unsafe { Self::free(this) };
         let expected = opener.expect_front(number, place.insert(front), slots.shaped()?).map_err(refused)?;
-        // SAFETY: the field is borrowed by nobody.
+        // SAFETY: the field is not borrowed.
         unsafe { *awaited = Awaited::Shaped(expected) };
         Ok(())
     }

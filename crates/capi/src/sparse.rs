@@ -1,5 +1,5 @@
-//! Lines of the suites with a linear MAC: a template may have holes anywhere.
-#![allow(unsafe_code)]
+//! Lines of the suites with a linear MAC: holes anywhere in a template.
+#![allow(unsafe_code, reason = "a line is accessed by pointer, see `line`")]
 
 use crate::BLOCKS;
 use crate::arguments::TemplateParts;
@@ -13,7 +13,7 @@ lines!(Sparse, TemplateSlot[BLOCKS], PreparedTemplate, Sealed, ExpectedTemplate,
 
 const NO_HOLES: [Hole; BLOCKS] = [const { Hole::Payload(0..0) }; BLOCKS];
 
-/// The template, with its holes in `room`.
+/// The template, with its holes stored in `room`.
 fn template<'a>(parts: TemplateParts<'a>, room: &'a mut [Hole; BLOCKS]) -> Result<Template<'a>, Code> {
     let (aad, payload, holes) = parts;
     for (to, from) in room.iter_mut().zip(holes) {
@@ -41,7 +41,7 @@ where
         number: u64,
         parts: TemplateParts<'static>,
     ) -> Result<(), Code> {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let (held, slots, sealer, room) = unsafe { Self::free(this) };
         let template = template(parts, room)?;
         sealer.sequence_mut().ask(number).map_err(|_| Code::Spent)?;
@@ -49,19 +49,20 @@ where
             PrepareError::Sequence(_) => Code::Spent,
             PrepareError::Template(error) => refused(error),
         })?;
-        // SAFETY: the field is borrowed by nobody.
+        // SAFETY: the field is not borrowed.
         unsafe { *held = Held::Shaped(prepared) };
         Ok(())
     }
 
     unsafe fn seal_template(this: *mut Self, values: &[&[u8]], tag: *mut u8) -> Result<&'static [u8], Code> {
-        // SAFETY: the caller's word, for all that follows.
+        // SAFETY: guaranteed by the caller, for the whole function.
         match unsafe { Self::take(this) } {
             Held::Shaped(packet) => match packet.seal(values) {
                 Ok(sealed) => {
                     let made = sealed.tag();
                     let ciphertext: *const [u8] = sealed.ciphertext();
-                    // SAFETY: the ciphertext lies in the slot, which stays as it is while the sealed packet is held.
+                    // SAFETY: the ciphertext is in the slot, which stays unchanged while the sealed
+                    // packet is held.
                     unsafe {
                         crate::line::write_tag(made.as_bytes().as_ref(), tag);
                         Self::hold(this, Held::Sealed(sealed));
@@ -69,13 +70,13 @@ where
                     }
                 }
                 Err(misfit) => {
-                    // SAFETY: the caller's word.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { Self::hold(this, Held::Shaped(misfit.prepared)) };
                     Err(Code::Misfit)
                 }
             },
             other => {
-                // SAFETY: the caller's word.
+                // SAFETY: guaranteed by the caller.
                 unsafe { Self::hold(this, other) };
                 Err(Code::State)
             }
@@ -95,11 +96,11 @@ where
         number: u64,
         parts: TemplateParts<'static>,
     ) -> Result<(), Code> {
-        // SAFETY: the caller's word.
+        // SAFETY: guaranteed by the caller.
         let (awaited, slots, opener, room) = unsafe { Self::free(this) };
         let template = template(parts, room)?;
         let expected = opener.expect_template(number, &template, slots.shaped()?).map_err(refused)?;
-        // SAFETY: the field is borrowed by nobody.
+        // SAFETY: the field is not borrowed.
         unsafe { *awaited = Awaited::Shaped(expected) };
         Ok(())
     }

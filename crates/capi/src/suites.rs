@@ -1,13 +1,14 @@
-//! The suites of this interface, by the numbers that `antedate.h` gives them.
+//! The suites of this interface, by their numbers in `antedate.h`.
 
 use core::mem::ManuallyDrop;
 
-/// All that is to be said of each suite: its feature, its number, its kind of MAC, a name and its type. From the list come the
-/// dispatch by number and the memory for a line of any suite. (The first argument stands for the dollar sign of the macro that
-/// is made.)
+/// The table of suites: feature, number, kind of MAC, name and type. It generates the dispatch by
+/// number and the memory for a line of any suite. The first argument is the dollar sign of the
+/// generated macro.
 macro_rules! suites {
     ($d:tt $($feature:literal $number:literal $kind:ident $name:ident $suite:ident;)*) => {
-        /// The dispatch by number: does `call` with the line of the suite as `line`; another number is `Code::Suite`.
+        /// Dispatch by number: evaluates `call` with `line` as the suite's line. An unknown number
+        /// is `Code::Suite`.
         macro_rules! with_suite {
             ($d number:expr, $d side:ident, $d line:ident => $d call:expr) => {
                 match $d number {
@@ -25,7 +26,7 @@ macro_rules! suites {
         pub(crate) use with_suite;
 
         /// Memory for a line of any suite.
-        #[allow(dead_code)]
+        #[allow(dead_code, reason = "the fields only give the union its size and alignment")]
         pub(crate) union AnySender {
             none: (),
             $(
@@ -34,8 +35,8 @@ macro_rules! suites {
             )*
         }
 
-        /// As [`AnySender`], for the receiving side.
-        #[allow(dead_code)]
+        /// Memory for a receiving line of any suite.
+        #[allow(dead_code, reason = "the fields only give the union its size and alignment")]
         pub(crate) union AnyReceiver {
             none: (),
             $(

@@ -1,5 +1,5 @@
-//! The header against the code, and the examples as programs: compiled by the system's C compiler, linked with the
-//! static library, run.
+//! Tests of the header against the code, and of the examples as programs: compiled by the system's
+//! C compiler, linked with the static library, run.
 
 use antedate_capi::{
     BLOCKS, Bytes, CAPACITY, CONTEXT_BYTES, Code, Front, Hole, LENGTHS, PAYLOAD_MAX, Template,
@@ -21,11 +21,11 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// The static library, built once as the header says it is.
+/// The static library, built once with the header's command.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
-        // Beside the tests themselves: target/debug/deps/c-0123 gives target/capi-c.
+        // Beside the test programs: target/debug/deps/c-0123 gives target/capi-c.
         let exe = std::env::current_exe().expect("this program has a path");
         let target = exe.ancestors().nth(3).expect("it lies in a target directory").join("capi-c");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -54,7 +54,7 @@ fn example(name: &str, into: &Path) -> PathBuf {
 }
 
 #[test]
-fn the_header_says_what_the_code_is() {
+fn header_matches_the_code() {
     let mut source = "#include \"antedate.h\"\n".to_owned();
     let mut asserted = 0;
     let mut assert = |what: String| {
@@ -105,7 +105,7 @@ fn the_header_says_what_the_code_is() {
     ] {
         assert(format!("ANTEDATE_{name} == {}", code as i32));
     }
-    // Lengths of key, nonce and tag as the header's comments have them.
+    // Lengths of key, nonce and tag in the header's comments.
     let header =
         std::fs::read_to_string(Path::new(HERE).join("include/antedate.h")).expect("the header is there");
     let mut checks = String::new();
@@ -137,7 +137,7 @@ fn the_header_says_what_the_code_is() {
 }
 
 #[test]
-fn every_function_of_the_library_is_in_the_header_and_no_other() {
+fn header_declares_exactly_the_functions() {
     let header =
         std::fs::read_to_string(Path::new(HERE).join("include/antedate.h")).expect("the header is there");
     let declared: BTreeSet<&str> = header
@@ -157,7 +157,7 @@ fn every_function_of_the_library_is_in_the_header_and_no_other() {
 }
 
 #[test]
-fn a_sensor_reports_to_a_receiver() {
+fn sensor_reports_to_receiver() {
     let directory = tempfile::tempdir().expect("a directory");
     let (sensor, receiver) = (example("sensor", directory.path()), example("receiver", directory.path()));
     let mut sending =
@@ -173,14 +173,14 @@ fn a_sensor_reports_to_a_receiver() {
 }
 
 #[test]
-fn the_receiver_prints_nothing_that_was_changed_and_nothing_twice_and_goes_on_after_a_loss() {
+fn receiver_drops_forgeries_and_replays() {
     let directory = tempfile::tempdir().expect("a directory");
     let (sensor, receiver) = (example("sensor", directory.path()), example("receiver", directory.path()));
     let sent = run(Command::new(sensor).arg("5")).stdout;
     let frames: Vec<&[u8]> = sent.chunks(sent.len() / 5).collect();
     let mut forged = frames[1].to_vec();
     forged[50] ^= 1;
-    // The second is forged first and genuine then, the third is lost, the first comes again.
+    // The second comes forged and then genuine, the third is lost, the first comes again.
     let stream = [frames[0], &forged, frames[1], frames[3], frames[0], frames[4]].concat();
     let mut receiving = Command::new(receiver)
         .stdin(Stdio::piped())
@@ -200,7 +200,7 @@ fn the_receiver_prints_nothing_that_was_changed_and_nothing_twice_and_goes_on_af
 }
 
 #[test]
-fn a_payload_that_c_seals_for_mqtt_is_opened_by_the_group() {
+fn group_opens_a_payload_sealed_in_c() {
     use antedate_channel::mqtt::{Algorithm, Group};
     let directory = tempfile::tempdir().expect("a directory");
     let program = example("mqtt_publisher", directory.path());

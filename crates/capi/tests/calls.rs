@@ -1,5 +1,5 @@
-//! The calls as C makes them: the same bytes as the engine's one-shot, and an error for each misuse.
-#![allow(unsafe_code)]
+//! The calls of C: the same bytes as the engine's one-shot calls, and an error for each misuse.
+#![allow(unsafe_code, reason = "the tests call the functions as C does")]
 
 use antedate_aead::{
     Aegis128L, Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes128Ocb3, Aes256Ccm, Aes256Gcm, AsconAead128, CcmStar32,
@@ -21,11 +21,11 @@ fn memory() -> Memory {
     Box::new([0; WORDS])
 }
 
-/// A sealer or an opener of a suite, with a key of counting bytes and an initial value of `i`s.
+/// A sealer of a suite, with a key of counting bytes and an initial value of `i`s.
 fn sealer(suite: u32) -> Memory {
     let mut memory = memory();
     let (key, initial) = (key(suite), vec![b'i'; antedate_nonce_len(suite)]);
-    // SAFETY: all pointers are of slices that live.
+    // SAFETY: all pointers are of live slices.
     let code = unsafe {
         antedate_sealer_init_sized(memory.as_mut_ptr(), CONTEXT_BYTES, suite, bytes(&key), bytes(&initial))
     };
@@ -64,7 +64,7 @@ fn open(opener: &mut Memory, cipher: &[u8], tag: &[u8; 16]) -> (Code, Vec<u8>) {
     (code, out)
 }
 
-/// What the engine gives for packet `number` without this interface.
+/// The engine's result for packet `number`, without this interface.
 fn one_shot<S: Suite<NonceBytes = [u8; N]>, const N: usize>(number: u64, plain: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let key: Vec<u8> = (0..S::KEY_LEN as u8).collect();
     let mut nonce = [b'i'; N];
@@ -92,7 +92,7 @@ const SUITES: [(u32, OneShot); 12] = [
     (33, one_shot::<AsconAead128, 16>),
 ];
 
-/// A template with a hole in each part, and the packet that its values make.
+/// A template with a hole in each part, and the packet with its values.
 struct Letter {
     payload: Vec<u8>,
     holes: [Hole; 2],
@@ -116,7 +116,7 @@ impl Letter {
 }
 
 #[test]
-fn every_suite_seals_what_the_engine_does_and_opens_it_at_every_step() {
+fn every_suite_matches_the_engine_at_every_step() {
     for (suite, one_shot) in SUITES {
         let (mut sealer, mut opener) = (sealer(suite), opener(suite));
         for number in 0..60 {
@@ -138,7 +138,7 @@ fn every_suite_seals_what_the_engine_does_and_opens_it_at_every_step() {
 }
 
 #[test]
-fn templates_and_fronts_give_the_same_bytes_and_are_refused_where_the_suite_has_none() {
+fn shapes_match_or_are_unsupported() {
     let letter = Letter::new();
     let template = letter.template();
     let lengths = [letter.packet.len(), 70];
@@ -156,7 +156,7 @@ fn templates_and_fronts_give_the_same_bytes_and_are_refused_where_the_suite_has_
         let (sealer, opened) = (sealer.as_mut_ptr(), opener.as_mut_ptr());
         for number in 0..20 {
             let (mut sealed, mut tag) = (bytes(&[]), [0; 16]);
-            // SAFETY: contexts, and slices that live.
+            // SAFETY: contexts, and live slices.
             let code = unsafe {
                 let as_template = antedate_prepare_template(sealer, number, &template);
                 assert_eq!(as_template, if linear { Code::Ok } else { Code::Unsupported });
@@ -198,7 +198,7 @@ fn templates_and_fronts_give_the_same_bytes_and_are_refused_where_the_suite_has_
 }
 
 #[test]
-fn a_packet_is_sealed_once_and_a_number_prepared_once() {
+fn packet_and_number_are_used_once() {
     let mut context = sealer(16);
     let words = context.as_mut_ptr();
     assert_eq!(seal(&mut context, b"nothing is prepared").0, Code::State);
@@ -218,14 +218,14 @@ fn a_packet_is_sealed_once_and_a_number_prepared_once() {
 }
 
 #[test]
-fn values_that_do_not_fit_leave_the_packet_as_it_was() {
+fn misfit_values_keep_the_packet() {
     let letter = Letter::new();
     let template = letter.template();
     let mut context = sealer(18);
     let words = context.as_mut_ptr();
     let (mut sealed, mut tag) = (bytes(&[]), [0; 16]);
     let v = [b'v'; 20];
-    // SAFETY: contexts, and slices that live.
+    // SAFETY: contexts, and live slices.
     unsafe {
         assert_eq!(antedate_prepare_template(words, 1, &template), Code::Ok);
         while antedate_step(words, 1) > 0 {}
@@ -238,7 +238,7 @@ fn values_that_do_not_fit_leave_the_packet_as_it_was() {
         assert_eq!(seal(&[bytes(&v), bytes(b"w")]), Code::Ok);
         assert_eq!(seal(&[bytes(&v), bytes(b"w")]), Code::State);
         assert_eq!(tag[..], one_shot::<ChaCha20Poly1305, 12>(1, &letter.packet).1[..]);
-        // A packet of another shape takes the number all the same.
+        // A packet of another shape also uses up the number.
         assert_eq!(antedate_prepare_template(words, 2, &template), Code::Ok);
     }
     let (code, cipher, _) = seal(&mut context, b"of another shape");
@@ -246,11 +246,11 @@ fn values_that_do_not_fit_leave_the_packet_as_it_was() {
 }
 
 #[test]
-fn a_template_that_is_none_costs_no_number() {
+fn invalid_template_costs_no_number() {
     let mut letter = Letter::new();
     let mut context = sealer(16);
     let words = context.as_mut_ptr();
-    // SAFETY: contexts, and slices that live.
+    // SAFETY: contexts, and live slices.
     unsafe {
         for (holes, code) in [
             ([(20, 40), (39, 41)], Code::Template),
@@ -273,8 +273,8 @@ fn a_template_that_is_none_costs_no_number() {
 }
 
 #[test]
-fn what_is_no_context_is_refused() {
-    // SAFETY: null, or memory that was written to.
+fn invalid_context_is_refused() {
+    // SAFETY: null, or initialised memory.
     unsafe {
         assert_eq!(antedate_prepare(null_mut(), 1), Code::Argument);
         assert_eq!(antedate_prepare(memory().as_mut_ptr(), 1), Code::State);
@@ -289,10 +289,10 @@ fn what_is_no_context_is_refused() {
 }
 
 #[test]
-fn wrong_arguments_are_named() {
+fn wrong_arguments_return_their_code() {
     let (mut memory, key, initial) = (memory(), key(1), [0; 12]);
     let words = memory.as_mut_ptr();
-    // SAFETY: null with a length is an error, and nothing else is wrong.
+    // SAFETY: null with a length is the only mistake, and it is detected.
     unsafe {
         let init = |size, suite, key, initial| antedate_sealer_init_sized(words, size, suite, key, initial);
         assert_eq!(init(CONTEXT_BYTES, 99, bytes(&key), bytes(&initial)), Code::Suite);
@@ -315,7 +315,7 @@ fn wrong_arguments_are_named() {
 }
 
 #[test]
-fn a_wiped_context_is_zeros() {
+fn wiped_context_is_zeros() {
     for (suite, _) in SUITES {
         let mut context = sealer(suite);
         let words = context.as_mut_ptr();
@@ -324,7 +324,7 @@ fn a_wiped_context_is_zeros() {
             assert_eq!(antedate_prepare(words, 1), Code::Ok);
             while antedate_step(words, 8) > 0 {}
             assert_eq!(antedate_sealer_wipe(words), Code::Ok);
-            // What aligns the context is before it or behind it, and is zero since the memory was made.
+            // The alignment gap before or behind the context is zero from the start.
             assert!(context.iter().all(|word| *word == 0), "suite {suite}");
             assert_eq!(antedate_sealer_wipe(words), Code::State);
         }
@@ -339,9 +339,9 @@ fn a_wiped_context_is_zeros() {
     }
 }
 
-/// What a call writes lies apart from all that it reads, and structs lie where C aligns them.
+/// Outputs must not overlap inputs, and structs must have C's alignment.
 #[test]
-fn buffers_that_overlap_and_structs_that_are_not_aligned_are_refused_and_cost_nothing() {
+fn overlap_and_misalignment_are_refused() {
     for (suite, one_shot) in SUITES {
         let (mut sealer, mut opener) = (sealer(suite), opener(suite));
         let (sealer, opened) = (sealer.as_mut_ptr(), opener.as_mut_ptr());
@@ -352,7 +352,7 @@ fn buffers_that_overlap_and_structs_that_are_not_aligned_are_refused_and_cost_no
         let part = |at: usize, len| Bytes { data: start.wrapping_add(at), len };
         let at = |at: usize| start.wrapping_add(at);
         let tag_len = antedate_tag_len(suite);
-        // SAFETY: contexts, and pointers to bytes that live.
+        // SAFETY: contexts, and pointers to live bytes.
         unsafe {
             assert_eq!(antedate_prepare(sealer, 0), Code::Ok);
             for (aad, src, dst, tag) in [
@@ -413,9 +413,9 @@ fn buffers_that_overlap_and_structs_that_are_not_aligned_are_refused_and_cost_no
     }
 }
 
-/// Whoever does not look at the result must not seal a packet that was named before.
+/// After an ignored error, C must not seal the packet before it.
 #[test]
-fn what_is_refused_drops_the_packet_before() {
+fn refusal_drops_the_previous_packet() {
     let (letter, lengths) = (Letter::new(), [AAD.len()]);
     let front = Front {
         aad: bytes(AAD),
@@ -434,14 +434,14 @@ fn what_is_refused_drops_the_packet_before() {
         let mut context = sealer(suite);
         let words = context.as_mut_ptr();
         let mut number = 0;
-        // SAFETY: contexts, and slices that live.
+        // SAFETY: contexts, and live slices.
         let mut refused = |name: &dyn Fn(u64) -> Code| unsafe {
             number += 1;
             assert_eq!(antedate_prepare(words, number), Code::Ok);
             let code = name(number + 1);
             (code, seal(&mut context, b"of the packet before").0)
         };
-        // SAFETY: as above; what is null or too many is refused.
+        // SAFETY: as above; null and excess counts are refused.
         unsafe {
             let of_front = |front: &Front, number| antedate_prepare_front(words, number, front);
             assert_eq!(refused(&|number| of_front(&no_rest, number)), (Code::Template, Code::State));
@@ -489,13 +489,13 @@ fn what_is_refused_drops_the_packet_before() {
 }
 
 #[test]
-fn nothing_is_written_into_a_context_or_over_another_answer() {
+fn outputs_never_overlap_the_context() {
     let letter = Letter::new();
     let (mut context, mut opened) = (sealer(16), opener(16));
     let (words, expected) = (context.as_mut_ptr(), opened.as_mut_ptr());
     let (mut out, mut tag, mut sealed) = ([0u8; 16], [0u8; 16], bytes(&[]));
     let plain = [b'p'; 16];
-    // SAFETY: contexts, and pointers to bytes that live; what overlaps is refused.
+    // SAFETY: contexts, and pointers to live bytes; overlaps are refused.
     unsafe {
         assert_eq!(antedate_prepare(words, 1), Code::Ok);
         let inside = words.byte_add(SEALER_BYTES - 1).cast::<u8>();

@@ -1,20 +1,20 @@
-//! Bearers: how long a packet is on its way.
+//! Bearers: the transit time of a packet.
 
 use serde::{Deserialize, Serialize};
 
 use crate::publish;
 
-/// What carries packets.
+/// A network that carries packets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Bearer {
-    /// nothing: the deadline is for security alone, as in table I of hiller2018
+    /// none: the deadline is for security alone, as in table I of hiller2018
     None,
     /// IEEE 802.15.4 TSCH
     Tsch {
         /// slots of a slotframe
         slots: u32,
-        /// cells of it on each hop
+        /// cells on each hop
         #[serde(default = "one")]
         cells: u32,
         /// hops
@@ -24,10 +24,10 @@ pub enum Bearer {
         #[serde(default = "ten")]
         slot_ms: f64,
     },
-    /// 6LoWPAN over IEEE 802.15.4 without slots, of which the receiver may sleep
+    /// 6LoWPAN over IEEE 802.15.4 without slots; the receiver may sleep
     #[serde(rename = "6lowpan")]
     SixLowpan {
-        /// how long a frame waits for its receiver to wake, in ms; 0 where radios are always on
+        /// wait of a frame for its receiver to wake, in ms; 0 where radios are always on
         #[serde(default)]
         wait_ms: f64,
         /// hops
@@ -42,21 +42,21 @@ pub enum Bearer {
     Wireguard {
         /// the slowest link, in Mbit/s
         rate_mbit: f64,
-        /// the delay: pairs of a share of packets and the ms within which they come
+        /// the delay: pairs of a share of packets and their longest delay in ms
         delay_ms: Vec<(f64, f64)>,
-        /// the share of packets that has to come in time
+        /// the share of packets that must arrive in time
         #[serde(default = "most")]
         quantile: f64,
     },
-    /// MQTT over another bearer: to the broker, and from it
+    /// MQTT over another bearer: to the broker and from it
     Mqtt {
-        /// what the broker takes, in ms
+        /// time in the broker, in ms
         #[serde(default)]
         broker_ms: f64,
         /// bytes of the topic
         #[serde(default = "topic")]
         topic: usize,
-        /// what carries it on both ways
+        /// the bearer of both legs
         over: Box<Self>,
     },
 }
@@ -65,16 +65,16 @@ pub enum Bearer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
-    /// switches on the way, which store and forward
+    /// store-and-forward switches on the way
     #[serde(default)]
     pub switches: u32,
-    /// microseconds that a switch takes besides
+    /// latency of a switch beyond the frame's own time, in us
     #[serde(default = "switch")]
     pub switch_us: f64,
     /// metres of cable
     #[serde(default = "metres")]
     pub metres: f64,
-    /// bytes of the longest other frame that may be on each link already; 0 if none is
+    /// bytes of the longest other frame already on each link; 0 for none
     #[serde(default)]
     pub other_frame: u32,
 }
@@ -109,7 +109,7 @@ const fn metres() -> f64 {
     100.0
 }
 
-/// How long a packet is on its way, in ms.
+/// The transit of a packet, in ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Journey {
     /// bits on the first link
@@ -118,22 +118,22 @@ pub struct Journey {
     pub propagation_ms: f64,
     /// switches, further hops, waiting for cells and for other frames, brokers
     pub forwarding_ms: f64,
-    /// milliseconds of a radio at work for a packet, at both ends
+    /// radio time of a packet at both ends, in ms
     pub air_ms: f64,
 }
 
-/// Bytes of payload of a TSCH frame with ENC-MIC-32.
+/// Bytes of payload in a TSCH frame with ENC-MIC-32.
 const TSCH_PAYLOAD: usize = 65;
-/// The frame and its acknowledgment on the air (table III of sciancalepore2016).
+/// Air time of a frame and its acknowledgment (table III of sciancalepore2016).
 const TSCH_AIR_MS: f64 = crate::timeslot::TS_MAX_TX + crate::timeslot::TS_MAX_ACK;
 
-/// Octets of UDP's header.
+/// Octets of a UDP header.
 const UDP: usize = 8;
-/// Bytes of COSE_Encrypt0 around a payload, its tag not counted.
+/// Bytes of COSE_Encrypt0 around a payload, without the tag.
 const COSE: usize = 24;
 
 impl Bearer {
-    /// Its name.
+    /// The name of the bearer.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -147,7 +147,7 @@ impl Bearer {
         }
     }
 
-    /// Why there can be no such bearer, if there cannot.
+    /// The reason why the bearer is impossible, if any.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let says = |bad: bool, what: &str| bad.then(|| what.to_owned());
@@ -190,23 +190,23 @@ impl Bearer {
         }
     }
 
-    /// Bytes that MQTT's envelope adds to a payload, the tag not counted.
+    /// Bytes of MQTT's envelope around a payload, without the tag.
     #[must_use]
     pub const fn envelope() -> usize {
         COSE
     }
 
-    /// The longest payload that it carries in one packet, if that is bounded.
+    /// The longest payload in one packet, if bounded.
     #[must_use]
     pub const fn longest(&self) -> Option<usize> {
         match self {
-            // An Ethernet payload without what the record has before and behind.
+            // An Ethernet payload, record included.
             Self::FastEthernet(_) | Self::Gigabit(_) => Some(1500),
             _ => None,
         }
     }
 
-    /// The way of a packet with `bytes` of payload and `security` bytes of header and tag.
+    /// The transit of a packet with `bytes` of payload and `security` bytes of header and tag.
     #[must_use]
     pub fn journey(&self, bytes: usize, security: usize) -> Journey {
         match self {
@@ -214,7 +214,7 @@ impl Bearer {
             Self::Tsch { slots, cells, hops, slot_ms } => {
                 let frames = tsch_frames(bytes);
                 let hops = f64::from(*hops);
-                // The worst wait: a cell has just gone by, on each hop and for each frame.
+                // The worst wait, on each hop and for each frame: a whole slotframe.
                 let wait = f64::from(*slots) * slot_ms / f64::from(*cells);
                 Journey {
                     transmission_ms: slot_ms * frames,
@@ -236,7 +236,8 @@ impl Bearer {
             Self::FastEthernet(path) => path.journey(bytes + security, 100.0),
             Self::Gigabit(path) => path.journey(bytes + security, 1000.0),
             Self::Wireguard { rate_mbit, delay_ms, quantile } => {
-                // Ethernet, VXLAN, UDP, IP, WireGuard, UDP, IP and the link's own.
+                // Ethernet, VXLAN, UDP, IP, WireGuard, UDP, IP, and preamble, header, FCS and gap
+                // of the link.
                 let on_wire = (bytes + security + 14 + 8 + 8 + 20 + 32 + 8 + 20 + 38) as f64;
                 Journey {
                     transmission_ms: on_wire * 8.0 / rate_mbit / 1000.0,
@@ -256,12 +257,13 @@ impl Bearer {
         }
     }
 
-    /// How long a packet keeps others from where the way is slowest, in ms: more packets than fit in that time it does not carry.
+    /// Time for which a packet occupies the slowest part of the bearer, in ms. Its inverse is the
+    /// largest packet rate.
     #[must_use]
     pub fn occupied_ms(&self, bytes: usize, security: usize) -> f64 {
         match self {
             Self::None => 0.0,
-            // Each hop has cells of its own.
+            // Each hop has its own cells.
             Self::Tsch { slots, cells, slot_ms, .. } => {
                 tsch_frames(bytes) * f64::from(*slots) * slot_ms / f64::from(*cells)
             }
@@ -272,18 +274,19 @@ impl Bearer {
                 self.journey(bytes, security).transmission_ms
             }
             Self::Mqtt { topic, over, .. } => {
-                // To the broker and from it a radio without slots has the same air.
+                // A radio without slots has one medium for both legs.
                 let legs = if matches!(**over, Self::SixLowpan { .. }) { 2.0 } else { 1.0 };
                 legs * over.occupied_ms(publish_bytes(bytes, security, *topic, over), 0)
             }
         }
     }
 
-    /// How many links of one speed follow each other, on each of which a message may have a longer one before it.
+    /// The number of consecutive links of one speed. A message may meet a longer one before it on
+    /// each.
     #[must_use]
     pub fn links(&self) -> f64 {
         match self {
-            // The hops of a radio without slots have one air.
+            // The hops of a radio without slots share one medium.
             Self::None | Self::SixLowpan { .. } | Self::Wireguard { .. } => 1.0,
             Self::Tsch { hops, .. } => f64::from(*hops),
             Self::FastEthernet(path) | Self::Gigabit(path) => f64::from(path.switches) + 1.0,
@@ -292,7 +295,7 @@ impl Bearer {
         }
     }
 
-    /// The next faster one of its kind, if there is one.
+    /// The next faster bearer of the same kind, if any.
     #[must_use]
     pub fn faster(&self) -> Option<Self> {
         match self {
@@ -317,7 +320,8 @@ fn tsch_frames(bytes: usize) -> f64 {
 
 /// Bytes of a PUBLISH with its transport.
 const fn publish_bytes(bytes: usize, security: usize, topic: usize, over: &Bearer) -> usize {
-    // TCP and IP with time stamps; on a radio without, where IP is compressed and UDP's 8 are counted already.
+    // TCP and IP with time stamps; without on a radio, where IP is compressed and UDP's 8 are
+    // already counted.
     let radio = matches!(over, Bearer::SixLowpan { .. } | Bearer::Tsch { .. });
     let transport = if radio { publish::TCP - UDP } else { 52 };
     // Fixed header, topic and its length, and COSE_Encrypt0 around the payload without the tag.
@@ -326,7 +330,7 @@ const fn publish_bytes(bytes: usize, security: usize, topic: usize, over: &Beare
 
 impl Path {
     fn journey(&self, payload: usize, mbit: f64) -> Journey {
-        // Preamble 8, header 14, FCS 4, gap 12; a frame has 64 bytes at least.
+        // Preamble 8, header 14, FCS 4, gap 12; a frame has at least 64 bytes.
         let ms = |frame: f64| (frame.max(64.0) + 20.0) * 8.0 / mbit / 1000.0;
         let transmission_ms = ms((payload + 18) as f64);
         let switches = f64::from(self.switches);
@@ -341,7 +345,7 @@ impl Path {
     }
 }
 
-/// The delay within which a share of packets comes; straight lines between what is known.
+/// The delay of a share of packets, interpolated linearly between the known shares.
 fn at_quantile(known: &[(f64, f64)], quantile: f64) -> f64 {
     let mut before = known.first().copied().unwrap_or_default();
     for &(share, ms) in known {
@@ -360,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_of_64_bytes_takes_6_72_us_on_fast_ethernet() {
+    fn shortest_frame_takes_6_72_us() {
         let path = Path { switches: 2, switch_us: 3.0, metres: 100.0, other_frame: 0 };
         let journey = Bearer::FastEthernet(path).journey(20, 13);
         assert!((journey.transmission_ms - 0.00672).abs() < 1e-9);
@@ -369,14 +373,14 @@ mod tests {
     }
 
     #[test]
-    fn delays_between_known_shares_are_on_straight_lines() {
+    fn delays_are_interpolated_linearly() {
         let known = [(0.5, 10.0), (0.9, 14.0), (0.999, 40.0)];
         assert!((at_quantile(&known, 0.7) - 12.0).abs() < 1e-9);
         assert_eq!((at_quantile(&known, 0.1), at_quantile(&known, 0.999)), (10.0, 40.0));
     }
 
     #[test]
-    fn impossible_bearers_are_refused_with_the_reason() {
+    fn impossible_bearers_are_refused() {
         let wan =
             |delay_ms: Vec<(f64, f64)>, quantile| Bearer::Wireguard { rate_mbit: 10.0, delay_ms, quantile };
         assert!(wan(vec![(0.9, 1.0)], 0.999).fault().is_some_and(|why| why.contains("ends before")));
@@ -390,10 +394,10 @@ mod tests {
     }
 
     #[test]
-    fn mqtt_on_a_radio_waits_for_two_receivers_and_takes_the_frames_of_the_model() {
+    fn mqtt_on_radio_waits_for_both_receivers() {
         let over = Box::new(Bearer::SixLowpan { wait_ms: 60.0, hops: 1 });
         let journey = Bearer::Mqtt { broker_ms: 1.0, topic: 13, over }.journey(48, 8);
-        // One octet more than a PUBLISH of less than 128, whose length has one.
+        // A PUBLISH of 128 bytes or more has one more octet of length.
         let leg = publish::frames(13, 48 + 32 + 1, false);
         assert_eq!(leg.count, 2);
         assert!((journey.transmission_ms - 2.0 * leg.all_ms()).abs() < 1e-9);
@@ -401,10 +405,11 @@ mod tests {
     }
 
     #[test]
-    fn mqtt_in_cells_takes_frames_for_topic_envelope_and_transport_too() {
+    fn mqtt_on_tsch_counts_all_headers() {
         let over = Bearer::Tsch { slots: 7, cells: 1, hops: 1, slot_ms: 10.0 };
         let mqtt = Bearer::Mqtt { broker_ms: 0.0, topic: 13, over: Box::new(over) };
-        // 48 and 8 bytes with 5, 13, 12 and 24 around them: two frames a leg, each a slot behind the wait of a slotframe.
+        // 48 and 8 bytes with 5, 13, 12 and 24 around them: two frames a leg, each a slot after the
+        // wait of a slotframe.
         let journey = mqtt.journey(48, 8);
         assert!(
             (journey.transmission_ms - 40.0).abs() < 1e-9 && (journey.forwarding_ms - 280.0).abs() < 1e-9
@@ -413,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn mqtt_takes_both_legs_and_the_broker() {
+    fn mqtt_adds_both_legs_and_the_broker() {
         let leg = Bearer::Gigabit(Path::default()).journey(80, 8 + 3 + 2 + 32 + 52 + 24);
         let mqtt =
             Bearer::Mqtt { broker_ms: 0.5, topic: 32, over: Box::new(Bearer::Gigabit(Path::default())) };

@@ -1,45 +1,46 @@
-//! Does a message meet its deadline: a device, a cipher, a bearer and messages in; margin, breakdown, what limits, and the cheapest change
-//! that makes it meet out.
+//! Deadline budgets. Input: a device, a cipher, a bearer and messages. Output: margin, breakdown,
+//! limit, and the cheapest change with which a late message meets its deadline.
 
 use serde::Serialize;
 
 use crate::bearer::{Bearer, Journey};
 use crate::device::{self, Cipher, Device, Way};
+use crate::energy::DAY_MS;
 use crate::queue::{self, Class};
 use crate::schedule::{self, Job, Outcome, Work};
 
 /// A class of messages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Message {
-    /// its name
+    /// name
     pub name: String,
     /// bytes of payload
     pub size: usize,
-    /// the shortest time between two, in ms
+    /// the shortest time between two messages, in ms
     pub period_ms: f64,
     /// from the data to the receiver's application, in ms
     pub deadline_ms: f64,
-    /// bytes that are known before, wherever they stand
+    /// bytes known before, anywhere in the payload
     pub known: usize,
-    /// bytes before the first that is new
+    /// bytes before the first new byte
     pub front: usize,
-    /// blocks of 16 bytes that new bytes touch, a block counted for each hole that touches it
+    /// blocks of 16 bytes with new bytes, counted once for each hole
     pub new_blocks: usize,
 }
 
-/// Bytes of record around a payload: header and explicit nonce of DTLS 1.2.
+/// Bytes of a record around a payload: header and explicit nonce of DTLS 1.2.
 const RECORD: usize = 13 + 8;
 
-/// What is asked.
+/// The question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario<'a> {
-    /// who sends
+    /// the sender
     pub device: &'a Device,
-    /// who receives; none if its work does not count
+    /// the receiver; none if its work does not count
     pub receiver: Option<&'a Device>,
-    /// what carries it
+    /// the network
     pub bearer: &'a Bearer,
-    /// the cipher; none for the best
+    /// the cipher; none selects the best
     pub cipher: Option<Cipher>,
     /// prepare before
     pub antedated: bool,
@@ -51,12 +52,12 @@ pub struct Scenario<'a> {
     pub advise: bool,
 }
 
-/// Where the time goes, in ms.
+/// The parts of the latency, in ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Breakdown {
-    /// done before, in the background; not part of the latency
+    /// background work before the data; not part of the latency
     pub preparation_ms: f64,
-    /// waiting for what has begun on the device, and for other messages there
+    /// waiting for running work and other messages on the device
     pub blocking_ms: f64,
     /// sealing
     pub online_ms: f64,
@@ -73,7 +74,7 @@ pub struct Breakdown {
 }
 
 impl Breakdown {
-    /// From the data to the receiver's application.
+    /// The time from the data to the receiver's application.
     #[must_use]
     pub fn latency(&self) -> f64 {
         self.blocking_ms
@@ -104,45 +105,45 @@ impl Breakdown {
 /// The answer for a class of messages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MessageAnswer {
-    /// its name
+    /// name
     pub name: String,
     /// it meets its deadline
     pub meets: bool,
-    /// the deadline less the latency, in ms; both are infinite where ever more messages wait
+    /// the deadline less the latency, in ms; both are infinite where the queue grows without bound
     pub margin_ms: f64,
     /// the latency, in ms
     pub latency_ms: f64,
-    /// where it goes
+    /// its parts
     pub breakdown: Breakdown,
-    /// the cipher that was taken
+    /// the selected cipher
     pub cipher: &'static str,
-    /// how it is sealed
+    /// the kind of sealing
     pub way: Way,
-    /// what takes longest, or what stands in the way
+    /// the longest part, or the reason why the preparation is late
     pub limit: String,
-    /// the cheapest change that makes it meet, if it does not
+    /// the cheapest change that meets the deadline, for a late message
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
-    /// its preparation
+    /// schedule of the preparation
     pub schedule: Outcome,
-    /// joules a day for sealing and sending it
+    /// joules a day for sealing and sending
     pub joules_a_day: f64,
-    /// bytes of RAM for a prepared packet of it
+    /// bytes of RAM for a prepared packet
     pub memory: usize,
 }
 
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
-    /// the device's name
+    /// name of the device
     pub device: String,
-    /// the bearer's name
+    /// name of the bearer
     pub bearer: String,
     /// all messages meet their deadlines
     pub meets: bool,
-    /// the share of time that the device's CPU has work
+    /// CPU load of the device
     pub load: f64,
-    /// the share of time that the messages take of the bearer where it is slowest
+    /// load of the slowest part of the bearer
     pub bearer_load: f64,
     /// joules a day
     pub joules_a_day: f64,
@@ -152,31 +153,31 @@ pub struct Answer {
     pub messages: Vec<MessageAnswer>,
 }
 
-/// Why there is no answer.
+/// The reason for a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// what is wrong
+pub struct ScenarioError {
+    /// the mistake
     pub what: String,
-    /// what would be right
+    /// the remedy
     pub remedy: String,
 }
 
-impl core::fmt::Display for Fault {
+impl core::fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(&self.what)
     }
 }
 
-impl core::error::Error for Fault {}
+impl core::error::Error for ScenarioError {}
 
-fn fault(what: impl Into<String>, remedy: impl Into<String>) -> Fault {
-    Fault { what: what.into(), remedy: remedy.into() }
+fn fault(what: impl Into<String>, remedy: impl Into<String>) -> ScenarioError {
+    ScenarioError { what: what.into(), remedy: remedy.into() }
 }
 
 /// The most messages of a scenario.
 const MOST: usize = 100_000;
 
-fn check(scenario: &Scenario<'_>) -> Result<(), Fault> {
+fn check(scenario: &Scenario<'_>) -> Result<(), ScenarioError> {
     let positive = |value: f64| value.is_finite() && value > 0.0;
     if scenario.messages.is_empty() || scenario.messages.len() > MOST {
         return Err(fault("no messages, or more than 100000", "give each class of messages a [[message]]"));
@@ -239,7 +240,7 @@ fn check(scenario: &Scenario<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What a message takes with a cipher, before any waiting.
+/// The costs of a message with a cipher, without any waiting.
 struct Sealing {
     cipher: Cipher,
     way: Way,
@@ -268,7 +269,7 @@ fn sealing(
     };
     let (before, prepared) = counts(device, way)?;
     let (_, fallback) = counts(device, Way::Unmodified)?;
-    // Where a preparation would not be quicker, none is made.
+    // A preparation that is not quicker is left out.
     let (way, before, online) =
         if prepared < fallback { (way, before, prepared) } else { (Way::Unmodified, 0.0, fallback) };
     let receiving = match scenario.receiver {
@@ -283,14 +284,14 @@ fn sealing(
     };
     let memory = match way {
         Way::Unmodified => 0,
-        // A slot's cipherstream, its state, and a power and a place for each block that is new.
+        // A slot's cipherstream, its state, and a power and a position for each new block.
         _ if cipher.is_sparse() => size.next_multiple_of(64) + 96 + 24 * new_blocks,
         _ => size + 92,
     };
     Some(Sealing { cipher, way, before, online, fallback, step, receiving, memory })
 }
 
-/// The sealing that is quickest at the deadline, of the ciphers that may be taken.
+/// The quickest sealing at the deadline among the permitted ciphers.
 fn best(
     scenario: &Scenario<'_>,
     device: &Device,
@@ -305,7 +306,10 @@ fn best(
 }
 
 /// Answers a scenario.
-pub fn answer(scenario: &Scenario<'_>) -> Result<Answer, Fault> {
+///
+/// # Errors
+/// A scenario with impossible values, with the mistake and its remedy.
+pub fn answer(scenario: &Scenario<'_>) -> Result<Answer, ScenarioError> {
     check(scenario)?;
     let missing = || fault("no cipher has costs on all devices", "name one that has");
     let sealings = scenario
@@ -358,21 +362,21 @@ fn job(message: &Message, sealing: &Sealing) -> Job {
     }
 }
 
-/// Milliwatts of a CC2420 that sends (datasheet: 17.4 mA at 3 V).
+/// Milliwatts of a sending CC2420 (datasheet: 17.4 mA at 3 V).
 const RADIO_MW: f64 = 52.2;
 
 /// Bytes that protection adds to a payload.
 const fn security(bearer: &Bearer, cipher: Cipher) -> usize {
-    // An envelope is MQTT's own.
+    // MQTT has an envelope instead of a record.
     let record = if matches!(bearer, Bearer::Mqtt { .. }) { 0 } else { RECORD };
     record + cipher.tag()
 }
 
-/// What all messages take of a bearer.
+/// The load of all messages on a bearer.
 #[derive(Clone)]
 struct Traffic<'a> {
     bearer: &'a Bearer,
-    /// how long each keeps the others from it where it is slowest, and the longest of these
+    /// time for which each message occupies the slowest part, and the longest of these
     occupied_ms: Vec<f64>,
     longest_ms: f64,
 }
@@ -389,7 +393,7 @@ impl<'a> Traffic<'a> {
         bearer.occupied_ms(message.size, security(bearer, sealing.cipher))
     }
 
-    /// One of the messages sealed otherwise.
+    /// The traffic with another sealing for one message.
     fn with(&self, at: usize, message: &Message, sealing: &Sealing) -> Self {
         let mut changed = self.clone();
         if let Some(occupied) = changed.occupied_ms.get_mut(at) {
@@ -399,12 +403,12 @@ impl<'a> Traffic<'a> {
         changed
     }
 
-    /// The share of time that they take of it. It does not carry more than 1.
+    /// The load of the bearer. It carries no more than 1.
     fn load(&self, messages: &[Message]) -> f64 {
         self.occupied_ms.iter().zip(messages).map(|(occupied, message)| occupied / message.period_ms).sum()
     }
 
-    /// The longest that one of them waits for it and is carried, in ms.
+    /// The longest time that a message waits for the bearer and is carried, in ms.
     fn longest_stay(&self, messages: &[Message], outcomes: &[Outcome]) -> f64 {
         let class = |((occupied_ms, message), outcome): ((&f64, &Message), &Outcome)| Class {
             period_ms: message.period_ms,
@@ -415,7 +419,7 @@ impl<'a> Traffic<'a> {
         queue::longest_stay(&classes)
     }
 
-    /// How long one of them waits for the others, in ms.
+    /// The wait of one message for the others, in ms.
     fn queueing_ms(&self, at: usize, stay: f64) -> f64 {
         let own = self.occupied_ms.get(at).copied().unwrap_or(0.0);
         queue::wait_ms(stay, self.longest_ms, own, self.bearer.links())
@@ -431,9 +435,10 @@ fn breakdown(
     queueing_ms: f64,
 ) -> (Breakdown, Journey) {
     let journey = bearer.journey(message.size, security(bearer, sealing.cipher));
-    // What is not ready when it is due is sealed the ordinary way.
+    // A message without a complete preparation is sealed the ordinary way.
     let online_ms = if outcome.in_time { sealing.online } else { sealing.fallback };
-    // A scenario of hiller2018 counts security's own time, and a device without other work waits for nothing but a step.
+    // The scenarios of hiller2018 count security's own time: a device without other work waits only
+    // for a step.
     let alone = matches!(scenario.bearer, Bearer::None) && scenario.work.is_empty();
     let breakdown = Breakdown {
         preparation_ms: sealing.before,
@@ -474,7 +479,7 @@ fn one(
             None => "the device has no time left to prepare".to_owned(),
         }
     };
-    let packets = 86_400_000.0 / message.period_ms;
+    let packets = DAY_MS / message.period_ms;
     let work_ms = sealing.before + if outcome.in_time { sealing.online } else { sealing.fallback };
     let joules = packets * 1e-6 * (scenario.device.cpu_mw * work_ms + RADIO_MW * journey.air_ms);
     MessageAnswer {
@@ -493,12 +498,12 @@ fn one(
     }
 }
 
-/// What a change would come to.
+/// Evaluates changes for late messages.
 struct Adviser<'a> {
     scenario: &'a Scenario<'a>,
-    /// all messages on the device as they are
+    /// all messages on the scenario's device
     jobs: Vec<Job>,
-    /// and on the others, as far as these have costs for all of them
+    /// and on the other devices with costs for all of them
     elsewhere: Vec<(Device, Vec<Job>)>,
     traffic: Traffic<'a>,
     sealings: &'a [Sealing],
@@ -524,7 +529,7 @@ impl<'a> Adviser<'a> {
         Self { scenario, jobs, elsewhere, traffic, sealings }
     }
 
-    /// The sealing with which a message meets its deadline, if it does, beside what the others are.
+    /// The sealing with which a message meets its deadline beside the unchanged others, if any.
     fn meets(
         &self,
         (device, jobs): (&Device, &[Job]),
@@ -539,7 +544,7 @@ impl<'a> Adviser<'a> {
                 breakdown(self.scenario, traffic.bearer, message, &sealing, outcome, queueing_ms);
             breakdown.latency() <= message.deadline_ms
         };
-        // What is late even if each of the others comes once and is prepared need not be looked at any further.
+        // Excludes changes that are late even if each other message comes once and is prepared.
         let own = jobs.get(at)?.online_ms;
         let others = (jobs.iter().map(|job| job.online_ms).sum::<f64>() - own).max(0.0);
         let at_best = Outcome {
@@ -560,8 +565,8 @@ impl<'a> Adviser<'a> {
         in_time(outcomes.get(at)?, traffic.queueing_ms(at, stay)).then_some(sealing)
     }
 
-    /// The first change in this order that makes a message meet: software that is there, another cipher, another order of its fields,
-    /// another bearer, another device.
+    /// The first change that meets the deadline, in this order: existing software, another cipher,
+    /// another order of fields, another bearer, another device.
     fn advise(&self, at: usize) -> String {
         let Scenario { device, bearer, cipher, antedated, .. } = *self.scenario;
         let message = &self.scenario.messages[at];

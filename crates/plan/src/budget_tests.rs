@@ -12,7 +12,7 @@ fn ask(
     cipher: Option<Cipher>,
     antedated: bool,
     messages: &[Message],
-) -> Result<Answer, Fault> {
+) -> Result<Answer, ScenarioError> {
     let device = device::find(device).expect("a device");
     answer(&Scenario {
         device: &device,
@@ -27,7 +27,7 @@ fn ask(
 }
 
 #[test]
-fn a_breakdown_adds_up_and_the_margin_is_what_it_leaves() {
+fn breakdown_and_margin_add_up() {
     let bearer = Bearer::FastEthernet(Path { switches: 2, ..Path::default() });
     let answer = ask("msp430-16mhz", &bearer, None, true, &[message(112, 96, 5.0)]).expect("an answer");
     let one = &answer.messages[0];
@@ -40,7 +40,7 @@ fn a_breakdown_adds_up_and_the_margin_is_what_it_leaves() {
 }
 
 #[test]
-fn what_does_not_meet_gets_the_cheapest_change_that_does() {
+fn missed_deadline_gets_cheapest_advice() {
     let none = Bearer::None;
     let advice = |known, deadline, cipher, antedated| {
         let answer = ask("msp430-16mhz-aes", &none, cipher, antedated, &[message(1520, known, deadline)])
@@ -57,7 +57,7 @@ fn what_does_not_meet_gets_the_cheapest_change_that_does() {
 }
 
 #[test]
-fn late_preparation_costs_what_the_unmodified_cipher_does() {
+fn late_preparation_costs_the_fallback() {
     let busy = [Work { period_ms: 10.0, cost_ms: 9.99 }];
     let device = device::find("msp430-16mhz").expect("a device");
     let messages = [message(1000, 984, 20.0)];
@@ -78,7 +78,7 @@ fn late_preparation_costs_what_the_unmodified_cipher_does() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_reason() {
+fn impossible_messages_are_refused() {
     let refused = |change: fn(&mut Message), contains: &str| {
         let mut wrong = message(100, 50, 1.0);
         change(&mut wrong);
@@ -99,7 +99,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
 }
 
 #[test]
-fn a_thousand_messages_are_answered_in_far_less_than_as_many_squared_steps() {
+fn thousand_messages_are_answered() {
     let messages: Vec<Message> = (1..=1000)
         .map(|i| Message { period_ms: 50_000.0 + f64::from(i), ..message(16 + i as usize, 16, 1.0) })
         .collect();
@@ -110,7 +110,7 @@ fn a_thousand_messages_are_answered_in_far_less_than_as_many_squared_steps() {
 }
 
 #[test]
-fn a_cost_by_blocks_stands_in_the_place_of_the_line() {
+fn block_costs_replace_the_line() {
     use crate::device::Line;
     let line = Line { fixed: 9.0, block: 2.0, partial: 0.5, unit: 4.0, ..Line::default() };
     assert_eq!([line.at(20), line.at(64), line.at(65)], [17.5, 21.0, 27.5]);
@@ -121,13 +121,13 @@ fn a_cost_by_blocks_stands_in_the_place_of_the_line() {
 }
 
 #[test]
-fn messages_that_come_faster_than_they_are_sealed_or_carried_never_meet() {
+fn overload_never_meets_a_deadline() {
     // 1000 bytes take 16 ms on the mote, prepared or not.
     let fast = Message { period_ms: 2.0, ..message(1000, 0, 1000.0) };
     let answered = ask("msp430-16mhz", &Bearer::None, Some(Cipher::Ccm8), true, &[fast]).expect("an answer");
     let one = &answered.messages[0];
     assert!(!one.meets && one.limit.contains("the device seals") && answered.load > 1.0, "{one:?}");
-    // One frame in each second, and a message in each tenth.
+    // One frame a second, and ten messages.
     let tsch = Bearer::Tsch { slots: 100, cells: 1, hops: 1, slot_ms: 10.0 };
     let answered =
         ask("cortex-m3-32mhz", &tsch, None, true, &[message(40, 32, 10_000.0)]).expect("an answer");
@@ -136,7 +136,7 @@ fn messages_that_come_faster_than_they_are_sealed_or_carried_never_meet() {
     assert!(
         one.limit.contains("the bearer carries") && one.advice.as_deref().is_some_and(|a| a.contains("none"))
     );
-    // One message takes 0.2 of the 0.5 Mbit/s that a tunnel has; three do not fit.
+    // One message takes 0.2 of the tunnel's 0.5 Mbit/s; three do not fit.
     let wan = Bearer::Wireguard { rate_mbit: 0.5, delay_ms: vec![(1.0, 5.0)], quantile: 0.999 };
     let bulk = Message { period_ms: 50.0, ..message(1000, 968, 90.0) };
     for (count, meets) in [(1, true), (3, false)] {
@@ -147,22 +147,22 @@ fn messages_that_come_faster_than_they_are_sealed_or_carried_never_meet() {
 }
 
 #[test]
-fn no_change_is_advised_that_leaves_a_message_waiting_for_the_others() {
-    // The second message's sealing takes longer than the first one may wait, whatever is done to the first.
+fn advice_accounts_for_other_messages() {
+    // Sealing the second message takes longer than the first one may wait, with any change to the first.
     let slow = Message { period_ms: 10_000.0, name: "slow".into(), ..message(1520, 0, 10_000.0) };
     let bearer = Bearer::Gigabit(Path::default());
     let asked = ask("msp430-16mhz", &bearer, None, true, &[message(112, 96, 2.0), slow.clone()]);
     let one = asked.expect("an answer").messages[0].clone();
     let advice = one.advice.expect("late");
     assert!(!one.meets && !advice.contains("and prepare before"), "{advice}");
-    // Alone it meets.
+    // Alone the first message meets its deadline.
     assert!(
         ask("msp430-16mhz", &bearer, None, true, &[message(112, 96, 2.0)]).is_ok_and(|answer| answer.meets)
     );
 }
 
 #[test]
-fn messages_of_one_device_wait_for_each_other_on_the_bearer() {
+fn messages_queue_on_the_bearer() {
     let path = Path { switches: 2, ..Path::default() };
     let bearer = Bearer::FastEthernet(path);
     let long = Message { name: "long".into(), ..message(1400, 1384, 100.0) };
@@ -172,13 +172,14 @@ fn messages_of_one_device_wait_for_each_other_on_the_bearer() {
     let alone = asked(&[message(46, 30, 1.0)]);
     assert_eq!(alone[0].breakdown.queueing_ms, 0.0);
     let [short, long] = &asked(&[message(46, 30, 1.0), long])[..] else { panic!("two messages") };
-    // A frame of 1400 + 29 + 18 bytes and the 20 around it takes 117.36 us, the short one's 9.04. It is before the short one once on the
-    // device's link, and longer than it on each of the two that follow.
+    // A frame of 1400 + 29 + 18 bytes and the 20 around it takes 117.36 us, the short one's 9.04.
+    // The long frame delays the short one once on the device's link, and by the difference on each
+    // of the two further links.
     let [first, second] = [1467.0 * 0.08e-3, 113.0 * 0.08e-3];
     assert!((short.breakdown.queueing_ms - (first + 2.0 * (first - second))).abs() < 1e-9, "{short:?}");
     assert!((long.breakdown.queueing_ms - second).abs() < 1e-9, "{long:?}");
     assert!((short.breakdown.latency() - short.latency_ms).abs() < 1e-12);
-    // What decides is said.
+    // The limit names the deciding part.
     let fast = Bearer::Gigabit(path);
     let late = [message(46, 30, 0.45), Message { name: "long".into(), ..message(1400, 1384, 100.0) }];
     let advice = asked(&late)[0].clone();

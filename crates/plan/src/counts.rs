@@ -1,5 +1,5 @@
-//! What the program `slots` of `firmware/` counted when this version was made, so that the planner answers without emulators.
-//! `antedate lab timeslot` counts anew, and says if a number here is no longer right.
+//! Counts of the program `slots` of `firmware/`, so that the planner answers without emulators.
+//! `antedate lab timeslot` counts again and reports numbers that changed.
 
 use crate::platform::Platform;
 use crate::strategy::{Costs, Counted};
@@ -13,7 +13,7 @@ pub fn of(platform: &Platform) -> Costs {
     Costs { levels, block }
 }
 
-/// Per level: sec1 to sec4 as they are, antedated, and what is done before.
+/// Per level: sec1 to sec4 unmodified, sec1 to sec4 antedated, and the work before the slot.
 type Level = [[f64; 4]; 3];
 
 const CORTEX_M3_BLOCK: f64 = 526.0;

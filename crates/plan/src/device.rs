@@ -1,8 +1,9 @@
-//! Devices: what sealing a packet takes on them, prepared and not.
+//! Devices: the cost of sealing a packet, prepared and unprepared.
 //!
-//! A cost is a straight line over 16-byte blocks and 64-byte units, with an addend where the last block is not whole. The lines of the motes were
-//! fitted to what the programs of `firmware/` count (`antedate lab scenarios` compares them with every point anew). What vector instructions
-//! take is no straight line, so `antedate plan --calibrate` writes down each number of blocks.
+//! A cost is a straight line over 16-byte blocks and 64-byte units, with an addend for a partial
+//! last block. The lines of the motes are fitted to the counts of the programs in `firmware/`
+//! (`antedate lab scenarios` compares them with every point again). Vector instructions do not
+//! follow a line, so `antedate plan --calibrate` records the cost of each number of blocks.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,33 +11,34 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// whatever the length
+    /// independent of the length
     pub fixed: f64,
     /// for each block of 16 bytes
     pub block: f64,
-    /// if the last block is not whole, or the blocks that holes touch are not new as a whole
+    /// if the last block is partial, or holes cover their blocks partially
     #[serde(default)]
     pub partial: f64,
-    /// for each unit of 64 bytes, in which some ciphers make their cipherstream
+    /// for each unit of 64 bytes, the step of some ciphers' cipherstream
     #[serde(default)]
     pub unit: f64,
-    /// for 1, 2, ... blocks, in the place of the line; what is longer goes on from the last by `block`
+    /// costs of 1, 2, ... blocks instead of the line; longer payloads continue from the last by
+    /// `block`
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<f64>,
-    /// the same where they are not whole, in the place of `partial`
+    /// costs with a partial last block, instead of `partial`
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partials: Vec<f64>,
 }
 
-/// A single new block at the end, which a serial MAC goes over without its loop.
+/// A single new block at the end, which a serial MAC processes without its loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Single {
-    /// if it is whole
+    /// a whole block
     pub whole: f64,
-    /// if it is not
+    /// a partial block
     pub partial: f64,
-    /// and for each byte of it then
+    /// addend for each byte of a partial block
     pub byte: f64,
 }
 
@@ -45,13 +47,13 @@ impl Line {
         Self { fixed, block, partial, unit, blocks: Vec::new(), partials: Vec::new() }
     }
 
-    /// The cost of so many bytes.
+    /// The cost of `bytes` bytes.
     #[must_use]
     pub fn at(&self, bytes: usize) -> f64 {
         self.of(bytes.div_ceil(16), bytes.is_multiple_of(16))
     }
 
-    /// The cost of so many blocks, all of them whole or not.
+    /// The cost of `blocks` blocks; `whole` if the last is not partial.
     #[must_use]
     pub fn of(&self, blocks: usize, whole: bool) -> f64 {
         let (table, partial) = match whole {
@@ -72,11 +74,11 @@ impl Line {
     }
 }
 
-/// The ciphers that can be planned with.
+/// The ciphers of the planner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, PartialOrd, Ord)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cipher {
-    /// AES-128-CCM with a tag of 8 bytes: a template's static bytes stand in front
+    /// AES-128-CCM with a tag of 8 bytes: static bytes of a template at the front
     #[serde(rename = "aes-128-ccm-8")]
     Ccm8,
     /// AES-128-GCM: holes anywhere
@@ -88,10 +90,10 @@ pub enum Cipher {
 }
 
 impl Cipher {
-    /// All of them, those with the least code first.
+    /// All ciphers, those with the least code first.
     pub const ALL: [Self; 3] = [Self::Ccm8, Self::Gcm, Self::ChaCha];
 
-    /// Its name.
+    /// The name of the cipher.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -101,36 +103,37 @@ impl Cipher {
         }
     }
 
-    /// The cipher of this name.
+    /// The cipher of a name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|cipher| cipher.name() == name)
     }
 
-    /// Does it take holes anywhere?
+    /// Whether the cipher takes holes anywhere.
     #[must_use]
     pub const fn is_sparse(self) -> bool {
         !matches!(self, Self::Ccm8)
     }
 
-    /// Bytes of its tag.
+    /// Bytes of the tag.
     #[must_use]
     pub const fn tag(self) -> usize {
         if matches!(self, Self::Ccm8) { 8 } else { 16 }
     }
 }
 
-/// What a cipher takes on a device.
+/// The costs of a cipher on a device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Costs {
-    /// sealing without preparation, by the payload
+    /// sealing without preparation, by payload
     pub seal: Line,
-    /// preparing, by the payload
+    /// preparing, by payload
     pub prepare: Line,
-    /// at the deadline, by what is new: all behind the front with CCM, the blocks that holes touch otherwise
+    /// sealing at the deadline: with CCM by the bytes behind the front, otherwise by the blocks
+    /// with holes
     pub online: Line,
-    /// as much with a serial MAC of which nothing is prepared, by the payload
+    /// the same for a serial MAC without a prepared front, by payload
     #[serde(default)]
     pub antedated: Option<Line>,
     /// instead of `online` if a single block is new
@@ -145,14 +148,14 @@ pub struct Costs {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// its name
+    /// name
     pub name: String,
-    /// what it is, and where its numbers are from
+    /// description, and source of its numbers
     #[serde(default)]
     pub about: String,
-    /// counts in a microsecond
+    /// counts per microsecond
     pub counts_per_us: f64,
-    /// milliwatts of its CPU at work
+    /// power of the CPU at work, in mW
     #[serde(default)]
     pub cpu_mw: f64,
     /// bytes of RAM
@@ -170,7 +173,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// What a cipher takes, if it is known.
+    /// The costs of a cipher, if known.
     #[must_use]
     pub const fn costs(&self, cipher: Cipher) -> Option<&Costs> {
         match cipher {
@@ -180,7 +183,7 @@ impl Device {
         }
     }
 
-    /// Why the device cannot be planned with, if it cannot.
+    /// The reason why the device is unusable, if any.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let positive = |value: f64| value.is_finite() && value > 0.0;
@@ -198,7 +201,7 @@ impl Device {
             any = true;
             let antedated = antedated.clone().unwrap_or_default();
             let single = single.unwrap_or_default();
-            // A last block that is not whole may cost less.
+            // A partial last block may cost less.
             let lines = [seal, prepare, online, &antedated].into_iter();
             let costs = lines.flat_map(|line| {
                 [line.fixed, line.block, line.unit]
@@ -214,27 +217,27 @@ impl Device {
         (!any).then(|| "no cipher: a device needs the costs of one".into())
     }
 
-    /// Milliseconds of counts.
+    /// Converts counts to milliseconds.
     #[must_use]
     pub fn ms(&self, counts: f64) -> f64 {
         counts / self.counts_per_us / 1000.0
     }
 }
 
-/// How a packet is sealed.
+/// The kind of sealing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
     /// without preparation
     Unmodified,
-    /// with its cipherstream prepared
+    /// with all known bytes prepared
     Antedated,
     /// with all prepared that is known
     Template,
 }
 
-/// Counts of a packet: before, and at the deadline. `front` are the bytes before the first that is new, `new` the bytes that are, and
-/// `new_blocks` the blocks that these touch.
+/// Counts of a packet, before and at the deadline. `front` is the bytes before the first new byte,
+/// `new` the new bytes, and `new_blocks` the blocks with new bytes.
 #[must_use]
 pub fn counts(
     costs: &Costs,
@@ -268,7 +271,7 @@ pub fn counts(
     (before, online)
 }
 
-/// The devices that are known by name.
+/// The built-in devices.
 #[must_use]
 pub fn all() -> Vec<Device> {
     let device =
@@ -313,7 +316,7 @@ pub fn all() -> Vec<Device> {
     ]
 }
 
-/// The device of this name.
+/// The device of a name.
 #[must_use]
 pub fn find(name: &str) -> Option<Device> {
     all().into_iter().find(|device| device.name == name)

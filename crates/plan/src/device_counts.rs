@@ -1,9 +1,9 @@
-//! What the programs `scenarios`, `gcm_holes` and `chacha_holes` of `firmware/` counted when this version was made, as lines;
-//! `antedate lab scenarios` says if one is no longer right.
+//! Lines fitted to the counts of `scenarios`, `gcm_holes` and `chacha_holes` in `firmware/`.
+//! `antedate lab scenarios` reports a line that no longer fits.
 
 use super::{Costs, Line, Single};
 
-/// A serial MAC.
+/// The costs of a cipher with a serial MAC.
 const fn serial(
     seal: Line,
     prepare: Line,
@@ -15,7 +15,7 @@ const fn serial(
     Costs { seal, prepare, online, antedated: Some(antedated), single: Some(single), step }
 }
 
-/// A polynomial.
+/// The costs of a cipher with a polynomial MAC.
 const fn sparse(seal: Line, prepare: Line, online: Line) -> Costs {
     // A unit of 64 bytes is a step.
     let step = prepare.unit;

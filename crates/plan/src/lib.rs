@@ -1,21 +1,22 @@
-//! Pure models, without I/O: does a message meet its deadline, how short can a TSCH timeslot be, what does it cost, and what limits it.
+//! Pure models without I/O: message deadlines, TSCH timeslots, energy and the limiting factor.
 //!
 //! For messages of any kind:
 //!
-//! - [`device`]: what sealing takes on a device, prepared and not,
-//! - [`bearer`]: how long a packet is on its way,
-//! - [`schedule`]: when preparations are done beside a device's other work,
-//! - [`budget`]: all of these together; margin, breakdown, limit, advice.
+//! - [`device`]: the cost of sealing on a device, prepared and unprepared,
+//! - [`bearer`]: the transit time of a packet,
+//! - [`schedule`]: preparations beside a device's other work,
+//! - [`budget`]: all of these together: margin, breakdown, limit, advice.
 //!
-//! For MQTT on motes: [`publish`], frames, round trips, CPU share and power.
+//! For MQTT on motes: [`publish`], with frames, round trips, CPU share and power.
 //!
 //! For the slots of TSCH:
 //!
 //! - [`timeslot`]: equations 1 and 2 of sciancalepore2016,
 //! - [`platform`]: the two motes of the paper, from its figures and their datasheets,
-//! - [`strategy`]: software, hybrid and hardware, each as it is and antedated, over costs that were counted on emulated motes,
-//! - [`counts`]: what software was counted to take,
-//! - [`energy`]: what a slot takes,
+//! - [`strategy`]: software, hybrid and hardware, unmodified and antedated, over costs counted on
+//!   emulated motes,
+//! - [`counts`]: the counted costs of software,
+//! - [`energy`]: the energy of a slot,
 //! - [`tsch`]: a schedule, a platform and a level in; slot, latency, rate and energy out.
 
 #![forbid(unsafe_code)]

@@ -1,26 +1,32 @@
-//! The motes of sciancalepore2016 (section 4.1): times of their engines from the paper and the datasheets, currents from the
-//! datasheets, typical values at 25 degrees:
+//! The motes of sciancalepore2016 (section 4.1).
 //!
-//! - CC2538 (TI SWRS096, electrical characteristics): CPU from flash at 32 MHz 13 mA; receiving at -50 dBm 20 mA (24 mA while it
-//!   waits at -100 dBm), sending at 0 dBm 24 mA (34 mA at 7 dBm), both with the CPU idle; power mode 2, which keeps the sleep timer, 1.3 uA;
-//! - CC2420 (TI SWRS041): receiving 18.8 mA, sending at 0 dBm 17.4 mA, idle with its oscillator 426 uA, power down 20 uA;
-//! - MSP430F1611 (TI SLAS368, at 3 V): active 500 uA for each MHz, so 4.0 mA at 8 MHz; low-power mode 0 75 uA, mode 3 2.6 uA.
+//! Times of the engines come from the paper and the datasheets, currents from the datasheets
+//! (typical values at 25 degrees):
 //!
-//! The datasheet of the mote (Moteiv, Tmote Sky) has 1.8 mA for its CPU without saying at what clock. The paper's figure 7 fits that
-//! value. At 8 MHz the chip takes more, so ours is the chip's (which by its datasheet wants 3.6 V for that clock; the mote has 3 V).
+//! - CC2538 (TI SWRS096, electrical characteristics): CPU from flash at 32 MHz 13 mA; receiving at
+//!   -50 dBm 20 mA (24 mA while waiting at -100 dBm), sending at 0 dBm 24 mA (34 mA at 7 dBm), both
+//!   with the CPU idle; power mode 2, which keeps the sleep timer, 1.3 uA;
+//! - CC2420 (TI SWRS041): receiving 18.8 mA, sending at 0 dBm 17.4 mA, idle with its oscillator 426
+//!   uA, power down 20 uA;
+//! - MSP430F1611 (TI SLAS368, at 3 V): active 500 uA per MHz, so 4.0 mA at 8 MHz; low-power mode 0
+//!   75 uA, mode 3 2.6 uA.
+//!
+//! The datasheet of the mote (Moteiv, Tmote Sky) gives 1.8 mA for its CPU without a clock, and the
+//! paper's figure 7 fits that value. This model uses the chip's higher current at 8 MHz. (By its
+//! datasheet the chip needs 3.6 V for that clock; the mote has 3 V.)
 
 use serde::Serialize;
 
 /// A mote.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Platform {
-    /// its name
+    /// name
     pub name: &'static str,
-    /// what it is
+    /// description
     pub about: &'static str,
     /// clock of the CPU in MHz
     pub mhz: f64,
-    /// cycles of what the programs count: 1 where they count cycles
+    /// cycles for each count of the emulator: 1 where it counts cycles
     pub cycles_per_count: f64,
     /// TsTxOffset without security, in ms (figures 5 and 6)
     pub tx_offset: f64,
@@ -28,7 +34,8 @@ pub struct Platform {
     pub tx_ack_delay: f64,
     /// a block in the AES engine, in ms
     pub aes_block: f64,
-    /// to hand a frame of 127 octets over to the engine, in ms; 0 where it reads the memory itself
+    /// to hand a frame of 127 octets over to the engine, in ms; 0 where the engine reads the memory
+    /// itself
     pub transfer: f64,
     /// to start the CCM* engine, in ms
     pub ccm_start: f64,
@@ -44,11 +51,11 @@ pub struct Platform {
     pub listen_ma: f64,
     /// the CPU at work, in mA
     pub cpu_ma: f64,
-    /// a radio of its own while the CPU works, in mA
+    /// a separate radio while the CPU works, in mA
     pub radio_idle_ma: f64,
-    /// the CPU while the radio works, in mA, where `tx_ma` and `rx_ma` do not have it
+    /// the CPU while the radio works, in mA, where `tx_ma` and `rx_ma` exclude it
     pub wait_ma: f64,
-    /// all of it between slots, the clock on, in mA
+    /// the whole mote between slots, with its clock running, in mA
     pub sleep_ma: f64,
     /// flash, in bytes
     pub flash: u32,
@@ -56,9 +63,10 @@ pub struct Platform {
     pub ram: u32,
 }
 
-/// The OpenMote-CC2538: a Cortex-M3 of 32 MHz with its radio and engines on one chip.
+/// The OpenMote-CC2538: a Cortex-M3 at 32 MHz with radio and engines on one chip.
 ///
-/// QEMU counts instructions. 1.5 cycles each is our assumption: an ARMv7-M load takes two cycles and a taken branch two to four.
+/// QEMU counts instructions. 1.5 cycles per instruction is an assumption: an ARMv7-M load takes two
+/// cycles and a taken branch two to four.
 pub const CC2538: Platform = Platform {
     name: "cc2538",
     about: "OpenMote-CC2538, Cortex-M3, 32 MHz",
@@ -68,7 +76,7 @@ pub const CC2538: Platform = Platform {
     tx_ack_delay: 0.67,
     aes_block: 0.007,
     transfer: 0.0,
-    // A block takes 85 us by the paper, at 12 Mbit/s; all but 11 us of it is the start.
+    // The paper gives 85 us a block at 12 Mbit/s; all but 11 us of it is the start.
     ccm_start: 0.074,
     ccm_octet: 8.0 / 12_000.0,
     volts: 3.0,
@@ -83,7 +91,7 @@ pub const CC2538: Platform = Platform {
     ram: 32 * 1024,
 };
 
-/// The TelosB: an MSP430 of 8 MHz, and a CC2420 behind an SPI bus.
+/// The TelosB: an MSP430 at 8 MHz with a CC2420 on an SPI bus.
 pub const TELOSB: Platform = Platform {
     name: "telosb",
     about: "TelosB, MSP430 with CC2420, 8 MHz",
@@ -107,10 +115,10 @@ pub const TELOSB: Platform = Platform {
     ram: 10 * 1024,
 };
 
-/// Both.
+/// Both platforms.
 pub const ALL: [Platform; 2] = [CC2538, TELOSB];
 
-/// The platform of this name.
+/// The platform of a name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Platform> {
     ALL.iter().find(|platform| platform.name == name)

@@ -1,9 +1,10 @@
-//! How long a device's messages wait for each other on a bearer.
+//! Waiting times of a device's messages on a bearer.
 //!
-//! A bearer carries first what comes first. A message comes to it within a sealing's response after its release, so up to
-//! `floor((t + jitter) / period) + 1` of a class come within `t`, and the longest stay is the largest difference between what has come and
-//! what has been carried (Le Boudec and Thiran, *Network Calculus*, theorem 1.4.2). Where links of one speed follow each other, a
-//! message meets a longer one before it once more on each.
+//! A bearer is first in, first out. A message reaches it within the response time of its sealing
+//! after its release, so at most `floor((t + jitter) / period) + 1` messages of a class arrive
+//! within `t`. The longest stay is the largest difference between arrived and carried work (Le
+//! Boudec and Thiran, *Network Calculus*, theorem 1.4.2). Where links of one speed follow each
+//! other, a message can meet a longer one before it once more on each.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,16 +14,17 @@ use std::collections::BinaryHeap;
 pub(crate) struct Class {
     /// the shortest time between two releases, in ms
     pub period_ms: f64,
-    /// how long after its release one comes to the bearer, at most, in ms
+    /// the longest time from release to arrival at the bearer, in ms
     pub jitter_ms: f64,
-    /// how long one keeps the others from the bearer where that is slowest, in ms
+    /// time for which a message occupies the slowest part of the bearer, in ms
     pub occupied_ms: f64,
 }
 
-/// Arrivals that are looked at one by one; if the bearer has still not been free then, a straight line above all of them is taken.
+/// Arrivals examined one by one. If the bearer is still busy then, a straight line above all
+/// arrivals is the bound.
 const ARRIVALS: usize = 100_000;
 
-/// A time that a heap can order.
+/// A time with a total order, for a heap.
 #[derive(PartialEq)]
 struct Time(f64);
 
@@ -40,14 +42,15 @@ impl Ord for Time {
     }
 }
 
-/// The longest that a message of any class waits and is carried, in ms; infinite if ever more of them wait.
+/// The longest time that a message of any class waits and is carried, in ms; infinite if the queue
+/// grows without bound.
 pub(crate) fn longest_stay(classes: &[Class]) -> f64 {
     let load: f64 = classes.iter().map(|class| class.occupied_ms / class.period_ms).sum();
     if load > 1.0 || classes.iter().any(|class| class.jitter_ms.is_infinite()) {
         return f64::INFINITY;
     }
     let classes: Vec<_> = classes.iter().filter(|class| class.occupied_ms > 0.0).collect();
-    // What may come at once, and when each class's next one comes at the earliest.
+    // The work that can arrive at once, and the earliest next arrival of each class.
     let at_once = |class: &Class| (class.jitter_ms / class.period_ms).floor() + 1.0;
     let mut came: f64 = classes.iter().map(|class| at_once(class) * class.occupied_ms).sum();
     let mut next: BinaryHeap<_> = classes
@@ -59,7 +62,8 @@ pub(crate) fn longest_stay(classes: &[Class]) -> f64 {
     for _ in 0..ARRIVALS {
         let Some(mut first) = next.peek_mut() else { return longest };
         let Reverse((Time(now), i)) = *first;
-        // All that came before is carried: what comes now finds the bearer as the first ones did, or better.
+        // All earlier work is carried, so later messages find the bearer as the first ones did, or
+        // better.
         if came <= now {
             return longest;
         }
@@ -71,8 +75,8 @@ pub(crate) fn longest_stay(classes: &[Class]) -> f64 {
     classes.iter().map(|class| class.occupied_ms * (1.0 + class.jitter_ms / class.period_ms)).sum()
 }
 
-/// How long a message waits for others, in ms: of the longest stay, what it is not carried itself, and the longer one before it on each
-/// further link.
+/// The longest wait of a message for others, in ms: the longest stay without its own transmission,
+/// and one longer message before it on each further link.
 pub(crate) fn wait_ms(longest_stay: f64, longest_ms: f64, own_ms: f64, links: f64) -> f64 {
     (longest_stay - own_ms).max(0.0) + (links - 1.0) * (longest_ms - own_ms).max(0.0)
 }
@@ -86,18 +90,19 @@ mod tests {
     }
 
     #[test]
-    fn alone_a_message_waits_for_nothing_unless_it_comes_in_bursts() {
+    fn lone_class_waits_only_in_bursts() {
         assert_eq!(longest_stay(&[class(10.0, 2.0, 3.0)]), 3.0);
-        // Late by 8 of 10 ms, so the next comes 2 ms behind it.
+        // Late by 8 of 10 ms, so the next message comes 2 ms behind.
         assert_eq!(longest_stay(&[class(10.0, 8.0, 3.0)]), 4.0);
         // Two and a half periods late: three at once.
         assert_eq!(longest_stay(&[class(10.0, 25.0, 3.0)]), 9.0);
     }
 
     #[test]
-    fn messages_wait_for_all_others_once_and_for_what_comes_again_meanwhile() {
+    fn messages_wait_for_others_and_repeats() {
         assert_eq!(longest_stay(&[class(10.0, 0.0, 1.0), class(20.0, 0.0, 2.0)]), 3.0);
-        // The long one takes 6 ms; short ones come at 0, and again at 2 and at 4 while it is carried.
+        // The long message takes 6 ms; short ones arrive at 0, and again at 2 and 4 during its
+        // transmission.
         let stay = longest_stay(&[class(2.0, 0.0, 0.5), class(100.0, 0.0, 6.0)]);
         assert!((stay - 6.5).abs() < 1e-12, "{stay}");
         assert_eq!(wait_ms(6.5, 6.0, 0.5, 3.0), 6.0 + 2.0 * 5.5);
@@ -105,17 +110,17 @@ mod tests {
     }
 
     #[test]
-    fn a_bearer_that_is_never_free_has_a_bound_and_one_that_has_too_much_has_none() {
+    fn full_bearer_has_bound_overload_has_none() {
         let full = [class(2.0, 1.0, 1.0), class(4.0, 0.0, 2.0)];
         assert!(longest_stay(&full) >= 3.0 && longest_stay(&full).is_finite());
         assert_eq!(longest_stay(&[class(2.0, 0.0, 1.0), class(4.0, 0.0, 2.1)]), f64::INFINITY);
         assert_eq!(longest_stay(&[class(2.0, f64::INFINITY, 1.0)]), f64::INFINITY);
     }
 
-    /// Links of one speed, each of which carries first what comes first, and messages from the given first releases with jitters at random:
-    /// nothing waits longer than the bound.
+    /// Simulates first-in-first-out links of one speed with random jitters: no message waits longer
+    /// than the bound.
     #[test]
-    fn no_message_of_ten_thousand_lines_stays_longer() {
+    fn no_simulated_wait_exceeds_the_bound() {
         let mut state = 1u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -137,7 +142,8 @@ mod tests {
                 let all_late = random(2) == 0;
                 while release < 300.0 {
                     let late = random(class.jitter_ms as u64 + 1) as f64;
-                    // As late as can be at the beginning, at once afterwards: what makes the longest bursts.
+                    // Longest delay at the beginning, none afterwards: this gives the longest
+                    // bursts.
                     let late = if all_late { (class.jitter_ms - release).max(0.0) } else { late };
                     came.push((release + late, i));
                     release += class.period_ms + if all_late { 0.0 } else { random(3) as f64 };
@@ -158,7 +164,7 @@ mod tests {
                 reached += u32::from(bound > 0.0 && waited > bound - 1e-9);
             }
         }
-        // The bound is not only safe: it is met.
+        // The bound is tight: some messages reach it.
         assert!(reached > 1_000, "{reached}");
     }
 }

@@ -1,68 +1,73 @@
-//! When preparations are done: response-time analysis of a cooperative runtime.
+//! Scheduling of preparations: response-time analysis of a cooperative runtime.
 //!
-//! A node serves messages first, then its periodic work, then steps of preparation; nothing interrupts what has begun. A preparation is
-//! background work that begins when the message before it was sent, so with the node's speed and periods it is known whether it always
-//! ends before the next message is due, how much time is left, and what an early message costs: this is the scheduling that Hiller et
-//! al. 2018 leave open (section VII). The analysis is the usual one for fixed priorities without preemption (a job is blocked once by what
-//! has begun, and delayed by every release of what comes before it), and `antedate lab scenarios` compares it with the runtime on motes.
+//! A node serves messages first, then its periodic work, then steps of preparation, without
+//! preemption. A preparation is background work that begins when the previous message was sent. The
+//! analysis gives its latest end, the time left before the next message, and the cost of an early
+//! message: the scheduling that Hiller et al. 2018 leave open (section VII). It is the usual
+//! analysis for fixed priorities without preemption: a job is blocked once by a running job, and
+//! delayed by every release of higher priority. `antedate lab scenarios` compares it with the
+//! runtime on motes.
 
 use serde::Serialize;
 
-/// Something periodic.
+/// Periodic work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Work {
-    /// how often, in ms
+    /// period, in ms
     pub period_ms: f64,
-    /// how long at most, in ms
+    /// longest duration, in ms
     pub cost_ms: f64,
 }
 
 /// A message of the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Job {
-    /// the shortest time between two, in ms
+    /// the shortest time between two messages, in ms
     pub period_ms: f64,
-    /// preparing it, in ms
+    /// duration of its preparation, in ms
     pub preparation_ms: f64,
-    /// the longest step of that, in ms
+    /// the longest step of the preparation, in ms
     pub step_ms: f64,
-    /// sealing it when it is prepared, in ms
+    /// sealing when prepared, in ms
     pub online_ms: f64,
-    /// sealing it when it is not, in ms
+    /// sealing when unprepared, in ms
     pub fallback_ms: f64,
 }
 
-/// What becomes of a message.
+/// The analysis of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// from the message before it to the end of its preparation, at most; none if it never ends
+    /// the longest time from the previous message to the end of the preparation; none if it never
+    /// ends
     pub ready_ms: Option<f64>,
     /// the preparation always ends in time
     pub in_time: bool,
-    /// what is left between the end of the preparation and the message, in ms
+    /// time from the end of the preparation to the message, in ms
     pub spare_ms: f64,
-    /// from its release to the end of its sealing, at most; infinite if messages come faster than they are sealed
+    /// the longest time from release to the end of sealing; infinite if messages come faster than
+    /// the node seals them
     pub response_ms: f64,
-    /// as much if it comes early and finds nothing prepared: late is never worse than the unmodified cipher
+    /// the same for an early message without preparation: late is never worse than the unmodified
+    /// cipher
     pub early_response_ms: f64,
 }
 
 /// A node's schedule.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Schedule {
-    /// the share of time that the CPU has work
+    /// CPU load
     pub load: f64,
-    /// per message
+    /// one outcome per message
     pub messages: Vec<Outcome>,
-    /// per piece of work: from its release to its end, at most; none if there is no bound
+    /// per piece of work: the longest time from release to end; none without a bound
     pub work_ms: Vec<Option<f64>>,
 }
 
-/// Rounds after which there is no bound.
+/// Rounds before the iteration is taken to diverge.
 const ROUNDS: usize = 10_000;
 
-/// The smallest `t`, at most `bound`, with `t = base + sum of releases * cost`; a release is due at the beginning, and more have queued if
-/// nothing was served for `queued` before.
+/// The smallest `t`, at most `bound`, with `t = base + sum of releases * cost`. One release is due
+/// at the beginning, and more are queued after `queued` without service.
 fn fixed_point(base: f64, delays: &[(f64, f64)], queued: f64, bound: f64) -> Option<f64> {
     let mut t = base;
     for _ in 0..ROUNDS {
@@ -79,13 +84,13 @@ fn fixed_point(base: f64, delays: &[(f64, f64)], queued: f64, bound: f64) -> Opt
     None
 }
 
-/// How often a node is looked at again because messages turned out to be late, before all are taken to be.
+/// Analyses of a node with its late messages before all messages are taken to be late.
 const PASSES: usize = 8;
 
 /// Analyses a node. Periods are more than 0.
 ///
-/// A message whose preparation may not end in time is sealed the ordinary way, which takes time from the others. So the node is looked at
-/// again with it, until no more are late.
+/// A message whose preparation may end late is sealed the ordinary way, which takes time from the
+/// others. So the analysis repeats with that cost until no more messages are late.
 #[must_use]
 pub fn analyse(work: &[Work], jobs: &[Job]) -> Schedule {
     let mut sealed = jobs.to_vec();
@@ -107,26 +112,28 @@ pub fn analyse(work: &[Work], jobs: &[Job]) -> Schedule {
     }
 }
 
-/// What all that a node does comes to. Sums over its messages keep a thousand of them fast.
+/// The sums of a node. They keep the analysis of a thousand messages fast.
 struct Node {
-    /// the works' periods and costs
+    /// period and cost of each work
     works: Vec<(f64, f64)>,
     /// the longest step
     step: f64,
-    /// the share of time for messages, with their preparations; what all of these take once; what sealing alone takes once
+    /// the load of messages with their preparations; the sum of their costs; the sum of their
+    /// sealing costs
     share: f64,
     once: f64,
     seals: f64,
-    /// the longest sealing, of whatever kind
+    /// the longest sealing of either kind
     longest_seal: f64,
     shortest_period: f64,
-    /// from when something has begun to when all messages that came meanwhile are sealed, at most; none if they come faster
+    /// the longest time from the start of a job until all messages that arrived meanwhile are
+    /// sealed; none if they arrive faster
     busy: Option<f64>,
     load: f64,
 }
 
 impl Node {
-    /// `online_ms` of a message that is not always ready is what it takes then.
+    /// For a message that is not always ready, `online_ms` is its fallback cost.
     fn new(work: &[Work], jobs: &[Job]) -> Self {
         let longest = |costs: &mut dyn Iterator<Item = f64>| costs.fold(0.0, f64::max);
         let step = longest(&mut jobs.iter().map(|job| job.step_ms));
@@ -134,7 +141,8 @@ impl Node {
         let share = jobs.iter().map(|job| (job.online_ms + job.preparation_ms) / job.period_ms).sum::<f64>();
         let sealing: Vec<_> = jobs.iter().map(|job| (job.period_ms, job.online_ms)).collect();
         let sealing_share: f64 = sealing.iter().map(|(period, cost)| cost / period).sum();
-        // Messages come before all else. Each that comes while others wait is served before the last one of them, at worst.
+        // Messages have the highest priority. At worst each that arrives while others wait is
+        // served before the last one.
         let busy = if sealing_share < 1.0 { fixed_point(blocked, &sealing, 0.0, f64::MAX) } else { None };
         Self {
             works: work.iter().map(|work| (work.period_ms, work.cost_ms)).collect(),
@@ -152,14 +160,15 @@ impl Node {
     fn outcome(&self, job: &Job) -> Outcome {
         let response_ms = self.busy.unwrap_or(f64::INFINITY);
         let early_response_ms = response_ms + (job.fallback_ms - job.online_ms).max(0.0);
-        // The others' preparations and messages take a share of the time; as many releases as fall into it, at most.
+        // The others' preparations and messages take a share of the time, and all may be released
+        // at once.
         let own = job.online_ms + job.preparation_ms;
         let share = (self.share - own / job.period_ms).max(0.0);
         let burst = (self.once - own).max(0.0);
         let ready_ms = if share >= 1.0 {
             None
         } else {
-            // They have that share of the time in which it was sealed as well.
+            // They also have that share of the time in which this message was sealed.
             let base = (job.preparation_ms + burst + share * job.online_ms) / (1.0 - share);
             let stretched: Vec<_> =
                 self.works.iter().map(|(period, cost)| (*period, cost / (1.0 - share))).collect();
@@ -192,20 +201,21 @@ mod tests {
         Job { period_ms: 10.0, preparation_ms: 2.0, step_ms: 0.25, online_ms: 0.1, fallback_ms: 3.0 };
 
     #[test]
-    fn alone_a_preparation_takes_what_it_takes() {
+    fn lone_preparation_takes_its_cost() {
         let schedule = analyse(&[], &[JOB]);
         let Outcome { ready_ms, in_time, spare_ms, response_ms, early_response_ms } = schedule.messages[0];
         assert_eq!((ready_ms, in_time), (Some(2.0), true));
         assert!((spare_ms - 8.0).abs() < 1e-9 && (schedule.load - 0.21).abs() < 1e-9);
-        // A step may have begun.
+        // A step may be running.
         assert!((response_ms - 0.35).abs() < 1e-9 && (early_response_ms - 3.25).abs() < 1e-9);
     }
 
     #[test]
-    fn work_delays_it_by_each_of_its_releases() {
+    fn each_release_delays_the_preparation() {
         let work = [Work { period_ms: 1.0, cost_ms: 0.5 }];
         let outcome = analyse(&work, &[Job { fallback_ms: 0.1, ..JOB }]).messages[0];
-        // Half of the time is work's, and one release may come at once: 2 = t - 0.5 * (floor(t) + 1).
+        // Work takes half of the time, and one release may come at once: 2 = t - 0.5 * (floor(t) +
+        // 1).
         let ready = outcome.ready_ms.expect("ends");
         assert!((4.0..=5.0).contains(&ready), "{ready}");
         assert!(outcome.in_time);
@@ -214,8 +224,8 @@ mod tests {
         assert_eq!(analyse(&[Work { period_ms: 1.0, cost_ms: 1.0 }], &[JOB]).messages[0].ready_ms, None);
     }
 
-    /// The runtime with several messages and works, from the given first releases. For each message the longest time from a release to
-    /// the end of its sealing, and whether it was always prepared.
+    /// Simulates the runtime with several messages and works from given first releases. Returns for
+    /// each message its longest response and whether it was always prepared.
     fn simulate_all(work: &[Work], jobs: &[Job], first: &[f64]) -> Vec<(f64, bool)> {
         let (works_due, due) = first.split_at(work.len());
         let (mut works_due, mut due, mut now) = (works_due.to_vec(), due.to_vec(), 0.0);
@@ -243,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn no_message_of_several_is_later_than_its_bound_or_unprepared_against_the_analysis() {
+    fn simulated_messages_keep_their_bounds() {
         let mut state = 7u64;
         let mut random = |from: f64, to: f64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -262,7 +272,7 @@ mod tests {
                     Job { period_ms: random(3.0, 40.0), preparation_ms, step_ms, online_ms, fallback_ms }
                 })
                 .collect();
-            // The first preparation has a period.
+            // The first preparation has a whole period.
             let mut first: Vec<f64> = work.iter().map(|work| random(0.0, work.period_ms)).collect();
             first.extend(jobs.iter().map(|job| job.period_ms + random(0.0, 5.0)));
             let outcomes = analyse(&work, &jobs).messages;
@@ -277,30 +287,31 @@ mod tests {
     }
 
     #[test]
-    fn messages_that_come_again_while_others_wait_are_served_again() {
+    fn repeated_messages_are_served_again() {
         let work = [Work { period_ms: 100.0, cost_ms: 5.0 }];
         let often = Job { period_ms: 1.0, preparation_ms: 0.0, online_ms: 0.1, fallback_ms: 0.1, ..JOB };
         let schedule = analyse(&work, &[often, Job { period_ms: 100.0, ..JOB }]);
-        // The work has begun; six of the frequent ones come until it ends, and one with the other message behind it.
+        // The work has begun; six of the frequent messages arrive until it ends, and one with the
+        // other message behind it.
         let bound = schedule.messages[1].response_ms;
         assert!((5.7 - 1e-9..6.0).contains(&bound), "{bound}");
     }
 
     #[test]
-    fn a_late_message_takes_from_the_others_what_the_ordinary_way_takes() {
+    fn late_message_costs_others_its_fallback() {
         let late = Job { period_ms: 10.0, preparation_ms: 50.0, fallback_ms: 8.0, ..JOB };
         let other = Job { period_ms: 1000.0, ..JOB };
         let schedule = analyse(&[], &[late, other]);
         assert!(!schedule.messages[0].in_time && schedule.load > 0.8, "{schedule:?}");
         assert!(schedule.messages[1].response_ms >= 8.1, "{schedule:?}");
-        // What is left to the second one's preparation is what the first one's fallback leaves.
+        // The first one's fallback reduces the time for the second one's preparation.
         let beside =
             analyse(&[], &[Job { fallback_ms: 0.1, online_ms: 0.1, preparation_ms: 0.0, ..late }, other]);
         assert!(beside.messages[1].in_time && !schedule.messages[1].in_time, "{schedule:?}");
     }
 
     #[test]
-    fn messages_that_come_faster_than_they_are_sealed_have_no_bound() {
+    fn overloaded_sealing_has_no_bound() {
         let job = Job { period_ms: 1.0, preparation_ms: 3.0, online_ms: 0.1, fallback_ms: 2.0, step_ms: 0.1 };
         let schedule = analyse(&[], &[job]);
         assert!(schedule.messages[0].response_ms.is_infinite() && schedule.load > 1.0, "{schedule:?}");
@@ -309,7 +320,7 @@ mod tests {
         assert!(analyse(&[], &many).messages.iter().all(|outcome| outcome.response_ms.is_infinite()));
     }
 
-    /// The runtime itself, on whole microseconds, with the given first release of the work.
+    /// Simulates the runtime with one work, from its given first release.
     fn simulate(work: Work, job: Job, first: f64) -> (f64, f64, bool) {
         let (mut now, mut work_due, mut due) = (0.0, first, 0.0);
         let (mut ready_at_most, mut response, mut always) = (0.0f64, 0.0f64, true);
@@ -342,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_runtime_is_never_worse_than_the_analysis() {
+    fn runtime_keeps_the_analysed_bounds() {
         for (period, cost) in [(1.0, 0.1), (1.0, 0.5), (3.0, 1.0), (7.0, 2.5), (2.5, 1.9)] {
             for preparation in [0.5, 2.0, 6.0] {
                 for first in [0.0, 0.3, 0.9, 2.0] {

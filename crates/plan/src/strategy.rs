@@ -1,31 +1,32 @@
-//! Strategies (table II of sciancalepore2016), each as it is and antedated.
+//! Strategies (table II of sciancalepore2016), unmodified and antedated.
 //!
-//! What software takes was counted: the program `slots` of `firmware/` runs each operation on an emulated mote. The engines are
-//! models: *hybrid* replaces each of the counted operation's AES blocks by one in the AES engine, *hardware* hands the frame to the
-//! CCM* engine. Where a model of an engine comes out slower than our software, that is said as it is.
+//! The costs of software are counted: the program `slots` of `firmware/` runs each operation on an
+//! emulated mote. The engines are models: *hybrid* replaces each AES block of the counted operation
+//! by one in the AES engine, *hardware* hands the frame to the CCM* engine. An engine's model may
+//! come out slower than the software here; it is reported as such.
 
 use serde::Serialize;
 
 use crate::platform::Platform;
 use crate::timeslot::Operations;
 
-/// Who does AES and CCM*.
+/// The implementation of AES and CCM*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Strategy {
-    /// software does both
+    /// both in software
     Software,
-    /// an engine does AES
+    /// AES in an engine
     Hybrid,
-    /// an engine does CCM*
+    /// CCM* in an engine
     Hardware,
 }
 
 impl Strategy {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [Self; 3] = [Self::Software, Self::Hybrid, Self::Hardware];
 
-    /// Its name.
+    /// The name of the strategy.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -35,7 +36,7 @@ impl Strategy {
         }
     }
 
-    /// The strategy of this name.
+    /// The strategy of a name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|strategy| strategy.name() == name)
@@ -46,17 +47,17 @@ impl Strategy {
 pub const LEVELS: [&str; 8] =
     ["no security", "MIC-32", "MIC-64", "MIC-128", "ENC", "ENC-MIC-32", "ENC-MIC-64", "ENC-MIC-128"];
 
-/// Octets of the MIC.
+/// Octets of the MIC, per security level.
 pub const MIC: [u32; 8] = [0, 4, 8, 16, 0, 4, 8, 16];
 
-/// What an operation was counted to take on a platform, in its counts (instructions or cycles): sec1 to sec4.
+/// Counted costs of sec1 to sec4 on a platform, in its counts (instructions or cycles).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Counted {
-    /// as it is
+    /// unmodified
     pub plain: [f64; 4],
     /// antedated, at the deadline
     pub antedated: [f64; 4],
-    /// what antedating does before
+    /// antedated, before the slot
     pub before: [f64; 4],
 }
 
@@ -69,12 +70,13 @@ pub struct Costs {
     pub block: f64,
 }
 
-/// Octets of the frame's header with an auxiliary security header of 14, and of an acknowledgment without MIC.
+/// Octets of a frame's header with an auxiliary security header of 14. `ACK` is an acknowledgment
+/// without its MIC.
 const HEADER: u32 = 35;
 const ACK: u32 = 31;
 const FRAME: u32 = 125;
 
-/// AES blocks of an operation (0 for sec1 to 3 for sec4), as it is and antedated at the deadline.
+/// AES blocks of an operation (0 for sec1 to 3 for sec4), unmodified or antedated at the deadline.
 #[must_use]
 pub fn blocks(level: usize, operation: usize, antedated: bool) -> u32 {
     let mic = MIC[level % 8];
@@ -90,10 +92,10 @@ pub fn blocks(level: usize, operation: usize, antedated: bool) -> u32 {
         (4, false, true) => 0,
         (1..=3, false, false) => 1 + (2 + FRAME - mic).div_ceil(16) + 1,
         (_, false, false) => 1 + (2 + HEADER).div_ceil(16) + 2 * private + 1,
-        // What is in the queue before its slot is sealed before it.
+        // A queued frame is sealed before its slot.
         (_, false, true) if operation == 0 => 0,
         (1..=3, false, true) => (2 + FRAME - mic).div_ceil(16) - (2 + HEADER) / 16,
-        // The header's last block, which waits for what follows, and the payload.
+        // The header's last block, which depends on the bytes behind it, and the payload.
         (_, false, true) => 1 + private,
     }
 }
@@ -102,7 +104,8 @@ fn octets(operation: usize) -> f64 {
     f64::from(if operation >= 2 { ACK } else { FRAME })
 }
 
-/// The share of an operation that a frame has without security too: it is in the times that a platform has without security.
+/// The security part of an operation's cost. The rest occurs without security too, and the
+/// platform's times include it.
 fn security_alone(costs: &Costs, count: f64, operation: usize) -> f64 {
     (count - costs.levels[0].plain[operation]).max(0.0)
 }
@@ -111,7 +114,7 @@ fn milliseconds(platform: &Platform, count: f64) -> f64 {
     count * platform.cycles_per_count / (platform.mhz * 1000.0)
 }
 
-/// What security adds to the four operations.
+/// The time that security adds to the four operations.
 #[must_use]
 pub fn operations(
     platform: &Platform,
@@ -125,7 +128,8 @@ pub fn operations(
         if !antedated {
             return plain;
         }
-        // Late is never worse: where an engine is quicker than what a preparation leaves, it does the operation.
+        // Late is never worse: where the engine is quicker than the remainder of a preparation, the
+        // engine does the operation.
         one_of(platform, costs, level, strategy, true, operation).min(plain)
     };
     if level == 0 {
@@ -134,7 +138,7 @@ pub fn operations(
     Operations { sec1: one(0), sec2: one(1), sec3: one(2), sec4: one(3) }
 }
 
-/// A block in the AES engine, in milliseconds: sixteen octets go there and sixteen come back.
+/// A block in the AES engine, in milliseconds: sixteen octets in and sixteen out.
 fn engine_block(platform: &Platform) -> f64 {
     platform.aes_block + platform.transfer * 32.0 / 127.0
 }
@@ -157,7 +161,8 @@ fn one_of(
             (software - milliseconds(platform, blocks * costs.block)).max(0.0)
                 + blocks * engine_block(platform)
         }
-        // A prepared frame is complete, or its last octets go through software; an engine cannot go on from a preparation.
+        // A prepared frame is complete, or software processes its last octets; an engine cannot
+        // continue a preparation.
         Strategy::Hardware if antedated => software,
         Strategy::Hardware if level == 4 && operation >= 2 => 0.0,
         Strategy::Hardware => {
@@ -167,9 +172,10 @@ fn one_of(
     }
 }
 
-/// What the CPU does for a slot that is prepared, before it: milliseconds of the sender and of the receiver.
+/// CPU time of the preparation before a slot, in milliseconds, of sender and receiver.
 ///
-/// An operation that an engine does in the slot, because it is quicker than what a preparation leaves, is not prepared.
+/// An operation is not prepared where an engine in the slot is quicker than the remainder of a
+/// preparation.
 #[must_use]
 pub fn before(platform: &Platform, costs: &Costs, level: usize, strategy: Strategy) -> [f64; 2] {
     let one = |operation: usize| {
@@ -179,7 +185,7 @@ pub fn before(platform: &Platform, costs: &Costs, level: usize, strategy: Strate
         match strategy {
             _ if level == 0 || plain <= antedated => 0.0,
             Strategy::Hybrid => {
-                // What is not left for the slot was done before it, block by block in the engine.
+                // Blocks not left for the slot are done before it, one by one in the engine.
                 let done = blocks(level, operation, false).saturating_sub(blocks(level, operation, true));
                 let done = f64::from(done);
                 (software - milliseconds(platform, done * costs.block)).max(0.0)
@@ -196,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_those_of_ccm_star() {
+    fn blocks_match_ccm_star() {
         // ENC-MIC-32: B0, three of the header, six of payload, six of cipherstream, S0.
         assert_eq!(blocks(5, 0, false), 17);
         assert_eq!((blocks(5, 0, true), blocks(5, 1, true)), (0, 7));

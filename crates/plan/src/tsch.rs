@@ -1,20 +1,19 @@
-//! A TSCH network to be: which slot it can have, what its flows get, and what stands in the way.
+//! A planned TSCH network: its shortest slot, the rate and latency of its flows, and the limiting
+//! parts.
 
 use serde::Serialize;
 
-use crate::energy;
+use crate::energy::{self, DAY_MS};
 use crate::platform::Platform;
 use crate::strategy::{Costs, Strategy, before, operations};
 use crate::timeslot::{
     APPLICATION_BITS, Operations, STANDARD_MS, Slot, TS_MAX_ACK, TS_MAX_TX, largest_rate, shortest,
 };
 
-const DAY_MS: f64 = 86_400_000.0;
-
 /// A flow over the network.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Flow {
-    /// its name
+    /// name
     pub name: String,
     /// cells of the slotframe on each hop
     pub cells: u32,
@@ -22,14 +21,14 @@ pub struct Flow {
     pub hops: u32,
 }
 
-/// What is asked.
+/// The question.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scenario {
     /// security level, 0 to 7
     pub level: usize,
-    /// who does the work
+    /// implementation of the ciphers
     pub strategy: Strategy,
-    /// before the slot
+    /// prepare before the slot
     pub antedated: bool,
     /// slots of the slotframe
     pub slots: u32,
@@ -37,28 +36,28 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
 }
 
-/// What a flow gets.
+/// The answer for a flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowAnswer {
-    /// its name
+    /// name
     pub name: String,
     /// the largest rate, in bit/s
     pub rate: f64,
-    /// milliseconds from source to sink if no frame is lost and the cells of the hops are scheduled without care: a wait for the next
-    /// cell and a slot on each hop
+    /// milliseconds from source to sink without losses and with unordered cells: on each hop a wait
+    /// for the next cell, and a slot
     pub latency_ms: f64,
     /// joules a day and hop, both ends together, if every cell carries a full frame
     pub joules_a_day: f64,
-    /// joules a day and hop if no cell carries one: the receiver listens in vain
+    /// joules a day and hop if every cell stays empty: the receiver still listens
     pub idle_joules_a_day: f64,
 }
 
 /// A part of the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// what takes it
+    /// name of the part
     pub what: &'static str,
-    /// how long
+    /// its duration
     pub milliseconds: f64,
 }
 
@@ -67,24 +66,24 @@ pub struct Part {
 pub struct Answer {
     /// the shortest slot
     pub slot: Slot,
-    /// what security adds to it
+    /// time of the security operations
     pub operations: Operations,
     /// whether the standard's slot of 10 ms is long enough
     pub standard: bool,
-    /// what the slot is made of, the longest part first: what limits it
+    /// the parts of the slot, the longest first
     pub parts: Vec<Part>,
     /// joules a day of all flows on all hops, if every cell carries a full frame
     pub joules_a_day: f64,
-    /// joules a day of a node that does nothing but sleep
+    /// joules a day of a node that only sleeps
     pub sleep_joules_a_day: f64,
     /// the flows
     pub flows: Vec<FlowAnswer>,
 }
 
-/// Why there is no answer.
+/// The reason for a refusal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// there is no such level
+pub enum ScenarioError {
+    /// an unknown level
     Level,
     /// a slotframe without slots
     Slots,
@@ -92,7 +91,7 @@ pub enum Fault {
     Flow(String),
 }
 
-impl core::fmt::Display for Fault {
+impl core::fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Level => f.write_str("level: there are 0 to 7"),
@@ -104,18 +103,21 @@ impl core::fmt::Display for Fault {
     }
 }
 
-impl core::error::Error for Fault {}
+impl core::error::Error for ScenarioError {}
 
-/// Answers a scenario for a platform whose costs were counted.
-pub fn answer(platform: &Platform, costs: &Costs, scenario: &Scenario) -> Result<Answer, Fault> {
+/// Answers a scenario for a platform with counted costs.
+///
+/// # Errors
+/// A level, slotframe or flow that cannot exist.
+pub fn answer(platform: &Platform, costs: &Costs, scenario: &Scenario) -> Result<Answer, ScenarioError> {
     let Scenario { level, strategy, antedated, slots, flows } = scenario;
-    let bits = *APPLICATION_BITS.get(*level).ok_or(Fault::Level)?;
+    let bits = *APPLICATION_BITS.get(*level).ok_or(ScenarioError::Level)?;
     if *slots == 0 {
-        return Err(Fault::Slots);
+        return Err(ScenarioError::Slots);
     }
     for Flow { name, cells, hops } in flows {
         if *cells == 0 || *hops == 0 || u64::from(*cells) * u64::from(*hops) > u64::from(*slots) {
-            return Err(Fault::Flow(name.clone()));
+            return Err(ScenarioError::Flow(name.clone()));
         }
     }
     let operations = operations(platform, costs, *level, *strategy, *antedated);
@@ -152,7 +154,7 @@ pub fn answer(platform: &Platform, costs: &Costs, scenario: &Scenario) -> Result
     })
 }
 
-/// What the slot is made of, the longest part first.
+/// The parts of the slot, the longest first.
 fn parts(platform: &Platform, operations: &Operations) -> Vec<Part> {
     let mut parts: Vec<Part> = [
         (TS_MAX_TX, "TsMaxTx: the frame on the air"),
@@ -189,14 +191,14 @@ mod tests {
     }
 
     #[test]
-    fn antedating_shortens_the_slot_and_so_raises_the_rate_and_lowers_the_latency() {
+    fn antedating_improves_slot_rate_and_latency() {
         for platform in [CC2538, TELOSB] {
             let [plain, ahead] = [false, true]
                 .map(|antedated| answer(&platform, &costs(), &scenario(antedated)).expect("an answer"));
             assert!(ahead.slot.duration < plain.slot.duration);
             assert!(ahead.flows[0].rate > plain.flows[0].rate);
             assert!(ahead.flows[0].latency_ms < plain.flows[0].latency_ms);
-            // The parts are the slot.
+            // The parts add up to the slot.
             let parts: f64 = ahead.parts.iter().map(|part| part.milliseconds).sum();
             assert!((parts - ahead.slot.duration).abs() < 1e-9);
             assert!(ahead.parts.is_sorted_by(|a, b| a.milliseconds >= b.milliseconds));
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn every_strategy_antedated_is_at_least_as_good_as_it_is() {
+    fn antedating_never_lengthens_a_strategy() {
         for platform in [CC2538, TELOSB] {
             for level in 0..8 {
                 for strategy in Strategy::ALL {
@@ -222,15 +224,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_name() {
+    fn impossible_scenarios_are_refused() {
         let ask = |change: fn(&mut Scenario)| {
             let mut scenario = scenario(true);
             change(&mut scenario);
             answer(&CC2538, &costs(), &scenario)
         };
-        assert_eq!(ask(|s| s.level = 8), Err(Fault::Level));
-        assert_eq!(ask(|s| s.slots = 0), Err(Fault::Slots));
-        assert_eq!(ask(|s| s.flows[0].cells = 34), Err(Fault::Flow("valve".into())));
-        assert_eq!(ask(|s| s.flows[0].hops = 0), Err(Fault::Flow("valve".into())));
+        assert_eq!(ask(|s| s.level = 8), Err(ScenarioError::Level));
+        assert_eq!(ask(|s| s.slots = 0), Err(ScenarioError::Slots));
+        assert_eq!(ask(|s| s.flows[0].cells = 34), Err(ScenarioError::Flow("valve".into())));
+        assert_eq!(ask(|s| s.flows[0].hops = 0), Err(ScenarioError::Flow("valve".into())));
     }
 }

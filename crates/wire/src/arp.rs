@@ -9,11 +9,11 @@ use crate::{Error, Result};
 pub const PACKET_LEN: usize = 28;
 
 wire_enum! {
-    /// What an ARP packet asks or says.
+    /// The operation of an ARP packet.
     pub enum Operation(u16) {
-        /// who has this protocol address?
+        /// asks for the owner of a protocol address
         Request = 1,
-        /// it is mine
+        /// answers a request
         Reply = 2,
     }
 }
@@ -35,20 +35,21 @@ const HARDWARE_ETHERNET: u16 = 1;
 /// An ARP packet for IPv4 over Ethernet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// asks or says
+    /// request or reply
     pub operation: Operation,
     /// the sender's MAC address
     pub source_hardware_addr: Address,
     /// the sender's IPv4 address
     pub source_protocol_addr: ipv4::Address,
-    /// the MAC address of the one asked, if known
+    /// the MAC address of the target, if known
     pub target_hardware_addr: Address,
-    /// the IPv4 address asked for
+    /// the requested IPv4 address
     pub target_protocol_addr: ipv4::Address,
 }
 
 impl Repr {
-    /// Reads what follows the EtherType. Other hardware and protocols than Ethernet and IPv4 are refused.
+    /// Reads the octets behind the EtherType. Refuses other hardware and protocols than Ethernet
+    /// and IPv4.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         at_least(bytes, PACKET_LEN)?;
         let (hardware, protocol) = (be16(bytes, field::HARDWARE_TYPE), be16(bytes, field::PROTOCOL_TYPE));
@@ -99,7 +100,7 @@ mod tests {
     };
 
     #[test]
-    fn a_request_reads_back_as_it_was_written() {
+    fn request_round_trips() {
         let mut bytes = [0xee; 30];
         REPR.emit(&mut bytes).unwrap();
         assert_eq!(bytes[..8], [0, 1, 8, 0, 6, 4, 0, 1]);

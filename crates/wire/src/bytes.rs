@@ -1,4 +1,4 @@
-//! Big-endian integers at an offset. The callers have checked that the offset lies inside.
+//! Big-endian integers at an offset. The callers check that the offset is inside.
 
 use crate::{Error, Result};
 

@@ -1,8 +1,8 @@
 //! The Internet checksum (RFC 1071), with partial sums.
 //!
-//! The sum does not depend on the byte order in which words are added, only on both ends using the same
-//! one (RFC 1071 section 2 B), so words are added as the CPU loads them, eight octets at a time, and the
-//! order is put right once at the end.
+//! The sum is independent of the byte order of its words, if both ends use the same one (RFC 1071
+//! section 2 B). So words are added in the CPU's byte order, eight octets at a time, and the result
+//! is converted once at the end.
 
 use crate::bytes::at_least;
 use crate::{Error, Result};
@@ -13,13 +13,13 @@ use crate::{Error, Result};
 pub struct Sum(u64);
 
 impl Sum {
-    /// The sum of nothing.
+    /// The sum of no bytes.
     pub const ZERO: Self = Self(0);
 
-    /// The sum of `bytes`. An odd last octet counts as if a zero followed, so of several pieces only the
-    /// last may have an odd length.
+    /// The sum of `bytes`. An odd last octet is padded with a zero, so only the last of several
+    /// pieces may have an odd length.
     pub fn of(bytes: &[u8]) -> Self {
-        // Halves of 32 bits in a sum of 64 cannot overflow below 16 GiB, so no carry is looked at in the loop.
+        // 32-bit halves in a 64-bit sum cannot overflow below 16 GiB, so the loop ignores carries.
         let (words, rest) = bytes.as_chunks::<8>();
         let mut sum = 0u64;
         for word in words {
@@ -38,12 +38,12 @@ impl Sum {
         Self(u16::from_ne_bytes(number.to_be_bytes()) as u64)
     }
 
-    /// Both sums together.
+    /// The sum of both.
     pub const fn and(self, other: Self) -> Self {
         Self(fold(self.0 + other.0) as u64)
     }
 
-    /// The sum as a number, not complemented: what a partial checksum field holds.
+    /// The sum as a number without complement: the value of a partial checksum field.
     pub const fn number(self) -> u16 {
         u16::from_be_bytes(fold(self.0).to_ne_bytes())
     }
@@ -53,13 +53,13 @@ impl Sum {
         !self.number()
     }
 
-    /// Is this the sum over data that includes its own, correct checksum?
+    /// Whether this is the sum over data with its own, correct checksum.
     pub const fn is_consistent(self) -> bool {
         self.number() == 0xffff
     }
 }
 
-/// Folds a sum to 16 bits, carries added back in.
+/// Folds a sum to 16 bits and adds the carries.
 const fn fold(sum: u64) -> u16 {
     let sum = (sum & 0xffff_ffff) + (sum >> 32);
     let sum = (sum & 0xffff) + (sum >> 16 & 0xffff) + (sum >> 32);
@@ -74,9 +74,10 @@ pub fn checksum(bytes: &[u8]) -> u16 {
 
 /// Completes a checksum that a host left to its network card.
 ///
-/// The field at `start + offset` of `frame` holds the sum of the pseudo header; what is to be summed begins
-/// at `start` and ends with the frame (`VIRTIO_NET_HDR_F_NEEDS_CSUM`). A checksum of zero is written as
-/// 0xffff, which is the same number in one's complement: a zero would tell a UDP receiver that there is none.
+/// The field at `start + offset` of `frame` holds the sum of the pseudo header. The summed part
+/// begins at `start` and ends with the frame (`VIRTIO_NET_HDR_F_NEEDS_CSUM`). A checksum of zero is
+/// written as 0xffff, the same number in one's complement: zero means "no checksum" to a UDP
+/// receiver.
 pub fn complete_partial(frame: &mut [u8], start: usize, offset: usize) -> Result<()> {
     let summed = frame.get_mut(start..).ok_or(Error::Length)?;
     let end = offset.checked_add(2).ok_or(Error::Length)?;
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition, word by word.
+    /// The definition, one word at a time.
     fn by_definition(bytes: &[u8]) -> u16 {
         let mut sum = 0u32;
         for pair in bytes.chunks(2) {
@@ -105,18 +106,18 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_rfc_1071_is_met() {
+    fn rfc_1071_example_matches() {
         assert_eq!(Sum::of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]).number(), 0xddf2);
     }
 
     #[test]
-    fn many_octets_of_ones_do_not_overflow() {
+    fn long_sum_does_not_overflow() {
         assert_eq!(checksum(&[0xff; 65_536]), 0);
         assert_eq!(checksum(&[]), 0xffff);
     }
 
     #[test]
-    fn a_completed_checksum_is_consistent_and_never_zero() {
+    fn completed_checksum_is_never_zero() {
         let mut frame = [0xff; 40];
         frame[30..32].copy_from_slice(&[0, 0]);
         complete_partial(&mut frame, 20, 10).unwrap();
@@ -128,7 +129,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_fast_sum_is_the_sum_by_definition(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn fast_sum_equals_the_definition(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             prop_assert_eq!(checksum(&bytes), by_definition(&bytes));
         }
 
@@ -140,7 +141,7 @@ mod tests {
         }
 
         #[test]
-        fn a_partial_checksum_completes_to_a_consistent_whole(mut bytes in prop::collection::vec(any::<u8>(), 4..200), pseudo: u16) {
+        fn partial_checksum_becomes_consistent(mut bytes in prop::collection::vec(any::<u8>(), 4..200), pseudo: u16) {
             bytes[2..4].copy_from_slice(&pseudo.to_be_bytes());
             complete_partial(&mut bytes, 0, 2).unwrap();
             let with_pseudo = Sum::of(&bytes).and(Sum::of_u16(pseudo));

@@ -1,10 +1,11 @@
 //! DCP, Profinet's discovery and basic configuration (IEC 61158-6-10): Identify, Get, Set, Hello.
 //!
-//! Behind the FrameID a DCP PDU has service, service type, transaction, response delay and length, then
-//! blocks, each filled up to an even number of octets. A Get request has no blocks but pairs of option and suboption.
+//! Behind the FrameID a DCP PDU has service, service type, transaction, response delay and length,
+//! then blocks, each padded to an even number of octets. A Get request has pairs of option and
+//! suboption instead of blocks.
 //!
-//! For a gateway the question is whether a PDU reads or writes ([`Header::access`]): who may set a
-//! station's name or address can take a machine over.
+//! A gateway distinguishes reading and writing PDUs ([`Header::access`]): setting a station's name
+//! or address can take over a machine.
 
 use crate::bytes::{at_least, be16, be32, put16, put32};
 use crate::profinet::FrameId;
@@ -16,25 +17,25 @@ pub const HEADER_LEN: usize = 12;
 const BLOCK_HEADER_LEN: usize = 4;
 
 wire_enum! {
-    /// What is asked for.
+    /// The requested service.
     pub enum ServiceId(u8) {
         /// read blocks
         Get = 3,
         /// write blocks
         Set = 4,
-        /// who has these properties?
+        /// find stations with these properties
         Identify = 5,
-        /// I have just come up
+        /// announce a station at its start
         Hello = 6,
     }
 }
 
 wire_enum! {
-    /// A request, or how it went.
+    /// A request, or its result.
     pub enum ServiceType(u8) {
         /// a request
         Request = 0,
-        /// a response: done
+        /// a response: success
         ResponseSuccess = 1,
         /// a response: the service is not supported
         ResponseUnsupported = 5,
@@ -42,13 +43,13 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// What a block is about: option in the upper octet, suboption in the lower.
+    /// The subject of a block: option in the upper octet, suboption in the lower.
     pub enum Option(u16) {
         /// MAC address
         MacAddress = 0x0101,
         /// IP address, mask and gateway
         IpParameter = 0x0102,
-        /// both, and name servers
+        /// IP address, mask, gateway and name servers
         FullIpSuite = 0x0103,
         /// the manufacturer's name of the type of station
         TypeOfStation = 0x0201,
@@ -58,11 +59,11 @@ wire_enum! {
         DeviceId = 0x0203,
         /// controller, device, supervisor
         DeviceRole = 0x0204,
-        /// the options that a station has
+        /// the options of a station
         DeviceOptions = 0x0205,
         /// another name
         AliasName = 0x0206,
-        /// which instance of several
+        /// the instance of a device
         DeviceInstance = 0x0207,
         /// vendor and device identifier by the manufacturer
         OemDeviceId = 0x0208,
@@ -72,27 +73,27 @@ wire_enum! {
         ControlStop = 0x0502,
         /// Set: blink
         ControlSignal = 0x0503,
-        /// how a Set went
+        /// the result of a Set
         ControlResponse = 0x0504,
-        /// Set: back to the state of delivery, old form
+        /// Set: reset to factory settings, old form
         ControlFactoryReset = 0x0505,
-        /// Set: back to the state of delivery
+        /// Set: reset to factory settings
         ControlResetToFactory = 0x0506,
-        /// Hello: how the station came to its properties
+        /// Hello: the source of the station's properties
         DeviceInitiative = 0x0601,
-        /// Identify: everyone
+        /// Identify: all stations
         All = 0xffff,
     }
 }
 
-/// What a PDU does to the station that receives it.
+/// The effect of a PDU on the receiving station.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// asks, answers or announces: Identify, Get, Hello
+    /// query, answer or announcement: Identify, Get, Hello
     Read,
-    /// changes something, or answers a change: Set
+    /// a change, or the answer to one: Set
     Write,
-    /// a service that is not known, or one that does not belong under its FrameID
+    /// an unknown service, or one with the wrong FrameID
     Unknown,
 }
 
@@ -105,26 +106,26 @@ mod field {
     pub(super) const DATA_LENGTH: usize = 10;
 }
 
-/// All of a DCP PDU but its blocks.
+/// A DCP PDU without its blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// one of the four of DCP
+    /// one of DCP's four FrameIDs
     pub frame_id: FrameId,
-    /// what is asked for
+    /// the service
     pub service: ServiceId,
-    /// a request, or how it went
+    /// a request, or its result
     pub service_type: ServiceType,
-    /// which response belongs to which request
+    /// the transaction that joins request and response
     pub xid: u32,
-    /// Identify request: over how many times 10 ms the answers shall spread; otherwise 0
+    /// Identify request: the time over which answers are spread, in units of 10 ms; otherwise 0
     pub response_delay: u16,
 }
 
 impl Header {
     /// Whether the PDU reads or writes.
     ///
-    /// Read is answered only for what is known to read, so that whatever else passes for DCP is refused by a
-    /// policy that lets reading pass.
+    /// `Read` is returned only for PDUs known to read, so that a policy that permits reading
+    /// refuses everything else.
     pub const fn access(&self) -> Access {
         use ServiceId::*;
         match (self.frame_id, self.service, self.service_type) {
@@ -138,24 +139,24 @@ impl Header {
         }
     }
 
-    /// Do blocks of this PDU begin with two octets of block information or qualifier?
+    /// Whether the blocks of this PDU begin with two octets of block information or qualifier.
     const fn has_block_info(&self) -> bool {
         !matches!((self.service, self.service_type), (ServiceId::Identify, ServiceType::Request))
             && !matches!((self.service, self.service_type), (ServiceId::Set, ServiceType::ResponseSuccess))
     }
 }
 
-/// A DCP PDU: header and blocks where they lie.
+/// A DCP PDU with its blocks in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pdu<'a> {
-    /// all but the blocks
+    /// the fields before the blocks
     pub header: Header,
     /// the blocks, as on the wire
     pub data: &'a [u8],
 }
 
 impl<'a> Pdu<'a> {
-    /// Reads what follows the EtherType, FrameID included.
+    /// Reads the octets behind the EtherType, FrameID included.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         at_least(bytes, HEADER_LEN)?;
         let frame_id = FrameId(be16(bytes, field::FRAME_ID));
@@ -179,7 +180,7 @@ impl<'a> Pdu<'a> {
         Blocks { rest: self.data, has_info: self.header.has_block_info() }
     }
 
-    /// The options that a Get request asks for.
+    /// The options in a Get request.
     pub fn requested(&self) -> impl Iterator<Item = Option> + use<'a> {
         self.data.chunks_exact(2).map(|pair| Option::from_number(be16(pair, 0)))
     }
@@ -188,15 +189,15 @@ impl<'a> Pdu<'a> {
 /// A block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block<'a> {
-    /// what it is about
+    /// its subject
     pub option: Option,
-    /// block information (responses, Hello) or block qualifier (Set request); 0 where there is none
+    /// block information (responses, Hello) or block qualifier (Set request); otherwise 0
     pub info: u16,
     /// the value
     pub value: &'a [u8],
 }
 
-/// The blocks of a PDU. Stops after an error.
+/// The blocks of a PDU. Ends after an error.
 #[derive(Debug, Clone)]
 pub struct Blocks<'a> {
     rest: &'a [u8],
@@ -224,7 +225,7 @@ impl<'a> Iterator for Blocks<'a> {
             _ if self.has_info => return Some(Err(Error::Length)),
             _ => (0, value),
         };
-        // The octet that fills a block up to even is not part of its length, and may be cut at the very end.
+        // The padding octet is not part of the block's length, and may be missing at the end.
         self.rest = behind.get(len % 2..).unwrap_or_default();
         Some(Ok(Block { option, info, value }))
     }
@@ -239,7 +240,7 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Begins a PDU at the front of `buffer` with its header.
+    /// Writes a header to the front of `buffer` and begins its PDU.
     pub fn new(buffer: &'a mut [u8], header: &Header) -> Result<Self> {
         at_least(buffer, HEADER_LEN)?;
         put16(buffer, field::FRAME_ID, header.frame_id.0);
@@ -257,7 +258,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Adds a block; its `info` counts where this PDU has such.
+    /// Adds a block. Its `info` is written if this PDU has block information.
     pub fn block(&mut self, block: &Block<'_>) -> Result<()> {
         let len = block.value.len() + if self.has_info { 2 } else { 0 };
         let len = u16::try_from(len).map_err(|_| Error::Length)?;
@@ -275,7 +276,7 @@ impl<'a> Writer<'a> {
         self.put(&option.number().to_be_bytes())
     }
 
-    /// Writes the length, and gives the number of octets from the FrameID to the end.
+    /// Writes the length and returns the octets from the FrameID to the end.
     pub fn finish(self) -> Result<usize> {
         let len = u16::try_from(self.at - HEADER_LEN).map_err(|_| Error::Length)?;
         put16(self.buffer, field::DATA_LENGTH, len);
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identify_response_reads_back_as_it_was_written() {
+    fn identify_response_round_trips() {
         let head = header(FrameId::DCP_IDENTIFY_RESPONSE, ServiceId::Identify, ServiceType::ResponseSuccess);
         let mut bytes = [0; 80];
         let mut writer = Writer::new(&mut bytes, &head).unwrap();
@@ -309,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identify_request_has_no_block_information() {
+    fn identify_request_has_no_block_info() {
         let head = header(FrameId::DCP_IDENTIFY_REQUEST, ServiceId::Identify, ServiceType::Request);
         let mut bytes = [0; 40];
         let mut writer = Writer::new(&mut bytes, &head).unwrap();
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_get_request_lists_options() {
+    fn get_request_lists_options() {
         let head = header(FrameId::DCP_GET_SET, ServiceId::Get, ServiceType::Request);
         let mut bytes = [0; 20];
         let mut writer = Writer::new(&mut bytes, &head).unwrap();
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_writes_under_any_frame_id_and_the_unknown_never_reads() {
+    fn set_writes_and_unknown_never_reads() {
         use ServiceType::*;
         for id in [0xfefc, 0xfefd, 0xfefe, 0xfeff] {
             for kind in [Request, ResponseSuccess, ResponseUnsupported, Unknown(9)] {
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_point_outside_are_refused() {
+    fn lengths_past_the_end_are_refused() {
         let mut bytes = [0; 20];
         bytes[..4].copy_from_slice(&[0xfe, 0xff, 5, 1]);
         bytes[11] = 9;
@@ -366,7 +367,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_input_makes_the_parser_panic(mut bytes in prop::collection::vec(any::<u8>(), 2..64)) {
+        fn parser_never_panics(mut bytes in prop::collection::vec(any::<u8>(), 2..64)) {
             bytes[0] = 0xfe;
             bytes[1] |= 0xfc;
             if let Ok(pdu) = Pdu::parse(&bytes) {

@@ -4,47 +4,47 @@
 //!   content type 1, version 2, epoch 2, sequence number 6, [connection ID n,] length 2, fragment
 //! ```
 //!
-//! A datagram holds one record or more. A record has a connection ID if its content type is [`ContentType::Tls12Cid`]; how
-//! long that is does not stand in the record: whoever reads has given it out itself.
+//! A datagram holds one or more records. A record of content type [`ContentType::Tls12Cid`] has a
+//! connection ID. Its length is not in the record: the reader assigned the ID and knows it.
 //!
-//! The additional data of a protected record ([`Aad`]) is here too, since it is a format. What the handshake says is in
+//! [`Aad`] is the additional data of a protected record. The handshake's messages are in
 //! [`handshake`].
 
 pub mod handshake;
 
 use core::fmt;
-use core::ops::Range;
 
 use crate::bytes::{array, at_least, be16, put16};
 use crate::{Error, Result};
 
 /// The version on the wire of DTLS 1.2.
 pub const VERSION_1_2: u16 = 0xfefd;
-/// The version on the wire of DTLS 1.0, which the records of a first ClientHello may carry (RFC 6347 section 4.2.1).
+/// The version on the wire of DTLS 1.0, permitted in the records of a first ClientHello (RFC 6347
+/// section 4.2.1).
 pub const VERSION_1_0: u16 = 0xfeff;
 /// Octets of a record's header without a connection ID.
 pub const HEADER_LEN: usize = 13;
-/// Octets of the longest connection ID that is read and written here. The RFC would allow 255.
+/// Octets of the longest supported connection ID. The RFC permits 255.
 pub const MAX_CID: usize = 32;
-/// Octets of plaintext that a record holds at most (RFC 5246 section 6.2.1).
+/// Octets of the longest plaintext (RFC 5246 section 6.2.1).
 pub const MAX_PLAINTEXT: usize = 1 << 14;
-/// Octets that a record's fragment has at most (RFC 5246 section 6.2.3).
+/// Octets of the longest fragment of a record (RFC 5246 section 6.2.3).
 pub const MAX_FRAGMENT: usize = MAX_PLAINTEXT + 2048;
 /// One above the largest sequence number.
 pub const SEQUENCE_END: u64 = 1 << 48;
 
 wire_enum! {
-    /// What a record holds.
+    /// The content of a record.
     pub enum ContentType(u8) {
-        /// the records behind it are protected (in DTLS, their epoch says so too)
+        /// the later records are protected (in DTLS their epoch shows it too)
         ChangeCipherSpec = 20,
         /// an alert
         Alert = 21,
         /// fragments of handshake messages
         Handshake = 22,
-        /// what the application says
+        /// application data
         ApplicationData = 23,
-        /// any of them, encrypted, behind a connection ID (RFC 9146)
+        /// any of these, encrypted, behind a connection ID (RFC 9146)
         Tls12Cid = 25,
     }
 }
@@ -57,10 +57,10 @@ pub struct ConnectionId {
 }
 
 impl ConnectionId {
-    /// The one without octets, with which records are as if there were none.
+    /// The empty connection ID; records with it have none.
     pub const EMPTY: Self = Self { octets: [0; MAX_CID], len: 0 };
 
-    /// These octets. An error if there are more than [`MAX_CID`].
+    /// A connection ID. [`Error::Length`] for more than [`MAX_CID`] octets.
     pub fn new(octets: &[u8]) -> Result<Self> {
         let mut this = Self::EMPTY;
         this.octets.get_mut(..octets.len()).ok_or(Error::Length)?.copy_from_slice(octets);
@@ -73,12 +73,12 @@ impl ConnectionId {
         self.octets.get(..usize::from(self.len)).unwrap_or_default()
     }
 
-    /// How many there are.
+    /// Number of octets.
     pub const fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Is there none?
+    /// Whether there are no octets.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -103,15 +103,15 @@ pub struct Record<'a> {
     pub epoch: u16,
     /// the sequence number, of 48 bits
     pub sequence: u64,
-    /// the connection ID; empty in a record of another content type than [`ContentType::Tls12Cid`]
+    /// the connection ID; empty for other content types than [`ContentType::Tls12Cid`]
     pub cid: &'a [u8],
-    /// what it holds, as on the wire
+    /// the content, as on the wire
     pub fragment: &'a [u8],
 }
 
 impl<'a> Record<'a> {
-    /// Reads the first record of `bytes` and gives what is behind it. `cid_len` is how many octets the reader's own
-    /// connection ID has.
+    /// Reads the first record of `bytes` and returns it with the octets behind it. `cid_len` is the
+    /// length of the reader's own connection ID.
     pub fn parse(bytes: &'a [u8], cid_len: usize) -> Result<(Self, &'a [u8])> {
         at_least(bytes, HEADER_LEN)?;
         let content_type = ContentType::from(bytes[0]);
@@ -133,12 +133,12 @@ impl<'a> Record<'a> {
         Ok((Self { content_type, version, epoch, sequence, cid, fragment }, rest))
     }
 
-    /// Epoch and sequence number as one, as they stand on the wire.
+    /// Epoch and sequence number as one number, as on the wire.
     pub const fn number(&self) -> u64 {
         (self.epoch as u64) << 48 | self.sequence
     }
 
-    /// Its header.
+    /// The header.
     pub const fn header(&self) -> Header {
         Header { content_type: self.content_type, version: self.version, number: self.number() }
     }
@@ -148,12 +148,12 @@ impl<'a> Record<'a> {
         HEADER_LEN + self.cid.len() + self.fragment.len()
     }
 
-    /// Never: a record has a header at least.
+    /// Always false: a record has at least a header.
     pub const fn is_empty(&self) -> bool {
         false
     }
 
-    /// Writes it and gives the octets written.
+    /// Writes the record and returns its length.
     pub fn emit(&self, out: &mut [u8]) -> Result<usize> {
         let at = self.header().emit(self.cid, self.fragment.len(), out)?;
         let end = at + self.fragment.len();
@@ -162,7 +162,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// A record's header but for connection ID and length.
+/// A record's header without connection ID and length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// the content type
@@ -174,7 +174,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Writes the header of a fragment of `len` octets and gives the octets written.
+    /// Writes the header for a fragment of `len` octets and returns its length.
     #[inline]
     pub fn emit(&self, cid: &[u8], len: usize, out: &mut [u8]) -> Result<usize> {
         let end = HEADER_LEN + cid.len();
@@ -191,14 +191,14 @@ impl Header {
     }
 }
 
-/// The records of a datagram, up to the first that is none.
+/// The records of a datagram, up to the first malformed one.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     rest: &'a [u8],
     cid_len: usize,
 }
 
-/// The records of a datagram. `cid_len` is how many octets the reader's own connection ID has.
+/// The records of a datagram. `cid_len` is the length of the reader's own connection ID.
 pub const fn records(datagram: &[u8], cid_len: usize) -> Records<'_> {
     Records { rest: datagram, cid_len }
 }
@@ -218,20 +218,21 @@ impl<'a> Iterator for Records<'a> {
 
 /// The additional data of a protected record.
 ///
-/// Without a connection ID it is what RFC 5246 section 6.2.3.3 says, with epoch and sequence number for the sequence
-/// number:
+/// Without a connection ID (RFC 5246 section 6.2.3.3, with epoch and sequence number as its
+/// sequence number):
 ///
 /// ```text
 ///   epoch 2, sequence number 6, content type 1, version 2, plaintext's length 2
 /// ```
 ///
-/// With one, RFC 9146 section 5.3:
+/// With a connection ID (RFC 9146 section 5.3):
 ///
 /// ```text
-///   ff 8, 25, octets of the connection ID 1, 25, version 2, epoch 2, sequence number 6, connection ID, length 2
+///   ff 8, 25, octets of the connection ID 1, 25, version 2, epoch 2, sequence number 6,
+///   connection ID, length 2
 /// ```
 ///
-/// Either way the length stands at the end, and all before it is known before the plaintext is.
+/// In both forms the length comes last, and all octets before it are known before the plaintext.
 #[derive(Debug, Clone, Copy)]
 pub struct Aad {
     octets: [u8; Self::MAX],
@@ -242,7 +243,8 @@ impl Aad {
     /// Octets with the longest connection ID.
     pub const MAX: usize = 23 + MAX_CID;
 
-    /// The additional data of a record with a header whose plaintext (with a connection ID, the inner one) has `len` octets.
+    /// The additional data of a record with this header and a plaintext (with a connection ID:
+    /// inner plaintext) of `len` octets.
     #[inline]
     pub fn new(header: &Header, cid: &ConnectionId, len: usize) -> Self {
         let Header { content_type, version, number } = *header;
@@ -271,15 +273,10 @@ impl Aad {
     pub fn as_slice(&self) -> &[u8] {
         self.octets.get(..usize::from(self.len)).unwrap_or_default()
     }
-
-    /// Where the plaintext's length stands, big-endian.
-    pub const fn length_field(&self) -> Range<usize> {
-        self.len as usize - 2..self.len as usize
-    }
 }
 
-/// What is inside a record with a connection ID (RFC 9146 section 4): content, its type, zeros. Gives the type and the
-/// octets of content, or nothing if there is no type.
+/// The content type and the octets of content in the inner plaintext of a record with a connection
+/// ID (RFC 9146 section 4: content, its type, zeros). None without a type.
 pub fn inner(plaintext: &[u8]) -> Option<(ContentType, usize)> {
     let at = plaintext.iter().rposition(|octet| *octet != 0)?;
     Some((ContentType::from(*plaintext.get(at)?), at))
@@ -302,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn record_round_trips() {
         for cid in [&[][..], &[7; 8]] {
             let mut out = [0; 80];
             let len = record(cid).emit(&mut out).unwrap();
@@ -315,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_records_and_other_versions_are_refused() {
+    fn truncated_or_foreign_records_are_refused() {
         let mut out = [0; 80];
         let len = record(&[7; 8]).emit(&mut out).unwrap();
         for end in 0..len {
@@ -329,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_is_read_record_by_record_up_to_the_first_fault() {
+    fn datagram_is_read_up_to_the_first_fault() {
         let mut datagram = [0; 120];
         let first = record(&[]).emit(&mut datagram).unwrap();
         let second = first + record(&[7; 8]).emit(&mut datagram[first..]).unwrap();
@@ -342,11 +339,10 @@ mod tests {
     }
 
     #[test]
-    fn additional_data_is_that_of_the_standards() {
+    fn additional_data_matches_the_standards() {
         let header = |content_type| Header { content_type, version: VERSION_1_2, number: 1 << 48 | 5 };
         let plain = Aad::new(&header(ContentType::ApplicationData), &ConnectionId::EMPTY, 0x0102);
         assert_eq!(plain.as_slice(), [0, 1, 0, 0, 0, 0, 0, 5, 23, 0xfe, 0xfd, 1, 2]);
-        assert_eq!(plain.length_field(), 11..13);
         let cid = ConnectionId::new(&[0xaa, 0xbb]).unwrap();
         let aad = Aad::new(&header(ContentType::Tls12Cid), &cid, 0x0102);
         let expected = [
@@ -354,11 +350,10 @@ mod tests {
             0xaa, 0xbb, 1, 2,
         ];
         assert_eq!(aad.as_slice(), expected);
-        assert_eq!(aad.length_field(), 23..25);
     }
 
     #[test]
-    fn the_inner_type_stands_before_the_padding() {
+    fn inner_type_precedes_the_padding() {
         assert_eq!(inner(&[1, 2, 0, 23, 0, 0]), Some((ContentType::ApplicationData, 3)));
         assert_eq!(inner(&[22]), Some((ContentType::Handshake, 0)));
         assert_eq!(inner(&[0, 0]), None);

@@ -1,15 +1,15 @@
-//! The one error of the parsers.
+//! The error of the parsers.
 
 use core::fmt;
 
-/// Why bytes are not of the format asked for, or why a value does not fit its place.
+/// A malformed input, or a value that does not fit its field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
-    /// the bytes end before the fixed part of the format does, or a buffer is too short for what it should hold
+    /// the bytes end before the format's fixed part, or a buffer is too short for the output
     Truncated,
     /// a length field points past the end of the bytes, or contradicts the format
     Length,
-    /// a field has a value that the format does not allow
+    /// a field has a value outside the format
     Value,
 }
 

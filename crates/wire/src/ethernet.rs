@@ -1,6 +1,6 @@
 //! Ethernet II frames (IEEE 802.3 clause 3.2.6): destination, source, EtherType.
 //!
-//! Frames are without preamble and frame check sequence, as a packet socket gives and takes them.
+//! Frames have no preamble and no frame check sequence, as on a packet socket.
 
 use core::fmt;
 use core::str::FromStr;
@@ -10,13 +10,11 @@ use crate::{Error, Result};
 
 /// Octets of destination, source and EtherType.
 pub const HEADER_LEN: usize = 14;
-/// The shortest frame on the wire, without its frame check sequence; a sender pads up to it.
+/// The shortest frame on the wire without its frame check sequence. Shorter ones are padded.
 pub const MIN_FRAME_LEN: usize = 60;
-/// Values of the EtherType field below this one are lengths of an LLC frame (IEEE 802.3 clause 3.2.6).
-pub const FIRST_ETHERTYPE: u16 = 0x0600;
 
 wire_enum! {
-    /// What an Ethernet frame carries.
+    /// The protocol of an Ethernet frame's payload.
     pub enum EtherType(u16) {
         /// IPv4
         Ipv4 = 0x0800,
@@ -66,12 +64,7 @@ wire_enum! {
 }
 
 impl EtherType {
-    /// Is the value a length of an LLC frame rather than a type?
-    pub const fn is_length(self) -> bool {
-        self.number() < FIRST_ETHERTYPE
-    }
-
-    /// Does a VLAN tag follow?
+    /// Whether a VLAN tag follows.
     pub const fn is_vlan(self) -> bool {
         matches!(self, Self::Vlan | Self::ServiceVlan)
     }
@@ -93,7 +86,7 @@ pub struct Address(pub [u8; 6]);
 impl Address {
     /// All stations.
     pub const BROADCAST: Self = Self([0xff; 6]);
-    /// The nearest bridge alone: LLDP's own group address, and that of MKA between neighbours.
+    /// The nearest bridge only: LLDP's group address, also used by MKA between neighbours.
     pub const LLDP_NEAREST_BRIDGE: Self = Self([0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e]);
     /// The Port Access Entity group address (IEEE 802.1X), not forwarded by bridges.
     pub const PAE_GROUP: Self = Self([0x01, 0x80, 0xc2, 0x00, 0x00, 0x03]);
@@ -108,29 +101,9 @@ impl Address {
         &self.0
     }
 
-    /// Is it the broadcast address?
-    pub fn is_broadcast(&self) -> bool {
-        *self == Self::BROADCAST
-    }
-
-    /// Is it a group address? (Broadcast is one.)
+    /// Whether this is a group address. Broadcast is one.
     pub const fn is_multicast(&self) -> bool {
         self.0[0] & 0x01 != 0
-    }
-
-    /// Is it the address of one station?
-    pub const fn is_unicast(&self) -> bool {
-        !self.is_multicast()
-    }
-
-    /// Was it assigned locally rather than by a manufacturer?
-    pub const fn is_local(&self) -> bool {
-        self.0[0] & 0x02 != 0
-    }
-
-    /// Is it one of the sixteen addresses that bridges do not forward (IEEE 802.1Q clause 8.6.3)?
-    pub fn is_link_local(&self) -> bool {
-        self.0[..5] == [0x01, 0x80, 0xc2, 0x00, 0x00] && self.0[5] & 0xf0 == 0
     }
 }
 
@@ -150,7 +123,7 @@ impl fmt::Debug for Address {
 impl FromStr for Address {
     type Err = Error;
 
-    /// Reads six pairs of hexadecimal digits, parted by colons or by hyphens.
+    /// Reads six pairs of hexadecimal digits with colons or hyphens between them.
     fn from_str(text: &str) -> Result<Self> {
         let separator = if text.contains('-') { '-' } else { ':' };
         let mut octets = [0; 6];
@@ -182,13 +155,13 @@ pub struct Frame<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> Frame<T> {
-    /// A view of `buffer`, if that holds at least the header.
+    /// A view of `buffer`, if it holds the header.
     pub fn new_checked(buffer: T) -> Result<Self> {
         at_least(buffer.as_ref(), HEADER_LEN)?;
         Ok(Self { buffer })
     }
 
-    /// Gives the bytes back.
+    /// Returns the bytes.
     pub fn into_inner(self) -> T {
         self.buffer
     }
@@ -203,12 +176,12 @@ impl<T: AsRef<[u8]>> Frame<T> {
         Address(array(self.buffer.as_ref(), field::SOURCE.start))
     }
 
-    /// The EtherType: the outermost one, that of a VLAN tag if there is one.
+    /// The outermost EtherType: that of a VLAN tag if there is one.
     pub fn ethertype(&self) -> EtherType {
         EtherType::from_number(be16(self.buffer.as_ref(), field::ETHERTYPE))
     }
 
-    /// All that follows the EtherType, padding included.
+    /// The octets behind the EtherType, padding included.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[field::PAYLOAD]
     }
@@ -229,21 +202,16 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Frame<T> {
     pub fn set_ethertype(&mut self, ethertype: EtherType) {
         put16(self.buffer.as_mut(), field::ETHERTYPE, ethertype.number());
     }
-
-    /// All that follows the EtherType.
-    pub fn payload_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer.as_mut()[field::PAYLOAD]
-    }
 }
 
 /// An Ethernet header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr {
-    /// who shall receive it
+    /// destination address
     pub dst_addr: Address,
-    /// who sent it
+    /// source address
     pub src_addr: Address,
-    /// what follows
+    /// protocol of the payload
     pub ethertype: EtherType,
 }
 
@@ -277,11 +245,11 @@ mod tests {
         [0x01, 0x0e, 0xcf, 0x00, 0x00, 0x00, 0x02, 0x11, 0x22, 0x33, 0x44, 0x55, 0x88, 0x92, 0xfe, 0xfe];
 
     #[test]
-    fn a_header_is_read_and_written_back_the_same() {
+    fn header_round_trips() {
         let frame = Frame::new_checked(&BYTES[..]).unwrap();
         let repr = Repr::parse(&frame);
         assert_eq!(repr.ethertype, EtherType::Profinet);
-        assert!(repr.dst_addr.is_multicast() && repr.src_addr.is_local());
+        assert!(repr.dst_addr.is_multicast() && !repr.src_addr.is_multicast());
         assert_eq!(frame.payload(), [0xfe, 0xfe]);
         let mut out = [0; 14];
         repr.emit(&mut out).unwrap();
@@ -289,12 +257,12 @@ mod tests {
     }
 
     #[test]
-    fn thirteen_octets_are_no_frame() {
+    fn thirteen_octets_are_refused() {
         assert_eq!(Frame::new_checked(&BYTES[..13]).unwrap_err(), Error::Truncated);
     }
 
     #[test]
-    fn every_ethertype_survives_a_round_trip() {
+    fn every_ethertype_round_trips() {
         for number in 0..=u16::MAX {
             assert_eq!(EtherType::from_number(number).number(), number);
         }
@@ -302,11 +270,10 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read_as_they_are_written() {
+    fn address_text_round_trips() {
         let address: Address = "01:80:C2:00:00:0e".parse().unwrap();
         assert_eq!(address, Address::LLDP_NEAREST_BRIDGE);
         assert_eq!(address.to_string(), "01:80:c2:00:00:0e");
-        assert!(address.is_link_local());
         assert_eq!("02-00-00-00-00-01".parse(), Ok(Address([2, 0, 0, 0, 0, 1])));
         for wrong in ["", "01:80:c2:00:00", "01:80:c2:00:00:0e:11", "1:80:c2:00:00:0e", "+1:80:c2:00:00:0e"] {
             assert_eq!(wrong.parse::<Address>(), Err(Error::Value), "{wrong}");

@@ -1,8 +1,9 @@
 //! GOOSE (IEC 61850-8-1 annex A, annex C and clause 18).
 //!
-//! [`Repr`] is the header: application identifier, length and the two reserved fields. [`Publisher`] reads the first fields of the
-//! PDU, which say what publishes it, and is as tolerant as BER. [`Message`] is a whole message, read strictly, and written so that its
-//! layout does not depend on its values: what is known before an event and what is not are always at the same places.
+//! [`Repr`] is the header: application identifier, length and the two reserved fields.
+//! [`Publisher`] reads the first fields of the PDU, which identify the publisher, with BER's full
+//! tolerance. [`Message`] is a whole message. It is read strictly and written with a layout that
+//! does not depend on its values, so that late values always have the same places.
 
 mod ber;
 mod data;
@@ -20,13 +21,21 @@ pub use pdu::Message;
 /// Octets from the APPID to the second reserved field.
 pub const HEADER_LEN: usize = 8;
 
-/// BER tags of the PDU and its first fields.
+/// BER tags of the PDU.
 mod tag {
     pub(super) const GOOSE_PDU: u8 = 0x61;
     pub(super) const GOCB_REF: u8 = 0x80;
     pub(super) const TIME_ALLOWED_TO_LIVE: u8 = 0x81;
     pub(super) const DAT_SET: u8 = 0x82;
     pub(super) const GO_ID: u8 = 0x83;
+    pub(super) const T: u8 = 0x84;
+    pub(super) const ST_NUM: u8 = 0x85;
+    pub(super) const SQ_NUM: u8 = 0x86;
+    pub(super) const SIMULATION: u8 = 0x87;
+    pub(super) const CONF_REV: u8 = 0x88;
+    pub(super) const NDS_COM: u8 = 0x89;
+    pub(super) const NUM_DAT_SET_ENTRIES: u8 = 0x8a;
+    pub(super) const ALL_DATA: u8 = 0xab;
 }
 
 mod field {
@@ -43,14 +52,14 @@ pub struct Repr {
     pub appid: u16,
     /// octets from the APPID to the end of the PDU
     pub length: u16,
-    /// the first reserved field; see [`is_simulated`](Self::is_simulated)
+    /// the first reserved field; a test device sets bit 15
     pub reserved1: u16,
     /// the second reserved field
     pub reserved2: u16,
 }
 
 impl Repr {
-    /// Reads the header of what follows the EtherType.
+    /// Reads the header at the front of the octets behind the EtherType.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         at_least(bytes, HEADER_LEN)?;
         let repr = Self {
@@ -61,11 +70,6 @@ impl Repr {
         };
         let length = usize::from(repr.length);
         if length < HEADER_LEN || length > bytes.len() { Err(Error::Length) } else { Ok(repr) }
-    }
-
-    /// Was it published by a test device? (Bit 15 of the first reserved field.)
-    pub const fn is_simulated(&self) -> bool {
-        self.reserved1 & 0x8000 != 0
     }
 
     /// Octets that [`emit`](Self::emit) writes.
@@ -84,21 +88,21 @@ impl Repr {
     }
 }
 
-/// What publishes a GOOSE message.
+/// The publisher of a GOOSE message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publisher<'a> {
     /// the reference of the control block
     pub gocb_ref: &'a [u8],
-    /// for how many milliseconds the message holds
+    /// validity of the message in milliseconds
     pub time_allowed_to_live: u32,
     /// the reference of the data set
     pub dat_set: &'a [u8],
-    /// the identifier, if it is given
+    /// the identifier, if present
     pub go_id: core::option::Option<&'a [u8]>,
 }
 
 impl<'a> Publisher<'a> {
-    /// Reads the first fields of the PDU in what follows the EtherType.
+    /// Reads the first fields of the PDU in the octets behind the EtherType.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let header = Repr::parse(bytes)?;
         let pdu = bytes.get(HEADER_LEN..usize::from(header.length)).ok_or(Error::Length)?;
@@ -120,14 +124,14 @@ impl<'a> Publisher<'a> {
     }
 }
 
-/// The value of a BER element with tag `tag` at the front of `bytes`, and what follows it.
+/// The value of the BER element at the front, which must have tag `tag`, and the octets behind it.
 fn expect(bytes: &[u8], tag: u8) -> Result<(&[u8], &[u8])> {
     let (&found, rest) = bytes.split_first().ok_or(Error::Truncated)?;
     if found != tag {
         return Err(Error::Value);
     }
     let (&first, rest) = rest.split_first().ok_or(Error::Truncated)?;
-    // The long form says how many octets of length follow; an Ethernet frame needs two at most.
+    // The long form contains the number of length octets. An Ethernet frame needs at most two.
     let (len, rest) = match (first, rest) {
         (0..=0x7f, rest) => (usize::from(first), rest),
         (0x81, [len, rest @ ..]) => (usize::from(*len), rest),
@@ -138,7 +142,7 @@ fn expect(bytes: &[u8], tag: u8) -> Result<(&[u8], &[u8])> {
     rest.split_at_checked(len).ok_or(Error::Length)
 }
 
-/// A BER integer that is not negative and fits 32 bits.
+/// A non-negative BER integer of at most 32 bits.
 fn unsigned(value: &[u8]) -> Result<u32> {
     match value {
         [] => Err(Error::Length),
@@ -168,19 +172,19 @@ mod tests {
     }
 
     #[test]
-    fn the_publisher_is_read_with_and_without_identifier() {
+    fn publisher_identifier_is_optional() {
         let with = b"\x61\x15\x80\x04IED1\x81\x02\x07\xd0\x82\x02ds\x83\x02go\x84\x01\x00";
         let message_with = message(with);
         let publisher = Publisher::parse(&message_with).unwrap();
         assert_eq!((publisher.gocb_ref, publisher.dat_set), (&b"IED1"[..], &b"ds"[..]));
         assert_eq!((publisher.time_allowed_to_live, publisher.go_id), (2000, Some(&b"go"[..])));
-        assert!(Repr::parse(&message_with).unwrap().is_simulated());
+        assert_eq!(Repr::parse(&message_with).unwrap().reserved1, 0x8000);
         let without = message(b"\x61\x81\x11\x80\x04IED1\x81\x02\x07\xd0\x82\x02ds\x84\x01\x00");
         assert_eq!(Publisher::parse(&without).unwrap().go_id, None);
     }
 
     #[test]
-    fn lengths_that_point_outside_are_refused() {
+    fn lengths_past_the_end_are_refused() {
         let good = message(b"\x61\x11\x80\x04IED1\x81\x02\x07\xd0\x82\x02ds\x84\x01\x00");
         for len in 0..good.len() {
             assert!(Publisher::parse(&good[..len]).is_err(), "{len}");
@@ -190,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_have_the_range_of_ber() {
+    fn integers_keep_their_range() {
         assert_eq!(unsigned(&[0, 0xff, 0xff, 0xff, 0xff]), Ok(u32::MAX));
         assert_eq!(unsigned(&[0x7f]), Ok(127));
         assert_eq!(unsigned(&[0x80]), Err(Error::Value));
@@ -200,7 +204,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_input_makes_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        fn parser_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             let _ = Publisher::parse(&bytes);
             let _ = Publisher::parse(&message(&bytes));
         }

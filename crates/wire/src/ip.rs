@@ -1,7 +1,7 @@
-//! What IPv4 and IPv6 have in common.
+//! Definitions shared by IPv4 and IPv6.
 
 wire_enum! {
-    /// What an IP packet carries.
+    /// The payload of an IP packet.
     pub enum Protocol(u8) {
         /// options for every hop (IPv6)
         HopByHop = 0,

@@ -1,6 +1,6 @@
-//! IPv6 headers (RFC 8200), as far as checksums and segmentation need them.
+//! IPv6 headers (RFC 8200), for checksums and segmentation.
 
-use crate::bytes::{array, at_least, be16, put16};
+use crate::bytes::{array, at_least};
 use crate::checksum::Sum;
 use crate::ip::Protocol;
 use crate::{Error, Result};
@@ -9,12 +9,11 @@ pub use core::net::Ipv6Addr as Address;
 
 /// Octets of the fixed header.
 pub const HEADER_LEN: usize = 40;
-/// The most extension headers that [`Packet::upper_layer`] looks through.
+/// The most extension headers that [`Packet::upper_layer`] follows.
 const MAX_EXTENSIONS: usize = 8;
 
 mod field {
     pub(super) const VERSION: usize = 0;
-    pub(super) const PAYLOAD_LEN: usize = 4;
     pub(super) const NEXT_HEADER: usize = 6;
     pub(super) const SOURCE: usize = 8;
     pub(super) const DESTINATION: usize = 24;
@@ -27,7 +26,7 @@ pub struct Packet<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// A view of `buffer`, if that holds the fixed header.
+    /// A view of `buffer`, if it holds the fixed header.
     pub fn new_checked(buffer: T) -> Result<Self> {
         at_least(buffer.as_ref(), HEADER_LEN)?;
         if buffer.as_ref()[field::VERSION] >> 4 != 6 {
@@ -36,12 +35,7 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Ok(Self { buffer })
     }
 
-    /// Octets behind the fixed header, as it says.
-    pub fn payload_len(&self) -> u16 {
-        be16(self.buffer.as_ref(), field::PAYLOAD_LEN)
-    }
-
-    /// The type of what follows the fixed header.
+    /// The type of the header behind the fixed header.
     pub fn next_header(&self) -> Protocol {
         Protocol::from_number(self.buffer.as_ref()[field::NEXT_HEADER])
     }
@@ -56,7 +50,8 @@ impl<T: AsRef<[u8]>> Packet<T> {
         Address::from(array::<16>(self.buffer.as_ref(), field::DESTINATION))
     }
 
-    /// The protocol behind the extension headers, and its offset in the packet. Of a fragment: `Fragment`.
+    /// The protocol behind the extension headers, and its offset in the packet. `Fragment` for a
+    /// fragment.
     pub fn upper_layer(&self) -> Result<(Protocol, usize)> {
         let bytes = self.buffer.as_ref();
         let (mut protocol, mut at) = (self.next_header(), HEADER_LEN);
@@ -80,21 +75,9 @@ impl<T: AsRef<[u8]>> Packet<T> {
             .and(Sum::of_u16(u16::from(protocol.number())))
     }
 
-    /// All that follows the fixed header.
+    /// The octets behind the fixed header.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[HEADER_LEN..]
-    }
-}
-
-impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
-    /// Sets the number of octets behind the fixed header.
-    pub fn set_payload_len(&mut self, len: u16) {
-        put16(self.buffer.as_mut(), field::PAYLOAD_LEN, len);
-    }
-
-    /// All that follows the fixed header.
-    pub fn payload_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer.as_mut()[HEADER_LEN..]
     }
 }
 
@@ -112,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_upper_layer_is_found_behind_extensions() {
+    fn extensions_are_skipped() {
         let plain = packet(6, &[]);
         assert_eq!(Packet::new_checked(&plain).unwrap().upper_layer(), Ok((Protocol::Tcp, 40)));
         let mut extension = [0; 16];
@@ -128,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_input_makes_the_view_panic(next: u8, rest in prop::collection::vec(any::<u8>(), 0..64)) {
+        fn view_never_panics(next: u8, rest in prop::collection::vec(any::<u8>(), 0..64)) {
             let bytes = packet(next, &rest);
             let _ = Packet::new_checked(&bytes).unwrap().upper_layer();
         }

@@ -1,13 +1,14 @@
-//! JSON (RFC 8259), read from front to back without memory: what is in a message and where, as far as its templates need it.
+//! A JSON reader (RFC 8259) without allocation, from front to back: the tokens of a message and
+//! their places.
 
 use core::ops::Range;
 
 use crate::{Error, Result};
 
-/// How deep objects and arrays may lie in each other.
+/// The deepest nesting of objects and arrays.
 pub const MAX_DEPTH: usize = 16;
 
-/// What was read.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `{`
@@ -26,35 +27,35 @@ pub enum Kind {
     Word,
 }
 
-/// One thing that was read.
+/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// what it is
+    /// its kind
     pub kind: Kind,
-    /// where; of a name or a text without its quotation marks
+    /// its place; of a name or a text without the quotation marks
     pub range: Range<usize>,
-    /// objects and arrays around it
+    /// number of objects and arrays around it
     pub depth: usize,
 }
 
-/// Reads a text token by token. After an error there is nothing more.
+/// Reads a text token by token. Ends after an error.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Objects (true) and arrays (false) that are open.
+    /// Open objects (true) and arrays (false).
     open: [bool; MAX_DEPTH],
     depth: usize,
     expect: Expect,
 }
 
-/// What may come.
+/// The permitted next token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expect {
     Value,
-    /// The first in an array, which may be empty.
+    /// The first value of an array, which may be empty.
     FirstValue,
-    /// The first in an object, which may be empty.
+    /// The first name of an object, which may be empty.
     FirstName,
     Name,
     Comma,
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_come_with_their_places() {
+    fn tokens_have_their_ranges() {
         use Kind::*;
         assert_eq!(
             read(r#" {"a" : [ -1.5e3 , "x\"y"], "b":{}, "c":null} "#),
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_refused() {
+    fn invalid_json_is_refused() {
         for text in [
             "",
             "{",
@@ -301,7 +302,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_ends(text in "[\\[\\]{}:,\"0-9a-u.\\\\ -]{0,40}") {
+        fn any_text_terminates(text in "[\\[\\]{}:,\"0-9a-u.\\\\ -]{0,40}") {
             let tokens: Vec<_> = Reader::new(text.as_bytes()).collect();
             prop_assert!(tokens.len() <= text.len() + 1);
             prop_assert!(tokens.iter().rev().skip(1).all(Result::is_ok));

@@ -1,27 +1,28 @@
 //! Formats of industrial Ethernet, without crypto, without allocation and without `unsafe`.
 //!
 //! Each file is one format, in one order: the enums of its fields, its addresses, a borrowed view
-//! (`Frame`) that reads and writes single fields where they lie, an owned `Repr` that is a whole header
-//! understood, tests. A view exists only over bytes that were checked to hold its fixed fields, so a
-//! getter cannot fail; every enum that is read from the wire is total, with an `Unknown` for the rest.
+//! (`Frame`) that reads and writes single fields in place, an owned `Repr` of a whole header,
+//! tests. A view exists only over bytes that hold its fixed fields, so a getter cannot fail. Every
+//! wire enum is total, with an `Unknown` for values without a name.
 //!
-//! From the outside in, a frame is
+//! The formats, from the outside in:
 //!
 //! - [`ethernet`]: two addresses and an EtherType,
-//! - [`vlan`]: the 802.1Q and 802.1ad tags before the EtherType that matters,
-//! - [`macsec`]: the SecTAG of IEEE 802.1AE, with the reasons why one is refused,
+//! - [`vlan`]: 802.1Q and 802.1ad tags before the payload's EtherType,
+//! - [`macsec`]: the SecTAG of IEEE 802.1AE, with the reasons to refuse one,
 //! - [`mka`]: the messages of MACsec Key Agreement (IEEE 802.1X),
-//! - what machines say to each other: [`profinet`] (cyclic data of RT class 1), [`dcp`] (its names and
-//!   addresses), [`goose`], [`lldp`], [`arp`],
-//! - messages whose layout does not depend on their values, so that most of them is known early: [`goose`], [`ppmp`] (over [`json`]),
-//!   [`sparkplug`], [`modbus`], and [`template`], which finds in examples what moves,
-//! - [`tlv`]: messages of type, length and value, sorted so that what is known stands in front,
-//! - what sensors say by radio: [`dot15d4`], the MAC frames of IEEE 802.15.4,
-//! - what devices say over UDP: [`dtls`], the records and the handshake messages of DTLS 1.2,
-//! - what they say through brokers: [`mqtt`], the envelope of a protected payload,
-//! - what a port of a host must understand to complete a checksum or cut a super-frame that a network card
-//!   would have completed or cut: [`ipv4`], [`ipv6`], [`tcp`], [`udp`], [`checksum`],
-//! - what carries frames over networks that know IP alone: [`vxlan`], and [`wireguard`] around it.
+//! - traffic between machines: [`profinet`] (cyclic data of RT class 1), [`dcp`] (names and
+//!   addresses of Profinet), [`goose`], [`lldp`], [`arp`],
+//! - messages with a layout that does not depend on their values, for templates: [`goose`],
+//!   [`ppmp`] (over [`json`]), [`sparkplug`], [`modbus`], and [`template`], which finds the
+//!   changing bytes in examples,
+//! - [`tlv`]: messages of type, length and value, sorted with the known bytes first,
+//! - radio frames of sensors: [`dot15d4`], the MAC frames of IEEE 802.15.4,
+//! - UDP devices: [`dtls`], the records and the handshake messages of DTLS 1.2,
+//! - MQTT: [`mqtt`], the envelope of a protected payload,
+//! - offloads of network cards, for completing a checksum or cutting a super-frame: [`ipv4`],
+//!   [`ipv6`], [`tcp`], [`udp`], [`checksum`],
+//! - Ethernet over IP networks: [`vxlan`], and [`wireguard`] around it.
 
 #![no_std]
 #![forbid(unsafe_code)]

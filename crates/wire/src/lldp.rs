@@ -1,7 +1,8 @@
-//! LLDP (IEEE 802.1AB-2016 clause 8): who is at the other end of this cable.
+//! LLDP (IEEE 802.1AB-2016 clause 8): identification of the neighbour on a link.
 //!
-//! A PDU is a sequence of TLVs: chassis identifier, port identifier and time to live, in this order, then
-//! optional ones, then an end. Profinet adds its own under the organisation 00-0E-CF (IEC 61158-6-10).
+//! A PDU is a sequence of TLVs: chassis identifier, port identifier and time to live in this order,
+//! then optional ones, then an end. Profinet adds TLVs of the organisation 00-0E-CF (IEC
+//! 61158-6-10).
 
 use crate::bytes::{at_least, be16, put16};
 use crate::ethernet::Address;
@@ -28,7 +29,7 @@ wire_enum! {
         SystemCapabilities = 7,
         /// management address
         ManagementAddress = 8,
-        /// of an organisation
+        /// organisation-specific
         Organization = 127,
     }
 }
@@ -53,8 +54,6 @@ wire_enum! {
 
 /// The organisation of Profinet.
 pub const OUI_PROFINET: [u8; 3] = [0x00, 0x0e, 0xcf];
-/// The organisation of IEEE 802.3.
-pub const OUI_IEEE_8023: [u8; 3] = [0x00, 0x12, 0x0f];
 
 /// Octets of a TLV's type and length.
 const TLV_HEADER_LEN: usize = 2;
@@ -66,14 +65,14 @@ const MAX_ID_LEN: usize = 255;
 /// One TLV.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tlv<'a> {
-    /// what it says
+    /// the type
     pub kind: TlvType,
     /// the value
     pub value: &'a [u8],
 }
 
 impl<'a> Tlv<'a> {
-    /// Organisation, subtype and information, if it is of an organisation.
+    /// Organisation, subtype and information of an organisation-specific TLV.
     pub fn organization(&self) -> Option<([u8; 3], u8, &'a [u8])> {
         match (self.kind, self.value) {
             (TlvType::Organization, [a, b, c, subtype, information @ ..]) => {
@@ -83,7 +82,7 @@ impl<'a> Tlv<'a> {
         }
     }
 
-    /// Subtype and information, if it is one of Profinet's.
+    /// Subtype and information of a Profinet TLV.
     pub fn profinet(&self) -> Option<(ProfinetSubtype, &'a [u8])> {
         match self.organization() {
             Some((OUI_PROFINET, subtype, information)) => Some((subtype.into(), information)),
@@ -92,14 +91,14 @@ impl<'a> Tlv<'a> {
     }
 }
 
-/// The TLVs of a PDU up to its end or, if it has none, the end of the bytes. Stops after an error.
+/// The TLVs of a PDU, up to its end TLV or the end of the bytes. Ends after an error.
 #[derive(Debug, Clone)]
 pub struct Tlvs<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Tlvs<'a> {
-    /// The TLVs of `pdu`, which is what follows the EtherType.
+    /// The TLVs of `pdu`, the octets behind the EtherType.
     pub const fn new(pdu: &'a [u8]) -> Self {
         Self { rest: pdu }
     }
@@ -135,13 +134,13 @@ impl<'a> Iterator for Tlvs<'a> {
 pub enum Id<'a> {
     /// a MAC address
     Mac(Address),
-    /// a name that was given locally; Profinet's name of station and `port-001.name`
+    /// a locally assigned name; Profinet's name of station and `port-001.name`
     Local(&'a [u8]),
     /// another kind: subtype and octets
     Other(u8, &'a [u8]),
 }
 
-/// Subtypes of the identifiers (IEEE 802.1AB tables 8-2 and 8-3); those of MAC addresses differ.
+/// Subtypes of the identifiers (IEEE 802.1AB tables 8-2 and 8-3). Those of MAC addresses differ.
 const CHASSIS_MAC: u8 = 4;
 const PORT_MAC: u8 = 3;
 const LOCAL: u8 = 7;
@@ -168,21 +167,21 @@ impl<'a> Id<'a> {
     }
 }
 
-/// The mandatory TLVs of a PDU, and the octets of all that follow.
+/// The mandatory TLVs of a PDU, and the octets of all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr<'a> {
-    /// which machine
+    /// the machine
     pub chassis_id: Id<'a>,
-    /// which of its ports
+    /// its port
     pub port_id: Id<'a>,
-    /// for how many seconds this holds
+    /// validity in seconds
     pub ttl: u16,
-    /// the TLVs behind, as on the wire, without the end; see [`Tlvs::new`]
+    /// the optional TLVs as on the wire, without the end; see [`Tlvs::new`]
     pub optional: &'a [u8],
 }
 
 impl<'a> Repr<'a> {
-    /// Reads what follows the EtherType, and checks that every TLV lies inside.
+    /// Reads the octets behind the EtherType, and checks that every TLV is complete.
     pub fn parse(pdu: &'a [u8]) -> Result<Self> {
         let mut tlvs = Tlvs::new(pdu);
         let mut mandatory = |kind| match tlvs.next() {
@@ -214,7 +213,7 @@ impl<'a> Repr<'a> {
         id(&self.chassis_id, CHASSIS_MAC) + id(&self.port_id, PORT_MAC) + ends + self.optional.len()
     }
 
-    /// Writes the PDU, end included, to the front of `buffer`, and gives its length.
+    /// Writes the PDU, end included, to the front of `buffer` and returns its length.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize> {
         let mut at = 0;
         for (kind, id, mac_subtype) in
@@ -236,7 +235,7 @@ impl<'a> Repr<'a> {
     }
 }
 
-/// Writes a TLV whose value is given in pieces to the front of `buffer`, and gives its length.
+/// Writes a TLV with a value in several pieces to the front of `buffer` and returns its length.
 pub fn emit_tlv(buffer: &mut [u8], kind: TlvType, value: &[&[u8]]) -> Result<usize> {
     let len = value.iter().map(|piece| piece.len()).sum::<usize>();
     if len > MAX_VALUE_LEN {
@@ -252,7 +251,7 @@ pub fn emit_tlv(buffer: &mut [u8], kind: TlvType, value: &[&[u8]]) -> Result<usi
     Ok(at)
 }
 
-/// Writes one of Profinet's TLVs to the front of `buffer`, and gives its length.
+/// Writes a Profinet TLV to the front of `buffer` and returns its length.
 pub fn emit_profinet(buffer: &mut [u8], subtype: ProfinetSubtype, information: &[u8]) -> Result<usize> {
     emit_tlv(buffer, TlvType::Organization, &[&OUI_PROFINET, &[subtype.number()], information])
 }
@@ -263,7 +262,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_pdu_with_a_profinet_tlv_reads_back_as_it_was_written() {
+    fn pdu_round_trips() {
         let mut own = [0; 32];
         let own_len = emit_profinet(&mut own, ProfinetSubtype::PortStatus, &[0, 0, 0, 0]).unwrap();
         let repr = Repr {
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pdu_cut_or_out_of_order_is_refused() {
+    fn truncated_or_unordered_pdu_is_refused() {
         let good = [2, 3, 7, b'a', b'b', 4, 2, 7, b'p', 6, 2, 0, 20, 0, 0];
         assert!(Repr::parse(&good).is_ok());
         for len in 0..13 {
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_too_short_is_an_error_at_every_length() {
+    fn short_buffer_is_refused() {
         let repr = Repr { chassis_id: Id::Local(b"a"), port_id: Id::Local(b"b"), ttl: 1, optional: &[] };
         for len in 0..repr.buffer_len() {
             assert_eq!(repr.emit(&mut [0; 64][..len]), Err(Error::Truncated), "{len}");
@@ -307,7 +306,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_input_makes_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        fn parser_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             Tlvs::new(&bytes).flatten().for_each(|tlv| { let _ = tlv.profinet(); });
             let mandatory = [2, 3, 7, b'a', b'b', 4, 2, 7, b'p', 6, 2, 0, 20];
             if let Ok(repr) = Repr::parse(&[&mandatory[..], &bytes].concat()) {

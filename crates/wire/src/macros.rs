@@ -1,7 +1,7 @@
-//! Enums of wire values, total by an `Unknown`.
+//! Total enums of wire values.
 
-/// Declares an enum over an integer of the wire, with `From` in both directions. A value without a name is
-/// kept in `Unknown`, so that reading never fails and writing gives back what was read.
+/// Declares an enum over a wire integer, with `From` in both directions. A value without a name
+/// becomes `Unknown`, so that reading never fails and a written value equals the one read.
 macro_rules! wire_enum {
     (
         $( #[$meta:meta] )*
@@ -18,9 +18,6 @@ macro_rules! wire_enum {
         }
 
         impl $name {
-            /// Every value that has a name.
-            pub const NAMED: &'static [Self] = &[$( Self::$variant ),+];
-
             /// The value on the wire.
             pub const fn number(self) -> $int {
                 match self {
@@ -29,7 +26,7 @@ macro_rules! wire_enum {
                 }
             }
 
-            /// The meaning of a value on the wire.
+            /// The variant of a value on the wire.
             #[inline]
             pub const fn from_number(value: $int) -> Self {
                 match value {

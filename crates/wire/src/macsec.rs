@@ -10,11 +10,12 @@
 //!           9-16 secure channel identifier, if SC is set
 //! ```
 //!
-//! MF and CF are two bits that the standard reserves: here *more fragments* and *continued fragment*, of a frame that was
-//! split (ours, off unless configured). A receiver that has not agreed to fragments discards a frame in which
-//! [`SecTag::is_standard`] does not hold, as rule (e) of clause 9.12 wants.
+//! MF and CF are two bits that the standard reserves: here *more fragments* and *continued
+//! fragment* of a split frame (an Antedate extension, off unless configured). A receiver that has
+//! not agreed to fragments discards a frame that is not [`SecTag::is_standard`], by rule (e) of
+//! clause 9.12.
 //!
-//! [`Mpdu::parse`] applies the other rules of clause 9.12 and names the one that was broken.
+//! [`Mpdu::parse`] applies the other rules of clause 9.12 and names the broken one.
 
 use core::fmt;
 use core::str::FromStr;
@@ -29,15 +30,15 @@ pub const TAG_LEN_SHORT: usize = 8;
 pub const TAG_LEN_LONG: usize = 16;
 /// Octets of the ICV of every standard cipher suite.
 pub const ICV_LEN: usize = 16;
-/// Octets that protecting adds to a frame at most.
+/// The most octets that protection adds to a frame.
 pub const MAX_OVERHEAD: usize = TAG_LEN_LONG + ICV_LEN;
-/// Secure data below this many octets has its length in the SL field (clause 9.7).
+/// Below this length the SL field holds the length of the secure data (clause 9.7).
 pub const SHORT_LENGTH_LIMIT: usize = 48;
-/// The longest frame that may carry padding behind the ICV: the Ethernet minimum, and a VLAN tag that was
-/// taken off after the frame had been padded.
+/// The longest frame with possible padding behind the ICV: the Ethernet minimum and a VLAN tag
+/// removed after padding.
 pub const MAX_PADDED_LEN: usize = MIN_FRAME_LEN + 4;
 
-/// Octets of the two addresses in front of the SecTAG.
+/// Octets of the two addresses before the SecTAG.
 const ADDRESSES_LEN: usize = 12;
 
 /// A secure channel identifier (clause 9.9): a MAC address and a port identifier.
@@ -45,7 +46,7 @@ const ADDRESSES_LEN: usize = 12;
 pub struct Sci(pub [u8; 8]);
 
 impl Sci {
-    /// The port identifier that an end station's SCI has when it is not sent.
+    /// The port identifier of an end station with an implicit SCI.
     pub const PORT_END_STATION: u16 = 0x0001;
     /// The port identifier of an EPON single-copy broadcast.
     pub const PORT_SINGLE_COPY_BROADCAST: u16 = 0x0000;
@@ -92,7 +93,7 @@ impl fmt::Debug for Sci {
 impl FromStr for Sci {
     type Err = Error;
 
-    /// Reads sixteen hexadecimal digits, as the `ip macsec` command of Linux writes them.
+    /// Reads sixteen hexadecimal digits, the format of Linux's `ip macsec`.
     fn from_str(text: &str) -> Result<Self> {
         if text.len() != 16 || !text.bytes().all(|c| c.is_ascii_hexdigit()) {
             return Err(Error::Value);
@@ -106,12 +107,12 @@ impl FromStr for Sci {
 pub struct An(u8);
 
 impl An {
-    /// How many there are.
+    /// Number of association numbers.
     pub const COUNT: usize = 4;
-    /// All of them.
+    /// All association numbers.
     pub const ALL: [Self; Self::COUNT] = [Self(0), Self(1), Self(2), Self(3)];
 
-    /// The association number `number`, if there is such a one.
+    /// The association number `number`, if below 4.
     pub const fn new(number: u8) -> Option<Self> {
         if number < 4 { Some(Self(number)) } else { None }
     }
@@ -121,12 +122,12 @@ impl An {
         self.0
     }
 
-    /// The number as an index into four.
+    /// The number as an index below four.
     pub const fn index(self) -> usize {
         (self.0 & 3) as usize
     }
 
-    /// The one to use after this one.
+    /// The next association number.
     pub const fn following(self) -> Self {
         Self((self.0 + 1) & 3)
     }
@@ -138,7 +139,8 @@ impl fmt::Display for An {
     }
 }
 
-/// TAG control information (clause 9.5): six flags in the upper bits of an octet. The lower two are zero here.
+/// TAG control information (clause 9.5): six flags in the upper bits of an octet. The lower two are
+/// zero here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Tci(u8);
 
@@ -150,15 +152,15 @@ impl Tci {
     const E: u8 = 0x08;
     const C: u8 = 0x04;
 
-    /// No flag set: integrity only, and the SCI is known from elsewhere.
+    /// No flag set: integrity only, and an SCI known from elsewhere.
     pub const NONE: Self = Self(0);
 
-    /// The flags in an octet of the wire; its AN bits are left out.
+    /// The flags in an octet of the wire, without its AN bits.
     pub const fn from_octet(octet: u8) -> Self {
         Self(octet & 0xfc)
     }
 
-    /// The flags as they stand in the octet.
+    /// The flags at their places in the octet.
     pub const fn octet(self) -> u8 {
         self.0
     }
@@ -167,32 +169,27 @@ impl Tci {
         Self(if on { self.0 | bit } else { self.0 & !bit })
     }
 
-    /// With the version bit as given. Version 0 is the only one.
-    pub const fn with_version(self, on: bool) -> Self {
-        self.with(Self::V, on)
-    }
-
-    /// With end station (ES) as given: the source address is that of the SCI.
+    /// With end station (ES) set to `on`: the source address is that of the SCI.
     pub const fn with_end_station(self, on: bool) -> Self {
         self.with(Self::ES, on)
     }
 
-    /// With explicit SCI (SC) as given.
+    /// With explicit SCI (SC) set to `on`.
     pub const fn with_explicit_sci(self, on: bool) -> Self {
         self.with(Self::SC, on)
     }
 
-    /// With single-copy broadcast (SCB) as given.
+    /// With single-copy broadcast (SCB) set to `on`.
     pub const fn with_single_copy_broadcast(self, on: bool) -> Self {
         self.with(Self::SCB, on)
     }
 
-    /// With encryption (E) as given.
+    /// With encryption (E) set to `on`.
     pub const fn with_encryption(self, on: bool) -> Self {
         self.with(Self::E, on)
     }
 
-    /// With changed text (C) as given.
+    /// With changed text (C) set to `on`.
     pub const fn with_changed_text(self, on: bool) -> Self {
         self.with(Self::C, on)
     }
@@ -227,32 +224,33 @@ impl Tci {
         self.0 & Self::C != 0
     }
 
-    /// E without C: reserved, for frames that are not for the controlled port (clause 10.6.1).
+    /// Whether E is set without C: reserved, for frames that are not for the controlled port
+    /// (clause 10.6.1).
     pub const fn is_reserved_encoding(self) -> bool {
         self.0 & (Self::E | Self::C) == Self::E
     }
 }
 
-/// The rule of clause 9.12 that a frame breaks.
+/// The broken rule of clause 9.12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Invalid {
-    /// it ends before its SecTAG, one octet of secure data and the ICV do (rule a)
+pub enum SecTagError {
+    /// the frame is too short for a SecTAG, one octet of secure data and the ICV (rule a)
     TooShort,
-    /// its EtherType is not that of MACsec (rule b)
+    /// the EtherType is not that of MACsec (rule b)
     EtherType,
     /// the version bit is set (rule c)
     Version,
     /// ES or SCB is set together with SC (rule d)
     SciAndImpliedSci,
-    /// bit 7 or 8 of the short-length octet is set (rule e), and no fragments were agreed
+    /// bit 7 or 8 of the short-length octet is set (rule e) without agreed fragments
     ReservedBits,
-    /// the short length does not fit the octets that are there, or is 48 or more (rules f to i)
+    /// the short length does not fit the available octets, or is 48 or more (rules f to i)
     ShortLength,
-    /// the short length is zero, yet the secure data is shorter than 48 octets (rules f to i)
+    /// the short length is zero with fewer than 48 octets of secure data (rules f to i)
     MissingShortLength,
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for SecTagError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooShort => "too short for a SecTAG, secure data and an ICV",
@@ -266,7 +264,7 @@ impl fmt::Display for Invalid {
     }
 }
 
-impl core::error::Error for Invalid {}
+impl core::error::Error for SecTagError {}
 
 mod field {
     //! Offsets from the first octet of the SecTAG.
@@ -280,11 +278,11 @@ mod field {
 /// A SecTAG.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SecTag {
-    /// the flags, of which SC says whether `sci` is there
+    /// the flags; SC tells whether `sci` is present
     pub tci: Tci,
     /// the association number
     pub an: An,
-    /// the length of the secure data if that is below 48, otherwise 0
+    /// the length of the secure data if below 48, otherwise 0
     pub short_length: u8,
     /// MF: another fragment of the same frame follows under the next packet number
     pub more_fragments: bool,
@@ -292,7 +290,7 @@ pub struct SecTag {
     pub continued: bool,
     /// the packet number, or the lower half of an extended one
     pub packet_number: u32,
-    /// the identifier of the secure channel, if it is sent
+    /// the identifier of the secure channel, if sent
     pub sci: Option<Sci>,
 }
 
@@ -302,7 +300,7 @@ impl SecTag {
     /// Bit 7 of the short-length octet.
     pub const CONTINUED: u8 = 0x40;
 
-    /// Are the reserved bits clear, so that any implementation reads the frame?
+    /// Whether the reserved bits are clear, so that any implementation accepts the frame.
     pub const fn is_standard(&self) -> bool {
         !(self.more_fragments || self.continued)
     }
@@ -338,42 +336,43 @@ impl SecTag {
     }
 }
 
-/// A MACsec PDU with its addresses, taken apart where it lies and valid by clause 9.12.
+/// A MACsec PDU with its addresses, split in place and valid by clause 9.12.
 #[derive(Debug, Clone, Copy)]
 pub struct Mpdu<'a> {
     /// the SecTAG
     pub tag: SecTag,
-    /// destination, source and SecTAG: what is authenticated and never encrypted
+    /// destination, source and SecTAG: authenticated and never encrypted
     pub header: &'a [u8],
-    /// the secure data: encrypted if the tag says so
+    /// the secure data: encrypted if the tag has E set
     pub secure_data: &'a [u8],
     /// the integrity check value
     pub icv: &'a [u8; ICV_LEN],
 }
 
 impl<'a> Mpdu<'a> {
-    /// Takes a whole Ethernet frame apart.
+    /// Splits a whole Ethernet frame.
     ///
-    /// Padding behind a short PDU is cut where Ethernet's minimum length explains it; in a frame longer
-    /// than [`MAX_PADDED_LEN`] the short length must fit exactly.
-    pub fn parse(frame: &'a [u8]) -> core::result::Result<Self, Invalid> {
-        let (addresses, pdu) = frame.split_at_checked(ADDRESSES_LEN).ok_or(Invalid::TooShort)?;
+    /// Padding behind a short PDU is removed if Ethernet's minimum length explains it. In a frame
+    /// longer than [`MAX_PADDED_LEN`] the short length must fit exactly.
+    pub fn parse(frame: &'a [u8]) -> core::result::Result<Self, SecTagError> {
+        let (addresses, pdu) = frame.split_at_checked(ADDRESSES_LEN).ok_or(SecTagError::TooShort)?;
         if pdu.len() < TAG_LEN_SHORT + 1 + ICV_LEN {
-            // What is too short for MACsec may not be MACsec at all, and that is the better answer.
+            // A frame too short for MACsec may be another protocol, and `EtherType` is the better
+            // answer then.
             let is_macsec = pdu.len() < 2 || be16(pdu, field::ETHERTYPE) == EtherType::Macsec.number();
-            return Err(if is_macsec { Invalid::TooShort } else { Invalid::EtherType });
+            return Err(if is_macsec { SecTagError::TooShort } else { SecTagError::EtherType });
         }
         if be16(pdu, field::ETHERTYPE) != EtherType::Macsec.number() {
-            return Err(Invalid::EtherType);
+            return Err(SecTagError::EtherType);
         }
         let tci_an = pdu[field::TCI_AN];
         let tci = Tci::from_octet(tci_an);
         if tci.version() {
-            return Err(Invalid::Version);
+            return Err(SecTagError::Version);
         }
         let explicit = tci.explicit_sci();
         if explicit && (tci.end_station() || tci.single_copy_broadcast()) {
-            return Err(Invalid::SciAndImpliedSci);
+            return Err(SecTagError::SciAndImpliedSci);
         }
         let octet = pdu[field::SHORT_LENGTH];
         let (more_fragments, continued) =
@@ -382,20 +381,20 @@ impl<'a> Mpdu<'a> {
         let tag_len = if explicit { TAG_LEN_LONG } else { TAG_LEN_SHORT };
         let there = match pdu.len().checked_sub(tag_len + ICV_LEN) {
             Some(there) if there > 0 => there,
-            _ => return Err(Invalid::TooShort),
+            _ => return Err(SecTagError::TooShort),
         };
         let secure_len = match usize::from(short_length) {
-            0 if there < SHORT_LENGTH_LIMIT => return Err(Invalid::MissingShortLength),
+            0 if there < SHORT_LENGTH_LIMIT => return Err(SecTagError::MissingShortLength),
             0 => there,
-            said if said >= SHORT_LENGTH_LIMIT || said > there => return Err(Invalid::ShortLength),
-            said if said < there && frame.len() > MAX_PADDED_LEN => return Err(Invalid::ShortLength),
+            said if said >= SHORT_LENGTH_LIMIT || said > there => return Err(SecTagError::ShortLength),
+            said if said < there && frame.len() > MAX_PADDED_LEN => return Err(SecTagError::ShortLength),
             said => said,
         };
         let sci = explicit.then(|| Sci(array(pdu, field::SCI)));
         let packet_number = be32(pdu, field::PACKET_NUMBER);
         let (header, rest) = frame.split_at(addresses.len() + tag_len);
         let (secure_data, rest) = rest.split_at(secure_len);
-        let icv = rest.first_chunk().ok_or(Invalid::TooShort)?;
+        let icv = rest.first_chunk().ok_or(SecTagError::TooShort)?;
         let an = An(tci_an & 3);
         let tag = SecTag { tci, an, short_length, more_fragments, continued, packet_number, sci };
         Ok(Self { tag, header, secure_data, icv })
@@ -406,8 +405,8 @@ impl<'a> Mpdu<'a> {
         Address(array(self.header, 6))
     }
 
-    /// The SCI as the frame gives it: in the SecTAG, or implied by ES or SCB (clause 9.9). None if the
-    /// receiver must know it, as it does on a link with a single peer.
+    /// The SCI in the SecTAG, or implied by ES or SCB (clause 9.9). None if the receiver must know
+    /// it, as on a link with a single peer.
     pub fn sci(&self) -> Option<Sci> {
         if self.tag.sci.is_some() {
             return self.tag.sci;
@@ -451,7 +450,7 @@ mod tests {
     const SCI: Sci = Sci([0x12, 0x15, 0x35, 0x24, 0xc0, 0x89, 0x5e, 0x81]);
 
     #[test]
-    fn a_tag_reads_back_as_it_was_written() {
+    fn tag_round_trips() {
         for sci in [None, Some(SCI)] {
             for len in [1, 2, 47, 48, 49, 1500] {
                 let bytes = frame(tag(sci, len), len, 0);
@@ -477,20 +476,20 @@ mod tests {
             Mpdu::parse(&bytes).err()
         };
         assert_eq!(with(14, good[14]), None);
-        assert_eq!(with(12, 0x08), Some(Invalid::EtherType));
-        assert_eq!(with(14, good[14] | 0x80), Some(Invalid::Version));
-        assert_eq!(with(14, good[14] | 0x40), Some(Invalid::SciAndImpliedSci));
-        assert_eq!(with(14, good[14] | 0x10), Some(Invalid::SciAndImpliedSci));
-        assert_eq!(with(15, 47), Some(Invalid::ShortLength));
-        assert_eq!(with(15, 48), Some(Invalid::ShortLength));
-        assert_eq!(Mpdu::parse(&good[..good.len() - 13]).err(), Some(Invalid::MissingShortLength));
-        assert_eq!(Mpdu::parse(&good[..44]).err(), Some(Invalid::TooShort));
-        assert_eq!(Mpdu::parse(&good[..12]).err(), Some(Invalid::TooShort));
-        assert_eq!(Mpdu::parse(&[0; 20]).err(), Some(Invalid::EtherType));
+        assert_eq!(with(12, 0x08), Some(SecTagError::EtherType));
+        assert_eq!(with(14, good[14] | 0x80), Some(SecTagError::Version));
+        assert_eq!(with(14, good[14] | 0x40), Some(SecTagError::SciAndImpliedSci));
+        assert_eq!(with(14, good[14] | 0x10), Some(SecTagError::SciAndImpliedSci));
+        assert_eq!(with(15, 47), Some(SecTagError::ShortLength));
+        assert_eq!(with(15, 48), Some(SecTagError::ShortLength));
+        assert_eq!(Mpdu::parse(&good[..good.len() - 13]).err(), Some(SecTagError::MissingShortLength));
+        assert_eq!(Mpdu::parse(&good[..44]).err(), Some(SecTagError::TooShort));
+        assert_eq!(Mpdu::parse(&good[..12]).err(), Some(SecTagError::TooShort));
+        assert_eq!(Mpdu::parse(&[0; 20]).err(), Some(SecTagError::EtherType));
     }
 
     #[test]
-    fn the_reserved_bits_are_flags_that_the_standard_does_not_have() {
+    fn reserved_bits_are_fragment_flags() {
         for (more_fragments, continued) in [(false, false), (true, false), (true, true), (false, true)] {
             for len in [20, 60] {
                 let flagged = SecTag { more_fragments, continued, ..tag(Some(SCI), len) };
@@ -505,17 +504,17 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_cut_up_to_the_ethernet_minimum_alone() {
+    fn padding_is_cut_to_the_ethernet_minimum() {
         let short = tag(None, 10);
         let padded = frame(short, 10, 14);
         assert_eq!(padded.len(), MIN_FRAME_LEN);
         assert_eq!(Mpdu::parse(&padded).unwrap().secure_data.len(), 10);
         assert!(Mpdu::parse(&frame(short, 10, 18)).is_ok());
-        assert_eq!(Mpdu::parse(&frame(short, 10, 19)).err(), Some(Invalid::ShortLength));
+        assert_eq!(Mpdu::parse(&frame(short, 10, 19)).err(), Some(SecTagError::ShortLength));
     }
 
     #[test]
-    fn the_sci_is_explicit_or_implied() {
+    fn sci_is_explicit_or_implied() {
         let of = |tci: Tci, sci| Mpdu::parse(&frame(SecTag { tci, ..tag(sci, 60) }, 60, 0)).unwrap().sci();
         let source = Address([2; 6]);
         assert_eq!(of(Tci::NONE, Some(SCI)), Some(SCI));
@@ -528,7 +527,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_input_makes_the_parser_panic_or_lose_octets(mut bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        fn parser_never_panics_or_loses_octets(mut bytes in prop::collection::vec(any::<u8>(), 0..120)) {
             if let Some(ethertype) = bytes.get_mut(12..14) {
                 ethertype.copy_from_slice(&[0x88, 0xe5]);
             }

@@ -1,17 +1,18 @@
 //! MACsec Key Agreement: the MKPDU (IEEE 802.1X-2020 clause 11.11).
 //!
-//! An MKPDU is an EAPOL PDU of packet type 5. Behind the EAPOL header stand parameter sets, each with a header of four
-//! octets and a body padded to a multiple of four, the basic one first; then an ICV of 16 octets over all of the frame
-//! in front of it, the Ethernet header included:
+//! An MKPDU is an EAPOL PDU of packet type 5. The EAPOL header is followed by parameter sets, each
+//! with a header of four octets and a body padded to a multiple of four, the basic one first; then
+//! by an ICV of 16 octets over the whole frame before it, the Ethernet header included:
 //!
 //! ```text
 //!   destination  source  88-8E  EAPOL version  05  length  basic  other sets ...  ICV
 //!   6            6       2      1              1   2                              16
 //! ```
 //!
-//! A set's header is its type (of the basic one: the version of MKA), flags, four more flags, and twelve bits of
-//! length. [`Repr::parse`] reads the sets that MKA versions 1 to 3 need and skips the others, as clause 11.11.4
-//! wants; a set of a known type that is not as that clause draws it makes the MKPDU invalid.
+//! A set's header is its type (the version of MKA in the basic set), flags, four more flags, and
+//! twelve bits of length. [`Repr::parse`] reads the sets of MKA versions 1 to 3 and skips the
+//! others (clause 11.11.4). A set of a known type with another form than in that clause makes the
+//! MKPDU invalid.
 
 mod announcement;
 mod sets;
@@ -34,7 +35,7 @@ pub const EAPOL_MKA: u8 = 5;
 pub const EAPOL_VERSION: u8 = 3;
 /// The algorithm agility of IEEE 802.1X's own key derivation, key wrap and ICV (table 11-6).
 pub const ALGORITHM_AGILITY: u32 = 0x0080_c201;
-/// Octets of the ICV of that algorithm agility.
+/// Octets of the ICV with that algorithm agility.
 pub const ICV_LEN: usize = 16;
 /// Octets of the longest CAK name.
 pub const MAX_CKN_LEN: usize = 32;
@@ -43,12 +44,12 @@ pub const MIN_LEN: usize = 32;
 
 /// Octets of the Ethernet and the EAPOL header.
 const HEADERS_LEN: usize = ethernet::HEADER_LEN + 4;
-/// Octets of a parameter set's header.
+/// Octets of the header of a parameter set.
 const SET_HEADER_LEN: usize = 4;
-/// Octets of the basic parameter set's body in front of the CAK name.
+/// Octets of the basic parameter set's body before the CAK name.
 const BASIC_LEN: usize = 28;
 
-/// A member identifier: 96 random bits that a participant chooses when it starts (clause 9.4.2).
+/// A member identifier: 96 random bits, chosen by a participant at its start (clause 9.4.2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct MemberIdentifier(pub [u8; 12]);
 
@@ -65,13 +66,13 @@ impl fmt::Debug for MemberIdentifier {
 }
 
 wire_enum! {
-    /// What a participant can do with MACsec (table 11-6).
+    /// The MACsec capability of a participant (table 11-6).
     pub enum Capability(u8) {
         /// nothing
         None = 0,
         /// protect the integrity
         Integrity = 1,
-        /// encrypt with offset 0 too
+        /// encrypt with offset 0
         Confidentiality = 2,
         /// encrypt with offsets 0, 30 and 50
         ConfidentialityOffsets = 3,
@@ -83,13 +84,13 @@ wire_enum! {
 pub struct Basic<'a> {
     /// the version of MKA, 1 to 3
     pub version: u8,
-    /// the lower, the rather a key server; 255 never
+    /// key server priority: the lowest wins; 255 is never a key server
     pub priority: u8,
-    /// the sender believes that it is the key server
+    /// the sender claims to be the key server
     pub key_server: bool,
-    /// the sender wants MACsec to be used
+    /// the sender wants MACsec
     pub macsec_desired: bool,
-    /// what the sender can do
+    /// the sender's capability
     pub capability: Capability,
     /// the sender's secure channel
     pub sci: Sci,
@@ -99,47 +100,47 @@ pub struct Basic<'a> {
     pub message: u32,
     /// the algorithms of key derivation, key wrap and ICV
     pub algorithm_agility: u32,
-    /// the name of the key that protects this, 1 to 32 octets
+    /// the name of the key that protects the MKPDU, 1 to 32 octets
     pub ckn: &'a [u8],
 }
 
 /// An MKPDU and the frame that carries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repr<'a> {
-    /// to whom
+    /// destination address
     pub destination: Address,
-    /// from whom
+    /// source address
     pub source: Address,
     /// the version of EAPOL
     pub eapol_version: u8,
-    /// who speaks
+    /// the sender
     pub basic: Basic<'a>,
-    /// who is proven to be alive
+    /// peers proven to be live
     pub live: Option<PeerList<'a>>,
-    /// who has been heard, but not yet answered
+    /// peers heard but not yet proven live
     pub potential: Option<PeerList<'a>>,
-    /// which keys the sender uses
+    /// the keys in use
     pub sak_use: Option<SakUse>,
     /// a new key from the key server
     pub distributed_sak: Option<DistributedSak<'a>>,
     /// the upper halves of the packet numbers in `sak_use`, for an XPN cipher suite
     pub xpn: Option<Xpn>,
-    /// what the sender tells of itself beside the agreement
+    /// the sender's announcement beside the agreement
     pub announcement: Option<Announcement<'a>>,
     /// the ICV has a parameter set header of its own
     pub icv_indicator: bool,
 }
 
-/// An MKPDU that was read, with what its ICV covers.
+/// A parsed MKPDU with the octets that its ICV covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parsed<'a> {
-    /// what it says; nothing of it is to be believed before the ICV was verified
+    /// the content; untrusted before the ICV is verified
     pub repr: Repr<'a>,
     /// the octets that the ICV covers
     pub covered: &'a [u8],
     /// the ICV
     pub icv: &'a [u8; ICV_LEN],
-    /// parameter sets of types that are not known here
+    /// number of parameter sets of unknown types
     pub skipped: usize,
 }
 
@@ -151,12 +152,12 @@ struct SetHeader {
     upper: u8,
 }
 
-/// Octets with the padding that follows.
+/// Octets with padding.
 const fn padded(len: usize) -> usize {
     len.next_multiple_of(4)
 }
 
-/// Takes the parameter set at the front of `rest`: header, body, and what follows the padding.
+/// Splits off the parameter set at the front: header, body, and the octets behind the padding.
 fn split_set(rest: &[u8]) -> Result<(SetHeader, &[u8], &[u8])> {
     at_least(rest, SET_HEADER_LEN).map_err(|_| Error::Length)?;
     let len = usize::from(be16(rest, 2) & 0x0fff);
@@ -166,13 +167,13 @@ fn split_set(rest: &[u8]) -> Result<(SetHeader, &[u8], &[u8])> {
     Ok((header, whole.get(..len).unwrap_or_default(), behind))
 }
 
-/// Sets a value that may come once.
+/// Sets a value that may occur once.
 fn once<T>(place: &mut Option<T>, value: T) -> Result<()> {
     if place.replace(value).is_some() { Err(Error::Value) } else { Ok(()) }
 }
 
 impl<'a> Repr<'a> {
-    /// An MKPDU that says nothing but who speaks.
+    /// An MKPDU with its basic parameter set only.
     pub const fn new(destination: Address, source: Address, basic: Basic<'a>) -> Self {
         Self {
             destination,
@@ -189,7 +190,7 @@ impl<'a> Repr<'a> {
         }
     }
 
-    /// Reads a frame, from its destination on; octets behind the MKPDU are padding.
+    /// Reads a frame from its destination on. Octets behind the MKPDU are padding.
     pub fn parse(frame: &'a [u8]) -> Result<Parsed<'a>> {
         at_least(frame, HEADERS_LEN)?;
         let ethernet = ethernet::Frame::new_checked(frame)?;
@@ -220,7 +221,7 @@ impl<'a> Repr<'a> {
         Ok(Parsed { repr, covered, icv, skipped })
     }
 
-    /// Reads a parameter set; tells whether its type is known.
+    /// Reads a parameter set and returns whether its type is known.
     fn read(&mut self, header: SetHeader, body: &'a [u8]) -> Result<bool> {
         match SetType::from_number(header.kind) {
             SetType::LivePeerList => once(&mut self.live, PeerList::parse(header.flags, body)?)?,
@@ -231,7 +232,7 @@ impl<'a> Repr<'a> {
             }
             SetType::Xpn => once(&mut self.xpn, Xpn::parse(header.flags, body)?)?,
             SetType::Announcement => once(&mut self.announcement, Announcement::parse(body)?)?,
-            // Anywhere else than at the end it would say that the ICV is shorter or longer than it is.
+            // Anywhere else it would contradict the ICV's length.
             SetType::IcvIndicator => return Err(Error::Value),
             _ => return Ok(false),
         }
@@ -253,8 +254,8 @@ impl<'a> Repr<'a> {
             + ICV_LEN
     }
 
-    /// Writes the frame to the front of `buffer` and gives its length. `icv` computes the ICV of the octets in front
-    /// of it.
+    /// Writes the frame to the front of `buffer` and returns its length. `icv` computes the ICV of
+    /// the octets before it.
     pub fn emit(&self, buffer: &mut [u8], icv: impl FnOnce(&[u8]) -> [u8; ICV_LEN]) -> Result<usize> {
         if !(1..=MAX_CKN_LEN).contains(&self.basic.ckn.len()) || self.basic.version == 0 {
             return Err(Error::Value);
@@ -291,7 +292,7 @@ impl<'a> Repr<'a> {
             sets.next(SetType::Announcement.number(), 0, 0, octets.len())?.copy_from_slice(octets);
         }
         if self.icv_indicator {
-            // Its body is the ICV itself.
+            // The body of this set is the ICV itself.
             sets.next(SetType::IcvIndicator.number(), 0, 0, ICV_LEN)?;
         }
         let (covered, place) = sets.frame.split_last_chunk_mut::<ICV_LEN>().ok_or(Error::Truncated)?;
@@ -300,14 +301,14 @@ impl<'a> Repr<'a> {
     }
 }
 
-/// The parameter sets of a frame that is being written.
+/// The parameter sets of a frame, for writing.
 struct Sets<'b> {
     frame: &'b mut [u8],
     at: usize,
 }
 
 impl Sets<'_> {
-    /// Writes the header of the next set and gives its body, zeroed.
+    /// Writes the header of the next set and returns its zeroed body.
     fn next(&mut self, kind: u8, flags: u8, upper: u8, len: usize) -> Result<&mut [u8]> {
         let bits = u16::try_from(len).ok().filter(|len| *len < 0x1000).ok_or(Error::Length)?;
         let body = self.at + SET_HEADER_LEN;

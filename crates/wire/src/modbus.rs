@@ -1,7 +1,8 @@
-//! Responses of Modbus/TCP (Modbus messaging on TCP/IP implementation guide 1.0b, section 3.1; application protocol 1.1b3, sections 6.1 to 6.4).
+//! Responses of Modbus/TCP (Modbus messaging on TCP/IP implementation guide 1.0b, section 3.1;
+//! application protocol 1.1b3, sections 6.1 to 6.4).
 //!
-//! A server knows what it is asked cycle after cycle, so of its next response it knows all but the transaction identifier, which the
-//! client chooses, and the values.
+//! A server answers the same requests in each cycle, so it knows its next response except the
+//! transaction identifier, which the client chooses, and the values.
 
 use crate::bytes::{at_least, be16};
 use crate::template::{Hole, What, Writer};
@@ -13,7 +14,7 @@ pub const HEADER_LEN: usize = 7;
 /// The most registers of a response.
 pub const MAX_REGISTERS: usize = 125;
 
-/// What was read.
+/// The kind of data in a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Function {
     /// coils, eight an octet
@@ -52,21 +53,25 @@ impl Function {
     }
 }
 
-/// A response to a reading.
+/// A response to a read request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response<'a> {
     /// the client's number for its request
     pub transaction: u16,
     /// the server behind a gateway
     pub unit: u8,
-    /// what was read
+    /// the kind of data
     pub function: Function,
     /// the values: two octets a register, or eight bits an octet
     pub data: &'a [u8],
 }
 
 impl<'a> Response<'a> {
-    /// Reads a response. Exceptions and other functions are [`Error::Value`], lengths that contradict each other [`Error::Length`].
+    /// Reads a response.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for exceptions and other functions, [`Error::Length`] for contradictory
+    /// lengths.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         at_least(bytes, HEADER_LEN + 2)?;
         let (transaction, protocol, length) = (be16(bytes, 0), be16(bytes, 2), be16(bytes, 4));
@@ -92,8 +97,8 @@ impl<'a> Response<'a> {
         HEADER_LEN + 2 + self.data.len()
     }
 
-    /// Writes the response to the front of `buffer` and calls `mark` for the transaction identifier and each register, or for all bits,
-    /// with its place. Gives the octets written.
+    /// Writes the response to the front of `buffer` and returns its length. Calls `mark` with the
+    /// place of the transaction identifier and of each register, or of all bits.
     pub fn emit(&self, buffer: &mut [u8], mark: &mut dyn FnMut(Hole)) -> Result<usize> {
         let count = u8::try_from(self.data.len()).map_err(|_| Error::Length)?;
         let odd = self.function.has_registers() && count % 2 == 1;
@@ -133,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn seven_bytes_are_known_and_the_transaction_stands_first() {
+    fn transaction_and_registers_are_holes() {
         // The example of the application protocol, section 6.3: three registers.
         let (bytes, holes) = emit(&response(&[0x02, 0x2b, 0, 0, 0, 0x64]));
         assert_eq!(bytes, [0x12, 0x34, 0, 0, 0, 9, 1, 3, 6, 0x02, 0x2b, 0, 0, 0, 0x64]);
@@ -143,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_are_refused() {
+    fn contradictory_lengths_are_refused() {
         let (good, _) = emit(&response(&[1, 2]));
         assert!(Response::parse(&good).is_ok());
         for (at, octet, error) in [
@@ -164,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_response_comes_back(data in prop::collection::vec(any::<u8>(), 1..=125), transaction: u16, unit: u8, bits: bool) {
+        fn any_response_round_trips(data in prop::collection::vec(any::<u8>(), 1..=125), transaction: u16, unit: u8, bits: bool) {
             let data = [&data[..], &data].concat();
             let function = if bits { Function::ReadCoils } else { Function::ReadInputRegisters };
             let response = Response { transaction, unit, function, data: &data };
@@ -173,7 +178,7 @@ mod tests {
         }
 
         #[test]
-        fn no_octets_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
+        fn parser_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..20)) {
             let _ = Response::parse(&bytes);
         }
     }

@@ -1,4 +1,5 @@
-//! The envelope of a protected MQTT payload: COSE_Encrypt0 (RFC 9052 section 5.2), and what is authenticated beside it.
+//! The envelope of a protected MQTT payload: COSE_Encrypt0 (RFC 9052 section 5.2), and its
+//! associated data.
 //!
 //! ```text
 //! [ << {1: algorithm} >>,                                   protected header
@@ -9,23 +10,24 @@
 //! external_aad = << [topic, publisher, epoch, sequence number in 8 bytes] >>
 //! ```
 //!
-//! The CBOR tag 16 may stand before it; we leave it out. With AES-CCM-16-64-128 and a publisher's name of 8 bytes an envelope
-//! has 32 bytes more than its payload, as long as the epoch is below 128, the sequence number below 2^24 and the payload below 248 bytes.
+//! The CBOR tag 16 is optional and is not written here. With AES-CCM-16-64-128 and a publisher's
+//! name of 8 bytes, an envelope is 32 bytes longer than its payload if the epoch is below 128, the
+//! sequence number below 2^24 and the payload below 248 bytes.
 //!
-//! CBOR is read and written here by hand, as much of it as an envelope has: a general library takes a mote ten times the code. Channels
-//! test it against one.
+//! This module has its own minimal CBOR reader and writer: on a mote a general library takes ten
+//! times the code. `antedate-channel` tests it against one.
 
 use crate::{Error, Result};
 
 /// Bytes of the longest name of a publisher.
 pub const PUBLISHER_MAX: usize = 64;
-/// Bytes of the longest protected header that [`protected`] makes.
+/// Bytes of the longest protected header of [`protected`].
 pub const PROTECTED_MAX: usize = 7;
 /// Bytes of the longest [`Head`] of an envelope.
 pub const HEAD_MAX: usize = 33 + PUBLISHER_MAX;
 /// Bytes of an envelope before the publisher's name: array, protected header, map, key, length and epoch.
 const BEGIN_MAX: usize = 1 + 1 + PROTECTED_MAX + 1 + 1 + 2 + 5;
-/// What stands before the protected header in what is authenticated (RFC 9052 section 5.3).
+/// The context string of the Enc_structure (RFC 9052 section 5.3).
 const CONTEXT: &str = "Encrypt0";
 
 /// Header parameters (RFC 9052 section 3.1).
@@ -36,16 +38,16 @@ const PARTIAL_IV: i32 = 6;
 /// The CBOR tag of COSE_Encrypt0.
 const TAG: u32 = 16;
 
-/// An envelope as it was received. Nothing of it is authenticated yet.
+/// A received envelope, before authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Envelope<'a> {
-    /// The protected header as it came.
+    /// The protected header as received.
     pub protected: &'a [u8],
-    /// The number of its algorithm.
+    /// The COSE number of the algorithm.
     pub algorithm: i64,
     /// The epoch of the key.
     pub epoch: u32,
-    /// Who published.
+    /// The publisher.
     pub publisher: &'a [u8],
     /// The publisher's sequence number.
     pub sequence: u64,
@@ -53,20 +55,20 @@ pub struct Envelope<'a> {
     pub ciphertext: &'a [u8],
 }
 
-/// Why a message is no envelope.
+/// The reason to refuse a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NotEnvelope {
-    /// It is not CBOR of this form: plaintext of someone else, as a rule.
+pub enum EnvelopeError {
+    /// Not CBOR of this form, for example an unprotected payload.
     Format,
-    /// A header parameter that must be there is not, or comes twice.
+    /// A required header parameter is missing, malformed or repeated.
     Parameter(&'static str),
-    /// It has a critical header parameter, which this version does not know (RFC 9052 section 3.1).
+    /// A critical header parameter, unknown to this version (RFC 9052 section 3.1).
     Critical,
-    /// Something follows the envelope.
+    /// Octets behind the envelope.
     Trailing,
 }
 
-impl core::fmt::Display for NotEnvelope {
+impl core::fmt::Display for EnvelopeError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::Format => f.write_str("is no COSE_Encrypt0"),
@@ -77,9 +79,9 @@ impl core::fmt::Display for NotEnvelope {
     }
 }
 
-impl core::error::Error for NotEnvelope {}
+impl core::error::Error for EnvelopeError {}
 
-impl From<Error> for NotEnvelope {
+impl From<Error> for EnvelopeError {
     fn from(_: Error) -> Self {
         Self::Format
     }
@@ -94,7 +96,7 @@ const ARRAY: u8 = 4;
 const MAP: u8 = 5;
 const TAGGED: u8 = 6;
 
-/// Items of definite length, one behind the other.
+/// A reader of consecutive items of definite length.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -105,7 +107,8 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// A major type and its argument. What is beyond 32 bits counts as the largest: no length and no number here is as large.
+    /// A major type and its argument. Values beyond 32 bits become the largest: no length or number
+    /// here is as large.
     fn head(&mut self) -> Result<(u8, u32)> {
         let &[first] = self.take(1)? else { return Err(Error::Truncated) };
         let info = first & 0x1f;
@@ -125,7 +128,7 @@ impl<'a> Reader<'a> {
         Ok((first >> 5, argument))
     }
 
-    /// The argument of an item that must be of this type.
+    /// The argument of an item, which must have this major type.
     fn argument(&mut self, major: u8) -> Result<u32> {
         let (found, argument) = self.head()?;
         if found == major { Ok(argument) } else { Err(Error::Value) }
@@ -136,7 +139,7 @@ impl<'a> Reader<'a> {
         self.take(len)
     }
 
-    /// An integer; what is beyond 32 bits counts as the largest, which is no number here.
+    /// An integer. Values beyond 32 bits become the largest, which has no meaning here.
     fn integer(&mut self) -> Result<i32> {
         let (major, value) = self.head()?;
         let value = i32::try_from(value).unwrap_or(i32::MAX);
@@ -147,7 +150,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Goes over an item, whatever it is.
+    /// Skips an item of any type.
     fn skip(&mut self) -> Result<()> {
         let mut left = 1u32;
         while left > 0 {
@@ -164,12 +167,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The entries of a map of header parameters. Where each belongs is fixed, or an envelope could say two things.
+    /// Reads a map of header parameters. Each parameter has one permitted place, so that an
+    /// envelope is unambiguous.
     fn parameters(
         &mut self,
         protected: bool,
         into: &mut Parameters<'a>,
-    ) -> core::result::Result<(), NotEnvelope> {
+    ) -> core::result::Result<(), EnvelopeError> {
         for _ in 0..self.argument(MAP)? {
             if self.0.first().is_some_and(|first| first >> 5 == TEXT) {
                 self.skip()?;
@@ -180,10 +184,10 @@ impl<'a> Reader<'a> {
                 ALG if protected && into.algorithm.is_none() => into.algorithm = Some(self.integer()?),
                 KID if !protected && into.kid.is_none() => into.kid = Some(self.bytes()?),
                 PARTIAL_IV if !protected && into.number.is_none() => into.number = Some(self.bytes()?),
-                ALG => return Err(NotEnvelope::Parameter("alg")),
-                KID => return Err(NotEnvelope::Parameter("kid")),
-                PARTIAL_IV => return Err(NotEnvelope::Parameter("Partial IV")),
-                CRIT => return Err(NotEnvelope::Critical),
+                ALG => return Err(EnvelopeError::Parameter("alg")),
+                KID => return Err(EnvelopeError::Parameter("kid")),
+                PARTIAL_IV => return Err(EnvelopeError::Parameter("Partial IV")),
+                CRIT => return Err(EnvelopeError::Critical),
                 _ => self.skip()?,
             }
         }
@@ -191,7 +195,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The header parameters that an envelope has.
+/// The header parameters of an envelope.
 #[derive(Default)]
 struct Parameters<'a> {
     algorithm: Option<i32>,
@@ -203,30 +207,30 @@ impl<'a> Envelope<'a> {
     /// Reads a message.
     ///
     /// # Errors
-    /// [`NotEnvelope`].
-    pub fn parse(message: &'a [u8]) -> core::result::Result<Self, NotEnvelope> {
+    /// [`EnvelopeError`].
+    pub fn parse(message: &'a [u8]) -> core::result::Result<Self, EnvelopeError> {
         let mut reader = Reader(message);
         if message.first().is_some_and(|first| first >> 5 == TAGGED) && reader.argument(TAGGED)? != TAG {
-            return Err(NotEnvelope::Format);
+            return Err(EnvelopeError::Format);
         }
         if reader.argument(ARRAY)? != 3 {
-            return Err(NotEnvelope::Format);
+            return Err(EnvelopeError::Format);
         }
         let protected = reader.bytes()?;
         let mut found = Parameters::default();
         let mut header = Reader(protected);
         header.parameters(true, &mut found)?;
         if !header.0.is_empty() {
-            return Err(NotEnvelope::Format);
+            return Err(EnvelopeError::Format);
         }
-        let algorithm = found.algorithm.ok_or(NotEnvelope::Parameter("alg"))?;
+        let algorithm = found.algorithm.ok_or(EnvelopeError::Parameter("alg"))?;
         reader.parameters(false, &mut found)?;
         let ciphertext = reader.bytes()?;
         if !reader.0.is_empty() {
-            return Err(NotEnvelope::Trailing);
+            return Err(EnvelopeError::Trailing);
         }
-        let (epoch, publisher) = found.kid.and_then(split_kid).ok_or(NotEnvelope::Parameter("kid"))?;
-        let sequence = found.number.and_then(sequence).ok_or(NotEnvelope::Parameter("Partial IV"))?;
+        let (epoch, publisher) = found.kid.and_then(split_kid).ok_or(EnvelopeError::Parameter("kid"))?;
+        let sequence = found.number.and_then(sequence).ok_or(EnvelopeError::Parameter("Partial IV"))?;
         Ok(Self { protected, algorithm: algorithm.into(), epoch, publisher, sequence, ciphertext })
     }
 }
@@ -249,7 +253,7 @@ fn split_kid(kid: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 fn sequence(bytes: &[u8]) -> Option<u64> {
-    // A leading zero would be a second way to write a number.
+    // A leading zero would be a second encoding of the same number.
     if bytes.is_empty() || bytes.len() > 8 || bytes[0] == 0 {
         return None;
     }
@@ -258,18 +262,18 @@ fn sequence(bytes: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(number))
 }
 
-/// What one publisher's envelopes of one epoch have in common.
+/// The common fields of one publisher's envelopes in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head<'a> {
     /// The algorithm's COSE number.
     pub algorithm: i64,
     /// The epoch.
     pub epoch: u32,
-    /// The publisher, at most [`PUBLISHER_MAX`] bytes; what is beyond is left out.
+    /// The publisher's name, truncated to [`PUBLISHER_MAX`] bytes.
     pub publisher: &'a [u8],
 }
 
-/// Writes items, one behind the other.
+/// A writer of consecutive items.
 struct Writer<'a> {
     out: &'a mut [u8],
     at: usize,
@@ -304,7 +308,7 @@ impl Writer<'_> {
     fn protected(&mut self, algorithm: i64) -> Result<()> {
         self.head(MAP, 1)?;
         self.head(UNSIGNED, ALG as u32)?;
-        // Numbers of the registry and those for private use have 32 bits.
+        // Registered and private-use algorithm numbers have 32 bits.
         if algorithm < 0 {
             self.head(NEGATIVE, (-1 - algorithm) as u32)
         } else {
@@ -327,22 +331,23 @@ const fn string_len(len: usize) -> usize {
     head_len(len as u32) + len
 }
 
-/// The protected header that names an algorithm: its first bytes, and how many they are.
+/// The protected header of an algorithm, and the used length of the array.
 #[must_use]
 pub fn protected(algorithm: i64) -> ([u8; PROTECTED_MAX], usize) {
     let mut bytes = [0; PROTECTED_MAX];
     let mut writer = Writer { out: &mut bytes, at: 0 };
-    // Two bytes and a number of at most five.
+    // At most two bytes and a number of five.
     let _ = writer.protected(algorithm);
     let len = writer.at;
     (bytes, len)
 }
 
 impl Head<'_> {
-    /// Writes all of an envelope but the bytes of its ciphertext, which must follow. Gives how long it is, [`HEAD_MAX`] at most.
+    /// Writes an envelope up to the bytes of its ciphertext, which must follow. Returns the length,
+    /// at most [`HEAD_MAX`].
     ///
     /// # Errors
-    /// [`Error::Truncated`] when `out` is too short.
+    /// [`Error::Truncated`] if `out` is too short.
     pub fn emit(&self, sequence: u64, ciphertext: usize, out: &mut [u8]) -> Result<usize> {
         let number = sequence.to_be_bytes();
         let zeros = number.iter().take_while(|byte| **byte == 0).count();
@@ -359,7 +364,7 @@ impl Head<'_> {
         self.publisher.get(..PUBLISHER_MAX).unwrap_or(self.publisher)
     }
 
-    /// What stands before the publisher's name: [`BEGIN_MAX`] bytes at most.
+    /// Writes the part before the publisher's name: at most [`BEGIN_MAX`] bytes.
     #[inline(never)]
     fn begin(&self, writer: &mut Writer<'_>) -> Result<()> {
         let (header, header_len) = protected(self.algorithm);
@@ -382,11 +387,12 @@ impl Head<'_> {
         writer.raw(epoch.get(..epoch_len).unwrap_or_default())
     }
 
-    /// Reads an envelope of this algorithm, epoch and publisher in the very form that [`emit`](Self::emit) writes, CBOR's
-    /// deterministic encoding (RFC 8949 section 4.2.1): its sequence number, and the ciphertext with its tag. `None` for anything
-    /// else, envelopes of others among it.
+    /// Reads an envelope of this algorithm, epoch and publisher in the exact form of
+    /// [`emit`](Self::emit), CBOR's deterministic encoding (RFC 8949 section 4.2.1). Returns the
+    /// sequence number and the ciphertext with its tag, or `None` for any other message.
     ///
-    /// A mote that knows whom it hears needs no more, and this is a fraction of [`Envelope::parse`].
+    /// This is enough for a mote that knows its publisher, at a fraction of [`Envelope::parse`]'s
+    /// cost.
     #[must_use]
     pub fn read<'m>(&self, message: &'m [u8]) -> Option<(u64, &'m [u8])> {
         let mut known = [0; BEGIN_MAX];
@@ -400,7 +406,7 @@ impl Head<'_> {
         }
         let (number, rest) = rest.split_at_checked(usize::from(first.checked_sub(BYTES << 5)?))?;
         let number = sequence(number)?;
-        // How long the head is follows from how much there is.
+        // The length of the head follows from the length of the rest.
         let fits =
             |head: &usize| rest.len().checked_sub(*head).is_some_and(|len| head_len(len as u32) == *head);
         let len = rest.len() - [1, 2, 3, 5].into_iter().find(fits)?;
@@ -409,18 +415,19 @@ impl Head<'_> {
     }
 }
 
-/// The head of a byte string of so many bytes, with which an envelope's ciphertext begins: its first bytes, and how many they are.
+/// The head of a byte string of `len` bytes, which precedes an envelope's ciphertext, and the used
+/// length of the array.
 #[must_use]
 pub fn string_head(len: usize) -> ([u8; 5], usize) {
     let mut bytes = [0; 5];
     let mut writer = Writer { out: &mut bytes, at: 0 };
-    // The longest has five.
+    // The longest head has five bytes.
     let _ = writer.head(BYTES, len as u32);
     let at = writer.at;
     (bytes, at)
 }
 
-/// What is in the byte string that these bytes are, if they are one and nothing else.
+/// The content of `item`, if it is exactly one byte string.
 #[must_use]
 pub fn only_string(item: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader(item);
@@ -428,7 +435,7 @@ pub fn only_string(item: &[u8]) -> Option<&[u8]> {
     reader.0.is_empty().then_some(found)
 }
 
-/// Bytes that [`associated_data`] writes at most.
+/// The most bytes that [`associated_data`] writes.
 #[must_use]
 pub const fn associated_data_max(protected: usize, topic: usize, publisher: usize) -> usize {
     1 + string_len(CONTEXT.len())
@@ -441,11 +448,11 @@ pub const fn associated_data_max(protected: usize, topic: usize, publisher: usiz
         + 9
 }
 
-/// Writes the Enc_structure (RFC 9052 section 5.3), which is the cipher's associated data: protected header, topic, publisher,
-/// epoch and sequence number. Gives how long it is.
+/// Writes the Enc_structure (RFC 9052 section 5.3), the cipher's associated data: protected header,
+/// topic, publisher, epoch and sequence number. Returns its length.
 ///
 /// # Errors
-/// [`Error::Truncated`] when `out` is too short.
+/// [`Error::Truncated`] if `out` is too short.
 pub fn associated_data(
     protected: &[u8],
     topic: &str,

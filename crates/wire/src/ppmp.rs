@@ -1,11 +1,13 @@
-//! PPMP, the production performance management protocol of Eclipse Unide, version 3: measurement and machine messages.
+//! PPMP, the production performance management protocol of Eclipse Unide, version 3: measurement
+//! and machine messages.
 //!
-//! A message is JSON. The encoder writes it with *holes of fixed width*: a time always has 24 characters
-//! (`2026-11-21T09:30:10.123Z`), a number is aligned to the right behind spaces, which JSON allows there, and a text that comes late is
-//! declared with the characters it has. So a message of one device has one layout, most of which is known before a sensor has spoken.
+//! A message is JSON. The encoder writes it with *holes of fixed width*: a time always has 24
+//! characters (`2026-11-21T09:30:10.123Z`), a number is right-aligned with spaces, which JSON
+//! permits, and a late text has its declared number of characters. So the messages of a device
+//! share one layout, and most bytes are known before the sensor's reading.
 //!
-//! [`Message::parse`] reads any message of the two kinds strictly: the fields that the specification requires must be there, and the JSON
-//! around them must be right.
+//! [`Message::parse`] reads any message of the two kinds strictly: the specification's required
+//! fields must be present in valid JSON.
 
 use crate::json::{Kind as Json, Reader, Token};
 use crate::template::{Hole, What, Writer};
@@ -19,21 +21,21 @@ pub const MACHINE: &[u8] = b"urn:spec://eclipse.org/unide/machine-message#v3";
 /// Characters of a time: `2026-11-21T09:30:10.123Z`.
 pub const TIME_LEN: usize = 24;
 
-/// Milliseconds since the beginning of 1970 in UTC, written as RFC 3339 has it.
+/// Milliseconds since the beginning of 1970 in UTC, written in the format of RFC 3339.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Time(pub u64);
 
 impl Time {
-    /// The last one with four digits of year.
+    /// The last time with a four-digit year.
     const LAST: u64 = 253_402_300_799_999;
 
-    /// The characters. Years have four digits: what is later than 9999 is [`Error::Value`].
+    /// The characters. [`Error::Value`] after the year 9999.
     pub fn text(self) -> Result<[u8; TIME_LEN]> {
         if self.0 > Self::LAST {
             return Err(Error::Value);
         }
         let (days, of_day) = (self.0 / 86_400_000, self.0 % 86_400_000);
-        // Days from the first of March of year 0, so that a leap day is the last of its year.
+        // Days from the first of March of year 0: a leap day is the last of its year.
         let days = days + 719_468;
         let (era, day_of_era) = (days / 146_097, days % 146_097);
         let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -78,7 +80,7 @@ pub struct Fixed {
 const WIDEST: usize = 24;
 
 impl Fixed {
-    /// The characters, aligned to the right; [`Error::Length`] if they are more than the width.
+    /// The characters, right-aligned; [`Error::Length`] if they exceed the width.
     fn text<'t>(&self, out: &'t mut [u8; WIDEST]) -> Result<&'t [u8]> {
         let (width, digits) = (usize::from(self.width), usize::from(self.digits));
         if width > WIDEST || digits > 9 {
@@ -111,41 +113,41 @@ impl Fixed {
 /// A series of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Series<'a> {
-    /// its name
+    /// name
     pub name: &'a str,
-    /// its unit, in the context of the measurement
+    /// unit, in the context of the measurement
     pub unit: Option<&'a str>,
-    /// its values
+    /// values
     pub values: &'a [Fixed],
 }
 
 /// A measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Measurement<'a> {
-    /// when its series begin
+    /// beginning of its series
     pub ts: Time,
-    /// milliseconds from there to each value; as many as each series has
+    /// milliseconds from there to each value; as many as in each series
     pub time: &'a [Fixed],
     /// the series
     pub series: &'a [Series<'a>],
 }
 
-/// A machine's message.
+/// A message of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notice<'a> {
-    /// when
+    /// time
     pub ts: Time,
-    /// its code; characters that come late, padded by whoever declares them
+    /// code; a late code is padded by the caller to its declared width
     pub code: &'a str,
-    /// how severe it is
+    /// severity
     pub severity: Option<&'a str>,
-    /// what it is called
+    /// title
     pub title: Option<&'a str>,
-    /// where it came from
+    /// origin
     pub origin: Option<&'a str>,
 }
 
-/// What a device says.
+/// The content of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
     /// measurements
@@ -159,15 +161,17 @@ pub enum Body<'a> {
 pub struct Repr<'a> {
     /// the identifier of the device
     pub device: &'a str,
-    /// what it says
+    /// the content
     pub body: Body<'a>,
 }
 
 impl Repr<'_> {
-    /// Writes the message to the front of `buffer` and calls `mark` for each time, number and code with its place. Gives the
-    /// octets written.
+    /// Writes the message to the front of `buffer` and returns its length. Calls `mark` with the
+    /// place of each time, number and code.
     ///
-    /// An empty list, a series of another length than the times and a number wider than its hole are errors.
+    /// # Errors
+    /// An empty list, a series whose length differs from the times, or a number wider than its
+    /// hole.
     pub fn emit(&self, buffer: &mut [u8], mark: &mut dyn FnMut(Hole)) -> Result<usize> {
         let mut out = Writer::new(buffer, mark);
         let (kind, list) = match self.body {
@@ -276,7 +280,7 @@ fn each<T>(
     })
 }
 
-/// A text that needs no escapes.
+/// Checks that a text needs no escapes.
 fn plain(text: &str) -> Result<()> {
     let odd = |octet: &u8| *octet < 0x20 || *octet == b'"' || *octet == b'\\';
     if text.is_empty() || text.as_bytes().iter().any(odd) { Err(Error::Value) } else { Ok(()) }
@@ -289,7 +293,7 @@ fn quoted(out: &mut Writer<'_, '_>, text: &str) -> Result<()> {
     out.put(b"\"")
 }
 
-/// The kind of a message that was read.
+/// The kind of a parsed message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// measurements
@@ -298,12 +302,12 @@ pub enum Kind {
     Machine,
 }
 
-/// A message that was read.
+/// A parsed message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     /// its kind
     pub kind: Kind,
-    /// the identifier of the device, as it stands there
+    /// the identifier of the device, without unescaping
     pub device: &'a [u8],
     /// measurements or messages in it
     pub entries: usize,
@@ -312,8 +316,10 @@ pub struct Message<'a> {
 impl<'a> Message<'a> {
     /// Reads a message.
     ///
-    /// [`Error::Value`] if it is no JSON, of no kind or version that is known here, without a device's identifier, or if an entry lacks
-    /// `ts`, or a measurement `series`, or a machine's message `code`; [`Error::Truncated`] if it ends early.
+    /// # Errors
+    /// [`Error::Truncated`] if it ends early. [`Error::Value`] if it is not JSON, has another kind
+    /// or version, or lacks a required field: the device's identifier, `ts` of an entry, `series`
+    /// of a measurement, or `code` of a machine's message.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(bytes);
         let (mut spec, mut device, mut measurements, mut messages) = (None, None, None, None);
@@ -366,7 +372,7 @@ fn begin(reader: &mut Reader<'_>, kind: Json) -> Result<()> {
     if reader.next_token()?.is_some_and(|token| token.kind == kind) { Ok(()) } else { Err(Error::Value) }
 }
 
-/// Reads over a value.
+/// Skips a value.
 fn skip(reader: &mut Reader<'_>) -> Result<()> {
     let first = reader.next_token()?.ok_or(Error::Truncated)?;
     if matches!(first.kind, Json::Object | Json::Array) {
@@ -375,7 +381,7 @@ fn skip(reader: &mut Reader<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Reads to the end of what was opened at this depth.
+/// Skips the rest of the object or array at this depth.
 fn rest_of(reader: &mut Reader<'_>, depth: usize) -> Result<()> {
     loop {
         let token = reader.next_token()?.ok_or(Error::Truncated)?;
@@ -421,7 +427,7 @@ fn entries(reader: &mut Reader<'_>, required: &[u8], kind: Json) -> Result<usize
     }
 }
 
-/// Lists of one length, one of them named `time`; how long.
+/// Lists of one length, one of them named `time`. Returns the length.
 fn series(reader: &mut Reader<'_>) -> Result<usize> {
     begin(reader, Json::Object)?;
     let (mut len, mut time) = (None, false);

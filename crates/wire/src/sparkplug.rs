@@ -1,9 +1,9 @@
-//! The payload of Sparkplug B (Eclipse Sparkplug 3.0.0, section 6.4): a protocol buffer with a time, metrics and a sequence number,
-//! written so that its layout does not depend on its values.
+//! The payload of Sparkplug B (Eclipse Sparkplug 3.0.0, section 6.4): a protocol buffer with a
+//! time, metrics and a sequence number, with a layout that does not depend on its values.
 //!
-//! A protocol buffer's variable-length integers are as long as their values need, which would move all that follows. Their encoding
-//! may be longer than it needs to be, though, and every decoder takes that: so each number here has the width of its type. Metrics
-//! are named by alias, as their data messages should be.
+//! The length of a protocol buffer's integer normally depends on its value, which would move the
+//! later fields. Decoders also accept longer encodings, so each number here has the full width of
+//! its type. Metrics are named by alias, as the specification recommends for data messages.
 
 use crate::template::{Hole, What, Writer};
 use crate::{Error, Result};
@@ -61,13 +61,13 @@ impl Value {
 /// A metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metric<'a> {
-    /// its name, in a birth certificate; data messages leave it out
+    /// name, in a birth certificate; absent in data messages
     pub name: Option<&'a str>,
-    /// its alias
+    /// alias
     pub alias: u32,
-    /// its time in milliseconds since 1970, if it is not that of the message
+    /// time in milliseconds since 1970, if it differs from the message's
     pub timestamp: Option<u64>,
-    /// its value
+    /// value
     pub value: Value,
 }
 
@@ -88,7 +88,7 @@ const WIDTH_64: usize = 10;
 const WIDTH_TIME: usize = 6;
 const WIDTH_SEQ: usize = 2;
 
-/// A number in this many octets of seven bits each.
+/// A number in `width` octets of seven bits each.
 fn varint(out: &mut [u8; WIDTH_64], mut value: u64, width: usize) -> Result<&[u8]> {
     for octet in &mut out[..width] {
         *octet = 0x80 | (value & 0x7f) as u8;
@@ -134,7 +134,7 @@ impl Metric<'_> {
             out.hole(what, varint(&mut number, value, width)?)
         };
         match self.value {
-            // A negative number of 32 bits is in the two's complement of 32 bits (section 6.4.16).
+            // Negative 32-bit numbers use the two's complement of 32 bits (section 6.4.16).
             Value::Int32(value) => variable(out, key::INT_VALUE, (value as u32).into(), WIDTH_32),
             Value::UInt32(value) => variable(out, key::INT_VALUE, value.into(), WIDTH_32),
             Value::Int64(value) => variable(out, key::LONG_VALUE, value as u64, WIDTH_64),
@@ -158,8 +158,11 @@ impl Repr<'_> {
         1 + WIDTH_TIME + 1 + WIDTH_SEQ + self.metrics.iter().map(|metric| 3 + metric.len()).sum::<usize>()
     }
 
-    /// Writes the payload to the front of `buffer` and calls `mark` for each time, value and the sequence number with its
-    /// place. Gives the octets written. A time behind the year 2109 and a metric of more than 16,383 octets are errors.
+    /// Writes the payload to the front of `buffer` and returns its length. Calls `mark` with the
+    /// place of each time and value and of the sequence number.
+    ///
+    /// # Errors
+    /// A time after the year 2109, or a metric of more than 16,383 octets.
     pub fn emit(&self, buffer: &mut [u8], mark: &mut dyn FnMut(Hole)) -> Result<usize> {
         let mut out = Writer::new(buffer, mark);
         let mut number = [0; WIDTH_64];
@@ -195,7 +198,7 @@ mod tests {
         (out, holes)
     }
 
-    /// A decoder of protocol buffers: field number, and the value or the octets.
+    /// A decoder of protocol buffers: field number, wire type, and the value or the octets.
     fn decode(mut bytes: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
         fn number(bytes: &mut &[u8]) -> u64 {
             let mut value = 0;
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decoder_reads_what_was_written() {
+    fn decoder_reads_the_encoding() {
         let (bytes, _) = emit(1_790_000_000_123, -5, 2.5, 200);
         let fields = decode(&bytes);
         assert_eq!((fields[0].0, fields[0].1), (1, 1_790_000_000_123));
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_values_are_22_of_60_bytes_and_the_time_stands_first() {
+    fn holes_are_22_of_60_bytes() {
         let (bytes, holes) = emit(1_790_000_000_123, 1, 1.0, 1);
         let ranges = || holes.iter().map(|hole| hole.range.clone());
         assert_eq!((bytes.len(), known(bytes.len(), ranges())), (60, 60 - 22));
@@ -250,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_needs_more_octets_is_refused() {
+    fn oversized_time_is_refused() {
         let repr = Repr { timestamp: 1 << 42, metrics: &[], seq: 0 };
         assert_eq!(repr.emit(&mut [0; 32], &mut |_| ()), Err(Error::Value));
     }
 
     proptest! {
         #[test]
-        fn the_layout_does_not_depend_on_the_values(time in 0u64..1 << 42, value: i32, level: f64, seq: u8) {
+        fn layout_is_independent_of_values(time in 0u64..1 << 42, value: i32, level: f64, seq: u8) {
             prop_assert_eq!(emit(time, value, level, seq).1, emit(0, 0, 0.0, 0).1);
         }
     }

@@ -1,13 +1,11 @@
-//! TCP headers (RFC 9293), as far as checksums and segmentation need them.
+//! TCP headers (RFC 9293), for checksums and segmentation.
 
-use crate::bytes::{at_least, be16, be32, put16, put32};
+use crate::bytes::{at_least, be16, be32, put16};
 use crate::checksum::Sum;
 use crate::{Error, Result};
 
 /// Octets of a header without options.
 pub const MIN_HEADER_LEN: usize = 20;
-/// The offset of the checksum in the header.
-pub const CHECKSUM_OFFSET: usize = field::CHECKSUM;
 
 mod field {
     pub(super) const SOURCE_PORT: usize = 0;
@@ -37,7 +35,7 @@ impl Flags {
         Self(self.0 & !other.0)
     }
 
-    /// Are all of `other` set?
+    /// Whether all flags of `other` are set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -50,7 +48,7 @@ pub struct Segment<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> Segment<T> {
-    /// A view of `buffer`, if that holds a whole header.
+    /// A view of `buffer`, if it holds a whole header.
     pub fn new_checked(buffer: T) -> Result<Self> {
         at_least(buffer.as_ref(), MIN_HEADER_LEN)?;
         let segment = Self { buffer };
@@ -86,33 +84,23 @@ impl<T: AsRef<[u8]>> Segment<T> {
         Flags(self.buffer.as_ref()[field::FLAGS])
     }
 
-    /// The checksum, as the segment says.
+    /// The checksum field.
     pub fn checksum(&self) -> u16 {
         be16(self.buffer.as_ref(), field::CHECKSUM)
     }
 
-    /// Is the checksum right, given the sum of the pseudo header?
+    /// Whether the checksum is right, given the sum of the pseudo header.
     pub fn verify_checksum(&self, pseudo_header: Sum) -> bool {
         pseudo_header.and(Sum::of(self.buffer.as_ref())).is_consistent()
     }
 
-    /// All that follows the header.
+    /// The octets behind the header.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[self.header_len()..]
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Segment<T> {
-    /// Sets the sequence number.
-    pub fn set_sequence(&mut self, sequence: u32) {
-        put32(self.buffer.as_mut(), field::SEQUENCE, sequence);
-    }
-
-    /// Sets the flags.
-    pub fn set_flags(&mut self, flags: Flags) {
-        self.buffer.as_mut()[field::FLAGS] = flags.0;
-    }
-
     /// Computes and sets the checksum, given the sum of the pseudo header.
     pub fn fill_checksum(&mut self, pseudo_header: Sum) {
         let bytes = self.buffer.as_mut();
@@ -127,22 +115,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_filled_checksum_verifies_and_a_changed_octet_does_not() {
+    fn filled_checksum_detects_a_change() {
         let mut bytes = [0x11; 33];
-        bytes[12] = 0x50;
+        bytes[4..8].copy_from_slice(&[0xde, 0xad, 0xbe, 0xef]);
+        bytes[12..14].copy_from_slice(&[0x50, 0x99]);
         let pseudo = Sum::of_u16(1234);
         let mut segment = Segment::new_checked(&mut bytes[..]).unwrap();
-        segment.set_sequence(0xdead_beef);
-        segment.set_flags(Flags(0x99).without(Flags::CWR));
         segment.fill_checksum(pseudo);
-        assert_eq!((segment.sequence(), segment.flags()), (0xdead_beef, Flags(0x19)));
+        assert_eq!((segment.sequence(), segment.flags()), (0xdead_beef, Flags(0x99)));
+        assert_eq!(segment.flags().without(Flags::CWR), Flags(0x19));
         assert!(segment.flags().has(Flags::PSH) && segment.verify_checksum(pseudo));
         bytes[32] ^= 1;
         assert!(!Segment::new_checked(&bytes[..]).unwrap().verify_checksum(pseudo));
     }
 
     #[test]
-    fn headers_that_do_not_fit_are_refused() {
+    fn truncated_headers_are_refused() {
         let mut bytes = [0; 24];
         assert_eq!(Segment::new_checked(&bytes[..19]).err(), Some(Error::Truncated));
         bytes[12] = 0x40;

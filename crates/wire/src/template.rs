@@ -1,15 +1,17 @@
-//! Messages with holes: what of a message is known before its data exists, and where the rest is.
+//! Messages with holes: the known bytes of a message before its data exists, and the places of the
+//! others.
 //!
-//! An encoder of this crate writes a message whose layout does not depend on its values, and says for each value that
-//! comes late where it went: a [`Hole`]. The bytes outside of the holes are the *template*. A cipher with a polynomial MAC
-//! takes holes anywhere; one with a serial MAC wants them at the end, so that for it only the [`front`] counts
-//! (Hiller et al. 2018, section IV-B). Where no encoder of ours is used, [`moved`] finds the holes in examples.
+//! An encoder of this crate writes a message with a layout that does not depend on its values, and
+//! reports a [`Hole`] for each late value. The bytes outside the holes are the *template*. A cipher
+//! with a polynomial MAC takes holes anywhere. A serial MAC needs them at the end, so that it uses
+//! the [`front`] only (Hiller et al. 2018, section IV-B). For other encoders, [`moved`] finds the
+//! holes in examples.
 
 use core::ops::Range;
 
 use crate::{Error, Result};
 
-/// What is in a hole.
+/// The content of a hole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum What {
     /// a time of day
@@ -18,22 +20,22 @@ pub enum What {
     State,
     /// a number that counts messages
     Sequence,
-    /// a number that the other side chose
+    /// a number chosen by the other side
     Transaction,
     /// the value with this index
     Value(u16),
 }
 
-/// Bytes of a message that are known late.
+/// Late bytes of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hole {
-    /// what they hold
+    /// their content
     pub what: What,
-    /// where they are
+    /// their place
     pub range: Range<usize>,
 }
 
-/// Writes a message to a buffer, and names its holes to whoever wants to know them.
+/// Writes a message to a buffer and reports its holes to `mark`.
 pub(crate) struct Writer<'b, 'm> {
     buffer: &'b mut [u8],
     at: usize,
@@ -45,7 +47,7 @@ impl<'b, 'm> Writer<'b, 'm> {
         Self { buffer, at: 0, mark }
     }
 
-    /// Writes octets that are known.
+    /// Writes known octets.
     pub(crate) fn put(&mut self, octets: &[u8]) -> Result<()> {
         let end = self.at + octets.len();
         self.buffer.get_mut(self.at..end).ok_or(Error::Truncated)?.copy_from_slice(octets);
@@ -53,7 +55,7 @@ impl<'b, 'm> Writer<'b, 'm> {
         Ok(())
     }
 
-    /// Writes octets that are known late.
+    /// Writes late octets.
     pub(crate) fn hole(&mut self, what: What, octets: &[u8]) -> Result<()> {
         let start = self.at;
         self.put(octets)?;
@@ -67,18 +69,18 @@ impl<'b, 'm> Writer<'b, 'm> {
     }
 }
 
-/// Bytes of a message of `len` bytes that are in no hole.
+/// Bytes of a message of `len` bytes outside the holes.
 pub fn known(len: usize, holes: impl IntoIterator<Item = Range<usize>>) -> usize {
     len - holes.into_iter().map(|hole| hole.len()).sum::<usize>().min(len)
 }
 
-/// Bytes before the first hole: the template of a cipher with a serial MAC.
+/// Bytes before the first hole: the template for a cipher with a serial MAC.
 pub fn front(len: usize, holes: impl IntoIterator<Item = Range<usize>>) -> usize {
     holes.into_iter().map(|hole| hole.start).min().map_or(len, |first| first.min(len))
 }
 
-/// Blocks of 16 bytes that these holes touch, a block counted for each hole that touches it: multiplications that a cipher with a
-/// polynomial MAC has left.
+/// Blocks of 16 bytes with holes, counted once for each hole: the multiplications that remain for a
+/// cipher with a polynomial MAC.
 pub fn touched(holes: impl IntoIterator<Item = Range<usize>>) -> usize {
     holes
         .into_iter()
@@ -87,8 +89,9 @@ pub fn touched(holes: impl IntoIterator<Item = Range<usize>>) -> usize {
         .sum()
 }
 
-/// Where these messages, all of one length, differ: from front to back, as few ranges as there are. Two ranges with at most `gap` equal bytes
-/// between them are given as one, since a byte that was equal by chance may move next time.
+/// The ranges in which these messages of one length differ, from front to back. Ranges with at most
+/// `gap` equal bytes between them are merged, since a byte that is equal by chance may change in
+/// the next message.
 ///
 /// ```
 /// let messages: [&[u8]; 3] = [b"t=20.5;unit=C", b"t=21.5;unit=C", b"t=19.7;unit=C"];
@@ -97,7 +100,8 @@ pub fn touched(holes: impl IntoIterator<Item = Range<usize>>) -> usize {
 /// # Ok::<(), antedate_wire::Error>(())
 /// ```
 ///
-/// It is an error if there are none or if they have several lengths.
+/// # Errors
+/// [`Error::Truncated`] without messages, [`Error::Length`] for messages of several lengths.
 pub fn moved<'a, M: AsRef<[u8]>>(
     messages: &'a [M],
     gap: usize,
@@ -140,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn no_messages_and_several_lengths_are_refused() {
+    fn empty_and_unequal_examples_are_refused() {
         assert!(moved::<&[u8]>(&[], 0).is_err());
         assert_eq!(moved(&[&b"ab"[..], b"abc"], 0).err(), Some(Error::Length));
         assert_eq!(moved(&[b"ab"], 0).map(Iterator::count), Ok(0));
@@ -148,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_are_where_messages_differ_and_nowhere_else(
+        fn ranges_cover_exactly_the_differences(
             messages in prop::collection::vec(prop::collection::vec(0u8..2, 24), 1..4),
             gap in 0usize..4,
         ) {

@@ -1,18 +1,19 @@
-//! Messages of type, length and value, with all types and lengths in front.
+//! Messages of type, length and value, with all types and lengths at the front.
 //!
-//! A cipher with a serial MAC prepares a packet up to the first byte that it does not know. In a message of type, length
-//! and value that is the first value, although all types and lengths behind it are known as well. [`Layout::sort`] puts
-//! these in front (Hiller et al. 2018, section IV-B1 and figure 4), so that the template goes as far as it can, and
-//! [`Layout::restore`] gives the receiver's application the message as it was:
+//! A cipher with a serial MAC prepares a packet up to the first unknown byte. In a message of type,
+//! length and value this is the first value, although all later types and lengths are known too.
+//! [`Layout::sort`] moves these to the front (Hiller et al. 2018, section IV-B1 and figure 4),
+//! which lengthens the template. [`Layout::restore`] returns the original message to the receiver's
+//! application:
 //!
 //! ```text
 //! as encoded   T1 L1 V1 T2 L2 V2 T3 L3 V3
 //! sorted       T1 L1 T2 L2 T3 L3 V1 V2 V3
 //! ```
 //!
-//! A sorted message is as long as the original and says by itself where its values begin: each element makes the sum
-//! of what was read and of the values announced longer, so the sum is the message's length after the last one and never
-//! before.
+//! A sorted message is as long as the original. The place of its values follows from its content:
+//! each element increases the sum of read octets and announced values, so the sum reaches the
+//! message's length exactly after the last element.
 //!
 //! ```
 //! use antedate_wire::tlv::{Layout, Lengths};
@@ -20,7 +21,8 @@
 //! let layout = Layout { types: 1, lengths: Lengths::One };
 //! let message = *b"\x01\x0221\x02\x03off";
 //! let mut sorted = [0; 9];
-//! assert_eq!(layout.sort(&message, &mut sorted), Ok(4)); // four bytes that do not change from packet to packet
+//! // Four bytes do not change from packet to packet.
+//! assert_eq!(layout.sort(&message, &mut sorted), Ok(4));
 //! assert_eq!(&sorted, b"\x01\x02\x02\x0321off");
 //!
 //! let mut restored = [0; 9];
@@ -30,30 +32,31 @@
 
 use crate::{Error, Result};
 
-/// How the elements of a message are encoded.
+/// The encoding of a message's elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Octets of a type.
     pub types: usize,
-    /// How a length is written.
+    /// The encoding of a length.
     pub lengths: Lengths,
 }
 
-/// How a length is written.
+/// The encoding of a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lengths {
     /// One octet.
     One,
     /// Two octets, the more significant one first.
     Two,
-    /// The definite forms of ASN.1's basic encoding rules (ITU-T X.690 8.1.3) up to 65535, as GOOSE has them.
+    /// The definite forms of ASN.1's basic encoding rules (ITU-T X.690 8.1.3) up to 65535, as in
+    /// GOOSE.
     Ber,
 }
 
 /// An element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Element<'a> {
-    /// Type and length as they are encoded.
+    /// Type and length, encoded.
     pub head: &'a [u8],
     /// The value.
     pub value: &'a [u8],
@@ -68,7 +71,7 @@ impl Layout {
     /// The layout of GOOSE's data and of other BER.
     pub const BER: Self = Self { types: 1, lengths: Lengths::Ber };
 
-    /// The head at the beginning of these octets, the length that it announces, and what follows.
+    /// The head at the front, its announced length, and the octets behind it.
     fn head<'a>(&self, bytes: &'a [u8]) -> Result<(&'a [u8], usize, &'a [u8])> {
         let (_, rest) = split(bytes, self.types, Error::Truncated)?;
         let (width, value) = match (self.lengths, rest) {
@@ -84,7 +87,7 @@ impl Layout {
         Ok((head, value, rest))
     }
 
-    /// The elements of a message as it is encoded. After an error there is nothing more.
+    /// The elements of an encoded message. Ends after an error.
     pub fn elements<'a>(&self, message: &'a [u8]) -> impl Iterator<Item = Result<Element<'a>>> + use<'a> {
         let (layout, mut rest) = (*self, message);
         core::iter::from_fn(move || {
@@ -110,12 +113,15 @@ impl Layout {
             let (_, len, behind) = self.head(rest)?;
             (rest, values) = (behind, values + len);
         }
-        // More values are announced than there are octets left.
+        // The heads announce more value octets than the message has.
         if rest.len() < values { Err(Error::Length) } else { Ok(sorted.len() - values) }
     }
 
-    /// Sorts a message into `out`, which has its length, and says how many octets the front has: types and lengths.
-    /// Where the message is not one of this layout, nothing is written.
+    /// Sorts a message into `out` and returns the octets of types and lengths at the front.
+    ///
+    /// # Errors
+    /// `out` has another length than the message, or the message does not follow this layout.
+    /// Nothing is written then.
     pub fn sort(&self, message: &[u8], out: &mut [u8]) -> Result<usize> {
         if out.len() != message.len() {
             return Err(Error::Truncated);
@@ -133,8 +139,11 @@ impl Layout {
         Ok(front)
     }
 
-    /// Restores the message that was sorted into `out`, which has its length. Where it is no sorted message of this layout,
-    /// nothing is written.
+    /// Restores a sorted message into `out`.
+    ///
+    /// # Errors
+    /// `out` has another length than the message, or the message is not sorted in this layout.
+    /// Nothing is written then.
     pub fn restore(&self, sorted: &[u8], out: &mut [u8]) -> Result<()> {
         if out.len() != sorted.len() {
             return Err(Error::Truncated);
@@ -151,7 +160,7 @@ impl Layout {
     }
 }
 
-/// Writes octets to the beginning of `out` and gives what is behind.
+/// Writes octets to the front of `out` and returns the rest of it.
 fn put<'a>(out: &'a mut [u8], bytes: &[u8]) -> Result<&'a mut [u8]> {
     let (here, behind) = out.split_at_mut_checked(bytes.len()).ok_or(Error::Length)?;
     here.copy_from_slice(bytes);
@@ -191,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn goose_data_gets_its_heads_in_front() {
+    fn goose_heads_move_to_the_front() {
         // Two booleans and an integer, as in the allData of a GOOSE message.
         let message = [0x83, 1, 0xff, 0x83, 1, 0, 0x85, 2, 0x12, 0x34];
         let mut sorted = [0; 10];
@@ -201,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_without_values_are_all_front() {
+    fn empty_values_leave_only_heads() {
         let (message, mut out) = ([1, 0, 2, 0, 3, 0], [0xaa; 6]);
         assert_eq!(ONE.sort(&message, &mut out), Ok(6));
         assert_eq!(out, message);
@@ -210,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_named_and_nothing_is_written() {
+    fn malformed_message_writes_nothing() {
         for (layout, message, error) in [
             (ONE, &[1][..], Error::Truncated),
             (ONE, &[1, 2, 3], Error::Length),
@@ -230,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_message_comes_back_as_it_was(
+        fn sorted_message_is_restored(
             layout in prop::sample::select(&LAYOUTS[..]),
             elements in prop::collection::vec((any::<u16>(), prop::collection::vec(any::<u8>(), 0..200)), 0..12),
         ) {
@@ -245,7 +254,7 @@ mod tests {
         }
 
         #[test]
-        fn any_octets_are_refused_or_come_back_both_ways(
+        fn any_octets_round_trip_or_are_refused(
             layout in prop::sample::select(&LAYOUTS[..]),
             octets in prop::collection::vec(0u8..6, 0..40),
         ) {

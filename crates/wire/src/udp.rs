@@ -1,4 +1,4 @@
-//! UDP headers (RFC 768), as far as checksums and segmentation need them.
+//! UDP headers (RFC 768), for checksums and segmentation.
 
 use crate::Result;
 use crate::bytes::{at_least, be16, put16};
@@ -6,8 +6,6 @@ use crate::checksum::Sum;
 
 /// Octets of the header.
 pub const HEADER_LEN: usize = 8;
-/// The offset of the checksum in the header.
-pub const CHECKSUM_OFFSET: usize = field::CHECKSUM;
 
 mod field {
     pub(super) const SOURCE_PORT: usize = 0;
@@ -23,7 +21,7 @@ pub struct Datagram<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> Datagram<T> {
-    /// A view of `buffer`, if that holds the header.
+    /// A view of `buffer`, if it holds the header.
     pub fn new_checked(buffer: T) -> Result<Self> {
         at_least(buffer.as_ref(), HEADER_LEN)?;
         Ok(Self { buffer })
@@ -39,33 +37,28 @@ impl<T: AsRef<[u8]>> Datagram<T> {
         be16(self.buffer.as_ref(), field::DESTINATION_PORT)
     }
 
-    /// Octets of the datagram, as it says.
+    /// The length field.
     pub fn length(&self) -> u16 {
         be16(self.buffer.as_ref(), field::LENGTH)
     }
 
-    /// The checksum, as the datagram says.
+    /// The checksum field.
     pub fn checksum(&self) -> u16 {
         be16(self.buffer.as_ref(), field::CHECKSUM)
     }
 
-    /// Is the checksum right, or is there none, given the sum of the pseudo header?
+    /// Whether the checksum is right or absent, given the sum of the pseudo header.
     pub fn verify_checksum(&self, pseudo_header: Sum) -> bool {
         self.checksum() == 0 || pseudo_header.and(Sum::of(self.buffer.as_ref())).is_consistent()
     }
 
-    /// All that follows the header.
+    /// The octets behind the header.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[HEADER_LEN..]
     }
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> Datagram<T> {
-    /// Sets the length.
-    pub fn set_length(&mut self, length: u16) {
-        put16(self.buffer.as_mut(), field::LENGTH, length);
-    }
-
     /// Computes and sets the checksum, given the sum of the pseudo header. Zero is written as 0xffff.
     pub fn fill_checksum(&mut self, pseudo_header: Sum) {
         let bytes = self.buffer.as_mut();
@@ -84,11 +77,10 @@ mod tests {
     use crate::Error;
 
     #[test]
-    fn a_filled_checksum_verifies_and_is_never_zero() {
-        let mut bytes = [0; 12];
+    fn filled_checksum_verifies_and_is_never_zero() {
+        let mut bytes = [0, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0];
         let mut datagram = Datagram::new_checked(&mut bytes[..]).unwrap();
-        datagram.set_length(12);
-        // A pseudo header that makes the sum 0xffff, hence the checksum 0.
+        // A pseudo header with which the sum is 0xffff and the checksum 0.
         let pseudo = Sum::of_u16(0xffff - 12);
         datagram.fill_checksum(pseudo);
         assert_eq!(datagram.checksum(), 0xffff);

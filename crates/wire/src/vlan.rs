@@ -1,6 +1,7 @@
-//! VLAN tags: IEEE 802.1Q (customer) and IEEE 802.1ad (service), one or several before the EtherType that matters.
+//! VLAN tags: one or several tags of IEEE 802.1Q (customer) and IEEE 802.1ad (service) before the
+//! payload's EtherType.
 //!
-//! A tag on the wire is a tag protocol identifier in the place of the EtherType, then the tag control
+//! A tag is a tag protocol identifier in place of the EtherType, followed by the tag control
 //! information (IEEE 802.1Q clause 9.6): priority, drop eligible, VLAN identifier.
 
 use crate::bytes::{at_least, be16, put16};
@@ -9,7 +10,7 @@ use crate::{Error, Result};
 
 /// Octets of a tag: its protocol identifier and its control information.
 pub const TAG_LEN: usize = 4;
-/// The most tags that [`TagStack`] looks through. Real networks use two.
+/// The most tags that [`TagStack`] reads. Real networks use two.
 pub const MAX_TAGS: usize = 4;
 
 /// A VLAN identifier of 12 bits.
@@ -17,10 +18,10 @@ pub const MAX_TAGS: usize = 4;
 pub struct VlanId(u16);
 
 impl VlanId {
-    /// The null identifier: the tag carries a priority alone. Profinet uses it.
+    /// The null identifier: the tag carries a priority only. Profinet uses it.
     pub const PRIORITY: Self = Self(0);
 
-    /// An identifier; 0xfff is reserved and what has more than 12 bits is none.
+    /// An identifier of 12 bits, without the reserved 0xfff.
     pub const fn new(id: u16) -> Option<Self> {
         if id < 0xfff { Some(Self(id)) } else { None }
     }
@@ -36,7 +37,7 @@ impl VlanId {
 pub struct Tci(pub u16);
 
 impl Tci {
-    /// Control information from its three parts; of `priority` the low three bits count.
+    /// Control information from its three parts. Only the low three bits of `priority` count.
     pub const fn new(priority: u8, drop_eligible: bool, id: VlanId) -> Self {
         Self(((priority as u16 & 7) << 13) | ((drop_eligible as u16) << 12) | id.0)
     }
@@ -46,12 +47,12 @@ impl Tci {
         (self.0 >> 13) as u8
     }
 
-    /// May the frame be dropped first when queues fill?
+    /// Whether the frame may be dropped first under congestion.
     pub const fn drop_eligible(self) -> bool {
         self.0 & 0x1000 != 0
     }
 
-    /// The VLAN identifier, 12 bits as they are (the reserved 0xfff too).
+    /// The VLAN identifier: all 12 bits, including the reserved 0xfff.
     pub const fn id(self) -> u16 {
         self.0 & 0x0fff
     }
@@ -72,7 +73,8 @@ impl Tag {
         Self { protocol: EtherType::Vlan, tci }
     }
 
-    /// Writes the tag's four octets, in the place where an EtherType would stand, to the front of `buffer`.
+    /// Writes the tag's four octets, with the protocol identifier in place of an EtherType, to the
+    /// front of `buffer`.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<()> {
         at_least(buffer, TAG_LEN)?;
         put16(buffer, 0, self.protocol.number());
@@ -81,19 +83,19 @@ impl Tag {
     }
 }
 
-/// The tags of a frame, outermost first, and what lies behind them.
+/// The tags of a frame, outermost first, and the place of its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TagStack {
     tags: [Tag; MAX_TAGS],
     len: usize,
     /// the EtherType behind the last tag
     pub ethertype: EtherType,
-    /// the offset in the frame of what follows that EtherType
+    /// the payload's offset in the frame, behind that EtherType
     pub payload: usize,
 }
 
 impl TagStack {
-    /// Looks through the tags of a whole Ethernet frame. More than [`MAX_TAGS`] are refused.
+    /// Reads the tags of a whole Ethernet frame. Refuses more than [`MAX_TAGS`].
     pub fn parse(frame: &[u8]) -> Result<Self> {
         let mut stack = Self {
             tags: [Tag::customer(Tci(0)); MAX_TAGS],
@@ -120,15 +122,16 @@ impl TagStack {
         &self.tags[..self.len]
     }
 
-    /// The VLAN that the frame belongs to: the identifier of the outermost tag, none if that carries a priority alone.
+    /// The VLAN of the frame: the identifier of the outermost tag; none if that tag carries a
+    /// priority only.
     pub fn vlan(&self) -> Option<u16> {
         self.tags().first().map(|tag| tag.tci.id()).filter(|id| *id != 0)
     }
 }
 
-/// Writes into `out` the frame `frame` with `tag` as its outermost tag, and gives the length.
+/// Writes `frame` with `tag` as its outermost tag into `out` and returns the length.
 ///
-/// This undoes what a packet socket does, which hands the outermost tag over beside the frame.
+/// A packet socket passes the outermost tag beside the frame; this puts it back.
 pub fn insert(frame: &[u8], tag: Tag, out: &mut [u8]) -> Result<usize> {
     at_least(frame, crate::ethernet::HEADER_LEN)?;
     let len = frame.len() + TAG_LEN;
@@ -148,20 +151,20 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_without_tags_has_an_empty_stack() {
+    fn untagged_frame_has_an_empty_stack() {
         let stack = TagStack::parse(&frame(&[0x88, 0x92, 1])).unwrap();
         assert_eq!((stack.tags(), stack.ethertype, stack.payload), (&[][..], EtherType::Profinet, 14));
     }
 
     #[test]
-    fn a_priority_tag_of_profinet_is_read() {
+    fn priority_tag_is_read() {
         let stack = TagStack::parse(&frame(&[0x81, 0x00, 0xc0, 0x00, 0x88, 0x92])).unwrap();
         assert_eq!(stack.tags(), [Tag::customer(Tci::new(6, false, VlanId::PRIORITY))]);
         assert_eq!((stack.vlan(), stack.ethertype, stack.payload), (None, EtherType::Profinet, 18));
     }
 
     #[test]
-    fn a_service_tag_before_a_customer_tag_is_read() {
+    fn service_and_customer_tags_are_read() {
         let stack =
             TagStack::parse(&frame(&[0x88, 0xa8, 0x30, 0x64, 0x81, 0x00, 0x00, 0x05, 0x08, 0x00])).unwrap();
         assert_eq!(stack.tags().len(), 2);
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_cut_anywhere_is_refused() {
+    fn truncated_tag_is_refused() {
         let whole = frame(&[0x81, 0x00, 0x00, 0x05, 0x08, 0x00]);
         for len in 0..whole.len() {
             assert_eq!(TagStack::parse(&whole[..len]), Err(Error::Truncated), "{len}");
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inserted_tag_is_found_again() {
+    fn inserted_tag_is_read_back() {
         let plain = frame(&[0x88, 0x92, 1, 2, 3]);
         let tag = Tag::customer(Tci::new(6, true, VlanId::new(7).unwrap()));
         let mut out = [0; 32];

@@ -1,4 +1,4 @@
-//! VXLAN headers (RFC 7348, section 5): which virtual network an Ethernet frame in a UDP datagram belongs to.
+//! VXLAN headers (RFC 7348 section 5): the virtual network of an Ethernet frame in a UDP datagram.
 
 use core::fmt;
 
@@ -7,9 +7,9 @@ use crate::{Error, Result};
 
 /// Octets of the header.
 pub const HEADER_LEN: usize = 8;
-/// The UDP port that IANA gave to VXLAN.
+/// The UDP port of VXLAN (IANA).
 pub const PORT: u16 = 4789;
-/// The flag that says that the header has a network identifier. All others are sent as zero and ignored on receipt.
+/// The flag of a valid network identifier. All others are sent as zero and ignored on receipt.
 const FLAG_VNI: u8 = 0x08;
 
 mod field {
@@ -25,17 +25,17 @@ impl Vni {
     /// The largest number.
     pub const MAX: u32 = (1 << 24) - 1;
 
-    /// The identifier of that number, if it has 24 bits.
+    /// The identifier of a number, if the number has 24 bits.
     pub const fn new(number: u32) -> Option<Self> {
         if number <= Self::MAX { Some(Self(number)) } else { None }
     }
 
-    /// Its number.
+    /// The number.
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// Its three octets on the wire.
+    /// The three octets on the wire.
     pub const fn octets(self) -> [u8; 3] {
         let [_, a, b, c] = self.0.to_be_bytes();
         [a, b, c]
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_read_back() {
+    fn header_round_trips() {
         let vni = Vni::new(0x00ab_cdef).unwrap();
         let mut payload = [0; 10];
         payload[..8].copy_from_slice(&header(vni));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_without_a_network_is_refused() {
+    fn header_without_network_is_refused() {
         assert_eq!(parse(&[0; 8]), Err(Error::Value));
         assert_eq!(parse(&header(Vni::default())[..7]), Err(Error::Truncated));
         assert_eq!(Vni::new(1 << 24), None);

@@ -1,6 +1,8 @@
-//! The messages of WireGuard (J. Donenfeld, "WireGuard: Next Generation Kernel Network Tunnel", NDSS 2017, section 5.4).
+//! The messages of WireGuard (J. Donenfeld, "WireGuard: Next Generation Kernel Network Tunnel",
+//! NDSS 2017, section 5.4).
 //!
-//! Four messages, each in one UDP datagram. All integers are little-endian, and the type is followed by three zero octets:
+//! Four messages, each in one UDP datagram. All integers are little-endian, and three zero octets
+//! follow the type:
 //!
 //! ```text
 //!   1 initiation   sender 4, ephemeral 32, static 32+16, timestamp 12+16, MAC1 16, MAC2 16     148
@@ -9,7 +11,7 @@
 //!   4 transport    receiver 4, counter 8, packet n+16                                       32 + n
 //! ```
 //!
-//! Lengths that stand as `n+16` are of an AEAD's ciphertext and tag.
+//! A length of the form `n+16` is an AEAD's ciphertext and tag.
 
 use crate::bytes::array;
 use crate::{Error, Result};
@@ -22,9 +24,9 @@ pub const RESPONSE_LEN: usize = 92;
 pub const COOKIE_REPLY_LEN: usize = 64;
 /// Octets in front of a transport message's packet.
 pub const TRANSPORT_HEADER_LEN: usize = 16;
-/// Octets of the tag behind it.
+/// Octets of the packet's tag.
 pub const TAG_LEN: usize = 16;
-/// Octets that a transport message adds to its packet, padding not counted.
+/// Octets that a transport message adds to its packet, padding excluded.
 pub const TRANSPORT_OVERHEAD: usize = TRANSPORT_HEADER_LEN + TAG_LEN;
 /// Packets are padded with zeros to a multiple of this many octets.
 pub const PADDING: usize = 16;
@@ -42,7 +44,7 @@ mod kind {
 /// The first message of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Initiation {
-    /// the index by which the sender wants to be addressed
+    /// the index that identifies the sender's session
     pub sender: u32,
     /// the ephemeral public key
     pub ephemeral: [u8; 32],
@@ -55,7 +57,7 @@ pub struct Initiation {
 /// The second message of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
-    /// the index by which the sender wants to be addressed
+    /// the index that identifies the sender's session
     pub sender: u32,
     /// the index of the initiation's sender
     pub receiver: u32,
@@ -65,10 +67,10 @@ pub struct Response {
     pub empty: [u8; 16],
 }
 
-/// The answer of a peer under load: a cookie to show with the next try.
+/// The answer of a peer under load: a cookie for the next attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CookieReply {
-    /// the index of the message that it answers
+    /// the index in the answered message
     pub receiver: u32,
     /// the nonce
     pub nonce: [u8; 24],
@@ -76,7 +78,7 @@ pub struct CookieReply {
     pub cookie: [u8; 32],
 }
 
-/// A message with data.
+/// A message with a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transport<'a> {
     /// the index of the session at the receiver
@@ -107,7 +109,7 @@ fn le32(bytes: &[u8], at: usize) -> u32 {
 }
 
 impl<'a> Message<'a> {
-    /// Reads a datagram. Lengths are exact: what is behind a handshake message makes it none.
+    /// Reads a datagram. Lengths are exact: extra octets behind a handshake message are an error.
     pub fn parse(datagram: &'a [u8]) -> Result<Self> {
         let d = datagram;
         let Some([kind, 0, 0, 0]) = d.first_chunk::<4>() else {
@@ -159,7 +161,7 @@ impl<'a> Message<'a> {
 }
 
 impl Initiation {
-    /// The octets in front of the MACs, and room for these.
+    /// The octets before the MACs, and zeros in place of the MACs.
     pub fn emit(&self) -> [u8; INITIATION_LEN] {
         let mut out = [0; INITIATION_LEN];
         out[0] = kind::INITIATION;
@@ -172,7 +174,7 @@ impl Initiation {
 }
 
 impl Response {
-    /// The octets in front of the MACs, and room for these.
+    /// The octets before the MACs, and zeros in place of the MACs.
     pub fn emit(&self) -> [u8; RESPONSE_LEN] {
         let mut out = [0; RESPONSE_LEN];
         out[0] = kind::RESPONSE;
@@ -212,7 +214,7 @@ pub const fn padded_len(len: usize) -> usize {
     len.next_multiple_of(PADDING)
 }
 
-/// Octets of the transport message of a packet of `len` octets.
+/// Octets of the transport message for a packet of `len` octets.
 #[inline]
 pub const fn transport_len(len: usize) -> usize {
     padded_len(len) + TRANSPORT_OVERHEAD
@@ -223,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn messages_round_trip() {
         let initiation =
             Initiation { sender: 7, ephemeral: [1; 32], static_key: [2; 48], timestamp: [3; 28] };
         assert_eq!(Message::parse(&initiation.emit()), Ok(Message::Initiation(initiation)));
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_exact_and_reserved_octets_are_zero() {
+    fn wrong_lengths_and_reserved_octets_are_refused() {
         let good = Response { sender: 8, receiver: 7, ephemeral: [4; 32], empty: [5; 16] }.emit();
         for len in 0..good.len() {
             assert_eq!(Message::parse(&good[..len]), Err(Error::Truncated), "{len}");

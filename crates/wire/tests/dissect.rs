@@ -1,6 +1,6 @@
-//! What we emit, read by `tshark`: another's parser agrees, and has no expert warning.
+//! The encoders' output, read by `tshark`: an independent parser agrees, without expert warnings.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 use std::io::Write;
 use std::process::Command;
@@ -29,7 +29,7 @@ fn frame(dst_addr: EthernetAddress, tag: Option<Tag>, ethertype: EtherType, payl
     out
 }
 
-/// What tshark prints of `frames`: one line a frame with protocols, and the given fields.
+/// The output of tshark for `frames`: one line a frame with its protocols and the given fields.
 fn dissect(name: &str, frames: &[Vec<u8>], fields: &[&str]) -> Option<String> {
     let mut pcap = Vec::new();
     for word in [0xa1b2_c3d4u32, 0x0004_0002, 0, 0, 65_535, 1] {
@@ -63,7 +63,7 @@ fn dissect(name: &str, frames: &[Vec<u8>], fields: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn cyclic_frames_are_profinet_without_a_warning() {
+fn tshark_reads_cyclic_frames() {
     let emit = |frame_id, data: usize, iocs| {
         let layout = Layout::new(data, iocs);
         let repr = CyclicRepr {
@@ -95,7 +95,7 @@ fn cyclic_frames_are_profinet_without_a_warning() {
 }
 
 #[test]
-fn dcp_is_read_as_what_it_is() {
+fn tshark_reads_dcp() {
     use dcp::Option::{All, DeviceId, IpParameter, NameOfStation};
     use dcp::{ServiceId, ServiceType};
     let emit = |frame_id, service, service_type, blocks: &[Block<'_>], asked: &[dcp::Option]| {
@@ -151,7 +151,7 @@ fn dcp_is_read_as_what_it_is() {
 }
 
 #[test]
-fn lldp_arp_goose_and_the_sectag_are_read_as_what_they_are() {
+fn tshark_reads_lldp_arp_goose_and_sectag() {
     let mut own = [0; 16];
     let own_len = lldp::emit_profinet(&mut own, lldp::ProfinetSubtype::PortStatus, &[0; 4]).unwrap();
     let neighbour = lldp::Repr {

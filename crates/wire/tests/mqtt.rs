@@ -1,4 +1,4 @@
-//! Two ways to read an envelope, the whole one and the mote's, say the same.
+//! The full parser and the mote's reader of an envelope agree.
 
 use antedate_wire::mqtt::{Envelope, HEAD_MAX, Head};
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ fn message(head: &Head<'_>, sequence: u64, ciphertext: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_ciphertext_of_any_length_is_read() {
+fn ciphertext_of_any_length_is_read() {
     let head = Head { algorithm: 10, epoch: 1, publisher: b"p7" };
     for len in [1, 22, 23, 24, 25, 26, 253, 254, 255, 256, 257, 258, 259, 65_534, 65_535, 65_536, 70_000] {
         let ciphertext = vec![7; len];
@@ -22,7 +22,7 @@ fn a_ciphertext_of_any_length_is_read() {
 }
 
 #[test]
-fn what_is_another_ones_or_not_deterministic_is_not_read() {
+fn foreign_or_nondeterministic_is_not_read() {
     let head = Head { algorithm: 10, epoch: 1, publisher: b"p7" };
     let whole = message(&head, 0x1234, &[9; 16]);
     for other in [
@@ -33,7 +33,8 @@ fn what_is_another_ones_or_not_deterministic_is_not_read() {
     ] {
         assert_eq!(other.read(&whole), None, "{other:?}");
     }
-    // The length of the sequence number in two bytes: CBOR still, but not its deterministic encoding.
+    // The length of the sequence number in two bytes: valid CBOR, but not its deterministic
+    // encoding.
     let at = whole.windows(3).position(|bytes| bytes == [0x42, 0x12, 0x34]).expect("the number");
     let longer = [&whole[..at], &[0x58, 2], &whole[at + 1..]].concat();
     assert!(Envelope::parse(&longer).is_ok_and(|envelope| envelope.sequence == 0x1234));
@@ -45,7 +46,7 @@ fn what_is_another_ones_or_not_deterministic_is_not_read() {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read_both_ways(
+    fn both_readers_read_an_envelope(
         algorithm in prop_oneof![-70_000i64..70_000, Just(i64::from(i32::MIN)), Just(i64::from(i32::MAX) - 1)],
         epoch: u32,
         publisher in prop::collection::vec(any::<u8>(), 1..=64),
@@ -61,7 +62,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_mote_reads_is_what_everybody_reads(
+    fn mote_reader_agrees_with_parser(
         sequence in 1u64..,
         ciphertext in prop::collection::vec(any::<u8>(), 0..40),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),

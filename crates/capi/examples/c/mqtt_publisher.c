@@ -1,10 +1,11 @@
-/* Seals a payload for MQTT as `antedate mqtt sub` and any reader of COSE_Encrypt0 (RFC 9052) open it. What is written to standard
- * output is the payload of a PUBLISH, which any MQTT library sends.
+/* Seals a payload for MQTT in the form that `antedate mqtt sub` and any reader of COSE_Encrypt0
+ * (RFC 9052) open. Writes the payload of a PUBLISH to standard output, for any MQTT library.
  *
  *     mqtt_publisher KEY BASE PUBLISHER EPOCH TOPIC NUMBER PAYLOAD
  *
- * KEY (16 bytes) and BASE (13 bytes) are what HKDF gives for this publisher and epoch, in hexadecimal digits; the manual's
- * chapter on MQTT says how. NUMBER must never be used twice with them: a device keeps the next one where it survives a power cut.
+ * KEY (16 bytes) and BASE (13 bytes) come from HKDF for this publisher and epoch, in hexadecimal
+ * digits; see the manual's chapter on MQTT. NUMBER must never be used twice with them: a device
+ * stores the next one in nonvolatile memory.
  */
 #include "antedate.h"
 
@@ -14,7 +15,7 @@
 
 #define TAG 8
 
-/* CBOR, as much of it as is needed: a head (RFC 8949 section 3) and bytes, in memory that is long enough. */
+/* A minimal CBOR writer: a head (RFC 8949 section 3) and bytes, in memory of sufficient length. */
 static uint8_t *head(uint8_t *out, unsigned major, size_t value) {
     major <<= 5;
     if (value < 24) {
@@ -73,7 +74,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 8; i++)
         number[i] = (uint8_t)(sequence >> (56 - 8 * i));
 
-    /* << [topic, publisher, epoch, number] >>, within [ "Encrypt0", protected header, external associated data ] */
+    /* << [topic, publisher, epoch, number] >>, within [ "Encrypt0", protected header, external
+     * associated data ] */
     at = head(external, ARRAY, 4);
     at = string(at, TEXT, topic, strlen(topic));
     at = string(at, BYTES, publisher, strlen(publisher));
@@ -86,13 +88,14 @@ int main(int argc, char **argv) {
 
     const antedate_bytes the_key = {key, sizeof key}, the_base = {base, sizeof base};
     const antedate_bytes the_aad = {aad, (size_t)(end - aad)};
-    /* AES-CCM-16-64-128 is CCM with nonces of 13 bytes and tags of 8, as level 6 of IEEE 802.15.4. */
+    /* AES-CCM-16-64-128 is CCM with nonces of 13 bytes and tags of 8, as level 6 of IEEE
+     * 802.15.4. */
     if (antedate_sealer_init(&sealer, ANTEDATE_CCM_STAR_64, the_key, the_base) != ANTEDATE_OK ||
         antedate_prepare(&sealer, sequence) != ANTEDATE_OK) {
         fprintf(stderr, "mqtt_publisher: cannot prepare\n");
         return 1;
     }
-    /* Idle time: the cipherstream is made before the payload is there. */
+    /* Idle time: the cipherstream is made before the payload is known. */
     while (antedate_step(&sealer, 1) > 0)
         ;
     if (antedate_seal(&sealer, the_aad, (const uint8_t *)payload, sealed, len, tag) != ANTEDATE_OK) {
@@ -101,7 +104,8 @@ int main(int argc, char **argv) {
     }
     antedate_sealer_wipe(&sealer);
 
-    /* [ protected header, { 4: epoch and publisher, 6: number without leading zeros }, ciphertext ] */
+    /* [ protected header, { 4: epoch and publisher, 6: number without leading zeros },
+     * ciphertext ] */
     size_t zeros = 0;
     while (number[zeros] == 0)
         zeros++;

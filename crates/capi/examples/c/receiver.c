@@ -1,5 +1,6 @@
-/* The receiver of what `sensor` sends. It expects the next number of the same template, so that opening costs one block
- * too. Prints each message; a packet that is not authentic is counted and not printed. Exit status 0 if all were authentic.
+/* The receiver for `sensor`. It expects the next number of the same template, so that opening
+ * also costs one block. Prints each authentic message and counts the others. Exit status 0 if
+ * all packets were authentic.
  */
 #include "antedate.h"
 
@@ -29,7 +30,7 @@ int main(void) {
     for (;;) {
         uint64_t number = 0;
 
-        /* Idle time: the next number is known, and what the packet will look like. */
+        /* Idle time: the next number and the form of its packet are known. */
         if (antedate_expect_template(&opener, expected, &known) != ANTEDATE_OK)
             return 2;
         while (antedate_opener_step(&opener, 1) > 0)
@@ -39,7 +40,8 @@ int main(void) {
             break;
         for (int i = 0; i < 8; i++)
             number = number << 8 | frame[i];
-        /* An old number is a replay. A higher one means that packets were lost: it is opened the ordinary way. */
+        /* An old number is a replay. After a loss the number is higher, and the packet is opened
+         * the ordinary way. */
         if (number < expected || (number > expected && antedate_expect(&opener, number) != ANTEDATE_OK)) {
             refused++;
             continue;

@@ -1,6 +1,6 @@
-/* A sensor that reports a temperature in each cycle. All of its message but six digits is known beforehand, so it is
- * prepared while the sensor is still measuring. Packets go to standard output: number (8 bytes, big-endian), ciphertext,
- * tag.
+/* A sensor that reports a temperature in each cycle. Only six digits of its message are new, so
+ * the rest is prepared while the sensor measures. Packets go to standard output: number (8
+ * bytes, big-endian), ciphertext, tag.
  *
  *     sensor CYCLES | receiver
  */
@@ -15,10 +15,10 @@ static const uint8_t initial[12] = {'l', 'i', 'n', 'e'};
 static const uint8_t header[] = "sensor 7";
 static const uint8_t message[] = "{\"sensor\": 7, \"unit\": \"K\", \"temperature\": 000.00, \"status\": \"ok\"}";
 
-/* Where the digits are. */
+/* The hole: the digits. */
 static const antedate_hole digits = {1, 42, 48};
 
-/* Stands for a converter that takes its time. */
+/* Simulates a slow converter. */
 static void measure(uint32_t cycle, char reading[8]) {
     snprintf(reading, 8, "%03u.%02u", (unsigned)(290 + cycle % 20), (unsigned)(cycle * 37 % 100));
 }
@@ -42,12 +42,12 @@ int main(int argc, char **argv) {
         char reading[8];
         antedate_bytes value = {(const uint8_t *)reading, 6}, ciphertext;
 
-        /* Idle time. A real sensor would do one step whenever it has nothing else to do. */
+        /* Idle time. A real sensor does one step whenever it is idle. */
         check(antedate_prepare_template(&sealer, cycle, &known), "prepare");
         while (antedate_step(&sealer, 1) > 0)
             ;
 
-        /* The value is there: what is left is one block. */
+        /* The value is known: one block is left. */
         measure((uint32_t)cycle, reading);
         check(antedate_seal_template(&sealer, &value, 1, &ciphertext, tag), "seal");
 

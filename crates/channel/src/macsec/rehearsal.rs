@@ -1,8 +1,9 @@
-//! Rehearsals: what the next frame will do, done once for nothing. While a thread waits for a frame, what others do pushes the way of
-//! a frame out of the caches; a frame after a pause finds them cold.
+//! Rehearsals: practice runs of the next frame's path. While a thread waits for a frame, other work
+//! evicts the path's code and data from the caches, so a frame after a pause would find them cold.
 //!
-//! All of it happens in *stand-ins*, a channel to itself under a key that protects nothing. No packet number and nothing prepared of
-//! the real channels is spent, and what they have for the next frame is only read.
+//! A rehearsal uses *stand-ins*, a separate channel under a key that protects nothing. It spends no
+//! packet number and no prepared material of the real channels, and only reads the material for
+//! their next frame.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -10,33 +11,35 @@ use core::ops::Range;
 
 use zeroize::Zeroizing;
 
-use super::transmit::ADDRESSES_LEN;
+use super::ADDRESSES_LEN;
 use super::{An, CipherSuite, ProtectError, Receive, ReceiveConfig, Sak, Sci, Transmit, TransmitConfig};
 use antedate_wire::macsec::{MAX_OVERHEAD, TAG_LEN_LONG};
 
-/// The channel of the stand-ins.
+/// The stand-ins' channel.
 const SCI: Sci = Sci([2, 0, 0, 0, 0, 0, 0, 1]);
-/// Its association.
+/// The stand-ins' association.
 const AN: An = An::ALL[0];
-/// Octets of the longest frame that is rehearsed: some vectors of any width, and a rest. Longer rehearsals put more into the nearest
-/// cache than the frame itself does.
+/// Octets of the longest rehearsed frame: several vectors of any width, and a remainder. Longer
+/// rehearsals would load more into the L1 cache than the frame itself.
 const LONGEST: usize = 256 + GRAIN;
 const GRAIN: usize = 64;
-/// Rehearsals that are prepared at a time: what a preparation goes over would be in the way of the frame that comes next.
+/// Rehearsals prepared at a time. The memory touched by a preparation would displace the next
+/// frame's.
 const KEPT: usize = 8;
-/// Octets in front of the data: its first one begins a line of the cache, if the memory does.
+/// Octets before the data, so that the data starts at a cache line if the memory does.
 const FRONT: usize = GRAIN - ADDRESSES_LEN;
 
-/// [`Transmit::protect_in_place`], as it became part of what protects frames.
+/// [`Transmit::protect_in_place`] as inlined into the protecting function.
 pub type ProtectInPlace =
     for<'a> fn(&mut Transmit, &'a mut [u8], Range<usize>) -> Result<&'a mut [u8], ProtectError>;
-/// [`Receive::accept`], as it became part of what validates them: the frame and the place for a whole one, and what came of it.
+/// [`Receive::accept`] as inlined into the validating function: the frame, the buffer for a whole
+/// one, and the result.
 pub type Accept = for<'a> fn(&mut Receive, &'a mut [u8], &'a mut [u8]) -> Option<&'a mut [u8]>;
 
-/// Rehearses frames of either direction.
+/// Rehearses frames of both directions.
 pub struct Rehearsal {
     secret: Zeroizing<[u8; 32]>,
-    /// Stand-ins that there were; no two have the same key.
+    /// Counts the stand-ins, each with its own key.
     generations: u64,
     stand_ins: Option<StandIns>,
     place: Box<[u8; FRONT + ADDRESSES_LEN + LONGEST + MAX_OVERHEAD]>,
@@ -46,14 +49,15 @@ struct StandIns {
     suite: CipherSuite,
     transmit: Transmit,
     receive: Receive,
-    /// Octets of the frame that was protected and not validated yet.
+    /// Octets of the frame that was protected and not yet validated.
     waits: Option<usize>,
     /// Rehearsals until the next preparation.
     prepared: usize,
 }
 
 impl Rehearsal {
-    /// Rehearsals under this key, which nobody else uses: random octets. With another suite than this one the first takes longer.
+    /// Rehearsals under keys derived from `secret`, random octets for this purpose only. The first
+    /// rehearsal with a suite other than `suite` takes longer.
     #[must_use]
     pub fn new(secret: [u8; 32], suite: CipherSuite) -> Self {
         Self {
@@ -64,7 +68,8 @@ impl Rehearsal {
         }
     }
 
-    /// Prepares the next rehearsals, when there is time: right after a sleep. Otherwise one of them does it.
+    /// Prepares the next rehearsals. Call it when there is time: right after a sleep. Otherwise a
+    /// rehearsal does it.
     #[inline(never)]
     pub fn prepare(&mut self) {
         if let Some(stand_ins) = &mut self.stand_ins {
@@ -72,15 +77,16 @@ impl Rehearsal {
         }
     }
 
-    /// Protects a frame like the next one, whose preparation is read, on the way that it will go.
+    /// Protects a stand-in of the next frame by `way`, and reads the next frame's prepared
+    /// material.
     pub fn protect(&mut self, next: &Transmit, way: ProtectInPlace) {
         if let Some(octets) = next.touch() {
             self.protected(next.config().suite, octets, way);
         }
     }
 
-    /// Validates a frame like the next one, whose preparation is read, on the way that it will go: the one that was protected, if there
-    /// is one.
+    /// Validates a stand-in of the next frame by `way`, and reads the next frame's prepared
+    /// material. Takes the frame last protected, if there is one.
     pub fn validate(&mut self, next: &Receive, way: Accept) {
         let Some((suite, octets)) = next.touch() else { return };
         let waits = |stand_ins: &StandIns| stand_ins.suite == suite && stand_ins.waits.is_some();
@@ -92,12 +98,12 @@ impl Rehearsal {
             && let Some(frame) =
                 self.place.get_mut(FRONT - TAG_LEN_LONG..).and_then(|at| at.get_mut(..octets))
         {
-            // Whatever becomes of it.
+            // The result does not matter.
             let _ = way(&mut stand_ins.receive, frame, &mut []);
         }
     }
 
-    /// Protects so many octets of data, or fewer that take the same ways.
+    /// Protects `octets` of data, or fewer that take the same path.
     fn protected(&mut self, suite: CipherSuite, octets: usize, way: ProtectInPlace) {
         if self.stand_ins.as_ref().is_none_or(|stand_ins| stand_ins.suite != suite) {
             self.generations += 1;
@@ -113,7 +119,7 @@ impl Rehearsal {
         let frame = FRONT..FRONT + ADDRESSES_LEN + octets;
         *waits = way(transmit, &mut self.place[..], frame).ok().map(|protected| protected.len());
         if waits.is_none() {
-            // Its packet numbers are used up; the next ones have another key.
+            // The packet numbers are used up: the next stand-ins have another key.
             self.stand_ins = None;
         }
     }
@@ -134,7 +140,7 @@ impl StandIns {
         receive.add_peer(SCI, ssci).ok()?;
         receive.install(SCI, AN, &sak, 1).ok()?;
         let mut new = Self { suite, transmit, receive, waits: None, prepared: 0 };
-        // Nothing is known of lengths yet, so this is the longest preparation of all: not when a frame may be near.
+        // No length is known yet, so this preparation is the longest: do it while no frame is near.
         new.prepare();
         Some(new)
     }
@@ -160,7 +166,7 @@ mod tests {
     const ACCEPT: Accept = |receive, frame, whole| receive.accept(|| 0, frame, whole).ok().flatten();
 
     #[test]
-    fn a_rehearsal_spends_no_packet_number_and_changes_no_frame() {
+    fn rehearsal_spends_no_packet_number() {
         let mut rehearsal = Rehearsal::new([9; 32], CipherSuite::GcmAes256);
         for suite in CipherSuite::ALL {
             let [mut plain, mut rehearsed] = [(); 2].map(|()| transmit(transmit_config(suite)));
@@ -182,14 +188,15 @@ mod tests {
             let StandIns { transmit, receive, .. } = rehearsal.stand_ins.as_ref().unwrap();
             let [sealed, prepared] =
                 [transmit.counters().out_pkts_encrypted, transmit.counters().out_prepared];
-            // Frames that get longer are longer than what was prepared; from the longest rehearsal on they are not.
+            // While frames get longer, they exceed the prepared length; from the longest rehearsal
+            // on they do not.
             assert!(sealed >= 100 && prepared >= 60, "{suite}: {prepared} of {sealed}");
             assert_eq!(receive.counters().in_pkts_ok, 120, "{suite}");
         }
     }
 
     #[test]
-    fn without_a_key_there_is_nothing_to_rehearse() {
+    fn nothing_is_rehearsed_without_a_key() {
         let mut rehearsal = Rehearsal::new([9; 32], CipherSuite::GcmAes128);
         let transmit = Transmit::new(transmit_config(CipherSuite::GcmAes128)).unwrap();
         rehearsal.protect(&transmit, Transmit::protect_in_place);
@@ -199,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn stand_ins_without_packet_numbers_are_replaced_under_another_key() {
+    fn exhausted_stand_ins_are_replaced() {
         let mut rehearsal = Rehearsal::new([9; 32], CipherSuite::GcmAes128);
         let real = transmit(transmit_config(CipherSuite::GcmAes128));
         rehearsal.protect(&real, Transmit::protect_in_place);

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antedate_channel::mka::{Cak, InvalidCak};
+use antedate_channel::mka::{Cak, CakError};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{hex, parse_hex, push_hex};
 use antedate_host::private_file::{self, LONGEST};
@@ -102,7 +102,7 @@ impl CakFile {
     /// # Errors
     /// When the length of the key or of the name is not allowed by the standard. A parsed file has
     /// valid lengths.
-    pub fn cak(&self) -> Result<Cak, InvalidCak> {
+    pub fn cak(&self) -> Result<Cak, CakError> {
         Cak::new(self.key.as_bytes(), &self.name)
     }
 

@@ -5,8 +5,8 @@ use std::io;
 use crate::config::policy::Class;
 use crate::frames::gate::{Gate, Way};
 use crate::run::counters::PathCounters;
-use crate::sys::near::near;
 use crate::sys::packet::Sender;
+use crate::sys::warm::hot;
 
 /// Octets of the Ethernet header. The MTU counts neither it nor a VLAN tag.
 pub(crate) const HEADER: usize = 14;
@@ -27,7 +27,7 @@ pub(crate) fn flow(frame: &[u8]) -> u32 {
 /// The class of a frame, if the policy passes it. Counts the decision.
 #[inline]
 pub(crate) fn admit(gate: &Gate, way: Way, counters: &PathCounters, frame: &[u8]) -> Option<Class> {
-    near(|| {
+    hot(|| {
         let verdict = gate.decide(way, frame);
         if let Some(rule) = verdict.rule.and_then(|rule| counters.rules.get(rule)) {
             rule.count();

@@ -2,6 +2,7 @@
 //!
 //! - [`path`]: the data path of both directions; [`express`]: frames that do not wait behind others
 //! - [`worker`]: the forwarding thread; [`letter`], [`snapshot`]: requests to it and its state
+//! - `warm`: preparation and rehearsal
 //! - [`agreement`]: MACsec Key Agreement; [`fastest`]: the order of cipher suites on this CPU
 //! - [`ledger`]: packet numbers of static keys, reserved on disk ahead of use
 //! - [`channels`]: secure channels and ports from a configuration; [`daemon`], [`report`]: supervision, status
@@ -16,4 +17,5 @@ pub mod letter;
 pub mod path;
 pub mod report;
 pub mod snapshot;
+mod warm;
 pub mod worker;

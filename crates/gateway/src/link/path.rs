@@ -5,13 +5,13 @@
 //! completion before the next one is looked at, and it is copied once at most: by the cipher.
 
 use std::mem;
-use std::ops::Range;
 use std::sync::Arc;
 
 use antedate_channel::fragment::Marks;
-use antedate_channel::macsec::{An, ProtectError, Receive, Rehearsal, Transmit};
+use antedate_channel::macsec::{An, ProtectError, Receive, Transmit};
 use antedate_wire::macsec::TAG_LEN_LONG;
 
+use super::warm::{accept, protect_in_place};
 use crate::config::policy::Class;
 use crate::frames::gate::{Gate, Way};
 use crate::frames::offload;
@@ -23,9 +23,9 @@ use crate::frames::port::put;
 use crate::link::express::{Bulk, Express};
 use crate::link::letter::Ports;
 use crate::run::counters::PathCounters;
-use crate::sys::near::near;
 use crate::sys::packet::{Next, Received, Sender};
 use crate::sys::thread;
+use crate::sys::warm::hot;
 
 /// Frames that one direction handles before the other has its turn.
 const TURN: usize = 16;
@@ -84,24 +84,10 @@ struct Exit {
     way: Way,
     gate: Arc<Gate>,
     counters: Arc<PathCounters>,
-    built: Box<Built>,
+    /// Frames that the cipher cannot write in place.
+    built: Box<[u8]>,
     /// Where segments of super-frames are put together.
     scratch: Box<[u8]>,
-}
-
-/// Where the cipher writes what does not stay in its place. A store and a later load whose addresses agree in the last twelve bits wait
-/// for each other, and the cipher loads from ring slots that begin at multiples of 2048: so what it stores begins halfway between.
-#[derive(Debug)]
-#[repr(C, align(4096))]
-struct Built {
-    apart: [u8; 1024],
-    bytes: [u8; LONGEST],
-}
-
-impl Built {
-    fn new() -> Box<Self> {
-        Box::new(Self { apart: [0; 1024], bytes: [0; LONGEST] })
-    }
 }
 
 fn buffer() -> Box<[u8]> {
@@ -112,7 +98,7 @@ impl Outbound {
     /// A direction with its own counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, protector: Protector) -> Self {
-        let exit = Exit { way: Way::Out, gate, counters, built: Built::new(), scratch: buffer() };
+        let exit = Exit { way: Way::Out, gate, counters, built: buffer(), scratch: buffer() };
         Self { ports, protector, fragments: None, express: None, exit }
     }
 
@@ -126,7 +112,7 @@ impl Outbound {
         turn(ports, exit, heard, |exit, received, to, mtu| {
             let fragments = *fragments;
             exit.finished(received, |exit, frame| {
-                near(|| exit.outbound(frame, protector, fragments, to, mtu));
+                hot(|| exit.outbound(frame, protector, fragments, to, mtu));
             })
         })
     }
@@ -142,7 +128,7 @@ impl Outbound {
         });
         let now = thread::now();
         let Exit { built, counters, .. } = exit;
-        let bulk = Bulk { transmit, fragments: *fragments, longest, scratch: &mut built.bytes };
+        let bulk = Bulk { transmit, fragments: *fragments, longest, scratch: &mut built[..] };
         match express.pump(now, bulk, |fragment| put(counters, &ports.to, fragment)) {
             Ok(sent) => done + usize::from(sent),
             Err(ProtectError::Unsplittable) => {
@@ -197,15 +183,6 @@ impl Outbound {
         }
     }
 
-    /// Keeps what the next frame will need near, at the cost of a frame.
-    #[inline(never)]
-    pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
-        if let Protector::Macsec(transmit) = &self.protector {
-            let next = self.express.as_ref().map_or(&**transmit, |express| &express.transmit);
-            rehearsal.protect(next, protect_in_place);
-        }
-    }
-
     /// Its counters.
     #[must_use]
     pub fn counters(&self) -> &Arc<PathCounters> {
@@ -217,7 +194,7 @@ impl Inbound {
     /// A direction with its own counters.
     #[must_use]
     pub fn new(ports: Ports, gate: Arc<Gate>, counters: Arc<PathCounters>, validator: Validator) -> Self {
-        let exit = Exit { way: Way::In, gate, counters, built: Built::new(), scratch: buffer() };
+        let exit = Exit { way: Way::In, gate, counters, built: buffer(), scratch: buffer() };
         Self { ports, validator, exit }
     }
 
@@ -244,14 +221,6 @@ impl Inbound {
         match &mut self.validator {
             Validator::Macsec(receive) => receive.idle(budget),
             Validator::Plain => 0,
-        }
-    }
-
-    /// Keeps what the next frame will need near, at the cost of a frame.
-    #[inline(never)]
-    pub fn rehearse(&self, rehearsal: &mut Rehearsal) {
-        if let Validator::Macsec(receive) = &self.validator {
-            rehearsal.validate(receive, accept);
         }
     }
 
@@ -337,9 +306,9 @@ impl Exit {
             }
             return;
         }
-        match express.transmit.protect(frame, &mut self.built.bytes) {
+        match express.transmit.protect(frame, &mut self.built[..]) {
             Ok(length) => {
-                if let Some(sealed) = self.built.bytes.get(..length) {
+                if let Some(sealed) = self.built.get(..length) {
                     self.put(to, sealed);
                     self.counters.express.count();
                     express.sent(thread::now(), length);
@@ -381,7 +350,7 @@ impl Exit {
         let sealed = if has_room {
             protect_in_place(transmit, space, place)
         } else {
-            let Built { bytes, .. } = &mut *self.built;
+            let bytes = &mut self.built[..];
             let frame = space.get(place).unwrap_or_default();
             transmit.protect(frame, bytes).map(|length| bytes.get_mut(..length).unwrap_or_default())
         };
@@ -403,7 +372,7 @@ impl Exit {
     ) {
         let Self { built, counters, .. } = self;
         let send = |fragment: &[u8]| put(counters, to, fragment);
-        match transmit.protect_split(frame, longest, marks, &mut built.bytes, send) {
+        match transmit.protect_split(frame, longest, marks, &mut built[..], send) {
             Ok(_) => {}
             Err(ProtectError::Unsplittable) => counters.too_long.count(),
             Err(_) => counters.not_protected.count(),
@@ -414,7 +383,7 @@ impl Exit {
     fn inbound(&mut self, frame: &mut [u8], receive: &mut Receive, to: &Sender, mtu: usize) {
         let Self { gate, counters, way, built, .. } = self;
         // What is refused is counted there, by its reason.
-        let Some(opened) = accept(receive, frame, &mut built.bytes) else { return };
+        let Some(opened) = accept(receive, frame, &mut built[..]) else { return };
         if admit(gate, *way, counters, opened).is_some() {
             send(counters, to, mtu, opened);
         }
@@ -429,22 +398,6 @@ impl Exit {
     fn put(&self, to: &Sender, frame: &[u8]) {
         put(&self.counters, to, frame);
     }
-}
-
-/// [`Transmit::protect_in_place`], which is a part of this. Rehearsals come here too.
-#[inline]
-fn protect_in_place<'a>(
-    transmit: &mut Transmit,
-    space: &'a mut [u8],
-    place: Range<usize>,
-) -> Result<&'a mut [u8], ProtectError> {
-    near(|| transmit.protect_in_place(space, place))
-}
-
-/// [`Receive::accept`], which is a part of this. Rehearsals come here too. It gives nothing that would go through memory.
-#[inline]
-fn accept<'a>(receive: &mut Receive, frame: &'a mut [u8], whole: &'a mut [u8]) -> Option<&'a mut [u8]> {
-    near(|| receive.accept(thread::now, frame, whole).ok().flatten())
 }
 
 /// Sends a frame in the clear, if the port carries it.

@@ -11,16 +11,11 @@ use antedate_channel::macsec::{ReadyTransmit, Rehearsal, Retired, Transmit};
 use crate::link::letter::{Letter, Shown};
 use crate::link::path::{Inbound, Outbound, Protector, Validator};
 use crate::link::snapshot::Snapshot;
-use crate::run::duty::{Duty, HASTE, LOOKS, REHEARSAL, forward};
+use crate::run::duty::{Duty, LOOKS, forward};
 use crate::run::governor::{Governor, Mode};
 use crate::run::mailbox::Mailbox;
 use crate::sys::packet::Receiver;
 use crate::sys::thread;
-
-/// Nanoseconds of preparation between two looks at the ports: so long a frame may wait for it at most.
-const LONGEST_PREPARATION: u64 = 200;
-/// Steps of preparation that are taken at once where a step is cheapest.
-const MOST_STEPS: u32 = 64;
 
 /// One direction or both, and how to wait.
 #[derive(Debug)]
@@ -88,62 +83,6 @@ impl Duty for Worker {
     #[inline]
     fn due(&self) -> Option<u64> {
         self.outbound.as_ref().and_then(Outbound::due)
-    }
-
-    /// Half of what the configuration lets lie prepared for sending.
-    fn haste(&self) -> usize {
-        let Some(Outbound { protector: Protector::Macsec(transmit), .. }) = &self.outbound else {
-            return HASTE;
-        };
-        haste_of(transmit.config().prepare)
-    }
-
-    /// Prepares as much as there is memory for, before the first frame, and tells how many steps this CPU does in the time
-    /// that a frame may wait: from some 50 with VAES to a single one without AES instructions.
-    #[cold]
-    #[inline(never)]
-    fn steps(&mut self) -> u32 {
-        let (start, mut done) = (thread::now(), 0);
-        loop {
-            match self.prepare(MOST_STEPS) {
-                0 => break,
-                steps => done += u64::from(steps),
-            }
-        }
-        let fit = (LONGEST_PREPARATION * done) / (thread::now() - start).max(1);
-        (fit as u32).clamp(1, MOST_STEPS)
-    }
-
-    /// Does at most so many steps of preparation. The directions take turns to come first: else one in which frames follow one another
-    /// leaves nothing for the other. Returns how many it did: 0 when all is prepared.
-    #[inline(never)]
-    fn prepare(&mut self, steps: u32) -> u32 {
-        let Self { outbound, inbound, inbound_first, .. } = self;
-        let out = |steps| outbound.as_mut().map_or(0, |outbound| outbound.idle(steps));
-        let into = |steps| inbound.as_mut().map_or(0, |inbound| inbound.idle(steps));
-        in_turns(inbound_first, steps, out, into)
-    }
-
-    /// Polls for a frame that will find what it needs near, in either direction: at the first looks after a sleep, and every so often.
-    #[inline]
-    fn rehearse(&mut self, looks: u32) {
-        let turn = looks % REHEARSAL;
-        if let Some(rehearsal) = self.rehearsal.as_mut().filter(|_| turn < 2) {
-            if looks == 0 {
-                rehearsal.prepare();
-            }
-            match (turn, &self.outbound, &self.inbound) {
-                (0, Some(outbound), _) => outbound.rehearse(rehearsal),
-                (1, _, Some(inbound)) => inbound.rehearse(rehearsal),
-                _ => {}
-            }
-        }
-        // Behind those of the cipher, which push out what these bring.
-        match (turn, &mut self.outbound, &mut self.inbound) {
-            (2, Some(outbound), _) => outbound.ports.to.rehearse(),
-            (3, _, Some(inbound)) => inbound.ports.to.rehearse(),
-            _ => {}
-        }
     }
 
     #[inline]
@@ -307,81 +246,4 @@ fn protect_with(transmit: &mut Transmit, ready: ReadyTransmit) -> Result<Retired
     let retired = transmit.adopt(ready).map_err(|error| error.to_string())?;
     transmit.set_encoding_sa(an).map_err(|error| error.to_string())?;
     Ok(retired)
-}
-
-/// Does at most so many steps, the other one first than the last time.
-#[inline]
-fn in_turns(
-    second_first: &mut bool,
-    steps: u32,
-    first: impl FnOnce(u32) -> u32,
-    second: impl FnOnce(u32) -> u32,
-) -> u32 {
-    *second_first = !*second_first;
-    if *second_first {
-        one_then_the_other(steps, second, first)
-    } else {
-        one_then_the_other(steps, first, second)
-    }
-}
-
-/// Does at most so many steps, and the second what the first leaves of them. Returns how many were done.
-#[inline]
-fn one_then_the_other(steps: u32, one: impl FnOnce(u32) -> u32, other: impl FnOnce(u32) -> u32) -> u32 {
-    let done = one(steps);
-    if done < steps { done + other(steps - done) } else { done }
-}
-
-/// Frames that may come before more is prepared, where so many packet numbers are to lie prepared: half of those.
-fn haste_of(prepare: usize) -> usize {
-    match prepare {
-        // Nothing is, and nothing runs out.
-        0 => HASTE,
-        prepare => (prepare / 2).clamp(1, HASTE),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use antedate_channel::macsec::SLOTS;
-
-    #[test]
-    fn neither_direction_takes_all_steps_from_the_other() {
-        let (mut turn, mut done) = (false, [0; 2]);
-        let [first, second] = &mut done;
-        for _ in 0..6 {
-            // Both have more to do than there is time for.
-            let [mut of_first, mut of_second] = [0; 2];
-            let all = |done: &mut u32, steps| {
-                *done = steps;
-                steps
-            };
-            assert_eq!(in_turns(&mut turn, 3, |s| all(&mut of_first, s), |s| all(&mut of_second, s)), 3);
-            (*first, *second) = (*first + of_first, *second + of_second);
-        }
-        assert_eq!(done, [9, 9]);
-    }
-
-    #[test]
-    fn the_second_direction_has_what_the_first_leaves() {
-        let does = |left: u32| move |steps: u32| steps.min(left);
-        let done = [(0, 0), (3, 0), (0, 3), (3, 4), (9, 9)].map(|(one, other)| {
-            let mut asked = None;
-            let done = one_then_the_other(5, does(one), |steps| {
-                asked = Some(steps);
-                does(other)(steps)
-            });
-            (done, asked)
-        });
-        assert_eq!(done, [(0, Some(5)), (3, Some(2)), (3, Some(5)), (5, Some(2)), (5, None)]);
-    }
-
-    #[test]
-    fn what_lies_prepared_never_runs_out_before_more_is_prepared() {
-        assert_eq!([0, 1, 2, 3, 8].map(haste_of), [HASTE, 1, 1, 1, 4]);
-        for prepare in 1..=2 * SLOTS {
-            assert!((1..=prepare.min(SLOTS)).contains(&haste_of(prepare)), "{prepare}");
-        }
-    }
 }

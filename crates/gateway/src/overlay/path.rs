@@ -26,7 +26,6 @@ use crate::frames::gate::Gate;
 use crate::frames::offload;
 use crate::frames::port::flow;
 use crate::run::counters::PathCounters;
-use crate::run::duty::REHEARSAL;
 use crate::sys::packet::{Next, Receiver};
 use crate::sys::route::Hop;
 use crate::sys::thread;
@@ -196,19 +195,6 @@ impl Path {
         match &mut self.core.crypt {
             Crypt::Wireguard(device) => device.idle(budget),
             Crypt::Bare => 0,
-        }
-    }
-
-    /// Keeps code and data for the next packet of either direction in the cache. Called first after
-    /// a sleep, then regularly.
-    #[inline]
-    pub(super) fn rehearse(&mut self, looks: u32) {
-        if let Crypt::Wireguard(device) = &self.core.crypt {
-            match looks % REHEARSAL {
-                0 => device.rehearse_open(&mut self.scratch),
-                1 => device.rehearse_seal(&mut self.scratch),
-                _ => {}
-            }
         }
     }
 

@@ -11,6 +11,7 @@ use super::uplink::Inward;
 use crate::run::duty::{Duty, WAKE_UP, forward};
 use crate::run::governor::{Governor, Mode};
 use crate::run::mailbox::Mailbox;
+use crate::run::warm::Warm;
 use crate::sys::thread;
 
 /// Steps of preparation between two polls of the ports. A step takes some 50 ns, less than a poll
@@ -56,6 +57,17 @@ impl Worker {
     }
 }
 
+impl Warm for Worker {
+    fn steps(&mut self) -> u32 {
+        STEPS
+    }
+
+    #[inline]
+    fn prepare(&mut self, steps: u32) -> u32 {
+        self.path.idle(steps)
+    }
+}
+
 impl Duty for Worker {
     const PUNCTUAL: bool = true;
 
@@ -89,20 +101,6 @@ impl Duty for Worker {
     #[inline]
     fn due(&self) -> Option<u64> {
         self.path.due()
-    }
-
-    fn steps(&mut self) -> u32 {
-        STEPS
-    }
-
-    #[inline]
-    fn prepare(&mut self, steps: u32) -> u32 {
-        self.path.idle(steps)
-    }
-
-    #[inline]
-    fn rehearse(&mut self, looks: u32) {
-        self.path.rehearse(looks);
     }
 
     fn sleep(&mut self, pause: std::time::Duration) {

@@ -4,44 +4,26 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use crate::run::governor::{Breath, Due, Governor, Mode, Rest};
+use crate::run::warm::{JUST_SEEN, LULL, PARTS, REHEARSAL, Warm};
 use crate::sys::thread;
 
 /// Nanoseconds that a sleeping thread may take to wake.
 pub(crate) const WAKE_UP: u64 = 100_000;
 /// Nanoseconds before a frame must leave in which the thread does not give its CPU away: whoever had it would have to be waited for.
 const HOLDS: u64 = 50_000;
-/// Turns without a frame from one rehearsal to the next, in turn for either direction: some thirty microseconds, and a tenth of
-/// a millisecond on a core of its own. A frame that comes meanwhile waits for its end, and more often ones gain nothing.
-pub(crate) const REHEARSAL: u32 = 64;
-/// Where the count of those turns begins after a frame: behind the rehearsals at its start, for a frame leaves near what the next one
-/// needs. After a sleep it begins with them: one of the cipher's part and one of the kernel's, for either direction.
-const JUST_SEEN: u32 = 4;
-
 /// Looks at the ports before a thread that polls offers its CPU to others again: some two microseconds. The offer takes half of one, for
 /// which a frame that comes meanwhile waits, and the kernel's part of it takes room in the caches.
 pub(crate) const LOOKS: u32 = 64;
 /// Nanoseconds that an offer takes when nobody else wants the CPU; one that is taken lasts longer than that. A gateway that shares its
 /// core with another one that polls lets that look as often as itself.
 const ALONE: u64 = 1_000;
-/// Parts of a preparation, with a look at the ports behind each, before a thread that polls offers its CPU, if a look costs no system call:
-/// some three microseconds. Where others take each offer, frames that follow one another at once would else come faster than they are
-/// prepared for.
-const PARTS: u32 = 16;
-
 /// How long no frame comes before a thread that shares its CPU prepares.
 const CALM: Duration = Duration::from_micros(300);
-/// Turns without a frame after which a thread that polls prepares: before it rehearses, for what it reads then is to be there. From then
-/// on it looks once between two rehearsals whether there is something to prepare: to look in each turn takes 25 ns of each, and 170 in
-/// the first one after somebody else had the CPU, and a frame for a gateway on the same core waits for that.
-const LULL: u32 = 16;
-/// Frames without such a pause or lull after which it prepares nevertheless, at most: half of what lies prepared. So most frames that
-/// follow one another find the caches as the one before left them.
-pub(crate) const HASTE: usize = antedate_channel::macsec::SLOTS / 2;
 /// Turns with frames, one after the other, before the thread looks whether it must rest.
 const TURNS: u32 = 64;
 
 /// What a forwarding thread does: its turns, and what it does between them.
-pub(crate) trait Duty {
+pub(crate) trait Duty: Warm {
     /// Whether a frame that waits must leave at the very moment when it is due; if not, a little later does no harm.
     const PUNCTUAL: bool;
     /// Whether a look at the ports costs no system call, so that it can [linger](Self::linger).
@@ -54,16 +36,6 @@ pub(crate) trait Duty {
     fn show(&self) {}
     /// When a frame that waits is to be sent: the wire is free for it then, or the release clock gives it out.
     fn due(&self) -> Option<u64>;
-    /// Frames that may come before it must prepare again, [`HASTE`] at most: half of what lies prepared.
-    fn haste(&self) -> usize {
-        HASTE
-    }
-    /// How many steps of preparation take no longer than a frame may wait.
-    fn steps(&mut self) -> u32;
-    /// Does at most so many steps. Returns how many it did: 0 when all is prepared.
-    fn prepare(&mut self, steps: u32) -> u32;
-    /// Polls for a frame that will find what it needs near, after so many turns without one.
-    fn rehearse(&mut self, _looks: u32) {}
     /// Looks at the ports [`LOOKS`] times. Returns whether a frame stands ready.
     fn linger(&self) -> bool {
         false
@@ -223,6 +195,7 @@ fn wait_until<D: Duty>(duty: &mut D, due: u64, breath: Option<&mut Breath>, step
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::warm::HASTE;
 
     /// Has nothing to do but a frame to give out, and notes how long it sleeps.
     struct Waits<const PUNCTUAL: bool> {
@@ -245,16 +218,18 @@ mod tests {
             Some(self.due)
         }
 
+        fn sleep(&mut self, pause: Duration) {
+            self.slept.push(pause);
+        }
+    }
+
+    impl<const PUNCTUAL: bool> Warm for Waits<PUNCTUAL> {
         fn steps(&mut self) -> u32 {
             1
         }
 
         fn prepare(&mut self, _: u32) -> u32 {
             0
-        }
-
-        fn sleep(&mut self, pause: Duration) {
-            self.slept.push(pause);
         }
     }
 
@@ -311,6 +286,12 @@ mod tests {
             None
         }
 
+        fn sleep(&mut self, _: Duration) {
+            self.slept.push(self.turn - 1);
+        }
+    }
+
+    impl Warm for Scripted {
         fn haste(&self) -> usize {
             self.haste
         }
@@ -322,10 +303,6 @@ mod tests {
         fn prepare(&mut self, _: u32) -> u32 {
             self.prepared.push(self.turn - 1);
             0
-        }
-
-        fn sleep(&mut self, _: Duration) {
-            self.slept.push(self.turn - 1);
         }
     }
 

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use crate::run::rhythm::Rhythm;
-use crate::sys::near::near;
+use crate::sys::warm::hot;
 
 /// How a forwarding thread waits for frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Governor {
     /// Records a frame of a flow.
     #[inline]
     pub fn frame(&mut self, flow: u32, now: u64) {
-        near(|| self.rhythm.beat(flow, now));
+        hot(|| self.rhythm.beat(flow, now));
         self.last_frame = now;
         if self.asleep {
             self.woken += 1;

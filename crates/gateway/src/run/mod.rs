@@ -1,6 +1,7 @@
 //! The parts of a running gateway that do not depend on its protection.
 //!
 //! - [`duty`], [`governor`], `rhythm`: the loop of a forwarding thread, and when it polls or sleeps
+//! - `warm`: preparation while no frame is ready, and what keeps the caches warm
 //! - [`mailbox`], [`counters`]: messages to a forwarding thread, and its counters
 //! - [`control`], [`status`], [`report`]: the control socket and its answers
 //! - [`setup`]: CPUs, priorities, and other parts of a start
@@ -18,6 +19,7 @@ pub mod report;
 pub(crate) mod rhythm;
 pub mod setup;
 pub mod status;
+pub(crate) mod warm;
 
 /// Why a gateway did not start, or ended.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,6 @@ use crate::config::CONTROL_WORDS;
 use crate::config::{Config, Poll, Threads};
 use crate::run::governor::Mode;
 use crate::sys::interface::Interface;
-use crate::sys::rseq;
 use crate::sys::thread;
 
 /// Creates the control socket. It comes first: without it the gateway does not start, and no packet
@@ -79,7 +78,6 @@ pub struct Granted {
 #[must_use]
 pub fn place(cpu: Option<usize>, priority: Option<u8>) -> Granted {
     thread::precise_timers();
-    rseq::unregister();
     let mut granted = Granted::default();
     if let Some(cpu) = cpu {
         match thread::pin(cpu) {

@@ -9,8 +9,7 @@
 //! - [`filter`]: packet filters of sockets
 //! - [`route`]: next hops
 //! - [`thread`]: pinning, priority, timer slack, clocks
-//! - [`rseq`]: ends restartable sequences of a thread (`rseq(2)`)
-//! - [`near`]: places functions in the hot text section
+//! - [`warm`]: the hot text section, prefetches, first writes to pages
 //! - [`event`]: an event counter that ends a wait (`eventfd(2)`)
 #![allow(unsafe_code)]
 
@@ -18,14 +17,13 @@ pub mod event;
 pub mod filter;
 pub mod interface;
 pub mod listener;
-pub mod near;
 pub mod outbox;
 pub mod packet;
 pub mod route;
-pub mod rseq;
 pub mod segmenter;
 pub mod thread;
 pub mod udp;
+pub mod warm;
 
 use std::io;
 use std::mem;

@@ -12,6 +12,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::warm::{LINE, prefetch, write_to_each_page};
 use super::{check, filter::Filter, interface::Interface, set_option};
 
 /// Slots of a receive ring: at 500,000 frames a second they hold two milliseconds.
@@ -24,10 +25,6 @@ const SIDE_QUEUE: libc::c_int = 16 << 20;
 pub(super) const OFFLOAD_HEADER: usize = 10;
 /// Room that a slot needs beside the frame: its header, the socket address, alignment, the offload header and what is reserved.
 const OVERHEAD: usize = 96 + LINE;
-/// Octets of a line of the cache.
-const LINE: usize = 64;
-/// Octets of the shortest page of memory.
-const PAGE: usize = 4096;
 /// Where the kernel puts a frame in a slot if nothing is reserved: behind the slot's header, the socket address and the offload header.
 const FRAME_AT: usize = 76;
 
@@ -259,7 +256,8 @@ impl Receiver {
             return Err(io::Error::last_os_error());
         }
         let ring = NonNull::new(ring.cast()).ok_or_else(io::Error::last_os_error)?;
-        write_to_each_page(ring, length);
+        // SAFETY: the mapping has `length` octets, and no frame is in it before the socket is bound.
+        unsafe { write_to_each_page(ring, length) };
         Ok(Self {
             socket,
             ring,
@@ -424,20 +422,6 @@ impl Drop for Receiver {
     }
 }
 
-/// Asks for all lines of a frame or a slot but the first at once: most come from the cache of the core whose sender put them there, and one after
-/// the other they would be waited for.
-#[inline]
-fn prefetch(frame: *const u8, len: usize) {
-    #[cfg(target_arch = "x86_64")]
-    for line in (64..len).step_by(64) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint that touches no memory, whatever the address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(frame.wrapping_add(line).cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (frame, len);
-}
-
 /// The frame at `place`; the offload header stands directly in front, and gives its room to the VLAN tag.
 #[inline]
 fn view(
@@ -461,17 +445,6 @@ fn view(
         space[start + 10..start + 12].copy_from_slice(&tci.to_be_bytes());
     }
     Received { space, place, offload, shifted }
-}
-
-/// Writes a zero where each page of a new ring begins, where there is one already: the kernel gives nothing out before the socket is bound.
-///
-/// The first time that a page is written through a mapping, the CPU notes that in the page's entry, which takes some 180 ns. That was for
-/// every other of the first thousand frames, in the middle of their protection.
-fn write_to_each_page(ring: NonNull<u8>, length: usize) {
-    for page in (0..length).step_by(PAGE) {
-        // SAFETY: `page < length`, and the mapping is as long; nobody else has it yet.
-        unsafe { ring.add(page).write_volatile(0) };
-    }
 }
 
 /// Sends whole frames out of an interface.

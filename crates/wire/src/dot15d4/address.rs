@@ -26,7 +26,7 @@ macro_rules! sixteen_bits {
 pub struct PanId(pub u16);
 
 impl PanId {
-    /// Every PAN.
+    /// All PANs.
     pub const BROADCAST: Self = Self(0xffff);
 }
 
@@ -35,16 +35,17 @@ impl PanId {
 pub struct ShortAddress(pub u16);
 
 impl ShortAddress {
-    /// Every device.
+    /// All devices.
     pub const BROADCAST: Self = Self(0xffff);
-    /// A device that has been given none.
+    /// A device without a short address.
     pub const NONE: Self = Self(0xfffe);
 }
 
 sixteen_bits!(PanId);
 sixteen_bits!(ShortAddress);
 
-/// An extended address: an EUI-64, its most significant octet first, as it is written. On the wire it is the other way round.
+/// An extended address: an EUI-64 in its written order, most significant octet first. The wire has
+/// the reverse order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExtendedAddress(pub [u8; 8]);
 
@@ -106,7 +107,7 @@ pub enum Address {
 }
 
 impl Address {
-    /// Is there one?
+    /// Whether there is an address.
     pub const fn is_present(&self) -> bool {
         !matches!(self, Self::Absent)
     }
@@ -120,7 +121,7 @@ impl Address {
         }
     }
 
-    /// Is there none?
+    /// Whether there is no address.
     pub const fn is_empty(&self) -> bool {
         !self.is_present()
     }

@@ -1,25 +1,25 @@
-//! The addressing fields, and which PAN identifiers are sent (clause 7.2.2, table 7-2).
+//! The addressing fields, and the presence of PAN identifiers (clause 7.2.2, table 7-2).
 
 use super::control::FrameControl;
-use super::{Address, AddressingMode, ExtendedAddress, FrameVersion, Invalid, PanId, ShortAddress};
+use super::{Address, AddressingMode, ExtendedAddress, FormatError, FrameVersion, PanId, ShortAddress};
 
-/// The addressing fields of a frame, as they are sent: a PAN identifier that is left out is `None`.
+/// The addressing fields of a frame as on the wire: an omitted PAN identifier is `None`.
 ///
-/// PAN ID compression is no field here, for no two rows of table 7-2 differ in it alone.
+/// PAN ID compression is not a field here, since no two rows of table 7-2 differ only in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Addressing {
-    /// the destination's PAN identifier, if it is sent
+    /// the destination's PAN identifier, if sent
     pub dst_pan: Option<PanId>,
     /// the destination
     pub dst: Address,
-    /// the source's PAN identifier, if it is sent
+    /// the source's PAN identifier, if sent
     pub src_pan: Option<PanId>,
     /// the source
     pub src: Address,
 }
 
 impl Addressing {
-    /// From `src` to `dst` within one PAN, which is sent once.
+    /// From `src` to `dst` within one PAN, whose identifier is sent once.
     pub const fn within(pan: PanId, dst: Address, src: Address) -> Self {
         let (dst_pan, src_pan) = match (dst, src) {
             (Address::Absent, Address::Absent) => (None, None),
@@ -29,7 +29,7 @@ impl Addressing {
         Self { dst_pan, dst, src_pan, src }
     }
 
-    /// The PAN of the source, whether it is sent or is the destination's. None if the frame names none.
+    /// The PAN of the source: its own identifier or the destination's. None if the frame has none.
     pub const fn source_pan(&self) -> Option<PanId> {
         match (self.src_pan, self.src) {
             (Some(pan), _) => Some(pan),
@@ -38,7 +38,7 @@ impl Addressing {
         }
     }
 
-    /// The PAN of the destination. None if the frame names none.
+    /// The PAN of the destination. None if the frame has none.
     pub const fn destination_pan(&self) -> Option<PanId> {
         self.dst_pan
     }
@@ -49,12 +49,12 @@ impl Addressing {
         2 * pans + self.dst.len() + self.src.len()
     }
 
-    /// Is there no address and no PAN identifier?
+    /// Whether there are no addresses and no PAN identifiers.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of PAN ID compression for what is sent, if a frame of this version can send it.
+    /// The PAN ID compression bit for these fields, if a frame of this version can send them.
     pub(super) const fn compression(&self, version: FrameVersion) -> Option<bool> {
         let (dst, src) = (mode(self.dst), mode(self.src));
         let mut compression = 0;
@@ -71,9 +71,9 @@ impl Addressing {
     }
 
     /// Reads the fields from the front of `octets`.
-    pub(super) fn parse(control: &FrameControl, octets: &mut &[u8]) -> Result<Self, Invalid> {
+    pub(super) fn parse(control: &FrameControl, octets: &mut &[u8]) -> Result<Self, FormatError> {
         let sent = pans(control.version, control.dst, control.src, control.pan_id_compression);
-        let (dst_pan, src_pan) = sent.ok_or(Invalid::Addressing)?;
+        let (dst_pan, src_pan) = sent.ok_or(FormatError::Addressing)?;
         let dst_pan = pan(dst_pan, octets)?;
         let dst = address(control.dst, octets)?;
         let src_pan = pan(src_pan, octets)?;
@@ -81,7 +81,7 @@ impl Addressing {
         Ok(Self { dst_pan, dst, src_pan, src })
     }
 
-    /// Each field's octets, in their order, and how many of them count.
+    /// The octets of each field in order, with the used length of each array.
     pub(super) fn fields(&self) -> [([u8; 8], usize); 4] {
         let pan = |pan: Option<PanId>| (widen(pan.unwrap_or(PanId(0)).0), if pan.is_some() { 2 } else { 0 });
         let address = |address: Address| match address {
@@ -105,8 +105,8 @@ pub(super) const fn mode(address: Address) -> AddressingMode {
     }
 }
 
-/// Are the destination's and the source's PAN identifiers sent? None for what is no row of table 7-2, or before version 2
-/// contradicts clause 7.2.2.
+/// Whether the destination's and the source's PAN identifiers are sent. None for a combination that
+/// is not in table 7-2, or that contradicts clause 7.2.2 before version 2.
 const fn pans(
     version: FrameVersion,
     dst: AddressingMode,
@@ -128,25 +128,25 @@ const fn pans(
     })
 }
 
-fn pan(sent: bool, octets: &mut &[u8]) -> Result<Option<PanId>, Invalid> {
+fn pan(sent: bool, octets: &mut &[u8]) -> Result<Option<PanId>, FormatError> {
     if !sent {
         return Ok(None);
     }
-    let (pan, rest) = octets.split_first_chunk().ok_or(Invalid::TooShort)?;
+    let (pan, rest) = octets.split_first_chunk().ok_or(FormatError::TooShort)?;
     *octets = rest;
     Ok(Some(PanId(u16::from_le_bytes(*pan))))
 }
 
-fn address(mode: AddressingMode, octets: &mut &[u8]) -> Result<Address, Invalid> {
+fn address(mode: AddressingMode, octets: &mut &[u8]) -> Result<Address, FormatError> {
     Ok(match mode {
         AddressingMode::Absent => Address::Absent,
         AddressingMode::Short => {
-            let (address, rest) = octets.split_first_chunk().ok_or(Invalid::TooShort)?;
+            let (address, rest) = octets.split_first_chunk().ok_or(FormatError::TooShort)?;
             *octets = rest;
             Address::Short(ShortAddress(u16::from_le_bytes(*address)))
         }
         AddressingMode::Extended => {
-            let (address, rest) = octets.split_first_chunk().ok_or(Invalid::TooShort)?;
+            let (address, rest) = octets.split_first_chunk().ok_or(FormatError::TooShort)?;
             *octets = rest;
             Address::Extended(ExtendedAddress::from_wire(*address))
         }

@@ -1,31 +1,33 @@
-//! Frames as captures carry them: link types 195 (with FCS), 230 (without) and 283 (IEEE 802.15.4 TAP, which says the slot).
+//! Frames in captures: link types 195 (with FCS), 230 (without) and 283 (IEEE 802.15.4 TAP, with
+//! the slot number).
 //!
-//! The formats are those of <https://www.tcpdump.org/linktypes.html> and of the TAP link type's specification: a header of
+//! The formats are those of <https://www.tcpdump.org/linktypes.html> and of the TAP link type's
+//! specification: a header of
 //!
 //! ```text
 //!   1  version, 0
 //!   1  reserved
 //!   2  octets of the header with its fields
-//!   n  fields: type (2), length (2), value, filled up to a multiple of four
+//!   n  fields: type (2), length (2), value, padded to a multiple of four
 //! ```
 //!
 //! with the least significant octet first, and the frame behind it.
 
-use super::{Asn, Invalid, check_fcs};
+use super::{Asn, FormatError, check_fcs};
 
-/// How a capture says what its frames are.
+/// The link type of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LinkType {
     /// 195: a frame with its FCS
     WithFcs,
     /// 230: a frame without FCS
     NoFcs,
-    /// 283: a TAP header, and a frame with or without FCS as it says
+    /// 283: a TAP header, and a frame with or without FCS by that header
     Tap,
 }
 
 impl LinkType {
-    /// The link type of this number (LINKTYPE_IEEE802_15_4_WITHFCS, _NOFCS, _TAP). None for any other.
+    /// The link type of a number (LINKTYPE_IEEE802_15_4_WITHFCS, _NOFCS, _TAP). None for any other.
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
             195 => Some(Self::WithFcs),
@@ -35,7 +37,7 @@ impl LinkType {
         }
     }
 
-    /// Its number.
+    /// The number of the link type.
     pub const fn number(self) -> u32 {
         match self {
             Self::WithFcs => 195,
@@ -48,11 +50,11 @@ impl LinkType {
 /// A frame of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Captured<'a> {
-    /// the frame, without its FCS, which was checked if there was one
+    /// the frame without its FCS, which was checked if present
     pub frame: &'a [u8],
-    /// the slot in which it was on the air, if the capture says it
+    /// the slot of the transmission, if the capture has it
     pub asn: Option<Asn>,
-    /// the channel, if the capture says it
+    /// the channel, if the capture has it
     pub channel: Option<u16>,
 }
 
@@ -63,7 +65,7 @@ const ASN: u16 = 7;
 
 impl<'a> Captured<'a> {
     /// Reads a packet of a capture.
-    pub fn parse(link: LinkType, packet: &'a [u8]) -> Result<Self, Invalid> {
+    pub fn parse(link: LinkType, packet: &'a [u8]) -> Result<Self, FormatError> {
         match link {
             LinkType::NoFcs => Ok(Self { frame: packet, asn: None, channel: None }),
             LinkType::WithFcs => Ok(Self { frame: check_fcs(packet)?, asn: None, channel: None }),
@@ -71,13 +73,13 @@ impl<'a> Captured<'a> {
         }
     }
 
-    fn tap(packet: &'a [u8]) -> Result<Self, Invalid> {
-        let [version, _, low, high, ..] = packet else { return Err(Invalid::TooShort) };
+    fn tap(packet: &'a [u8]) -> Result<Self, FormatError> {
+        let [version, _, low, high, ..] = packet else { return Err(FormatError::TooShort) };
         let len = usize::from(u16::from_le_bytes([*low, *high]));
         if *version != 0 || len < 4 {
-            return Err(Invalid::Capture);
+            return Err(FormatError::Capture);
         }
-        let (header, mut frame) = packet.split_at_checked(len).ok_or(Invalid::TooShort)?;
+        let (header, mut frame) = packet.split_at_checked(len).ok_or(FormatError::TooShort)?;
         let mut fields = header.get(4..).unwrap_or_default();
         let (mut asn, mut channel) = (None, None);
         let mut has_fcs = false;
@@ -85,12 +87,12 @@ impl<'a> Captured<'a> {
             match (kind, value) {
                 (FCS_TYPE, [0]) => has_fcs = false,
                 (FCS_TYPE, [1]) => has_fcs = true,
-                // The FCS of 32 bits belongs to other radios.
-                (FCS_TYPE, _) => return Err(Invalid::Capture),
+                // The 32-bit FCS belongs to other radios.
+                (FCS_TYPE, _) => return Err(FormatError::Capture),
                 (CHANNEL, [low, high, _page]) => channel = Some(u16::from_le_bytes([*low, *high])),
                 (ASN, value) => {
-                    let octets = value.try_into().map_err(|_| Invalid::Capture)?;
-                    asn = Some(Asn::new(u64::from_le_bytes(octets)).ok_or(Invalid::Capture)?);
+                    let octets = value.try_into().map_err(|_| FormatError::Capture)?;
+                    asn = Some(Asn::new(u64::from_le_bytes(octets)).ok_or(FormatError::Capture)?);
                 }
                 _ => {}
             }
@@ -102,27 +104,27 @@ impl<'a> Captured<'a> {
     }
 }
 
-/// The next field of a TAP header, with what fills it up taken off.
-fn field<'a>(fields: &mut &'a [u8]) -> Result<Option<(u16, &'a [u8])>, Invalid> {
+/// The next field of a TAP header, without its padding.
+fn field<'a>(fields: &mut &'a [u8]) -> Result<Option<(u16, &'a [u8])>, FormatError> {
     if fields.is_empty() {
         return Ok(None);
     }
-    let (head, rest) = fields.split_first_chunk::<4>().ok_or(Invalid::Capture)?;
+    let (head, rest) = fields.split_first_chunk::<4>().ok_or(FormatError::Capture)?;
     let [kind_low, kind_high, len_low, len_high] = *head;
     let len = usize::from(u16::from_le_bytes([len_low, len_high]));
-    let value = rest.get(..len).ok_or(Invalid::Capture)?;
-    *fields = rest.get(len.next_multiple_of(4)..).ok_or(Invalid::Capture)?;
+    let value = rest.get(..len).ok_or(FormatError::Capture)?;
+    *fields = rest.get(len.next_multiple_of(4)..).ok_or(FormatError::Capture)?;
     Ok(Some((u16::from_le_bytes([kind_low, kind_high]), value)))
 }
 
-/// Octets of the TAP header that [`emit_tap`] writes.
+/// Octets of the TAP header of [`emit_tap`].
 pub const TAP_LEN: usize = 4 + 8 + 12;
 
-/// A TAP header for a frame without FCS that was sent in a slot.
+/// A TAP header for a frame without FCS in a slot.
 pub fn emit_tap(asn: Asn) -> [u8; TAP_LEN] {
     let mut out = [0; TAP_LEN];
     out[2] = TAP_LEN as u8;
-    // The FCS's type: none. Then the slot.
+    // The FCS type (none), then the slot.
     out[4..8].copy_from_slice(&[FCS_TYPE as u8, 0, 1, 0]);
     out[12..16].copy_from_slice(&[ASN as u8, 0, 8, 0]);
     out[16..].copy_from_slice(&asn.number().to_le_bytes());
@@ -137,7 +139,7 @@ mod tests {
     const FRAME: [u8; 5] = [2, 0, 9, 0x2e, 0x6d];
 
     #[test]
-    fn the_three_link_types_give_the_same_frame() {
+    fn link_types_give_the_same_frame() {
         let asn = Asn::new(0x12_3456_789a);
         let bare = &FRAME[..3];
         let with_fcs = [bare, &super::super::fcs(bare).to_le_bytes()].concat();
@@ -146,7 +148,7 @@ mod tests {
         assert_eq!(Captured::parse(LinkType::WithFcs, &with_fcs), Ok(plain));
         let tap = [&emit_tap(asn.unwrap())[..], bare].concat();
         assert_eq!(Captured::parse(LinkType::Tap, &tap), Ok(Captured { asn, ..plain }));
-        // With an FCS, a channel, and a field that is not known here.
+        // With an FCS, a channel, and an unknown field.
         let mut tap = Vec::from([0, 0, 32, 0, 0, 0, 1, 0, 1, 0, 0, 0, 3, 0, 3, 0, 26, 0, 0, 0]);
         tap.extend([1, 0, 4, 0, 0, 0, 0x20, 0xc2, 10, 0, 0, 0]);
         tap.extend(&with_fcs);
@@ -158,22 +160,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_wrong_is_refused_by_name() {
+    fn malformed_captures_are_named() {
         let tap = [&emit_tap(Asn::default())[..], &FRAME].concat();
         for len in 0..TAP_LEN {
-            assert_eq!(Captured::parse(LinkType::Tap, &tap[..len]), Err(Invalid::TooShort), "{len}");
+            assert_eq!(Captured::parse(LinkType::Tap, &tap[..len]), Err(FormatError::TooShort), "{len}");
         }
         let changed = |at: usize, value: u8| {
             let mut changed = tap.clone();
             changed[at] = value;
             Captured::parse(LinkType::Tap, &changed).map(|_| ())
         };
-        // Version; a header shorter than itself, or that ends within a field; a field past its end; FCS of 32 bits; a slot of six octets.
+        // Version; a header shorter than itself, or ending within a field; a field past its end; a
+        // 32-bit FCS; a slot of six octets.
         for (at, value) in [(0, 1), (2, 3), (2, 22), (14, 99), (8, 2), (21, 1)] {
-            assert_eq!(changed(at, value), Err(Invalid::Capture), "octet {at}");
+            assert_eq!(changed(at, value), Err(FormatError::Capture), "octet {at}");
         }
-        // An FCS that is said and not there.
-        assert_eq!(changed(8, 1), Err(Invalid::Fcs));
-        assert_eq!(Captured::parse(LinkType::WithFcs, &FRAME), Err(Invalid::Fcs));
+        // An announced FCS that is missing.
+        assert_eq!(changed(8, 1), Err(FormatError::Fcs));
+        assert_eq!(Captured::parse(LinkType::WithFcs, &FRAME), Err(FormatError::Fcs));
     }
 }

@@ -1,8 +1,9 @@
 //! The frame control field (clause 7.2.1).
 
-use super::Invalid;
+use super::FormatError;
 
-/// What a frame is (table 7-1). Multipurpose, fragment and extended frames have other headers and are not read here.
+/// The type of a frame (table 7-1). Multipurpose, fragment and extended frames have other headers
+/// and are not read here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameType {
     /// a beacon; with version 2 an enhanced beacon
@@ -16,66 +17,66 @@ pub enum FrameType {
 }
 
 impl FrameType {
-    /// All of them.
+    /// All frame types.
     pub const ALL: [Self; 4] = [Self::Beacon, Self::Data, Self::Ack, Self::Command];
 
-    const fn from_bits(bits: u16) -> Result<Self, Invalid> {
+    const fn from_bits(bits: u16) -> Result<Self, FormatError> {
         match bits & 7 {
             0 => Ok(Self::Beacon),
             1 => Ok(Self::Data),
             2 => Ok(Self::Ack),
             3 => Ok(Self::Command),
-            _ => Err(Invalid::FrameType),
+            _ => Err(FormatError::FrameType),
         }
     }
 }
 
-/// The edition of the standard that a frame's format is of (table 7-4).
+/// The edition of the standard that defines a frame's format (table 7-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameVersion {
     /// of 2003
     V2003,
     /// of 2006 and 2011
     V2006,
-    /// of 2015 (in essence of the amendment 802.15.4e-2012)
+    /// of 2015 (essentially the amendment 802.15.4e-2012)
     V2015,
 }
 
 impl FrameVersion {
-    /// All of them.
+    /// All frame versions.
     pub const ALL: [Self; 3] = [Self::V2003, Self::V2006, Self::V2015];
 
-    const fn from_bits(bits: u16) -> Result<Self, Invalid> {
+    const fn from_bits(bits: u16) -> Result<Self, FormatError> {
         match (bits >> 12) & 3 {
             0 => Ok(Self::V2003),
             1 => Ok(Self::V2006),
             2 => Ok(Self::V2015),
-            _ => Err(Invalid::FrameVersion),
+            _ => Err(FormatError::FrameVersion),
         }
     }
 }
 
-/// How an address is given (table 7-3).
+/// The form of an address (table 7-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressingMode {
-    /// not at all
+    /// no address
     Absent,
-    /// by 16 bits
+    /// 16 bits
     Short,
-    /// by 64 bits
+    /// 64 bits
     Extended,
 }
 
 impl AddressingMode {
-    /// All of them.
+    /// All addressing modes.
     pub const ALL: [Self; 3] = [Self::Absent, Self::Short, Self::Extended];
 
-    const fn from_bits(bits: u16) -> Result<Self, Invalid> {
+    const fn from_bits(bits: u16) -> Result<Self, FormatError> {
         match bits & 3 {
             0 => Ok(Self::Absent),
             2 => Ok(Self::Short),
             3 => Ok(Self::Extended),
-            _ => Err(Invalid::AddressingMode),
+            _ => Err(FormatError::AddressingMode),
         }
     }
 
@@ -88,7 +89,7 @@ impl AddressingMode {
     }
 }
 
-/// The sixteen bits, understood.
+/// The decoded sixteen bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FrameControl {
     pub(super) frame_type: FrameType,
@@ -104,11 +105,11 @@ pub(super) struct FrameControl {
 }
 
 const RESERVED: u16 = 1 << 7;
-/// Sequence number suppression and information elements came with version 2.
+/// Version 2 added sequence number suppression and information elements.
 const OF_VERSION_2: u16 = 1 << 8 | 1 << 9;
 
 impl FrameControl {
-    pub(super) const fn parse(bits: u16) -> Result<Self, Invalid> {
+    pub(super) const fn parse(bits: u16) -> Result<Self, FormatError> {
         let frame_type = match FrameType::from_bits(bits) {
             Ok(frame_type) => frame_type,
             Err(invalid) => return Err(invalid),
@@ -119,12 +120,12 @@ impl FrameControl {
         };
         let of_its_version = matches!(version, FrameVersion::V2015) || bits & OF_VERSION_2 == 0;
         if bits & RESERVED != 0 || !of_its_version {
-            return Err(Invalid::FrameControlBits);
+            return Err(FormatError::FrameControlBits);
         }
         let (dst, src) = match (AddressingMode::from_bits(bits >> 10), AddressingMode::from_bits(bits >> 14))
         {
             (Ok(dst), Ok(src)) => (dst, src),
-            _ => return Err(Invalid::AddressingMode),
+            _ => return Err(FormatError::AddressingMode),
         };
         Ok(Self {
             frame_type,

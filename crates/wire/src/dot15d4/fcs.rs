@@ -1,6 +1,6 @@
 //! The frame check sequence of 16 bits (clause 7.2.11).
 
-use super::Invalid;
+use super::FormatError;
 
 /// Octets of the FCS.
 pub const FCS_LEN: usize = 2;
@@ -12,13 +12,13 @@ pub fn fcs(frame: &[u8]) -> u16 {
     })
 }
 
-/// The frame without its FCS, if that fits.
-pub fn check_fcs(frame: &[u8]) -> Result<&[u8], Invalid> {
-    let (frame, sent) = frame.split_last_chunk::<FCS_LEN>().ok_or(Invalid::TooShort)?;
-    if fcs(frame) == u16::from_le_bytes(*sent) { Ok(frame) } else { Err(Invalid::Fcs) }
+/// The frame without its FCS, if the FCS is right.
+pub fn check_fcs(frame: &[u8]) -> Result<&[u8], FormatError> {
+    let (frame, sent) = frame.split_last_chunk::<FCS_LEN>().ok_or(FormatError::TooShort)?;
+    if fcs(frame) == u16::from_le_bytes(*sent) { Ok(frame) } else { Err(FormatError::Fcs) }
 }
 
-/// Writes the FCS of the first `len` octets behind them, and gives the length with it.
+/// Appends the FCS of the first `len` octets and returns the length with it.
 pub fn append_fcs(buffer: &mut [u8], len: usize) -> Option<usize> {
     let (frame, rest) = buffer.split_at_mut_checked(len)?;
     *rest.first_chunk_mut()? = fcs(frame).to_le_bytes();

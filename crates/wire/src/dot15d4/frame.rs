@@ -1,34 +1,34 @@
-//! A whole frame (clauses 7.2 and 7.3): where its parts lie, and what of it security touches (table 9-1).
+//! A whole frame (clauses 7.2 and 7.3): its parts, and the extent of its security (table 9-1).
 
 use super::addressing::mode;
 use super::control::FrameControl;
 use super::ie::{Following, HeaderIes, PayloadIes};
-use super::{Addressing, FrameType, FrameVersion, Invalid, SecurityHeader, SecurityLevel, beacon};
+use super::{Addressing, FormatError, FrameType, FrameVersion, SecurityHeader, SecurityLevel, beacon};
 use crate::{Error, Result};
 
 /// The header up to its information elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Header {
-    /// what the frame is
+    /// the type of the frame
     pub frame_type: FrameType,
-    /// the edition its format is of
+    /// the edition of its format
     pub version: FrameVersion,
-    /// more is waiting for the receiver
+    /// more frames wait for the receiver
     pub frame_pending: bool,
-    /// an acknowledgment is asked for
+    /// the sender requests an acknowledgment
     pub ack_request: bool,
-    /// the sequence number; none if it is suppressed, which version 2 alone can
+    /// the sequence number; none if suppressed (version 2 only)
     pub sequence: Option<u8>,
     /// the addresses
     pub addressing: Addressing,
     /// the auxiliary security header, if the frame is secured
     pub security: Option<SecurityHeader>,
-    /// information elements follow, which version 2 alone has
+    /// information elements follow (version 2 only)
     pub ies: bool,
 }
 
 impl Header {
-    /// An unsecured data frame of version 2 that asks for an acknowledgment, as TSCH sends it.
+    /// An unsecured data frame of version 2 with an acknowledgment request, for TSCH.
     pub const fn data(sequence: u8, addressing: Addressing) -> Self {
         Self {
             frame_type: FrameType::Data,
@@ -56,7 +56,7 @@ impl Header {
         }
     }
 
-    /// The security level; that of an unsecured frame is `None`.
+    /// The security level; `None` for an unsecured frame.
     pub const fn level(&self) -> SecurityLevel {
         match &self.security {
             Some(security) => security.level,
@@ -73,7 +73,8 @@ impl Header {
         2 + self.sequence.is_some() as usize + self.addressing.len() + security
     }
 
-    /// Writes the header to the front of `buffer` and gives its length. [`Error::Value`] if no frame has such a header.
+    /// Writes the header to the front of `buffer` and returns its length. [`Error::Value`] for an
+    /// impossible header.
     pub fn emit(&self, buffer: &mut [u8]) -> Result<usize> {
         let control = self.control().ok_or(Error::Value)?;
         let buffer = buffer.get_mut(..self.buffer_len()).ok_or(Error::Truncated)?;
@@ -120,23 +121,23 @@ impl Header {
         addresses_fit(&control).then_some(control)
     }
 
-    fn parse(octets: &mut &[u8]) -> core::result::Result<Self, Invalid> {
-        let (bits, mut rest) = octets.split_first_chunk().ok_or(Invalid::TooShort)?;
+    fn parse(octets: &mut &[u8]) -> core::result::Result<Self, FormatError> {
+        let (bits, mut rest) = octets.split_first_chunk().ok_or(FormatError::TooShort)?;
         let control = FrameControl::parse(u16::from_le_bytes(*bits))?;
         if !addresses_fit(&control) {
-            return Err(Invalid::Addressing);
+            return Err(FormatError::Addressing);
         }
         let sequence = if control.sequence_suppressed {
             None
         } else {
-            let (sequence, after) = rest.split_first().ok_or(Invalid::TooShort)?;
+            let (sequence, after) = rest.split_first().ok_or(FormatError::TooShort)?;
             rest = after;
             Some(*sequence)
         };
         let addressing = Addressing::parse(&control, &mut rest)?;
         let security = match (control.security, control.version) {
             (false, _) => None,
-            (true, FrameVersion::V2003) => return Err(Invalid::LegacySecurity),
+            (true, FrameVersion::V2003) => return Err(FormatError::LegacySecurity),
             (true, version) => Some(SecurityHeader::parse(version, &mut rest)?),
         };
         *octets = rest;
@@ -153,8 +154,8 @@ impl Header {
     }
 }
 
-/// Before version 2 a beacon has a source only, a data frame and a command have an address, and an acknowledgment has none
-/// (clauses 7.3.1 to 7.3.4). A secured one did not exist.
+/// Before version 2 a beacon has a source only, a data frame and a command have an address, and an
+/// acknowledgment has none (clauses 7.3.1 to 7.3.4). Secured acknowledgments did not exist.
 fn addresses_fit(control: &FrameControl) -> bool {
     use super::AddressingMode::Absent;
     if control.version == FrameVersion::V2015 {
@@ -168,41 +169,41 @@ fn addresses_fit(control: &FrameControl) -> bool {
     }
 }
 
-/// A frame, taken apart where it lies. Its FCS is not part of it.
+/// A frame without its FCS, split in place.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
     /// the header up to its information elements
     pub header: Header,
     octets: &'a [u8],
-    /// Where the header elements begin.
+    /// Offset of the header elements.
     ies: usize,
-    /// Where the MAC header ends.
+    /// Offset of the MAC header's end.
     header_end: usize,
-    /// Where what security may encrypt begins.
+    /// Offset of the part that security may encrypt.
     private: usize,
-    /// Where it ends and the MIC begins.
+    /// Offset of the MIC.
     mic: usize,
     following: Following,
 }
 
 impl<'a> Frame<'a> {
-    /// Takes a frame without its FCS apart.
-    pub fn parse(octets: &'a [u8]) -> core::result::Result<Self, Invalid> {
+    /// Splits a frame without its FCS.
+    pub fn parse(octets: &'a [u8]) -> core::result::Result<Self, FormatError> {
         let mut rest = octets;
         let header = Header::parse(&mut rest)?;
         let ies = octets.len() - rest.len();
         let mic = octets.len().checked_sub(header.level().mic_len()).filter(|mic| *mic >= ies);
-        let mic = mic.ok_or(Invalid::TooShort)?;
-        let behind = octets.get(ies..mic).ok_or(Invalid::TooShort)?;
+        let mic = mic.ok_or(FormatError::TooShort)?;
+        let behind = octets.get(ies..mic).ok_or(FormatError::TooShort)?;
         let (ies_len, following) =
             if header.ies { HeaderIes::measure(behind)? } else { (0, Following::Payload) };
-        let payload = behind.get(ies_len..).ok_or(Invalid::TooShort)?;
+        let payload = behind.get(ies_len..).ok_or(FormatError::TooShort)?;
         let open = match (header.frame_type, header.version) {
             (_, FrameVersion::V2015) | (FrameType::Data, _) => 0,
             (FrameType::Beacon, _) => beacon::open_len(payload)?,
-            (FrameType::Command, _) if payload.is_empty() => return Err(Invalid::Command),
+            (FrameType::Command, _) if payload.is_empty() => return Err(FormatError::Command),
             (FrameType::Command, _) => 1,
-            (FrameType::Ack, _) if !payload.is_empty() => return Err(Invalid::TooShort),
+            (FrameType::Ack, _) if !payload.is_empty() => return Err(FormatError::TooShort),
             (FrameType::Ack, _) => 0,
         };
         let header_end = ies + ies_len;
@@ -224,7 +225,7 @@ impl<'a> Frame<'a> {
         HeaderIes::new(&self.octets[self.ies..self.header_end])
     }
 
-    /// What follows the header elements; in a frame without them, the payload.
+    /// The kind of octets behind the header elements; without elements, the payload.
     pub const fn following(&self) -> Following {
         self.following
     }
@@ -234,14 +235,14 @@ impl<'a> Frame<'a> {
         &self.octets[self.header_end..self.mic]
     }
 
-    /// Can the command identifier be read before the frame is unsecured? Version 2 encrypts it.
+    /// Whether the command identifier is readable in the secured frame. Version 2 encrypts it.
     pub fn shows_command(&self) -> bool {
         self.header.version != FrameVersion::V2015 || !self.header.level().is_encrypted()
     }
 
-    /// The command identifier (table 7-49) in `payload`, which is this frame's MAC payload, decrypted. None in frames of other
-    /// types. In version 2 it stands behind the payload elements.
-    pub fn command(&self, payload: &[u8]) -> core::result::Result<Option<u8>, Invalid> {
+    /// The command identifier (table 7-49) in `payload`, this frame's decrypted MAC payload. None
+    /// for other frame types. In version 2 it follows the payload elements.
+    pub fn command(&self, payload: &[u8]) -> core::result::Result<Option<u8>, FormatError> {
         if self.header.frame_type != FrameType::Command {
             return Ok(None);
         }
@@ -249,20 +250,20 @@ impl<'a> Frame<'a> {
             Following::PayloadIes => PayloadIes::split(payload)?.1,
             Following::Nothing | Following::Payload => payload,
         };
-        content.first().map(|identifier| Some(*identifier)).ok_or(Invalid::Command)
+        content.first().map(|identifier| Some(*identifier)).ok_or(FormatError::Command)
     }
 
-    /// What is authenticated and never encrypted: the header and the open payload.
+    /// The authenticated and never encrypted part: the header and the open payload.
     pub fn open(&self) -> &'a [u8] {
         &self.octets[..self.private]
     }
 
-    /// What is encrypted at levels 4 to 7.
+    /// The part that levels 4 to 7 encrypt.
     pub fn private(&self) -> &'a [u8] {
         &self.octets[self.private..self.mic]
     }
 
-    /// Everything in front of the MIC: what is authenticated at levels 1 to 3.
+    /// All octets before the MIC: authenticated at levels 1 to 3.
     pub fn before_mic(&self) -> &'a [u8] {
         &self.octets[..self.mic]
     }

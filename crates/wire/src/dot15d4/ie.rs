@@ -1,6 +1,7 @@
-//! Information elements (clause 7.4): header elements are authenticated, payload elements are encrypted with the payload.
+//! Information elements (clause 7.4): header elements are authenticated, payload elements are
+//! encrypted with the payload.
 
-use super::{Asn, Invalid};
+use super::{Asn, FormatError};
 use crate::{Error, Result};
 
 /// The longest content of a header element.
@@ -9,7 +10,7 @@ pub const MAX_HEADER_IE_LEN: usize = 127;
 pub const MAX_PAYLOAD_IE_LEN: usize = 2047;
 
 wire_enum! {
-    /// What a header element is (table 7-7).
+    /// The identifier of a header element (table 7-7).
     pub enum HeaderElementId(u8) {
         /// of a vendor
         Vendor = 0x00,
@@ -33,7 +34,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// What a payload element is (table 7-15).
+    /// The group of a payload element (table 7-15).
     pub enum PayloadGroupId(u8) {
         /// encapsulated service data unit
         Esdu = 0x0,
@@ -47,7 +48,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// What a nested element of the short form is (table 7-16), as far as TSCH needs it.
+    /// The identifier of a nested element of the short form (table 7-16), for TSCH.
     pub enum ShortNestedId(u8) {
         /// TSCH synchronization
         TschSynchronization = 0x1a,
@@ -61,7 +62,7 @@ wire_enum! {
 /// A header element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderIe<'a> {
-    /// what it is
+    /// its identifier
     pub id: HeaderElementId,
     /// its content
     pub content: &'a [u8],
@@ -70,16 +71,16 @@ pub struct HeaderIe<'a> {
 /// A payload element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PayloadIe<'a> {
-    /// what it is
+    /// its group
     pub group: PayloadGroupId,
     /// its content
     pub content: &'a [u8],
 }
 
-/// What follows the header elements.
+/// The octets behind the header elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Following {
-    /// nothing: the elements reach to the end
+    /// none: the elements reach to the end
     Nothing,
     /// payload elements
     PayloadIes,
@@ -94,19 +95,20 @@ pub struct HeaderIes<'a> {
 }
 
 /// The two octets in front of an element's content.
-fn descriptor<'a>(octets: &mut &'a [u8]) -> core::result::Result<(u16, &'a [u8]), Invalid> {
-    let (bits, rest) = octets.split_first_chunk().ok_or(Invalid::InformationElement)?;
+fn descriptor<'a>(octets: &mut &'a [u8]) -> core::result::Result<(u16, &'a [u8]), FormatError> {
+    let (bits, rest) = octets.split_first_chunk().ok_or(FormatError::InformationElement)?;
     Ok((u16::from_le_bytes(*bits), rest))
 }
 
 impl<'a> HeaderIes<'a> {
-    /// The elements in `octets`, the terminating one left out.
+    /// The elements in `octets`, without the termination.
     pub(super) const fn new(octets: &'a [u8]) -> Self {
         Self { octets }
     }
 
-    /// How many octets the elements at the front of `octets` have, their termination included, and what follows.
-    pub(super) fn measure(octets: &'a [u8]) -> core::result::Result<(usize, Following), Invalid> {
+    /// The octets of the elements at the front, termination included, and the kind of octets behind
+    /// them.
+    pub(super) fn measure(octets: &'a [u8]) -> core::result::Result<(usize, Following), FormatError> {
         let mut ies = Self::new(octets);
         loop {
             if ies.octets.is_empty() {
@@ -119,24 +121,24 @@ impl<'a> HeaderIes<'a> {
                 _ => continue,
             };
             if !ie.content.is_empty() {
-                return Err(Invalid::InformationElement);
+                return Err(FormatError::InformationElement);
             }
             return Ok((octets.len() - ies.octets.len(), following));
         }
     }
 
-    fn read(&mut self) -> core::result::Result<HeaderIe<'a>, Invalid> {
+    fn read(&mut self) -> core::result::Result<HeaderIe<'a>, FormatError> {
         let (bits, rest) = descriptor(&mut self.octets)?;
         if bits & 0x8000 != 0 {
-            return Err(Invalid::InformationElement);
+            return Err(FormatError::InformationElement);
         }
         let (content, rest) =
-            rest.split_at_checked(usize::from(bits & 0x7f)).ok_or(Invalid::InformationElement)?;
+            rest.split_at_checked(usize::from(bits & 0x7f)).ok_or(FormatError::InformationElement)?;
         self.octets = rest;
         Ok(HeaderIe { id: HeaderElementId::from_number((bits >> 7) as u8), content })
     }
 
-    /// The time correction, if there is one.
+    /// The time correction, if present.
     pub fn time_correction(mut self) -> Option<TimeCorrection> {
         self.find(|ie| ie.id == HeaderElementId::TimeCorrection)
             .and_then(|ie| TimeCorrection::parse(ie.content))
@@ -180,7 +182,7 @@ impl<'a> HeaderWriter<'a> {
         self.push(HeaderElementId::TimeCorrection, &correction.to_octets())
     }
 
-    /// Writes the element that ends the list, and gives the octets of all. None is needed if nothing follows.
+    /// Ends the list and returns its length. Writes a termination if octets follow.
     pub fn finish(mut self, following: Following) -> Result<usize> {
         match following {
             Following::Nothing => {}
@@ -201,8 +203,8 @@ fn put(buffer: &mut [u8], len: &mut usize, bits: u16, content: &[u8]) -> Result<
     Ok(())
 }
 
-/// The time correction of an enhanced acknowledgment (clause 7.4.2.7): how much too early the frame came, and whether
-/// it was accepted.
+/// The time correction of an enhanced acknowledgment (clause 7.4.2.7): the time by which the frame
+/// was early, and whether it was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct TimeCorrection {
     /// microseconds, -2048 to 2047
@@ -215,14 +217,14 @@ impl TimeCorrection {
     /// Octets of the content.
     pub const LEN: usize = 2;
 
-    /// A correction by so many microseconds, cut to what the field holds.
+    /// A correction in microseconds, clamped to the range of the field.
     pub const fn new(microseconds: i16, nack: bool) -> Self {
         let microseconds = if microseconds > 2047 { 2047 } else { microseconds };
         let microseconds = if microseconds < -2048 { -2048 } else { microseconds };
         Self { microseconds, nack }
     }
 
-    /// Reads the content; none if it has another length or a reserved bit.
+    /// Reads the content. None for another length or a reserved bit.
     pub fn parse(content: &[u8]) -> Option<Self> {
         let bits = u16::from_le_bytes(content.try_into().ok()?);
         if bits & 0x7000 != 0 {
@@ -240,21 +242,22 @@ impl TimeCorrection {
     }
 }
 
-/// The payload elements at the front of a MAC payload, to be read once that is decrypted.
+/// The payload elements at the front of a decrypted MAC payload.
 #[derive(Debug, Clone)]
 pub struct PayloadIes<'a> {
     octets: &'a [u8],
 }
 
 impl<'a> PayloadIes<'a> {
-    /// Splits a MAC payload into its elements and its content. The list ends with a termination, or with the payload.
-    pub fn split(payload: &'a [u8]) -> core::result::Result<(Self, &'a [u8]), Invalid> {
+    /// Splits a MAC payload into its elements and its content. The list ends with a termination or
+    /// with the payload.
+    pub fn split(payload: &'a [u8]) -> core::result::Result<(Self, &'a [u8]), FormatError> {
         let mut ies = Self { octets: payload };
         while !ies.octets.is_empty() {
             let ie = ies.read()?;
             if ie.group == PayloadGroupId::Termination {
                 if !ie.content.is_empty() {
-                    return Err(Invalid::InformationElement);
+                    return Err(FormatError::InformationElement);
                 }
                 break;
             }
@@ -262,13 +265,13 @@ impl<'a> PayloadIes<'a> {
         Ok((Self { octets: payload }, ies.octets))
     }
 
-    fn read(&mut self) -> core::result::Result<PayloadIe<'a>, Invalid> {
+    fn read(&mut self) -> core::result::Result<PayloadIe<'a>, FormatError> {
         let (bits, rest) = descriptor(&mut self.octets)?;
         if bits & 0x8000 == 0 {
-            return Err(Invalid::InformationElement);
+            return Err(FormatError::InformationElement);
         }
         let (content, rest) =
-            rest.split_at_checked(usize::from(bits & 0x7ff)).ok_or(Invalid::InformationElement)?;
+            rest.split_at_checked(usize::from(bits & 0x7ff)).ok_or(FormatError::InformationElement)?;
         self.octets = rest;
         Ok(PayloadIe { group: PayloadGroupId::from_number((bits >> 11 & 0xf) as u8), content })
     }
@@ -305,7 +308,7 @@ impl<'a> PayloadWriter<'a> {
         put(self.buffer, &mut self.len, bits, content)
     }
 
-    /// Ends the list, with a termination if content follows, and gives the octets of all.
+    /// Ends the list, with a termination if content follows, and returns its length.
     pub fn finish(mut self, content_follows: bool) -> Result<usize> {
         if content_follows {
             self.push(PayloadGroupId::Termination, &[])?;
@@ -319,7 +322,7 @@ impl<'a> PayloadWriter<'a> {
 pub enum NestedIe<'a> {
     /// of the short form
     Short(ShortNestedId, &'a [u8]),
-    /// of the long form, by its number
+    /// of the long form, with its number
     Long(u8, &'a [u8]),
 }
 
@@ -335,11 +338,11 @@ impl<'a> NestedIes<'a> {
         Self { octets: content }
     }
 
-    fn read(&mut self) -> core::result::Result<NestedIe<'a>, Invalid> {
+    fn read(&mut self) -> core::result::Result<NestedIe<'a>, FormatError> {
         let (bits, rest) = descriptor(&mut self.octets)?;
         let long = bits & 0x8000 != 0;
         let len = usize::from(if long { bits & 0x7ff } else { bits & 0xff });
-        let (content, rest) = rest.split_at_checked(len).ok_or(Invalid::InformationElement)?;
+        let (content, rest) = rest.split_at_checked(len).ok_or(FormatError::InformationElement)?;
         self.octets = rest;
         Ok(if long {
             NestedIe::Long((bits >> 11 & 0xf) as u8, content)
@@ -348,7 +351,7 @@ impl<'a> NestedIes<'a> {
         })
     }
 
-    /// The TSCH synchronization, if there is one.
+    /// The TSCH synchronization, if present.
     pub fn synchronization(self) -> Option<Synchronization> {
         self.flatten().find_map(|ie| match ie {
             NestedIe::Short(ShortNestedId::TschSynchronization, content) => Synchronization::parse(content),
@@ -358,7 +361,7 @@ impl<'a> NestedIes<'a> {
 }
 
 impl<'a> Iterator for NestedIes<'a> {
-    type Item = core::result::Result<NestedIe<'a>, Invalid>;
+    type Item = core::result::Result<NestedIe<'a>, FormatError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.octets.is_empty() {
@@ -372,12 +375,12 @@ impl<'a> Iterator for NestedIes<'a> {
     }
 }
 
-/// TSCH synchronization (clause 7.4.4.2), by which a device learns the ASN from an enhanced beacon.
+/// TSCH synchronization (clause 7.4.4.2): a device learns the ASN from it in an enhanced beacon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Synchronization {
     /// the slot of the beacon
     pub asn: Asn,
-    /// how far the sender is from the network's root
+    /// the sender's distance from the network's root
     pub join_metric: u8,
 }
 
@@ -390,7 +393,7 @@ impl Synchronization {
         Some(Self { asn: Asn::from_le_bytes([a, b, c, d, e]), join_metric })
     }
 
-    /// The nested element, as it stands in the content of an MLME element.
+    /// The nested element for the content of an MLME element.
     pub fn to_nested(self) -> [u8; Self::NESTED_LEN] {
         let [a, b, c, d, e] = self.asn.to_le_bytes();
         [6, ShortNestedId::TschSynchronization.number(), a, b, c, d, e, self.join_metric]

@@ -1,16 +1,16 @@
-//! The auxiliary security header (clause 9.4), and the numbers that nonces are made of.
+//! The auxiliary security header (clause 9.4), and the numbers in nonces.
 
 use core::fmt;
 
-use super::{FrameVersion, Invalid};
+use super::{FormatError, FrameVersion};
 
 /// Octets of the longest auxiliary security header: control, frame counter, key source of eight, key index.
 pub const MAX_SECURITY_HEADER_LEN: usize = 14;
 
-/// How a frame is protected (table 9-6).
+/// The protection of a frame (table 9-6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SecurityLevel {
-    /// 0: not at all
+    /// 0: none
     None,
     /// 1: a MIC of 4 octets
     Mic32,
@@ -18,7 +18,7 @@ pub enum SecurityLevel {
     Mic64,
     /// 3: a MIC of 16 octets
     Mic128,
-    /// 4: encrypted, and open to any change; taken out of the standard in 2015
+    /// 4: encrypted without authentication; removed from the standard in 2015
     Enc,
     /// 5: encrypted, a MIC of 4 octets
     EncMic32,
@@ -29,7 +29,7 @@ pub enum SecurityLevel {
 }
 
 impl SecurityLevel {
-    /// All of them, in the order of their numbers.
+    /// All levels in the order of their numbers.
     pub const ALL: [Self; 8] = [
         Self::None,
         Self::Mic32,
@@ -46,7 +46,7 @@ impl SecurityLevel {
         self as u8
     }
 
-    /// The level that the lower three bits of a security control field say.
+    /// The level in the lower three bits of a security control field.
     pub const fn from_bits(bits: u8) -> Self {
         Self::ALL[(bits & 7) as usize]
     }
@@ -61,7 +61,7 @@ impl SecurityLevel {
         }
     }
 
-    /// Is the private payload encrypted?
+    /// Whether the private payload is encrypted.
     pub const fn is_encrypted(self) -> bool {
         self.number() & 4 != 0
     }
@@ -87,16 +87,16 @@ impl fmt::Display for SecurityLevel {
     }
 }
 
-/// Which key protects a frame, by the four key identifier modes (table 9-7). Key sources are in the order of the wire.
+/// The key of a frame, in the four key identifier modes (table 9-7). Key sources are in wire order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyIdentifier {
-    /// mode 0: the one that both devices know for each other
+    /// mode 0: the key that both devices share
     Implicit,
-    /// mode 1: one of the default key source
+    /// mode 1: a key of the default key source
     Index(u8),
-    /// mode 2: one of a source named by four octets
+    /// mode 2: a key of a source with a name of four octets
     Source4([u8; 4], u8),
-    /// mode 3: one of a source named by eight octets
+    /// mode 3: a key of a source with a name of eight octets
     Source8([u8; 8], u8),
 }
 
@@ -119,7 +119,7 @@ impl KeyIdentifier {
         }
     }
 
-    /// The same mode and source with another index. Mode 0 has none, and stays as it is.
+    /// The same mode and source with another index. Mode 0 has no index and stays unchanged.
     pub const fn with_index(self, index: u8) -> Self {
         match self {
             Self::Implicit => Self::Implicit,
@@ -139,18 +139,18 @@ impl KeyIdentifier {
         }
     }
 
-    /// Is nothing sent?
+    /// Whether the field has no octets.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// An absolute slot number: slots of 40 bits since the network began.
+/// An absolute slot number: a count of slots since the network's start, in 40 bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Asn(u64);
 
 impl Asn {
-    /// The last one. At 10 ms it comes after 348 years.
+    /// The largest number, reached after 348 years of 10 ms slots.
     pub const MAX: Self = Self((1 << 40) - 1);
 
     /// The number, if it has 40 bits.
@@ -163,7 +163,7 @@ impl Asn {
         self.0
     }
 
-    /// The slot so many slots later, if there is one.
+    /// The slot `slots` later, if it exists.
     pub const fn after(self, slots: u64) -> Option<Self> {
         match self.0.checked_add(slots) {
             Some(number) => Self::new(number),
@@ -171,7 +171,7 @@ impl Asn {
         }
     }
 
-    /// The five octets, most significant first, as nonces have them.
+    /// The five octets, most significant first, as in nonces.
     pub const fn to_be_bytes(self) -> [u8; 5] {
         let [_, _, _, a, b, c, d, e] = self.0.to_be_bytes();
         [a, b, c, d, e]
@@ -206,11 +206,11 @@ impl fmt::Debug for Asn {
 pub struct SecurityHeader {
     /// the security level
     pub level: SecurityLevel,
-    /// which key
+    /// the key
     pub key: KeyIdentifier,
-    /// the frame counter; none if it is suppressed
+    /// the frame counter; none if suppressed
     pub frame_counter: Option<u32>,
-    /// the nonce is made of the ASN, not of the frame counter
+    /// the nonce contains the ASN instead of the frame counter
     pub asn_in_nonce: bool,
 }
 
@@ -219,7 +219,7 @@ const ASN: u8 = 1 << 6;
 const RESERVED: u8 = 1 << 7;
 
 impl SecurityHeader {
-    /// A header as TSCH has it: no frame counter, the ASN in the nonce.
+    /// A header for TSCH: no frame counter, the ASN in the nonce.
     pub const fn tsch(level: SecurityLevel, key: KeyIdentifier) -> Self {
         Self { level, key, frame_counter: None, asn_in_nonce: true }
     }
@@ -234,18 +234,18 @@ impl SecurityHeader {
         1 + if self.frame_counter.is_some() { 4 } else { 0 } + self.key.len()
     }
 
-    /// Never: the control field is always there.
+    /// Always false: the control field is always present.
     pub const fn is_empty(&self) -> bool {
         false
     }
 
-    pub(super) fn parse(version: FrameVersion, octets: &mut &[u8]) -> Result<Self, Invalid> {
-        let (control, mut rest) = octets.split_first().ok_or(Invalid::TooShort)?;
+    pub(super) fn parse(version: FrameVersion, octets: &mut &[u8]) -> Result<Self, FormatError> {
+        let (control, mut rest) = octets.split_first().ok_or(FormatError::TooShort)?;
         if control & RESERVED != 0 || (version != FrameVersion::V2015 && control & (SUPPRESSED | ASN) != 0) {
-            return Err(Invalid::SecurityControlBits);
+            return Err(FormatError::SecurityControlBits);
         }
         let frame_counter = if control & SUPPRESSED == 0 {
-            let (counter, after) = rest.split_first_chunk().ok_or(Invalid::TooShort)?;
+            let (counter, after) = rest.split_first_chunk().ok_or(FormatError::TooShort)?;
             rest = after;
             Some(u32::from_le_bytes(*counter))
         } else {
@@ -255,12 +255,12 @@ impl SecurityHeader {
             0 => KeyIdentifier::Implicit,
             1 => KeyIdentifier::Index(index(&mut rest)?),
             2 => {
-                let (source, after) = rest.split_first_chunk().ok_or(Invalid::TooShort)?;
+                let (source, after) = rest.split_first_chunk().ok_or(FormatError::TooShort)?;
                 rest = after;
                 KeyIdentifier::Source4(*source, index(&mut rest)?)
             }
             _ => {
-                let (source, after) = rest.split_first_chunk().ok_or(Invalid::TooShort)?;
+                let (source, after) = rest.split_first_chunk().ok_or(FormatError::TooShort)?;
                 rest = after;
                 KeyIdentifier::Source8(*source, index(&mut rest)?)
             }
@@ -270,7 +270,7 @@ impl SecurityHeader {
         Ok(Self { level, key, frame_counter, asn_in_nonce: control & ASN != 0 })
     }
 
-    /// The octets, and how many of them count.
+    /// The octets, and the used length of the array.
     pub(super) fn emit(&self) -> ([u8; MAX_SECURITY_HEADER_LEN], usize) {
         let mut out = [0; MAX_SECURITY_HEADER_LEN];
         let mut len = 0;
@@ -299,7 +299,7 @@ impl SecurityHeader {
         (out, len)
     }
 
-    /// Can a frame of this version carry the header?
+    /// Whether a frame of this version can carry the header.
     pub(super) const fn fits(&self, version: FrameVersion) -> bool {
         match version {
             FrameVersion::V2003 => false,
@@ -309,8 +309,8 @@ impl SecurityHeader {
     }
 }
 
-fn index(octets: &mut &[u8]) -> Result<u8, Invalid> {
-    let (index, rest) = octets.split_first().ok_or(Invalid::TooShort)?;
+fn index(octets: &mut &[u8]) -> Result<u8, FormatError> {
+    let (index, rest) = octets.split_first().ok_or(FormatError::TooShort)?;
     *octets = rest;
     Ok(*index)
 }

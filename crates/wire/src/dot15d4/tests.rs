@@ -1,4 +1,4 @@
-//! Frames written and read back, table 7-2 row by row, and what is refused.
+//! Round trips of frames, table 7-2 row by row, and refusals.
 
 use std::vec::Vec;
 
@@ -22,7 +22,7 @@ fn octets(header: &Header, behind: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn every_row_of_table_7_2_is_read_as_it_is_written() {
+fn every_row_of_table_7_2_round_trips() {
     // Destination, source, both PAN identifiers, PAN ID compression.
     let rows = [
         (Address::Absent, Address::Absent, false, false, 0),
@@ -49,13 +49,13 @@ fn every_row_of_table_7_2_is_read_as_it_is_written() {
         let frame = Frame::parse(&bytes).unwrap();
         assert_eq!((frame.header, frame.payload()), (header, &b"x"[..]));
     }
-    // Extended addresses on both sides never have two PAN identifiers.
+    // Two extended addresses never have two PAN identifiers.
     let twice = Addressing { dst_pan: Some(PAN), dst: EXTENDED, src_pan: Some(PAN), src: EXTENDED };
     assert_eq!(Header::data(7, twice).emit(&mut [0; 40]), Err(crate::Error::Value));
 }
 
 #[test]
-fn a_source_pan_left_out_is_the_destinations() {
+fn omitted_source_pan_is_the_destinations() {
     let same = Addressing { dst_pan: Some(PAN), dst: SHORT, src_pan: None, src: SHORT };
     assert_eq!((same.source_pan(), same.destination_pan()), (Some(PAN), Some(PAN)));
     let other = Addressing { src_pan: Some(PanId(9)), ..same };
@@ -65,7 +65,7 @@ fn a_source_pan_left_out_is_the_destinations() {
 }
 
 #[test]
-fn the_kernels_secured_frame_is_read_field_by_field() {
+fn secured_frame_of_the_kernel_is_read() {
     // mac802154_hwsim's first frame at level 5, without its FCS.
     let bytes = b"\x69\x98\xcf\xcd\xab\x02\x00\x01\x00\x0d\x07\x00\x00\x00\x01\
         \x2f\xb4\x7d\x41\x2a\xfe\x7b\x33\x57\xb6\x20\xc0\x66\xb3\x07\x4c\x2b\xed";
@@ -91,7 +91,7 @@ fn the_kernels_secured_frame_is_read_field_by_field() {
 }
 
 #[test]
-fn an_enhanced_acknowledgment_carries_its_time_correction() {
+fn enhanced_ack_carries_time_correction() {
     for (microseconds, nack) in [(0, false), (-1, false), (2047, true), (-2048, false), (-317, true)] {
         let correction = TimeCorrection { microseconds, nack };
         let mut ies = [0; 4];
@@ -109,12 +109,12 @@ fn an_enhanced_acknowledgment_carries_its_time_correction() {
     assert_eq!(TimeCorrection::new(-5000, false).microseconds, -2048);
     assert_eq!(TimeCorrection::parse(&[0, 0x10]), None);
     assert_eq!(TimeCorrection::parse(&[0]), None);
-    // The octets that Contiki-NG and OpenWSN send for no correction.
+    // Contiki-NG and OpenWSN send these octets for no correction.
     assert_eq!(TimeCorrection::default().to_octets(), [0, 0]);
 }
 
 #[test]
-fn an_enhanced_beacon_tells_the_slot_in_a_nested_element() {
+fn enhanced_beacon_carries_the_slot() {
     let synchronization = Synchronization { asn: Asn::new(0x12_3456_789a).unwrap(), join_metric: 3 };
     let mut behind = [0; 40];
     let head = HeaderWriter::new(&mut behind).finish(Following::PayloadIes).unwrap();
@@ -139,7 +139,7 @@ fn an_enhanced_beacon_tells_the_slot_in_a_nested_element() {
 }
 
 #[test]
-fn before_2015_open_fields_of_beacons_and_commands_are_not_private() {
+fn older_open_fields_are_not_private() {
     let secured = |frame_type, addressing, level| Header {
         frame_type,
         version: FrameVersion::V2006,
@@ -163,17 +163,17 @@ fn before_2015_open_fields_of_beacons_and_commands_are_not_private() {
     // One GTS descriptor, two short and one extended address pending.
     let long = [&[0x55, 0xcf, 0x01, 0x00, 1, 2, 3, 0x12][..], &[0; 12], b"pay", &[0; 8]].concat();
     assert_eq!(Frame::parse(&octets(&beacon, &long)).unwrap().private(), b"pay");
-    assert_eq!(Frame::parse(&octets(&beacon, &long[..20])).err(), Some(Invalid::Beacon));
+    assert_eq!(Frame::parse(&octets(&beacon, &long[..20])).err(), Some(FormatError::Beacon));
     let command =
         secured(FrameType::Command, Addressing::within(PAN, EXTENDED, source), SecurityLevel::EncMic64);
     let bytes = octets(&command, b"\x01\xceMIC-MIC-");
     let frame = Frame::parse(&bytes).unwrap();
     assert_eq!((frame.open().last(), frame.private()), (Some(&1), &b"\xce"[..]));
-    assert_eq!(Frame::parse(&octets(&command, b"MIC-MIC-")).err(), Some(Invalid::Command));
+    assert_eq!(Frame::parse(&octets(&command, b"MIC-MIC-")).err(), Some(FormatError::Command));
 }
 
 #[test]
-fn what_no_table_has_is_refused_by_name() {
+fn reserved_values_are_named() {
     let good = octets(&Header::data(7, Addressing::within(PAN, SHORT, SHORT)), b"abc");
     let with = |at: usize, change: u8| {
         let mut bytes = good.clone();
@@ -181,41 +181,41 @@ fn what_no_table_has_is_refused_by_name() {
         Frame::parse(&bytes).err()
     };
     assert_eq!(with(0, 0), None);
-    assert_eq!(with(0, 0x04), Some(Invalid::FrameType));
-    assert_eq!(with(0, 0x80), Some(Invalid::FrameControlBits));
-    assert_eq!(with(1, 0x10), Some(Invalid::FrameVersion));
-    assert_eq!(with(1, 0x0c), Some(Invalid::AddressingMode));
-    assert_eq!(with(1, 0xc0), Some(Invalid::AddressingMode));
+    assert_eq!(with(0, 0x04), Some(FormatError::FrameType));
+    assert_eq!(with(0, 0x80), Some(FormatError::FrameControlBits));
+    assert_eq!(with(1, 0x10), Some(FormatError::FrameVersion));
+    assert_eq!(with(1, 0x0c), Some(FormatError::AddressingMode));
+    assert_eq!(with(1, 0xc0), Some(FormatError::AddressingMode));
     // Version 1 has no sequence number suppression, version 0 no readable security.
-    assert_eq!(with(1, 0x31), Some(Invalid::FrameControlBits));
+    assert_eq!(with(1, 0x31), Some(FormatError::FrameControlBits));
     let mut legacy = good.clone();
     legacy[1] ^= 0x20;
     legacy[0] |= 0x08;
-    assert_eq!(Frame::parse(&legacy).err(), Some(Invalid::LegacySecurity));
+    assert_eq!(Frame::parse(&legacy).err(), Some(FormatError::LegacySecurity));
     // Version 1, PAN ID compression with one address.
-    assert_eq!(Frame::parse(b"\x41\x18\x07\xcd\xab\x02\x00").err(), Some(Invalid::Addressing));
-    assert_eq!(Frame::parse(b"\x01\x10\x07").err(), Some(Invalid::Addressing));
-    assert_eq!(Frame::parse(b"\x02\x10\x07xx").err(), Some(Invalid::TooShort));
+    assert_eq!(Frame::parse(b"\x41\x18\x07\xcd\xab\x02\x00").err(), Some(FormatError::Addressing));
+    assert_eq!(Frame::parse(b"\x01\x10\x07").err(), Some(FormatError::Addressing));
+    assert_eq!(Frame::parse(b"\x02\x10\x07xx").err(), Some(FormatError::TooShort));
     assert!(Frame::parse(b"\x02\x10\x07").is_ok());
     for len in 0..9 {
-        assert_eq!(Frame::parse(&good[..len]).err(), Some(Invalid::TooShort), "{len}");
+        assert_eq!(Frame::parse(&good[..len]).err(), Some(FormatError::TooShort), "{len}");
     }
 }
 
 #[test]
-fn reserved_bits_of_the_security_control_and_truncated_mics_are_refused() {
+fn bad_security_headers_are_refused() {
     let mut header = Header::data(7, Addressing::within(PAN, SHORT, SHORT));
     header.security = Some(SecurityHeader::tsch(SecurityLevel::EncMic128, KeyIdentifier::Index(1)));
     let good = octets(&header, &[0; 16]);
     assert!(Frame::parse(&good).is_ok_and(|frame| frame.private().is_empty()));
-    assert_eq!(Frame::parse(&good[..good.len() - 1]).err(), Some(Invalid::TooShort));
+    assert_eq!(Frame::parse(&good[..good.len() - 1]).err(), Some(FormatError::TooShort));
     let mut reserved = good.clone();
     reserved[9] |= 0x80;
-    assert_eq!(Frame::parse(&reserved).err(), Some(Invalid::SecurityControlBits));
+    assert_eq!(Frame::parse(&reserved).err(), Some(FormatError::SecurityControlBits));
     // Frame counter suppression in version 1.
     let mut older = good;
     older[1] ^= 0x30;
-    assert_eq!(Frame::parse(&older).err(), Some(Invalid::SecurityControlBits));
+    assert_eq!(Frame::parse(&older).err(), Some(FormatError::SecurityControlBits));
 }
 
 #[test]
@@ -225,18 +225,18 @@ fn malformed_elements_are_refused() {
     let parse = |behind: &[u8]| Frame::parse(&octets(&header, behind)).map(|frame| frame.payload().to_vec());
     assert_eq!(parse(b"\x80\x3f"), Ok(Vec::new()));
     assert_eq!(parse(b"\x80\x3fabc"), Ok(b"abc".to_vec()));
-    assert_eq!(parse(b"\x81\x3fa"), Err(Invalid::InformationElement));
-    assert_eq!(parse(b"\x02\x0f\x00"), Err(Invalid::InformationElement));
-    assert_eq!(parse(b"\x02"), Err(Invalid::InformationElement));
-    assert_eq!(parse(b"\x00\x88"), Err(Invalid::InformationElement));
-    assert_eq!(PayloadIes::split(b"\x03\x90ab").err(), Some(Invalid::InformationElement));
-    assert_eq!(PayloadIes::split(b"\x01\xf8a").err(), Some(Invalid::InformationElement));
-    assert_eq!(PayloadIes::split(b"\x00\x10").err(), Some(Invalid::InformationElement));
+    assert_eq!(parse(b"\x81\x3fa"), Err(FormatError::InformationElement));
+    assert_eq!(parse(b"\x02\x0f\x00"), Err(FormatError::InformationElement));
+    assert_eq!(parse(b"\x02"), Err(FormatError::InformationElement));
+    assert_eq!(parse(b"\x00\x88"), Err(FormatError::InformationElement));
+    assert_eq!(PayloadIes::split(b"\x03\x90ab").err(), Some(FormatError::InformationElement));
+    assert_eq!(PayloadIes::split(b"\x01\xf8a").err(), Some(FormatError::InformationElement));
+    assert_eq!(PayloadIes::split(b"\x00\x10").err(), Some(FormatError::InformationElement));
     assert!(NestedIes::new(b"\x09\x1aa").any(|ie| ie.is_err()));
 }
 
 #[test]
-fn the_fcs_is_that_of_the_standard() {
+fn fcs_matches_the_standard() {
     // The acknowledgment of clause 7.2.11, and a frame of the kernel.
     assert_eq!(fcs(&[0x02, 0x00, 0x6a]), 0x79e4);
     let frame = b"\x69\x98\xcf\xcd\xab\x02\x00\x01\x00\x0d\x07\x00\x00\x00\x01\
@@ -246,7 +246,7 @@ fn the_fcs_is_that_of_the_standard() {
     out[..33].copy_from_slice(&frame[..33]);
     assert_eq!((append_fcs(&mut out, 33), out), (Some(35), *frame));
     out[3] ^= 1;
-    assert_eq!(check_fcs(&out), Err(Invalid::Fcs));
+    assert_eq!(check_fcs(&out), Err(FormatError::Fcs));
     assert_eq!(append_fcs(&mut out, 34), None);
 }
 
@@ -306,11 +306,12 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
     #[test]
-    fn a_header_reads_back_as_it_was_written_or_cannot_be_written(header in any_header()) {
+    fn any_header_round_trips_or_is_refused(header in any_header()) {
         let mut out = [0; MAX_HEADER_LEN + 48];
         if let Ok(len) = header.emit(&mut out) {
             prop_assert!(len <= MAX_HEADER_LEN);
-            // Zeros behind it are a termination-free element list, open beacon fields, a command and a MIC.
+            // The zeros form a termination-free element list, open beacon fields, a command and a
+            // MIC.
             let behind = if header.frame_type == FrameType::Ack && header.version != FrameVersion::V2015 {
                 0
             } else {
@@ -322,7 +323,7 @@ proptest! {
     }
 
     #[test]
-    fn no_input_makes_the_parser_panic_or_lose_octets(bytes in prop::collection::vec(any::<u8>(), 0..130)) {
+    fn parser_never_panics_or_loses_octets(bytes in prop::collection::vec(any::<u8>(), 0..130)) {
         if let Ok(frame) = Frame::parse(&bytes) {
             prop_assert_eq!([frame.open(), frame.private(), frame.mic()].concat(), &bytes[..]);
             prop_assert_eq!([frame.mac_header(), frame.payload(), frame.mic()].concat(), &bytes[..]);
@@ -338,7 +339,7 @@ proptest! {
     }
 
     #[test]
-    fn elements_read_back_as_they_were_written(
+    fn elements_round_trip(
         headers in prop::collection::vec((0u8..0x7e, prop::collection::vec(any::<u8>(), 0..8)), 0..5),
         payloads in prop::collection::vec((0u8..0xf, prop::collection::vec(any::<u8>(), 0..300)), 0..3),
     ) {

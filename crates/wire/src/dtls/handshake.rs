@@ -1,6 +1,7 @@
-//! What a DTLS 1.2 handshake with pre-shared keys says (RFC 6347 section 4.2, RFC 5246 section 7.4, RFC 4279, RFC 5489).
+//! The messages of a DTLS 1.2 handshake with pre-shared keys (RFC 6347 section 4.2, RFC 5246
+//! section 7.4, RFC 4279, RFC 5489).
 //!
-//! Each message has a header of twelve octets, and may come in fragments:
+//! Each message has a header of twelve octets, and may be split into fragments:
 //!
 //! ```text
 //!   type 1, length 3, message number 2, fragment's offset 3, fragment's length 3, fragment
@@ -12,23 +13,21 @@ use crate::{Error, Result};
 pub const HEADER_LEN: usize = 12;
 /// Octets of a random.
 pub const RANDOM_LEN: usize = 32;
-/// Octets of the longest pre-shared key identity that implementations must take (RFC 4279 section 5.3).
-pub const MAX_IDENTITY: usize = 128;
 
 wire_enum! {
     /// The type of a handshake message.
     pub enum HandshakeType(u8) {
         /// the server asks for a new handshake
         HelloRequest = 0,
-        /// what the client offers
+        /// the client's offer
         ClientHello = 1,
-        /// what the server has chosen
+        /// the server's choice
         ServerHello = 2,
-        /// a cookie to be shown (RFC 6347 section 4.2.1)
+        /// a cookie for the client (RFC 6347 section 4.2.1)
         HelloVerifyRequest = 3,
         /// the server's part of the key exchange
         ServerKeyExchange = 12,
-        /// the server's flight ends
+        /// end of the server's flight
         ServerHelloDone = 14,
         /// the client's part of the key exchange
         ClientKeyExchange = 16,
@@ -40,41 +39,41 @@ wire_enum! {
 wire_enum! {
     /// The type of an extension of a hello.
     pub enum ExtensionType(u16) {
-        /// the groups that the client knows
+        /// the client's groups
         SupportedGroups = 10,
-        /// how points of curves may be written
+        /// encodings of curve points
         EcPointFormats = 11,
         /// the master secret depends on the whole handshake (RFC 7627)
         ExtendedMasterSecret = 23,
         /// connection IDs (RFC 9146)
         ConnectionId = 54,
-        /// this is no renegotiation (RFC 5746)
+        /// secure renegotiation (RFC 5746)
         RenegotiationInfo = 0xff01,
     }
 }
 
 wire_enum! {
-    /// What an alert says (RFC 5246 section 7.2).
+    /// The description of an alert (RFC 5246 section 7.2).
     pub enum AlertDescription(u8) {
-        /// no more will be sent
+        /// end of the connection
         CloseNotify = 0,
-        /// a message did not fit
+        /// an unexpected message
         UnexpectedMessage = 10,
         /// a record was not authentic
         BadRecordMac = 20,
-        /// nothing that was offered will do
+        /// no acceptable parameters
         HandshakeFailure = 40,
         /// a field had an impossible value
         IllegalParameter = 47,
-        /// a message could not be read
+        /// a malformed message
         DecodeError = 50,
-        /// a Finished was wrong
+        /// a wrong Finished
         DecryptError = 51,
-        /// another version is needed
+        /// an unsupported version
         ProtocolVersion = 70,
-        /// something failed that is not the peer's fault
+        /// a failure that is not the peer's fault
         InternalError = 80,
-        /// nobody has this identity (RFC 4279)
+        /// an unknown identity (RFC 4279)
         UnknownPskIdentity = 115,
     }
 }
@@ -82,9 +81,9 @@ wire_enum! {
 /// An alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alert {
-    /// Does it end the connection, whatever it says?
+    /// whether the alert ends the connection
     pub fatal: bool,
-    /// what it says
+    /// its description
     pub description: AlertDescription,
 }
 
@@ -106,7 +105,7 @@ impl Alert {
     }
 }
 
-/// Octets that are read from the front.
+/// A reader from the front of some octets.
 #[derive(Debug, Clone, Copy)]
 struct Reader<'a>(&'a [u8]);
 
@@ -122,7 +121,7 @@ impl<'a> Reader<'a> {
         Ok(self.take(octets)?.iter().fold(0, |value, octet| value << 8 | usize::from(*octet)))
     }
 
-    /// A vector behind its length, which is of so many octets.
+    /// A vector behind its length of `octets` octets.
     fn vector(&mut self, octets: usize) -> Result<&'a [u8]> {
         let len = self.integer(octets)?;
         self.take(len)
@@ -146,14 +145,14 @@ pub struct Fragment<'a> {
     pub length: usize,
     /// the message's number in this handshake
     pub message: u16,
-    /// where the fragment begins
+    /// the fragment's place in the message
     pub offset: usize,
     /// the fragment
     pub octets: &'a [u8],
 }
 
 impl<'a> Fragment<'a> {
-    /// Reads the first fragment of a record and gives what is behind it.
+    /// Reads the first fragment of a record and returns it with the octets behind it.
     pub fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8])> {
         let mut reader = Reader(bytes);
         let kind = HandshakeType::from(reader.integer(1)? as u8);
@@ -177,12 +176,12 @@ impl<'a> Fragment<'a> {
     }
 }
 
-/// Extensions, one after the other.
+/// A list of extensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extensions<'a>(&'a [u8]);
 
 impl<'a> Extensions<'a> {
-    /// Takes what a hello ends with, and checks that it can be walked.
+    /// Reads the end of a hello, and checks that every extension is complete.
     fn parse(mut reader: Reader<'a>) -> Result<Self> {
         if reader.0.is_empty() {
             return Ok(Self(&[]));
@@ -196,7 +195,7 @@ impl<'a> Extensions<'a> {
         reader.end(Self(octets))
     }
 
-    /// Each extension: its type, and what it says.
+    /// Type and content of each extension.
     pub fn iter(&self) -> impl Iterator<Item = (ExtensionType, &'a [u8])> + use<'a> {
         let mut reader = Reader(self.0);
         core::iter::from_fn(move || {
@@ -205,12 +204,12 @@ impl<'a> Extensions<'a> {
         })
     }
 
-    /// What the extension of a type says.
+    /// The content of the extension of a type.
     pub fn get(&self, kind: ExtensionType) -> Option<&'a [u8]> {
         self.iter().find(|(other, _)| *other == kind).map(|(_, says)| says)
     }
 
-    /// The connection ID that the sender wants to be addressed by, if it speaks of them at all.
+    /// The connection ID chosen by the sender, if it sent the extension.
     pub fn connection_id(&self) -> Result<Option<&'a [u8]>> {
         let Some(says) = self.get(ExtensionType::ConnectionId) else { return Ok(None) };
         let mut reader = Reader(says);
@@ -224,7 +223,7 @@ impl<'a> Extensions<'a> {
     }
 }
 
-/// What the client offers.
+/// The client's offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientHello<'a> {
     /// the highest version
@@ -260,21 +259,21 @@ impl<'a> ClientHello<'a> {
         Ok(Self { version, random, session, cookie, suites, compressions, extensions })
     }
 
-    /// The cipher suites, the client's favourite first.
+    /// The cipher suites in the client's order of preference.
     pub fn suites(&self) -> impl Iterator<Item = u16> + use<'a> {
         self.suites.as_chunks().0.iter().map(|pair| u16::from_be_bytes(*pair))
     }
 
-    /// The cipher suites as they stand there.
+    /// The cipher suites as on the wire.
     pub const fn suite_octets(&self) -> &'a [u8] {
         self.suites
     }
 }
 
-/// A cookie to be shown.
+/// A cookie for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HelloVerifyRequest<'a> {
-    /// the version, which says nothing
+    /// the version; it has no meaning here
     pub version: u16,
     /// the cookie
     pub cookie: &'a [u8],
@@ -290,14 +289,14 @@ impl<'a> HelloVerifyRequest<'a> {
     }
 }
 
-/// What the server has chosen.
+/// The server's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerHello<'a> {
     /// the version
     pub version: u16,
     /// the server's random
     pub random: [u8; RANDOM_LEN],
-    /// the session, to resume it later
+    /// the session, for resuming it later
     pub session: &'a [u8],
     /// the cipher suite
     pub suite: u16,
@@ -324,20 +323,20 @@ impl<'a> ServerHello<'a> {
     }
 }
 
-/// The server's part of the key exchange: a hint, and with ECDHE its point.
+/// The server's part of the key exchange: a hint, and its point for ECDHE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerKeyExchange<'a> {
-    /// which identity the server would like
+    /// the server's identity hint
     pub hint: &'a [u8],
     /// the named group and the server's public key (RFC 8422 section 5.4)
     pub share: Option<(u16, &'a [u8])>,
 }
 
-/// The curve type that says that a named group follows.
+/// The curve type of a named group.
 const NAMED_CURVE: usize = 3;
 
 impl<'a> ServerKeyExchange<'a> {
-    /// Reads the message's body, of a suite with or without ECDHE.
+    /// Reads the message's body, for a suite with or without ECDHE.
     pub fn parse(bytes: &'a [u8], ecdhe: bool) -> Result<Self> {
         let mut reader = Reader(bytes);
         let hint = reader.vector(2)?;
@@ -354,17 +353,17 @@ impl<'a> ServerKeyExchange<'a> {
     }
 }
 
-/// The client's part of the key exchange: its identity, and with ECDHE its point.
+/// The client's part of the key exchange: its identity, and its point for ECDHE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientKeyExchange<'a> {
-    /// whose key it is
+    /// the identity of the key
     pub identity: &'a [u8],
     /// the client's public key
     pub share: Option<&'a [u8]>,
 }
 
 impl<'a> ClientKeyExchange<'a> {
-    /// Reads the message's body, of a suite with or without ECDHE.
+    /// Reads the message's body, for a suite with or without ECDHE.
     pub fn parse(bytes: &'a [u8], ecdhe: bool) -> Result<Self> {
         let mut reader = Reader(bytes);
         let identity = reader.vector(2)?;
@@ -373,7 +372,7 @@ impl<'a> ClientKeyExchange<'a> {
     }
 }
 
-/// Writes a message's body, field by field, into memory of the caller.
+/// Writes a message's body field by field into the caller's memory.
 #[derive(Debug)]
 pub struct Writer<'a> {
     out: &'a mut [u8],
@@ -387,7 +386,7 @@ impl<'a> Writer<'a> {
         Self { out, len: 0, full: false }
     }
 
-    /// These octets.
+    /// Appends octets.
     pub fn octets(&mut self, octets: &[u8]) -> &mut Self {
         match self.out.get_mut(self.len..self.len + octets.len()) {
             Some(place) => {
@@ -399,34 +398,34 @@ impl<'a> Writer<'a> {
         self
     }
 
-    /// A vector behind a length of one octet.
+    /// Appends a vector behind a length of one octet.
     pub fn vector8(&mut self, octets: &[u8]) -> &mut Self {
         self.full |= octets.len() > 0xff;
         self.octets(&[octets.len() as u8]).octets(octets)
     }
 
-    /// A vector behind a length of two octets.
+    /// Appends a vector behind a length of two octets.
     pub fn vector16(&mut self, octets: &[u8]) -> &mut Self {
         self.full |= octets.len() > 0xffff;
         self.octets(&(octets.len() as u16).to_be_bytes()).octets(octets)
     }
 
-    /// An integer of two octets.
+    /// Appends an integer of two octets.
     pub fn integer16(&mut self, value: u16) -> &mut Self {
         self.octets(&value.to_be_bytes())
     }
 
-    /// An extension.
+    /// Appends an extension.
     pub fn extension(&mut self, kind: ExtensionType, says: &[u8]) -> &mut Self {
         self.integer16(kind.number()).vector16(says)
     }
 
-    /// The server's part of an ECDHE exchange: the named group and the public key.
+    /// Appends the server's part of an ECDHE exchange: the named group and the public key.
     pub fn server_share(&mut self, group: u16, public: &[u8]) -> &mut Self {
         self.octets(&[NAMED_CURVE as u8]).integer16(group).vector8(public)
     }
 
-    /// What was written, if there was room for all of it.
+    /// The written octets; an error if the memory was too short.
     pub fn finish(self) -> Result<&'a [u8]> {
         if self.full {
             return Err(Error::Truncated);
@@ -453,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_hello_is_read_as_it_was_written() {
+    fn client_hello_round_trips() {
         let mut out = [0; 100];
         let octets = client_hello(&mut out);
         let hello = ClientHello::parse(octets).unwrap();
@@ -465,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn every_prefix_of_a_hello_is_refused_but_that_without_extensions() {
+    fn truncated_hello_is_refused() {
         let mut out = [0; 100];
         let octets = client_hello(&mut out);
         let bare = octets.len() - 13;
@@ -475,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fragment_lies_within_its_message() {
+    fn fragment_stays_within_its_message() {
         let fragment =
             Fragment { kind: HandshakeType::Finished, length: 12, message: 3, offset: 4, octets: &[1, 2, 3] };
         let mut octets = fragment.header().to_vec();
@@ -487,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn key_exchanges_are_read_with_and_without_a_point() {
+    fn key_exchange_point_is_optional() {
         let mut out = [0; 64];
         let mut writer = Writer::new(&mut out);
         writer.vector16(b"hint").server_share(29, &[5; 32]);
@@ -512,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_without_room_says_so() {
+    fn short_buffer_is_reported() {
         let mut out = [0; 3];
         let mut writer = Writer::new(&mut out);
         writer.vector16(&[1, 2]);

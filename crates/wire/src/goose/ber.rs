@@ -1,12 +1,13 @@
-//! Elements of the basic encoding rules (ITU-T X.690) as GOOSE has them, read strictly: one octet of tag, a definite length in its
-//! shortest form, of at most two octets.
+//! Strict reading of the basic encoding rules (ITU-T X.690) for GOOSE: a tag of one octet, and a
+//! definite length in its shortest form, of at most two octets.
 
 use crate::{Error, Result};
 
-/// Tag, value and what follows, of the element at the front.
+/// Tag and value of the element at the front, and the octets behind it.
 ///
-/// An indefinite length, one that is longer than it needs to be and one of three octets and more are [`Error::Value`]; one that
-/// points behind the bytes is [`Error::Length`].
+/// # Errors
+/// [`Error::Value`] for an indefinite length, a length that is not in its shortest form, or one of
+/// three or more octets. [`Error::Length`] for a length past the end.
 pub(super) fn element(bytes: &[u8]) -> Result<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first().ok_or(Error::Truncated)?;
     let (&first, rest) = rest.split_first().ok_or(Error::Truncated)?;
@@ -21,7 +22,7 @@ pub(super) fn element(bytes: &[u8]) -> Result<(u8, &[u8], &[u8])> {
     Ok((tag, value, rest))
 }
 
-/// The value of the element at the front, which must have this tag, and what follows.
+/// The value of the element at the front, which must have this tag, and the octets behind it.
 pub(super) fn expect(bytes: &[u8], tag: u8) -> Result<(&[u8], &[u8])> {
     let (found, value, rest) = element(bytes)?;
     if found == tag { Ok((value, rest)) } else { Err(Error::Value) }
@@ -36,7 +37,7 @@ pub(super) const fn head_len(len: usize) -> usize {
     }
 }
 
-/// Tag and length for a value of `len` octets; how many octets of the array they are.
+/// Tag and length for a value of `len` octets, and the used part of the array.
 pub(super) fn head(tag: u8, len: usize) -> Result<([u8; 4], usize)> {
     let [high, low] = u16::try_from(len).map_err(|_| Error::Length)?.to_be_bytes();
     Ok(match len {
@@ -46,8 +47,8 @@ pub(super) fn head(tag: u8, len: usize) -> Result<([u8; 4], usize)> {
     })
 }
 
-/// An integer of at most eight octets and one of sign; leading octets that say nothing are allowed, since GOOSE's encodings of fixed length
-/// have them.
+/// An integer of at most eight octets and one of sign. Redundant leading octets are allowed, since
+/// GOOSE's fixed-length encodings have them.
 pub(super) fn signed(value: &[u8]) -> Result<i64> {
     let (&first, rest) = value.split_first().ok_or(Error::Length)?;
     let sign = if first & 0x80 == 0 { 0 } else { -1i64 };
@@ -60,7 +61,7 @@ pub(super) fn signed(value: &[u8]) -> Result<i64> {
     Ok(value.iter().fold(sign, |number, octet| number << 8 | i64::from(*octet)))
 }
 
-/// An integer that is not negative, of at most eight octets and one of sign.
+/// A non-negative integer of at most eight octets and one of sign.
 pub(super) fn unsigned(value: &[u8]) -> Result<u64> {
     match value {
         [] => Err(Error::Length),
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_have_one_form_each() {
+    fn each_length_has_one_form() {
         assert_eq!(element(&[0x83, 1, 7, 9]), Ok((0x83, &[7][..], &[9][..])));
         let mut long = [0; 3 + 200];
         (long[1], long[2]) = (0x81, 200);
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_of_fixed_length_are_read() {
+    fn fixed_length_integers_are_read() {
         assert_eq!(signed(&[0xff, 0xff, 0xff, 0xff, 0xf9]), Ok(-7));
         assert_eq!(signed(&[0, 0, 0, 0, 7]), Ok(7));
         assert_eq!(signed(&[0xff, 0x80, 0, 0, 0, 0, 0, 0, 0]), Ok(i64::MIN));
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_read_back() {
+    fn heads_round_trip() {
         for len in [0, 1, 127, 128, 255, 256, 1400] {
             let (octets, used) = head(0x61, len).unwrap();
             assert_eq!(used, head_len(len));

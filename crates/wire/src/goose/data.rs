@@ -1,4 +1,5 @@
-//! The values of a data set: `Data` of IEC 61850-8-1 (ISO 9506-2), in encodings whose length depends on the type alone.
+//! The values of a data set: `Data` of IEC 61850-8-1 (ISO 9506-2), in encodings with a length that
+//! depends on the type only.
 
 use super::ber;
 use crate::template::{What, Writer};
@@ -20,22 +21,22 @@ mod tag {
     pub(super) const UTC_TIME: u8 = 0x91;
 }
 
-/// How deep structures may lie in each other.
+/// The deepest nesting of structures.
 pub const MAX_DEPTH: usize = 8;
 
 /// A value.
 ///
-/// A number says how many octets its encoding has. [`int32`](Self::int32) and its like give the fixed lengths, with which the layout of a
-/// message never changes.
+/// A number contains the octets of its encoding. [`int32`](Self::int32) and similar constructors
+/// use the fixed lengths, with which the layout of a message never changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
     /// BOOLEAN
     Boolean(bool),
-    /// a bit string: its octets, and how many bits of the last are unused
+    /// a bit string: its octets, and the number of unused bits in the last
     Bits(&'a [u8], u8),
     /// INTEGER, in this many octets
     Integer(i64, u8),
-    /// an integer that is not negative, in this many octets
+    /// a non-negative integer, in this many octets
     Unsigned(u64, u8),
     /// FLOAT32
     Float32(f32),
@@ -60,9 +61,9 @@ pub enum Value<'a> {
 /// The values of a structure, an array or a data set.
 #[derive(Debug, Clone, Copy)]
 pub enum Values<'a> {
-    /// as a program gives them
+    /// values from a program
     Given(&'a [Value<'a>]),
-    /// as they were read: their encoding, which was checked
+    /// checked encoding from the wire
     Read(&'a [u8]),
 }
 
@@ -90,7 +91,7 @@ impl<'a> Values<'a> {
         })
     }
 
-    /// Checks an encoding to its last octet; how many values it has.
+    /// Checks an encoding to its last octet and returns the number of values.
     pub(super) fn check(mut bytes: &[u8], depth: usize) -> Result<usize> {
         let mut count = 0;
         while !bytes.is_empty() {
@@ -114,11 +115,6 @@ impl<'a> Values<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// INT8 in its fixed length.
-    pub const fn int8(value: i8) -> Self {
-        Self::Integer(value as i64, 2)
-    }
-
     /// INT16 in its fixed length.
     pub const fn int16(value: i16) -> Self {
         Self::Integer(value as i64, 3)
@@ -129,27 +125,13 @@ impl<'a> Value<'a> {
         Self::Integer(value as i64, 5)
     }
 
-    /// INT64 in its fixed length.
-    pub const fn int64(value: i64) -> Self {
-        Self::Integer(value, 9)
-    }
-
-    /// INT8U in its fixed length.
-    pub const fn uint8(value: u8) -> Self {
-        Self::Unsigned(value as u64, 2)
-    }
-
-    /// INT16U in its fixed length.
-    pub const fn uint16(value: u16) -> Self {
-        Self::Unsigned(value as u64, 3)
-    }
-
     /// INT32U in its fixed length.
     pub const fn uint32(value: u32) -> Self {
         Self::Unsigned(value as u64, 5)
     }
 
-    /// The value at the front, and what follows. A structure's own values are checked by [`Values::check`] alone.
+    /// The value at the front, and the octets behind it. Only [`Values::check`] checks the values
+    /// inside a structure.
     fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8])> {
         let (tag, value, rest) = ber::element(bytes)?;
         let octets = value.len() as u8;
@@ -226,10 +208,11 @@ impl<'a> Value<'a> {
         *index = index.saturating_add(1);
         let mut fixed = [0; 9];
         let octets: &[u8] = match self {
-            // IEC 61850-8-1 and libiec61850 write TRUE as 0x01 or 0xff; X.690 lets any octet but 0 be TRUE.
+            // IEC 61850-8-1 and libiec61850 write TRUE as 0x01 or 0xff; X.690 accepts any nonzero
+            // octet.
             Self::Boolean(value) => &[u8::from(*value)],
             Self::Bits(bits, unused) => {
-                // The octet with the count never changes.
+                // The octet with the unused bits never changes.
                 out.put(&[*unused])?;
                 bits
             }
@@ -251,7 +234,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// An integer in so many octets.
+/// An integer in `octets` octets.
 pub(super) fn integer(out: &mut [u8; 9], value: i128, octets: u8) -> Result<&[u8]> {
     let octets = usize::from(octets);
     if octets == 0 || octets > 9 {

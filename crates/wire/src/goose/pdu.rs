@@ -1,32 +1,16 @@
 //! The whole GOOSE PDU: `IECGoosePdu` of IEC 61850-8-1 annex A.
 //!
-//! What is written has one layout for one data set: all numbers have the width of their type, whatever their value. So a publisher
-//! knows where `stNum`, `sqNum`, `t` and the values will be before there is an event, and [`Message::emit`] says where.
+//! A data set has one layout: each number has the width of its type, independent of its value. So
+//! the places of `stNum`, `sqNum`, `t` and the values are known before an event, and
+//! [`Message::emit`] reports them.
 
 use super::ber::{self, expect};
 use super::data::{MAX_DEPTH, Values, integer};
-use super::{HEADER_LEN, Publisher, Repr};
+use super::{HEADER_LEN, Publisher, Repr, tag};
 use crate::template::{Hole, What, Writer};
 use crate::{Error, Result};
 
-/// BER tags of the PDU.
-mod tag {
-    pub(super) const GOOSE_PDU: u8 = 0x61;
-    pub(super) const GOCB_REF: u8 = 0x80;
-    pub(super) const TIME_ALLOWED_TO_LIVE: u8 = 0x81;
-    pub(super) const DAT_SET: u8 = 0x82;
-    pub(super) const GO_ID: u8 = 0x83;
-    pub(super) const T: u8 = 0x84;
-    pub(super) const ST_NUM: u8 = 0x85;
-    pub(super) const SQ_NUM: u8 = 0x86;
-    pub(super) const SIMULATION: u8 = 0x87;
-    pub(super) const CONF_REV: u8 = 0x88;
-    pub(super) const NDS_COM: u8 = 0x89;
-    pub(super) const NUM_DAT_SET_ENTRIES: u8 = 0x8a;
-    pub(super) const ALL_DATA: u8 = 0xab;
-}
-
-/// Octets of an INT32U of fixed length: one of sign, four of number.
+/// Octets of an INT32U of fixed length: one of sign, four of magnitude.
 const INT32U: u8 = 5;
 
 /// A GOOSE message.
@@ -34,15 +18,15 @@ const INT32U: u8 = 5;
 pub struct Message<'a> {
     /// the application identifier
     pub appid: u16,
-    /// what publishes it
+    /// the publisher
     pub publisher: Publisher<'a>,
     /// the time of the event: seconds since 1970, a fraction of 24 bits, and an octet of quality
     pub t: [u8; 8],
-    /// counts events, from 1
+    /// event counter, from 1
     pub st_num: u32,
-    /// counts messages of an event, from 0
+    /// message counter within an event, from 0
     pub sq_num: u32,
-    /// published by a test device
+    /// a test device published the message
     pub simulation: bool,
     /// the revision of the configuration
     pub conf_rev: u32,
@@ -53,18 +37,20 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// Reads what follows the EtherType, to its last octet. The header's length must be that of the PDU; what follows it (padding,
-    /// a security extension) is not looked at.
+    /// Reads the octets behind the EtherType up to the end of the PDU. Octets behind the PDU
+    /// (padding, a security extension) are ignored.
     ///
-    /// Fields must come in the standard's order, each length in its shortest form, the entries must be as many as announced and
-    /// structures lie at most [`MAX_DEPTH`] deep: anything else is an error.
+    /// # Errors
+    /// The header's length differs from the PDU's, a field is out of the standard's order, a length
+    /// is not in its shortest form, the number of entries differs from the announced one, or
+    /// structures are nested deeper than [`MAX_DEPTH`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let header = Repr::parse(bytes)?;
         let pdu = bytes.get(HEADER_LEN..usize::from(header.length)).ok_or(Error::Length)?;
         Self::parse_pdu(header.appid, pdu)
     }
 
-    /// Reads a PDU alone.
+    /// Reads a PDU without its header.
     pub fn parse_pdu(appid: u16, pdu: &'a [u8]) -> Result<Self> {
         let (fields, behind) = expect(pdu, tag::GOOSE_PDU)?;
         if !behind.is_empty() {
@@ -93,7 +79,7 @@ impl<'a> Message<'a> {
         Ok(Self { appid, publisher, t, st_num, sq_num, simulation, conf_rev, nds_com, all_data })
     }
 
-    /// Octets of the fields, tag and length of the PDU left out.
+    /// Octets of the fields, without tag and length of the PDU.
     fn fields_len(&self) -> usize {
         let element = |len: usize| ber::head_len(len) + len;
         let Publisher { gocb_ref, dat_set, go_id, .. } = &self.publisher;
@@ -114,8 +100,9 @@ impl<'a> Message<'a> {
         HEADER_LEN + ber::head_len(fields) + fields
     }
 
-    /// Writes header and PDU to the front of `buffer`, and calls `mark` for `t`, `stNum`, `sqNum` and each value with its place.
-    /// The layout depends on the publisher and on the types of the values alone. Gives the octets written.
+    /// Writes header and PDU to the front of `buffer` and returns the length. Calls `mark` with the
+    /// place of `t`, `stNum`, `sqNum` and each value. The layout depends only on the publisher and
+    /// the types of the values.
     pub fn emit(&self, buffer: &mut [u8], mark: &mut dyn FnMut(Hole)) -> Result<usize> {
         let length = u16::try_from(self.buffer_len()).map_err(|_| Error::Length)?;
         let reserved1 = if self.simulation { 0x8000 } else { 0 };
@@ -163,13 +150,13 @@ fn known(out: &mut Writer<'_, '_>, tag: u8, value: &[u8]) -> Result<()> {
 fn late(out: &mut Writer<'_, '_>, tag: u8, what: What, value: &[u8]) -> Result<()> {
     let (head, used) = ber::head(tag, value.len())?;
     out.put(&head[..used])?;
-    // The octet of the sign of a number is always 0.
+    // The sign octet of a number is always 0.
     let known = usize::from(value.len() == usize::from(INT32U));
     out.put(&value[..known])?;
     out.hole(what, &value[known..])
 }
 
-/// Fields that follow each other.
+/// Consecutive fields.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

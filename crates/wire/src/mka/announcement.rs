@@ -1,8 +1,9 @@
-//! The Announcement parameter set: TLVs as in an EAPOL-Announcement (IEEE 802.1X-2020 clause 11.12), of which only the
-//! organizationally specific one of our own is read.
+//! The Announcement parameter set: TLVs as in an EAPOL-Announcement (IEEE 802.1X-2020 clause
+//! 11.12). Only Antedate's organizationally specific TLVs are read.
 //!
-//! With it a gateway tells the others what is not standard: that it reassembles fragments (the MF flag of the SecTAG)
-//! and which cipher suites it may use, the one that it likes best first. Whoever does not know it skips it:
+//! With them a gateway announces its extensions to the standard: reassembly of fragments (the MF
+//! flag of the SecTAG) and its cipher suites in order of preference. Other implementations skip
+//! them:
 //!
 //! ```text
 //!   127 (7 bits)  length (9 bits)  A2-4E-D7  01  flags  suite identifiers ...
@@ -15,24 +16,25 @@ use crate::bytes::array;
 use crate::lldp::{TlvType, Tlvs, emit_tlv};
 use crate::{Error, Result};
 
-/// The organization of our TLV: an administratively assigned identifier (IEEE 802c), since the project has no OUI.
+/// The organization of Antedate's TLVs: an administratively assigned identifier (IEEE 802c), since
+/// the project has no OUI.
 pub const OUI_ANTEDATE: [u8; 3] = [0xa2, 0x4e, 0xd7];
 const SUBTYPE_FEATURES: u8 = 1;
 const SUBTYPE_SECOND_CHANNEL: u8 = 2;
 const FLAG_FRAGMENTS: u8 = 1;
 
-/// The octets of an Announcement parameter set, whose TLVs were seen to fit.
+/// The octets of an Announcement parameter set with complete TLVs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement<'a> {
     octets: &'a [u8],
 }
 
-/// What a gateway of this project can do beyond the standard.
+/// The extensions of an Antedate gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Features<'a> {
-    /// it reassembles fragments, so it may be sent some
+    /// the gateway reassembles fragments
     pub fragments: bool,
-    /// the identifiers of the cipher suites that it may use, eight octets each
+    /// the identifiers of its cipher suites, eight octets each
     suites: &'a [u8],
 }
 
@@ -46,7 +48,7 @@ impl<'a> Announcement<'a> {
         self.octets
     }
 
-    /// Our own TLV, if it is there.
+    /// Antedate's features, if present.
     pub fn features(&self) -> Option<Features<'a>> {
         Tlvs::new(self.octets).flatten().find_map(|tlv| match tlv.organization() {
             Some((OUI_ANTEDATE, SUBTYPE_FEATURES, [flags, suites @ ..])) => {
@@ -56,8 +58,8 @@ impl<'a> Announcement<'a> {
         })
     }
 
-    /// The lowest packet numbers that frames of the sender's second channel may still have, with the latest and the old
-    /// key, as [`SakUse`](super::SakUse) has those of the first.
+    /// The lowest acceptable packet numbers of the sender's second channel, with the latest and the
+    /// old key. [`SakUse`](super::SakUse) has those of the first channel.
     pub fn second_channel(&self) -> Option<[u64; 2]> {
         Tlvs::new(self.octets).flatten().find_map(|tlv| match tlv.organization() {
             Some((OUI_ANTEDATE, SUBTYPE_SECOND_CHANNEL, numbers)) if numbers.len() == 16 => {
@@ -67,7 +69,8 @@ impl<'a> Announcement<'a> {
         })
     }
 
-    /// Writes our own TLVs to the front of `buffer`: the features, and the packet numbers of a second channel.
+    /// Writes Antedate's TLVs to the front of `buffer`: the features, and the packet numbers of a
+    /// second channel.
     pub fn new(features: &Features<'_>, second: Option<[u64; 2]>, buffer: &'a mut [u8]) -> Result<Self> {
         let flags = if features.fragments { FLAG_FRAGMENTS } else { 0 };
         let head = [&OUI_ANTEDATE[..], &[SUBTYPE_FEATURES, flags], features.suites];
@@ -84,12 +87,12 @@ impl<'a> Announcement<'a> {
 }
 
 impl<'a> Features<'a> {
-    /// Features with these suites, the identifiers one behind the other.
+    /// Features with these suites, as consecutive identifiers.
     pub const fn new(fragments: bool, suites: &'a [u8]) -> Result<Self> {
         if suites.len().is_multiple_of(8) { Ok(Self { fragments, suites }) } else { Err(Error::Length) }
     }
 
-    /// The identifiers of the cipher suites, the best liked first.
+    /// The identifiers of the cipher suites in order of preference.
     pub fn suites(&self) -> impl Iterator<Item = [u8; 8]> + use<'a> {
         self.suites.chunks_exact(8).filter_map(|suite| suite.try_into().ok())
     }

@@ -6,13 +6,13 @@ use crate::macsec::An;
 use crate::{Error, Result};
 
 wire_enum! {
-    /// The type of a parameter set (table 11-7). The basic one has none: its version stands in that place.
+    /// The type of a parameter set (table 11-7). The basic set has its version in that place.
     pub enum SetType(u8) {
-        /// who is proven to be alive
+        /// peers proven to be live
         LivePeerList = 1,
-        /// who was heard
+        /// peers heard but not yet proven live
         PotentialPeerList = 2,
-        /// which keys are in use
+        /// the keys in use
         SakUse = 3,
         /// a key from the key server
         DistributedSak = 4,
@@ -24,7 +24,7 @@ wire_enum! {
         Announcement = 7,
         /// upper halves of packet numbers
         Xpn = 8,
-        /// the length of the ICV, which follows
+        /// the length of the ICV behind it
         IcvIndicator = 255,
     }
 }
@@ -41,7 +41,7 @@ pub struct PeerList<'a> {
 }
 
 impl<'a> PeerList<'a> {
-    /// The peers in `octets`, put together of [`entry`](Self::entry).
+    /// The peers in `octets`, a concatenation of [`entry`](Self::entry) results.
     pub const fn new(octets: &'a [u8]) -> Result<Self> {
         if octets.len().is_multiple_of(PEER_LEN) {
             Ok(Self { key_server_ssci: 0, octets })
@@ -76,7 +76,7 @@ impl<'a> PeerList<'a> {
     }
 }
 
-/// A key identifier: the key server that made the key, and which of its keys it is (clause 9.8).
+/// A key identifier: the key server of the key, and the key's number (clause 9.8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct KeyIdentifier {
     /// the key server's member identifier
@@ -86,7 +86,7 @@ pub struct KeyIdentifier {
 }
 
 impl KeyIdentifier {
-    /// The sixteen octets, as MACsec shows them.
+    /// The sixteen octets of MACsec's key identifier.
     pub fn octets(&self) -> [u8; 16] {
         let mut octets = [0; 16];
         octets[..12].copy_from_slice(&self.server.0);
@@ -95,23 +95,24 @@ impl KeyIdentifier {
     }
 }
 
-/// How a participant uses a key.
+/// A participant's use of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct KeyUse {
-    /// which key; all zeros for none
+    /// the key; all zeros for none
     pub key: KeyIdentifier,
-    /// its association number
+    /// the association number
     pub an: An,
-    /// the sender protects frames with it
+    /// the sender protects frames with the key
     pub transmits: bool,
-    /// the sender receives frames with it
+    /// the sender receives frames with the key
     pub receives: bool,
-    /// the lowest packet number that the sender's frames may still have; of an extended one its lower half
+    /// the lowest acceptable packet number of the sender's frames; of an extended one the lower
+    /// half
     pub lowest_pn: u32,
 }
 
 impl KeyUse {
-    /// Is there a key at all?
+    /// Whether a key is in use.
     pub fn is_some(&self) -> bool {
         self.key != KeyIdentifier::default()
     }
@@ -145,7 +146,7 @@ pub struct SakUse {
     pub plain_transmit: bool,
     /// the sender receives unprotected frames
     pub plain_receive: bool,
-    /// the sender wants frames below the lowest packet numbers to be discarded
+    /// the sender demands that frames below the lowest packet numbers are discarded
     pub delay_protect: bool,
 }
 
@@ -202,10 +203,10 @@ pub enum DistributedSak<'a> {
     Sak(WrappedSak<'a>),
 }
 
-/// A SAK on its way from the key server.
+/// A wrapped SAK from the key server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrappedSak<'a> {
-    /// the association number to use it under
+    /// its association number
     pub an: An,
     /// 0: integrity only; 1, 2, 3: encrypt from octet 0, 30, 50 on
     pub confidentiality_offset: u8,
@@ -213,12 +214,12 @@ pub struct WrappedSak<'a> {
     pub number: u32,
     /// the cipher suite; none for GCM-AES-128, the default
     pub suite: Option<[u8; 8]>,
-    /// the key as the AES key wrap gives it: eight octets more than the key
+    /// the key in AES key wrap: eight octets longer than the key
     pub wrapped: &'a [u8],
 }
 
 impl<'a> DistributedSak<'a> {
-    /// Octets of a wrapped key of 128 bits.
+    /// Octets of a wrapped 128-bit key.
     const WRAPPED_128: usize = 24;
     const WRAPPED_256: usize = 40;
 
@@ -269,11 +270,11 @@ impl<'a> DistributedSak<'a> {
 /// The XPN parameter set (figure 11-16): the upper halves of the lowest packet numbers of a [`SakUse`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Xpn {
-    /// for how many seconds the sender will be silent
+    /// seconds of the sender's coming silence
     pub suspension_time: u8,
-    /// of the latest key
+    /// for the latest key
     pub latest_lowest_pn: u32,
-    /// of the old key
+    /// for the old key
     pub old_lowest_pn: u32,
 }
 

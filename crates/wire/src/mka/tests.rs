@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::macsec::An;
 
-/// A key server's MKPDU as wpa_supplicant sends it: live peer list, SAK use, distributed SAK.
+/// A key server's MKPDU from wpa_supplicant: live peer list, SAK use, distributed SAK.
 const FROM_A_KEY_SERVER: &str = "0180c200000302000000 0a01888e030500b00110e03c020000000a0100010fe7
     9b9c81e097f4ead95a9b000000030080c2016162636465666768696a6b6c6d6e6f707172737475767778797a303132333435
     01000010ea337e23c1a8bbe29e9ab5e700000002 033000280fe79b9c81e097f4ead95a9b000000010000000100000000
@@ -25,7 +25,7 @@ fn emitted(repr: &Repr<'_>, icv: [u8; 16]) -> Vec<u8> {
 }
 
 #[test]
-fn an_mkpdu_of_a_key_server_is_read_and_written_back_the_same() {
+fn key_server_mkpdu_round_trips() {
     let frame = bytes(FROM_A_KEY_SERVER);
     let parsed = Repr::parse(&frame).unwrap();
     let repr = parsed.repr;
@@ -45,7 +45,7 @@ fn an_mkpdu_of_a_key_server_is_read_and_written_back_the_same() {
 }
 
 #[test]
-fn octets_behind_the_mkpdu_are_padding() {
+fn trailing_octets_are_padding() {
     let mut frame = bytes(FROM_A_KEY_SERVER);
     let len = frame.len();
     let again = emitted(&Repr::parse(&frame).unwrap().repr, [7; 16]);
@@ -56,7 +56,7 @@ fn octets_behind_the_mkpdu_are_padding() {
 }
 
 #[test]
-fn an_mkpdu_cut_anywhere_is_refused() {
+fn truncated_mkpdu_is_refused() {
     let frame = bytes(FROM_A_KEY_SERVER);
     for len in 0..frame.len() {
         assert!(Repr::parse(&frame[..len]).is_err(), "{len}");
@@ -64,7 +64,7 @@ fn an_mkpdu_cut_anywhere_is_refused() {
 }
 
 #[test]
-fn a_set_of_an_unknown_type_is_skipped_and_a_known_one_of_a_wrong_length_is_not() {
+fn only_unknown_sets_are_skipped() {
     let frame = bytes(FROM_A_KEY_SERVER);
     // The live peer list begins behind the headers and the basic set.
     let at = 18 + 4 + 28 + 32;
@@ -81,7 +81,7 @@ fn a_set_of_an_unknown_type_is_skipped_and_a_known_one_of_a_wrong_length_is_not(
 }
 
 #[test]
-fn what_does_not_fit_a_set_is_not_written() {
+fn oversized_set_is_not_written() {
     let frame = bytes(FROM_A_KEY_SERVER);
     let repr = Repr::parse(&frame).unwrap().repr;
     let nameless = Repr { basic: Basic { ckn: &[], ..repr.basic }, ..repr };
@@ -95,7 +95,7 @@ fn what_does_not_fit_a_set_is_not_written() {
 }
 
 #[test]
-fn our_features_are_found_among_other_tlvs() {
+fn features_are_found_among_other_tlvs() {
     let features = Features::new(true, &[0xa2, 0x4e, 0xd7, 0, 0, 0, 0, 1]).unwrap();
     let mut buffer = [0; 64];
     let announcement = Announcement::new(&features, Some([7, 1 << 40]), &mut buffer).unwrap();
@@ -124,7 +124,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn every_mkpdu_reads_back_as_it_was_written(
+    fn every_mkpdu_round_trips(
         (version, priority, flags) in (1u8.., any::<u8>(), any::<[bool; 6]>()),
         sci: [u8; 8], member: [u8; 12], message: u32, ckn in prop::collection::vec(any::<u8>(), 1..=32),
         peers in prop::collection::vec(any::<[u8; 16]>(), 0..70),
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn no_input_makes_the_parser_panic(
+    fn parser_never_panics(
         changes in prop::collection::vec((14..194usize, any::<u8>()), 0..8), len in 0..220usize,
     ) {
         let mut frame = bytes(FROM_A_KEY_SERVER);

@@ -26,7 +26,7 @@ fn measurement(ts: u64, values: &[i64]) -> (Vec<u8>, Vec<Hole>) {
 }
 
 #[test]
-fn the_text_is_that_of_the_specification() {
+fn text_matches_the_specification() {
     let (bytes, _) = measurement(1_022_743_810_123, &[4542, -5, 0]);
     assert_eq!(
         core::str::from_utf8(&bytes),
@@ -40,7 +40,7 @@ fn the_text_is_that_of_the_specification() {
 }
 
 #[test]
-fn most_of_a_measurement_is_known_before_the_sensor_speaks() {
+fn measurement_is_mostly_known() {
     let (bytes, holes) = measurement(1_022_743_810_123, &[4542, 4640, 4424]);
     let ranges = || holes.iter().map(|hole| hole.range.clone());
     // A time of 24, three offsets of 3, three values of 8.
@@ -54,7 +54,7 @@ fn most_of_a_measurement_is_known_before_the_sensor_speaks() {
 }
 
 #[test]
-fn a_machine_message_has_its_time_and_code_at_the_end() {
+fn machine_message_ends_in_its_holes() {
     let notice = Notice {
         ts: Time(0),
         code: "190ABT",
@@ -70,7 +70,7 @@ fn a_machine_message_has_its_time_and_code_at_the_end() {
 }
 
 #[test]
-fn times_are_those_of_the_calendar() {
+fn times_follow_the_calendar() {
     for (ms, text) in [
         (951_782_400_000, "2000-02-29T00:00:00.000Z"),
         (1_767_225_599_999, "2025-12-31T23:59:59.999Z"),
@@ -83,7 +83,7 @@ fn times_are_those_of_the_calendar() {
 }
 
 #[test]
-fn what_does_not_fit_its_hole_is_refused() {
+fn oversized_values_are_refused() {
     let mut out = [0; WIDEST];
     assert_eq!(fixed(9_999_999).text(&mut out), Ok(&b"99999.99"[..]));
     assert_eq!(fixed(-9_999_999).text(&mut out), Err(Error::Length));
@@ -97,7 +97,7 @@ fn what_does_not_fit_its_hole_is_refused() {
 }
 
 #[test]
-fn messages_without_what_they_must_have_are_refused() {
+fn incomplete_messages_are_refused() {
     let spec = "\"content-spec\":\"urn:spec://eclipse.org/unide/machine-message#v3\"";
     let good =
         std::format!("{{{spec},\"device\":{{\"id\":\"d\"}},\"messages\":[{{\"ts\":\"t\",\"code\":\"c\"}}]}}");
@@ -127,7 +127,7 @@ fn messages_without_what_they_must_have_are_refused() {
 
 proptest! {
     #[test]
-    fn the_layout_does_not_depend_on_the_values(ts in 0..=Time::LAST, values in prop::collection::vec(-999_999i64..=9_999_999, 3)) {
+    fn layout_is_independent_of_values(ts in 0..=Time::LAST, values in prop::collection::vec(-999_999i64..=9_999_999, 3)) {
         let (bytes, holes) = measurement(ts, &values);
         prop_assert_eq!(&holes, &measurement(0, &[0, 0, 0]).1);
         prop_assert!(Message::parse(&bytes).is_ok());
@@ -137,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_parser_panic(at in 0usize..292, octet: u8) {
+    fn parser_never_panics(at in 0usize..292, octet: u8) {
         let (mut bytes, _) = measurement(0, &[1, 2, 3]);
         bytes[at] = octet;
         let _ = Message::parse(&bytes);

@@ -4,32 +4,28 @@ use super::{DataStatus, FrameId, Iocs, Iops, Ioxs};
 use crate::bytes::{at_least, be16, put16};
 use crate::{Error, Result};
 
-/// The fewest octets of a C_SDU: with FrameID and APDU status they make the shortest Ethernet frame.
+/// Octets of the shortest C_SDU: FrameID and APDU status fill it up to the shortest Ethernet frame.
 pub const MIN_C_SDU_LEN: usize = 40;
-/// The most octets of a C_SDU.
+/// Octets of the longest C_SDU.
 pub const MAX_C_SDU_LEN: usize = 1440;
 /// Octets of FrameID and APDU status.
 pub const OVERHEAD: usize = 6;
 /// The unit of the cycle counter, in nanoseconds: 31.25 µs.
 pub const CYCLE_UNIT_NS: u64 = 31_250;
 
-/// The cycle counter for a time: 31.25 µs units, wrapping, rounded down to a multiple of the update time.
+/// The cycle counter for a time: 31.25 µs units, wrapping, rounded down to a multiple of the update
+/// time.
 ///
-/// `update_units` is send clock factor times reduction ratio; 1 ms is 32. It should be a power of two, as
-/// the standard's are, for the counter to stay a multiple of it across the wrap.
+/// `update_units` is send clock factor times reduction ratio; 1 ms is 32. It should be a power of
+/// two, as in the standard, so that the counter stays a multiple of it across the wrap.
 pub const fn cycle_counter(time_ns: u64, update_units: u16) -> u16 {
     let units = time_ns / CYCLE_UNIT_NS;
     let update = if update_units == 0 { 1 } else { update_units as u64 };
     (units / update * update) as u16
 }
 
-/// How much later counter `to` is than `from`, in units of 31.25 µs; negative if it is earlier.
-pub const fn cycle_distance(from: u16, to: u16) -> i16 {
-    to.wrapping_sub(from) as i16
-}
-
-/// Where the parts of a C_SDU lie: `data` octets of one IO data object, its IOPS, then `iocs` consumer
-/// statuses. Several objects are several layouts, one behind the other.
+/// The layout of a C_SDU: `data` octets of one IO data object, its IOPS, then `iocs` consumer
+/// statuses. Several objects are several consecutive layouts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// the offset of the first octet in the C_SDU
@@ -61,7 +57,7 @@ impl Layout {
         self.iops_offset() + 1 + self.iocs
     }
 
-    /// Octets of a C_SDU that holds this layout as its last one: padded up to the minimum.
+    /// Octets of a C_SDU with this layout as its last one, padded to the minimum.
     pub const fn c_sdu_len(&self) -> usize {
         if self.end() < MIN_C_SDU_LEN { MIN_C_SDU_LEN } else { self.end() }
     }
@@ -71,7 +67,7 @@ impl Layout {
         c_sdu.get(self.offset..self.iops_offset())
     }
 
-    /// The IO data object in `c_sdu`, to write.
+    /// The IO data object in `c_sdu`, writable.
     pub fn data_mut<'a>(&self, c_sdu: &'a mut [u8]) -> Option<&'a mut [u8]> {
         c_sdu.get_mut(self.offset..self.iops_offset())
     }
@@ -86,7 +82,7 @@ impl Layout {
         if index < self.iocs { c_sdu.get(self.iocs_offset(index)).copied().map(Ioxs) } else { None }
     }
 
-    /// Writes provider status and all consumer statuses.
+    /// Writes the provider status and all consumer statuses.
     pub fn set_status(&self, c_sdu: &mut [u8], iops: Iops, iocs: Iocs) -> Result<()> {
         let statuses = c_sdu.get_mut(self.iops_offset()..self.end()).ok_or(Error::Truncated)?;
         statuses.fill(iocs.0);
@@ -111,10 +107,11 @@ pub struct CyclicFrame<T: AsRef<[u8]>> {
 }
 
 impl<T: AsRef<[u8]>> CyclicFrame<T> {
-    /// A view of `buffer` (what follows the EtherType), if it is a cyclic frame with a C_SDU of allowed length.
+    /// A view of `buffer` (the octets behind the EtherType), if it is a cyclic frame with a C_SDU
+    /// of permitted length.
     ///
-    /// A shorter C_SDU than the minimum is let pass for the frames of RT class 3, which need no padding
-    /// within a frame pack.
+    /// Frames of RT class 3 may have a shorter C_SDU than the minimum: they need no padding within
+    /// a frame pack.
     pub fn new_checked(buffer: T) -> Result<Self> {
         let bytes = buffer.as_ref();
         at_least(bytes, OVERHEAD)?;
@@ -129,7 +126,7 @@ impl<T: AsRef<[u8]>> CyclicFrame<T> {
         Ok(Self { buffer })
     }
 
-    /// Gives the bytes back.
+    /// Returns the bytes.
     pub fn into_inner(self) -> T {
         self.buffer
     }
@@ -165,7 +162,7 @@ impl<T: AsRef<[u8]>> CyclicFrame<T> {
 }
 
 impl<T: AsRef<[u8]> + AsMut<[u8]>> CyclicFrame<T> {
-    /// IO data objects, their statuses, padding, to write.
+    /// IO data objects, their statuses, padding, writable.
     pub fn c_sdu_mut(&mut self) -> &mut [u8] {
         let end = self.offset_of_last(field::CYCLE_COUNTER);
         &mut self.buffer.as_mut()[field::C_SDU..end]
@@ -184,10 +181,10 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> CyclicFrame<T> {
     }
 }
 
-/// A cyclic frame: all but the contents of its C_SDU.
+/// A cyclic frame without the contents of its C_SDU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CyclicRepr {
-    /// which connection it belongs to
+    /// the connection
     pub frame_id: FrameId,
     /// octets of the C_SDU, see [`Layout::c_sdu_len`]
     pub c_sdu_len: usize,
@@ -200,7 +197,7 @@ pub struct CyclicRepr {
 }
 
 impl CyclicRepr {
-    /// Reads all but the C_SDU.
+    /// Reads the fields outside the C_SDU.
     pub fn parse<T: AsRef<[u8]>>(frame: &CyclicFrame<T>) -> Self {
         Self {
             frame_id: frame.frame_id(),
@@ -216,8 +213,8 @@ impl CyclicRepr {
         OVERHEAD + self.c_sdu_len
     }
 
-    /// Writes FrameID and APDU status around a C_SDU, whose octets are left as they are, to the front of
-    /// `buffer`, and gives the view of the frame.
+    /// Writes FrameID and APDU status around a C_SDU to the front of `buffer` and returns the view
+    /// of the frame. The octets of the C_SDU stay unchanged.
     pub fn emit<'a>(&self, buffer: &'a mut [u8]) -> Result<CyclicFrame<&'a mut [u8]>> {
         let bytes = buffer.get_mut(..self.buffer_len()).ok_or(Error::Truncated)?;
         put16(bytes, field::FRAME_ID, self.frame_id.0);
@@ -232,12 +229,11 @@ impl CyclicRepr {
 
 #[cfg(test)]
 mod tests {
-    use super::super::IoxsInstance;
     use super::*;
     use proptest::prelude::*;
 
     #[test]
-    fn the_shortest_cyclic_frame_fills_the_shortest_ethernet_frame() {
+    fn shortest_frame_fills_ethernet_minimum() {
         let layout = Layout::new(10, 2);
         assert_eq!(layout.c_sdu_len(), MIN_C_SDU_LEN);
         assert_eq!(
@@ -248,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_reads_back_as_it_was_written() {
+    fn frame_round_trips() {
         let layout = Layout::new(20, 1);
         let repr = CyclicRepr {
             frame_id: FrameId(0x8001),
@@ -260,20 +256,19 @@ mod tests {
         let mut buffer = [0; 64];
         let mut frame = repr.emit(&mut buffer).unwrap();
         layout.data_mut(frame.c_sdu_mut()).unwrap().fill(0x77);
-        layout.set_status(frame.c_sdu_mut(), Ioxs::GOOD, Ioxs::bad_by(IoxsInstance::IoDevice)).unwrap();
+        layout.set_status(frame.c_sdu_mut(), Ioxs::GOOD, Ioxs::BAD).unwrap();
         assert_eq!(buffer[..2], [0x80, 0x01]);
         assert_eq!(buffer[42..46], [0x12, 0x20, 0x35, 0]);
         let frame = CyclicFrame::new_checked(&buffer[..46]).unwrap();
         assert_eq!(CyclicRepr::parse(&frame), repr);
         assert_eq!(layout.data(frame.c_sdu()), Some(&[0x77; 20][..]));
-        assert!(layout.iops(frame.c_sdu()).unwrap().is_good());
-        let iocs = layout.iocs(frame.c_sdu(), 0).unwrap();
-        assert_eq!((iocs.is_good(), iocs.instance()), (false, IoxsInstance::IoDevice));
+        assert_eq!(layout.iops(frame.c_sdu()), Some(Ioxs::GOOD));
+        assert_eq!(layout.iocs(frame.c_sdu(), 0), Some(Ioxs::BAD));
         assert_eq!(layout.iocs(frame.c_sdu(), 1), None);
     }
 
     #[test]
-    fn what_is_not_cyclic_or_not_of_allowed_length_is_refused() {
+    fn acyclic_or_wrong_length_is_refused() {
         let mut bytes = [0; 1500];
         bytes[0] = 0x80;
         assert_eq!(CyclicFrame::new_checked(&bytes[..5]).err(), Some(Error::Truncated));
@@ -286,19 +281,17 @@ mod tests {
     }
 
     #[test]
-    fn the_cycle_counter_is_a_multiple_of_the_update_time_and_wraps() {
+    fn cycle_counter_is_a_multiple_and_wraps() {
         assert_eq!(cycle_counter(0, 32), 0);
         assert_eq!(cycle_counter(1_000_000, 32), 32);
         assert_eq!(cycle_counter(1_999_999, 32), 32);
         assert_eq!(cycle_counter(2_048_000_000, 32), 0);
         assert_eq!(cycle_counter(31_250, 0), 1);
-        assert_eq!(cycle_distance(0xfff0, 0x0010), 32);
-        assert_eq!(cycle_distance(0x0010, 0xfff0), -32);
     }
 
     proptest! {
         #[test]
-        fn no_input_makes_the_view_panic(bytes in prop::collection::vec(any::<u8>(), 0..80), offset in 0usize..90, data in 0usize..90) {
+        fn view_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..80), offset in 0usize..90, data in 0usize..90) {
             if let Ok(frame) = CyclicFrame::new_checked(&bytes) {
                 let repr = CyclicRepr::parse(&frame);
                 prop_assert_eq!(repr.buffer_len(), bytes.len());

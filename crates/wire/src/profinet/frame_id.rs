@@ -1,11 +1,11 @@
-//! The FrameID (IEC 61158-6-10, table of FrameID ranges): what a Profinet real-time frame is.
+//! The FrameID (IEC 61158-6-10, table of FrameID ranges): the kind of a Profinet real-time frame.
 
 use core::fmt;
 
 use crate::Result;
 use crate::bytes::{at_least, be16};
 
-/// What a FrameID stands for.
+/// The meaning of a FrameID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FrameIdRange {
     /// 0x0020 to 0x0021: clock synchronisation with follow-up
@@ -46,7 +46,7 @@ pub enum FrameIdRange {
     PtcpDelay,
     /// 0xff80 to 0xff8f: a fragment
     Fragment,
-    /// reserved, or of a version not known here
+    /// reserved, or of an unknown version
     Unknown,
 }
 
@@ -64,7 +64,7 @@ impl FrameId {
     /// DCP Identify response.
     pub const DCP_IDENTIFY_RESPONSE: Self = Self(0xfeff);
 
-    /// What it stands for.
+    /// The meaning of the FrameID.
     pub const fn range(self) -> FrameIdRange {
         use FrameIdRange::*;
         match self.0 {
@@ -91,22 +91,17 @@ impl FrameId {
         }
     }
 
-    /// Does the frame carry cyclic data of RT class 1, to one station or to a group?
+    /// Whether the frame carries cyclic data of RT class 1, to one station or to a group.
     pub const fn is_rt_class_1(self) -> bool {
         self.0 >= 0x8000 && self.0 <= 0xfbff
     }
 
-    /// Does the frame carry cyclic data, and hence end in an APDU status?
+    /// Whether the frame carries cyclic data, and hence ends in an APDU status.
     pub const fn is_cyclic(self) -> bool {
         self.is_rt_class_1() || matches!(self.range(), FrameIdRange::RtClass3 | FrameIdRange::RtStream)
     }
 
-    /// Is it an alarm?
-    pub const fn is_alarm(self) -> bool {
-        matches!(self.0, 0xfc01 | 0xfe01)
-    }
-
-    /// Is it DCP?
+    /// Whether the frame is DCP.
     pub const fn is_dcp(self) -> bool {
         self.0 >= 0xfefc && self.0 <= 0xfeff
     }
@@ -124,7 +119,7 @@ impl fmt::Debug for FrameId {
     }
 }
 
-/// The FrameID of a Profinet real-time frame, given what follows its EtherType.
+/// The FrameID at the front of the octets behind a Profinet EtherType.
 pub fn frame_id(payload: &[u8]) -> Result<FrameId> {
     at_least(payload, 2)?;
     Ok(FrameId(be16(payload, 0)))
@@ -135,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_of_frame_ids_meet_the_standards_bounds() {
+    fn ranges_match_the_standard() {
         use FrameIdRange::*;
         for (id, range) in [
             (0x0000, Unknown),
@@ -160,20 +155,20 @@ mod tests {
     }
 
     #[test]
-    fn one_octet_is_no_frame_id() {
+    fn one_octet_is_refused() {
         assert_eq!(frame_id(&[0xfe]), Err(crate::Error::Truncated));
         assert_eq!(frame_id(&[0xfe, 0xfd, 1]), Ok(FrameId::DCP_GET_SET));
     }
 
     #[test]
-    fn cyclic_and_acyclic_are_told_apart() {
+    fn cyclic_and_acyclic_do_not_overlap() {
         for id in 0..=u16::MAX {
             let id = FrameId(id);
             use FrameIdRange::*;
             let rt1 =
                 matches!(id.range(), RtClass1 | RtClass1Multicast | RtClass1Legacy | RtClass1LegacyMulticast);
             assert_eq!(id.is_rt_class_1(), rt1);
-            assert!(!(id.is_cyclic() && (id.is_dcp() || id.is_alarm())));
+            assert!(!(id.is_cyclic() && id.is_dcp()));
         }
     }
 }

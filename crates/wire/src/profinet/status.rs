@@ -1,59 +1,22 @@
-//! The status octets of cyclic data (IEC 61158-6-10): IOPS and IOCS beside each object, DataStatus of the frame.
+//! The status octets of cyclic data (IEC 61158-6-10): IOPS and IOCS of each object, DataStatus of
+//! the frame.
 
 use core::fmt;
-
-/// Who found that data is bad.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum IoxsInstance {
-    /// the subslot
-    Subslot,
-    /// the slot
-    Slot,
-    /// the IO device
-    IoDevice,
-    /// the IO controller
-    IoController,
-}
 
 /// Provider status (IOPS) or consumer status (IOCS): one octet beside each IO data object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ioxs(pub u8);
 
-/// The status that a provider gives with its data.
+/// The status of a provider for its data.
 pub type Iops = Ioxs;
-/// The status that a consumer gives back on the data it received.
+/// The status of a consumer for the received data.
 pub type Iocs = Ioxs;
 
 impl Ioxs {
     /// The data is good.
     pub const GOOD: Self = Self(0x80);
-    /// The data is bad, found by the subslot.
+    /// The data is bad; reported by the subslot.
     pub const BAD: Self = Self(0x00);
-
-    /// Bad, as found by `instance`.
-    pub const fn bad_by(instance: IoxsInstance) -> Self {
-        Self((instance as u8) << 5)
-    }
-
-    /// Is the data good?
-    pub const fn is_good(self) -> bool {
-        self.0 & 0x80 != 0
-    }
-
-    /// Who found it bad; without meaning if it is good.
-    pub const fn instance(self) -> IoxsInstance {
-        match (self.0 >> 5) & 3 {
-            0 => IoxsInstance::Subslot,
-            1 => IoxsInstance::Slot,
-            2 => IoxsInstance::IoDevice,
-            _ => IoxsInstance::IoController,
-        }
-    }
-
-    /// Does another status octet follow?
-    pub const fn has_extension(self) -> bool {
-        self.0 & 1 != 0
-    }
 }
 
 /// The data status of a cyclic frame.
@@ -62,27 +25,16 @@ pub struct DataStatus(pub u8);
 
 impl DataStatus {
     const PRIMARY: u8 = 0x01;
-    const REDUNDANCY: u8 = 0x02;
     const VALID: u8 = 0x04;
     const RUN: u8 = 0x10;
     const NO_PROBLEM: u8 = 0x20;
     const IGNORE: u8 = 0x80;
 
-    /// Primary, valid, running, no problem: what a provider in good order sends.
+    /// Primary, valid, running, no problem: the status of a provider in normal operation.
     pub const OPERATIONAL: Self = Self(Self::PRIMARY | Self::VALID | Self::RUN | Self::NO_PROBLEM);
 
     const fn with(self, bit: u8, on: bool) -> Self {
         Self(if on { self.0 | bit } else { self.0 & !bit })
-    }
-
-    /// With State as given: primary, or backup.
-    pub const fn with_primary(self, on: bool) -> Self {
-        self.with(Self::PRIMARY, on)
-    }
-
-    /// With DataValid as given.
-    pub const fn with_valid(self, on: bool) -> Self {
-        self.with(Self::VALID, on)
     }
 
     /// With ProviderState as given: run, or stop.
@@ -90,37 +42,27 @@ impl DataStatus {
         self.with(Self::RUN, on)
     }
 
-    /// With StationProblemIndicator as given: the bit is set while there is *no* problem.
-    pub const fn with_problem(self, on: bool) -> Self {
-        self.with(Self::NO_PROBLEM, !on)
-    }
-
-    /// Is the sender the primary one?
+    /// Whether the sender is the primary one.
     pub const fn is_primary(self) -> bool {
         self.0 & Self::PRIMARY != 0
     }
 
-    /// The redundancy bit, whose meaning depends on the state.
-    pub const fn redundancy(self) -> bool {
-        self.0 & Self::REDUNDANCY != 0
-    }
-
-    /// Is the data valid?
+    /// Whether the data is valid.
     pub const fn is_valid(self) -> bool {
         self.0 & Self::VALID != 0
     }
 
-    /// Is the provider running?
+    /// Whether the provider is running.
     pub const fn is_run(self) -> bool {
         self.0 & Self::RUN != 0
     }
 
-    /// Does the station report a problem?
+    /// Whether the station reports a problem.
     pub const fn has_problem(self) -> bool {
         self.0 & Self::NO_PROBLEM == 0
     }
 
-    /// Shall a consumer ignore the frame?
+    /// Whether a consumer shall ignore the frame.
     pub const fn is_ignore(self) -> bool {
         self.0 & Self::IGNORE != 0
     }

@@ -1,23 +1,24 @@
-//! The kernel of [`gcm_tagged`](super::gcm_tagged) for CPUs with AVX-512, by vectors of 256 bits: their rests are masked, and three
-//! vectors are joined at once.
+//! The kernel of [`gcm_tagged`](super::gcm_tagged) for CPUs with AVX-512, on 256-bit vectors, with
+//! masked remainders and three-operand joins.
 //!
-//! In one thread and near caches vectors of 512 bits are the faster ones, by 7 ns of 68 with 1500 octets; in the gateway a round trip took
-//! 0.1 us more with them, for that half of the unit falls asleep within microseconds (the book, *How the round trips became what they
-//! are*, a fifth machine).
+//! 512-bit vectors are faster in a busy loop but slower in the gateway, because the upper half of
+//! the vector unit powers down between packets (see the book, *How the round trips became what they
+//! are*).
 
 use super::{
     avx512::mask,
-    gcm::{POWERS, Powers},
-    gcm_tagged::{Constants, opaque, vector},
+    gcm_key::{Constants, POWERS, Powers},
+    gcm_tagged::{opaque, vector},
+    gcm_vaes::VECTOR,
 };
 use core::arch::{asm, x86_64::*};
 
-/// Bytes of a vector, and of the two that are gone over together.
-const VECTOR: usize = 32;
+/// Bytes of the pair of vectors processed together.
 const PAIR: usize = 2 * VECTOR;
 
-/// An unreduced sum of products, three for each block, spread over two lanes: that of the lower halves, of the upper halves, and of the
-/// halves' XORs. The XOR of a power's halves comes from the powers by a second load, eight bytes further.
+/// An unreduced sum of products, three per block, in two lanes: of the lower halves, of the upper
+/// halves, and of the halves' XORs. The XOR of a power's halves comes from the table of powers by a
+/// second load, at an offset of eight bytes.
 struct Sum {
     low: __m256i,
     high: __m256i,
@@ -25,7 +26,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds two vectors of blocks, whose bytes are turned around. The XORs of the halves of both are in one vector.
+    /// Adds two vectors of byte-reversed blocks. One vector holds the XORs of the halves of both.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq")]
     fn add(&mut self, [x, y]: [__m256i; 2], [p, q]: [Power; 2]) {
@@ -62,19 +63,21 @@ impl Power {
         Self { power, halves: _mm256_xor_si256(power, turned(power)) }
     }
 
+    /// Loads two powers.
+    ///
     /// # Safety
-    /// A power lies at `at`, or the last one right before it: four zeros follow that.
+    /// A power is at `at` or directly before it; four zeros follow the last power.
     #[inline]
     #[target_feature(enable = "avx2")]
     unsafe fn load(at: *const u128) -> Self {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let (power, shifted) =
             unsafe { (_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.cast::<u8>().add(8).cast())) };
         Self { power, halves: _mm256_xor_si256(power, shifted) }
     }
 }
 
-/// Each lane with its halves exchanged.
+/// Swaps the halves of each lane.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn turned(x: __m256i) -> __m256i {
@@ -87,16 +90,18 @@ fn xor3(a: __m256i, b: __m256i, c: __m256i) -> __m256i {
     _mm256_ternarylogic_epi64::<0x96>(a, b, c)
 }
 
-/// Goes over a packet's payload in place and gives its tag, as the kernel of [`gcm_tagged`](super::gcm_tagged) does; nothing behind
-/// the payload is touched.
+/// Processes a packet's payload in place and returns its tag, as the kernel of
+/// [`gcm_tagged`](super::gcm_tagged) does. Does not access bytes after the payload.
 ///
 /// # Safety
-/// The CPU has what is enabled here. Right behind the constants are the powers. `at` is good for `len` bytes, as many as that kernel takes
-/// at most; `stream` is good for as many bytes in whole units of 64.
+/// The CPU supports the instructions enabled here. The powers follow the constants directly. `at`
+/// is valid for `len` bytes, at most that kernel's maximum; `stream` is valid for `len` bytes
+/// rounded up to whole units of 64.
 #[inline(never)]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
-#[allow(clippy::too_many_arguments, improper_ctypes_definitions)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
+#[allow(improper_ctypes_definitions, reason = "called by this crate alone")]
 pub(super) unsafe extern "sysv64" fn kernel(
     constants: *const Constants,
     at: *mut u8,
@@ -109,19 +114,19 @@ pub(super) unsafe extern "sysv64" fn kernel(
     masks_tag: __m128i,
 ) -> __m128i {
     let aad_len = opaque(aad_len);
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let (constants, powers) = unsafe { (&*constants, &*constants.add(1).cast::<Powers>()) };
     let (turn, by) = (vector(constants.turn), _mm256_set1_epi64x(constants.fold as i64));
     let turns = _mm256_broadcastsi128_si256(turn);
     let reversed = |x| _mm256_shuffle_epi8(x, turns);
     let fold = |at_0, at_64| xor3(at_64, turned(at_0), _mm256_clmulepi64_epi128::<0x00>(at_0, by));
-    // What is on the wire is what came in where it is opened, and that with the cipherstream in it where it is sealed.
+    // The ciphertext is the input when opening, and the input XOR the key stream when sealing.
     let sealing = 0u8.wrapping_sub(seal.into());
     let wire = |x, pad| reversed(_mm256_mask_xor_epi64(x, sealing, x, pad));
     let nothing = _mm256_setzero_si256();
     let (mut at, mut pads) = (at, stream);
-    // SAFETY: whole vectors below `len` are within packet and stream, and of what is behind them as much is touched as there is. The
-    // powers are those of as many blocks as there are.
+    // SAFETY: whole vectors below `len` are within packet and stream; after them only existing
+    // bytes are accessed. There is a power for each block.
     unsafe {
         let mut power = powers.0.as_ptr().add(POWERS - 3 - len.div_ceil(16));
         let one = _mm_loadu_si128(powers.0.as_ptr().add(POWERS - 1).cast());
@@ -133,7 +138,8 @@ pub(super) unsafe extern "sysv64" fn kernel(
             [Power::load(power), one],
         );
         power = power.add(2);
-        // The rest first: behind the loop its loads by a mask and its products would be waited for, and the fold after them.
+        // The remainder comes first: after the loop its masked loads and products would delay the
+        // fold.
         let whole = len & !(PAIR - 1);
         if len > whole {
             let some = mask(len - whole);
@@ -164,7 +170,7 @@ pub(super) unsafe extern "sysv64" fn kernel(
             sum.add([step!(0), step!(VECTOR)], [Power::load(power), Power::load(power.add(2))]);
             (at, pads, power) = (at.add(PAIR), pads.add(PAIR), power.add(4));
         }
-        // It must stay wiped.
+        // Keeps the compiler from removing the wipe.
         asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags));
         let Sum { low, high, both } = sum;
         let hash = fold(fold(low, xor3(low, both, high)), high);
