@@ -1,11 +1,11 @@
-//! Faults of a number file or its directory.
+//! Faults of a state file or its directory.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::fault::{Fault, MORE_FILES, explain};
 
-/// Numbers cannot be read or reserved.
+/// A state file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {kind}", path.display())]
 pub struct NumbersError {
@@ -24,19 +24,19 @@ pub enum NumbersErrorKind {
     /// The path names something else.
     #[error("is not a directory")]
     NotDirectory,
-    /// Other users could put another file there.
+    /// Other users could replace the file.
     #[error("others than its owner can write to this directory (mode {mode:04o})")]
     OpenToOthers {
-        /// The directory's mode.
+        /// The mode of the directory.
         mode: u32,
     },
     /// Another process has the directory.
     #[error("another process holds this state directory")]
     InUse,
-    /// The directory has no number file.
+    /// The directory has no state file.
     #[error("there is no state file, so nobody knows which packet numbers were used")]
     Missing,
-    /// The directory has a number file already.
+    /// The directory already has a state file.
     #[error("there is a state file already")]
     Exists,
     /// The checksum or the syntax is wrong.
@@ -45,13 +45,13 @@ pub enum NumbersErrorKind {
     /// Another version wrote the file.
     #[error("the state file has a format that this version does not know")]
     Version,
-    /// The file has as many records as it may have.
+    /// The file has the most records that are allowed.
     #[error("the state file is full")]
     Full,
     /// The key was used with another salt.
     #[error("the key of AN {label} was used with another salt before, so nonces could meet")]
     OtherSalt {
-        /// The key's label: an association number, since keys of MACsec alone have salts.
+        /// The key's label: an association number, since only keys of MACsec have salts.
         label: u8,
     },
     /// All numbers of all keys are used.
@@ -60,7 +60,7 @@ pub enum NumbersErrorKind {
     /// The operating system refused.
     #[error("cannot {doing}: {}", explain(error))]
     Io {
-        /// The step that failed.
+        /// The failed step.
         doing: &'static str,
         /// The reason.
         error: io::Error,
@@ -78,7 +78,7 @@ impl NumbersError {
         move |error| Self::new(path, NumbersErrorKind::Io { doing, error })
     }
 
-    /// The remedy, where it is the same for each bearer. The others name a bearer's own commands.
+    /// The remedy, if it is the same for all bearers. The others name a bearer's own commands.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         Some(match &self.kind {
@@ -92,7 +92,7 @@ impl NumbersError {
                     "make room on its medium".to_owned()
                 }
                 _ if error.raw_os_error() == Some(libc::EMFILE) => MORE_FILES.to_owned(),
-                // In another directory all keys would be unknown, and begin at 1.
+                // In another directory all keys would be unknown, and start at 1.
                 _ => "make it writable for the user that runs this; in another directory keys that were used would begin at 1 again"
                     .to_owned(),
             },
