@@ -81,8 +81,10 @@ impl fmt::Display for Fault {
 }
 
 /// Everything that is wrong, in the order of files and lines. Never empty when it is an error.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Faults(Vec<Fault>);
+
+impl std::error::Error for Faults {}
 
 impl Faults {
     /// The faults in the order in which a reader of the files meets them.

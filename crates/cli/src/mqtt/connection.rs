@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Refusal;
 use antedate_host::signals;
-use antedate_mqtt::client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
+use antedate_mqtt_client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
 use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::store::Store;

@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-use antedate_mqtt::client::{Event, Qos};
+use antedate_mqtt_client::{Event, Qos};
 use antedate_mqtt::guard::{Guard, Verdict};
 
 use super::Way;
