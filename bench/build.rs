@@ -1,4 +1,5 @@
-//! Compiles the calls into Intel's library for IPsec where its header is installed (Debian: libipsec-mb-dev).
+//! Compiles the calls into Intel's library for IPsec where its header is installed (Debian:
+//! libipsec-mb-dev).
 
 fn main() {
     let header = "/usr/include/intel-ipsec-mb.h";

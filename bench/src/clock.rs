@@ -1,4 +1,4 @@
-//! The time stamp counter with fences around it, and the core that the benchmark stays on.
+//! The time stamp counter between fences, and the benchmark's core.
 #![allow(unsafe_code)]
 
 use std::arch::{
@@ -7,7 +7,7 @@ use std::arch::{
 };
 use std::time::{Duration, Instant};
 
-/// Ticks, after all that stands before has been done, and before anything that stands behind has begun.
+/// Ticks, read after all earlier instructions complete and before any later one starts.
 #[inline(always)]
 pub fn ticks() -> u64 {
     // SAFETY: every x86-64 CPU has SSE2 and a time stamp counter; neither touches memory.
@@ -19,19 +19,20 @@ pub fn ticks() -> u64 {
     }
 }
 
-/// The same bytes, of which the compiler knows nothing any more, not even where they are. Where they are is in registers from now on, as
-/// an argument is when a function is called: taken before the clock starts, it costs nobody a detour by the stack.
+/// The same bytes, opaque to the compiler: neither address nor contents is known any more. The
+/// address is now in a register, like a function argument; called before the clock starts, it costs
+/// no contender a load from the stack.
 #[inline(always)]
 pub fn held(bytes: &[u8]) -> &[u8] {
     let (mut start, mut len) = (bytes.as_ptr(), bytes.len());
-    // SAFETY: nothing is done; what comes out is what went in.
+    // SAFETY: the assembly is empty; the outputs equal the inputs.
     unsafe {
         asm!("/* {} {} */", inout(reg) start, inout(reg) len, options(nostack, preserves_flags));
         std::slice::from_raw_parts(start, len)
     }
 }
 
-/// As [`held`], of bytes that may be written.
+/// Like [`held`], for bytes that may be written.
 #[inline(always)]
 pub fn held_mut(bytes: &mut [u8]) -> &mut [u8] {
     let (mut start, mut len) = (bytes.as_mut_ptr(), bytes.len());
@@ -42,7 +43,7 @@ pub fn held_mut(bytes: &mut [u8]) -> &mut [u8] {
     }
 }
 
-/// Nanoseconds of a tick. The counter has a rate of its own, whatever the core's is.
+/// Nanoseconds per tick. The counter's rate is independent of the core's.
 pub fn nanoseconds_per_tick() -> f64 {
     let (start, from) = (Instant::now(), ticks());
     while start.elapsed() < Duration::from_millis(100) {}
@@ -50,16 +51,16 @@ pub fn nanoseconds_per_tick() -> f64 {
     passed.as_nanos() as f64 / (to - from) as f64
 }
 
-/// Stays on the last CPU that this process may use, and says which.
+/// Pins this process to the last CPU it may use, and returns the CPU's number.
 pub fn pin() -> Result<usize, String> {
     let size = size_of::<libc::cpu_set_t>();
-    // SAFETY: a CPU set is a plain array of bits, for which zeros are a value.
+    // SAFETY: a CPU set is a plain array of bits; all zeros is valid.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes at most `size` bytes to `set`.
     if unsafe { libc::sched_getaffinity(0, size, &mut set) } != 0 {
         return Err(format!("the CPUs of this process: {}", std::io::Error::last_os_error()));
     }
-    // SAFETY: `cpu` is below the number of bits that a set has.
+    // SAFETY: `cpu` is below the number of bits in a set.
     let mut usable = (0..libc::CPU_SETSIZE as usize).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) });
     let cpu = usable.next_back().ok_or("this process may use no CPU")?;
     // SAFETY: as above; the set is this function's own.

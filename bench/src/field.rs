@@ -1,4 +1,4 @@
-//! Who competes in which cipher.
+//! Contenders for each cipher.
 
 use crate::meter::Contender;
 use crate::ours::{
@@ -12,20 +12,20 @@ use antedate_aead::{
     Suite,
 };
 
-/// What a contender does.
+/// A contender's operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum What {
-    /// Seals a packet of which nothing is known before.
+    /// Seals a packet with nothing known in advance.
     Seal,
-    /// Opens such a packet.
+    /// Opens a packet with nothing known in advance.
     Open,
     /// Seals with a prepared nonce; all bytes are new.
     SealAllNew,
     /// Opens with a prepared nonce.
     OpenAllNew,
-    /// Seals for a template with so many touched blocks, or for a front before the last block.
+    /// Seals for a template with this many touched blocks, or for a front before the last block.
     SealDynamic(usize),
-    /// Opens so.
+    /// Opens for such a template or front.
     OpenDynamic(usize),
     /// Prepares a nonce.
     Prepare,
@@ -34,7 +34,7 @@ pub enum What {
 }
 
 impl What {
-    /// As the tables have it.
+    /// The name in tables.
     pub fn name(self) -> String {
         match self {
             Self::Seal => "seal".into(),
@@ -48,7 +48,7 @@ impl What {
         }
     }
 
-    /// What stands in its place where nothing is prepared.
+    /// The operation used when nothing is prepared.
     pub fn replaces(self) -> Self {
         match self {
             Self::Open | Self::OpenAllNew | Self::OpenDynamic(_) => Self::Open,
@@ -56,27 +56,27 @@ impl What {
         }
     }
 
-    /// Whether it is done before the deadline.
+    /// Whether it runs before the deadline.
     pub fn prepares(self) -> bool {
         matches!(self, Self::Prepare | Self::PrepareDynamic)
     }
 }
 
-/// A contender with its name and discipline.
+/// A contender with its name and operation.
 pub struct Entrant {
-    /// Who.
+    /// The implementation.
     pub who: &'static str,
-    /// Does what.
+    /// The operation.
     pub what: What,
-    /// How.
+    /// The contender.
     pub contender: Box<dyn Contender>,
 }
 
-/// A cipher, and who competes in it at a length of payload.
+/// A cipher, and its contenders at a payload length.
 pub struct Discipline {
     /// The suite's name.
     pub cipher: &'static str,
-    /// Who competes.
+    /// The contenders.
     pub entrants: fn(usize) -> Result<Vec<Entrant>, String>,
 }
 
@@ -92,7 +92,7 @@ pub const ALL: &[Discipline] = &[
     Discipline { cipher: Morus1280::NAME, entrants: morus_1280 },
 ];
 
-/// The entrants of one cipher at one length, each checked to give the bytes that ours gives.
+/// The entrants of one cipher at one length, each checked to give the same bytes as ours.
 struct Field<const N: usize, const T: usize> {
     len: usize,
     packets: Vec<Sealed<T>>,
@@ -241,7 +241,7 @@ fn morus_1280(len: usize) -> Result<Vec<Entrant>, String> {
     field.done()
 }
 
-/// Intel's library, by its direct calls. It is no crate, so the fastest crate is not it.
+/// Intel's library, called directly. Not a crate, so never the fastest crate.
 pub const IPSEC_MB: &str = "ipsec-mb";
-/// Intel's library, by a job that is flushed at once.
+/// Intel's library, with a job that is flushed at once.
 pub const IPSEC_MB_JOB: &str = "ipsec-mb job";

@@ -1,10 +1,10 @@
-//! The goals: how many times faster than the peers, by medians of one run.
+//! Goals: speed-up over the peers, by medians of one run.
 
 use crate::field::What;
 use crate::results::Results;
 use serde_json::{Value, json};
 
-/// A number that is aimed at, and what was measured.
+/// A target number and its measurement.
 pub struct Goal {
     name: String,
     wanted: String,
@@ -17,14 +17,14 @@ const CHACHA: &str = "chacha20-poly1305";
 const CCM: &str = "aes-128-ccm-8";
 const ONE: What = What::SealDynamic(1);
 
-/// Whom a ratio is against.
+/// The peer of a ratio.
 #[derive(Clone, Copy)]
 enum Peer {
     Crate,
     IpsecMb,
 }
 
-/// The cipher, what is prepared, the length, the peer, how many times faster.
+/// Cipher, prepared operation, length, peer and required speed-up.
 const FASTER: &[(&str, What, usize, Peer, f64)] = &[
     (GCM, ONE, 64, Peer::Crate, 8.0),
     (GCM, ONE, 1500, Peer::Crate, 30.0),
@@ -42,10 +42,10 @@ const FASTER: &[(&str, What, usize, Peer, f64)] = &[
     (CCM, ONE, 1500, Peer::Crate, 40.0),
 ];
 
-/// The ciphers whose unprepared form must not be slower than the fastest crate's.
+/// Ciphers whose unprepared form must not be slower than the fastest crate's.
 const UNPREPARED: [&str; 4] = [CCM, GCM, "aes-128-ocb3", CHACHA];
 
-/// All goals, with what this run says to them.
+/// All goals, evaluated on this run.
 pub fn all(results: &Results, ciphers: &[&'static str]) -> Vec<Goal> {
     let ran = |cipher: &str| ciphers.contains(&cipher);
     let wanted = FASTER.iter().filter(|goal| ran(goal.0));
@@ -107,7 +107,7 @@ fn worst(lens: Vec<usize>, ratio: impl Fn(usize) -> Option<(f64, String)>) -> Op
 }
 
 impl Goal {
-    /// Whether it was reached, or could not be measured here.
+    /// Whether it was measured here and not met.
     pub fn missed(&self) -> bool {
         self.measured.is_some() && !self.met
     }
@@ -119,7 +119,7 @@ impl Goal {
     }
 }
 
-/// Goal, measured, met.
+/// The table of goals, measurements and results.
 pub fn table(goals: &[Goal]) -> String {
     let width = goals.iter().map(|goal| goal.name.chars().count()).max().unwrap_or(0);
     let mut text = format!("{:width$}  {:>12}  {:>9}  met\n", "", "goal", "measured");

@@ -1,24 +1,25 @@
-//! Where a process has its stack and its heap is luck, and decides which of a packet's lines meet in the cache and in the queue of stores: some
-//! nanoseconds, for one contender or another. So all is measured in several processes, and the median of them counts.
+//! The addresses of stack and heap are random per process, and decide which of a packet's lines
+//! conflict in the cache and the store queue: some nanoseconds for one contender or another. So
+//! everything is measured in several processes, and the median over them counts.
 
 use crate::meter::Latency;
 use crate::results::Measured;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 
-/// Processes.
+/// Number of processes.
 pub const LAYOUTS: usize = 5;
 
 /// The argument of a process that only measures.
 pub const ONE: &str = "--one-layout";
 
-/// What such a process prints.
+/// The output of such a process.
 pub fn line(measured: &[Measured]) -> String {
     let parts = |m: &Measured| json!([m.latency.min, m.latency.median, m.latency.p99]);
     Value::from(measured.iter().map(parts).collect::<Vec<_>>()).to_string()
 }
 
-/// The same series by another process, in the same order.
+/// The same series from another process, in the same order.
 pub fn another(arguments: &[String]) -> Result<Vec<Latency>, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
     let mut command = Command::new(program);
@@ -39,7 +40,7 @@ fn read(line: &[u8]) -> Option<Vec<Latency>> {
     series.as_array()?.iter().map(latency).collect()
 }
 
-/// Puts the median over the processes in each place.
+/// Replaces each value by the median over the processes.
 pub fn join(measured: &mut [Measured], others: &[Vec<Latency>]) -> Result<(), String> {
     if others.iter().any(|other| other.len() != measured.len()) {
         return Err("the processes measured different things".into());
@@ -64,7 +65,7 @@ mod tests {
     use crate::field::What;
 
     #[test]
-    fn the_median_of_the_processes_counts_and_what_one_prints_another_reads() {
+    fn median_of_processes_survives_printing() {
         let latency = |median: f64| Latency { min: 1.0, median, p99: 10.0 * median };
         let one =
             |median| Measured { cipher: "c", len: 16, who: "w", what: What::Seal, latency: latency(median) };

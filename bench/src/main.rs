@@ -1,7 +1,8 @@
 //! The engine beside other implementations, in one run: `cargo xtask bench aead`.
 //!
-//! A figure is the latency of one packet: fences before and after the call, the cost of an empty call subtracted, a
-//! fresh nonce each time, the process on one core. All contenders of a cipher and a length take turns in every round.
+//! A figure is the latency of one packet: fences before and after the call, the cost of an empty
+//! call subtracted, a fresh nonce each time, the process on one core. In every round, all
+//! contenders of a cipher and length take turns.
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("the fences and the time stamp counter are those of x86-64");
@@ -43,7 +44,7 @@ impl Plan {
         field::ALL.iter().filter(|discipline| wanted(discipline.cipher)).collect()
     }
 
-    /// What another process is told, so that it measures the same.
+    /// Arguments for another process to measure the same.
     fn arguments(&self) -> Vec<String> {
         let only = self.only.iter().flat_map(|cipher| ["--only".into(), cipher.clone()]);
         let quick = (self.lens.len() == QUICK.len()).then(|| "--quick".into());
@@ -130,7 +131,7 @@ fn run(plan: &Plan) -> Result<bool, String> {
     Ok(!goals.iter().any(goals::Goal::missed))
 }
 
-/// All series, in an order that is always the same.
+/// All series, in a fixed order.
 fn measure(plan: &Plan, disciplines: &[&'static Discipline]) -> Result<Vec<Measured>, String> {
     let tick = clock::nanoseconds_per_tick();
     let mut measured = Vec::new();
@@ -157,7 +158,7 @@ fn measure(plan: &Plan, disciplines: &[&'static Discipline]) -> Result<Vec<Measu
     Ok(measured)
 }
 
-/// One line on a terminal that the next one replaces; nothing in a pipe.
+/// Prints a line on a terminal that the next one replaces; prints nothing in a pipe.
 fn progress(text: &str) {
     let mut out = std::io::stderr();
     if out.is_terminal() {

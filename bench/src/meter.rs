@@ -1,10 +1,10 @@
-//! How a packet's latency is measured: fences around each call, contenders that take turns, the cost of an empty call
-//! subtracted.
+//! Measures a packet's latency: fences around each call, contenders in turns, the cost of an empty
+//! call subtracted.
 
 use crate::clock::ticks;
 use std::hint::black_box;
 
-/// Packets that a contender handles in a turn. So many slots of 1500 bytes stay in the nearest cache.
+/// Packets per turn: this many slots of 1500 bytes fit the first-level cache.
 pub const TURN: usize = 8;
 
 /// Times the calls of one contender.
@@ -19,20 +19,21 @@ impl Timer {
     pub fn time<R>(&mut self, call: impl FnOnce() -> R) -> R {
         let start = ticks();
         let result = call();
-        // By reference: given by value it would be copied, and a prepared packet's result is some hundred bytes.
+        // By reference: by value the result, some hundred bytes for a prepared packet, would be
+        // copied.
         black_box(&result);
         self.ticks.push(ticks() - start);
         result
     }
 }
 
-/// Somebody who handles packets.
+/// An implementation under test.
 pub trait Contender {
-    /// Makes ready what is not to be timed, and handles [`TURN`] packets.
+    /// Does the untimed set-up, then processes [`TURN`] packets.
     fn turn(&mut self, timer: &mut Timer);
 }
 
-/// What is subtracted from all.
+/// The empty call, subtracted from all others.
 struct Empty;
 
 impl Contender for Empty {
@@ -43,18 +44,18 @@ impl Contender for Empty {
     }
 }
 
-/// What was measured, in nanoseconds.
+/// Measured latency, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {
-    /// The fastest of all calls.
+    /// The fastest call.
     pub min: f64,
-    /// Half of the calls were faster (see [`middle`]).
+    /// Half of the calls are faster (see [`middle`]).
     pub median: f64,
-    /// 99 of 100 calls were faster.
+    /// 99 of 100 calls are faster.
     pub p99: f64,
 }
 
-/// Lets the contenders take turns for so many rounds. Whatever else the machine does meets them alike.
+/// Runs the contenders in turns for `rounds` rounds, so that other load affects all alike.
 pub fn race(contenders: &mut [Box<dyn Contender>], rounds: usize, tick: f64) -> Vec<Latency> {
     let mut empty = (Empty, Timer::default());
     let mut timers: Vec<Timer> = contenders.iter().map(|_| Timer::default()).collect();
@@ -64,7 +65,7 @@ pub fn race(contenders: &mut [Box<dyn Contender>], rounds: usize, tick: f64) -> 
             contender.turn(timer);
         }
         if round == 0 {
-            // The first touch of memory and code is nobody's latency.
+            // First touches of memory and code count for no contender.
             timers.iter_mut().chain([&mut empty.1]).for_each(|timer| timer.ticks.clear());
         }
     }
@@ -79,27 +80,28 @@ pub fn race(contenders: &mut [Box<dyn Contender>], rounds: usize, tick: f64) -> 
     timers.iter().map(latency).collect()
 }
 
-/// The step in which the counter moves: the smallest difference between values, which are in order within a series. Differences of 1
-/// do not count: a step need not be a whole number of ticks (24.45 on an EPYC of the Zen 3 generation), and its ends are rounded.
+/// The counter's step: the smallest difference between values, sorted within each series.
+/// Differences of 1 do not count, since a step need not be a whole number of ticks (24.45 on an
+/// EPYC Zen 3) and its ends are rounded.
 fn resolution<'a>(series: impl Iterator<Item = &'a [u64]>) -> u64 {
     let gaps = series.flat_map(|sorted| sorted.windows(2)).map(|pair| pair[1] - pair[0]);
     gaps.filter(|&gap| gap > 1).min().unwrap_or(1)
 }
 
-/// The median of values in order, finer than the steps in which the counter moves: the mean of all values that are no more than two steps
-/// from it. Calls of one and the same latency are read as the step below or the one above it, the more often the nearer that is, so
-/// it is their mean that says how long they took; what interrupted a few of them does not count.
+/// The median of sorted values, finer than the counter's step: the mean of all values within two
+/// steps of it. Calls of equal latency read as the step below or above, more often as the nearer
+/// one, so their mean is the latency; interrupted calls do not count.
 fn middle(sorted: &[u64], step: u64) -> f64 {
     let Some(&median) = sorted.get(sorted.len() / 2) else { return 0.0 };
-    // A tick more for each end that was rounded.
+    // One more tick for each rounded end.
     let two = 2 * (step + 1);
     let near = median.saturating_sub(two)..=median + two;
     let near = sorted.iter().filter(|value| near.contains(value));
     near.clone().sum::<u64>() as f64 / near.count() as f64
 }
 
-/// The value below which this part of all lies, of values in order. The counter moves in steps, so many calls have the
-/// same count; among these the place says where in the step the value is, as in any grouped data.
+/// The quantile of sorted values. The counter moves in steps, many calls read the same; the place
+/// among them interpolates within the step, as for any grouped data.
 fn quantile(sorted: &[u64], part: f64, step: u64) -> f64 {
     let place = part * sorted.len() as f64;
     let Some(&value) = sorted.get((place as usize).min(sorted.len().saturating_sub(1))) else { return 0.0 };
@@ -113,10 +115,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_quantile_lies_inside_the_step_that_holds_it() {
+    fn quantile_interpolates_within_its_step() {
         assert_eq!(quantile(&[], 0.5, 2), 0.0);
         assert_eq!(quantile(&[7; 9], 0.5, 2), 7.0);
-        // Half of the calls took 4 and half 6, so the middle is where the steps meet.
+        // Half of the calls took 4 and half 6, so the median is where the steps meet.
         let calls: Vec<u64> = [[4; 50], [6; 50]].concat();
         assert_eq!(quantile(&calls, 0.5, 2), 5.0);
         assert_eq!(quantile(&calls, 0.25, 2), 4.0);
@@ -124,22 +126,23 @@ mod tests {
     }
 
     #[test]
-    fn the_middle_of_calls_between_two_steps_is_where_their_latency_is() {
+    fn middle_between_steps_is_the_latency() {
         assert_eq!(middle(&[], 26), 0.0);
         assert_eq!(middle(&[52; 9], 26), 52.0);
-        // A counter in steps of 26 reads a latency of 57.2 as 52 four times in five, and the interrupted ones do not count.
+        // A counter with step 26 reads a latency of 57.2 as 52 four times in five; interrupted
+        // calls do not count.
         let calls: Vec<u64> = [vec![52; 80], vec![78; 20], vec![9_000; 3]].concat();
         assert!((middle(&calls, 26) - 57.2).abs() < 1e-9);
-        // One that moves by 24.45 and was rounded: two thirds of the way from the step below to the one above.
+        // A rounded step of 24.45: two thirds of the way from the lower step to the upper.
         let calls: Vec<u64> = [vec![49; 30], vec![73; 30], vec![74; 30]].concat();
         assert!((middle(&calls, 24) - 65.3).abs() < 0.1);
-        // Without steps it is the median, or next to it.
+        // Without steps, the median or next to it.
         let calls: Vec<u64> = (0..101).collect();
         assert_eq!(middle(&calls, 1), 50.0);
     }
 
     #[test]
-    fn the_counter_s_step_is_the_smallest_difference_and_no_outlier() {
+    fn counter_step_is_smallest_difference() {
         assert_eq!(resolution([&[4, 4, 6, 900][..], &[5, 5]].into_iter()), 2);
         assert_eq!(resolution([&[4, 4][..], &[]].into_iter()), 1);
         // Steps of 24.45.

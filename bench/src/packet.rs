@@ -1,4 +1,4 @@
-//! The packets that all contenders handle, and what a contender without preparations has to offer.
+//! Packets for all contenders, and the interface of a contender without preparations.
 
 use crate::clock::held_mut;
 use crate::meter::{Contender, TURN, Timer};
@@ -7,10 +7,10 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-/// Bytes of associated data of every packet.
+/// Associated data of every packet.
 pub const AAD: [u8; 14] = *b"14 bytes ahead";
 
-/// The key that all use.
+/// The key common to all contenders.
 pub fn key<const K: usize>() -> [u8; K] {
     std::array::from_fn(|i| (7 * i + 1) as u8)
 }
@@ -39,7 +39,8 @@ pub fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * i + 3 * i) as u8).collect()
 }
 
-/// Memory for a packet that begins with a line of the cache, so that it does not depend on the allocator how many lines a vector touches.
+/// A packet's memory, aligned to a cache line, so that the number of lines a vector touches does
+/// not depend on the allocator.
 pub struct Buffer {
     bytes: Vec<u8>,
     start: usize,
@@ -70,15 +71,15 @@ impl DerefMut for Buffer {
     }
 }
 
-/// A cipher with its key, that seals and opens whole packets in the buffer where they are.
+/// A cipher with its key that seals and opens whole packets in place.
 pub trait Cipher<const N: usize, const T: usize> {
-    /// Encrypts, and gives the tag.
+    /// Encrypts, and returns the tag.
     fn seal(&mut self, nonce: &[u8; N], buffer: &mut [u8]) -> [u8; T];
-    /// Decrypts; whether the packet was authentic.
+    /// Decrypts, and returns whether the packet is authentic.
     fn open(&mut self, nonce: &[u8; N], buffer: &mut [u8], tag: &[u8; T]) -> bool;
 }
 
-/// Seals packets one by one.
+/// Seals packet by packet.
 struct Sealing<C, const N: usize, const T: usize> {
     cipher: C,
     number: u64,
@@ -99,7 +100,7 @@ impl<C: Cipher<N, T>, const N: usize, const T: usize> Contender for Sealing<C, N
 /// A sealed packet: number, ciphertext, tag.
 pub type Sealed<const T: usize> = (u64, Vec<u8>, [u8; T]);
 
-/// Opens packets one by one.
+/// Opens packet by packet.
 struct Opening<C, const N: usize, const T: usize> {
     cipher: C,
     packets: Vec<Sealed<T>>,
@@ -120,7 +121,7 @@ impl<C: Cipher<N, T>, const N: usize, const T: usize> Contender for Opening<C, N
     }
 }
 
-/// Packets that a cipher sealed, for those who open.
+/// Packets sealed by a cipher, for opening.
 pub fn sealed<const N: usize, const T: usize>(cipher: &mut impl Cipher<N, T>, len: usize) -> Vec<Sealed<T>> {
     let seal = |number| {
         let mut buffer = payload(len);
@@ -130,7 +131,7 @@ pub fn sealed<const N: usize, const T: usize>(cipher: &mut impl Cipher<N, T>, le
     (1..=TURN as u64).map(seal).collect()
 }
 
-/// The two contenders that a cipher gives: who seals and who opens.
+/// The sealing and the opening contender of a cipher.
 pub fn contenders<C, const N: usize, const T: usize>(
     make: impl Fn() -> C,
     len: usize,
@@ -147,7 +148,7 @@ where
     ]
 }
 
-/// Whether a cipher gives the same packet as `expected` and opens it again, and refuses a changed one.
+/// Whether a cipher gives the same packet as `expected`, opens it again, and refuses a changed one.
 pub fn agrees<const N: usize, const T: usize>(
     cipher: &mut impl Cipher<N, T>,
     expected: &Sealed<T>,

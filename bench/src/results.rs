@@ -1,4 +1,4 @@
-//! What was measured, and the table of a cipher.
+//! Measurements, and a cipher's table.
 
 use crate::field::{IPSEC_MB, IPSEC_MB_JOB, What};
 use crate::meter::Latency;
@@ -13,11 +13,11 @@ pub struct Measured {
     pub cipher: &'static str,
     /// Bytes of payload.
     pub len: usize,
-    /// Who.
+    /// The implementation.
     pub who: &'static str,
-    /// Did what.
+    /// The operation.
     pub what: What,
-    /// How fast.
+    /// Its latency.
     pub latency: Latency,
 }
 
@@ -45,19 +45,19 @@ impl Results {
         self.of(cipher, len, what).find(|m| m.who == WHO).map(|m| m.latency.median)
     }
 
-    /// The median of the fastest crate, and which it is.
+    /// The median of the fastest crate, and its name.
     pub fn crates(&self, cipher: &str, len: usize, what: What) -> Option<(f64, &'static str)> {
         let peers = self.of(cipher, len, what).filter(|m| ![WHO, IPSEC_MB, IPSEC_MB_JOB].contains(&m.who));
         peers.map(|m| (m.latency.median, m.who)).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    /// The median of ipsec-mb in its faster way.
+    /// The median of ipsec-mb's faster interface.
     pub fn ipsec_mb(&self, cipher: &str, len: usize, what: What) -> Option<f64> {
         let ways = self.of(cipher, len, what).filter(|m| [IPSEC_MB, IPSEC_MB_JOB].contains(&m.who));
         ways.map(|m| m.latency.median).min_by(f64::total_cmp)
     }
 
-    /// The lengths that were measured with this cipher.
+    /// The lengths measured with this cipher.
     pub fn lens(&self, cipher: &str) -> Vec<usize> {
         let mut lens: Vec<usize> = self.0.iter().filter(|m| m.cipher == cipher).map(|m| m.len).collect();
         lens.sort_unstable();
@@ -65,7 +65,7 @@ impl Results {
         lens
     }
 
-    /// A table: nanoseconds of everybody, then how many times as long as ours the fastest peers took.
+    /// A table: nanoseconds of each contender, then the fastest peers' times divided by ours.
     pub fn table(&self, cipher: &str, part: fn(&Latency) -> f64) -> String {
         let lens = self.lens(cipher);
         let mut text = format!("{cipher:<42}");

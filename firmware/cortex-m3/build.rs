@@ -1,4 +1,4 @@
-//! Says where the linker script is.
+//! Passes the linker script's location to the linker.
 
 fn main() {
     let here = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();

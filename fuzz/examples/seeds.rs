@@ -1,4 +1,4 @@
-//! Writes the seeds of every target to `corpus/`, where libFuzzer looks for them.
+//! Writes the seeds of every target to `corpus/`, where libFuzzer reads them.
 
 fn main() -> std::io::Result<()> {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");

@@ -1,4 +1,4 @@
-//! The channels.
+//! Fuzz targets for the channels.
 
 use std::collections::VecDeque;
 
@@ -31,8 +31,8 @@ fn channels(suite: CipherSuite, confidentiality: bool, sci_mode: SciMode) -> (Tr
     (transmit, receive(suite, 9))
 }
 
-/// Frames from outside: the input itself, and a genuine frame changed as the input says. Nothing comes out but the
-/// genuine frame, once, and it is the same whether it is validated where it lies or into another place.
+/// Frames from outside: the input itself, and a genuine frame changed by the input. Only the
+/// genuine frame is delivered, once, and validation in place and into another buffer agree.
 pub fn macsec_validate(data: &[u8]) {
     let [head, data @ ..] = data else { return };
     let suite = CipherSuite::ALL[usize::from(head & 3)];
@@ -45,7 +45,8 @@ pub fn macsec_validate(data: &[u8]) {
         in_place.idle(100);
     }
     let mut out = vec![0; data.len() + 2048];
-    // Nothing is ever sealed under this receiver's key, for libFuzzer is good at finding a genuine frame in memory.
+    // Nothing is ever sealed under this receiver's key, because libFuzzer easily finds a genuine
+    // frame in memory.
     let mut foreign = self::receive(suite, 8);
     assert!(foreign.validate(data, &mut out).is_err(), "a forgery came out");
     assert!(foreign.accept(|| 0, &mut data.to_vec(), &mut []).is_err(), "a forgery came out in place");
@@ -79,7 +80,7 @@ pub fn macsec_validate(data: &[u8]) {
     assert_eq!(receive.counters().delivered(), 1);
 }
 
-/// The two-party world under faults of the input's choice: its books balance.
+/// The two-party world under faults chosen by the input: its counters add up.
 pub fn macsec_world(data: &[u8]) {
     let Some((head, sizes)) = data.split_first_chunk::<17>() else { return };
     let [suite, lose, duplicate, reorder, displacement, corrupt, truncate, replay, inject, seed @ ..] = *head;
@@ -105,8 +106,9 @@ pub fn macsec_world(data: &[u8]) {
     world.arrive(0, true).expect("the books balance");
 }
 
-/// Frames in fragments, of two senders, over a wire that does what the input says: each pair of octets is something that
-/// happens. What comes out is a frame that was sent, at most once; a peer's frames in order stay so.
+/// Fragmented frames of two senders over a wire controlled by the input: each pair of octets is an
+/// event. Each delivered frame was sent, and is delivered at most once; a peer's ordered frames
+/// stay in order.
 pub fn fragments(data: &[u8]) {
     let [head, operations @ ..] = data else { return };
     let marks = if head & 1 == 0 { Marks::More } else { Marks::Both };
@@ -130,7 +132,7 @@ pub fn fragments(data: &[u8]) {
     for [what, how] in operations.iter().take(200) {
         let sender = usize::from(what >> 7);
         match what & 7 {
-            // Three of eight: something is sent.
+            // Three of eight: send a frame.
             0..=2 => {
                 let serial = sent.len() as u16;
                 let mut frame = [[3; 6], [2; 6]].concat();
@@ -178,15 +180,16 @@ pub fn fragments(data: &[u8]) {
         }
     }
     came.sort();
-    // Frames of one length and serial number are told apart by neither, so each may come as often as it was sent.
+    // Frames of equal length and serial number are indistinguishable, so each may arrive as often
+    // as it was sent.
     for frame in &came {
         let count = |frames: &[Vec<u8>]| frames.iter().filter(|other| *other == frame).count();
         assert!(count(&came) <= count(&sent), "a frame came out that was not sent, or too often");
     }
 }
 
-/// A participant hears MKPDUs with a right ICV whose every other octet may be anything, in the order of the octets given:
-/// a member that has the key and misbehaves. It uses no key that was not distributed, and its memory stays bounded.
+/// A participant receives MKPDUs with a valid ICV and otherwise arbitrary octets, in input order: a
+/// misbehaving member with the key. It uses only distributed keys, and its memory stays bounded.
 pub fn mka_participant(data: &[u8]) {
     use antedate_channel::mka::{Action, Cak, Config, MAX_PEERS, Participant};
     use antedate_wire::mka::Repr;
@@ -209,7 +212,7 @@ pub fn mka_participant(data: &[u8]) {
     for round in 0..4u32 {
         now += core::time::Duration::from_millis(700);
         let _ = participant.receive(now, data);
-        // The same, protected anew by whoever has the key, as an answer to us.
+        // The same, protected anew by a holder of the key, as an answer to us.
         if let Ok(parsed) = Repr::parse(data) {
             let mut repr = parsed.repr;
             repr.basic.message = repr.basic.message.wrapping_add(round);

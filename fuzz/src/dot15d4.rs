@@ -1,4 +1,4 @@
-//! IEEE 802.15.4: the parser, and frames that come to a device.
+//! IEEE 802.15.4: the parser, and frames that a device receives.
 
 use antedate_channel::dot15d4::tsch::{
     Action, Cell, CellKind, Heard, Node, NodeConfig, Outcome, Schedule, Slotframe,
@@ -11,7 +11,7 @@ use antedate_wire::dot15d4::capture::{Captured, LinkType};
 use antedate_wire::dot15d4::ie::{NestedIes, PayloadIes, TimeCorrection};
 use antedate_wire::dot15d4::{Frame, MAX_HEADER_LEN};
 
-/// A frame: its parts make up the whole, and its header is written back as it was read.
+/// A frame: its parts make up the whole, and its header is written back as read.
 pub fn dot15d4_frame(data: &[u8]) {
     for link in [LinkType::WithFcs, LinkType::Tap] {
         if let Ok(captured) = Captured::parse(link, data) {
@@ -48,8 +48,8 @@ fn device(own: ExtendedAddress, peer: ExtendedAddress, nonces: NonceKind, octet:
     security
 }
 
-/// Frames from outside: the input itself, and a genuine frame changed as the input says. Nothing comes out but the genuine
-/// frame, once.
+/// Frames from outside: the input itself, and a genuine frame changed by the input. Only the
+/// genuine frame is delivered, once.
 pub fn dot15d4_unsecure(data: &[u8]) {
     let [head, data @ ..] = data else { return };
     let nonces = if head & 8 == 0 { NonceKind::FrameCounter } else { NonceKind::Asn };
@@ -99,9 +99,9 @@ fn node(own: ExtendedAddress, peer: ExtendedAddress, kind: CellKind, level: Secu
     Node::new(security, schedule.expect("a schedule"), NodeConfig::new(protection), asn, 1)
 }
 
-/// Slots of a sender and a receiver whose frames and acknowledgments an attacker changes, cuts, replays and adds to, prepared or
-/// not: nothing is delivered that was not sent, nothing twice, and nothing counts as acknowledged but by the genuine
-/// acknowledgment of its slot.
+/// Slots of a sender and a receiver, with frames and acknowledgments that an attacker changes,
+/// truncates, replays and injects, prepared or not. Only sent frames are delivered, none twice, and
+/// only the slot's genuine acknowledgment counts.
 pub fn dot15d4_node(data: &[u8]) {
     let [head, data @ ..] = data else { return };
     let level = SecurityLevel::from_bits([1, 2, 3, 5, 6, 7, 5, 6][usize::from(head & 7)]);

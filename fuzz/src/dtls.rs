@@ -1,4 +1,5 @@
-//! DTLS: the parsers of records and of handshake messages, a reader of records, and a client and a server that strangers speak to.
+//! DTLS: the parsers of records and handshake messages, a reader of records, and a client and a
+//! server that receive datagrams from strangers.
 
 use antedate_channel::dtls::{
     Aead, Client, Connection, ConnectionId, ContentType, Cookies, DirectionKeys, Greeting, Keyring, Phase,
@@ -9,7 +10,8 @@ use antedate_wire::dtls::handshake::{
 };
 use antedate_wire::dtls::{MAX_CID, Record, inner, records};
 
-/// Records: what was read is written back the same. The first octet says how long connection IDs are.
+/// Records: a parsed record is written back unchanged. The first octet gives the length of
+/// connection IDs.
 pub fn dtls_record(data: &[u8]) {
     let (cid_len, datagram) =
         data.split_first().map_or((0, data), |(n, rest)| (usize::from(*n) % (MAX_CID + 1), rest));
@@ -24,7 +26,7 @@ pub fn dtls_record(data: &[u8]) {
     }
 }
 
-/// Handshake messages: what a parser calls a part lies inside, and no length leads astray.
+/// Handshake messages: each parsed part is inside the message, and no length misleads the parser.
 pub fn dtls_handshake(data: &[u8]) {
     let mut rest = data;
     while let Ok((fragment, behind)) = Fragment::parse(rest) {
@@ -49,8 +51,8 @@ fn body(octets: &[u8]) {
     }
 }
 
-/// Records from outside in the middle of an epoch: the input itself, and a genuine record changed as the input says. Nothing
-/// comes out but the genuine plaintext, once.
+/// Records from outside in the middle of an epoch: the input itself, and a genuine record changed
+/// by the input. Only the genuine plaintext is delivered, once.
 pub fn dtls_open(data: &[u8]) {
     let (place, plaintext) = data.split_first().map_or((0, data), |(n, rest)| (usize::from(*n), rest));
     let plaintext = &plaintext[..plaintext.len().min(2000)];
@@ -87,7 +89,7 @@ impl Keyring for OneKey {
     }
 }
 
-/// Datagrams from strangers at each stage of a handshake. None of them makes a connection.
+/// Datagrams from strangers at each stage of a handshake. None establishes a connection.
 pub fn dtls_connection(data: &[u8]) {
     let random = &mut |out: &mut [u8]| out.fill(5);
     let settings = Settings { cid: ConnectionId::new(b"c").ok(), ..Settings::default() };

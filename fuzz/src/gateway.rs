@@ -1,17 +1,18 @@
-//! Bodies for what the gateway reads: its files, and frames with what a network card left undone.
+//! The gateway's inputs: its files, and frames with pending network card offloads.
 
 use std::path::Path;
 
 use antedate_gateway::config::Config;
 use antedate_gateway::config::policy::{Policy, Traffic};
-use antedate_gateway::frames::gate::{Class, Gate, Way};
+use antedate_gateway::config::policy::Class;
+use antedate_gateway::frames::gate::{Gate, Way};
 use antedate_gateway::frames::joiner::{Joined, Joiner};
 use antedate_gateway::config::keys::KeyFile;
 use antedate_gateway::frames::offload;
 use antedate_gateway::sys::packet::{Offload, Received};
 use antedate_wire::checksum::Sum;
 
-/// A configuration: either it is legal, or every fault has a remedy.
+/// A configuration: it is valid, or every fault has a remedy.
 pub fn config(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Err(faults) = Config::parse(Path::new("fuzz.toml"), text) {
@@ -19,7 +20,7 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// A key file: what is legal reads back the same from its own text.
+/// A key file: a valid one reads back the same from its own text.
 pub fn key_file(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(keys) = KeyFile::parse(Path::new("keys.toml"), text) {
@@ -28,7 +29,7 @@ pub fn key_file(data: &[u8]) {
     }
 }
 
-/// The policy on any frame: a closed gate passes nothing, an open one passes what is a frame.
+/// The policy on any frame: a closed gate passes nothing, an open one passes every frame.
 pub fn gate(data: &[u8]) {
     let closed = Gate::new(&Policy::default());
     let open = Gate::new(&Policy { allow: vec![Traffic::All], ..Policy::default() });
@@ -39,7 +40,8 @@ pub fn gate(data: &[u8]) {
     }
 }
 
-/// Any offload header before any frame: no segment is longer than its room, and no payload octet is lost or made up.
+/// Any offload header before any frame: no segment exceeds its buffer, and no payload octet is lost
+/// or invented.
 pub fn offload(data: &[u8]) {
     let Some((header, frame)) = data.split_first_chunk::<8>() else { return };
     let [flags, segmentation, a, b, c, d, e, f] = *header;
@@ -66,9 +68,9 @@ pub fn offload(data: &[u8]) {
     }
 }
 
-/// Segments that continue one another, some with an octet changed: what is joined and cut again is what came, in order. The
-/// input is flags (1: IPv6, 2: changed ones get right checksums), a number of frames, a length of payloads in two octets, and then
-/// changes: which frame, where, by what XOR.
+/// Consecutive segments, some with an octet changed: joining and then cutting them returns them in
+/// order. The input is flags (1: IPv6, 2: changed segments get correct checksums), a number of
+/// frames, a payload length in two octets, then changes: frame, place, XOR.
 pub fn joiner(data: &[u8]) {
     let Some(([flags, count, a, b], changes)) = data.split_first_chunk() else { return };
     let (v6, len) = (flags & 1 != 0, usize::from(u16::from_be_bytes([*a, *b])) % 1_501);
@@ -82,7 +84,7 @@ pub fn joiner(data: &[u8]) {
             mend(v6, frame);
         }
     }
-    // Zero and all ones are the same sum, and cutting writes but one of them.
+    // Zero and all ones are the same checksum, and cutting writes only one of them.
     let t = if v6 { 54 } else { 34 };
     frames.retain(|frame| frame[t + 16..t + 18] != [0, 0]);
     let (mut joiner, mut out) = (Joiner::new(), Vec::new());
@@ -126,7 +128,7 @@ fn segment(v6: bool, at: u32, len: usize) -> Vec<u8> {
     frame
 }
 
-/// Puts the checksums right, wherever the headers say that they are not.
+/// Corrects the checksums that do not match the headers.
 fn mend(v6: bool, frame: &mut [u8]) {
     let (t, addresses) = if v6 { (54, 22..54) } else { (34, 26..34) };
     if !v6 {

@@ -1,8 +1,8 @@
-//! The bodies of the fuzz targets.
+//! Fuzz target bodies.
 //!
-//! A body takes any octets, must not panic, and asserts what a parser promises: what it has read it writes back the
-//! same, and what it calls a part lies inside. `cargo test` runs each body on its seeds (`seeds/*.txt`) and on
-//! seeds that were cut and changed; libFuzzer starts from the same seeds:
+//! A body takes any octets, must not panic, and asserts a parser's promises: a parsed value is
+//! written back unchanged, and each part is inside its input. `cargo test` runs each body on its
+//! seeds (`seeds/*.txt`) and on truncated and changed seeds. libFuzzer starts from the same seeds:
 //!
 //! ```text
 //! cargo run --example seeds                                     # seeds/*.txt to corpus/*/
@@ -19,10 +19,10 @@ pub mod suites;
 pub mod wire;
 pub mod wireguard;
 
-/// A body.
+/// A fuzz target's body.
 pub type Body = fn(&[u8]);
 
-/// Every target: its name, which its seeds have too, and its body.
+/// Every target: its name, also the name of its seed file, and its body.
 pub const TARGETS: &[(&str, Body)] = &[
     ("aead_aegis", suites::aead_aegis),
     ("aead_ascon", suites::aead_ascon),
@@ -68,7 +68,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("wireguard_receive", wireguard::wireguard_receive),
 ];
 
-/// The seeds of a target: a line each, in hexadecimal digits; what follows a `#` says what it is.
+/// The seeds of a target: one per line, in hexadecimal; a `#` starts a comment.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     let path = format!("{}/seeds/{target}.txt", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));

@@ -1,4 +1,4 @@
-//! MQTT: the envelope, in the hands of a broker, and the messages that bring keys.
+//! MQTT: the envelope handled by a broker, and the messages that distribute keys.
 
 use antedate_channel::mqtt::envelope::Envelope;
 use antedate_channel::mqtt::rotation::{self, Recipient, Rotation};
@@ -7,8 +7,8 @@ use antedate_channel::mqtt::{Algorithm, Group, Publisher, Reserved, topic};
 const TOPIC: &str = "plant/press7/force";
 const PAYLOAD: &[u8] = br#"{"kN":81.5}"#;
 
-/// A message on a protected topic: the input itself, and a genuine message changed as the input says. Nothing comes out but the
-/// genuine payload, once.
+/// A message on a protected topic: the input itself, and a genuine message changed by the input.
+/// Only the genuine payload is delivered, once.
 pub fn mqtt_envelope(data: &[u8]) {
     if let Ok(envelope) = Envelope::parse(data) {
         assert!((1..=64).contains(&envelope.publisher.len()) && envelope.ciphertext.len() <= data.len());
@@ -24,7 +24,8 @@ pub fn mqtt_envelope(data: &[u8]) {
         Publisher::new(&group.material(1, b"press 7").expect("material"), Reserved::new(1, 9));
     let (mut genuine, mut out) = (Vec::new(), Vec::new());
     publisher.seal(TOPIC, PAYLOAD, &mut genuine).expect("sealed");
-    // libFuzzer sees what is compared, and puts it together; the tag that says COSE_Encrypt0 may stand before it.
+    // libFuzzer observes comparisons and can assemble the genuine message; the COSE_Encrypt0 tag
+    // may precede it.
     if data.strip_prefix(&[0xd0]).unwrap_or(data) != genuine {
         assert!(group.open(TOPIC, data, &mut out).is_err() && out.is_empty());
     }
@@ -42,8 +43,8 @@ pub fn mqtt_envelope(data: &[u8]) {
     assert!(group.open(TOPIC, &genuine, &mut out).is_err());
 }
 
-/// A message on the rotation topic: the input itself, and a genuine rotation changed as the input says. Only the genuine one
-/// brings a key.
+/// A message on the rotation topic: the input itself, and a genuine rotation changed by the input.
+/// Only the genuine one delivers a key.
 pub fn mqtt_keys(data: &[u8]) {
     let (manager, device) = ([0x11; 32], [1; 32]);
     let public = rotation::manager_public(&manager);

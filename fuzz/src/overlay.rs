@@ -1,4 +1,4 @@
-//! Frames in tunnels: what a peer may put into its packets, and what machines may send.
+//! Frames in tunnels: packets that a peer may send, and frames that machines may send.
 
 use std::net::Ipv4Addr;
 
@@ -11,7 +11,7 @@ use antedate_wire::vxlan::{PORT, Vni};
 const A: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 1);
 const B: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 2);
 
-/// A packet of a tunnel as it is, the input as a frame there and back, and as the parts of wholes.
+/// Tests the input as a tunnel packet, as a frame there and back, and as fragments.
 pub fn overlay(data: &[u8]) {
     let vni = Vni::default();
     if let Ok(read) = packet(data) {
@@ -42,7 +42,7 @@ pub fn overlay(data: &[u8]) {
     parts(data);
 }
 
-/// Four octets a part: which whole, where it begins, how long it is, whether it is the last one.
+/// Four octets per fragment: its packet, its offset, its length, and whether it is the last.
 fn parts(data: &[u8]) {
     let mut reassembly = Reassembly::default();
     let octets = [0x5a; 2048];

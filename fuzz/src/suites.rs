@@ -1,5 +1,5 @@
-//! The cipher suites: prepared packets, packets of the plain cipher and those of an independent library are the same, on
-//! every backend, and a changed packet does not come out.
+//! Cipher suites: prepared packets, the plain cipher's packets and an independent library's are
+//! equal on every backend, and a changed packet is refused.
 
 use antedate_aead::{
     Aegis128L, Aes128Ccm8, Aes128Gcm, Aes128Ocb3, AsconAead128, Backend, ChaCha20Poly1305, Front, FrontSlot,
@@ -10,13 +10,13 @@ use antedate_aead::{
 
 const CAP: usize = 512;
 
-/// What a case is made from.
+/// Source of a test case.
 struct Case<'a> {
     key: Vec<u8>,
     nonce: Vec<u8>,
     /// Units of preparation.
     steps: u32,
-    /// Two places in the packet, each with a length.
+    /// Two places in the packet, with a length each.
     places: [[u8; 2]; 2],
     aad: &'a [u8],
     payload: &'a [u8],
@@ -44,7 +44,7 @@ impl<'a> Case<'a> {
         Key::with_backend(&self.key[..S::KEY_LEN], backend).expect("the suite's length")
     }
 
-    /// Holes where the places are.
+    /// Holes at the places.
     fn holes(&self) -> Vec<Hole> {
         let mut holes: Vec<Hole> = Vec::new();
         for [at, len] in self.places {
@@ -62,7 +62,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// A sequence that gives one nonce.
+/// A sequence with one nonce.
 struct Once<B>(Option<B>);
 
 impl<B> NonceSequence<B> for Once<B> {
@@ -85,7 +85,7 @@ where
     (out, *tag.as_bytes())
 }
 
-/// The ordinary way and the prepared one, and a changed packet.
+/// The ordinary and the prepared path, and a changed packet.
 fn plain<S, const N: usize, const T: usize>(case: &Case<'_>, oracle: Option<&Packet<T>>) -> Packet<T>
 where
     S: Suite<NonceBytes = [u8; N], TagBytes = [u8; T]>,
@@ -178,7 +178,7 @@ where
         return;
     }
     let (fixed, rest) = case.payload.split_at(usize::from(case.places[0][0]) % len);
-    // Lengths that the packet does not have are named too.
+    // Includes lengths that the packet does not have.
     let lengths: Vec<usize> = [len, fixed.len() + 1 + usize::from(case.places[1][0])]
         .into_iter()
         .filter(|&len| len <= CAP)
@@ -211,7 +211,7 @@ where
     }
 }
 
-/// What a RustCrypto crate makes of the case.
+/// The case's packet from a RustCrypto crate.
 macro_rules! rustcrypto {
     ($traits:path, $cipher:ty, $case:expr, $key:literal, $nonce:literal) => {{
         use $traits::{AeadInOut, KeyInit};
@@ -270,13 +270,14 @@ pub fn aead_ascon(data: &[u8]) {
     fronted::<AsconAead128, 16, 16>(&case, Some(&oracle));
 }
 
-/// MORUS-1280-128, which no library has any more: the backends and the ways are compared with each other.
+/// MORUS-1280-128, without an independent library: compares backends and paths with each other.
 pub fn aead_morus(data: &[u8]) {
     let Some(case) = Case::read(data) else { return };
     fronted::<Morus1280, 16, 16>(&case, None);
 }
 
-/// AES-128-CBC with padding. What comes is decrypted as well: it must not panic, and be what the library makes of it.
+/// AES-128-CBC with padding. The input is also decrypted: this must not panic, and must agree with
+/// the library.
 pub fn cbc_pkcs7(data: &[u8]) {
     use cbc::cipher::{BlockModeDecrypt, BlockModeEncrypt, KeyIvInit, block_padding::Pkcs7};
     let Some(case) = Case::read(data) else { return };

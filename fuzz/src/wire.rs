@@ -1,4 +1,4 @@
-//! The parsers of `antedate-wire`.
+//! Fuzz targets for the parsers of `antedate-wire`.
 
 use antedate_wire::macsec::{ICV_LEN, MAX_PADDED_LEN, Mpdu};
 use antedate_wire::profinet::{self, Layout};
@@ -118,7 +118,8 @@ pub fn goose(data: &[u8]) {
     }
 }
 
-/// PPMP: what is read is JSON in which the device's identifier stands, and what is written is read.
+/// PPMP: a parsed message is JSON that contains the device's identifier, and a written message
+/// parses.
 pub fn ppmp(data: &[u8]) {
     use antedate_wire::ppmp::{Body, Fixed, Measurement, Message, Repr, Series, Time};
     let tokens = antedate_wire::json::Reader::new(data).count();
@@ -136,7 +137,7 @@ pub fn ppmp(data: &[u8]) {
     let list = [Measurement { ts, time: &[time], series: &series }];
     let mut out = vec![0; 512];
     if let Ok(len) = (Repr { device: "d", body: Body::Measurements(&list) }).emit(&mut out, &mut |_| ()) {
-        // A series may have the name that the times have.
+        // A series may have the same name as the times.
         assert!(Message::parse(&out[..len]).is_ok_and(|message| message.entries == 1));
     }
 }
@@ -155,7 +156,7 @@ pub fn profinet(data: &[u8]) {
     let _ = (layout.iops(frame.c_sdu()), layout.iocs(frame.c_sdu(), 1));
 }
 
-/// IP, TCP, UDP and checksums: what a host's offloads left to do is done right, whatever the octets are.
+/// IP, TCP, UDP and checksums: pending host offloads are completed correctly for any octets.
 pub fn ip(data: &[u8]) {
     if let Ok(mut packet) = ipv4::Packet::new_checked(data.to_vec()) {
         packet.fill_checksum();
@@ -194,7 +195,7 @@ pub fn text(data: &[u8]) {
     }
 }
 
-/// Messages of type, length and value: sorted and restored they are what they were, both ways.
+/// Type-length-value messages: sorting and restoring returns the original, both ways.
 pub fn tlv(data: &[u8]) {
     use antedate_wire::tlv::{Layout, Lengths};
     let Some((&choice, message)) = data.split_first() else { return };

@@ -1,4 +1,4 @@
-//! WireGuard: the parser of messages, and a device that strangers and a peer speak to.
+//! WireGuard: the message parser, and a device that receives datagrams from strangers and a peer.
 
 use std::net::SocketAddr;
 
@@ -7,10 +7,10 @@ use antedate_channel::wireguard::{
 };
 use antedate_wire::wireguard::{Message, TRANSPORT_HEADER_LEN, transport_header};
 
-/// A message: what was read is written back the same.
+/// A parsed message is written back unchanged.
 pub fn wireguard_message(data: &[u8]) {
     match Message::parse(data) {
-        // The MACs of a handshake message are not the parser's.
+        // The parser does not check the MACs of a handshake message.
         Ok(Message::Initiation(message)) => assert_eq!(message.emit()[..116], data[..116]),
         Ok(Message::Response(message)) => assert_eq!(message.emit()[..60], data[..60]),
         Ok(Message::CookieReply(message)) => assert_eq!(message.emit(), data),
@@ -44,8 +44,9 @@ impl Environment for World {
 
 const PEER: PeerId = PeerId(0);
 
-/// Datagrams from outside, in the middle of a session: the input itself, and a genuine message changed as the input says.
-/// Nothing comes out but the genuine packet, once, and what strangers send changes nothing for the peer.
+/// Datagrams from outside, in the middle of a session: the input itself, and a genuine message
+/// changed by the input. Only the genuine packet is delivered, once, and strangers' datagrams
+/// change nothing for the peer.
 pub fn wireguard_receive(data: &[u8]) {
     let mut world = World(1);
     let at = |last| SocketAddr::from(([192, 0, 2, last], 51820));

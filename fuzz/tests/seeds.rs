@@ -1,9 +1,9 @@
-//! Every body on its seeds, on every prefix of them, and on copies with one octet changed.
+//! Runs every body on its seeds, on every prefix of them, and on copies with one octet changed.
 
 use antedate_fuzz::{TARGETS, seeds};
 
 #[test]
-fn every_body_holds_on_its_seeds_and_their_like() {
+fn bodies_hold_on_seeds_and_mutations() {
     for (target, body) in TARGETS {
         let seeds = seeds(target);
         assert!(!seeds.is_empty(), "{target} has no seeds");
@@ -23,7 +23,7 @@ fn every_body_holds_on_its_seeds_and_their_like() {
 }
 
 #[test]
-fn every_target_has_its_file_and_every_file_its_target() {
+fn targets_and_seed_files_match() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz_targets");
     let files = std::fs::read_dir(directory).expect(directory).flatten();
     let mut names: Vec<String> =

@@ -1,4 +1,4 @@
-//! Packets whose nonce is prepared and whose bytes are all new.
+//! Packets with a prepared nonce and only new bytes.
 
 use super::{CAP, Counter, new_key};
 use crate::clock::held_mut;
@@ -11,7 +11,7 @@ type Sealing<S> = Box<SealPool<S, Counter, TURN, CAP>>;
 type NonceOf<S> = fn(u64) -> <S as Nonces>::Bytes;
 type Opening<S> = Box<OpenPool<S, NonceOf<S>, TURN, CAP>>;
 
-/// A suite whose nonces can be made from a number.
+/// A suite whose nonces are made from a number.
 pub trait Nonces: Suite<NonceBytes = <Self as Nonces>::Bytes> {
     /// The bytes of a nonce.
     type Bytes: NonceBytes;
@@ -79,7 +79,7 @@ impl<S: Nonces<TagBytes = [u8; T]>, const T: usize> Contender for AllNewOpen<S, 
         for ((_, ciphertext, _), buffer) in self.packets.iter().zip(&mut self.buffers) {
             buffer.copy_from_slice(ciphertext);
         }
-        // The same packets again: far ahead, and back.
+        // The same packets again: moves far ahead, then back.
         self.pool.expect_from(u64::MAX / 2);
         self.pool.expect_from(1);
         self.pool.idle(u32::MAX);
@@ -91,11 +91,11 @@ impl<S: Nonces<TagBytes = [u8; T]>, const T: usize> Contender for AllNewOpen<S, 
     }
 }
 
-/// Prepares, and throws away.
+/// Prepares, then discards.
 pub struct Prepare<S: Nonces> {
     sealer: Sealer<S, Counter>,
     slot: Box<Slot<S, CAP>>,
-    /// What makes a packet of this length ready, and no more.
+    /// Exactly the steps that prepare a packet of this length.
     budget: u32,
 }
 

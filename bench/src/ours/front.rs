@@ -1,4 +1,4 @@
-//! Packets of which all is known but the end.
+//! Packets known except for their end.
 
 use super::all_new::Nonces;
 use super::{CAP, Counter, new_key, numbers};
@@ -10,7 +10,7 @@ use std::hint::black_box;
 
 type Slot<S> = FrontSlot<S, CAP, 1>;
 
-/// A payload of which the last bytes are new.
+/// A payload whose last bytes are new.
 struct Shape {
     payload: Vec<u8>,
     known: usize,
@@ -18,7 +18,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// The last `blocks` blocks are new: full ones where the payload is a whole number of blocks.
+    /// Makes the last `blocks` blocks new: full ones if the payload is a whole number of blocks.
     fn new(len: usize, blocks: usize) -> Self {
         let known = len.next_multiple_of(16).saturating_sub(16 * blocks);
         Self { payload: payload(len), known, lengths: [len] }
@@ -40,9 +40,9 @@ pub struct Ends<S: Fronted + Nonces> {
 }
 
 impl<S: Fronted + Nonces> Ends<S> {
-    /// For payloads of this length of which the last blocks are new.
+    /// For payloads of this length whose last `blocks` blocks are new.
     pub fn new(len: usize, blocks: usize) -> Self {
-        // The pool borrows it; a benchmark ends soon enough.
+        // Leaked, since the pool borrows it and a benchmark is short.
         let shape: &'static Shape = Box::leak(Box::new(Shape::new(len, blocks)));
         let pool = FrontPool::new(new_key(), Counter::default(), shape.front());
         Self { shape, pool: Box::new(pool.expect("the front fits")) }
@@ -51,7 +51,7 @@ impl<S: Fronted + Nonces> Ends<S> {
 
 impl<S: Fronted + Nonces> Contender for Ends<S> {
     fn turn(&mut self, timer: &mut Timer) {
-        // Where the rest begins is no work of the cipher's, as it is none where values fill holes.
+        // Finding the rest is not the cipher's work, as with values that fill holes.
         let rest = self.shape.rest();
         self.pool.idle(u32::MAX);
         for _ in 0..TURN {
@@ -73,7 +73,7 @@ pub struct EndsOpen<S: Fronted + Nonces, const T: usize> {
 }
 
 impl<S: Fronted + Nonces<TagBytes = [u8; T]>, const T: usize> EndsOpen<S, T> {
-    /// For these packets, of which the last blocks are new.
+    /// For these packets, whose last `blocks` blocks are new.
     pub fn new(packets: Vec<Sealed<T>>, blocks: usize) -> Self {
         let len = packets.first().map_or(0, |(_, ciphertext, _)| ciphertext.len());
         let nonce_of: fn(u64) -> S::Bytes = S::Bytes::of;
@@ -100,7 +100,7 @@ impl<S: Fronted + Nonces<TagBytes = [u8; T]>, const T: usize> Contender for Ends
     }
 }
 
-/// Prepares for one new block at the end, and throws away.
+/// Prepares for one new block at the end, then discards.
 pub struct PrepareFront<S: Fronted + Nonces> {
     shape: Shape,
     sealer: Sealer<S, Counter>,

@@ -1,4 +1,5 @@
-//! The engine as a contender: unprepared, prepared with all bytes new, and prepared for a template or a front.
+//! The engine as a contender: unprepared, prepared with all bytes new, and prepared for a template
+//! or a front.
 
 use crate::meter::TURN;
 use crate::packet::{AAD, Cipher, NonceBytes, key};
@@ -13,12 +14,12 @@ pub use all_new::{AllNew, AllNewOpen, Prepare};
 pub use front::{Ends, EndsOpen, PrepareFront};
 pub use template::{Holes, HolesOpen, PrepareTemplate};
 
-/// Who we are in the tables.
+/// Our name in the tables.
 pub const WHO: &str = "antedate";
-/// Bytes of payload that a slot takes.
+/// Payload bytes of a slot.
 const CAP: usize = 1536;
 
-/// Nonces in order, from that of number 1 on.
+/// Nonces in order, starting at number 1.
 #[derive(Default)]
 pub struct Counter(u64);
 
@@ -36,7 +37,7 @@ fn new_key<S: Suite>() -> Key<S> {
     Key::new(&key::<64>()[..S::KEY_LEN]).expect("the key is of the suite's length")
 }
 
-/// The numbers of a turn, for those who open.
+/// The numbers of a turn, for opening.
 fn numbers() -> impl Iterator<Item = u64> {
     1..=TURN as u64
 }
@@ -45,7 +46,7 @@ fn numbers() -> impl Iterator<Item = u64> {
 pub struct Plain<S: Suite>(Box<Key<S>>);
 
 impl<S: Suite> Plain<S> {
-    /// With the key that all use.
+    /// With the key common to all contenders.
     pub fn new() -> Self {
         Self(Box::new(new_key()))
     }

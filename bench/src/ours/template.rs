@@ -1,4 +1,4 @@
-//! Packets of which all is known but what lies in holes.
+//! Packets known except for their holes.
 
 use super::all_new::Nonces;
 use super::{CAP, Counter, new_key, numbers};
@@ -13,7 +13,7 @@ const BLOCKS: usize = 4;
 
 type Slot<S> = TemplateSlot<S, CAP, BLOCKS>;
 
-/// Payload and holes: `touched` whole blocks, all over the payload.
+/// Payload and holes: `touched` whole blocks, spread over the payload.
 struct Shape {
     payload: Vec<u8>,
     holes: Vec<Hole>,
@@ -47,9 +47,9 @@ pub struct Holes<S: Sparse + Nonces> {
 }
 
 impl<S: Sparse + Nonces> Holes<S> {
-    /// For payloads of this length with so many blocks touched.
+    /// For payloads of this length with `touched` blocks touched.
     pub fn new(len: usize, touched: usize) -> Self {
-        // The pool borrows it; a benchmark ends soon enough.
+        // Leaked, since the pool borrows it and a benchmark is short.
         let shape: &'static Shape = Box::leak(Box::new(Shape::new(len, touched)));
         let pool = TemplatePool::new(new_key(), Counter::default(), shape.template());
         Self { shape, pool: Box::new(pool.expect("the template fits")) }
@@ -79,7 +79,7 @@ pub struct HolesOpen<S: Sparse + Nonces> {
 }
 
 impl<S: Sparse + Nonces<TagBytes = [u8; 16]>> HolesOpen<S> {
-    /// For these packets, with so many blocks touched.
+    /// For these packets, with `touched` blocks touched.
     pub fn new(packets: Vec<Sealed<16>>, touched: usize) -> Self {
         let len = packets.first().map_or(0, |(_, ciphertext, _)| ciphertext.len());
         let nonce_of: fn(u64) -> S::Bytes = S::Bytes::of;
@@ -107,7 +107,7 @@ impl<S: Sparse + Nonces<TagBytes = [u8; 16]>> Contender for HolesOpen<S> {
     }
 }
 
-/// Prepares for one touched block, and throws away.
+/// Prepares for one touched block, then discards.
 pub struct PrepareTemplate<S: Sparse + Nonces> {
     shape: Shape,
     sealer: Sealer<S, Counter>,

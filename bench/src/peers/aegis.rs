@@ -1,9 +1,9 @@
-//! The crate aegis, which is libaegis in C.
+//! The crate aegis, a wrapper of libaegis in C.
 
 use crate::packet::{AAD, Cipher, key};
 use aegis::aegis128l::Aegis128L;
 
-/// AEGIS-128L with a tag of 16 bytes. There is no key schedule.
+/// AEGIS-128L with a 16-byte tag. There is no key schedule.
 pub struct Peer;
 
 impl Cipher<16, 16> for Peer {

@@ -1,11 +1,11 @@
-//! aws-lc-rs, with the key that takes nonces from the caller.
+//! aws-lc-rs, with the key type that takes nonces from the caller.
 
 use crate::packet::{AAD, Cipher, key};
 use aws_lc_rs::aead::{
     AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
 };
 
-/// A key of any of the suites.
+/// A key for any of the suites.
 pub struct Peer(LessSafeKey);
 
 fn peer(algorithm: &'static Algorithm, key: &[u8]) -> Peer {

@@ -46,21 +46,21 @@ pub struct Peer<const T: usize> {
 }
 
 fn peer<const T: usize>(key: &[u8], call: Call) -> Peer<T> {
-    // SAFETY: the key has as many bytes as are said, and is copied.
+    // SAFETY: the key has as many bytes as passed, and is copied.
     let peer = unsafe { peer_new(key.as_ptr(), key.len() as c_int) };
     Peer { peer: NonNull::new(peer).expect("ipsec-mb starts"), call }
 }
 
 impl<const T: usize> Drop for Peer<T> {
     fn drop(&mut self) {
-        // SAFETY: it came from `peer_new`, and nobody has it after this.
+        // SAFETY: it came from `peer_new`, and is not used after this.
         unsafe { peer_free(self.peer.as_ptr()) }
     }
 }
 
 /// The library's version.
 pub fn version() -> String {
-    // SAFETY: the library gives a string that ends in zero and lives for ever.
+    // SAFETY: the library returns a zero-terminated string with static lifetime.
     unsafe { CStr::from_ptr(peer_version()) }.to_string_lossy().into_owned()
 }
 
@@ -84,7 +84,7 @@ pub fn chacha20_poly1305_job() -> Peer<16> {
     peer(&key::<32>(), chacha_job)
 }
 
-/// AES-128-CCM with a tag of 8 bytes: there is no direct call.
+/// AES-128-CCM with an 8-byte tag: there is no direct call.
 pub fn aes_128_ccm_8_job() -> Peer<8> {
     peer(&key::<16>(), ccm8_job)
 }
@@ -95,7 +95,8 @@ impl<const T: usize> Peer<T> {
         let mut tag = [0; T];
         let (data, len) = (buffer.as_mut_ptr(), buffer.len() as u64);
         let (peer, aad, aad_len) = (self.peer.as_ptr(), AAD.as_ptr(), AAD.len() as u64);
-        // SAFETY: the pointers are of slices of the lengths that are said, and of a tag as long as `call` writes.
+        // SAFETY: the pointers are to slices of the lengths passed, and to a tag as long as `call`
+        // writes.
         unsafe {
             (self.call)(peer, c_int::from(seal), nonce.as_ptr(), aad, aad_len, data, len, tag.as_mut_ptr())
         };
@@ -111,7 +112,7 @@ impl<const T: usize> Cipher<12, T> for Peer<T> {
 
     #[inline]
     fn open(&mut self, nonce: &[u8; 12], buffer: &mut [u8], tag: &[u8; T]) -> bool {
-        // The library leaves the comparison to its caller.
+        // The library leaves the comparison to the caller.
         let expected = self.run(false, nonce, buffer);
         expected.iter().zip(tag).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
     }

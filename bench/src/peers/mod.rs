@@ -1,4 +1,5 @@
-//! The other implementations, one file each. Each is given its best: the key schedule is done, buffers are in place.
+//! The other implementations, one file each. Each runs at its best: key schedule done, buffers in
+//! place.
 
 pub mod aegis;
 pub mod aws_lc;

@@ -1,4 +1,4 @@
-//! OpenSSL, built by the crate openssl, with a context that keeps the key from packet to packet.
+//! OpenSSL, built by the crate openssl, with a context that keeps the key between packets.
 #![allow(unsafe_code)]
 
 use crate::packet::{AAD, Cipher, key};
@@ -10,7 +10,7 @@ use openssl::error::ErrorStack;
 pub struct Peer<const T: usize> {
     sealing: CipherCtx,
     opening: CipherCtx,
-    /// CCM wants the length before the data, and has nothing to finish.
+    /// CCM needs the length before the data, and has no final step.
     ccm: bool,
 }
 
@@ -52,7 +52,7 @@ pub fn chacha20_poly1305() -> Peer<16> {
     peer(Algorithm::chacha20_poly1305(), &key::<32>(), false)
 }
 
-/// AES-128-CCM with a tag of 8 bytes.
+/// AES-128-CCM with an 8-byte tag.
 pub fn aes_128_ccm_8() -> Peer<8> {
     peer(Algorithm::aes_128_ccm(), &key::<16>(), true)
 }
@@ -62,19 +62,20 @@ pub fn aes_128_ocb() -> Peer<16> {
     peer(Algorithm::aes_128_ocb(), &key::<16>(), false)
 }
 
-/// Handles a whole buffer in place. The crate's own function for this wants room for a block more, which OCB never uses:
-/// what is left of a block waits for the end.
+/// Processes a whole buffer in place. The crate's own function requires space for one more block,
+/// which OCB never uses: a partial block waits for the end.
 fn update(context: &mut CipherCtx, buffer: &mut [u8]) -> Result<usize, ErrorStack> {
-    // SAFETY: OpenSSL reads and writes `len` bytes at the same place, which it permits; nothing else looks at them.
+    // SAFETY: OpenSSL reads and writes `len` bytes at the same address, which it permits; nothing
+    // else accesses them.
     unsafe {
         let input = std::slice::from_raw_parts(buffer.as_ptr(), buffer.len());
         context.cipher_update_unchecked(input, Some(buffer))
     }
 }
 
-/// Handles what is left of a block.
+/// Processes a remaining partial block.
 fn finish(context: &mut CipherCtx, buffer: &mut [u8], done: usize) -> Result<(), ErrorStack> {
-    // SAFETY: these modes write as many bytes as were given and not handled: those behind `done`.
+    // SAFETY: these modes write exactly the bytes given and not yet processed: those after `done`.
     unsafe { context.cipher_final_unchecked(buffer.get_mut(done..).unwrap_or_default()) }.map(|_| ())
 }
 

@@ -1,11 +1,11 @@
-//! ring, with the key that takes nonces from the caller.
+//! ring, with the key type that takes nonces from the caller.
 
 use crate::packet::{AAD, Cipher, key};
 use ring::aead::{
     AES_128_GCM, AES_256_GCM, Aad, Algorithm, CHACHA20_POLY1305, LessSafeKey, Nonce, Tag, UnboundKey,
 };
 
-/// A key of any of the suites.
+/// A key for any of the suites.
 pub struct Peer(LessSafeKey);
 
 fn peer(algorithm: &'static Algorithm, key: &[u8]) -> Peer {

@@ -44,10 +44,10 @@ peers! {
     ascon_aead128: ascon_aead::AsconAead128, key of 16, nonce of 16, tag of 16;
 }
 
-/// The crate ccm in its version 0.5, with an AES that is faster where blocks depend on each other.
+/// The crate ccm 0.5, with an AES that is faster for dependent blocks.
 pub struct Ccm05(ccm05::Ccm<aes08::Aes128, ccm05::consts::U8, ccm05::consts::U12>);
 
-/// The crate ccm in its version 0.5.
+/// The crate ccm 0.5.
 pub fn aes_128_ccm_8_before() -> Ccm05 {
     use ccm05::KeyInit;
     Ccm05(ccm05::Ccm::new(&key::<16>().into()))

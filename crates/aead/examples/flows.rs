@@ -1,5 +1,6 @@
-//! Where flow tables pay: nanoseconds from a packet's data to its tag, prepared as any packet of the nonce, and joined from the
-//! halves of nonce and flow. `cargo run --release -p antedate-aead --example flows`
+//! Shows when flow tables pay off: nanoseconds from a packet's data to its tag, prepared as a whole
+//! and joined from the halves of nonce and flow. `cargo run --release -p antedate-aead --example
+//! flows`
 
 use std::time::Instant;
 

@@ -1,5 +1,6 @@
-//! Latency of one packet of a suite with a serial MAC in nanoseconds, fenced as in `latency`: `lfence` before and after
-//! each call, the cost of an empty call subtracted, the tenth percentile of many rounds.
+//! Latency of one packet, in nanoseconds, for suites with a serial MAC, fenced as in `latency`:
+//! `lfence` before and after each call, the cost of an empty call subtracted, the tenth percentile
+//! of many rounds.
 //!
 //!     cargo run --release -p antedate-aead --example fronts
 
@@ -42,13 +43,13 @@ mod x86 {
 
     fn fence() {
         // SAFETY: every x86-64 CPU has SSE2.
-        #[allow(unsafe_code)]
+        #[allow(unsafe_code, reason = "a fence between measurements")]
         unsafe {
             _mm_lfence()
         }
     }
 
-    /// The tenth percentile of rounds, per call of a round.
+    /// The tenth percentile of rounds, per call.
     fn time<T>(mut before: impl FnMut() -> Vec<T>, mut call: impl FnMut(T), mut after: impl FnMut()) -> f64 {
         let mut times: Vec<f64> = (0..ROUNDS)
             .map(|_| {

@@ -1,8 +1,8 @@
-//! Latency of one packet in nanoseconds, fenced: `lfence` before and after each call, the cost of an empty call
-//! subtracted. Each figure is a low percentile over many short rounds of one ring of prepared packets, since what else
-//! runs on the machine only ever adds.
+//! Latency of one packet, in nanoseconds: `lfence` before and after each call, the cost of an empty
+//! call subtracted. Each figure is a low percentile over many short rounds of one ring of prepared
+//! packets, since other load on the machine only adds time.
 //!
-//!     cargo run --release -p antedate-aead --example latency -- [bytes of associated data] [part of a suite's name]
+//!     cargo run --release -p antedate-aead --example latency -- [AAD bytes] [part of suite's name]
 
 #[cfg(target_arch = "x86_64")]
 fn main() {
@@ -43,7 +43,7 @@ mod x86 {
 
     fn fence() {
         // SAFETY: every x86-64 CPU has SSE2.
-        #[allow(unsafe_code)]
+        #[allow(unsafe_code, reason = "a fence between measurements")]
         unsafe {
             _mm_lfence()
         }
@@ -54,7 +54,7 @@ mod x86 {
         times[times.len() / 50]
     }
 
-    /// A low percentile of rounds, per call of a round.
+    /// A low percentile of rounds, per call.
     fn measure(mut before: impl FnMut(), mut call: impl FnMut(usize)) -> f64 {
         low((0..ROUNDS)
             .map(|_| {
@@ -164,7 +164,8 @@ mod x86 {
         }
     }
 
-    /// Packets of a template whose holes touch `touched` blocks, all over the payload: sealed, opened, prepared.
+    /// Packets of a template whose holes touch `touched` blocks, spread over the payload: sealed,
+    /// opened, prepared.
     fn template<S: Usual + Sparse>(
         backend: Backend,
         aad: &[u8],

@@ -1,4 +1,5 @@
-//! Where a packet's payload comes from and goes to: two slices of one length, or one that is changed in place.
+//! The payload of a packet: a source and a destination of equal length, or one buffer changed in
+//! place.
 
 /// Source and destination of equal length.
 pub enum Buffers<'a> {
@@ -7,7 +8,10 @@ pub enum Buffers<'a> {
 }
 
 impl<'a> Buffers<'a> {
-    /// Two slices; panics if their lengths differ.
+    /// Two slices.
+    ///
+    /// # Panics
+    /// If their lengths differ.
     pub(crate) fn apart(src: &'a [u8], dst: &'a mut [u8]) -> Self {
         assert_eq!(src.len(), dst.len(), "source and destination must have the same length");
         Self::Apart(src, dst)
@@ -27,7 +31,7 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// Copies the source over, so that only the destination remains to work on.
+    /// Copies the source over, so that the kernel works on the destination alone.
     pub(crate) fn into_in_place(self) -> &'a mut [u8] {
         match self {
             Self::Apart(src, dst) => {

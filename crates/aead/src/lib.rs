@@ -1,15 +1,17 @@
-//! AEAD ciphers whose work is done before the data exists.
+//! AEAD ciphers that do their work before the data exists.
 //!
-//! Nearly all that a cipher does for a packet depends on the key and the nonce alone. The key is known for months, and
-//! the nonce is a counter. So that work can be done in idle time, and the moment when the data is there sees only what
-//! depends on the data: an XOR and a MAC that is a polynomial. The bytes on the wire are those of the standard cipher.
+//! Most of a cipher's work for a packet depends on the key and the nonce alone. The key lasts for
+//! months, and the nonce is a counter. This crate does that work in idle time. When the data
+//! arrives, an XOR and the MAC of the new bytes are left. The bytes on the wire are those of the
+//! standard cipher.
 //!
-//! # The story
+//! # Sealing and opening
 //!
-//! A [`Key`] of a [`Suite`] goes into a [`Sealer`] together with a [`NonceSequence`], which gives each nonce once. The
-//! sealer [prepares](Sealer::prepare) a packet in a [`Slot`], memory that the caller owns: the [`Prepared`] packet
-//! owns its nonce. It prepares on in [steps](Prepared::step) of bounded work, and [`Prepared::seal`] consumes it. If
-//! the data comes before all is prepared, the packet goes the ordinary way, with the same nonce and the same bytes.
+//! A [`Sealer`] holds a [`Key`] of a [`Suite`] and a [`NonceSequence`], which gives each nonce
+//! once. The sealer [prepares](Sealer::prepare) a packet in a [`Slot`], memory of the caller. The
+//! [`Prepared`] packet owns its nonce, continues in [steps](Prepared::step) of bounded work, and is
+//! consumed by [`Prepared::seal`]. A packet that is not fully prepared is sealed directly, with the
+//! same nonce and the same bytes.
 //!
 //! ```
 //! use antedate_aead::{Aes128Gcm, Key, Nonce, NonceSequence, Opener, Sealer, Slot};
@@ -36,16 +38,16 @@
 //! let mut sealer = Sealer::new(Key::<Aes128Gcm>::new(&bytes)?, Counter(1));
 //! let mut slot = Slot::<_, 128>::new();
 //!
-//! // Idle time: the nonce is taken, the cipherstream is made.
+//! // Idle time: take the nonce, make the key stream.
 //! let mut prepared = sealer.prepare(&mut slot)?;
 //! while prepared.step(1) > 0 {}
 //!
-//! // The sensor has spoken.
+//! // The value is there.
 //! let number = prepared.number();
 //! let mut ciphertext = [0; 8];
 //! let tag = prepared.seal(b"header", b"21.5 deg", &mut ciphertext);
 //!
-//! // The receiver knows which number comes next, and prepares as well.
+//! // The receiver knows the next number and prepares too.
 //! let opener = Opener::new(Key::<Aes128Gcm>::new(&bytes)?, nonce_of);
 //! let mut expected = opener.expect(number, &mut slot);
 //! expected.step(3);
@@ -56,17 +58,17 @@
 //! # }
 //! ```
 //!
-//! An [`Opener`] mirrors the sealer. What it [expects](Opener::expect) is an [`Expected`] packet; a forgery is refused
-//! and gives it back, prepared as it was, for the genuine one.
+//! An [`Opener`] is the receiving side. A forgery is refused and gives the [`Expected`] packet
+//! back, still prepared for the genuine one.
 //!
-//! A gateway prepares many packets ahead. [`SealPool`] and [`OpenPool`] are rings of slots with a sealer or an opener:
-//! `idle(budget)` prepares, `next()` and `open()` use what is there.
+//! [`SealPool`] and [`OpenPool`] are rings of slots that prepare many packets ahead: `idle(budget)`
+//! prepares, `next()` and `open()` use the result.
 //!
 //! # Templates
 //!
-//! Where most bytes of a packet never change, a [`Template`] names the others as [`Hole`]s, anywhere in the associated
-//! data and in the payload. The MACs are polynomials, so a [`PreparedTemplate`] has its ciphertext and its tag ready but for
-//! one multiplication per block that a hole touches:
+//! A [`Template`] has fixed bytes and [`Hole`]s, anywhere in the associated data and the payload.
+//! Where the MAC is a polynomial, a [`PreparedTemplate`] has its ciphertext and tag ready except
+//! for one multiplication for each block that a hole touches:
 //!
 //! ```
 //! use antedate_aead::{Aes256Gcm, Hole, Key, Sealer, Template, TemplateSlot};
@@ -101,9 +103,10 @@
 //!
 //! # Fronts
 //!
-//! The MAC of CCM, AEGIS, MORUS and Ascon is serial: each block depends on the one before, so what is known beforehand
-//! must stand in front. A [`Front`] is associated data and the static beginning of a payload. CCM authenticates the
-//! payload's length first, so the lengths that a packet may have are named, and it is prepared for each of them:
+//! The MAC of CCM, AEGIS, MORUS and Ascon is serial: each block depends on the one before. A
+//! [`Front`] is the associated data and the fixed beginning of a payload. CCM authenticates the
+//! payload's length first, so a front names the possible lengths, and the packet is prepared for
+//! each of them:
 //!
 //! ```
 //! use antedate_aead::{Aes128Ccm8, Front, FrontSlot, Key, Sealer};
@@ -124,7 +127,7 @@
 //! let mut prepared = sealer.prepare_front(&front, &mut slot).map_err(|error| error.to_string())?;
 //! while prepared.step(1) > 0 {}
 //!
-//! // One AES block is left to do, and an XOR.
+//! // One AES block and an XOR are left.
 //! let sealed = prepared.seal(b"21.5").map_err(|oversize| oversize.to_string())?;
 //! let (ciphertext, tag) = (sealed.ciphertext(), sealed.tag());
 //! # let mut plain = [0; 16];
@@ -134,38 +137,40 @@
 //! # }
 //! ```
 //!
-//! A packet of a length that was not named, or that comes early, is sealed with the same nonce: what is missing is done
-//! first, which is no more than the plain cipher does. A [`Predictor`] learns from past packets which lengths to name.
-//! [`FrontPool`] and [`TemplatePool`] are rings of such packets. A chip's AES engine takes the place of the software's
-//! as a [`BlockCipher`].
+//! A packet of another length, or one that is not fully prepared, is sealed with the same nonce and
+//! at most the plain cipher's work. A [`Predictor`] learns the likely lengths from past packets.
+//! [`FrontPool`] and [`TemplatePool`] are rings of such packets. A chip's AES engine replaces the
+//! software's as a [`BlockCipher`].
 //!
-//! # Guesses
+//! # Guarantees
 //!
-//! A receiver that can guess a packet, but not where it will differ, can [`speculate`](Opener::speculate). The time to open
-//! tells how much differed, so that is a choice of its own.
+//! - Each nonce is used once: [`Nonce`] is neither `Clone` nor `Copy`, a sealer is not `Clone`,
+//!   sealing consumes the packet, and dropping a packet burns its nonce. A packet that waits
+//!   without a handle stays with its sealer ([`Standby`]).
+//! - Time never depends on a secret: AES is bit-sliced where the CPU has no instructions for it,
+//!   GHASH has no tables, and tags are compared in constant time. Time depends on lengths, on the
+//!   shape of a template or a front, and on whether a packet was prepared and matches its
+//!   expectation. The one exception is the feature of AES tables, for CPUs without a data cache.
+//! - Prepared secrets are wiped when used, replaced or dropped; keys are wiped when dropped.
+//! - Unauthenticated plaintext is never returned: a refused packet leaves zeros in the destination.
 //!
-//! # What holds always
+//! # Map
 //!
-//! - A nonce is spent once: [`Nonce`] is neither `Clone` nor `Copy`, a sealer is not `Clone`, sealing consumes the
-//!   packet, and dropping one burns its nonce. One that waits without a handle stays with its sealer ([`Standby`]).
-//! - No time depends on a secret. AES is bit-sliced where the CPU has no instructions for it, GHASH has no tables, and
-//!   tags are compared in constant time. Time depends on lengths, on the shape of a template or a front, on whether a
-//!   packet was prepared and is of what was expected. (Two choices depart from this, and say so: the AES tables for
-//!   CPUs without a data cache, and guesses.)
-//! - What is prepared is wiped when it is used, replaced or dropped; keys are wiped when dropped.
-//! - Nothing unauthenticated comes out: a packet that is refused leaves zeros in the destination.
+//! Each folder imports from those below it alone:
 //!
-//! # The rooms
+//! | module | content |
+//! | --- | --- |
+//! | `templates` | packets prepared for a template or a front, their pools, flow tables |
+//! | `slots` | slots, sealers, openers and pools: all types that guard nonces |
+//! | `suites` | the ciphers, the traits `Engine`, `SparseEngine` and `Serial` that they implement, `Key` |
+//! | `backend` | the primitives per CPU: `portable`, `x86`, `arm`, AES tables, and GCM and OCB3 over any AES |
+//! | `holes` | templates and their pieces, weights and values |
+//! | `bytes`, `buffers`, `nonce`, `tag` | arrays of bytes and wiping, source and destination, nonces, tags |
 //!
-//! A suite is one file (`gcm`, `chacha20poly1305`, `ccm`, `ocb3`, `aegis`, `ascon`, `morus`) that implements the private
-//! trait `Engine`, `SparseEngine` if it takes holes anywhere, and `Serial` if its MAC is serial; `duplex` is what the
-//! three have in common whose state everything goes through. What guards nonces, slots and templates is written once
-//! above them. `backend/portable` runs everywhere; `backend/x86` has the kernels with AES-NI, VAES, VPCLMULQDQ, AVX-512
-//! and IFMA, `backend/arm` those with ARM's cryptographic extension and vectors. `unsafe` is in `backend`, and in `sparse` where a
-//! kernel gets the address of a value. The backend is chosen when a key is expanded. What is no AEAD stands apart
-//! and says so: [`unauthenticated`] has AES-CBC, [`research`] what reproduces a paper.
+//! A key is expanded for one backend and keeps it. `unsafe` code is in `backend`, and in
+//! `holes/values.rs`, where a kernel gets the address of a value. Ciphers that are no AEAD are in
+//! [`unauthenticated`] and [`research`].
 #![no_std]
-// What a suite that is left out would have used.
 #![cfg_attr(
     not(all(
         feature = "aegis",
@@ -177,128 +182,89 @@
         feature = "ocb3",
         feature = "research"
     )),
-    allow(dead_code, unused_imports, unused_macros, unreachable_pub)
+    allow(
+        dead_code,
+        unused_imports,
+        unused_macros,
+        unreachable_pub,
+        reason = "used by suites that are left out"
+    )
 )]
 #![cfg_attr(
     all(any(feature = "table-aes-2k", feature = "msp430-multiplier"), target_arch = "msp430"),
     feature(asm_experimental_arch)
 )]
 
-#[cfg(feature = "aegis")]
-mod aegis;
-mod aes;
-#[cfg(feature = "ascon")]
-mod ascon;
 mod backend;
-#[cfg(feature = "research")]
-mod block;
-mod block_cipher;
 mod buffers;
-#[cfg(feature = "cbc")]
-mod cbc;
-#[cfg(feature = "ccm")]
-mod ccm;
-#[cfg(feature = "chacha20-poly1305")]
-mod chacha20poly1305;
-mod ctr;
-#[cfg(any(feature = "aegis", feature = "ascon", feature = "research"))]
-mod duplex;
-mod engine;
-mod expected;
-mod filling;
-#[cfg(feature = "gcm")]
-mod flow;
-#[cfg(feature = "ccm")]
-mod frame_slot;
-mod front;
-mod front_pool;
-mod front_slot;
-mod fronted;
-#[cfg(feature = "gcm")]
-mod gcm;
-mod key;
-#[cfg(feature = "research")]
-mod morus;
+mod bytes;
+mod holes;
 mod nonce;
-#[cfg(feature = "ocb3")]
-mod ocb3;
-mod open_standby;
-mod pool;
-mod predictor;
-mod prepare_error;
-mod prepared;
-mod ring;
-mod serial;
-mod slot;
-mod sparse;
-mod speculation;
-mod standby;
-mod suite;
+mod slots;
+mod suites;
 mod tag;
-mod template;
-mod template_slot;
-mod templated;
-#[cfg(any(feature = "cbc", feature = "research"))]
-mod two_way;
+mod templates;
 
-#[cfg(feature = "aegis")]
-pub use aegis::Aegis128L;
-pub use aes::{Aes128, Aes256};
-#[cfg(feature = "ascon")]
-pub use ascon::AsconAead128;
 #[doc(hidden)]
 pub use backend::Backend;
-pub use block_cipher::BlockCipher;
+pub use holes::{Hole, Template, TemplateError};
+pub use nonce::{Nonce, NonceSequence};
+pub use slots::expected::{Expected, Opener, RefusedError};
 #[cfg(feature = "ccm")]
-pub use ccm::{
+pub use slots::frame_slot::{FrameError, FrameSlot, Shape};
+pub use slots::pool::{OpenPool, SealPool};
+pub use slots::prepared::{Prepared, Ready, Sealer};
+pub use slots::slot::Slot;
+#[cfg(feature = "aegis")]
+pub use suites::aegis::Aegis128L;
+pub use suites::aes::{Aes128, Aes256};
+#[cfg(feature = "ascon")]
+pub use suites::ascon::AsconAead128;
+pub use suites::block_cipher::BlockCipher;
+#[cfg(feature = "ccm")]
+pub use suites::ccm::{
     Aes128Ccm, Aes128Ccm8, Aes256Ccm, Aes256Ccm8, AesCcm, CcmStar32, CcmStar64, CcmStar128, CoseCcm16_64_128,
     CoseCcm16_64_256, CoseCcm16_128_128, CoseCcm16_128_256, CoseCcm64_64_128, CoseCcm64_64_256,
     CoseCcm64_128_128, CoseCcm64_128_256,
 };
 #[cfg(feature = "chacha20-poly1305")]
-pub use chacha20poly1305::ChaCha20Poly1305;
-pub use expected::{Expected, Opener, Refused};
+pub use suites::chacha20poly1305::ChaCha20Poly1305;
 #[cfg(feature = "gcm")]
-pub use flow::{Flow, FlowPool, Halved, LENGTHS, Linear};
-#[cfg(feature = "ccm")]
-pub use frame_slot::{FrameError, FrameSlot, Shape};
-pub use front::{Front, FrontError};
-pub use front_pool::{FrontPool, TemplatePool};
-pub use front_slot::FrontSlot;
-pub use fronted::{ExpectedFront, Oversize, PreparedFront, SealedFront};
+pub use suites::gcm::{Aes128Gcm, Aes256Gcm};
+pub use suites::key::{Key, KeyLengthError};
 #[cfg(feature = "gcm")]
-pub use gcm::{Aes128Gcm, Aes256Gcm};
-pub use key::{InvalidKeyLength, Key};
-pub use nonce::{Nonce, NonceSequence};
+pub use suites::linear::Linear;
 #[cfg(feature = "ocb3")]
-pub use ocb3::Aes128Ocb3;
-pub use open_standby::OpenStandby;
-pub use pool::{OpenPool, SealPool};
-pub use predictor::Predictor;
-pub use prepare_error::PrepareError;
-pub use prepared::{Prepared, Ready, Sealer};
-pub use slot::Slot;
-pub use speculation::{Speculation, SpeculationSlot, Speculative};
-pub use standby::{FrontStandby, Standby, TemplateStandby};
-pub use suite::{Fronted, Sparse, Suite, Usual};
-pub use tag::{Tag, Unauthentic};
-pub use template::{Hole, Template, TemplateError};
-pub use template_slot::TemplateSlot;
-pub use templated::{ExpectedTemplate, Misfit, PreparedTemplate, Sealed};
+pub use suites::ocb3::Aes128Ocb3;
+pub use suites::suite::{Fronted, Sparse, Suite, Usual};
+pub use tag::{AuthenticationError, Tag};
+#[cfg(feature = "gcm")]
+pub use templates::flow::{Flow, FlowPool, Halved, LENGTHS};
+pub use templates::front::{Front, FrontError};
+pub use templates::front_pool::{FrontPool, TemplatePool};
+pub use templates::front_slot::FrontSlot;
+pub use templates::fronted::{ExpectedFront, OversizeError, PreparedFront, SealedFront};
+pub use templates::open_standby::OpenStandby;
+pub use templates::predictor::Predictor;
+pub use templates::prepare_error::PrepareError;
+pub use templates::standby::{FrontStandby, Standby, TemplateStandby};
+pub use templates::template_slot::TemplateSlot;
+pub use templates::templated::{ExpectedTemplate, MisfitError, PreparedTemplate, Sealed};
 
-/// Ciphers that are here to reproduce papers, and not to protect anything.
+/// Ciphers that reproduce papers. Never protect data with them.
 #[cfg(feature = "research")]
 pub mod research {
     #[cfg(not(any(feature = "table-aes-1k", feature = "table-aes-2k")))]
-    pub use crate::block::SingleBlockAes256;
-    pub use crate::{block::SingleBlockAes128, morus::Morus1280};
+    pub use crate::suites::block::SingleBlockAes256;
+    pub use crate::suites::{block::SingleBlockAes128, morus::Morus1280};
 }
 
-/// Encryption that authenticates nothing: for comparison, and for what is authenticated by other means.
+/// Encryption without authentication: for comparison, and for data that is authenticated by other
+/// means.
 pub mod unauthenticated {
     #[cfg(all(feature = "cbc", not(any(feature = "table-aes-1k", feature = "table-aes-2k"))))]
-    pub use crate::cbc::Aes256Cbc;
+    pub use crate::suites::cbc::Aes256Cbc;
     #[cfg(feature = "cbc")]
-    pub use crate::cbc::{Aes128Cbc, CbcError, Iv, Unverified, ciphertext_len};
-    pub use crate::ctr::{CounterBlock, CtrStream, OutOfStream, StreamEnded};
+    pub use crate::suites::cbc::{Aes128Cbc, CbcError, Iv, Unverified, ciphertext_len};
+    pub use crate::suites::ctr::{CounterBlock, CtrStream, OutOfStreamError, StreamEndedError};
 }

@@ -1,10 +1,10 @@
-//! Nonces that are moved, never copied, and the sequences that give each of them once.
+//! Nonces, which are moved and never copied, and their sequences.
 
 use core::fmt;
 
-/// A nonce that has not been used yet. Whoever consumes it has used it; there is no second one of its kind.
+/// An unused nonce. Whoever consumes it uses it up: a nonce can't be copied.
 ///
-/// `B` is an array of bytes, of the length that the suite says.
+/// `B` is an array of bytes of the suite's nonce length.
 ///
 /// ```compile_fail
 /// use antedate_aead::Nonce;
@@ -22,12 +22,12 @@ use core::fmt;
 pub struct Nonce<B = [u8; 12]>(pub(crate) B);
 
 impl<B> Nonce<B> {
-    /// Takes the caller's word that these bytes are used with this key for the first and only time.
+    /// Asserts that these bytes are used with this key for the first and only time.
     pub const fn assume_unique(bytes: B) -> Self {
         Self(bytes)
     }
 
-    /// The bytes, as some formats send them along.
+    /// The bytes, for formats that send the nonce.
     pub const fn as_bytes(&self) -> &B {
         &self.0
     }
@@ -39,12 +39,12 @@ impl<B> fmt::Debug for Nonce<B> {
     }
 }
 
-/// A sequence of nonces that gives each one once, with the packet number it belongs to.
+/// A sequence that gives each nonce once, with its packet number.
 pub trait NonceSequence<B = [u8; 12]> {
-    /// Why there is no next nonce.
+    /// The reason why there is no next nonce.
     type Error;
 
-    /// The next packet number and its nonce. A number that was given is never given again, even if the caller
+    /// The next packet number and its nonce. A number is never given twice, even if the caller
     /// drops the nonce unused.
     fn next(&mut self) -> Result<(u64, Nonce<B>), Self::Error>;
 }

@@ -1,32 +1,32 @@
-//! The authentication tag, and the one error that a cipher has.
+//! The authentication tag and the error of a failed check.
 
-use crate::engine::Bytes;
+use crate::bytes::Bytes;
 use core::fmt;
 
-/// An authentication tag. Comparison takes the same time whatever the bytes are.
+/// An authentication tag, compared in constant time.
 ///
-/// `B` is an array of bytes, of the length that the suite says.
+/// `B` is an array of bytes of the suite's tag length.
 #[derive(Clone, Copy)]
 pub struct Tag<B = [u8; 16]>(pub(crate) B);
 
 impl<B> Tag<B> {
-    /// The bytes, as they go on the wire.
+    /// The bytes on the wire.
     pub const fn as_bytes(&self) -> &B {
         &self.0
     }
 }
 
-#[allow(private_bounds)]
+#[allow(private_bounds, reason = "only arrays of bytes implement it")]
 impl<B: Bytes> PartialEq for Tag<B> {
     fn eq(&self, other: &Self) -> bool {
         self.0.same(&other.0)
     }
 }
 
-#[allow(private_bounds)]
+#[allow(private_bounds, reason = "only arrays of bytes implement it")]
 impl<B: Bytes> Eq for Tag<B> {}
 
-#[allow(private_bounds)]
+#[allow(private_bounds, reason = "only arrays of bytes implement it")]
 impl<B: Bytes> fmt::Debug for Tag<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Tag(")?;
@@ -37,20 +37,20 @@ impl<B: Bytes> fmt::Debug for Tag<B> {
     }
 }
 
-/// The packet is not what the holder of the key sealed. It says no more than that.
+/// The packet is not authentic. The error gives no reason, so that it reveals nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unauthentic;
+pub struct AuthenticationError;
 
-impl fmt::Display for Unauthentic {
+impl fmt::Display for AuthenticationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the packet is not authentic")
     }
 }
 
-impl core::error::Error for Unauthentic {}
+impl core::error::Error for AuthenticationError {}
 
 /// Compares in constant time.
 #[inline]
-pub(crate) fn check<B: Bytes>(expected: &B, received: &B) -> Result<(), Unauthentic> {
-    if expected.same(received) { Ok(()) } else { Err(Unauthentic) }
+pub(crate) fn check<B: Bytes>(expected: &B, received: &B) -> Result<(), AuthenticationError> {
+    if expected.same(received) { Ok(()) } else { Err(AuthenticationError) }
 }

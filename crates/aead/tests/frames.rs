@@ -1,6 +1,6 @@
-//! Frames that are prepared wherever their new bytes begin are those of AES-CCM, sealed and opened.
+//! Frames prepared up to any first new byte equal those of AES-CCM, sealed and opened.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use antedate_aead::{CcmStar32, CcmStar64, CcmStar128, FrameError, FrameSlot, Key, Nonce, Shape};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn reference(mic: usize, open: usize, plain: &[u8]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
     #[test]
-    fn a_frame_is_that_of_the_standard_cipher_however_much_of_it_was_prepared(
+    fn any_preparation_gives_standard_frame(
         plain in prop::collection::vec(any::<u8>(), 1..120),
         open in any::<prop::sample::Index>(), all_open: bool, known in any::<prop::sample::Index>(),
         mic in prop::sample::select(&[4usize, 8, 16][..]), steps in 0u32..40,
@@ -60,7 +60,7 @@ proptest! {
         prop_assert!(slot.is_empty());
         prop_assert_eq!(slot.seal(&key, &plain[known..], &mut out), Err(FrameError::Spent));
 
-        // And back, with a prediction of the open part that may be wrong.
+        // Opening, with a prediction of the open part that may be wrong.
         let known = known.min(open.unwrap_or(len));
         let mut predicted = plain[..known].to_vec();
         if late && let Some(byte) = predicted.last_mut() {
@@ -84,7 +84,7 @@ proptest! {
 }
 
 #[test]
-fn shapes_that_no_frame_has_cost_no_nonce() {
+fn impossible_shapes_cost_no_nonce() {
     let mut slot = FrameSlot::<64, 32, 1>::new();
     let mut begin = |mic, open, known: &[u8], lengths: &[usize]| {
         slot.begin(Nonce::assume_unique(NONCE), &Shape { mic, open, known, lengths })
@@ -93,7 +93,7 @@ fn shapes_that_no_frame_has_cost_no_nonce() {
     assert_eq!(begin(4, Some(0), b"abc", &[10]), Err(FrameError::Shape));
     assert_eq!(begin(4, None, b"abc", &[2]), Err(FrameError::Shape));
     assert_eq!(begin(4, Some(8), b"abc", &[7]), Err(FrameError::Shape));
-    // These would not be told from "all of it" and from 1.
+    // These would be confused with "all of it" and with 1.
     assert_eq!(begin(4, Some(65_535), b"abc", &[]), Err(FrameError::Shape));
     assert_eq!(begin(4, Some(65_537), b"abc", &[]), Err(FrameError::Shape));
     assert_eq!(begin(4, None, b"abc", &[10, 11]), Err(FrameError::Shape));
@@ -103,17 +103,18 @@ fn shapes_that_no_frame_has_cost_no_nonce() {
 }
 
 #[test]
-fn all_steps_are_as_many_as_the_encryptions_that_can_be_done_before() {
+fn steps_count_possible_encryptions() {
     let key = Key::<CcmStar32>::new(&[7; 16]).unwrap();
     let mut slot = FrameSlot::<128, 112, 1>::new();
     let mut steps = |open, known: &[u8], len| {
         slot.begin(Nonce::assume_unique(NONCE), &Shape { mic: 4, open, known, lengths: &[len] }).unwrap();
         (0..).take_while(|_| slot.step(&key, 1) > 0).count()
     };
-    // A header of 31, then 90 encrypted: S0, B0, three blocks of header less the last one, which waits for what follows, six of stream.
+    // A header of 31 bytes, then 90 encrypted: S0, B0, two of the header's three blocks (the last
+    // waits for more bytes), and six of key stream.
     assert_eq!(steps(Some(31), &[1; 31], 121), 1 + 1 + 2 + 6);
-    // All is known: the whole chain but its last block, which `complete` does.
+    // All is known: the whole chain except its last block, which `complete` does.
     assert_eq!(steps(Some(31), &[1; 121], 121), 1 + 1 + 3 + 5 + 6);
-    // An acknowledgment, all but the time correction.
+    // An acknowledgment, known except for the time correction.
     assert_eq!(steps(None, &[1; 22], 24), 1 + 1 + 1);
 }

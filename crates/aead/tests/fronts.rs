@@ -1,5 +1,5 @@
-//! Packets that are prepared for a front are the packets of the plain cipher, whatever was prepared of them.
-#![allow(clippy::unwrap_used)]
+//! Packets prepared for a front equal those of the plain cipher, at any stage of preparation.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
@@ -12,7 +12,7 @@ use antedate_aead::{
 use common::{bytes, key};
 use proptest::{collection::vec, prelude::*};
 
-/// A chip's AES, which keeps chains and masks in forms of its own.
+/// A chip's AES with its own formats for chains and masks.
 struct Chip(aes::Aes128);
 
 impl Chip {
@@ -61,7 +61,7 @@ impl BlockCipher for Chip {
 
 type ChipCcm = AesCcm<Chip, 13, 8>;
 
-/// Counts, with the number at the end of the nonce.
+/// A counter, stored at the end of the nonce.
 struct Counter(u64);
 
 fn nonce_of<B: AsMut<[u8]> + Default>(number: u64) -> B {
@@ -94,9 +94,9 @@ struct Case {
     aad: Vec<u8>,
     front: Vec<u8>,
     rest: Vec<u8>,
-    /// What else the payload may be long.
+    /// Other possible payload lengths.
     others: Vec<usize>,
-    /// Where among them the true length stands, if it is among them.
+    /// Index of the true length among them, if present.
     place: Option<usize>,
     steps: Vec<u32>,
     field: bool,
@@ -157,7 +157,7 @@ where
         forged.as_mut()[last] ^= 0x80;
         let mut waiting = waiting.open(&aad, &expected, &mut out, &forged).unwrap_err().0;
         assert!(out.iter().all(|&byte| byte == 0), "{what}");
-        // A packet that does not begin as it should is opened as any other.
+        // A packet that does not start with the front opens like any other.
         if let Some(byte) = case.front.len().checked_sub(1) {
             let mut other = plain.clone();
             other[byte] ^= 4;
@@ -176,7 +176,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn fronts_give_the_plain_packet_for_any_shape(
+    fn fronts_match_plain_cipher(
         aad in vec(any::<u8>(), 0..70),
         front in vec(any::<u8>(), 0..200),
         rest in vec(any::<u8>(), 0..120),
@@ -197,9 +197,9 @@ proptest! {
     }
 }
 
-/// Each rest of up to two blocks after each front of up to two, with everything ready.
+/// Each rest of up to two blocks after each front of up to two, fully prepared.
 #[test]
-fn every_place_in_a_block_is_right() {
+fn every_offset_in_a_block_matches() {
     for front in 0..34 {
         for rest in 1..34 {
             let (front, rest) = (bytes(front, 7), bytes(rest, 9));
@@ -219,9 +219,9 @@ fn every_place_in_a_block_is_right() {
     }
 }
 
-/// The same for suites whose blocks have 32 bytes.
+/// The same for suites with 32-byte blocks.
 #[test]
-fn every_place_in_a_longer_block_is_right() {
+fn every_offset_in_long_block_matches() {
     for front in 0..66 {
         for rest in (1..66).step_by(3) {
             let (front, rest) = (bytes(front, 7), bytes(rest, 9));
@@ -234,7 +234,7 @@ fn every_place_in_a_longer_block_is_right() {
 }
 
 #[test]
-fn a_chip_gives_the_bytes_of_the_software() {
+fn chip_matches_software() {
     let (aad, plain) = (bytes(20, 1), bytes(100, 2));
     let chip = Key::<ChipCcm>::new(&common::key_bytes::<ChipCcm>(3)).unwrap();
     let software = key::<AesCcm<antedate_aead::Aes128, 13, 8>>(3, Backend::Portable);
@@ -249,7 +249,7 @@ fn a_chip_gives_the_bytes_of_the_software() {
 }
 
 #[test]
-fn each_flipped_bit_is_refused_and_leaves_no_plaintext() {
+fn flipped_bit_leaves_no_plaintext() {
     let (aad, front, rest) = (bytes(14, 1), bytes(20, 2), bytes(13, 3));
     let plain = [&front[..], &rest].concat();
     let lengths = [33, 40];
@@ -277,7 +277,7 @@ fn each_flipped_bit_is_refused_and_leaves_no_plaintext() {
 }
 
 #[test]
-fn a_bad_front_is_refused_by_its_cause_and_costs_no_nonce() {
+fn bad_front_names_cause_and_costs_no_nonce() {
     let field =
         |field| Front::new(&[0; 4], &[], &[]).unwrap().with_length_field(field).unwrap_err().to_string();
     assert_eq!(field(2..5), "bytes 2 to 5 are no length field in 4 bytes of associated data");
@@ -299,7 +299,7 @@ fn a_bad_front_is_refused_by_its_cause_and_costs_no_nonce() {
 }
 
 #[test]
-fn a_rest_that_is_longer_than_the_slot_gives_the_packet_back_unspent() {
+fn oversized_rest_returns_packet_unspent() {
     let mut sealer = Sealer::<Aes128Ccm8, _>::new(key(0, Backend::detect()), Counter(4));
     let mut slot = FrontSlot::<Aes128Ccm8, 64, 1>::new();
     let front = Front::new(b"aad", b"front", &[9]).unwrap();
@@ -314,7 +314,7 @@ fn a_rest_that_is_longer_than_the_slot_gives_the_packet_back_unspent() {
 }
 
 #[test]
-fn a_packet_that_was_left_is_sealed_later_and_only_once() {
+fn left_packet_is_sealed_once_later() {
     let mut standby =
         FrontStandby::<Aes128Ccm8, _, 64, 1>::new(key(0, Backend::detect()), common::Counter(3, 6));
     let [front, other] = [&b"force "[..], b"force: "].map(|text| Front::new(b"a", text, &[20]).unwrap());
@@ -338,7 +338,7 @@ fn a_packet_that_was_left_is_sealed_later_and_only_once() {
 }
 
 #[test]
-fn a_front_that_does_not_fit_and_a_counter_at_its_end_leave_what_was_left() {
+fn misfit_and_exhaustion_keep_left_packet() {
     let mut standby =
         FrontStandby::<Aes128Ccm8, _, 64, 1>::new(key(0, Backend::detect()), common::Counter(3, 4));
     let [front, long] = [&[20][..], &[65]].map(|lengths| Front::new(b"a", b"force ", lengths).unwrap());

@@ -1,5 +1,5 @@
-//! AES-128-OCB3 against RFC 7253, the RustCrypto crate and itself, on every backend of this CPU.
-#![allow(clippy::unwrap_used)]
+//! AES-128-OCB3 against RFC 7253 and the RustCrypto crate, on every backend of this CPU.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
@@ -18,8 +18,8 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
 }
 
-/// The first table of RFC 7253 appendix A: the nonce's last byte, how many bytes 00, 01, 02, .. the associated data and
-/// the plaintext have, and the ciphertext with the tag.
+/// The first table of RFC 7253 appendix A: the nonce's last byte, the number of bytes 00, 01, 02,
+/// ... of associated data and of plaintext, and the ciphertext with the tag.
 const SAMPLES: [(u8, usize, usize, &str); 16] = [
     (0x00, 0, 0, "785407BFFFC8AD9EDCC5520AC9111EE6"),
     (0x01, 8, 8, "6820B3657B6F615A5725BDA0D3B4EB3A257C9AF1F8F03009"),
@@ -60,7 +60,7 @@ const SAMPLES: [(u8, usize, usize, &str); 16] = [
 ];
 
 #[test]
-fn the_samples_of_rfc_7253_come_out() {
+fn rfc_7253_samples_match() {
     let counting: Vec<u8> = (0..40).collect();
     for backend in Backend::available() {
         let key = Key::<Aes128Ocb3>::with_backend(&counting[..16], backend).unwrap();
@@ -79,9 +79,10 @@ fn the_samples_of_rfc_7253_come_out() {
     }
 }
 
-/// The wider variety of appendix A: 384 packets, whose ciphertexts are the associated data of the last.
+/// The second test of appendix A: 384 packets, whose ciphertexts are the associated data of the
+/// last.
 #[test]
-fn the_iteration_of_rfc_7253_comes_out() {
+fn rfc_7253_iteration_matches() {
     for backend in Backend::available() {
         let mut bytes = [0; 16];
         bytes[15] = 128;
@@ -109,7 +110,7 @@ fn the_iteration_of_rfc_7253_comes_out() {
 }
 
 #[test]
-fn the_rustcrypto_crate_agrees_for_all_lengths() {
+fn rustcrypto_agrees_for_all_lengths() {
     use ocb3::aead::{AeadInOut, KeyInit, consts::U12};
     let bytes_of_key: [u8; 16] = key_bytes::<Aes128Ocb3>(7).try_into().unwrap();
     let oracle = ocb3::Ocb3::<aes::Aes128, U12>::new(&bytes_of_key.into());
@@ -137,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn every_way_and_every_backend_gives_the_same_packet(
+    fn all_paths_and_backends_agree(
         aad in vec(any::<u8>(), 0..700),
         plain in vec(any::<u8>(), 0..1200),
         steps in vec(0u32..3, 0..3),
@@ -165,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn associated_data_in_pieces_is_read_as_one(aad in vec(any::<u8>(), 0..400), cut in any::<prop::sample::Index>()) {
+    fn associated_pieces_read_as_one_string(aad in vec(any::<u8>(), 0..400), cut in any::<prop::sample::Index>()) {
         let cut = cut.index(aad.len() + 1);
         for backend in Backend::available() {
             let whole = one_shot(backend, &aad, &[]).1;
@@ -178,7 +179,7 @@ proptest! {
 }
 
 #[test]
-fn each_flipped_bit_is_refused_and_leaves_no_plaintext() {
+fn flipped_bit_leaves_no_plaintext() {
     let (aad, plain) = (bytes(20, 1), bytes(41, 2));
     for backend in Backend::available() {
         let (sealed, tag) = one_shot(backend, &aad, &plain);

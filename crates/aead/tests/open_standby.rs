@@ -1,10 +1,10 @@
-//! A packet that is expected with its associated data and its length.
-#![allow(clippy::unwrap_used)]
+//! Opening a packet expected with its associated data and length.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
 use antedate_aead::{
-    Aes128Ccm8, Aes256Ccm, Backend, CoseCcm16_64_128, Fronted, Nonce, OpenStandby, Unauthentic,
+    Aes128Ccm8, Aes256Ccm, AuthenticationError, Backend, CoseCcm16_64_128, Fronted, Nonce, OpenStandby,
 };
 use common::{bytes, key};
 use proptest::prelude::*;
@@ -19,12 +19,13 @@ fn nonce_of<const N: usize>(number: u64) -> [u8; N] {
     nonce
 }
 
-/// What is expected, what comes, how far the preparation got, and what is done to the packet on its way.
+/// The expected packet, the actual one, the progress of the preparation, and the change made in
+/// transit.
 #[derive(Debug, Clone)]
 struct Case {
     expected: (u64, usize, usize),
     sent: (u64, usize, usize),
-    /// The associated data that the receiver has is another one, of the same length.
+    /// The receiver uses different associated data of the same length.
     moved: bool,
     budget: u32,
     forged: Option<usize>,
@@ -44,7 +45,7 @@ fn case() -> impl Strategy<Value = Case> {
     )
 }
 
-/// The verdict is that of the plain cipher, and after a refusal the genuine packet is opened.
+/// The result is the plain cipher's, and after a refusal the genuine packet opens.
 fn check<S: Fronted<NonceBytes = [u8; N]>, const N: usize>(case: &Case) {
     for backend in Backend::available() {
         let plain_key = key::<S>(1, backend);
@@ -74,7 +75,7 @@ fn check<S: Fronted<NonceBytes = [u8; N]>, const N: usize>(case: &Case) {
         let refused = case.forged.is_some() || received != aad;
         let mut out = vec![0xee; len];
         let verdict = standby.open(number, &received, &packet, &mut out, &tag);
-        assert_eq!(verdict, if refused { Err(Unauthentic) } else { Ok(()) });
+        assert_eq!(verdict, if refused { Err(AuthenticationError) } else { Ok(()) });
         assert_eq!(out, if refused { vec![0; len] } else { plain.clone() });
 
         if refused && case.expected == case.sent && fits && done < case.budget {
@@ -89,7 +90,7 @@ fn check<S: Fronted<NonceBytes = [u8; N]>, const N: usize>(case: &Case) {
 
 proptest! {
     #[test]
-    fn the_verdict_is_that_of_the_plain_cipher(case in case()) {
+    fn verdict_matches_plain_cipher(case in case()) {
         check::<Aes128Ccm8, 12>(&case);
         check::<Aes256Ccm, 12>(&case);
         check::<CoseCcm16_64_128, 13>(&case);
@@ -97,13 +98,13 @@ proptest! {
 }
 
 #[test]
-fn the_same_packet_is_prepared_once_and_another_one_in_its_place() {
+fn same_packet_is_prepared_once() {
     let backend = Backend::detect();
     let mut standby =
         OpenStandby::<Aes128Ccm8, fn(u64) -> [u8; 12], AAD, CAP>::new(key(1, backend), nonce_of);
     assert_eq!(standby.idle(9), 0, "nothing is expected");
     standby.expect(7, b"press 7", 20);
-    // S0, one unit of cipherstream, B0 and the associated data.
+    // S0, one unit of key stream, B0 and the associated data.
     assert_eq!(standby.idle(99), 4);
     standby.expect(7, b"press 7", 20);
     assert!(standby.is_ready());

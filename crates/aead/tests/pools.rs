@@ -1,11 +1,11 @@
-//! Prepared packets are the packets of the plain cipher, however the preparation went.
-#![allow(clippy::unwrap_used)]
+//! Prepared packets equal those of the plain cipher, at any stage of preparation.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
 use antedate_aead::{
-    Aegis128L, Aes128Ccm, Aes128Gcm, Aes128Ocb3, Aes256Gcm, Backend, ChaCha20Poly1305, Nonce, NonceSequence,
-    OpenPool, SealPool, Suite, Unauthentic, Usual, research::Morus1280,
+    Aegis128L, Aes128Ccm, Aes128Gcm, Aes128Ocb3, Aes256Gcm, AuthenticationError, Backend, ChaCha20Poly1305,
+    Nonce, NonceSequence, OpenPool, SealPool, Suite, Usual, research::Morus1280,
 };
 use common::{Counter, bytes, key, nonce_of};
 
@@ -35,24 +35,24 @@ fn prepared_is_one_shot<S: Usual>() {
             let mut out = vec![1; plain.len()];
             let mut forged = *tag.as_bytes();
             forged[round % 16] ^= 1 << (round % 8);
-            assert_eq!(open.open(round as u64, &aad, &sealed, &mut out, &forged), Err(Unauthentic));
+            assert_eq!(open.open(round as u64, &aad, &sealed, &mut out, &forged), Err(AuthenticationError));
             assert!(out.iter().all(|&byte| byte == 0));
             assert_eq!(open.open(round as u64, &aad, &sealed, &mut out, tag.as_bytes()), Ok(()));
             assert_eq!(out, plain);
-            // What was opened can be opened again: to refuse a replay is the channel's task.
+            // An opened packet can be opened again: refusing replays is the channel's task.
             assert_eq!(open.open_in_place(round as u64, &aad, &mut sealed, tag.as_bytes()), Ok(()));
         }
     }
 }
 
 #[test]
-fn prepared_packets_equal_one_shot_packets_after_any_amount_of_idle_time() {
+fn prepared_packets_equal_one_shot_packets() {
     prepared_is_one_shot::<Aes128Gcm>();
     prepared_is_one_shot::<Aes256Gcm>();
     prepared_is_one_shot::<ChaCha20Poly1305>();
 }
 
-fn rehearsals_leave_no_trace<S: Suite<TagBytes = [u8; 16]>>(nonce_of: impl Fn(u64) -> S::NonceBytes + Copy)
+fn pools_equal_one_shot<S: Suite<TagBytes = [u8; 16]>>(nonce_of: impl Fn(u64) -> S::NonceBytes + Copy)
 where
     Numbers<S>: NonceSequence<S::NonceBytes, Error = ()>,
 {
@@ -66,22 +66,11 @@ where
             open.idle((round % 11) as u32);
             let (aad, plain) = (bytes(round % 37, 5), bytes(round * 17 % 641, round as u8));
 
-            let mut scratch = bytes(round * 23 % 700, 3);
-            seal.rehearse(&aad, &mut scratch);
-            let no_trace = |scratch: &[u8]| {
-                let before = bytes(scratch.len(), 3);
-                assert!(
-                    scratch.iter().zip(before).all(|(&now, then)| now == 0 || now == then),
-                    "{}",
-                    S::NAME
-                );
-            };
-            no_trace(&scratch);
-            open.rehearse(&aad, &mut scratch);
-            no_trace(&scratch);
+            seal.touch(plain.len());
+            open.touch(plain.len());
 
             let packet = seal.next().unwrap();
-            assert_eq!(packet.number(), round as u64, "a rehearsal costs no nonce");
+            assert_eq!(packet.number(), round as u64, "touching uses no nonce");
             let mut sealed = vec![0; plain.len()];
             let tag = packet.seal(&aad, &plain, &mut sealed);
             let mut expected = vec![0; plain.len()];
@@ -95,7 +84,7 @@ where
     }
 }
 
-/// Counts from 0 on.
+/// Counts from 0.
 struct Numbers<S>(u64, std::marker::PhantomData<S>);
 
 impl<S> Numbers<S> {
@@ -130,14 +119,14 @@ impl Wide for [u8; 16] {
 }
 
 #[test]
-fn a_rehearsal_spends_nothing_and_shows_nothing() {
-    rehearsals_leave_no_trace::<Aes128Gcm>(Wide::of);
-    rehearsals_leave_no_trace::<Aes256Gcm>(Wide::of);
-    rehearsals_leave_no_trace::<ChaCha20Poly1305>(Wide::of);
-    rehearsals_leave_no_trace::<Aes128Ccm>(Wide::of);
-    rehearsals_leave_no_trace::<Aes128Ocb3>(Wide::of);
-    rehearsals_leave_no_trace::<Aegis128L>(Wide::of);
-    rehearsals_leave_no_trace::<Morus1280>(Wide::of);
+fn pools_of_each_suite_equal_one_shot() {
+    pools_equal_one_shot::<Aes128Gcm>(Wide::of);
+    pools_equal_one_shot::<Aes256Gcm>(Wide::of);
+    pools_equal_one_shot::<ChaCha20Poly1305>(Wide::of);
+    pools_equal_one_shot::<Aes128Ccm>(Wide::of);
+    pools_equal_one_shot::<Aes128Ocb3>(Wide::of);
+    pools_equal_one_shot::<Aegis128L>(Wide::of);
+    pools_equal_one_shot::<Morus1280>(Wide::of);
 }
 
 fn pieces_are_one<S: Usual>() {
@@ -153,21 +142,24 @@ fn pieces_are_one<S: Usual>() {
             let tag = seal.next().unwrap().authenticate(&[&data[..cut], &[], &data[cut..]]);
             let whole = key::<S>(2, backend).seal(Nonce::assume_unique(nonce_of(0)), &data, &[], &mut []);
             assert_eq!(tag, whole);
-            assert_eq!(open.verify(0, &[&data[..99], &data[99..199]], tag.as_bytes()), Err(Unauthentic));
+            assert_eq!(
+                open.verify(0, &[&data[..99], &data[99..199]], tag.as_bytes()),
+                Err(AuthenticationError)
+            );
             assert_eq!(open.verify(0, &[&data[..99], &data[99..]], tag.as_bytes()), Ok(()));
         }
     }
 }
 
 #[test]
-fn authenticated_pieces_are_read_as_one_string() {
+fn associated_pieces_read_as_one_string() {
     pieces_are_one::<Aes128Gcm>();
     pieces_are_one::<Aes256Gcm>();
     pieces_are_one::<ChaCha20Poly1305>();
 }
 
 #[test]
-fn a_dropped_packet_burns_its_nonce() {
+fn dropped_packet_burns_its_nonce() {
     let mut pool = SealPool::<Aes128Gcm, _, 2, 64>::new(key(0, Backend::detect()), Counter(5, 8));
     pool.idle(100);
     assert_eq!(pool.prepared(), 2);
@@ -179,7 +171,7 @@ fn a_dropped_packet_burns_its_nonce() {
 }
 
 #[test]
-fn idle_stops_at_its_budget_and_when_all_is_ready() {
+fn idle_stops_at_budget_or_when_ready() {
     let mut pool = SealPool::<Aes256Gcm, _, 3, 128>::new(key(0, Backend::detect()), Counter(0, 1000));
     assert_eq!(pool.idle(1), 1);
     assert_eq!(pool.idle(4), 4);
@@ -190,7 +182,7 @@ fn idle_stops_at_its_budget_and_when_all_is_ready() {
 }
 
 #[test]
-fn expecting_a_later_number_frees_the_slots_of_older_ones() {
+fn later_number_frees_older_slots() {
     let mut pool = OpenPool::<Aes128Gcm, _, 4, 64>::new(key(0, Backend::detect()), nonce_of);
     assert_eq!(pool.idle(100), 8);
     assert_eq!(pool.idle(100), 0);
@@ -207,7 +199,7 @@ fn expecting_a_later_number_frees_the_slots_of_older_ones() {
 }
 
 #[test]
-fn the_next_packet_is_given_only_if_it_is_the_one_wanted_and_lies_prepared() {
+fn next_needs_number_and_preparation() {
     for backend in Backend::available() {
         let plain_key = key::<Aes128Gcm>(1, backend);
         let mut seal = SealPool::<Aes128Gcm, _, 4, 256>::new(key(1, backend), Counter(5, u64::MAX));
@@ -232,7 +224,7 @@ fn the_next_packet_is_given_only_if_it_is_the_one_wanted_and_lies_prepared() {
 }
 
 #[test]
-fn a_packet_that_is_opened_as_the_next_one_is_expected_no_more() {
+fn opened_packet_is_no_longer_expected() {
     for backend in Backend::available() {
         let mut open = OpenPool::<Aes128Gcm, _, 4, 256>::new(key(1, backend), nonce_of);
         let sealed = |number: u64, len: usize| {
@@ -241,7 +233,7 @@ fn a_packet_that_is_opened_as_the_next_one_is_expected_no_more() {
             let tag = key::<Aes128Gcm>(1, backend).seal(nonce, b"head", &plain, &mut sealed);
             (plain, sealed, *tag.as_bytes())
         };
-        // Prepared or not, longer than a slot, and one that comes early.
+        // Prepared or not, longer than a slot, and one that arrives early.
         for (number, len, steps) in
             [(0, 40, 0), (1, 256, 99), (2, 257, 99), (3, 0, 99), (6, 70, 99), (7, 64, 3)]
         {
@@ -250,12 +242,12 @@ fn a_packet_that_is_opened_as_the_next_one_is_expected_no_more() {
             packet.extend_from_slice(&tag);
             let mut forged = packet.clone();
             forged[len + 3] ^= 1;
-            assert_eq!(open.open_next_in_place(number, b"head", &mut forged), Err(Unauthentic));
+            assert_eq!(open.open_next_in_place(number, b"head", &mut forged), Err(AuthenticationError));
             assert!(forged[..len].iter().all(|&byte| byte == 0));
             assert_eq!(open.open_next_in_place(number, b"head", &mut packet), Ok(()), "{number}");
             assert_eq!(packet[..len], plain);
         }
-        // All four behind the last one, and only they, are prepared.
+        // Exactly the four after the last one are prepared.
         while open.idle(9) > 0 {}
         assert_eq!(open.prepared(), 4);
         let units = (64 / 64 + 1) * 4;
@@ -265,7 +257,7 @@ fn a_packet_that_is_opened_as_the_next_one_is_expected_no_more() {
     }
 }
 
-/// Both ways of a packet with its tag behind it, in a buffer in which no byte around it may change.
+/// Seals and opens a packet followed by its tag, in a buffer whose other bytes must not change.
 fn seals_and_opens_in_one_piece<const CAP: usize>(backend: Backend, lens: &[usize], aad_lens: &[usize]) {
     let plain_key = key::<Aes256Gcm>(3, backend);
     let mut seal = Box::new(SealPool::<Aes256Gcm, _, 2, CAP>::new(key(3, backend), Counter(0, u64::MAX)));
@@ -287,7 +279,7 @@ fn seals_and_opens_in_one_piece<const CAP: usize>(backend: Backend, lens: &[usiz
             for bit in [0, 127] {
                 buffer[64 + len + bit / 8] ^= 1 << (bit % 8);
                 let forged = open.open_next_in_place(number, &aad, &mut buffer[at.clone()]);
-                assert_eq!(forged, Err(Unauthentic), "{what}");
+                assert_eq!(forged, Err(AuthenticationError), "{what}");
                 assert!(buffer[64..64 + len].iter().all(|&byte| byte == 0), "{what}");
                 buffer[at.clone()].copy_from_slice(&sealed);
             }
@@ -301,12 +293,12 @@ fn seals_and_opens_in_one_piece<const CAP: usize>(backend: Backend, lens: &[usiz
 }
 
 #[test]
-fn a_packet_in_one_piece_is_the_same_whatever_its_lengths() {
+fn one_piece_packet_matches_plain_cipher() {
     for backend in Backend::available() {
         let lens: Vec<usize> = (0..=193).collect();
         seals_and_opens_in_one_piece::<256>(backend, &lens, &[0, 1, 16, 28, 32, 33]);
         seals_and_opens_in_one_piece::<256>(backend, &[0, 15, 16, 64, 94], &(0..=40).collect::<Vec<_>>());
-        // Around the longest that one fold covers.
+        // Around the longest payload that one fold covers.
         let lens: Vec<usize> = (1498..=1503).chain(1741..=1746).chain([1792, 2047, 2048]).collect();
         seals_and_opens_in_one_piece::<2048>(backend, &lens, &[20, 28, 100]);
     }
@@ -314,18 +306,18 @@ fn a_packet_in_one_piece_is_the_same_whatever_its_lengths() {
 
 #[test]
 #[should_panic(expected = "another length")]
-fn a_packet_of_another_length_than_asked_for_is_not_sealed() {
+fn packet_of_other_length_is_not_sealed() {
     let mut seal = SealPool::<Aes128Gcm, _, 2, 64>::new(key(1, Backend::detect()), Counter(0, u64::MAX));
     seal.idle(9);
     seal.next_ready(0, 40).unwrap().seal_in_place(b"", &mut [0; 57]);
 }
 
 #[test]
-fn what_is_too_short_for_a_tag_is_not_authentic() {
+fn input_shorter_than_tag_is_not_authentic() {
     for backend in Backend::available() {
         let mut open = OpenPool::<Aes128Gcm, _, 2, 64>::new(key(1, backend), nonce_of);
         open.idle(9);
-        assert_eq!(open.open_next_in_place(0, b"", &mut [0; 15]), Err(Unauthentic));
-        assert_eq!(open.open_next_in_place(0, b"", &mut []), Err(Unauthentic));
+        assert_eq!(open.open_next_in_place(0, b"", &mut [0; 15]), Err(AuthenticationError));
+        assert_eq!(open.open_next_in_place(0, b"", &mut []), Err(AuthenticationError));
     }
 }

@@ -1,5 +1,6 @@
-//! Random shapes: every way to a packet gives the packet of the plain cipher, and every backend the portable one's.
-#![allow(clippy::unwrap_used)]
+//! Random shapes: every way to a packet gives the plain cipher's packet, and every backend the
+//! portable one's.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
@@ -63,7 +64,7 @@ fn templates<S: Usual + Sparse>(aad: &[u8], plain: &[u8], holes: &[Hole], steps:
     };
     let values: Vec<Vec<u8>> = holes.iter().map(value).collect();
     let values: Vec<&[u8]> = values.iter().map(Vec::as_slice).collect();
-    // What is in holes counts for nothing.
+    // The contents of holes do not matter.
     let (mut before_aad, mut before) = (aad.to_vec(), plain.to_vec());
     for hole in holes {
         match hole {
@@ -122,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn long_associated_data_is_hashed_as_the_portable_backend_does(
+    fn long_associated_data_matches_portable(
         aad in vec(any::<u8>(), 1500..6000),
         plain in vec(any::<u8>(), 0..200),
     ) {
@@ -131,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn templates_give_the_plain_packet_for_any_holes(
+    fn templates_match_plain_cipher(
         aad in vec(any::<u8>(), 0..60),
         plain in vec(any::<u8>(), 0..400),
         cuts in vec(any::<usize>(), 0..16),
@@ -178,17 +179,17 @@ fn flips<S: Usual + Sparse>() {
 }
 
 #[test]
-fn each_flipped_bit_is_refused_on_every_way_and_leaves_no_plaintext() {
+fn flipped_bit_is_refused_on_every_path() {
     flips::<Aes128Gcm>();
     flips::<Aes256Gcm>();
     flips::<ChaCha20Poly1305>();
     flips::<Aes128Ocb3>();
 }
 
-/// Otherwise all tests that go through the backends would go through the portable one alone.
+/// If detection failed, all tests over the backends would test only the portable one.
 #[cfg(all(target_arch = "aarch64", target_os = "linux", target_endian = "little"))]
 #[test]
-fn the_instructions_of_this_cpu_are_found() {
+fn cpu_instructions_are_detected() {
     use std::arch::is_aarch64_feature_detected as has;
     assert_eq!(Backend::detect() != Backend::Portable, has!("aes") && has!("pmull"));
 }

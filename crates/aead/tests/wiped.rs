@@ -1,26 +1,28 @@
-//! What is left in memory of a slot or a key: the test reads the bytes where they were.
-#![allow(clippy::unwrap_used, unsafe_code)]
+//! Memory of a slot or key after use: the test reads the bytes in place.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
+#![allow(unsafe_code, reason = "reads the memory of slots and keys")]
 
 mod common;
 
 use antedate_aead::{
     Aegis128L, Aes128, Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes128Ocb3, Aes256Ccm, Aes256Gcm, AsconAead128,
     Backend, CcmStar128, ChaCha20Poly1305, Front, FrontSlot, Fronted, Hole, Key, Nonce, NonceSequence,
-    Opener, Refused, Sealer, Slot, Sparse, SpeculationSlot, Suite, Template, TemplateSlot, Usual,
+    Opener, RefusedError, Sealer, Slot, Sparse, Suite, Template, TemplateSlot, Usual,
     research::Morus1280,
     unauthenticated::{CounterBlock, CtrStream},
 };
 use common::{Counter, bytes, key, key_bytes, nonce_of};
 use std::mem::ManuallyDrop;
 
-/// The bytes of a value as they are in memory, paddings included.
+/// The bytes of a value in memory, padding included.
 fn memory<T>(value: &T) -> Vec<u8> {
     let start = std::ptr::from_ref(value).cast::<u8>();
-    // SAFETY: the bytes belong to the value; volatile reads take them as they are.
+    // SAFETY: the bytes belong to the value; volatile reads accept any contents.
     (0..size_of::<T>()).map(|i| unsafe { start.add(i).read_volatile() }).collect()
 }
 
-/// Where two values differ that were made from different keys and are the same otherwise: there lies what is secret.
+/// Offsets at which two values differ that were made from different keys and are otherwise equal:
+/// the secret bytes.
 fn secret<T>(a: &T, b: &T) -> Vec<usize> {
     let (a, b) = (memory(a), memory(b));
     (0..a.len()).filter(|&i| a[i] != b[i]).collect()
@@ -80,21 +82,22 @@ fn slots<S: Usual>() {
             let prepared = memory(&slot);
             let mut expected = opener.expect(number, &mut slot);
             expected.step(100);
-            let Refused(expected) = expected.open(&aad, &out[..length], &mut opened, &[0; 16]).unwrap_err();
+            let RefusedError(expected) =
+                expected.open(&aad, &out[..length], &mut opened, &[0; 16]).unwrap_err();
             std::mem::forget(expected);
             assert!(memory(&slot) == prepared, "what was prepared stays for the genuine packet");
         }
         sealer.prepare(&mut slot).unwrap().step(5);
         assert_wiped(&slot, &secret, "a dropped packet");
         leave(&mut sealer, &mut slot);
-        // SAFETY: the slot is not used as one any more.
+        // SAFETY: the slot is not used as one after this.
         unsafe { ManuallyDrop::drop(&mut slot) };
         assert_wiped(&slot, &secret, "a dropped slot");
     }
 }
 
 #[test]
-fn nothing_of_a_preparation_is_left_in_its_slot() {
+fn slot_keeps_nothing_of_a_preparation() {
     slots::<Aes128Gcm>();
     slots::<Aes256Gcm>();
     slots::<ChaCha20Poly1305>();
@@ -114,7 +117,7 @@ impl<const N: usize> NonceSequence<[u8; N]> for Any {
     }
 }
 
-/// Suites without a cipherstream: a slot has a state, or an offset.
+/// Suites without a key stream: a slot has a state or an offset.
 fn states<S: Suite<NonceBytes = [u8; N]>, const N: usize>(at_least: usize) {
     for backend in Backend::available() {
         let leave = |seed: u8, slot: &mut Slot<S, 0>| {
@@ -129,7 +132,7 @@ fn states<S: Suite<NonceBytes = [u8; N]>, const N: usize>(at_least: usize) {
         leave(1, &mut slot);
         leave(2, &mut other);
         let mut secret = secret(&slot, &other);
-        // Paddings hold anything, and keep it.
+        // Padding may hold anything, and keeps it.
         let prepared = memory(&slot);
         secret.retain(|&i| prepared[i] != before[i]);
         assert!(secret.len() >= at_least, "{} of {at_least} bytes differ", secret.len());
@@ -141,14 +144,14 @@ fn states<S: Suite<NonceBytes = [u8; N]>, const N: usize>(at_least: usize) {
         prepared.seal_in_place(&bytes(30, 1), &mut bytes(300, 2));
         assert_wiped(&slot, &secret, "a sealed packet");
         leave(1, &mut slot);
-        // SAFETY: the slot is not used as one any more.
+        // SAFETY: the slot is not used as one after this.
         unsafe { ManuallyDrop::drop(&mut slot) };
         assert_wiped(&slot, &secret, "a dropped slot");
     }
 }
 
 #[test]
-fn nothing_of_a_state_is_left_in_its_slot() {
+fn slot_keeps_nothing_of_a_state() {
     states::<Aegis128L, 16>(100);
     states::<Morus1280, 16>(120);
     states::<AsconAead128, 16>(45);
@@ -176,7 +179,7 @@ fn holes_of_a_slot<S: Usual + Sparse>(holes: &[Hole], values: &[&[u8]], at_least
         leave(1, &mut slot);
         leave(2, &mut other);
         let mut secret = secret(&slot, &other);
-        // Paddings hold anything, and keep it.
+        // Padding may hold anything, and keeps it.
         let prepared = memory(&slot);
         secret.retain(|&i| prepared[i] != before[i]);
         assert!(secret.len() > at_least, "the ciphertext, its sum and its weights differ");
@@ -192,7 +195,7 @@ fn holes_of_a_slot<S: Usual + Sparse>(holes: &[Hole], values: &[&[u8]], at_least
 }
 
 #[test]
-fn nothing_of_a_template_is_left_in_its_slot() {
+fn slot_keeps_nothing_of_a_template() {
     template_slots::<Aes128Gcm>();
     template_slots::<ChaCha20Poly1305>();
     template_slots::<Aes128Ocb3>();
@@ -214,7 +217,7 @@ fn front_slots<S: Fronted<NonceBytes = [u8; N]>, const N: usize>(at_least: usize
         leave(1, &mut slot);
         leave(2, &mut other);
         let mut secret = secret(&slot, &other);
-        // Paddings hold anything, and keep it.
+        // Padding may hold anything, and keeps it.
         let prepared = memory(&slot);
         secret.retain(|&i| prepared[i] != before[i]);
         assert!(secret.len() > at_least, "{} of {at_least} bytes differ", secret.len());
@@ -223,7 +226,7 @@ fn front_slots<S: Fronted<NonceBytes = [u8; N]>, const N: usize>(at_least: usize
         let opener = Opener::<S, _>::new(key(1, backend), |_| [1; N]);
         drop(sealer.prepare_front(&front, &mut slot).unwrap());
         assert_wiped(&slot, &secret, "a replaced packet");
-        // Of a length that was prepared, of another, and before anything was.
+        // A prepared length, another length, and before any preparation.
         for (rest, steps) in [(20, 100), (30, 100), (25, 100), (25, 7), (20, 0)] {
             let mut prepared = sealer.prepare_front(&front, &mut slot).unwrap();
             prepared.step(steps);
@@ -238,7 +241,7 @@ fn front_slots<S: Fronted<NonceBytes = [u8; N]>, const N: usize>(at_least: usize
         drop(expected.open(&aad, &[7; 300], &mut [0; 300], &tag).unwrap_err());
         assert_wiped(&slot, &secret, "a refused packet that is given up");
         leave(1, &mut slot);
-        // SAFETY: the slot is not used as one any more.
+        // SAFETY: the slot is not used as one after this.
         unsafe { ManuallyDrop::drop(&mut slot) };
         assert_wiped(&slot, &secret, "a dropped slot");
     }
@@ -250,7 +253,7 @@ fn tag_of<S: Suite<NonceBytes = [u8; N]>, const N: usize>(mut sealer: Sealer<S, 
 }
 
 #[test]
-fn nothing_of_a_front_is_left_in_its_slot() {
+fn slot_keeps_nothing_of_a_front() {
     front_slots::<Aes128Ccm8, 12>(330);
     front_slots::<CcmStar128, 13>(330);
     front_slots::<Aegis128L, 16>(330);
@@ -258,31 +261,7 @@ fn nothing_of_a_front_is_left_in_its_slot() {
 }
 
 #[test]
-fn nothing_of_a_guess_is_left_in_its_slot() {
-    let (aad, payload) = (bytes(30, 1), bytes(300, 2));
-    for backend in Backend::available() {
-        let mut slot = SpeculationSlot::<Aes128Gcm, 512>::new();
-        let mut other = SpeculationSlot::<Aes128Gcm, 512>::new();
-        let before = memory(&slot);
-        for (seed, slot) in [(1, &mut slot), (2, &mut other)] {
-            let opener = Opener::<Aes128Gcm, _>::new(key(seed, backend), nonce_of);
-            let mut guess = opener.speculate(1, &aad, &payload, slot).unwrap();
-            guess.step(100);
-            std::mem::forget(guess);
-        }
-        let mut secret = secret(&slot, &other);
-        // Paddings hold anything, and keep it.
-        let prepared = memory(&slot);
-        secret.retain(|&i| prepared[i] != before[i]);
-        assert!(secret.len() > 300);
-        let opener = Opener::<Aes128Gcm, _>::new(key(1, backend), nonce_of);
-        opener.speculate(2, &aad, &payload, &mut slot).unwrap().step(100);
-        assert_wiped(&slot, &secret, "a dropped guess");
-    }
-}
-
-#[test]
-fn nothing_is_left_of_a_cipherstream_that_was_used() {
+fn used_key_stream_leaves_nothing() {
     let new = |seed| {
         ManuallyDrop::new(CtrStream::<Aes128, 8>::new(&[seed; 16], CounterBlock([3; 16]), 100).unwrap())
     };
@@ -297,7 +276,7 @@ fn nothing_is_left_of_a_cipherstream_that_was_used() {
     stream.encrypt(&mut [0; 128]).unwrap();
     assert_wiped(&stream, &secret, "a stream that was used");
     stream.idle(100);
-    // SAFETY: the stream is not used as one any more.
+    // SAFETY: the stream is not used as one after this.
     unsafe { ManuallyDrop::drop(&mut stream) };
     assert_wiped(&stream, &secret, "a dropped stream");
 }
@@ -305,8 +284,8 @@ fn nothing_is_left_of_a_cipherstream_that_was_used() {
 fn keys<S: Suite>() {
     for backend in Backend::available() {
         let new = |seed| Key::<S>::with_backend(&key_bytes::<S>(seed), backend).unwrap();
-        // A smaller kind of key leaves room behind it, where there may be addresses of another time: what differs
-        // between equal keys is not of the key.
+        // A smaller kind of key leaves space after it, which may hold stale addresses: bytes that
+        // differ between equal keys do not belong to the key.
         let mut keys: Vec<_> = (0..8).map(|i| ManuallyDrop::new(new(1 + i % 2))).collect();
         let mut secret = secret(&keys[6], &keys[7]);
         for pair in keys.windows(3) {
@@ -314,14 +293,14 @@ fn keys<S: Suite>() {
             secret.retain(|&i| one[i] == same[i]);
         }
         assert!(secret.len() >= 16);
-        // SAFETY: the key is not used as one any more.
+        // SAFETY: the key is not used as one after this.
         unsafe { ManuallyDrop::drop(&mut keys[6]) };
         assert_wiped(&keys[6], &secret, S::NAME);
     }
 }
 
 #[test]
-fn nothing_of_a_key_is_left_where_it_was() {
+fn dropped_key_leaves_nothing() {
     keys::<Aes128Gcm>();
     keys::<Aes256Gcm>();
     keys::<ChaCha20Poly1305>();
@@ -334,7 +313,7 @@ fn nothing_of_a_key_is_left_where_it_was() {
 }
 
 #[test]
-fn secrets_are_not_shown_by_debug() {
+fn debug_hides_secrets() {
     let sealer = Sealer::<Aes128Gcm, _>::new(key(1, Backend::detect()), Counter(0, 1));
     assert_eq!(format!("{sealer:?}"), "Sealer(aes-128-gcm, ..)");
     assert_eq!(format!("{:?}", key::<ChaCha20Poly1305>(1, Backend::detect())), "Key(chacha20-poly1305, ..)");

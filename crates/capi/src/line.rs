@@ -131,7 +131,7 @@ macro_rules! lines {
     ($bound:ident, $slot:ident[$size:expr], $prepared:ident, $sealed:ident, $expected:ident, $extra:ty = $none:expr) => {
         use crate::numbers::{Array, Numbers, nonce};
         use crate::{CAPACITY, Code};
-        use antedate_aead::{Expected, Key, Opener, Prepared, Refused, Sealer, Slot};
+        use antedate_aead::{Expected, Key, Opener, Prepared, RefusedError, Sealer, Slot};
         use core::mem::MaybeUninit;
         use core::ptr::addr_of_mut;
 
@@ -405,11 +405,11 @@ macro_rules! lines {
                 *field = match core::mem::replace(field, Awaited::Nothing) {
                     Awaited::Plain(packet) => match packet.open(aad, src, dst, &tag) {
                         Ok(()) => return Ok(()),
-                        Err(Refused(packet)) => Awaited::Plain(packet),
+                        Err(RefusedError(packet)) => Awaited::Plain(packet),
                     },
                     Awaited::Shaped(packet) => match packet.open(aad, src, dst, &tag) {
                         Ok(()) => return Ok(()),
-                        Err(Refused(packet)) => Awaited::Shaped(packet),
+                        Err(RefusedError(packet)) => Awaited::Shaped(packet),
                     },
                     Awaited::Nothing => return Err(Code::State),
                 };

@@ -4,7 +4,8 @@
 use crate::LENGTHS;
 use crate::line::{Receiving, Sending, common, lines};
 use antedate_aead::{
-    ExpectedFront, Front, FrontError, FrontSlot, Fronted, Oversize, PrepareError, PreparedFront, SealedFront,
+    ExpectedFront, Front, FrontError, FrontSlot, Fronted, OversizeError, PrepareError, PreparedFront,
+    SealedFront,
 };
 
 lines!(Fronted, FrontSlot[LENGTHS], PreparedFront, SealedFront, ExpectedFront, Option<Front<'static>> = None);
@@ -51,7 +52,7 @@ where
                         Ok(&*ciphertext)
                     }
                 }
-                Err(Oversize { prepared, .. }) => {
+                Err(OversizeError { prepared, .. }) => {
                     // SAFETY: guaranteed by the caller.
                     unsafe { Self::hold(this, Held::Shaped(prepared)) };
                     Err(Code::TooLong)

@@ -1,11 +1,12 @@
-//! What MACsec adds to its cipher: nanoseconds a frame for `protect` and `validate`, beside the cipher alone on the same
-//! octets, everything prepared. Medians over bursts of as many frames as lie prepared, so that the clock's own cost does not count.
+//! The cost of MACsec beyond its cipher: nanoseconds per frame for `protect` and `validate`, and
+//! for the cipher alone on the same octets, with everything prepared. Medians over bursts of as
+//! many frames as are prepared, which hides the cost of reading the clock.
 //!
 //! ```text
 //! cargo run --release -p antedate-channel --example macsec
 //! ```
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "an example ends at a failure")]
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -37,7 +38,7 @@ fn nonce(number: u64) -> [u8; 12] {
     nonce
 }
 
-/// The median of nanoseconds a frame.
+/// The median of nanoseconds per frame.
 #[derive(Default)]
 struct Median(Vec<f64>);
 

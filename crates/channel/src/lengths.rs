@@ -1,33 +1,36 @@
-//! How long the next packets will be, told from the past ones, so that no more is prepared than they need.
+//! Predicts the length of the next packets from the past ones, to avoid preparing more than they
+//! need.
 //!
-//! Frames of a plant come in few lengths, most of them short. The prediction is the longest of the last 64 to 128
-//! frames: a longer one that comes meanwhile goes the ordinary way, and the next ones are prepared for its length.
+//! Frames in a plant have few lengths, most of them short. The prediction is the longest of the
+//! last 64 to 128 frames. A longer frame takes the ordinary path, and the next ones are prepared
+//! for its length.
 
-/// Frames after which what came before the last window is forgotten.
+/// Frames in a window. Frames before the last full window do not count.
 const WINDOW: u8 = 64;
-/// What is prepared in one step, and so the grain of the prediction.
+/// Octets prepared in one step: the granularity of the prediction.
 const STEP: u32 = 64;
 
-/// A prediction of the length of user data. In words of 32 bits, which leaves what a frame needs in one line of the cache.
+/// A prediction of the length of user data. In 32-bit words, so that a frame's hot fields fit one
+/// cache line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lengths {
     /// The prediction: a multiple of [`STEP`].
     reach: u32,
     longest: u32,
     longest_before: u32,
-    /// No more is ever prepared.
+    /// Upper bound of the prediction.
     most: u32,
     seen: u8,
 }
 
 impl Lengths {
-    /// Before the first frame anything is expected, up to `most` octets.
+    /// A prediction of `most` octets until the first frame is seen.
     pub(crate) const fn new(most: usize) -> Self {
         let most = most as u32;
         Self { reach: most, longest: 0, longest_before: most, seen: 0, most }
     }
 
-    /// Takes note of a frame with `octets` of user data. Gives the new prediction if it has changed.
+    /// Records a frame with `octets` of user data. Returns the new prediction if it has changed.
     #[inline(always)]
     pub(crate) fn saw(&mut self, octets: usize) -> Option<usize> {
         let octets = octets as u32;
@@ -37,7 +40,7 @@ impl Lengths {
         if !window_ends && octets <= self.reach { None } else { self.predict(window_ends) }
     }
 
-    /// The prediction: a multiple of 64, or all there may be.
+    /// The prediction: a multiple of 64, or the upper bound.
     pub(crate) const fn reach(&self) -> usize {
         self.reach as usize
     }
@@ -47,7 +50,7 @@ impl Lengths {
         self.longest.max(self.longest_before) as usize
     }
 
-    /// Apart, for few frames need it.
+    /// Out of line: few frames need it.
     #[cold]
     #[inline(never)]
     fn predict(&mut self, window_ends: bool) -> Option<usize> {
@@ -78,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn short_frames_shorten_the_prediction_after_two_windows() {
+    fn short_frames_shorten_the_prediction() {
         let mut lengths = Lengths::new(MOST);
         assert_eq!(after(&mut lengths, 50, 64), MOST);
         assert_eq!(after(&mut lengths, 50, 64), 64);
     }
 
     #[test]
-    fn a_longer_frame_lengthens_it_at_once_and_is_forgotten_later() {
+    fn longer_frame_lengthens_prediction() {
         let mut lengths = Lengths::new(MOST);
         after(&mut lengths, 50, 128);
         assert_eq!(lengths.saw(1500), Some(1536));
@@ -95,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_frames_are_prepared_as_far_as_slots_go() {
+    fn longest_frames_are_prepared_to_capacity() {
         let mut lengths = Lengths::new(MOST);
         after(&mut lengths, 50, 128);
         assert_eq!(lengths.saw(9000), Some(MOST));

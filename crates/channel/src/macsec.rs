@@ -1,32 +1,35 @@
 //! MACsec: protecting and validating frames (IEEE 802.1AE-2018).
 //!
-//! A [`Transmit`] is one transmit secure channel with up to four secure associations, of which one encodes; a
-//! [`Receive`] is the receive secure channels of the peers. What each frame goes through is told in
-//! [`Transmit::protect`] (clause 10.5) and [`Receive::validate`] (clause 10.6), from top to bottom.
+//! [`Transmit`] is one transmit secure channel with up to four secure associations, one of which
+//! encodes. [`Receive`] is the receive secure channels of all peers. [`Transmit::protect`] (clause
+//! 10.5) and [`Receive::validate`] (clause 10.6) show a frame's path from top to bottom.
 //!
-//! Each association has a pool of packet numbers whose cipherstream is prepared in idle time
-//! ([`Transmit::idle`], [`Receive::idle`]). The frames are the same with and without it. A new key is expanded and prepared
-//! on another thread ([`ReadyTransmit`], [`ReadyReceive`]), and an old one is wiped there ([`Retired`]).
+//! Each association has a pool of packet numbers whose key stream is prepared in idle time
+//! ([`Transmit::idle`], [`Receive::idle`]). Preparation does not change the frames. Another thread
+//! expands and prepares a new key ([`ReadyTransmit`], [`ReadyReceive`]) and wipes an old one
+//! ([`Retired`]).
 //!
-//! Around the standard there are three rules of our own:
+//! Three rules are stricter than the standard:
 //!
-//! - Packet numbers are given out below a *reservation* only ([`Transmit::reserve_until`]). Whoever raises it has
-//!   made it durable before, so that no number is given again after a crash.
-//! - A key that is installed once more goes on above the numbers it has used, on both sides, and is not
-//!   installed under two association numbers at once, for the nonce does not contain that number.
+//! - Packet numbers are used below a *reservation* only ([`Transmit::reserve_until`]). The caller
+//!   makes a reservation durable before raising it, so no number repeats after a crash.
+//! - A reinstalled key continues above the numbers it has used, on both sides. A key is never
+//!   installed under two association numbers at once, because the nonce does not contain that
+//!   number.
 //! - Within the replay window a number is accepted once ([`crate::replay`]).
 
 mod counters;
 mod flows;
 mod history;
 mod packet_number;
+mod paged;
 mod pool;
 mod receive;
-mod rehearsal;
 mod sak;
 mod suite;
 mod template;
 mod transmit;
+mod warm;
 
 #[cfg(test)]
 mod tests;
@@ -39,10 +42,15 @@ pub use receive::{
     Discard, PeerError, ReadyReceive, Receive, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus,
     ValidateFrames,
 };
-pub use rehearsal::{Accept, ProtectInPlace, Rehearsal};
-pub use sak::{InvalidSak, Sak};
-pub use suite::{CipherSuite, UnknownCipherSuite};
+#[cfg(feature = "mka")]
+pub(crate) use sak::MAX_KEY_LEN;
+pub use sak::{Sak, SakError};
+pub use suite::{CipherSuite, UnknownCipherSuiteError};
 pub use transmit::{
     ProtectError, ReadyTransmit, SciMode, SwitchError, Transmit, TransmitConfig, TransmitConfigError,
     TransmitInstallError, TransmitSaStatus,
 };
+pub use warm::{Accept, ProtectInPlace, Rehearsal};
+
+/// Octets of the two addresses before the SecTAG.
+const ADDRESSES_LEN: usize = 12;

@@ -1,25 +1,29 @@
-//! MACsec Key Agreement with a pre-shared key (IEEE 802.1X-2020 clause 9 and 11): who the members of a connectivity
-//! association are, and under which SAK they speak.
+//! MACsec Key Agreement with a pre-shared key (IEEE 802.1X-2020 clauses 9 and 11): the members of a
+//! connectivity association, and their SAK.
 //!
-//! A [`Participant`] is one member. Its caller brings received frames ([`Participant::receive`]), the time and random
-//! octets ([`Participant::tick`]), and does what it is told ([`Participant::next_action`]): send a frame, receive with
-//! a key, protect with a key, forget a key.
+//! A [`Participant`] is one member. Its caller passes in received frames
+//! ([`Participant::receive`]), the time and random octets ([`Participant::tick`]), and carries out
+//! the actions it returns ([`Participant::next_action`]): send a frame, receive with a key, protect
+//! with a key, forget a key.
 //!
-//! How it goes, from the first MKPDU to the next key:
+//! The protocol, from the first MKPDU to the next key:
 //!
-//! 1. Everyone sends an MKPDU every two seconds, and at once when there is something new. It has a member identifier,
-//!    chosen at random at the start, a message number that rises, and an ICV that only holders of the CAK can make.
-//! 2. Who is heard is a *potential* peer. Who names our identifier with a recent message number is *live*: a recording
-//!    cannot do that.
-//! 3. The live participant with the lowest priority value is the *key server*. It derives a SAK and distributes it,
-//!    wrapped, until all live peers say that they receive with it. Only then it transmits with it, and when it does,
-//!    the others do. The old key is forgotten when all have changed, so rotation loses no frame.
-//! 4. A new member, a key server that changed, packet numbers that come to their end, or time, make the key server
-//!    distribute a fresh SAK. Who is silent for six seconds is no member any more.
+//! 1. Every participant sends an MKPDU every two seconds, and at once on a change. It contains a
+//!    member identifier, chosen at random at the start, a rising message number, and an ICV that
+//!    proves possession of the CAK.
+//! 2. A peer that was heard is *potential*. A peer that names our identifier with a recent message
+//!    number is *live*: a recording cannot do that.
+//! 3. The live participant with the lowest priority value is the *key server*. It derives a SAK and
+//!    distributes it, wrapped, until all live peers report that they receive with it. Only then
+//!    does it transmit with the SAK, and the others follow. The old key is dropped when all have
+//!    changed, so rotation loses no frame.
+//! 4. The key server distributes a fresh SAK for a new member, after a change of key server, near
+//!    the end of the packet numbers, or after a time. A participant that is silent for six seconds
+//!    is no longer a member.
 //!
-//! A SAK is never taken up a second time, and not at all when the key server already transmits with it: packet numbers
-//! begin at 1 with each key, so a member that restarts must never meet a key from before. That is why key agreement
-//! needs no file of packet numbers.
+//! A SAK is never accepted twice, and never if the key server already transmits with it. Packet
+//! numbers start at 1 with each key, so a member that restarts must not meet an earlier key. Key
+//! agreement therefore needs no file of packet numbers.
 
 mod held;
 mod keys;
@@ -34,6 +38,6 @@ mod tests;
 
 pub use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
 pub use held::Install;
-pub use keys::{Cak, Ckn, InvalidCak};
+pub use keys::{Cak, CakError, Ckn};
 pub use participant::{Action, Config, HELLO_TIME, LIFE_TIME, MAX_PEERS, Participant};
-pub use status::{Fault, KeyStatus, Member, Refusals, Refused, Status};
+pub use status::{Dropped, Fault, KeyStatus, Member, Refusals, Status};

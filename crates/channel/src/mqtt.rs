@@ -1,15 +1,20 @@
-//! MQTT payloads protected end to end: what a broker forwards it can neither read, change, move to another topic nor replay.
+//! End-to-end protection of MQTT payloads: the broker can neither read, change, move to another
+//! topic nor replay them.
 //!
-//! A payload travels in an [`envelope`]: a COSE_Encrypt0 (RFC 9052 section 5.2) whose protected header names the
-//! [`Algorithm`], whose `kid` is the key's epoch and the publisher, and whose Partial IV is the publisher's sequence number.
-//! Topic, publisher, epoch and sequence number are external associated data. From the secret of a group's epoch each
-//! publisher has a key and a nonce base of its own ([`mod@derive`], HKDF), so two publishers can never meet in a nonce, and the
-//! nonce is known as soon as the number is: everything but the reading can be done beforehand.
+//! A payload travels in an [`envelope`]: a COSE_Encrypt0 (RFC 9052 section 5.2) whose protected
+//! header names the [`Algorithm`], whose `kid` is the key's epoch and the publisher, and whose
+//! Partial IV is the publisher's sequence number. Topic, publisher, epoch and sequence number are
+//! external associated data. Each publisher has a key and a nonce base of its own, derived from the
+//! secret of the group's epoch ([`mod@derive`], HKDF), so the nonces of two publishers never
+//! collide. The sequence number determines the nonce, so everything but the reading can be
+//! prepared.
 //!
-//! - [`Publisher`] seals, one number after the other; [`Publisher::antedate`] prepares a publish of a [`PayloadTemplate`].
-//! - [`Group`] opens what the members of a group published, once each, and says why it refuses the rest ([`Refusal`]).
-//! - [`rotation`]: the next epoch's secret, signed by the group's manager and sealed for each member (COSE_Sign1 around a
-//!   COSE_Encrypt with ephemeral-static X25519).
+//! - [`Publisher`] seals payloads under consecutive numbers. [`Publisher::antedate`] prepares a
+//!   publish of a [`PayloadTemplate`].
+//! - [`Group`] opens messages of a group's members, once each, and gives a reason for each refusal
+//!   ([`Dropped`]).
+//! - [`rotation`]: the next epoch's secret, signed by the group's manager and sealed for each
+//!   member (COSE_Sign1 around a COSE_Encrypt with ephemeral-static X25519).
 //! - [`topic`]: names and filters.
 //!
 //! ```
@@ -49,15 +54,15 @@ pub mod rotation;
 mod template;
 pub mod topic;
 
-pub use algorithm::{Algorithm, UnknownAlgorithm};
+pub use algorithm::{Algorithm, UnknownAlgorithmError};
 pub use derive::Material;
 pub use group::{Group, Opened};
-pub use numbers::{NoNumber, Numbers, Reserved};
+pub use numbers::{NoNumberError, Numbers, Reserved};
 pub use publisher::{PublishError, Publisher};
-pub use refusal::Refusal;
-pub use template::{PayloadTemplate, TemplateFault};
+pub use refusal::Dropped;
+pub use template::{PayloadTemplate, PayloadTemplateError};
 
-/// Bytes of a group's secret, of which every key is derived.
+/// Bytes of a group's secret, from which every key is derived.
 pub const SECRET_LEN: usize = 32;
 pub use antedate_wire::mqtt::PUBLISHER_MAX;
 

@@ -1,34 +1,35 @@
-//! The replay window: which packet numbers may still come.
+//! The replay window.
 //!
-//! A number is checked before the packet is authenticated, which is cheap, and marked only afterwards: a forger
-//! who could mark numbers could shut out the genuine packets.
+//! A number is checked before the packet is authenticated, which is cheap, and marked only
+//! afterwards. Otherwise a forger could mark numbers and shut out genuine packets.
 //!
-//! The bounds are those of IEEE 802.1AE-2018 clause 10.6.5: with `next` one above the highest number received and a
-//! window of `w`, what is below `next - w` is late. That standard lets a number *within* the window come any
-//! number of times; here it comes once. A sender never gives a number twice, so this refuses nothing genuine but
-//! copies that the network made.
+//! The bounds are those of IEEE 802.1AE-2018 clause 10.6.5: with `next` one above the highest
+//! number received and a window of `w`, numbers below `next - w` are late. The standard accepts a
+//! number *within* the window any number of times; here it is accepted once. A sender never repeats
+//! a number, so this refuses only copies.
 
 /// The widest window.
 pub const MAX_WINDOW: u32 = 1024;
 
 const WORDS: usize = MAX_WINDOW as usize / 64;
 
-/// Why a number is refused.
+/// The reason for refusing a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ReplayError {
     /// below the lowest acceptable number
     Late,
     /// received before
     Duplicate,
 }
 
-/// A window over packet numbers of 32 or 64 bits, in constant memory. The numbers lie in front of the marks, near what its owner keeps there.
+/// A window over packet numbers of 32 or 64 bits, in constant memory. The numbers precede the
+/// marks, so they share a cache line with the owner's hot fields.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct ReplayWindow {
     /// One above the highest number marked.
     next: u64,
-    /// No number below this one is acceptable, whatever the window.
+    /// The lowest acceptable number, whatever the window.
     floor: u64,
     window: u64,
     /// Bit `n % 1024` tells whether `n` was marked, for the 1024 numbers below `next`.
@@ -36,13 +37,13 @@ pub struct ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// A window that has seen nothing and accepts from `lowest` on. `window` is cut to [`MAX_WINDOW`].
+    /// An empty window that accepts numbers from `lowest`. `window` is clamped to [`MAX_WINDOW`].
     pub const fn new(lowest: u64, window: u32) -> Self {
         let window = if window > MAX_WINDOW { MAX_WINDOW } else { window };
         Self { next: lowest, floor: lowest, window: window as u64, seen: [0; WORDS] }
     }
 
-    /// One above the highest number marked: what is expected next.
+    /// The next expected number: one above the highest one marked.
     pub const fn next(&self) -> u64 {
         self.next
     }
@@ -54,20 +55,21 @@ impl ReplayWindow {
         if lowest > self.floor { lowest } else { self.floor }
     }
 
-    /// May `number` still come? Changes nothing. The number 2^64-1, which has no successor, may not.
+    /// Checks whether `number` is acceptable, without marking it. 2^64-1 is not: it has no
+    /// successor.
     #[inline]
-    pub const fn check(&self, number: u64) -> Result<(), Refusal> {
+    pub const fn check(&self, number: u64) -> Result<(), ReplayError> {
         if number >= self.next && number != u64::MAX {
             return Ok(());
         }
         if number < self.lowest() || number == u64::MAX {
-            return Err(Refusal::Late);
+            return Err(ReplayError::Late);
         }
         let (word, bit) = Self::place(number);
-        if self.seen[word] & bit == 0 { Ok(()) } else { Err(Refusal::Duplicate) }
+        if self.seen[word] & bit == 0 { Ok(()) } else { Err(ReplayError::Duplicate) }
     }
 
-    /// Marks an authenticated packet's number, which [`check`](Self::check) has let pass.
+    /// Marks the number of an authenticated packet that passed [`check`](Self::check).
     #[inline(always)]
     pub fn mark(&mut self, number: u64) {
         if number == self.next && number != u64::MAX {
@@ -79,13 +81,13 @@ impl ReplayWindow {
         }
     }
 
-    /// As [`mark`](Self::mark), for the number that is [`next`](Self::next).
+    /// Marks the number [`next`](Self::next).
     #[inline(always)]
     pub fn mark_next(&mut self) {
         self.mark(self.next);
     }
 
-    /// As [`mark`](Self::mark), wherever the number lies.
+    /// Marks any number, as [`mark`](Self::mark) does.
     #[inline(never)]
     fn mark_anew(&mut self, number: u64) {
         let Some(after) = number.checked_add(1) else { return };
@@ -99,7 +101,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Accepts nothing below `lowest` any more. A lower value than before changes nothing.
+    /// Raises the lowest acceptable number. A lower value than before changes nothing.
     pub fn raise_lowest(&mut self, lowest: u64) {
         self.floor = self.floor.max(lowest);
         if lowest > self.next {
@@ -108,7 +110,7 @@ impl ReplayWindow {
         }
     }
 
-    /// Takes the marks of the numbers that had the places of `from..to` before.
+    /// Clears the marks in the places of the numbers `from..to`.
     fn forget(&mut self, from: u64, to: u64) {
         if to - from >= u64::from(MAX_WINDOW) {
             self.seen = [0; WORDS];
@@ -138,31 +140,31 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    fn take(window: &mut ReplayWindow, number: u64) -> Result<(), Refusal> {
+    fn take(window: &mut ReplayWindow, number: u64) -> Result<(), ReplayError> {
         window.check(number).map(|()| window.mark(number))
     }
 
     #[test]
-    fn without_a_window_numbers_must_rise() {
+    fn numbers_rise_without_a_window() {
         let mut window = ReplayWindow::new(1, 0);
-        assert_eq!(take(&mut window, 0), Err(Refusal::Late));
+        assert_eq!(take(&mut window, 0), Err(ReplayError::Late));
         assert_eq!(take(&mut window, 1), Ok(()));
-        assert_eq!(take(&mut window, 1), Err(Refusal::Late));
+        assert_eq!(take(&mut window, 1), Err(ReplayError::Late));
         assert_eq!(take(&mut window, 5), Ok(()));
-        assert_eq!(take(&mut window, 4), Err(Refusal::Late));
+        assert_eq!(take(&mut window, 4), Err(ReplayError::Late));
         assert_eq!((window.next(), window.lowest()), (6, 6));
     }
 
     #[test]
-    fn within_the_window_each_number_comes_once_in_any_order() {
+    fn window_accepts_each_number_once() {
         let mut window = ReplayWindow::new(1, 4);
         assert_eq!(take(&mut window, 10), Ok(()));
         assert_eq!(window.lowest(), 7);
         for number in [8, 7, 9] {
             assert_eq!(take(&mut window, number), Ok(()));
-            assert_eq!(take(&mut window, number), Err(Refusal::Duplicate));
+            assert_eq!(take(&mut window, number), Err(ReplayError::Duplicate));
         }
-        assert_eq!(take(&mut window, 6), Err(Refusal::Late));
+        assert_eq!(take(&mut window, 6), Err(ReplayError::Late));
     }
 
     #[test]
@@ -174,23 +176,23 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_32_and_of_64_bits_are_reached_without_wrapping() {
+    fn numbers_end_without_wrapping() {
         let mut window = ReplayWindow::new(u64::from(u32::MAX) - 1, MAX_WINDOW);
         assert_eq!(take(&mut window, u64::from(u32::MAX)), Ok(()));
-        assert_eq!(take(&mut window, u64::from(u32::MAX)), Err(Refusal::Duplicate));
-        assert_eq!(take(&mut window, 0), Err(Refusal::Late));
+        assert_eq!(take(&mut window, u64::from(u32::MAX)), Err(ReplayError::Duplicate));
+        assert_eq!(take(&mut window, 0), Err(ReplayError::Late));
         let mut window = ReplayWindow::new(u64::MAX - 2, 1);
         assert_eq!(take(&mut window, u64::MAX - 1), Ok(()));
-        assert_eq!(take(&mut window, u64::MAX), Err(Refusal::Late));
-        assert_eq!(take(&mut window, u64::MAX - 2), Err(Refusal::Late));
+        assert_eq!(take(&mut window, u64::MAX), Err(ReplayError::Late));
+        assert_eq!(take(&mut window, u64::MAX - 2), Err(ReplayError::Late));
     }
 
     #[test]
-    fn a_raised_floor_shuts_out_what_the_window_would_take() {
+    fn raised_floor_overrides_the_window() {
         let mut window = ReplayWindow::new(1, 100);
         take(&mut window, 50).unwrap();
         window.raise_lowest(40);
-        assert_eq!(window.check(39), Err(Refusal::Late));
+        assert_eq!(window.check(39), Err(ReplayError::Late));
         assert_eq!(window.check(40), Ok(()));
         window.raise_lowest(30);
         assert_eq!(window.lowest(), 40);
@@ -200,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_window_is_the_one_with_unlimited_memory(
+        fn window_agrees_with_unlimited_memory(
             start in prop_oneof![Just(1u64), Just(u64::from(u32::MAX) - 500), Just(1 << 40)],
             size in 0u32..=MAX_WINDOW,
             steps in prop::collection::vec((-1300i64..1300, any::<bool>()), 1..300),
@@ -211,9 +213,9 @@ mod tests {
                 let number = next.saturating_add_signed(step);
                 let lowest = start.max(next.saturating_sub(u64::from(size)));
                 let expected = if number < lowest {
-                    Err(Refusal::Late)
+                    Err(ReplayError::Late)
                 } else if seen.contains(&number) {
-                    Err(Refusal::Duplicate)
+                    Err(ReplayError::Duplicate)
                 } else {
                     Ok(())
                 };

@@ -1,22 +1,22 @@
-//! WireGuard without I/O: the caller brings datagrams, a clock and random numbers, and gets datagrams, packets and reasons
-//! back.
+//! WireGuard without I/O. The caller passes in datagrams, a clock and random numbers, and gets
+//! datagrams, packets and reasons back.
 //!
-//! A [`Device`] has one static key pair and any number of peers. Its packets are those of the WireGuard paper (J.
-//! Donenfeld, NDSS 2017), so any other implementation may be the other end. What is prepared beforehand is the transport
-//! data: the counters of a session are its nonces, so the cipherstream and the one-time keys of the next packets lie ready in
-//! both directions before there is a packet.
+//! A [`Device`] has one static key pair and any number of peers. Its packets are those of the
+//! WireGuard paper (J. Donenfeld, NDSS 2017), so the other end may be any implementation. Transport
+//! data is prepared: a session's counters are its nonces, so the key stream and one-time keys of
+//! the next packets are ready in both directions before the packets exist.
 //!
 //! Times are nanoseconds of a monotonic clock.
 //!
 //! - `noise`: the handshake,
-//! - `work`: what of it takes long, for another thread if there is one,
-//! - `handshake`: what comes before that work, and after,
-//! - `cookie`: MACs and cookies, which bound what strangers cost,
+//! - `work`: the expensive parts of it, for another thread if there is one,
+//! - `handshake`: the steps before and after that work,
+//! - `cookie`: MACs and cookies, which bound the cost of strangers,
 //! - `session`: transport data,
-//! - `counters`: what was refused, and what happened with a peer,
-//! - `settings` and `outcome`: what the caller says and is told,
+//! - `counters`: refusals and per-peer counters,
+//! - `settings` and `outcome`: inputs from and results for the caller,
 //! - `peer`: sessions, handshakes and timers of one peer,
-//! - this file: who a datagram is for.
+//! - this file: dispatch of datagrams.
 
 mod cookie;
 mod counters;
@@ -42,53 +42,53 @@ use antedate_wire::wireguard::{
 use zeroize::Zeroizing;
 
 use cookie::Checker;
-pub use counters::{PeerCounters, Refusal, Refusals};
+pub use counters::{Dropped, PeerCounters, Refusals};
 use noise::Identity;
 pub use noise::Timestamp;
 pub use outcome::{Finished, KeyLogEntry, Outgoing, Received, SendError};
 use peer::{Origin, Peer, SECOND};
-use session::{Bad, Session};
+use session::{OpenError, Session};
 pub use session::{PREPARED_LEN, SLOTS};
 pub use settings::{PeerError, PeerId, Settings};
 pub use work::{Done, Job};
 use work::{Keys, Partner};
 
-/// Octets in front of a packet that is to be sealed: where the transport header goes.
+/// Octets to leave free before a packet that is to be sealed, for the transport header.
 pub const HEADROOM: usize = Peer::HEADROOM;
-/// Octets of the longest message that is not transport data.
+/// Octets of the longest message other than transport data.
 pub const LONGEST_HANDSHAKE: usize = INITIATION_LEN;
 
-/// Handshakes that are answered in a second without a cookie: more is a load that strangers could make.
+/// Handshakes per second answered without a cookie. More could be a flood by strangers.
 const CALM: u32 = 50;
-/// Handshakes with a cookie that are answered in a second,
+/// Handshakes per second answered with a cookie,
 const MOST: u32 = 500;
-/// and those of them that come from one network: nobody shuts out the others.
+/// and those of one network, so that no network shuts out the others.
 const MOST_OF_ONE: u32 = 20;
 
-/// What a device needs of the world.
+/// The device's access to clocks and randomness.
 pub trait Environment {
     /// Nanoseconds of a monotonic clock.
     fn now(&self) -> u64;
-    /// The time of day as TAI64N. A clock that goes back is made up for.
+    /// The time of day as TAI64N. It may go backwards.
     fn timestamp(&self) -> Timestamp;
     /// Fills `out` with unpredictable octets.
     fn random(&mut self, out: &mut [u8]);
 }
 
-/// Handshake messages of a second.
+/// Handshake messages of the current second.
 #[derive(Default)]
 struct Load {
-    /// When the second began.
+    /// The start of the second.
     since: u64,
-    /// All that knew our public key.
+    /// Messages whose sender knew our public key.
     began: u32,
-    /// Those beyond [`CALM`] that showed a cookie,
+    /// Messages beyond [`CALM`] with a cookie,
     shown: u32,
-    /// and of which networks they were.
+    /// and their count by network.
     of_one: BTreeMap<IpAddr, u32>,
 }
 
-/// An address, or the network of one: who has an IPv6 address has 2^64 of them.
+/// An address, or its network: the owner of an IPv6 address has 2^64 of them.
 fn network(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
@@ -101,14 +101,15 @@ pub struct Device {
     keys: Arc<Keys>,
     checker: Checker,
     peers: Vec<Peer>,
-    /// Which peer an index of ours belongs to.
+    /// The peer of each of our indices.
     indices: BTreeMap<u32, usize>,
-    /// The index of the last transport message and its peer: the next one most likely is theirs too.
+    /// The index of the last transport message and its peer, which are most likely the next one's
+    /// too.
     recent: (u32, usize),
     load: Load,
     refusals: Refusals,
     key_log: Option<Vec<KeyLogEntry>>,
-    /// Parts of handshakes that somebody else is to do; `None` when they are done at once.
+    /// Parts of handshakes for another thread. `None` if they are done at once.
     jobs: Option<VecDeque<Job>>,
 }
 
@@ -135,7 +136,7 @@ impl Device {
         &self.keys.identity.public
     }
 
-    /// The public key that belongs to a private one.
+    /// The public key of a private key.
     pub fn public_of(private: &[u8; 32]) -> [u8; 32] {
         Identity::new(private).public
     }
@@ -156,18 +157,18 @@ impl Device {
         Ok(PeerId(self.peers.len() - 1))
     }
 
-    /// The peer with that public key.
+    /// The peer with this public key.
     pub fn peer(&self, public: &[u8; 32]) -> Option<PeerId> {
         self.peers.iter().position(|peer| peer.public == *public).map(PeerId)
     }
 
-    /// How many peers there are.
+    /// The number of peers.
     pub const fn peers(&self) -> usize {
         self.peers.len()
     }
 
-    /// From now on remembers the keys of each handshake until they are [taken](Self::take_key_log). With them anybody can
-    /// read everything; it is meant for tests.
+    /// Remembers the keys of each handshake from now on, until they are
+    /// [taken](Self::take_key_log). They reveal all traffic; for tests only.
     pub fn log_keys(&mut self) {
         self.key_log.get_or_insert_default();
     }
@@ -177,8 +178,13 @@ impl Device {
         self.key_log.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
-    /// Seals the packet of `len` octets that lies in `datagram` from [`HEADROOM`] on. Gives where to send how many octets of
-    /// it. Without a session the packet is refused, and a handshake is due at once: see [`poll`](Self::poll).
+    /// Seals the packet of `len` octets in `datagram` after [`HEADROOM`]. Returns the destination
+    /// and the length to send.
+    ///
+    /// # Errors
+    ///
+    /// Without a session the packet is refused, and a handshake is due at once: see
+    /// [`poll`](Self::poll).
     #[inline]
     pub fn seal(
         &mut self,
@@ -196,9 +202,13 @@ impl Device {
         Ok((to, sealed))
     }
 
-    /// Takes a datagram that came from an address. A packet is opened where it lies; an answer goes to `answer`, which has
-    /// [`LONGEST_HANDSHAKE`] octets, and is to be sent to that address. After a refusal the datagram holds no packet, and
-    /// `answer` holds a cookie if [`Refusal::CookieWanted`] was the reason ([`COOKIE_LEN`] octets).
+    /// Processes a datagram from an address. A packet is opened in place. An answer is written to
+    /// `answer`, which has [`LONGEST_HANDSHAKE`] octets, and must be sent to that address.
+    ///
+    /// # Errors
+    ///
+    /// After a refusal the datagram contains no packet. `answer` contains a cookie if the reason
+    /// was [`Dropped::CookieWanted`] ([`COOKIE_LEN`] octets).
     #[inline]
     pub fn receive(
         &mut self,
@@ -206,19 +216,20 @@ impl Device {
         from: SocketAddr,
         datagram: &mut [u8],
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         self.take(world, Origin { from, beside: false }, datagram, answer)
     }
 
-    /// As [`receive`](Self::receive), of a datagram that came by a way beside the one that peers are followed on: its sender
-    /// stays where it was heard last, if it was heard anywhere. A cookie goes back by the way that the datagram came.
+    /// Processes a datagram, as [`receive`](Self::receive) does, from a path on which roaming is
+    /// not followed: the sender's address stays unless it was unknown. A cookie returns by the
+    /// datagram's path.
     pub fn receive_beside(
         &mut self,
         world: &mut impl Environment,
         from: SocketAddr,
         datagram: &mut [u8],
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         self.take(world, Origin { from, beside: true }, datagram, answer)
     }
 
@@ -229,10 +240,10 @@ impl Device {
         origin: Origin,
         datagram: &mut [u8],
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         let from = origin.from;
         let result = match Message::parse(datagram) {
-            Err(_) => Err(Refusal::Malformed),
+            Err(_) => Err(Dropped::Malformed),
             Ok(Message::Transport(transport)) => {
                 let (index, counter, len) = (transport.receiver, transport.counter, transport.packet.len());
                 let tag = *transport.tag;
@@ -250,7 +261,7 @@ impl Device {
     }
 
     #[inline]
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "the fields of a message, and its way")]
     fn transport(
         &mut self,
         now: u64,
@@ -260,20 +271,20 @@ impl Device {
         counter: u64,
         len: usize,
         tag: &[u8; TAG_LEN],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         let at = if self.recent == (index, self.recent.1) && self.recent.1 < self.peers.len() {
             self.recent.1
         } else {
-            *self.indices.get(&index).ok_or(Refusal::UnknownIndex)?
+            *self.indices.get(&index).ok_or(Dropped::UnknownIndex)?
         };
-        let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownIndex)?;
-        let (age, session) = peer.receiving(index, now).ok_or(Refusal::Expired)?;
+        let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownIndex)?;
+        let (age, session) = peer.receiving(index, now).ok_or(Dropped::Expired)?;
         let range = TRANSPORT_HEADER_LEN..TRANSPORT_HEADER_LEN + len;
-        let packet = datagram.get_mut(range.clone()).ok_or(Refusal::Malformed)?;
+        let packet = datagram.get_mut(range.clone()).ok_or(Dropped::Malformed)?;
         session.open(counter, packet, tag).map_err(|bad| match bad {
-            Bad::Replayed => Refusal::Replayed,
-            Bad::Counter => Refusal::CounterEnd,
-            Bad::Forged => Refusal::ForgedData,
+            OpenError::Replayed => Dropped::Replayed,
+            OpenError::Counter => Dropped::CounterEnd,
+            OpenError::Forged => Dropped::ForgedData,
         })?;
         self.recent = (index, at);
         let roamed = peer.heard_at(origin);
@@ -283,7 +294,8 @@ impl Device {
         Ok(if len == 0 { Received::Keepalive { peer } } else { Received::Packet { peer, range, roamed } })
     }
 
-    /// Who sends a handshake message has to know our public key and, when there is much to do, to show a cookie.
+    /// Checks that the sender of a handshake message knows our public key and, under load, shows a
+    /// cookie.
     fn admit(
         &mut self,
         world: &mut impl Environment,
@@ -291,9 +303,9 @@ impl Device {
         datagram: &[u8],
         sender: u32,
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Dropped> {
         if !self.checker.knows_us(datagram) {
-            return Err(Refusal::Mac1);
+            return Err(Dropped::Mac1);
         }
         let now = world.now();
         if now.saturating_sub(self.load.since) >= SECOND {
@@ -308,33 +320,35 @@ impl Device {
             if let Some(reply) = reply {
                 answer[..COOKIE_REPLY_LEN].copy_from_slice(&reply.emit());
             }
-            return Err(Refusal::CookieWanted);
+            return Err(Dropped::CookieWanted);
         }
-        // Those without a cookie do not count here: whoever knows our public key could shut out all peers with them.
+        // Messages without a cookie do not count here: otherwise anyone with our public key could
+        // shut out all peers.
         if self.load.shown >= MOST {
-            return Err(Refusal::Overload);
+            return Err(Dropped::Overload);
         }
         let of_one = self.load.of_one.entry(network(from.ip())).or_default();
         if *of_one >= MOST_OF_ONE {
-            return Err(Refusal::Overload);
+            return Err(Dropped::Overload);
         }
         *of_one += 1;
         self.load.shown += 1;
         Ok(())
     }
 
-    fn cookie_reply(&mut self, now: u64, message: &CookieReply) -> Result<Received, Refusal> {
-        let at = *self.indices.get(&message.receiver).ok_or(Refusal::StrayCookie)?;
-        let peer = self.peers.get_mut(at).ok_or(Refusal::StrayCookie)?;
+    fn cookie_reply(&mut self, now: u64, message: &CookieReply) -> Result<Received, Dropped> {
+        let at = *self.indices.get(&message.receiver).ok_or(Dropped::StrayCookie)?;
+        let peer = self.peers.get_mut(at).ok_or(Dropped::StrayCookie)?;
         if peer.marker.take(message, now) {
             Ok(Received::Cookie { peer: PeerId(at) })
         } else {
-            Err(Refusal::StrayCookie)
+            Err(Dropped::StrayCookie)
         }
     }
 
-    /// The next message that is due: an initiation, or a keepalive. To be called until it gives nothing: after a packet was
-    /// refused for want of a session, after a session came to be, and when [`due`](Self::due) says so.
+    /// The next due message: an initiation, or a keepalive. Call it until it returns `None`: after
+    /// a packet was refused for lack of a session, after a session was established, and when
+    /// [`due`](Self::due) says so.
     pub fn poll(
         &mut self,
         world: &mut impl Environment,
@@ -364,19 +378,20 @@ impl Device {
         None
     }
 
-    /// When [`poll`](Self::poll) has something to do next.
+    /// The time at which [`poll`](Self::poll) is due next.
     pub fn due(&self) -> Option<u64> {
         self.peers.iter().filter_map(Peer::due).min()
     }
 
-    /// Asks for a handshake with a peer now, whether there is a session or not.
+    /// Requests a handshake with a peer now, whether there is a session or not.
     pub fn want_handshake(&mut self, now: u64, peer: PeerId) {
         if let Some(peer) = self.peers.get_mut(peer.0) {
             peer.want_handshake(now);
         }
     }
 
-    /// Prepares, at most `budget` steps of about 64 octets, first for the peer that was heard last; gives how many were done.
+    /// Does at most `budget` preparation steps of about 64 octets, first for the peer heard last.
+    /// Returns the number done.
     #[inline]
     pub fn idle(&mut self, budget: u32) -> u32 {
         if let Some(peer) = self.peers.get_mut(self.recent.1) {
@@ -388,48 +403,28 @@ impl Device {
         self.peers.iter_mut().map(|peer| peer.idle(budget)).find(|done| *done > 0).unwrap_or(0)
     }
 
-    /// Does once, for nothing, what sealing the next packet for the peer that was heard last will do. A packet after a pause then
-    /// finds code and cipherstream in the nearest caches. What lies in `scratch` is overwritten.
-    pub fn rehearse_seal(&self, scratch: &mut [u8]) {
-        if let Some(session) = self.peers.get(self.recent.1).and_then(Peer::current) {
-            session.rehearse_seal(scratch);
-        }
-    }
-
-    /// As [`rehearse_seal`](Self::rehearse_seal), for the next packet that comes from that peer.
-    pub fn rehearse_open(&self, scratch: &mut [u8]) {
-        if let Some(session) = self.peers.get(self.recent.1).and_then(Peer::current) {
-            session.rehearse_open(scratch);
-        }
-    }
-
     /// Whether data for a peer can be sent at once.
     pub fn is_ready(&self, now: u64, peer: PeerId) -> bool {
         self.peers.get(peer.0).is_some_and(|peer| peer.is_ready(now))
     }
 
-    /// Where a peer was heard last.
+    /// The address where a peer was heard last.
     pub fn endpoint(&self, peer: PeerId) -> Option<SocketAddr> {
         self.peers.get(peer.0)?.endpoint
     }
 
-    /// A peer's public key.
-    pub fn key_of(&self, peer: PeerId) -> Option<&[u8; 32]> {
-        self.peers.get(peer.0).map(|peer| &peer.public)
-    }
-
-    /// What happened with a peer.
+    /// The counters of a peer.
     pub fn counters(&self, peer: PeerId) -> Option<&PeerCounters> {
         self.peers.get(peer.0).map(|peer| &peer.counters)
     }
 
-    /// Packets that are prepared for sending to a peer.
+    /// Packets prepared for sending to a peer.
     pub fn prepared(&self, peer: PeerId) -> usize {
         let current = self.peers.get(peer.0).and_then(|peer| peer.current.as_ref());
         current.map_or(0, Session::prepared)
     }
 
-    /// What was refused.
+    /// The counters of refusals.
     pub const fn refusals(&self) -> &Refusals {
         &self.refusals
     }
@@ -441,7 +436,7 @@ impl Device {
     }
 }
 
-/// Octets of the answer that comes with [`Refusal::CookieWanted`].
+/// Octets of the answer that comes with [`Dropped::CookieWanted`].
 pub const COOKIE_LEN: usize = COOKIE_REPLY_LEN;
 
 impl fmt::Debug for Device {

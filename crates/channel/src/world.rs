@@ -1,8 +1,8 @@
-//! A sender, a receiver and a wire between them that does to frames what networks and attackers do.
+//! A sender, a receiver and a wire with the faults of networks and attackers.
 //!
-//! All of it is decided by a seed, so that a failure repeats. The world keeps the books that a channel must
-//! balance: a frame comes out at most once and only if it was sent, each frame that arrives is counted under one reason,
-//! no nonce is used twice, and what the wire let pass undamaged comes out.
+//! A seed decides everything, so a failure repeats. The world checks the invariants of a channel: a
+//! frame is delivered at most once and only if it was sent, each arriving frame is counted under
+//! one reason, no nonce repeats, and every undamaged frame is delivered.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
@@ -10,12 +10,12 @@ use alloc::vec::Vec;
 
 use crate::macsec::{Discard, ProtectError, Receive, Transmit};
 
-/// Numbers that look random and are the same for the same seed (SplitMix64).
+/// Deterministic pseudorandom numbers (SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The numbers of a seed.
+    /// A generator with this seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -29,18 +29,18 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`; 0 if that is 0.
+    /// A number below `bound`, or 0 if `bound` is 0.
     pub fn below(&mut self, bound: usize) -> usize {
         if bound == 0 { 0 } else { (self.number() % bound as u64) as usize }
     }
 
-    /// Does an event of so many in a thousand happen?
+    /// Returns true with a probability of `per_mille` thousandths.
     pub fn happens(&mut self, per_mille: u32) -> bool {
         self.below(1000) < per_mille as usize
     }
 }
 
-/// What the wire does, each to so many frames in a thousand.
+/// Rates of the wire's faults, in frames per thousand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
     /// a frame is lost
@@ -49,26 +49,26 @@ pub struct Faults {
     pub duplicate: u32,
     /// a frame arrives after up to `displacement` later ones
     pub reorder: u32,
-    /// how far a reordered frame is displaced at most
+    /// the most places a reordered frame is displaced by
     pub displacement: usize,
-    /// some bits of a frame are turned
+    /// some bits of a frame are flipped
     pub corrupt: u32,
-    /// a frame is cut, or grows
+    /// a frame is truncated or lengthened
     pub truncate: u32,
-    /// a frame that passed long ago comes once more
+    /// an earlier frame is sent again
     pub replay: u32,
-    /// a frame comes that nobody sent: noise, plaintext, or a genuine frame with another header
+    /// an extra frame is injected: noise, plaintext, or a genuine frame with another header
     pub inject: u32,
 }
 
-/// What happened on the wire.
+/// Counts of the wire's faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WireCounts {
     /// frames lost
     pub lost: u64,
     /// frames that arrived twice
     pub duplicated: u64,
-    /// frames delayed behind others
+    /// frames delayed
     pub reordered: u64,
     /// frames changed, cut or lengthened
     pub damaged: u64,
@@ -80,18 +80,18 @@ pub struct WireCounts {
 
 pub(crate) struct InFlight {
     pub(crate) bytes: Vec<u8>,
-    /// The serial number of the frame inside, if these octets are as they were sent.
+    /// The serial number of the frame inside, if the frame is undamaged.
     pub(crate) genuine: Option<u64>,
-    /// Comes from the recording, so it may be too late even if its frame was lost the first time.
+    /// Taken from the recording, so it may be late even if the original was lost.
     replayed: bool,
-    /// Frames that overtake it yet.
+    /// The number of later frames that still overtake it.
     behind: usize,
 }
 
-/// The most frames that the wire remembers for replay.
+/// The most frames that the wire keeps for replay.
 const RECORDING: usize = 4096;
 
-/// The wire, with a recording of all that was sent over it.
+/// The wire, with a recording of the frames sent over it.
 pub struct Wire {
     pub(crate) faults: Faults,
     rng: Rng,
@@ -160,7 +160,7 @@ impl Wire {
         }
     }
 
-    /// A frame that nobody sent.
+    /// Invents a frame that was never sent.
     fn invent(&mut self, like: &[u8]) -> Vec<u8> {
         let mut bytes = like.to_vec();
         match self.rng.below(4) {
@@ -194,7 +194,7 @@ impl Wire {
         bytes
     }
 
-    /// The next frame that arrives.
+    /// Removes the next frame to arrive.
     pub(crate) fn take(&mut self) -> Option<InFlight> {
         let at = self.queue.iter().position(|flight| flight.behind == 0).unwrap_or(0);
         for overtaken in self.queue.iter_mut().take(at) {
@@ -204,24 +204,24 @@ impl Wire {
     }
 }
 
-/// Where the books do not balance.
+/// A broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
-    /// a frame came out that was not sent
+    /// a delivered frame was never sent
     Forged(Vec<u8>),
-    /// a frame came out twice
+    /// a frame was delivered twice
     Twice(u64),
-    /// a frame arrived that was not counted, or was counted more than once
+    /// an arriving frame was not counted exactly once
     Miscounted,
-    /// a frame arrived undamaged, first and in time, and did not come out
+    /// an undamaged frame arrived first and in time, and was not delivered
     Disturbed(u64, Discard),
-    /// an association number and packet number were on the wire twice under one key
+    /// an association number and packet number were used twice under one key
     NonceReused(u64),
-    /// plaintext was on the wire, or left behind after a discard
+    /// plaintext was on the wire, or in the output after a discard
     Leaked(u64),
 }
 
-/// The two parties and the wire.
+/// Two parties and the wire.
 pub struct World {
     /// the sender
     pub transmit: Transmit,
@@ -231,7 +231,7 @@ pub struct World {
     rng: Rng,
     sent: BTreeMap<u64, Vec<u8>>,
     delivered: BTreeSet<u64>,
-    /// Which key encodes, as far as the caller told, with the packet numbers used under it.
+    /// The key that encodes, as told by the caller.
     key: u64,
     used: BTreeSet<(u64, u64)>,
     /// Frames delivered, in order.
@@ -240,11 +240,11 @@ pub struct World {
     pub discards: BTreeMap<&'static str, u64>,
 }
 
-/// Octets of a frame's mark behind its EtherType: a sign that is easy to find, and its serial number.
+/// Marks a frame's user data. The serial number follows.
 const MARK: &[u8; 8] = b"antedate";
 
 impl World {
-    /// A world in which all is decided by `seed`.
+    /// A world whose events `seed` decides.
     pub fn new(transmit: Transmit, receive: Receive, faults: Faults, seed: u64) -> Self {
         let mut rng = Rng::new(seed);
         let wire = Wire::new(faults, Rng::new(rng.number()));
@@ -262,27 +262,22 @@ impl World {
         }
     }
 
-    /// Tells that another key encodes from now on, by a number of the caller's choice.
+    /// Tells the world that another key, named by `key`, encodes from now on.
     pub fn key_is(&mut self, key: u64) {
         self.key = key;
     }
 
-    /// Other faults from now on.
-    pub fn set_faults(&mut self, faults: Faults) {
-        self.wire.faults = faults;
-    }
-
-    /// What happened on the wire.
+    /// Counts of the wire's faults.
     pub const fn wire(&self) -> &WireCounts {
         &self.wire.counts
     }
 
-    /// Serial numbers of the frames that were sent.
+    /// The number of frames sent.
     pub fn sent(&self) -> u64 {
         self.sent.len() as u64
     }
 
-    /// Protects a new frame with `len` octets behind its EtherType, and puts it on the wire.
+    /// Protects a new frame with `len` octets after its EtherType and puts it on the wire.
     pub fn send(&mut self, len: usize) -> Result<Result<u64, ProtectError>, Violation> {
         let serial = self.sent.len() as u64;
         let mut frame = vec![0x02; 12];
@@ -312,8 +307,8 @@ impl World {
         Ok(Ok(serial))
     }
 
-    /// Lets frames arrive until `left` are on the wire. `in_time` says that whatever arrives undamaged for the first
-    /// time is within the window, so that it must come out.
+    /// Delivers frames until `left` remain on the wire. With `in_time`, every undamaged frame is
+    /// within the window when it first arrives, so it must be delivered.
     pub fn arrive(&mut self, left: usize, in_time: bool) -> Result<(), Violation> {
         while self.wire.queue.len() > left {
             let Some(flight) = self.wire.take() else { break };

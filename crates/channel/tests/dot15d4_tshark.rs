@@ -1,6 +1,7 @@
-//! tshark decrypts and verifies what we secure: frames with counters, and TSCH frames with their slot in the capture. We read what it writes.
+//! tshark decrypts and verifies our frames: frames with counters, and TSCH frames with their slot
+//! in the capture. We read the captures that it writes.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test ends at a failure")]
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ const PAN: PanId = PanId(0xabcd);
 const SENDER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0b]);
 const RECEIVER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0a]);
 
-/// How frames name the key: key identifier modes 0 to 3.
+/// The key's name in frames: key identifier modes 0 to 3.
 const MODES: [KeyIdentifier; 4] = [
     KeyIdentifier::Implicit,
     KeyIdentifier::Index(1),
@@ -26,7 +27,8 @@ const MODES: [KeyIdentifier; 4] = [
     KeyIdentifier::Source8([8, 7, 6, 5, 4, 3, 2, 1], 1),
 ];
 
-/// A device with the key, named in this mode and for frames to and from `peer`, that knows the other one.
+/// A device with the key under this mode, for frames to and from `peer`, that knows the other
+/// device.
 fn device(own: ExtendedAddress, peer: Address, nonces: NonceKind, mode: KeyIdentifier) -> Security {
     let (other, short) = if own == SENDER { (RECEIVER, 2) } else { (SENDER, 1) };
     let mut security = Security::new(Config {
@@ -95,7 +97,7 @@ fn place(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Runs tshark; none where there is none.
+/// Runs tshark. `None` if it is not installed.
 fn tshark(arguments: &[&OsStr]) -> Option<String> {
     match Command::new("tshark").args(arguments).output() {
         Ok(output) => {
@@ -110,11 +112,11 @@ fn tshark(arguments: &[&OsStr]) -> Option<String> {
     }
 }
 
-/// What tshark shows of each frame: the payload, and its warnings. None without tshark.
+/// tshark's view of each frame: the payload, and warnings. `None` without tshark.
 fn dissect(name: &str, link: LinkType, frames: &[Vec<u8>]) -> Option<Vec<String>> {
     let path = place(name);
     write(&path, link, frames);
-    // An implicit key has no index, which tshark takes for 0.
+    // An implicit key has no index, which tshark reads as 0.
     let keys = ["1", "0"].map(|index| format!("uat:ieee802154_keys:\"{KEY}\",\"{index}\",\"No hash\""));
     let mut arguments: Vec<&OsStr> = Vec::new();
     for word in ["-o", &keys[0], "-o", &keys[1], "-T", "fields", "-E", "separator=|"] {
@@ -140,8 +142,8 @@ const LEVELS: [SecurityLevel; 7] = [
     SecurityLevel::EncMic128,
 ];
 
-/// All but the last frame are decrypted without a warning, level by level in each mode; with the last one something is
-/// wrong, and tshark says so.
+/// Checks that tshark decrypts all frames but the last without a warning, level by level in each
+/// mode, and reports the last one as faulty.
 fn judge(lines: &[String]) {
     let expected = MODES.iter().flat_map(|mode| LEVELS.map(|level| (mode, level)));
     assert_eq!(lines.len(), MODES.len() * LEVELS.len() + 1, "{lines:?}");
@@ -155,7 +157,7 @@ fn judge(lines: &[String]) {
 const DAMAGED: Protection = Protection { level: SecurityLevel::EncMic32, key: MODES[1] };
 
 #[test]
-fn frames_with_counters_are_decrypted_and_verified_at_every_level_in_every_mode() {
+fn tshark_verifies_counter_frames() {
     let peer = Address::Short(ShortAddress(1));
     let header = Header {
         version: FrameVersion::V2006,
@@ -181,7 +183,8 @@ fn frames_with_counters_are_decrypted_and_verified_at_every_level_in_every_mode(
     }
 }
 
-/// TSCH frames at each level in each mode with a TAP header, and one of another slot than its header says.
+/// TSCH frames at each level in each mode with a TAP header, and one of another slot than its
+/// header names.
 fn tsch(dst: Address, src: Address) -> Vec<Vec<u8>> {
     let header = Header::data(1, Addressing::within(PAN, dst, src));
     let mut number = 0x01_0000_0000;
@@ -209,7 +212,7 @@ const ENDS: [(&str, Address, Address); 2] = [
 ];
 
 #[test]
-fn tsch_frames_are_decrypted_and_verified_with_the_slot_of_the_capture() {
+fn tshark_verifies_tsch_frames() {
     for (name, dst, src) in ENDS {
         if let Some(lines) = dissect(&format!("{name}.pcap"), LinkType::Tap, &tsch(dst, src)) {
             judge(&lines);
@@ -218,7 +221,7 @@ fn tsch_frames_are_decrypted_and_verified_with_the_slot_of_the_capture() {
 }
 
 #[test]
-fn what_tshark_writes_of_each_link_type_is_read_and_opened() {
+fn tshark_captures_are_read_and_opened() {
     for (name, dst, src) in ENDS {
         let frames = tsch(dst, src);
         let bare: Vec<_> = frames
@@ -233,7 +236,7 @@ fn what_tshark_writes_of_each_link_type_is_read_and_opened() {
             let [from, next_generation, to] = ["from.pcap", "pcapng", "to.pcap"]
                 .map(|end| place(&format!("{name}-{}-{end}", link.number())));
             write(&from, link, packets);
-            // Through Wireshark's own format and back.
+            // To Wireshark's own format and back.
             for (from, to, format) in [(&from, &next_generation, "pcapng"), (&next_generation, &to, "pcap")] {
                 let words: [&OsStr; 6] = [
                     "-r".as_ref(),
@@ -252,7 +255,7 @@ fn what_tshark_writes_of_each_link_type_is_read_and_opened() {
             let mut receivers = MODES.map(|mode| device(RECEIVER, src, NonceKind::Asn, mode));
             for (i, (packet, original)) in packets.iter().zip(&frames).enumerate() {
                 let captured = Captured::parse(found, packet).unwrap();
-                // Where the capture does not say the slot, we do.
+                // If the capture does not tell the slot, the test does.
                 let said = Captured::parse(LinkType::Tap, original).unwrap().asn;
                 assert_eq!(captured.asn, said.filter(|_| link == LinkType::Tap));
                 let receiver = receivers.get_mut(i / LEVELS.len()).unwrap_or_else(|| panic!("{i}"));

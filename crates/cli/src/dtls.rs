@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings, UnknownCipherSuite};
+use antedate_channel::dtls::{CipherSuite, ConnectionId, PREPARED_LEN, Settings, UnknownCipherSuiteError};
 use antedate_dtls::psk::PskFile;
 use antedate_dtls::{Options, status};
 use clap::{Args, Subcommand};
@@ -174,5 +174,5 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn suite(text: &str) -> Result<CipherSuite, String> {
-    text.parse().map_err(|error: UnknownCipherSuite| error.to_string())
+    text.parse().map_err(|error: UnknownCipherSuiteError| error.to_string())
 }

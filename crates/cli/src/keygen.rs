@@ -212,7 +212,7 @@ fn check(members: &[(String, Sci)]) -> Done {
 }
 
 fn suite(text: &str) -> Result<CipherSuite, String> {
-    text.parse().map_err(|error: antedate_channel::macsec::UnknownCipherSuite| error.to_string())
+    text.parse().map_err(|error: antedate_channel::macsec::UnknownCipherSuiteError| error.to_string())
 }
 
 fn member(text: &str) -> Result<(String, Sci), String> {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use antedate_channel::dtls::{
-    Aead, ConnectionId, ContentType, DirectionKeys, Opened, ProtectError, Reader, Refusal, Writer, records,
+    Aead, ConnectionId, ContentType, DirectionKeys, Dropped, Opened, ProtectError, Reader, Writer, records,
 };
 use antedate_wire::dtls::handshake::{Alert, AlertDescription};
 use dimpl::crypto::{
@@ -429,7 +429,7 @@ pub enum Came {
     /// nothing for the application; if the peer sent its Finished again, ours lie ready in [`Certified::transmit`]
     Nothing,
     /// it was dropped
-    Refused(Refusal),
+    Refused(Dropped),
 }
 
 impl Certified {
@@ -473,10 +473,10 @@ impl Certified {
         let mut plain = vec![0; datagram.len()];
         let mut all = Vec::new();
         for record in records(datagram, 0) {
-            let opened = record.map_err(|_| Refusal::Malformed).and_then(|record| {
+            let opened = record.map_err(|_| Dropped::Malformed).and_then(|record| {
                 // What is not protected is of the handshake, which is over.
                 if record.epoch != EPOCH {
-                    Err(Refusal::Epoch)
+                    Err(Dropped::Epoch)
                 } else {
                     self.reader.open(&record, &mut plain)
                 }

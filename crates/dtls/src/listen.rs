@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 
 use antedate_channel::dtls::{
-    Connection, ConnectionId, Cookies, Event, Greeting, Phase, Refusal, Refusals, Settings,
+    Connection, ConnectionId, Cookies, Dropped, Event, Greeting, Phase, Refusals, Settings,
 };
 use mio::net::UdpSocket;
 use serde_json::Value;
@@ -113,7 +113,7 @@ impl Listen {
             }
         }
         if known.is_none() && self.sessions.len() >= self.options.max_sessions {
-            self.refused.count(Refusal::UnknownConnection);
+            self.refused.count(Dropped::UnknownConnection);
             tracing::warn!(peer = %from, "refused: there are {} sessions already", self.sessions.len());
             return;
         }
@@ -153,7 +153,7 @@ impl Listen {
 
     /// A record of a session that is not known here. Its sender is told that, if it wants to know.
     fn unknown(&mut self, io: &Io, datagram: &[u8], from: SocketAddr) {
-        self.refused.count(Refusal::UnknownConnection);
+        self.refused.count(Dropped::UnknownConnection);
         let second = io.now() / 1000;
         if self.hints.0 != second {
             self.hints = (second, 0);

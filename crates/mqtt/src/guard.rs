@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use antedate_channel::mqtt::rotation::{self, Rotation, RotationRefusal};
-use antedate_channel::mqtt::{Group, Material, Opened, PayloadTemplate, PublishError, Publisher, Refusal};
+use antedate_channel::mqtt::rotation::{self, Rotation, RotationError};
+use antedate_channel::mqtt::{Dropped, Group, Material, Opened, PayloadTemplate, PublishError, Publisher};
 use antedate_host::fault::Fault;
 
 use crate::file::{Device, GroupFile};
@@ -94,9 +94,9 @@ pub enum Verdict {
         newest: u32,
     },
     /// It is not to be believed.
-    Refused(Refusal),
+    Refused(Dropped),
     /// It stands where rotation messages are, and is none for us.
-    NoRotation(RotationRefusal),
+    NoRotation(RotationError),
 }
 
 /// Why a payload was not sealed.
@@ -281,7 +281,7 @@ impl Guard {
     ///
     /// # Errors
     /// Why it would not.
-    pub fn check(&mut self, topic: &str, message: &[u8]) -> Result<(), Refusal> {
+    pub fn check(&mut self, topic: &str, message: &[u8]) -> Result<(), Dropped> {
         self.retire();
         let Some(one) = self.groups.iter_mut().find_map(|one| one.covers(topic).then_some(one)) else {
             return Ok(());
@@ -351,14 +351,14 @@ impl Guard {
     }
 
     /// Reads a rotation message as a member.
-    fn read(&self, at: usize, message: &[u8]) -> Result<Rotation, RotationRefusal> {
+    fn read(&self, at: usize, message: &[u8]) -> Result<Rotation, RotationError> {
         let (Some(one), Some(device)) = (self.groups.get(at), &self.device) else {
-            return Err(RotationRefusal::Format);
+            return Err(RotationError::Format);
         };
-        let manager = one.file.manager.ok_or(RotationRefusal::Signature)?;
+        let manager = one.file.manager.ok_or(RotationError::Signature)?;
         let name = device.name.as_bytes();
         let rotation = rotation::open(&one.file.group, message, &manager, name, &device.secret)?;
-        if rotation.algorithm == one.file.algorithm { Ok(rotation) } else { Err(RotationRefusal::Format) }
+        if rotation.algorithm == one.file.algorithm { Ok(rotation) } else { Err(RotationError::Format) }
     }
 
     fn rotate(&mut self, at: usize, message: &[u8]) -> Verdict {
@@ -368,7 +368,7 @@ impl Guard {
         let rotation = match opened {
             Ok(rotation) => rotation,
             Err(refusal) => {
-                one.left_out |= refusal == RotationRefusal::NotMember;
+                one.left_out |= refusal == RotationError::NotMember;
                 return Verdict::NoRotation(refusal);
             }
         };
@@ -378,7 +378,7 @@ impl Guard {
         let before = one.group.newest();
         if epoch < seen || !one.group.rotate(&rotation) {
             if before == Some(epoch) && !one.group.has(epoch, &rotation.secret) {
-                return Verdict::NoRotation(RotationRefusal::OtherKey);
+                return Verdict::NoRotation(RotationError::OtherKey);
             }
             // The newest of all is for this device. That it is left out was said of an older one, or is not said any more.
             one.left_out &= before != Some(epoch);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use antedate_channel::mqtt::{Material, NoNumber, Numbers};
+use antedate_channel::mqtt::{Material, NoNumberError, Numbers};
 use antedate_host::fault::Fault;
 use antedate_host::numbers::{Bound, KeyId, NumberFile, NumbersError, NumbersErrorKind, Place, Reservation};
 use antedate_host::replace;
@@ -357,18 +357,18 @@ impl Drop for Stored {
 }
 
 impl Numbers for Stored {
-    type Error = NoNumber;
+    type Error = NoNumberError;
 
-    fn take(&mut self) -> Result<u64, NoNumber> {
+    fn take(&mut self) -> Result<u64, NoNumberError> {
         self.fault = None;
         if self.reserved.left() == 0 {
             if let Err(fault) = self.reserve(self.chunk) {
                 self.fault = Some(fault);
-                return Err(NoNumber);
+                return Err(NoNumberError);
             }
             self.chunk = (2 * self.chunk).min(LAST_CHUNK);
         }
-        self.reserved.take().ok_or(NoNumber)
+        self.reserved.take().ok_or(NoNumberError)
     }
 }
 

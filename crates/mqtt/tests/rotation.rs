@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use antedate_channel::mqtt::rotation::RotationRefusal;
-use antedate_channel::mqtt::{Algorithm, Refusal};
+use antedate_channel::mqtt::rotation::RotationError;
+use antedate_channel::mqtt::{Algorithm, Dropped};
 use antedate_host::hex::hex;
 use antedate_mqtt::file::{Device, GroupFile, Member};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
@@ -107,7 +107,7 @@ fn a_device_that_was_revoked_meanwhile_does_not_publish_under_the_key_that_it_ke
     let without = manager.announce().expect("announced");
     let mut guard = start(&manager, &press7, &state);
     assert_eq!(epoch(&mut guard), 1, "nobody has said so yet");
-    assert!(matches!(hear(&mut guard, &without), Verdict::NoRotation(RotationRefusal::NotMember)));
+    assert!(matches!(hear(&mut guard, &without), Verdict::NoRotation(RotationError::NotMember)));
     assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
 }
 
@@ -128,7 +128,7 @@ fn an_old_rotation_from_before_a_device_was_a_member_keeps_it_from_publishing_no
     hear(&mut start(&manager, &press7, &state), &newest);
 
     let mut guard = start(&manager, &press7, &state);
-    assert!(matches!(hear(&mut guard, &older), Verdict::NoRotation(RotationRefusal::NotMember)));
+    assert!(matches!(hear(&mut guard, &older), Verdict::NoRotation(RotationError::NotMember)));
     assert!(matches!(guard.seal(TOPIC, b"x", &mut Vec::new()), Err(CannotSeal::NoKey(_))));
     assert!(matches!(hear(&mut guard, &newest), Verdict::Known { epoch: 2, .. }));
     assert_eq!(epoch(&mut guard), 2);
@@ -149,7 +149,7 @@ fn another_key_for_the_epoch_that_is_in_use_is_said() {
     let mut manager = Manager::open(&file).expect("a manager");
     manager.rotate(&[], 60).expect("rotated");
     let other = manager.announce().expect("announced");
-    assert!(matches!(hear(&mut guard, &other), Verdict::NoRotation(RotationRefusal::OtherKey)));
+    assert!(matches!(hear(&mut guard, &other), Verdict::NoRotation(RotationError::OtherKey)));
     manager.rotate(&[], 60).expect("rotated");
     let third = manager.announce().expect("announced");
     assert!(matches!(hear(&mut guard, &third), Verdict::Rotated { epoch: 3, .. }));
@@ -190,7 +190,7 @@ fn a_member_reads_the_epoch_before_for_the_rest_of_its_grace_after_a_restart() {
     assert!(matches!(open(&mut guard, &old[1]), Verdict::Opened(_)), "still within it");
     assert!(matches!(
         open(&mut guard, &old[0]),
-        Verdict::Refused(Refusal::Repeated { .. } | Refusal::Late { .. })
+        Verdict::Refused(Dropped::Repeated { .. } | Dropped::Late { .. })
     ));
     guard.flush().expect("durable");
     drop(guard);
@@ -204,11 +204,11 @@ fn a_member_reads_the_epoch_before_for_the_rest_of_its_grace_after_a_restart() {
     for when in [now + Duration::from_secs(3600), now - Duration::from_secs(61)] {
         set(when);
         let mut guard = start(&manager, &scada, &own);
-        assert!(matches!(open(&mut guard, &old[2]), Verdict::Refused(Refusal::OldEpoch { .. })));
+        assert!(matches!(open(&mut guard, &old[2]), Verdict::Refused(Dropped::OldEpoch { .. })));
         drop(guard);
         set(now);
         let mut guard = start(&manager, &scada, &own);
-        assert!(matches!(open(&mut guard, &old[2]), Verdict::Refused(Refusal::OldEpoch { .. })), "for good");
+        assert!(matches!(open(&mut guard, &old[2]), Verdict::Refused(Dropped::OldEpoch { .. })), "for good");
     }
 }
 
@@ -241,13 +241,13 @@ fn what_is_sealed_under_an_epoch_that_a_revocation_ended_is_not_read_after_it_no
         for message in messages {
             assert!(matches!(hear(&mut guard, message), Verdict::Rotated { .. }));
             let refused = open(&mut guard, &sealed(&mut revoked));
-            assert!(matches!(refused, Verdict::Refused(Refusal::OldEpoch { epoch: 1, .. })), "{refused:?}");
+            assert!(matches!(refused, Verdict::Refused(Dropped::OldEpoch { epoch: 1, .. })), "{refused:?}");
         }
         drop(guard);
         let mut guard = start(&manager, &scada, state.path());
         assert_eq!(epoch(&mut guard), 3);
         let refused = open(&mut guard, &sealed(&mut revoked));
-        assert!(matches!(refused, Verdict::Refused(Refusal::OldEpoch { epoch: 1, .. })), "{refused:?}");
+        assert!(matches!(refused, Verdict::Refused(Dropped::OldEpoch { epoch: 1, .. })), "{refused:?}");
     }
 }
 
@@ -307,8 +307,8 @@ fn what_is_only_checked_does_not_count_as_received() {
     assert!(matches!(open(&mut guard, &envelopes[0]), Verdict::Opened(_)));
     assert_eq!(guard.check(TOPIC, &envelopes[1999]), Ok(()));
     assert!(matches!(open(&mut guard, &envelopes[1]), Verdict::Opened(_)));
-    assert!(matches!(guard.check(TOPIC, &envelopes[1]), Err(Refusal::Repeated { .. })));
-    assert!(matches!(guard.check("plant/elsewhere", &envelopes[2]), Err(Refusal::Moved { .. })));
+    assert!(matches!(guard.check(TOPIC, &envelopes[1]), Err(Dropped::Repeated { .. })));
+    assert!(matches!(guard.check("plant/elsewhere", &envelopes[2]), Err(Dropped::Moved { .. })));
 }
 
 /// How many keys the state knows numbers of.

@@ -1,10 +1,11 @@
-//! A Cortex-M3 as QEMU's mps2-an385 has it: start-up, semihosting, and SysTick as the counter of instructions.
+//! A Cortex-M3 as in QEMU's mps2-an385: start-up, semihosting, and SysTick as instruction counter.
 //!
-//! Under `-icount shift=0` each instruction takes a nanosecond of the emulated time, and SysTick counts that at 25 MHz: a tick
-//! is 40 instructions. To count single ones, the counter is read 40 times, seven instructions apart. Seven and 40 have no common
-//! divisor, so the readings fall on each phase of a tick once, and their sum is the time in instructions but for a
-//! constant, which the difference of two sums does not have. What two readings with nothing between them give is printed as
-//! `nothing`, for whoever reads the numbers to subtract.
+//! Under `-icount shift=0` each instruction takes one nanosecond of emulated time. SysTick runs at
+//! 25 MHz, so a tick is 40 instructions. To count single instructions, the counter is read 40
+//! times, seven instructions apart. Seven and 40 have no common divisor, so the readings hit each
+//! phase of a tick once. Their sum is the time in instructions plus a constant, which cancels in
+//! the difference of two sums. The difference of two consecutive measurements is printed as
+//! `nothing`, for readers to subtract.
 #![no_std]
 
 use antedate_mote_programs::Mote;
@@ -14,24 +15,24 @@ use core::ptr;
 
 global_asm!(include_str!("reset.s"));
 
-// Where the variables end and where the stack begins, as the linker says.
+// End of the variables and start of the stack, from the linker.
 unsafe extern "C" {
     static bss_end: u8;
     static stack_top: u8;
 }
 
-/// What the free stack is painted with.
+/// Pattern for the free stack.
 const PAINT: u32 = 0x5aa5;
 
-/// The lowest word that the stack may reach.
+/// The lowest word that the stack may use.
 fn bottom() -> usize {
     (&raw const bss_end).addr()
 }
 
-/// The mote in QEMU; it counts instructions.
+/// The mote in QEMU, which counts instructions.
 pub struct CortexM3;
 
-/// The reading at the beginning of a measurement.
+/// The reading at the start of a measurement.
 struct Since(UnsafeCell<u32>);
 
 // SAFETY: there is one thread of execution, and no interrupt is enabled.
@@ -39,12 +40,12 @@ unsafe impl Sync for Since {}
 
 static SINCE: Since = Since(UnsafeCell::new(0));
 
-/// The time in instructions, from an unknown beginning on. SysTick has 24 bits and counts down.
+/// The time in instructions from an arbitrary origin. SysTick has 24 bits and counts down.
 #[inline(always)]
 fn now() -> u32 {
     let mut sum: u32 = 0;
-    // SAFETY: reads SysTick's current value (0xe000e018), which has no effect on anything else. The block may access memory as
-    // far as the compiler knows, so what comes before and after in the program stays there.
+    // SAFETY: reads SysTick's current value (0xe000e018), which has no side effect. The compiler
+    // must assume that the block accesses memory, so it moves no memory access across it.
     unsafe {
         asm!(
             "2: ldr {value}, [{counter}]",
@@ -87,11 +88,11 @@ impl Mote for CortexM3 {
     #[inline(never)]
     fn paint() {
         let here = 0usize;
-        // The frame of this function, and a margin for what it calls.
+        // The frame of this function, and a margin for its callees.
         let end = (&raw const here).addr() - 64;
         let mut at = bottom();
         while at < end {
-            // SAFETY: between the last variable and the stack in use there is RAM that is nobody's.
+            // SAFETY: the RAM between the last variable and the stack in use is unused.
             unsafe { ptr::with_exposed_provenance_mut::<u32>(at).write_volatile(PAINT) }
             at += size_of::<u32>();
         }
@@ -100,7 +101,7 @@ impl Mote for CortexM3 {
     #[inline(never)]
     fn depth() -> u32 {
         let (mut at, top) = (bottom(), (&raw const stack_top).addr());
-        // SAFETY: as in `paint`; the stack is read as it lies.
+        // SAFETY: as in `paint`; the stack is only read.
         while at < top && unsafe { ptr::with_exposed_provenance::<u32>(at).read_volatile() } == PAINT {
             at += size_of::<u32>();
         }
@@ -108,9 +109,10 @@ impl Mote for CortexM3 {
     }
 }
 
-/// Asks the emulator for something.
+/// Calls the emulator.
 fn semihosting(operation: usize, parameter: usize) {
-    // SAFETY: a breakpoint with this number is a call of the emulator, which reads what `parameter` points at.
+    // SAFETY: a breakpoint with this number calls the emulator, which reads the data `parameter`
+    // points to.
     unsafe { asm!("bkpt 0xab", inout("r0") operation => _, in("r1") parameter) }
 }
 

@@ -1,4 +1,4 @@
-@ After reset: variables with their first values, the others zero, SysTick, and the program.
+@ Reset handler: initialises variables and SysTick, then calls the program.
     .section .vectors, "a", %progbits
     .word stack_top
     .word reset
@@ -30,7 +30,7 @@ reset:
     beq 4f
     str r3, [r1], #4
     b 3b
-@ SysTick: reload value, current value, on with the CPU's clock and without interrupt.
+@ SysTick: reload value, current value, then on, with the CPU's clock and without interrupt.
 4:  ldr r0, =0xe000e010
     ldr r1, =0x00ffffff
     str r1, [r0, #4]
@@ -40,7 +40,7 @@ reset:
     bl program
 5:  b 5b
 
-@ A fault ends the program with code 5, by semihosting.
+@ A fault ends the program with code 5 through semihosting.
     .globl fault
     .type fault, %function
     .thumb_func

@@ -1,4 +1,4 @@
-//! An MSP430: start-up, the ports of the simulator, and the routines that compiled code calls.
+//! An MSP430: start-up, the simulator's ports, and the routines that compiled code calls.
 #![no_std]
 #![feature(asm_experimental_arch)]
 
@@ -16,41 +16,41 @@ const PRINT: *mut u8 = 0x01c2 as *mut u8;
 const MEASURED_LOW: *const u16 = 0x01c6 as *const u16;
 const MEASURED_HIGH: *const u16 = 0x01c8 as *const u16;
 
-// Where the variables end and where the stack begins, as the linker says.
+// End of the variables and start of the stack, from the linker.
 unsafe extern "C" {
     static bss_end: u8;
     static stack_top: u8;
 }
 
-/// What the free stack is painted with.
+/// Pattern for the free stack.
 const PAINT: u16 = 0x5aa5;
 
-/// The lowest word that the stack may reach.
+/// The lowest word that the stack may use.
 fn bottom() -> usize {
     (&raw const bss_end).addr()
 }
 
-/// The mote in the simulator; it counts cycles.
+/// The mote in the simulator, which counts cycles.
 pub struct Msp430;
 
 impl Mote for Msp430 {
     fn print(text: &str) {
         for byte in text.bytes() {
-            // SAFETY: the port of the simulator that prints.
+            // SAFETY: the simulator's port for printing.
             unsafe { ptr::write_volatile(PRINT, byte) }
         }
     }
 
     #[inline(always)]
     fn begin() {
-        // SAFETY: the port of the simulator that begins a measurement, by one instruction. What comes before and after in the
-        // program stays there, because the block may access memory.
+        // SAFETY: the simulator's port that starts a measurement, written by one instruction. The
+        // block may access memory, so the compiler moves no memory access across it.
         unsafe { core::arch::asm!("mov #1, &0x01c4") }
     }
 
     #[inline(always)]
     fn end() -> u32 {
-        // SAFETY: as in `begin`; and the ports with the result.
+        // SAFETY: as in `begin`; the others are the simulator's result ports.
         unsafe {
             core::arch::asm!("mov #0, &0x01c4");
             u32::from(ptr::read_volatile(MEASURED_HIGH)) << 16 | u32::from(ptr::read_volatile(MEASURED_LOW))
@@ -60,11 +60,11 @@ impl Mote for Msp430 {
     #[inline(never)]
     fn paint() {
         let here = 0usize;
-        // The frame of this function, and a margin for what it calls.
+        // The frame of this function, and a margin for its callees.
         let end = (&raw const here).addr() - 64;
         let mut at = bottom();
         while at < end {
-            // SAFETY: between the last variable and the stack in use there is RAM that is nobody's.
+            // SAFETY: the RAM between the last variable and the stack in use is unused.
             unsafe { ptr::with_exposed_provenance_mut::<u16>(at).write_volatile(PAINT) }
             at += size_of::<u16>();
         }
@@ -73,7 +73,7 @@ impl Mote for Msp430 {
     #[inline(never)]
     fn depth() -> u32 {
         let (mut at, top) = (bottom(), (&raw const stack_top).addr());
-        // SAFETY: as in `paint`; the stack is read as it lies.
+        // SAFETY: as in `paint`; the stack is only read.
         while at < top && unsafe { ptr::with_exposed_provenance::<u16>(at).read_volatile() } == PAINT {
             at += size_of::<u16>();
         }
@@ -81,19 +81,19 @@ impl Mote for Msp430 {
     }
 }
 
-/// The AES engine of a radio chip: the key is loaded once, then each block goes in and comes out.
+/// A radio chip's AES engine: the key is loaded once, then each block is written and read back.
 pub struct ChipAes;
 
 const ENGINE_KEY: *mut u16 = 0x0160 as *mut u16;
 const ENGINE_BLOCK: *mut u16 = 0x0170 as *mut u16;
 const ENGINE_CONTROL: *mut u16 = 0x0180 as *mut u16;
 
-/// Writes 16 bytes to the eight words from `port` on.
+/// Writes 16 bytes to the eight words from `port`.
 #[inline(always)]
 fn hand_over(port: *mut u16, bytes: &[u8]) {
     let (words, _) = bytes.as_chunks::<2>();
     for (i, word) in words.iter().take(8).enumerate() {
-        // SAFETY: the engine has eight words at each of the two addresses that this is called with.
+        // SAFETY: the engine has eight words at each of the two addresses used.
         unsafe { ptr::write_volatile(port.add(i), u16::from_le_bytes(*word)) }
     }
 }
@@ -108,7 +108,7 @@ impl BlockCipher for ChipAes {
 
     fn encrypt(&self, block: &mut [u8; 16]) {
         hand_over(ENGINE_BLOCK, block);
-        // SAFETY: the ports of the engine; the block is read when it is done.
+        // SAFETY: these are the engine's ports; the block is read after the engine finishes.
         unsafe {
             ptr::write_volatile(ENGINE_CONTROL, 1);
             while ptr::read_volatile(ENGINE_CONTROL) != 0 {}
@@ -122,7 +122,7 @@ impl BlockCipher for ChipAes {
 /// Ends the program.
 pub fn exit(code: u16) -> ! {
     loop {
-        // SAFETY: the port of the simulator that ends the program.
+        // SAFETY: the simulator's port that ends the program.
         unsafe { ptr::write_volatile(EXIT, code) }
     }
 }

@@ -1,12 +1,13 @@
-//! The routines that compiled code calls and the compiler's own library lacks. A wrong one would give wrong ciphertext without
-//! a word, which is why every program checks known answers first, and these routines too ([`check`]).
+//! Routines that compiled code calls and the compiler's library lacks. A wrong one would silently
+//! give wrong ciphertext, so every program first checks known answers, including those of these
+//! routines ([`check`]).
 
 use core::arch::global_asm;
 use core::hint::black_box;
 
 global_asm!(include_str!("libcalls.s"));
 
-/// Quotient and remainder bit by bit. A division by zero gives all ones, as it may give anything.
+/// Quotient and remainder, bit by bit. Division by zero gives all ones; any result is allowed.
 macro_rules! divide {
     ($name:ident, $type:ty, $a:ident, $b:ident) => {{
         let (mut quotient, mut remainder): ($type, $type) = ($a, 0);
@@ -45,7 +46,7 @@ extern "C" fn __mspabi_remul(a: u32, b: u32) -> u32 {
     divide!(divide, u32, a, b).1
 }
 
-/// Which of the known answers does not come out, by operators that the compiler can't compute beforehand.
+/// The first known answer that fails, on operands the compiler cannot evaluate in advance.
 pub fn check() -> Option<usize> {
     let (a, b) = (black_box(0x1234_5678u32), black_box(0x9abc_def0u32));
     let (c, d) = (black_box(0x0123_4567_89ab_cdefu64), black_box(0xfedc_ba98_7654_3211u64));

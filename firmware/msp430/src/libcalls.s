@@ -1,5 +1,5 @@
-; Routines of the MSP430 EABI (SLAA534 section 6) that compiled code calls. The hardware multiplier of the F2617 is shared with
-; interrupts, so they are off while it is in use.
+; Routines of the MSP430 EABI (SLAA534 section 6) that compiled code calls. The F2617's hardware
+; multiplier is shared with interrupts, so they are off while it is in use.
 
     .macro MULTIPLIER_BEGIN
     push r2
@@ -50,7 +50,7 @@ __mspabi_mpyl:
     add &0x013e, r6
     .endm
 
-; The sum moves down by a word.
+; Moves the sum down by a word.
     .macro NEXT
     mov &0x013c, &0x013a
     mov r6, &0x013c
@@ -133,7 +133,8 @@ __mspabi_sral:
     jne 1b
 2:  ret
 
-; memcpy(r12 to, r13 from, r14 length): by words where both ends are even. The assembler does not know `mov @r13+, 0(r15)`.
+; memcpy(r12 to, r13 from, r14 length): in words if both addresses are even. The assembler lacks
+; `mov @r13+, 0(r15)`.
     .section .text.memcpy, "ax", @progbits
     .globl memcpy
 memcpy:
@@ -183,7 +184,7 @@ memset:
     jne 4b
 5:  ret
 
-; What a panic becomes.
+; Target of a panic.
     .section .text.abort, "ax", @progbits
     .globl abort
 abort:

@@ -1,4 +1,4 @@
-; After reset: a stack, variables with their first values, the others zero, and the program.
+; Reset handler: sets the stack pointer, initialises variables, then calls the program.
     .section .vector, "a", @progbits
     .short reset
 

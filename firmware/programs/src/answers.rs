@@ -1,10 +1,10 @@
-//! Known answers: what is measured must be right first.
+//! Known answers, checked before any measurement.
 
 use crate::{Wrong, right};
 use antedate_aead::{AesCcm, BlockCipher, ChaCha20Poly1305, Key, Nonce};
 use core::array::from_fn;
 
-/// What comes of all zeros after a hundred times ten encryptions, by OpenSSL.
+/// The result for all zeros after a hundred rounds of ten encryptions, from OpenSSL.
 const CHAINED: [u8; 16] = 0xc48f_f47b_32df_eb07_fa15_a718_b2b9_f90d_u128.to_be_bytes();
 
 pub(crate) fn aes_and_ccm<A: BlockCipher>() -> Result<(), Wrong> {
@@ -14,7 +14,7 @@ pub(crate) fn aes_and_ccm<A: BlockCipher>() -> Result<(), Wrong> {
     A::new(&key).encrypt(&mut block);
     right(block == 0x69c4_e0d8_6a7b_0430_d8cd_b780_70b4_c55a_u128.to_be_bytes())?;
 
-    // Many blocks, each under the one before as its key.
+    // Many blocks, each round with the previous result as its key.
     let mut key = [0; 16];
     for _ in 0..100 {
         let mut block = key;

@@ -1,4 +1,5 @@
-//! AES-128-CCM_8: the unmodified cipher, with its cipherstream prepared, and with a front (hiller2018 section VI, figure 6).
+//! AES-128-CCM_8: unmodified, with prepared key stream, and with a front (hiller2018 section VI,
+//! figure 6).
 
 use crate::{AAD, Counter, LONGEST, Mote, Wrong, cost, is_payload, nonce_of, payload, report, right};
 use antedate_aead::{
@@ -8,10 +9,10 @@ use antedate_aead::{
 use core::hint::black_box;
 use core::mem::size_of;
 
-/// The peers' sizes, and those of hiller2018.
+/// Sizes of the peers and of hiller2018.
 const SIZES: [usize; 8] = [16, 48, 64, 80, 112, 200, 240, 1000];
 
-/// Sizes and fronts: the last block new, all new, and the templates of hiller2018.
+/// Sizes and fronts: last block new, all new, and hiller2018's templates.
 const FRONTS: [(usize, usize); 17] = [
     (16, 0),
     (64, 48),
@@ -33,7 +34,7 @@ const FRONTS: [(usize, usize); 17] = [
 ];
 
 pub(crate) fn block<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
-    /// As a member of a structure lies: at an even address.
+    /// At an even address, like a structure's member.
     #[repr(align(4))]
     struct Block([u8; 16]);
     let aes = A::new(&[3; 16]);
@@ -63,7 +64,7 @@ fn key<A: BlockCipher>() -> Result<Key<Ccm8<A>>, Wrong> {
     Key::new(&black_box([7; 16])).map_err(|_| Wrong::Fit)
 }
 
-/// What an application would call; never inlined, so that the compiler can't use what it knows of the sizes.
+/// An application's call; never inlined, so that the compiler does not know the sizes.
 #[inline(never)]
 fn one_shot<A: BlockCipher>(key: &Key<Ccm8<A>>, nonce: Nonce, data: &mut [u8]) -> Tag<[u8; 8]> {
     key.seal_in_place(nonce, &AAD, data)
@@ -82,13 +83,13 @@ fn finish<'a, A: BlockCipher>(
     prepared.seal(rest).ok()
 }
 
-/// The cipher without preparation, and with its cipherstream prepared.
+/// The cipher without preparation, and with prepared key stream.
 #[inline(never)]
 fn unmodified<M: Mote, A: BlockCipher>(size: usize) -> Result<(), Wrong> {
     let mut sealer = Sealer::new(key::<A>()?, Counter(0));
     let mut slot = Slot::<Ccm8<A>, LONGEST>::new();
     let mut prepared = sealer.prepare(&mut slot).map_err(|_| Wrong::Fit)?;
-    // The nonce's own part, then a block of cipherstream a step.
+    // One step for the nonce, then one for each block of key stream.
     let steps = 1 + size.div_ceil(16) as u32;
     let (cost, _) = cost!(M, prepared.step(black_box(steps)));
     report::<M>("ccm8", &[size], "stream-prepare", cost);
@@ -106,7 +107,7 @@ fn unmodified<M: Mote, A: BlockCipher>(size: usize) -> Result<(), Wrong> {
     right(same == tag)
 }
 
-/// The cipher with all prepared but what follows the front.
+/// The cipher prepared except for the bytes after the front.
 #[inline(never)]
 fn fronted<M: Mote, A: BlockCipher>(size: usize, front_len: usize) -> Result<(), Wrong> {
     let mut data = [0; LONGEST];
@@ -131,7 +132,7 @@ fn fronted<M: Mote, A: BlockCipher>(size: usize, front_len: usize) -> Result<(),
     Ok(())
 }
 
-/// The packet must be what the unmodified cipher makes of the payload.
+/// Checks that the packet is the unmodified cipher's for the payload.
 #[inline(never)]
 fn check<A: BlockCipher>(ciphertext: &[u8], tag: &Tag<[u8; 8]>) -> Result<(), Wrong> {
     let mut opened = [0; LONGEST];

@@ -1,8 +1,9 @@
-//! ChaCha20-Poly1305: the unmodified cipher, and a template with one block that is new.
+//! ChaCha20-Poly1305: unmodified, and with a template whose hole is one block.
 
 use crate::{AAD, Counter, LONGEST, Mote, Wrong, cost, is_payload, nonce_of, payload, report, right};
 use antedate_aead::{
-    ChaCha20Poly1305, Hole, Key, Misfit, Nonce, PreparedTemplate, Sealed, Sealer, Tag, Template, TemplateSlot,
+    ChaCha20Poly1305, Hole, Key, MisfitError, Nonce, PreparedTemplate, Sealed, Sealer, Tag, Template,
+    TemplateSlot,
 };
 use core::hint::black_box;
 use core::mem::size_of;
@@ -37,7 +38,7 @@ type Prepared<'a> = PreparedTemplate<'a, ChaCha20Poly1305, CAP, 1>;
 fn finish<'a>(
     prepared: Prepared<'a>,
     value: &[u8],
-) -> Result<Sealed<'a, ChaCha20Poly1305, CAP, 1>, Misfit<Prepared<'a>>> {
+) -> Result<Sealed<'a, ChaCha20Poly1305, CAP, 1>, MisfitError<Prepared<'a>>> {
     prepared.seal(&[value])
 }
 
@@ -52,7 +53,7 @@ fn unmodified<M: Mote>(size: usize) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// 16 bytes in the middle are new.
+/// A hole of 16 bytes in the middle.
 #[inline(never)]
 fn templated<M: Mote>(size: usize) -> Result<(), Wrong> {
     let mut data = [0; LONGEST];
@@ -77,7 +78,7 @@ fn templated<M: Mote>(size: usize) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// The packet must be what the unmodified cipher makes of the payload.
+/// Checks that the packet is the unmodified cipher's for the payload.
 #[inline(never)]
 fn check(ciphertext: &[u8], tag: &Tag) -> Result<(), Wrong> {
     let mut opened = [0; LONGEST];

@@ -1,8 +1,10 @@
-//! An MQTT client's protection and nothing else: what each option takes of flash and RAM (figure 3 of katsikeas2017).
+//! An MQTT client's protection alone: each option's use of flash and RAM (figure 3 of
+//! katsikeas2017).
 //!
-//! The client builds a PUBLISH of up to 64 octets of payload, the paper's longest, and takes one apart that it receives. The program without
-//! protection does the same with payloads as they are, so the difference of the images is what protection takes. What lies on
-//! the stack at its deepest is found by painting it before.
+//! The client builds a PUBLISH of up to 64 octets of payload, the paper's maximum, and parses one
+//! that it receives. The program without protection does the same with plain payloads, so the
+//! difference of the images is the cost of protection. The maximum stack depth is found by painting
+//! the stack first.
 
 use crate::mqtt::{
     Bare, BareKey, FIRST, Protects, Reserved, TOPIC, VALUE, associated, lay_out, open, parse, put, seal,
@@ -13,14 +15,15 @@ use core::hint::black_box;
 
 /// The paper's longest payload.
 const PAYLOAD: usize = 64;
-/// A PUBLISH (MQTT 3.1.1 section 3.3) at QoS 0: type and flags, remaining length, topic and its length.
+/// A PUBLISH (MQTT 3.1.1 section 3.3) at QoS 0: type and flags, remaining length, topic and its
+/// length.
 const PUBLISH: usize = 2 + 2 + TOPIC.len();
-/// Octets around a payload at most.
+/// Octets around a payload, at most.
 const AROUND: usize = 48;
 
 type Packet = [u8; PUBLISH + AROUND + PAYLOAD];
 
-/// The head of a PUBLISH with so many octets of payload.
+/// Writes the head of a PUBLISH with `payload` octets of payload.
 #[inline(never)]
 fn publish(payload: usize, packet: &mut Packet) -> Result<(), Wrong> {
     let rest = 2 + TOPIC.len() + payload;
@@ -31,7 +34,7 @@ fn publish(payload: usize, packet: &mut Packet) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// The payload of a PUBLISH on the topic.
+/// The payload of a PUBLISH to the topic.
 #[inline(never)]
 fn payload(packet: &Packet) -> Result<&[u8], Wrong> {
     let [0x30, rest, 0, topic, ..] = *packet else { return Err(Wrong::Answer) };
@@ -42,7 +45,7 @@ fn payload(packet: &Packet) -> Result<&[u8], Wrong> {
     Ok(payload)
 }
 
-/// What the sensor says: the reading is its end.
+/// The sensor's message; the reading is its end.
 #[inline(never)]
 fn reading() -> [u8; PAYLOAD] {
     let mut data = [0; PAYLOAD];
@@ -69,7 +72,7 @@ pub fn plain<M: Mote>() -> Result<(), Wrong> {
     measured::<M>(client)
 }
 
-/// A client that protects when the payload is there.
+/// A client that does all protection once the payload is known.
 pub fn protected<M: Mote, S: Protects>() -> Result<(), Wrong> {
     #[inline(never)]
     fn client<S: Protects>() -> Result<(), Wrong> {
@@ -82,11 +85,12 @@ pub fn protected<M: Mote, S: Protects>() -> Result<(), Wrong> {
     measured::<M>(client::<S>)
 }
 
-/// Associated data and payload as one frame, whose beginning is not encrypted.
+/// Associated data and payload as one frame, whose start is not encrypted.
 const FRAME: usize = 128;
 type Preparation = FrameSlot<FRAME, PAYLOAD, 1>;
 
-/// Lays a publish out as a frame that begins as is known, and begins to prepare it; gives the octets of associated data.
+/// Writes the known part of a publish as a frame, and starts its preparation; returns the octets of
+/// associated data.
 #[inline(never)]
 fn prepare(
     number: u64,
@@ -106,12 +110,13 @@ fn prepare(
 const CCM: i64 = Ccm::NUMBER;
 type Ccm = AesCcm<Aes128, 13, 8>;
 
-/// A sensor's client with AES-CCM, which prepares its publish and receives nothing. A reading that comes early finds the rest done at once.
+/// A sensor's client with AES-CCM, which prepares its publish and receives nothing. For an early
+/// reading, it does the remaining steps at once.
 pub fn sensor<M: Mote>() -> Result<(), Wrong> {
     measured::<M>(prepares::<false>)
 }
 
-/// A client that does so and receives; what it receives goes through the same code.
+/// Like `sensor`, and also receives; opening uses the same code.
 pub fn antedated<M: Mote>() -> Result<(), Wrong> {
     measured::<M>(prepares::<true>)
 }
@@ -136,7 +141,7 @@ fn prepares<const RECEIVES: bool>() -> Result<(), Wrong> {
         return right(black_box(&packet)[PUBLISH] == 0x83);
     }
 
-    // Receiving. One key serves both directions here; in earnest it is another publisher's.
+    // Receiving. One key serves both directions here; in use it is another publisher's.
     let (number, ciphertext) = parse(CCM, payload(black_box(&packet))?)?;
     let (body, tag) = ciphertext.split_last_chunk::<8>().ok_or(Wrong::Answer)?;
     let open = prepare(number, &[], body.len(), &mut frame, &mut slot)?;

@@ -1,13 +1,14 @@
-//! Counter mode alone, the encryption of CCM: hiller2018's antedated encryption (section VI-A, figure 5).
+//! Counter mode alone, CCM's encryption: hiller2018's antedated encryption (section VI-A, figure
+//! 5).
 
 use crate::{LONGEST, Mote, Wrong, cost, is_payload, payload, report, right};
 use antedate_aead::BlockCipher;
 use core::hint::black_box;
 
-/// The sizes that the paper's text gives numbers for.
+/// Sizes with numbers in the paper's text.
 const SIZES: [usize; 5] = [16, 48, 80, 200, 1000];
 
-/// Cipherstream from counter block 1 on.
+/// Key stream from counter block 1.
 #[inline(never)]
 fn stream<A: BlockCipher>(aes: &A, nonce: &[u8; 13], out: &mut [u8]) {
     let (blocks, _) = out.as_chunks_mut::<16>();
@@ -51,7 +52,7 @@ pub(crate) fn all<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
         let blocks = size.next_multiple_of(16);
         let (preparing, ()) = cost!(M, stream(&aes, &nonce, &mut prepared[..black_box(blocks)]));
         report::<M>("ctr", &[size], "prepare", preparing);
-        // The same bytes take the encryption away again.
+        // XOR with the same bytes again removes the encryption.
         let (cost, ()) = cost!(M, xor(&mut data[..black_box(size)], &prepared));
         report::<M>("ctr", &[size], "online", cost);
         right(is_payload(&data))?;

@@ -1,8 +1,10 @@
-//! A sensor's DTLS 1.2 record over AES-128-CCM_8, whole at the deadline or prepared with a front (hiller2018 section VI).
+//! A sensor's DTLS 1.2 record with AES-128-CCM_8, sealed whole at the deadline or prepared with a
+//! front (hiller2018 section VI).
 //!
-//! In idle time the record's header, its explicit nonce and its additional data are written, for they follow from epoch and
-//! sequence number, and all of the cipher is done but for what follows the front. At the deadline the reading is sealed and put
-//! behind the header. The names of the numbers are `dtls-SIZE-FRONT-PART`.
+//! In idle time, the record's header, explicit nonce and additional data are written, since they
+//! follow from epoch and sequence number, and the cipher does all work except for the bytes after
+//! the front. At the deadline, the reading is sealed and appended to the header. The results are
+//! named `dtls-SIZE-FRONT-PART`.
 
 use crate::{LONGEST, Mote, Wrong, cost, nothing, payload, report, right};
 use antedate_aead::{
@@ -19,16 +21,17 @@ const TAG: usize = 8;
 const BEFORE: usize = HEADER_LEN + EXPLICIT;
 /// Octets of the longest payload.
 const CAP: usize = 112;
-/// Epoch 1, and the sequence number of the first record here.
+/// Epoch 1, and the first record's sequence number.
 const FIRST: u64 = SEQUENCE_END | 5;
 
-/// The first record, of "temperature=" and "21.5", as `vectors/dtls.txt` has it: what the host writes too.
+/// The first record, of "temperature=" and "21.5", as in `vectors/dtls.txt`: the host writes the
+/// same.
 const SENSOR: [u8; 45] = [
     23, 254, 253, 0, 1, 0, 0, 0, 0, 0, 5, 0, 32, 0, 1, 0, 0, 0, 0, 0, 5, 115, 205, 161, 251, 251, 113, 50, 0,
     25, 60, 78, 197, 150, 219, 103, 58, 25, 80, 59, 172, 18, 122, 172, 61,
 ];
 
-/// The numbers of an epoch; the nonce is the implicit part and the number.
+/// Numbers of an epoch; the nonce is the implicit part and the number.
 struct Numbers(u64);
 
 fn nonce_of(number: u64) -> [u8; 12] {
@@ -50,7 +53,8 @@ impl NonceSequence for Numbers {
     }
 }
 
-/// Writes header and explicit nonce of a record with `len` octets of payload, and gives its additional data.
+/// Writes header and explicit nonce of a record with `len` octets of payload, and returns its
+/// additional data.
 #[inline(never)]
 fn lay_out(number: u64, len: usize, record: &mut [u8]) -> Result<Aad, Wrong> {
     let header = Header { content_type: ContentType::ApplicationData, version: VERSION_1_2, number };
@@ -75,7 +79,7 @@ fn whole<A: BlockCipher>(
     Ok(())
 }
 
-/// What is left of it when all is prepared.
+/// The rest of the record when all is prepared.
 #[inline(never)]
 fn finish<A: BlockCipher>(
     prepared: PreparedFront<'_, Ccm8<A>, CAP, 1>,

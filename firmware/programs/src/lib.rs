@@ -1,7 +1,8 @@
-//! What the motes do and measure, whatever their CPU.
+//! The motes' programs and measurements, independent of their CPU.
 //!
-//! [`measure_ccm`] and [`measure_chacha`] check known answers and then print a line for each thing it measures: a name and a number, in the unit in which
-//! the mote counts. [`smallest`] is a sensor that seals packets and nothing else; the size of its image is the size of the code.
+//! [`measure_ccm`] and [`measure_chacha`] check known answers, then print a line for each
+//! measurement: a name, and a number in the mote's counting unit. [`smallest`] is a sensor that
+//! only seals packets; the size of its image is the size of the code.
 #![no_std]
 
 mod answers;
@@ -29,30 +30,30 @@ pub use slots::measure_slots;
 use antedate_aead::{BlockCipher, Nonce, NonceSequence};
 use core::convert::Infallible;
 
-/// A mote, as far as a program needs it.
+/// A mote's services for programs.
 pub trait Mote {
     /// Prints.
     fn print(text: &str);
-    /// Begins a measurement.
+    /// Starts a measurement.
     fn begin();
-    /// Ends it: instructions or cycles, as the mote counts.
+    /// Ends the measurement and returns its instructions or cycles, depending on the mote.
     fn end() -> u32;
     /// Fills the free part of the stack with a pattern.
     fn paint();
-    /// Bytes of the stack that were written since, counted from its top.
+    /// Bytes of stack written since `paint`, counted from its top.
     fn depth() -> u32;
 }
 
-/// What went wrong; the number is the program's exit code.
+/// A failure; the number is the program's exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// A known answer did not come out.
+    /// A known answer was wrong.
     Answer = 1,
-    /// What must fit did not.
+    /// A size limit was exceeded.
     Fit = 4,
 }
 
-/// Prints a line: what, of how many bytes, with how many of them known before, which part; and the number.
+/// Prints a line: name, size, known bytes, part, and the number.
 pub fn report<M: Mote>(what: &str, sizes: &[usize], part: &str, number: u32) {
     M::print(what);
     for &size in sizes {
@@ -68,7 +69,7 @@ pub fn report<M: Mote>(what: &str, sizes: &[usize], part: &str, number: u32) {
     M::print("\n");
 }
 
-/// Without `core::fmt`, which would be half of a mote's flash.
+/// Avoids `core::fmt`, which would take half of a mote's flash.
 fn decimal<M: Mote>(number: u32) {
     let mut digits = [b'0'; 10];
     let (mut at, mut rest) = (digits.len(), number);
@@ -85,7 +86,7 @@ fn decimal<M: Mote>(number: u32) {
     M::print(core::str::from_utf8(digits.get(at..).unwrap_or_default()).unwrap_or_default());
 }
 
-/// The cost of an expression, with its value.
+/// An expression's cost, and its value.
 macro_rules! cost {
     ($mote:ty, $what:expr) => {{
         <$mote>::begin();
@@ -95,7 +96,7 @@ macro_rules! cost {
 }
 use cost;
 
-/// Packet numbers from 1 on, and nonces with the number at their end.
+/// Packet numbers from 1, and nonces with the number at their end.
 struct Counter(u64);
 
 fn nonce_of(number: u64) -> [u8; 12] {
@@ -113,13 +114,15 @@ impl NonceSequence for Counter {
     }
 }
 
-/// The longest payload that is measured, in whole blocks.
+/// The longest payload measured, in whole blocks.
 const LONGEST: usize = 1008;
 
-/// The associated data of a DTLS 1.2 record (RFC 5246 section 6.2.3.3): number, type, version, length.
+/// The associated data of a DTLS 1.2 record (RFC 5246 section 6.2.3.3): number, type, version,
+/// length.
 const AAD: [u8; 13] = [0, 1, 0, 0, 0, 0, 0, 5, 23, 254, 253, 0, 16];
 
-/// Payload that is like no other. Memory is short, so there is one copy at a time.
+/// Fills the payload with a distinctive pattern. There is one copy at a time, since memory is
+/// short.
 fn payload(data: &mut [u8; LONGEST]) {
     for (i, byte) in data.iter_mut().enumerate() {
         *byte = expected(i);
@@ -130,14 +133,14 @@ fn expected(i: usize) -> u8 {
     (i as u8).wrapping_mul(7) ^ (i >> 8) as u8
 }
 
-/// Whether these bytes are the beginning of the payload.
+/// Whether these bytes are the start of the payload.
 fn is_payload(data: &[u8]) -> bool {
     data.iter().enumerate().all(|(i, byte)| *byte == expected(i))
 }
 
-/// Starts the counter, and prints what it counts when there is nothing.
+/// Starts the counter, and prints its count for an empty measurement.
 fn nothing<M: Mote>() {
-    // A counter that has just started may not count the first time.
+    // A counter that was just started may miss the first measurement.
     cost!(M, ());
     let (cost, ()) = cost!(M, ());
     report::<M>("nothing", &[], "", cost);

@@ -1,8 +1,9 @@
-//! Link-layer security on the frames that carry a publish (katsikeas2017 section III-B, option 4): CCM* at ENC-MIC-32, as Contiki's.
+//! Link-layer security on the frames that carry a publish (katsikeas2017 section III-B, option 4):
+//! CCM* at ENC-MIC-32, as in Contiki.
 //!
-//! The key is the one that both ends know, so the auxiliary security header has five octets. A frame is sealed or opened with all
-//! that surrounds the cipher, as it is and prepared. The names of the numbers are `link-OCTETS-PART`, by the octets of the
-//! frame's payload.
+//! Both ends know the key, so the auxiliary security header has five octets. A frame is sealed or
+//! opened with all work around the cipher, unprepared and prepared. The results are named
+//! `link-OCTETS-PART`, by the octets of the frame's payload.
 
 use crate::slots::{
     FRAME, FramePreparation, KEY, PAN, RECEIVER, SENDER, lay_out, nonce, open, open_prepared, prepare, seal,
@@ -14,7 +15,7 @@ use antedate_wire::dot15d4::{Address, Addressing, Header, KeyIdentifier, Securit
 use core::hint::black_box;
 
 const MIC: usize = 4;
-/// Whole blocks, and the most that a frame carries.
+/// Whole blocks, and the most a frame carries.
 const SIZES: [usize; 6] = [16, 32, 48, 64, 80, 95];
 
 /// Checks, measures and prints.
@@ -55,7 +56,7 @@ fn frame<M: Mote, A: BlockCipher>(size: usize) -> Result<(), Wrong> {
     report::<M>("link", &[size], "open", cost);
     right(out.starts_with(payload))?;
 
-    // All but the last block is in the queue before.
+    // All except the last block is queued in advance.
     let mut plain = [0; FRAME];
     let at = lay_out(&header, payload, &mut plain)?;
     let (known, rest) =

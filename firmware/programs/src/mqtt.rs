@@ -1,8 +1,11 @@
-//! A mote's protected publish (katsikeas2017 section III-B), whole at the deadline or prepared: what it takes with each option.
+//! A mote's protected publish (katsikeas2017 section III-B), sealed whole at the deadline or
+//! prepared: the cost of each option.
 //!
-//! In idle time the envelope's head and the associated data are written, for they follow from the sequence number, and all of the cipher is done
-//! but for the reading, which is the last [`VALUE`] bytes of the payload. At the deadline the reading is sealed and put behind the head. Key and
-//! nonce base are what the provisioning derives for this publisher. The names of the numbers are `mqtt-OPTION-SIZE-PART`.
+//! In idle time, the envelope's head and the associated data are written, since they follow from
+//! the sequence number, and the cipher does all work except for the reading, the last [`VALUE`]
+//! bytes of the payload. At the deadline the reading is sealed and appended to the head. Key and
+//! nonce base come from the provisioning for this publisher. The results are named
+//! `mqtt-OPTION-SIZE-PART`.
 
 use crate::vectors::field;
 use crate::{Mote, Wrong, cost, expected, nothing, report, right};
@@ -28,14 +31,14 @@ const LONGEST: usize = 1024;
 const KNOWN: usize = 48;
 /// Octets of the reading.
 pub(crate) const VALUE: usize = 8;
-/// Octets of associated data at most.
+/// Octets of associated data, at most.
 const AAD: usize = 64;
-/// Octets of an envelope in front of its ciphertext at most.
+/// Octets of an envelope before its ciphertext, at most.
 const HEAD: usize = 32;
 /// Octets of a tag, or of padding.
 const BEHIND: usize = 16;
 
-/// A suite as an option for payloads.
+/// A suite as a protection option for payloads.
 pub trait Protects: Suite {
     /// Its name in the report.
     const WHAT: &'static str;
@@ -50,7 +53,7 @@ pub trait Protects: Suite {
     fn nonce(number: u64) -> Self::NonceBytes;
     /// A tag's bytes.
     fn tag(tag: &Self::TagBytes) -> &[u8];
-    /// The last bytes of a ciphertext, and what stands before.
+    /// Splits a ciphertext into the bytes before the tag, and the tag.
     fn split(ciphertext: &[u8]) -> Option<(&[u8], &Self::TagBytes)>;
 }
 
@@ -81,7 +84,8 @@ macro_rules! protects {
     };
 }
 
-/// Octets in front of the ciphertext of a known answer: array, protected header, parameters, the ciphertext's own head.
+/// Octets before the ciphertext of a known answer: array, protected header, parameters, and the
+/// ciphertext's own head.
 const fn head_len(number: i64) -> usize {
     let algorithm = match number {
         0..24 => 1,
@@ -96,7 +100,7 @@ protects!(Aes128Gcm, "mqtt-gcm", "aes-128-gcm", 1, 16, 12, 16);
 protects!(ChaCha20Poly1305, "mqtt-chacha", "chacha20-poly1305", 24, 32, 12, 16);
 protects!(Aes128Ocb3, "mqtt-ocb3", "aes-128-ocb3", -65537, 16, 12, 16);
 
-/// The numbers that were reserved: the upper bound is in flash before one of them is used.
+/// Reserved numbers: the upper bound is in flash before any of them is used.
 pub(crate) struct Reserved {
     pub(crate) next: u64,
     pub(crate) limit: u64,
@@ -112,7 +116,7 @@ impl Reserved {
     }
 }
 
-/// The numbers with the nonces of a suite.
+/// The numbers with a suite's nonces.
 struct Nonces<S>(Reserved, core::marker::PhantomData<S>);
 
 impl<S: Protects> NonceSequence<S::NonceBytes> for Nonces<S> {
@@ -132,7 +136,7 @@ const fn head(algorithm: i64) -> Head<'static> {
     Head { algorithm, epoch: EPOCH, publisher: PUBLISHER }
 }
 
-/// Writes an envelope up to its ciphertext; gives how long that is.
+/// Writes an envelope up to its ciphertext; returns the length.
 #[inline(never)]
 pub(crate) fn lay_out(
     algorithm: i64,
@@ -143,7 +147,7 @@ pub(crate) fn lay_out(
     head(algorithm).emit(number, ciphertext, out).map_err(|_| Wrong::Fit)
 }
 
-/// Writes what is authenticated beside the payload; gives how long it is.
+/// Writes the associated data; returns its length.
 #[inline(never)]
 pub(crate) fn associated(algorithm: i64, number: u64, out: &mut [u8]) -> Result<usize, Wrong> {
     let (header, header_len) = mqtt::protected(algorithm);
@@ -151,7 +155,7 @@ pub(crate) fn associated(algorithm: i64, number: u64, out: &mut [u8]) -> Result<
     mqtt::associated_data(header, TOPIC, PUBLISHER, EPOCH, number, out).map_err(|_| Wrong::Fit)
 }
 
-/// The whole envelope at the deadline; gives how long it is.
+/// Seals the whole envelope at the deadline; returns its length.
 #[inline(never)]
 pub(crate) fn seal<S: Protects>(
     key: &Key<S>,
@@ -170,13 +174,13 @@ pub(crate) fn seal<S: Protects>(
     Ok(at + payload.len() + S::TAG_LEN)
 }
 
-/// Takes an envelope apart that must be this publisher's.
+/// Parses an envelope of this publisher.
 #[inline(never)]
 pub(crate) fn parse(algorithm: i64, message: &[u8]) -> Result<(u64, &[u8]), Wrong> {
     head(algorithm).read(message).ok_or(Wrong::Answer)
 }
 
-/// Opens an envelope; gives its number.
+/// Opens an envelope; returns its number.
 #[inline(never)]
 pub(crate) fn open<S: Protects>(key: &Key<S>, message: &[u8], out: &mut [u8]) -> Result<u64, Wrong> {
     let (number, ciphertext) = parse(S::NUMBER, message)?;
@@ -189,7 +193,7 @@ pub(crate) fn open<S: Protects>(key: &Key<S>, message: &[u8], out: &mut [u8]) ->
     Ok(number)
 }
 
-/// Puts what was sealed behind the head.
+/// Appends ciphertext and tag to the head.
 pub(crate) fn put(text: &[u8], tag: &[u8], at: usize, out: &mut [u8]) -> Result<usize, Wrong> {
     let (first, rest) =
         out.get_mut(at..).and_then(|out| out.split_at_mut_checked(text.len())).ok_or(Wrong::Fit)?;
@@ -208,16 +212,17 @@ fn is_filled(data: &[u8]) -> bool {
     data.iter().enumerate().all(|(i, byte)| *byte == expected(i))
 }
 
-/// A sum that tells where each byte is: memory is too short for two messages beside a preparation.
+/// A position-dependent checksum: memory is too short for two messages beside a preparation.
 #[inline(never)]
 fn sum(data: &[u8]) -> u32 {
     data.iter().fold(1, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(u32::from(*byte)))
 }
 
-/// Unprepared: sealing and opening a publish, and the payload alone, as the paper's options seal it. Gives the envelope's sum.
+/// Unprepared: seals and opens a publish, and the payload alone, as the paper's options do. Returns
+/// the envelope's checksum.
 #[inline(never)]
 fn whole<M: Mote, S: Protects>(size: usize) -> Result<u32, Wrong> {
-    // Expanding takes memory for itself, which is free again when the messages need it; here and below.
+    // Key expansion uses stack that is free again when messages need it; here and below.
     let key = Key::<S>::new(black_box(S::BYTES)).map_err(|_| Wrong::Fit)?;
     unprepared::<M, S>(size, &key)
 }
@@ -245,7 +250,7 @@ fn unprepared<M: Mote, S: Protects>(size: usize, key: &Key<S>) -> Result<u32, Wr
     Ok(sum)
 }
 
-/// A publish to be opened; the key's memory is free again then.
+/// Writes a publish for opening; the key's memory is free again afterwards.
 #[inline(never)]
 fn published<S: Protects>(size: usize, key: &Key<S>, message: &mut Message) -> Result<usize, Wrong> {
     let mut data = [0; LONGEST];
@@ -253,7 +258,7 @@ fn published<S: Protects>(size: usize, key: &Key<S>, message: &mut Message) -> R
     seal(key, FIRST, &data[..size], message)
 }
 
-/// A subscriber that knows which number comes next.
+/// A subscriber that knows the next number.
 #[inline(never)]
 fn expecting<M: Mote, S: Protects>(size: usize) -> Result<(), Wrong> {
     let key = Key::<S>::new(black_box(S::BYTES)).map_err(|_| Wrong::Fit)?;
@@ -281,7 +286,7 @@ fn opening<M: Mote, S: Protects>(
         let aad_len = associated(S::NUMBER, black_box(FIRST), &mut aad);
         let mut expected = opener.expect(FIRST, &mut slot);
         expected.step(1);
-        // What an equally long message needs, and no more.
+        // The steps for a message of equal length, and no more.
         while expected.ready() < size && expected.step(1) > 0 {}
         (aad_len, expected)
     });
@@ -300,7 +305,7 @@ fn opening<M: Mote, S: Protects>(
     right(is_filled(&data[..size]))
 }
 
-/// AES-CCM, whose known bytes stand in front.
+/// AES-CCM, whose known bytes are at the start.
 pub fn measure_mqtt_ccm<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
     nothing::<M>();
     crate::answers::aes_and_ccm::<A>()?;
@@ -344,7 +349,7 @@ fn fronted<M: Mote, A: BlockCipher>(size: usize, expected: u32) -> Result<(), Wr
     right(sum(message.get(..len?).ok_or(Wrong::Fit)?) == expected)
 }
 
-/// A suite that takes holes anywhere.
+/// A suite that allows holes anywhere.
 pub fn measure_mqtt<M: Mote, S: Protects + Sparse>() -> Result<(), Wrong> {
     nothing::<M>();
     for size in SIZES {
@@ -397,7 +402,7 @@ fn filled<M: Mote, S: Protects + Sparse>(
     right(sum(message.get(..len?).ok_or(Wrong::Fit)?) == expected)
 }
 
-/// What of the paper authenticates nothing: consecutive blocks, and CBC.
+/// The paper's unauthenticated options: consecutive blocks, and CBC.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bare {
     Blocks,
@@ -409,7 +414,7 @@ const CBC: &str = "aes-128-cbc-unauthenticated";
 
 pub(crate) struct BareKey {
     of: Bare,
-    /// Makes initialisation vectors of numbers.
+    /// Derives initialisation vectors from numbers.
     base: SingleBlockAes128,
     blocks: SingleBlockAes128,
     cbc: Aes128Cbc,
@@ -475,7 +480,7 @@ impl BareKey {
     }
 }
 
-/// Measures the paper's two.
+/// Measures the paper's two unauthenticated options.
 pub fn measure_mqtt_bare<M: Mote>() -> Result<(), Wrong> {
     nothing::<M>();
     for of in [Bare::Blocks, Bare::Cbc] {

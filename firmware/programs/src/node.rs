@@ -1,8 +1,9 @@
-//! A node's link-layer security and nothing else: what it takes of flash and RAM (figures 3 and 4 of sciancalepore2016).
+//! A node's link-layer security alone: its use of flash and RAM (figures 3 and 4 of
+//! sciancalepore2016).
 //!
-//! All four operations of a slot lie in one image, at a level that is chosen while it runs. The program without security has the
-//! same frames, so the difference of the images is what security takes. What lies on the stack at its deepest is found by
-//! painting it before.
+//! All four operations of a slot are in one image, at a level chosen at run time. The program
+//! without security has the same frames, so the difference of the images is the cost of security.
+//! The maximum stack depth is found by painting the stack first.
 
 use crate::slots::{
     ACK, AckPreparation, FRAME, FramePreparation, KEY, RECEIVER, SENDER, ack_header, header, lay_out,
@@ -16,7 +17,7 @@ use core::hint::black_box;
 
 const MIC: usize = 4;
 
-/// A level with this MIC that the compiler does not know.
+/// A level with this MIC, opaque to the compiler.
 fn level() -> SecurityLevel {
     if black_box(true) { SecurityLevel::EncMic32 } else { SecurityLevel::Mic32 }
 }
@@ -64,7 +65,8 @@ pub fn secured<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
     measured::<M>(node::<A>)
 }
 
-/// A node that prepares both frames and both acknowledgments, and keeps what it does unprepared for when it has to.
+/// A node that prepares both frames and both acknowledgments, and keeps the unprepared code as a
+/// fallback.
 pub fn antedated<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
     #[inline(never)]
     fn node<A: BlockCipher>() -> Result<(), Wrong> {

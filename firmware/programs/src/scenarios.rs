@@ -1,10 +1,12 @@
-//! Packets of the industrial scenarios (hiller2018 section VI-C, figure 7): CCM_8 as it is, with antedated encryption, with templates
-//! too; and beyond it sparse templates. The associated data is that of a DTLS 1.2 record.
+//! Packets of the industrial scenarios (hiller2018 section VI-C, figure 7): CCM_8 unmodified, with
+//! antedated encryption, and with templates as well; in addition, sparse templates. The associated
+//! data is a DTLS 1.2 record's.
 
 use crate::{AAD, Counter, Mote, Wrong, answers, cost, expected, nonce_of, nothing, report, right};
 use antedate_aead::{
-    Aes128Gcm, AesCcm, BlockCipher, ChaCha20Poly1305, Front, FrontSlot, Hole, Key, Misfit, Nonce, Prepared,
-    PreparedFront, PreparedTemplate, Sealed, SealedFront, Sealer, Slot, Sparse, Tag, Template, TemplateSlot,
+    Aes128Gcm, AesCcm, BlockCipher, ChaCha20Poly1305, Front, FrontSlot, Hole, Key, MisfitError, Nonce,
+    Prepared, PreparedFront, PreparedTemplate, Sealed, SealedFront, Sealer, Slot, Sparse, Tag, Template,
+    TemplateSlot,
 };
 use core::hint::black_box;
 use core::ops::Range;
@@ -12,10 +14,10 @@ use core::ops::Range;
 /// The longest payload, 1521 bytes, in slots of whole units.
 const CAP: usize = 1536;
 const LAST: usize = 1521;
-/// The scenarios' own sizes that are not whole blocks.
+/// The scenarios' own sizes, not whole blocks.
 const ODD: [usize; 6] = [15, 20, 30, 50, 300, LAST];
 const TEMPLATES: [usize; 3] = [16, 32, 48];
-/// Sizes for sparse templates, whose cost at the deadline is meant not to depend on them.
+/// Sizes for sparse templates, whose cost at the deadline should not depend on them.
 const SPARSE: [usize; 10] = [15, 20, 30, 50, 80, 200, 300, 1000, 1500, LAST];
 const NEW: [usize; 2] = [16, 32];
 
@@ -116,7 +118,7 @@ fn fronted<M: Mote, A: BlockCipher>(size: usize, front_len: usize, tag: &Tag<[u8
     right(sealed.ok_or(Wrong::Fit)?.tag() == *tag)
 }
 
-/// Measures a suite that takes holes anywhere.
+/// A suite that allows holes anywhere.
 pub trait Holes: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]> {
     /// Its name in the report.
     const WHAT: &'static str;
@@ -137,7 +139,7 @@ type Preparation<'a, S> = PreparedTemplate<'a, S, CAP, 3>;
 fn from_template<'a, S: Holes>(
     prepared: Preparation<'a, S>,
     value: &[u8],
-) -> Result<Sealed<'a, S, CAP, 3>, Misfit<Preparation<'a, S>>> {
+) -> Result<Sealed<'a, S, CAP, 3>, MisfitError<Preparation<'a, S>>> {
     prepared.seal(&[value])
 }
 
@@ -152,11 +154,11 @@ pub fn measure_holes<M: Mote, S: Holes>() -> Result<(), Wrong> {
             holes::<M, S>(size, new, start..start + new_here)?;
         }
     }
-    // Printing: 16 bytes are known, and what follows is not.
+    // Printing: 16 bytes are known, the following ones are not.
     holes::<M, S>(30, 14, 16..30)
 }
 
-/// A sum that tells where each byte is: memory is too short for two packets beside a preparation.
+/// A position-dependent checksum: memory is too short for two packets beside a preparation.
 #[inline(never)]
 fn sum(data: &[u8]) -> u32 {
     data.iter().fold(1, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(u32::from(*byte)))
@@ -184,7 +186,7 @@ fn holes<M: Mote, S: Holes>(size: usize, new: usize, hole: Range<usize>) -> Resu
         let sealed = sealed.map_err(|_| Wrong::Fit)?;
         (sealed.tag(), sum(sealed.ciphertext()))
     };
-    // The packet must be what the unmodified cipher makes of the payload.
+    // Checks that the packet is the unmodified cipher's for the payload.
     let key = key()?;
     let nonce = Nonce::assume_unique(black_box(nonce_of(1)));
     let (cost, same) = cost!(M, key.seal_in_place(nonce, &AAD, &mut data[..black_box(size)]));

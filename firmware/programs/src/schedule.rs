@@ -1,27 +1,28 @@
-//! The engine's cooperative runtime: a node's periodic work, its message, and preparation in bounded steps in between.
+//! The engine's cooperative runtime: a node's periodic work, its message, and preparation in
+//! bounded steps in between.
 //!
-//! Nothing interrupts anything. Whoever is due is served in this order: the message, the work, a step of preparation. Each takes what it
-//! was counted to take, and the clock goes on by that; with nothing to do it jumps to the next release. The planner's analysis says
-//! beforehand what may come out at worst.
+//! Nothing is preempted. Tasks that are due run in this order: the message, the work, a step of
+//! preparation. Each takes its measured time, and the clock advances by that; with nothing to do it
+//! jumps to the next release. The planner's analysis gives the worst case in advance.
 
 use crate::{AAD, Counter, Mote, Wrong, answers, cost, nonce_of, nothing, report};
 use antedate_aead::{AesCcm, BlockCipher, Front, FrontSlot, Key, Nonce, Sealer};
 use core::hint::black_box;
 
-/// A node, in thousands of what the mote counts.
+/// A node; times in thousands of the mote's counting unit.
 struct Node {
-    /// the message's period
+    /// period of the message
     period: u32,
-    /// bytes of payload, and how many of them are known before
+    /// bytes of payload, and the number of bytes known in advance
     size: usize,
     front: usize,
-    /// the work's period
+    /// period of the work
     work_period: u32,
     /// the work, in AES blocks
     work: u32,
-    /// every so often a message comes early; 0: never
+    /// every how many messages one comes early; 0: never
     early: u32,
-    /// how long after the one before it was sent, then
+    /// time from the previous message to an early one
     soon: u32,
 }
 
@@ -30,8 +31,9 @@ const fn node(period: u32, size: usize, front: usize, work: [u32; 2], early: [u3
     Node { period, size, front, work_period, work, early, soon }
 }
 
-/// Nodes with time to spare, with little, with a long message, with too little time, with a message that comes early, with one that comes
-/// in the middle of its preparation, and with one that comes before any of it.
+/// Nodes with time to spare, with little, with a long message, with too little time, with an early
+/// message, with a message in the middle of its preparation, and with a message before any
+/// preparation.
 const NODES: [Node; 7] = [
     node(400, 112, 96, [40, 4], [0, 0]),
     node(160, 112, 96, [20, 5], [0, 0]),
@@ -42,38 +44,39 @@ const NODES: [Node; 7] = [
     node(400, 112, 96, [40, 4], [4, 0]),
 ];
 
-/// Messages of a run.
+/// Messages per run.
 const MESSAGES: u32 = 16;
 const CAP: usize = 512;
 
 type Ccm8<A> = AesCcm<A, 12, 8>;
 
-/// Runs all nodes and prints what came out.
+/// Runs all nodes and prints the results.
 pub fn measure_schedule<M: Mote, A: BlockCipher>() -> Result<(), Wrong> {
     nothing::<M>();
     answers::aes_and_ccm::<A>()?;
     NODES.iter().enumerate().try_for_each(|(i, node)| run::<M, A>(i, node))
 }
 
-/// What was seen.
+/// Results of a run.
 #[derive(Default)]
 struct Seen {
-    /// the longest step, and the longest preparation without what came between
+    /// the longest step, and the longest preparation without interleaved work
     step: u32,
     preparation: u32,
-    /// the longest sealing, of a packet that was ready and of one that was not
+    /// the longest sealing, of a prepared and of an unprepared packet
     online: u32,
     fallback: u32,
-    /// the longest time from a message's release to its end, among those that were ready
+    /// the longest time from release to end of a prepared message
     response: u32,
-    /// the longest time from the beginning of a preparation to its end
+    /// the longest time from start to end of a preparation
     ready: u32,
-    /// messages that were not ready, and the longest time from the release of one to its end
+    /// number of unprepared messages, and the longest time from release to end of one
     missed: u32,
     early_response: u32,
-    /// messages whose packet was not the unmodified cipher's under the number that was their turn
+    /// number of messages whose packet differs from the unmodified cipher's under the expected
+    /// number
     wrong: u32,
-    /// the longest piece of work, and how long it took from its release
+    /// the longest work, and its longest time from release to end
     work: u32,
     work_response: u32,
     idle: u32,
@@ -102,7 +105,7 @@ fn run<M: Mote, A: BlockCipher>(index: usize, node: &Node) -> Result<(), Wrong> 
     let mut sealer = Sealer::new(key::<A>()?, Counter(0));
     let mut slot = FrontSlot::<Ccm8<A>, CAP, 1>::new();
     let aes = A::new(&[3; 16]);
-    // What the counter counts of itself is no time of the node's.
+    // The counter's own cost is not part of the node's time.
     let (own, ()) = cost!(M, ());
     let plain = key::<A>()?;
     let mut packet = data;
@@ -112,7 +115,7 @@ fn run<M: Mote, A: BlockCipher>(index: usize, node: &Node) -> Result<(), Wrong> 
     let (mut now, mut work_due) = (0u32, 0u32);
     let mut due = 0u32;
     for message in 0..MESSAGES {
-        // The message's release; the first one finds a preparation that had a period.
+        // The message's release; the first one follows a full period of preparation.
         let early = node.early > 0 && message % node.early == node.early - 1;
         due = if early { now + 1000 * node.soon } else { due + period };
         let begun = now;
@@ -152,7 +155,7 @@ fn run<M: Mote, A: BlockCipher>(index: usize, node: &Node) -> Result<(), Wrong> 
         let cost = cost.saturating_sub(own);
         now += cost;
         let sealed = sealed.map_err(|_| Wrong::Fit)?;
-        // Whether it was ready or not: its turn's number, no other, and the unmodified cipher's packet under it.
+        // Prepared or not, the packet is the unmodified cipher's under the expected number.
         let number = u64::from(message) + 1;
         packet = data;
         let tag = plain.seal_in_place(Nonce::assume_unique(nonce_of(number)), &AAD, &mut packet[..size]);
@@ -189,7 +192,7 @@ fn run<M: Mote, A: BlockCipher>(index: usize, node: &Node) -> Result<(), Wrong> 
         ("ram-early", node.early),
         ("ram-horizon", due),
     ] {
-        // Whoever reads the numbers takes the counter's own cost from each that is counted.
+        // Readers subtract the counter's own cost from each measured number.
         let counted = if what.starts_with("ram-") { 0 } else { own };
         report::<M>("schedule", &[index], what, number + counted);
     }

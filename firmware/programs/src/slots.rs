@@ -1,8 +1,9 @@
-//! The four security operations of a TSCH slot at each level, as they are and antedated (sciancalepore2016 section 3.3).
+//! The four security operations of a TSCH slot at each level, unprepared and antedated
+//! (sciancalepore2016 section 3.3).
 //!
-//! The frame is that of the paper: 127 octets with its FCS, and an auxiliary security header of 14, the longest. Each operation
-//! includes what surrounds the cipher: writing the header, or taking the frame apart. The names of the numbers are
-//! `slot-LEVEL-OPERATION-PART`.
+//! The frame is the paper's: 127 octets with FCS, and an auxiliary security header of 14, the
+//! longest. Each operation includes the work around the cipher: writing the header, or parsing the
+//! frame. The results are named `slot-LEVEL-OPERATION-PART`.
 
 use crate::{Mote, Wrong, cost, nothing, report, right};
 use antedate_aead::unauthenticated::{CounterBlock, CtrStream};
@@ -15,7 +16,7 @@ use antedate_wire::dot15d4::{
 use core::hint::black_box;
 use core::mem::size_of;
 
-/// Octets of the frame without its FCS.
+/// Octets of the frame without FCS.
 pub(crate) const FRAME: usize = 125;
 pub(crate) const PAN: PanId = PanId(0xabcd);
 pub(crate) const SENDER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 1]);
@@ -23,7 +24,7 @@ pub(crate) const RECEIVER: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 
 pub(crate) const KEY: [u8; 16] = *b"sixteen byte key";
 /// Octets of the acknowledgment's elements.
 const ACK_IES: usize = 4;
-/// Octets of payload that are known when the slot begins, and no earlier.
+/// Octets of payload that become known only at the start of the slot.
 const LATE: usize = 16;
 /// Octets of the longest acknowledgment.
 pub(crate) const ACK: usize = 48;
@@ -62,7 +63,7 @@ pub(crate) fn nonce(source: ExtendedAddress) -> [u8; 13] {
     nonce
 }
 
-/// Writes header, payload and a place for the MIC; gives where the payload begins.
+/// Writes header, payload and space for the MIC; returns the payload's offset.
 #[inline(never)]
 pub(crate) fn lay_out(header: &Header, payload: &[u8], out: &mut [u8]) -> Result<usize, Wrong> {
     let at = header.emit(out).map_err(|_| Wrong::Fit)?;
@@ -70,7 +71,7 @@ pub(crate) fn lay_out(header: &Header, payload: &[u8], out: &mut [u8]) -> Result
     Ok(at)
 }
 
-/// Writes an acknowledgment up to its MIC; gives its length.
+/// Writes an acknowledgment up to its MIC; returns its length.
 #[inline(never)]
 pub(crate) fn lay_out_ack(header: &Header, microseconds: i16, out: &mut [u8]) -> Result<usize, Wrong> {
     let at = header.emit(out).map_err(|_| Wrong::Fit)?;
@@ -79,7 +80,7 @@ pub(crate) fn lay_out_ack(header: &Header, microseconds: i16, out: &mut [u8]) ->
     Ok(at + writer.finish(Following::Nothing).map_err(|_| Wrong::Fit)?)
 }
 
-/// Seals in place what was laid out.
+/// Seals a laid-out frame in place.
 #[inline(never)]
 pub(crate) fn seal<A: BlockCipher, const MIC: usize>(
     key: &Key<AesCcm<A, 13, MIC>>,
@@ -98,7 +99,7 @@ pub(crate) fn seal<A: BlockCipher, const MIC: usize>(
     Ok(())
 }
 
-/// Takes a frame apart and opens it.
+/// Parses a frame and opens it.
 #[inline(never)]
 pub(crate) fn open<A: BlockCipher, const MIC: usize>(
     key: &Key<AesCcm<A, 13, MIC>>,
@@ -116,7 +117,7 @@ pub(crate) fn open<A: BlockCipher, const MIC: usize>(
     Ok(frame.header_ies().time_correction().map_or(0, |correction| correction.microseconds))
 }
 
-/// Takes a frame apart and opens it from its preparation.
+/// Parses a frame and opens it with its preparation.
 #[inline(never)]
 pub(crate) fn open_prepared<A: BlockCipher, const MIC: usize, const CAP: usize, const STREAM: usize>(
     key: &Key<AesCcm<A, 13, MIC>>,
@@ -141,7 +142,7 @@ pub(crate) fn seal_prepared<A: BlockCipher, const MIC: usize, const CAP: usize, 
     slot.seal(key, rest, out).map_err(|_| Wrong::Fit)
 }
 
-/// Sums up a preparation: begins it and does all of its steps.
+/// Runs a whole preparation: starts it and does all steps.
 #[inline(never)]
 pub(crate) fn prepare<A: BlockCipher, const MIC: usize, const CAP: usize, const STREAM: usize>(
     key: &Key<AesCcm<A, 13, MIC>>,
@@ -183,7 +184,7 @@ fn say<M: Mote>(level: SecurityLevel, part: &str, number: u32) {
     report::<M>("slot", &[usize::from(level.number())], part, number);
 }
 
-/// What is left without security: writing and reading headers.
+/// The work without security: writing and reading headers.
 #[inline(never)]
 fn unsecured<M: Mote>() -> Result<(), Wrong> {
     let level = SecurityLevel::None;
@@ -296,7 +297,7 @@ fn data<M: Mote, A: BlockCipher, const MIC: usize>(
     result?;
     say::<M>(level, "sec2", cost);
 
-    // All is in the queue before the slot; then all but the last block.
+    // First with all queued before the slot, then with all except the last block.
     let mut plain = [0; FRAME];
     lay_out(&header, payload, &mut plain)?;
     let plain = plain.get(..mic_at).ok_or(Wrong::Fit)?;

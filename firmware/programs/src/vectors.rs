@@ -1,6 +1,8 @@
-//! Known answers from the files of `vectors/`, read when this is compiled: none of the text is in an image.
+//! Known answers from the files in `vectors/`, read at compile time: images contain none of the
+//! text.
 
-/// The bytes of a field of the block that begins with this name. A missing block or field does not compile.
+/// A field's bytes, in the block that starts with `name`. A missing block or field fails to
+/// compile.
 pub(crate) const fn field<const LEN: usize>(text: &str, name: &str, field: &str) -> [u8; LEN] {
     let text = text.as_bytes();
     let block = find(text, 0, "Name = ", name.as_bytes());
@@ -16,7 +18,7 @@ pub(crate) const fn field<const LEN: usize>(text: &str, name: &str, field: &str)
     bytes
 }
 
-/// Where what follows a line's beginning and `then` begins.
+/// The offset after a line that starts with `line` followed by `then`.
 const fn find(text: &[u8], from: usize, line: &str, then: &[u8]) -> usize {
     let line = line.as_bytes();
     let mut at = from;

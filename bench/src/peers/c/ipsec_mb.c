@@ -1,5 +1,5 @@
-/* Intel's library for IPsec: its direct calls where it has them, else one job that is flushed at once. Each call handles one
- * packet in place. */
+/* Intel's library for IPsec: direct calls where it has them, otherwise one job, flushed at once.
+ * Each call processes one packet in place. */
 
 #include <intel-ipsec-mb.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ struct peer {
 
 const char *peer_version(void) { return imb_get_version_str(); }
 
-/* NULL if there is no memory or no CPU for it. */
+/* Returns NULL without memory or without the CPU for it. */
 struct peer *peer_new(const uint8_t *key, int key_bytes) {
     struct peer *peer = aligned_alloc(64, (sizeof(*peer) + 63) & ~(size_t)63);
     IMB_ARCH arch;

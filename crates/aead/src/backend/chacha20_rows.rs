@@ -1,39 +1,39 @@
-//! ChaCha20 (RFC 8439 section 2.3) with vectors of four words: one holds a row of a block's state. For the vectors that every CPU of a
-//! kind has.
+//! ChaCha20 (RFC 8439 section 2.3) with vectors of four words, each a row of a block's state. For
+//! vector units in the base architecture.
 
 use super::portable::chacha20::CONSTANTS;
 use core::array;
 
-/// A row of a block's state.
+/// One row of a block's state.
 pub(crate) trait Row: Copy {
-    /// The row of these words.
+    /// Loads a row from its words.
     fn of(words: [u32; 4]) -> Self;
-    /// The sums of the words.
+    /// Adds word by word.
     fn plus(self, other: Self) -> Self;
-    /// The XOR.
+    /// XOR.
     fn xor(self, other: Self) -> Self;
-    /// Each word rotated to the left by 16 bits.
+    /// Rotates each word left by 16 bits.
     fn by_16(self) -> Self;
-    /// By 12.
+    /// Rotates each word left by 12 bits.
     fn by_12(self) -> Self;
-    /// By 8.
+    /// Rotates each word left by 8 bits.
     fn by_8(self) -> Self;
-    /// By 7.
+    /// Rotates each word left by 7 bits.
     fn by_7(self) -> Self;
-    /// Each word comes one place further down, from the second to the first.
+    /// Moves each word down one place, the second to the first.
     fn turned_1(self) -> Self;
-    /// Two places.
+    /// Moves each word down two places.
     fn turned_2(self) -> Self;
-    /// Three places.
+    /// Moves each word down three places.
     fn turned_3(self) -> Self;
-    /// The words, the lowest octet first.
+    /// Stores the words in little-endian order.
     fn store(self, out: &mut [u8; 16]);
 }
 
-/// Blocks that are made at a time: so many that a word's way through a round hides behind the others.
+/// Blocks per batch: enough to hide the latency of a round.
 const BATCH: usize = 4;
 
-/// Cipherstream from block `counter` on; `out` is a whole number of blocks.
+/// Key stream from block `counter`; `out` is a whole number of blocks.
 #[inline(always)]
 pub(crate) fn stream<R: Row>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
     let mut counter = counter;
@@ -62,7 +62,7 @@ fn quarter_rounds<R: Row, const W: usize>(sets: &mut [[R; 4]; W]) {
     }
 }
 
-/// `W` blocks from `counter` on.
+/// `W` blocks from `counter`.
 #[inline]
 fn blocks<R: Row, const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [[u8; 64]]) {
     let [k0, k1, k2, k3, k4, k5, k6, k7] = *key;
@@ -96,7 +96,7 @@ fn blocks<R: Row, const W: usize>(key: &[u32; 8], counter: u32, nonce: &[u8; 12]
 pub(crate) mod tests {
     use crate::backend::portable::chacha20;
 
-    /// Compares a stream with the scalar code's, of any length and over the counter's end.
+    /// Compares a stream with the scalar code, for any length and across a counter wrap.
     pub(crate) fn is_that_of_the_scalar_code(stream: impl Fn(&[u32; 8], u32, &[u8; 12], &mut [u8])) {
         let key = core::array::from_fn(|i| 0x1234_5678u32.wrapping_mul(i as u32 + 1));
         for blocks in 0..14 {

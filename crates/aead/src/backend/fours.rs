@@ -1,10 +1,14 @@
-//! AES on a few blocks at once: by the CPU's own instructions where it has them on blocks one by one, else sliced.
+//! AES on a few blocks at once, with CPU instructions where they take single blocks, otherwise
+//! bit-sliced.
 
 use super::portable::aes::{Aes as Sliced, RoundKeys};
 use crate::Backend;
 
 /// An expanded key.
-#[cfg_attr(target_arch = "aarch64", allow(clippy::large_enum_variant))]
+#[cfg_attr(
+    target_arch = "aarch64",
+    allow(clippy::large_enum_variant, reason = "a key stays where it was made")
+)]
 pub(crate) enum Aes {
     Sliced(Sliced),
     #[cfg(target_arch = "aarch64")]

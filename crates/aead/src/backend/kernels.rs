@@ -1,4 +1,4 @@
-//! The kernels of this CPU for ciphers whose state takes 32 bytes at a time.
+//! This CPU's kernels for ciphers whose rate is 32 bytes.
 
 #[cfg(all(feature = "aegis", target_arch = "aarch64"))]
 pub(crate) use super::arm::aegis;
@@ -12,12 +12,12 @@ pub(crate) use none as aegis;
 #[cfg(all(feature = "research", not(target_arch = "x86_64")))]
 pub(crate) use none as morus;
 
-/// Where a CPU has none.
+/// For CPUs without kernels.
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) mod none {
     use crate::{Backend, buffers::Buffers};
 
-    /// There is no value of it.
+    /// Uninhabited.
     #[derive(Clone, Copy)]
     pub(crate) enum Kernels {}
 

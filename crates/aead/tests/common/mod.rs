@@ -1,9 +1,10 @@
-//! What the tests of this crate share.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+//! Helpers for this crate's tests.
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap fails the test")]
 
 use antedate_aead::{Backend, Key, Nonce, NonceSequence, Suite};
 
-/// Counts from a number on, with the number as the last eight bytes of the nonce.
+/// A counter whose number is the last eight bytes of the nonce.
 pub struct Counter(pub u64, pub u64);
 
 impl NonceSequence for Counter {
@@ -32,7 +33,7 @@ pub fn key_bytes<S: Suite>(seed: u8) -> Vec<u8> {
     (0..S::KEY_LEN).map(|i| (i as u8).wrapping_mul(59).wrapping_add(seed)).collect()
 }
 
-/// Bytes that differ everywhere.
+/// Bytes that depend on position and seed.
 pub fn bytes(length: usize, seed: u8) -> Vec<u8> {
     (0..length).map(|i| (i as u8).wrapping_mul(31).wrapping_add((i >> 8) as u8).wrapping_add(seed)).collect()
 }

@@ -2,14 +2,14 @@
 
 use alloc::boxed::Box;
 
-use antedate_aead::{CcmStar32, CcmStar64, CcmStar128, InvalidKeyLength, Key, Nonce, Suite, Tag};
+use antedate_aead::{CcmStar32, CcmStar64, CcmStar128, Key, KeyLengthError, Nonce, Suite, Tag};
 use antedate_wire::dot15d4::{Frame, SecurityLevel};
 
 use super::Status;
 use super::key::LinkKey;
 use super::nonce::NONCE_LEN;
 
-/// A key, expanded for each length of MIC: the length is part of what is authenticated.
+/// A key, expanded for each length of MIC, because the MIC authenticates its length.
 struct Expanded {
     mic32: Key<CcmStar32>,
     mic64: Key<CcmStar64>,
@@ -22,35 +22,37 @@ pub(super) struct Cipher {
     mark: [u8; 16],
 }
 
-/// What `S` has in common with its fellows.
+/// The common bounds of the CCM* variants.
 pub(super) trait Star: Suite<NonceBytes = [u8; NONCE_LEN]> {}
 
 impl<S: Suite<NonceBytes = [u8; NONCE_LEN]>> Star for S {}
 
 impl Cipher {
-    pub(super) fn new(key: &LinkKey) -> Result<Self, InvalidKeyLength> {
+    pub(super) fn new(key: &LinkKey) -> Result<Self, KeyLengthError> {
         let keys = Box::new(Expanded {
             mic32: Key::new(&key.0)?,
             mic64: Key::new(&key.0)?,
             mic128: Key::new(&key.0)?,
         });
-        // No frame has this nonce: the extended address of zeros is nobody's, and this MIC is shown to nobody.
+        // No frame has this nonce: no device has the all-zero extended address. This MIC is never
+        // disclosed.
         let mark =
             *keys.mic128.seal(Nonce::assume_unique([0; NONCE_LEN]), b"antedate", &[], &mut []).as_bytes();
         Ok(Self { keys, mark })
     }
 
-    /// The key as preparations take it, whatever their level.
+    /// The key in the form for preparations, whatever their level.
     pub(super) const fn prepared_key(&self) -> &Key<CcmStar128> {
         &self.keys.mic128
     }
 
-    /// By which the key is known again.
+    /// Identifies the key.
     pub(super) const fn mark(&self) -> [u8; 16] {
         self.mark
     }
 
-    /// Secures `frame` where it lies: its first `open` octets are not encrypted, and its MIC's place is at the end.
+    /// Secures `frame` in place. Its first `open` octets are not encrypted, and its end is reserved
+    /// for the MIC.
     pub(super) fn secure(&self, level: SecurityLevel, nonce: [u8; NONCE_LEN], frame: &mut [u8], open: usize) {
         let mic_at = frame.len() - level.mic_len();
         match level.mic_len() {
@@ -59,7 +61,7 @@ impl Cipher {
             16 => secure(&self.keys.mic128, level, nonce, frame, open, mic_at),
             _ if level.is_encrypted() => {
                 let (open, private) = frame.split_at_mut(open);
-                // Encryption is that of CCM*, and its MIC is not sent.
+                // Encryption is that of CCM*, without its MIC.
                 self.keys.mic128.seal_in_place(Nonce::assume_unique(nonce), open, private);
             }
             _ => {}
@@ -81,7 +83,7 @@ impl Cipher {
             _ => {
                 out.copy_from_slice(frame.payload());
                 let (_, private) = out.split_at_mut(out.len() - frame.private().len());
-                // The cipherstream takes itself away again; nothing is sent under this nonce.
+                // Applying the key stream again removes it. Nothing is sent under this nonce.
                 self.keys.mic128.seal_in_place(Nonce::assume_unique(nonce), frame.open(), private);
                 Ok(())
             }

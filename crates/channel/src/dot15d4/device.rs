@@ -1,4 +1,4 @@
-//! The devices that are known (clause 9.5, the device table).
+//! The known devices (clause 9.5, the device table).
 
 use antedate_wire::dot15d4::{Address, ExtendedAddress, PanId, ShortAddress};
 
@@ -7,7 +7,7 @@ use antedate_wire::dot15d4::{Address, ExtendedAddress, PanId, ShortAddress};
 pub struct Device {
     /// its PAN
     pub pan: PanId,
-    /// its extended address, which nonces name
+    /// its extended address, used in nonces
     pub extended: ExtendedAddress,
     /// its short address, if it has one
     pub short: Option<ShortAddress>,
@@ -16,7 +16,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Is it meant by this address?
+    /// Whether this address means the device.
     pub(super) fn is(&self, pan: Option<PanId>, address: Address) -> bool {
         match address {
             Address::Absent => false,

@@ -1,9 +1,10 @@
-//! Keys: by what a frame names them, what they are for, and how far their numbers have come (the key table, clause 9.5).
+//! Keys: their names in frames, their usage, and the progress of their numbers (the key table,
+//! clause 9.5).
 
 use alloc::vec::Vec;
 use core::fmt;
 
-use antedate_aead::InvalidKeyLength;
+use antedate_aead::KeyLengthError;
 use antedate_wire::dot15d4::{Address, Asn, ExtendedAddress, Header, KeyIdentifier, PanId};
 use zeroize::Zeroize;
 
@@ -15,7 +16,7 @@ use super::{Device, Status};
 /// Octets of a key.
 pub const KEY_LEN: usize = 16;
 
-/// The octets of a key. They cannot be copied, do not show, and are wiped when dropped.
+/// The octets of a key. They cannot be copied or displayed, and are wiped when dropped.
 ///
 /// ```compile_fail
 /// let key = antedate_channel::dot15d4::LinkKey::new([1; 16]);
@@ -42,17 +43,17 @@ impl fmt::Debug for LinkKey {
     }
 }
 
-/// By what a frame is known to use a key (clause 9.2.4).
+/// How a frame names its key (clause 9.2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyLookup {
-    /// by key identifier mode 0 and the other device
+    /// key identifier mode 0: by the other device
     Peer(PanId, Address),
-    /// by what the frame says in modes 1 to 3
+    /// modes 1 to 3: by an identifier in the frame
     Identified(KeyIdentifier),
 }
 
 impl KeyLookup {
-    /// How a frame to or from the other device names the key.
+    /// The identifier in frames to or from the other device.
     pub const fn identifier(&self) -> KeyIdentifier {
         match self {
             Self::Peer(..) => KeyIdentifier::Implicit,
@@ -60,7 +61,7 @@ impl KeyLookup {
         }
     }
 
-    /// The same with another key index. A key without an index stays as it is.
+    /// The same lookup with another key index. A key without an index stays unchanged.
     #[must_use]
     pub const fn with_index(self, index: u8) -> Self {
         match self {
@@ -69,7 +70,7 @@ impl KeyLookup {
         }
     }
 
-    /// Does a frame with this identifier, to or from this device, use it?
+    /// Whether a frame with this identifier, to or from this device, uses the key.
     fn fits(
         &self,
         identifier: KeyIdentifier,
@@ -91,40 +92,41 @@ impl KeyLookup {
 /// A key to install.
 #[derive(Debug)]
 pub struct KeyConfig {
-    /// by what frames name it
+    /// its name in frames
     pub lookup: KeyLookup,
     /// its octets
     pub key: LinkKey,
-    /// the nonces that it is used with
+    /// the kind of nonces it is used with
     pub nonces: NonceKind,
-    /// the kinds of frames that it is for
+    /// the kinds of frames it is for
     pub usage: Usage,
-    /// the first number (frame counter or slot) that may be used for sending, from what is durable
+    /// the first number (frame counter or slot) for sending, from durable storage
     pub next: u64,
-    /// numbers below this one may be used, from what is durable
+    /// numbers below this one may be used, from durable storage
     pub limit: u64,
-    /// for each device, the lowest number that is still to come
+    /// for each device, the lowest acceptable number
     pub heard: Vec<(ExtendedAddress, u64)>,
 }
 
 impl KeyConfig {
-    /// A key for all kinds of frames that nobody has used yet, with all its numbers.
+    /// An unused key for all kinds of frames, with all its numbers.
     pub const fn fresh(lookup: KeyLookup, key: LinkKey, nonces: NonceKind) -> Self {
         Self { lookup, key, nonces, usage: Usage::ANY, next: 0, limit: u64::MAX, heard: Vec::new() }
     }
 }
 
-/// Why a key was not installed. Nothing has changed then.
+/// The reason for not installing a key. Nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InstallError {
-    /// frames name another key the same way, and mode 0 has no index to tell two apart
+    /// frames name another key the same way, and mode 0 has no index to distinguish them
     LookupInUse,
-    /// the same octets are installed under another name: numbers could come twice
+    /// the same octets are installed under another name: numbers could repeat
     KeyInUse,
-    /// the same octets were installed before: numbers could come twice, and old frames once more
+    /// the same octets were installed before: numbers could repeat, and old frames be accepted
+    /// again
     KeyUsedBefore,
-    /// the cipher takes no key of this length
-    Key(InvalidKeyLength),
+    /// the cipher does not accept this key length
+    Key(KeyLengthError),
 }
 
 impl fmt::Display for InstallError {
@@ -142,7 +144,7 @@ impl fmt::Display for InstallError {
 
 impl core::error::Error for InstallError {}
 
-/// Numbers for sending: each once, and none above what is durable.
+/// Numbers for sending, each used once and only below the durable limit.
 #[derive(Debug)]
 pub(super) struct Numbers {
     next: u64,
@@ -152,7 +154,7 @@ pub(super) struct Numbers {
 
 impl Numbers {
     fn new(kind: NonceKind, next: u64, limit: u64) -> Self {
-        // The frame counter 0xffffffff says that there are no more; the last slot number is used like the others.
+        // The frame counter 0xffffffff marks the end. The last slot number is used like the others.
         let end = match kind {
             NonceKind::FrameCounter => u64::from(u32::MAX),
             NonceKind::Asn => Asn::MAX.number() + 1,
@@ -172,12 +174,12 @@ impl Numbers {
         self.limit = self.limit.max(limit.min(self.end));
     }
 
-    /// May `number` be used? That of a frame counter is the next one.
+    /// Whether `number` may be used. A frame counter must be the next one.
     pub(super) fn check(&self, number: u64) -> Result<(), Status> {
         if number >= self.next && number < self.limit { Ok(()) } else { Err(Status::CounterError) }
     }
 
-    /// Takes `number`, which was checked: it and all below are spent.
+    /// Spends `number`, which was checked, and all below.
     pub(super) fn take(&mut self, number: u64) {
         self.next = self.next.max(number.saturating_add(1));
     }
@@ -194,12 +196,12 @@ pub(super) struct KeyEntry {
 }
 
 impl KeyEntry {
-    /// The lowest number of a device that is still to come.
+    /// The lowest acceptable number of a device.
     pub(super) fn lowest(&self, device: ExtendedAddress) -> u64 {
         self.heard.iter().find(|(of, _)| *of == device).map_or(0, |(_, lowest)| *lowest)
     }
 
-    /// A frame with `number` was accepted.
+    /// Records an accepted frame with `number`.
     pub(super) fn mark(&mut self, device: ExtendedAddress, number: u64) {
         let lowest = number.saturating_add(1);
         match self.heard.iter_mut().find(|(of, _)| *of == device) {
@@ -213,16 +215,16 @@ impl KeyEntry {
     }
 }
 
-/// How many removed keys are known again.
+/// The number of removed keys to remember.
 const REMEMBERED: usize = 16;
 
 /// The keys.
 #[derive(Default)]
 pub(super) struct Keys {
     entries: Vec<KeyEntry>,
-    /// By the mark of the cipher: keys that were removed.
+    /// Cipher marks of removed keys.
     removed: Vec<[u8; 16]>,
-    /// Counts the changes, so that what was prepared under other keys is known.
+    /// Counts changes, to detect preparations made under other keys.
     generation: u32,
 }
 

@@ -1,12 +1,12 @@
-//! The CCM* nonce (clause 9.3.3): who sends, and a number that this sender uses once under one key.
+//! The CCM* nonce (clause 9.3.3): the sender, and a number used once per sender and key.
 
 use antedate_wire::dot15d4::{Asn, ExtendedAddress, PanId, SecurityLevel, ShortAddress};
 
 /// Octets of a nonce.
 pub(super) const NONCE_LEN: usize = 13;
 
-/// What follows the source address in a nonce. The two kinds must not meet under one key: a slot number is, octet by octet, also
-/// a frame counter with a level behind it.
+/// The number in a nonce after the source address. The two kinds must not be mixed under one key: a
+/// slot number can equal a frame counter followed by a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NonceKind {
     /// frame counter and security level
@@ -15,11 +15,11 @@ pub enum NonceKind {
     Asn,
 }
 
-/// Who a nonce says has sent.
+/// The sender named in a nonce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Source {
     Extended(ExtendedAddress),
-    /// With TSCH a frame with a short source address names it by that.
+    /// A TSCH frame with a short source address uses that.
     Short(PanId, ShortAddress),
 }
 

@@ -1,4 +1,5 @@
-//! Which frames are accepted at which level (the security level table, clause 9.5), and what a key may be used for.
+//! The levels at which frames are accepted (the security level table, clause 9.5), and the usage of
+//! keys.
 
 use antedate_wire::dot15d4::{FormatError, Frame, FrameType, SecurityLevel};
 
@@ -9,10 +10,10 @@ use super::Status;
 pub struct Levels(u8);
 
 impl Levels {
-    /// None.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
 
-    /// Those given.
+    /// The set of these levels.
     pub const fn of(levels: &[SecurityLevel]) -> Self {
         let mut set = Self::EMPTY;
         let mut i = 0;
@@ -23,12 +24,12 @@ impl Levels {
         set
     }
 
-    /// With one more.
+    /// Adds a level.
     pub const fn with(self, level: SecurityLevel) -> Self {
         Self(self.0 | 1 << level.number())
     }
 
-    /// Is it in the set?
+    /// Whether the level is in the set.
     pub const fn contains(self, level: SecurityLevel) -> bool {
         self.0 & 1 << level.number() != 0
     }
@@ -40,17 +41,17 @@ impl Levels {
     pub const AUTHENTICATED: Self = Self(Self::ENCRYPTED.0 | 0b1110);
 }
 
-/// What is said about one kind of frame (an entry of macSecurityLevelTable).
+/// The rule for one kind of frame (an entry of macSecurityLevelTable).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LevelRule {
-    /// the levels at which it is accepted; `SecurityLevel::None` among them lets it pass unsecured
+    /// the accepted levels; `SecurityLevel::None` accepts unsecured frames
     pub allowed: Levels,
-    /// devices that are exempt may send it unsecured all the same
+    /// exempt devices may send it unsecured in any case
     pub exempt_devices: bool,
 }
 
 impl LevelRule {
-    /// Accepted at these levels and from nobody else.
+    /// Accepts these levels, without exemptions.
     pub const fn only(allowed: Levels) -> Self {
         Self { allowed, exempt_devices: false }
     }
@@ -61,14 +62,14 @@ impl LevelRule {
     }
 }
 
-/// What policies tell apart: frame types, and MAC commands by their identifiers.
+/// The kinds of frames in policies: frame types, and MAC commands by their identifiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// any frame but a command
     Frame(FrameType),
     /// the command with this identifier
     Command(u8),
-    /// a command whose identifier is still encrypted
+    /// a command with its identifier still encrypted
     Encrypted,
 }
 
@@ -87,13 +88,13 @@ impl Kind {
     }
 }
 
-/// A rule for a command: for the identifier, and what is said of it.
+/// The rule for the command with this identifier.
 type CommandRule = (u8, Option<LevelRule>);
 
-/// Commands that can have a rule of their own.
+/// The most commands with a rule of their own.
 pub const COMMAND_RULES: usize = 16;
 
-/// What is said about each kind of frame. A kind without a rule is refused.
+/// The rules for each kind of frame. A kind without a rule is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Policy {
     rules: [Option<LevelRule>; FrameType::ALL.len()],
@@ -101,20 +102,22 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Every kind of frame at these levels alone.
+    /// Accepts every kind of frame at these levels only.
     pub const fn uniform(allowed: Levels) -> Self {
         let rules = [Some(LevelRule::only(allowed)); FrameType::ALL.len()];
         Self { rules, commands: [None; COMMAND_RULES] }
     }
 
-    /// With this rule for a type of frame. That of commands is for those that have none of their own.
+    /// Sets the rule for a frame type. The rule for commands applies to commands without a rule of
+    /// their own.
     pub const fn with(mut self, frame_type: FrameType, rule: Option<LevelRule>) -> Self {
         self.rules[frame_type as usize] = rule;
         self
     }
 
-    /// With this rule for the MAC command with an identifier (table 7-49), in place of what is said of commands in general:
-    /// an association request, say, may come unsecured while all others may not. None if [`COMMAND_RULES`] others have one.
+    /// Sets the rule for the MAC command with an identifier (table 7-49), overriding the general
+    /// rule for commands. An association request, for example, may be unsecured while all others
+    /// may not. Returns `None` if [`COMMAND_RULES`] others have a rule.
     pub const fn with_command(mut self, identifier: u8, rule: Option<LevelRule>) -> Option<Self> {
         let mut i = 0;
         while i < COMMAND_RULES {
@@ -129,9 +132,11 @@ impl Policy {
         None
     }
 
-    /// Is a frame of this kind accepted at this level? `exempt` says that its sender is known and exempt.
+    /// Checks whether a frame of this kind is accepted at this level. `exempt` means that its
+    /// sender is known and exempt.
     ///
-    /// A command whose identifier is not known yet passes if some command would; it is checked again when it is known.
+    /// A command with an unknown identifier passes if some command would. It is checked again after
+    /// decryption.
     pub(super) fn check(&self, kind: Kind, level: SecurityLevel, exempt: bool) -> Result<(), Status> {
         let of_type = |frame_type: FrameType| self.rules[frame_type as usize];
         let own = self.commands.iter().flatten();
@@ -164,7 +169,7 @@ impl Usage {
     /// All kinds.
     pub const ANY: Self = Self { types: 0xf, commands: [u64::MAX; 4] };
 
-    /// Those given; with [`FrameType::Command`], all commands.
+    /// The given frame types. [`FrameType::Command`] includes all commands.
     pub const fn of(types: &[FrameType]) -> Self {
         let mut set = 0;
         let mut i = 0;
@@ -175,7 +180,7 @@ impl Usage {
         Self { types: set, commands: [u64::MAX; 4] }
     }
 
-    /// Of the MAC commands those with these identifiers alone.
+    /// Restricts the MAC commands to these identifiers.
     pub const fn with_commands(self, identifiers: &[u8]) -> Self {
         let mut commands = [0; 4];
         let mut i = 0;
@@ -190,7 +195,8 @@ impl Usage {
         self.types & 1 << frame_type as u8 != 0
     }
 
-    /// Is the key for frames of this kind? A command whose identifier is not known yet is checked again when it is known.
+    /// Whether the key is for frames of this kind. A command with an unknown identifier is checked
+    /// again after decryption.
     pub(super) const fn permits(self, kind: Kind) -> bool {
         match kind {
             Kind::Frame(frame_type) => self.has(frame_type),

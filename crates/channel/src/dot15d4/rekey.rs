@@ -1,9 +1,11 @@
-//! Another key in band: a message under the present key brings the next one, and both are valid during the change.
+//! In-band key change: a message under the present key carries the next one, and both are valid
+//! during the change.
 //!
-//! The standard leaves key distribution to higher layers. This is one that fits a schedule: all devices know the slot
-//! number, so the message says in which slot senders take the new key, and in which the old one goes. A device that missed the message
-//! is not cut off before that, and asks again. The message is a MAC payload or the content of a payload element, as the
-//! caller likes; it must be sent encrypted.
+//! The standard leaves key distribution to higher layers. This method fits a schedule: all devices
+//! know the slot number, so the message names the slot from which senders use the new key, and the
+//! slot in which the old one is removed. A device that missed the message stays connected until
+//! then, and can ask again. The message is a MAC payload or the content of a payload element, at
+//! the caller's choice. It must be sent encrypted.
 
 use antedate_wire::dot15d4::Asn;
 use zeroize::Zeroize;
@@ -20,9 +22,9 @@ pub struct KeyChange {
     pub index: u8,
     /// the new key
     pub key: LinkKey,
-    /// from this slot on senders use it
+    /// the first slot in which senders use it
     pub from: Asn,
-    /// in this slot the old one is removed
+    /// the slot in which the old key is removed
     pub until: Asn,
 }
 
@@ -30,7 +32,7 @@ pub struct KeyChange {
 pub const KEY_CHANGE_LEN: usize = 1 + KEY_LEN + 5 + 5;
 
 impl KeyChange {
-    /// The octets. They are as secret as the key.
+    /// Encodes the announcement. The octets are as secret as the key.
     pub fn to_octets(&self) -> [u8; KEY_CHANGE_LEN] {
         let mut out = [0; KEY_CHANGE_LEN];
         let (head, slots) = out.split_at_mut(1 + KEY_LEN);
@@ -41,7 +43,8 @@ impl KeyChange {
         out
     }
 
-    /// Reads the octets; none if their number is another, or the old key would go before the new one comes.
+    /// Parses an announcement. `None` if its length is wrong, or the old key would be removed
+    /// before the new one is in use.
     pub fn parse(octets: &[u8]) -> Option<Self> {
         let (index, rest) = octets.split_first()?;
         let (key, rest) = rest.split_first_chunk::<KEY_LEN>()?;
@@ -52,29 +55,29 @@ impl KeyChange {
     }
 }
 
-/// A change under way.
+/// A key change in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change {
-    /// how the old key is named
+    /// the old key's name
     pub old: KeyLookup,
-    /// how the new key is named
+    /// the new key's name
     pub new: KeyLookup,
-    /// from this slot on the new one is used for sending
+    /// the first slot in which the new key is used for sending
     pub from: Asn,
-    /// in this slot the old one goes
+    /// the slot in which the old key is removed
     pub until: Asn,
 }
 
 impl Change {
-    /// Which of the two to send with.
+    /// The key to send with.
     pub fn sending(&self, asn: Asn) -> KeyLookup {
         if asn < self.from { self.old } else { self.new }
     }
 }
 
 impl Security {
-    /// Installs the key that was announced beside the old one, for the same kinds of frames. `limit` bounds the slots in which it
-    /// may be used, as for every key.
+    /// Installs the announced key beside the old one, for the same kinds of frames. `limit` bounds
+    /// the slots in which it may be used, as for every key.
     pub fn begin_change(
         &mut self,
         old: KeyLookup,
@@ -93,7 +96,7 @@ impl Security {
         Ok(Change { old, new, from, until })
     }
 
-    /// Removes the old key if its time has come, and says whether the change is over.
+    /// Removes the old key if it is due, and returns whether the change is complete.
     pub fn finish_change(&mut self, change: &Change, asn: Asn) -> bool {
         let over = asn >= change.until;
         if over {

@@ -13,42 +13,43 @@ use super::nonce::{self, NonceKind, Source};
 use super::policy::Kind;
 use super::{Counters, Device, Policy, Status};
 
-/// A device's own side.
+/// Configuration of the own device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// our extended address, which nonces name
+    /// our extended address, used in nonces
     pub extended: ExtendedAddress,
     /// our PAN
     pub pan: PanId,
     /// our short address, if we have one
     pub short: Option<ShortAddress>,
-    /// which frames are accepted
+    /// the rules for accepting frames
     pub policy: Policy,
-    /// level 4, which anybody can change on its way and which the standard removed in 2015, may be used
+    /// permits level 4, whose frames can be changed in transit, and which the standard removed in
+    /// 2015
     pub enc_without_mic: bool,
 }
 
-/// How a frame is to be secured.
+/// The protection of an outgoing frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protection {
     /// the level; `None` sends it unsecured
     pub level: SecurityLevel,
-    /// how the frame names its key
+    /// the key's name in the frame
     pub key: KeyIdentifier,
 }
 
-/// A frame that was accepted.
+/// An accepted frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// its header
     pub header: Header,
-    /// octets of the MAC payload, at the front of the output
+    /// octets of the MAC payload, at the start of the output
     pub len: usize,
-    /// who sent it, if it is known
+    /// the sender, if known
     pub device: Option<ExtendedAddress>,
 }
 
-/// The security of one device: its keys, the devices that it knows, what it accepts.
+/// The security of one device: its keys, the devices it knows, and its policy.
 pub struct Security {
     pub(super) config: Config,
     pub(super) keys: Keys,
@@ -58,31 +59,27 @@ pub struct Security {
 }
 
 impl Security {
-    /// A device without keys that knows nobody.
+    /// A device without keys that knows no other device.
     pub fn new(config: Config) -> Self {
         let (sent, received) = Default::default();
         Self { config, keys: Keys::default(), devices: Vec::new(), sent, received }
     }
 
-    /// Our own side.
+    /// The own device's configuration.
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Knows a device, in place of what was known of its extended address. What was heard from it stays.
+    /// Adds a device, or replaces the entry of its extended address. Its accepted numbers are kept.
     pub fn add_device(&mut self, device: Device) {
         self.devices.retain(|known| known.extended != device.extended);
         self.devices.push(device);
     }
 
-    /// Knows a device no more. What was heard from it stays: known again, it does not repeat itself.
+    /// Removes a device. Its accepted numbers are kept, so old frames stay refused if it is added
+    /// again.
     pub fn remove_device(&mut self, extended: ExtendedAddress) {
         self.devices.retain(|known| known.extended != extended);
-    }
-
-    /// The devices that are known.
-    pub fn devices(&self) -> &[Device] {
-        &self.devices
     }
 
     /// Installs a key.
@@ -95,42 +92,44 @@ impl Security {
         self.keys.remove(lookup)
     }
 
-    /// How the keys are named.
+    /// The names of the keys.
     pub fn keys(&self) -> impl Iterator<Item = KeyLookup> + '_ {
         self.keys.iter().map(|entry| entry.lookup)
     }
 
-    /// Numbers below `limit` may be used with a key: the caller has made durable that they may have been. A limit below the
-    /// present one changes nothing.
+    /// Allows numbers below `limit` for a key. The caller has durably recorded them as possibly
+    /// used. A limit below the present one changes nothing.
     pub fn reserve_until(&mut self, lookup: &KeyLookup, limit: u64) {
         if let Some(entry) = self.keys.get_mut(lookup) {
             entry.numbers.reserve_until(limit);
         }
     }
 
-    /// The next number of a key that may be used, and the one that bounds them.
+    /// The next number of a key, and its limit.
     pub fn numbers(&self, lookup: &KeyLookup) -> Option<(u64, u64)> {
         self.keys.get(lookup).map(|entry| (entry.numbers.next(), entry.numbers.limit()))
     }
 
-    /// For each device that was heard with a key, the lowest number that is still to come.
+    /// For each device heard with a key, the lowest acceptable number.
     pub fn heard(&self, lookup: &KeyLookup) -> &[(ExtendedAddress, u64)] {
         self.keys.get(lookup).map_or(&[], |entry| entry.heard())
     }
 
-    /// What was counted when sending.
+    /// Counters for sending.
     pub const fn sent(&self) -> &Counters {
         &self.sent
     }
 
-    /// What was counted when receiving.
+    /// Counters for receiving.
     pub const fn received(&self) -> &Counters {
         &self.received
     }
 
-    /// Secures a frame into `out` and gives its length, without an FCS. `header` says everything but the auxiliary security
-    /// header; `ies` are its header elements as they are sent, and `payload` is the MAC payload. With nonces by slot, `asn` is
-    /// the slot in which it is sent.
+    /// Secures a frame into `out` and returns its length, without an FCS. `header` holds everything
+    /// but the auxiliary security header, `ies` are its header elements as sent, and `payload` is
+    /// the MAC payload. With nonces by slot, `asn` is the slot of transmission.
+    ///
+    /// # Errors
     ///
     /// After an error `out` holds nothing that may be sent, and no number was used.
     pub fn secure(
@@ -163,7 +162,7 @@ impl Security {
         let plan = self.plan(header, protection, asn)?;
         let len = lay_out(&plan.header, ies, payload, out)?;
         let Some(key) = plan.key else { return Ok(len) };
-        // What was laid out says by itself what of it is private, and what command it is.
+        // The frame itself tells its private part and its command.
         let frame = Frame::parse(out.get(..len).ok_or(Status::FrameTooLong)?)?;
         let (open, kind) = (frame.open().len(), Kind::of_plain(&frame, frame.payload())?);
         let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
@@ -217,10 +216,13 @@ impl Security {
         Ok(Plan { header, key: Some(key), number, nonce })
     }
 
-    /// Unsecures a frame without FCS into `out`: the MAC payload, decrypted. With nonces by slot, `asn` is the slot in which
-    /// it came. A frame without source address, as an acknowledgment may be, is from `implied`.
+    /// Unsecures a frame without FCS into `out`: the decrypted MAC payload. With nonces by slot,
+    /// `asn` is the slot of reception. A frame without source address, as an acknowledgment may be,
+    /// is from `implied`.
     ///
-    /// After a refusal `out` holds nothing of the frame, and nothing has changed but a counter.
+    /// # Errors
+    ///
+    /// After a refusal `out` holds nothing of the frame, and only a counter has changed.
     pub fn unsecure(
         &mut self,
         frame: &[u8],
@@ -260,14 +262,14 @@ impl Security {
             return Err(status);
         }
         let entry = self.keys.at(key).ok_or(Status::UnavailableKey)?;
-        // Only now is the number taken note of.
+        // Record the number only now.
         if let Some(device) = accepted.device {
             entry.mark(device, accepted.number);
         }
         Ok(received)
     }
 
-    /// What can be checked only when the frame is decrypted: whether the command may come so, and with this key.
+    /// Checks after decryption: whether the policy and the key permit the command.
     pub(super) fn check_content(
         &self,
         frame: &Frame<'_>,
@@ -284,7 +286,7 @@ impl Security {
         if entry.usage.permits(kind) { Ok(()) } else { Err(Status::ImproperKeyType) }
     }
 
-    /// All that is checked before the cipher runs.
+    /// All checks before the cipher.
     pub(super) fn accept(
         &self,
         frame: &Frame<'_>,
@@ -328,7 +330,7 @@ impl Security {
                 };
                 (asn.number(), nonce::slotted(source, asn))
             }
-            // Suppressed without a slot number in its place: there is no nonce.
+            // Suppressed frame counter without a slot number in its place: there is no nonce.
             (_, false, None) => return Err(Status::UnsupportedSecurity),
             _ => return Err(Status::ImproperKeyType),
         };
@@ -339,7 +341,7 @@ impl Security {
     }
 }
 
-/// What securing a frame takes.
+/// The parameters for securing a frame.
 pub(super) struct Plan {
     pub(super) header: Header,
     pub(super) key: Option<usize>,
@@ -347,7 +349,7 @@ pub(super) struct Plan {
     pub(super) nonce: [u8; nonce::NONCE_LEN],
 }
 
-/// What unsecuring a frame takes.
+/// The parameters for unsecuring a frame.
 pub(super) struct Accepted {
     pub(super) key: Option<usize>,
     pub(super) device: Option<ExtendedAddress>,
@@ -355,7 +357,7 @@ pub(super) struct Accepted {
     pub(super) nonce: [u8; nonce::NONCE_LEN],
 }
 
-/// Writes header, elements, payload and a place for the MIC, and gives their length.
+/// Writes header, elements, payload and space for the MIC, and returns their length.
 pub(super) fn lay_out(header: &Header, ies: &[u8], payload: &[u8], out: &mut [u8]) -> Result<usize, Status> {
     if header.ies == ies.is_empty() {
         return Err(Status::InvalidHeader);

@@ -1,17 +1,17 @@
-//! Why a frame was not secured or not accepted, by the standard's names, and how often.
+//! Reasons for not securing or accepting a frame, by the standard's names, and their counters.
 
 use core::fmt;
 
 use antedate_wire::dot15d4::FormatError;
 
-/// The status of a security procedure (clauses 9.2.1 and 9.2.3). Nothing has changed but a counter.
+/// The status of a security procedure (clauses 9.2.1 and 9.2.3). Only a counter has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// COUNTER_ERROR: the frame counter or slot was used before, or there is none left that may be used
+    /// COUNTER_ERROR: the frame counter or slot was used before, or no permitted number is left
     CounterError,
     /// IMPROPER_KEY_TYPE: the key is not for this kind of frame, or not for nonces of this kind
     ImproperKeyType,
-    /// IMPROPER_SECURITY_LEVEL: the policy wants this kind of frame at another level
+    /// IMPROPER_SECURITY_LEVEL: the policy requires another level for this kind of frame
     ImproperSecurityLevel,
     /// SECURITY_ERROR: the MIC is wrong
     SecurityError,
@@ -19,15 +19,15 @@ pub enum Status {
     UnavailableDevice,
     /// UNAVAILABLE_KEY: there is no such key
     UnavailableKey,
-    /// UNAVAILABLE_SECURITY_LEVEL: the policy says nothing about this kind of frame
+    /// UNAVAILABLE_SECURITY_LEVEL: the policy has no rule for this kind of frame
     UnavailableSecurityLevel,
     /// UNSUPPORTED_LEGACY: secured by the edition of 2003
     UnsupportedLegacy,
-    /// UNSUPPORTED_SECURITY: a level that is off, or a nonce that cannot be made
+    /// UNSUPPORTED_SECURITY: a level that is off, or no nonce is possible
     UnsupportedSecurity,
-    /// FRAME_TOO_LONG: secured it is longer than a frame can be, or than the caller's buffer
+    /// FRAME_TOO_LONG: the secured frame exceeds the maximum length, or the caller's buffer
     FrameTooLong,
-    /// INVALID_PARAMETER: it is no frame, and why
+    /// INVALID_PARAMETER: it is not a valid frame
     Malformed(FormatError),
     /// INVALID_PARAMETER: no frame can have this header
     InvalidHeader,
@@ -72,7 +72,7 @@ impl fmt::Display for Status {
 
 impl core::error::Error for Status {}
 
-/// What one direction counted. Each frame raises one of them.
+/// Counters of one direction. Each frame raises one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counters {
     /// frames secured, or accepted with security
@@ -139,12 +139,12 @@ impl Counters {
         .into_iter()
     }
 
-    /// All frames refused.
+    /// All refused frames.
     pub fn refused(&self) -> u64 {
         self.refusals().map(|(_, count)| count).sum()
     }
 
-    /// All frames let through.
+    /// All accepted frames.
     pub const fn passed(&self) -> u64 {
         self.secured + self.unsecured
     }

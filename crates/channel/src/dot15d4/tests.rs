@@ -1,8 +1,8 @@
-//! What the procedures promise.
+//! Tests of the security procedures.
 
 mod commands;
 mod neighbours;
 mod rules;
-mod setup;
+pub(super) mod setup;
 mod vectors;
 mod worlds;

@@ -1,18 +1,20 @@
-//! The slots of TSCH (IEEE 802.15.4-2015 clauses 6.2.6 and 6.5.4), with link-layer security done before each of them.
+//! The slots of TSCH (IEEE 802.15.4-2015 clauses 6.2.6 and 6.5.4), with link-layer security
+//! computed before each slot.
 //!
-//! A [`Node`] is driven by whoever has the radio and the clock: [`Node::begin`] at the start of a slot says what to do in it,
-//! [`Node::received`] and [`Node::acknowledged`] take what the radio heard, [`Node::end`] closes it, and
-//! [`Node::idle`] prepares in the time between. Four security operations lie in a slot (sciancalepore2016 section 3.3):
+//! The owner of the radio and the clock drives a [`Node`]: [`Node::begin`] returns the action at
+//! the start of a slot, [`Node::received`] and [`Node::acknowledged`] take frames from the radio,
+//! [`Node::end`] closes the slot, and [`Node::idle`] prepares between slots. A slot has four
+//! security operations (sciancalepore2016 section 3.3):
 //!
-//! | | who | what | before the slot |
+//! | | at | operation | before the slot |
 //! | --- | --- | --- | --- |
 //! | sec1 | sender | secures the frame | all but its late octets |
-//! | sec2 | receiver | unsecures it | cipherstream, S0, the MAC over the predicted header |
+//! | sec2 | receiver | unsecures it | key stream, S0, the MAC over the predicted header |
 //! | sec3 | receiver | secures the acknowledgment | all but the time correction |
 //! | sec4 | sender | unsecures it | all but the time correction |
 //!
-//! The paper holds that sec1 cannot be computed ahead, because the nonce contains the slot number. But the [`Schedule`] says
-//! which cell comes next, and so its number.
+//! The paper states that sec1 cannot be computed ahead, because the nonce contains the slot number.
+//! But the [`Schedule`] determines the next cell, and so its number.
 
 mod ahead;
 mod headers;
@@ -29,8 +31,9 @@ mod transmit;
 mod tests;
 
 pub use node::{Node, NodeConfig};
-pub use prepare::PREPARATION_LEN;
-pub use queue::{QueueError, Ticket};
-pub use report::{Action, Delivered, Heard, NodeCounters, Outcome, Reaction};
+#[cfg(test)]
+pub(super) use prepare::PREPARATION_LEN;
+pub use queue::QueueError;
+pub use report::{Action, Delivered, Heard, NodeCounters, Outcome, Reaction, Ticket};
 pub use schedule::{Cell, CellKind, Schedule, ScheduleError, Slotframe};
 pub use timing::Timeslot;

@@ -1,21 +1,22 @@
-//! What was refused, and why.
+//! Refusals and their counters.
 
 use core::fmt;
 
 macro_rules! refusals {
     ($( $(#[$meta:meta])* $name:ident, $field:ident, $text:literal; )*) => {
-        /// Why a record, or a whole datagram, was dropped. On the wire nothing tells (RFC 6347 section 4.1.2.7); here it is counted.
+        /// The reason for dropping a record or a whole datagram. The peer is not told (RFC 6347
+        /// section 4.1.2.7); it is only counted.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Refusal { $( $(#[$meta])* $name, )* }
+        pub enum Dropped { $( $(#[$meta])* $name, )* }
 
-        /// What was dropped, by reason.
+        /// Dropped records and datagrams, by reason.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Refusals { $( $(#[$meta])* pub $field: u64, )* }
 
         impl Refusals {
-            /// One more of these.
-            pub const fn count(&mut self, refusal: Refusal) {
-                match refusal { $( Refusal::$name => self.$field += 1, )* }
+            /// Counts a refusal.
+            pub const fn count(&mut self, refusal: Dropped) {
+                match refusal { $( Dropped::$name => self.$field += 1, )* }
             }
 
             /// The counters with their names.
@@ -23,18 +24,19 @@ macro_rules! refusals {
                 [$( (stringify!($field), self.$field), )*].into_iter()
             }
 
-            /// All of them together.
-            pub fn total(&self) -> u64 {
+            /// The sum of all counters.
+            #[cfg(test)]
+            pub(super) fn total(&self) -> u64 {
                 self.each().map(|(_, count)| count).sum()
             }
 
-            /// Adds what another has counted.
+            /// Adds another's counters.
             pub const fn add(&mut self, other: &Self) {
                 $( self.$field += other.$field; )*
             }
         }
 
-        impl fmt::Display for Refusal {
+        impl fmt::Display for Dropped {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self { $( Self::$name => $text, )* })
             }
@@ -43,13 +45,13 @@ macro_rules! refusals {
 }
 
 refusals! {
-    /// it is no record, or it is cut short
+    /// it is not a record, or it is truncated
     Malformed, malformed, "no record of DTLS 1.2";
-    /// nobody here has its connection ID, or there is no connection with its address
+    /// its connection ID is unknown, or there is no connection with its address
     UnknownConnection, unknown_connection, "of no connection that is known";
     /// it is of another epoch than the present one
     Epoch, other_epoch, "of another epoch";
-    /// it came before
+    /// it was received before
     Replayed, replayed, "received before";
     /// it is older than the window
     Late, late, "older than the replay window";
@@ -57,18 +59,18 @@ refusals! {
     Short, too_short, "too short for nonce and tag";
     /// its tag is wrong
     Forged, forged, "wrong tag";
-    /// its plaintext is longer than a record may hold
+    /// its plaintext exceeds the maximum length
     Overlong, overlong, "plaintext longer than a record holds";
-    /// it is authentic, but there is no content type in it
+    /// it is authentic, but contains no content type
     NoType, no_content_type, "no content type inside";
-    /// it holds data and is not protected
+    /// it contains data and is not protected
     Unprotected, unprotected, "data without protection";
-    /// it came before its keys, and too many others did
+    /// it arrived before its keys, as did too many others
     Early, early, "too early";
-    /// its handshake message cannot be read, or does not fit
+    /// its handshake message cannot be parsed, or does not fit
     Handshake, bad_handshake, "impossible handshake message";
-    /// its ClientHello came with a cookie that we did not give
+    /// its ClientHello has a cookie that is not ours
     Cookie, bad_cookie, "wrong cookie";
-    /// it is an alert that nobody vouches for
+    /// it is an unprotected alert
     Alert, unprotected_alert, "alert without protection";
 }

@@ -1,16 +1,17 @@
-//! The handshake with pre-shared keys, client and server, and the connection that comes of it.
+//! The handshake with pre-shared keys, client and server, and the resulting connection.
 //!
-//! Ours, and not a library's. Of those that are there, `dimpl` (0.9) has TLS_PSK_WITH_AES_128_CCM_8 alone of the suites with
-//! pre-shared keys, demands the extended master secret of every peer, which small devices often do not have, and has no
-//! connection IDs, which a handshake must negotiate and use from its Finished on; the `webrtc` crates have no connection IDs
-//! either and cannot be had without their sockets; none hands out the place in the sequence of records that prepared ones
-//! begin at. With pre-shared keys the handshake is eight messages without certificates, so what is ours is order, timers
-//! and fragments; each primitive is a library's.
+//! No library fits. `dimpl` (0.9) has only TLS_PSK_WITH_AES_128_CCM_8 of the suites with pre-shared
+//! keys, requires the extended master secret of every peer, which small devices often lack, and has
+//! no connection IDs, which a handshake must negotiate and use from its Finished on. The `webrtc`
+//! crates have no connection IDs either and require their own sockets. None exposes the record
+//! sequence number at which prepared records start. With pre-shared keys the handshake is eight
+//! messages without certificates, so this code handles order, timers and fragments. Libraries
+//! provide all primitives.
 //!
-//! - `prf`: from the pre-shared key to the keys of the records.
-//! - `cookie`: what is answered before there is any state.
-//! - `assembly`: messages from fragments, in their order. `flight`: the other way, and again when the timer says so.
-//! - `connection`: what comes and goes; `client` and `server`: what each message means.
+//! - `prf`: from the pre-shared key to the record keys.
+//! - `cookie`: the stateless answer to a first ClientHello.
+//! - `assembly`: messages from fragments, in order. `flight`: fragmenting and retransmitting.
+//! - `connection`: datagrams in and out. `client` and `server`: the handling of each message.
 
 mod assembly;
 mod client;
@@ -35,20 +36,20 @@ pub use cookie::{Cookies, Greeting};
 /// A pre-shared key.
 pub type Psk = Zeroizing<Vec<u8>>;
 
-/// Where a server finds keys.
+/// A server's source of keys.
 pub trait Keyring {
-    /// The key that belongs to an identity.
+    /// The key of an identity.
     fn key(&self, identity: &[u8]) -> Option<Psk>;
 }
 
-/// Nobody's keys: what a client gives, who has its own.
+/// No keys, for a client, which has its own.
 impl Keyring for () {
     fn key(&self, _: &[u8]) -> Option<Psk> {
         None
     }
 }
 
-/// Who a client is.
+/// A client's identity and key.
 #[derive(Clone)]
 pub struct Client {
     /// its identity, at most 128 octets
@@ -63,23 +64,26 @@ impl fmt::Debug for Client {
     }
 }
 
-/// How connections are made.
+/// Configuration of connections.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// suites, the favourite first: a client offers them in this order, and a server chooses by it
+    /// suites in order of preference: a client offers them in this order, and a server chooses by
+    /// it
     pub suites: Vec<CipherSuite>,
-    /// the connection ID by which the peer shall address us; the empty one says that we can address the peer by one, and none
-    /// that we know nothing of them
+    /// the connection ID by which the peer must address us; the empty one only announces that we
+    /// can use the peer's; `None` disables connection IDs
     pub cid: Option<ConnectionId>,
-    /// milliseconds until a flight is sent again, doubled each time (RFC 6347 section 4.2.4.1 would have 1000)
+    /// milliseconds until a flight is retransmitted, doubled each time (RFC 6347 section 4.2.4.1
+    /// recommends 1000)
     pub retransmit_ms: u64,
-    /// milliseconds until a handshake has failed
+    /// milliseconds until a handshake fails
     pub give_up_ms: u64,
     /// octets of the longest datagram of a handshake
     pub mtu: usize,
-    /// octets of each record's plaintext that are prepared, [`PREPARED_LEN`] at most; with 0 nothing is
+    /// octets of each record's plaintext to prepare, at most [`PREPARED_LEN`]; 0 disables
+    /// preparation
     pub reach: usize,
-    /// Is a peer refused that does not have the extended master secret (RFC 7627)?
+    /// refuses a peer without the extended master secret (RFC 7627)
     pub require_extended_master_secret: bool,
 }
 
@@ -97,27 +101,27 @@ impl Default for Settings {
     }
 }
 
-/// Where a connection stands.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// keys are being agreed on
     Handshaking,
-    /// data comes and goes
+    /// data can be exchanged
     Established,
-    /// one of both has ended it
+    /// one side has ended it
     Closed,
-    /// there will be no keys
+    /// the handshake failed
     Failed(Failure),
 }
 
-/// Why there are no keys.
+/// The reason for a failed handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// the time is up
+    /// the time limit is reached
     TimedOut {
-        /// what an alert said on the way, which anybody may have sent
+        /// the last unprotected alert, which may be forged
         alert: Option<Alert>,
-        /// what was wrong with the last message that did not fit
+        /// the error in the last message that did not fit
         reason: Option<&'static str>,
     },
     /// the peer ended the connection with an alert under its keys
@@ -142,7 +146,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What came of a datagram.
+/// The result of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
     /// the handshake is done
@@ -153,10 +157,10 @@ pub enum Event<'a> {
     Closed,
 }
 
-/// Why data was not sent.
+/// The reason for not sending data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendError {
-    /// there are no keys yet, or no more
+    /// there are no keys yet, or no longer
     NotEstablished,
     /// the record was not protected
     Protect(ProtectError),

@@ -1,4 +1,4 @@
-//! What one direction of an epoch is protected with, and how numbers become nonces.
+//! The keys of one direction of an epoch, and nonces from sequence numbers.
 
 use core::fmt;
 
@@ -7,8 +7,9 @@ use antedate_wire::dtls::SEQUENCE_END;
 use zeroize::Zeroizing;
 
 use super::Aead;
+use crate::sequence::ExhaustedError;
 
-/// The key and the IV of one direction, as a handshake of whatever kind gives them.
+/// The key and the IV of one direction, from any kind of handshake.
 #[derive(Clone)]
 pub struct DirectionKeys {
     aead: Aead,
@@ -17,7 +18,7 @@ pub struct DirectionKeys {
 }
 
 impl DirectionKeys {
-    /// A key and an IV. None if one of them has not the length that the cipher needs.
+    /// Takes a key and an IV. `None` if a length does not fit the cipher.
     pub fn new(aead: Aead, key: &[u8], iv: &[u8]) -> Option<Self> {
         if key.len() != aead.key_len() || iv.len() != aead.iv_len() {
             return None;
@@ -48,8 +49,9 @@ impl fmt::Debug for DirectionKeys {
     }
 }
 
-/// How eight octets become a nonce: they are combined with the last eight of the IV by XOR (RFC 7905 section 2). Where the IV
-/// is the implicit four octets, these eight are zero, and it is the same as putting one behind the other (RFC 5288 section 3).
+/// Makes nonces: eight octets are combined with the last eight of the IV by XOR (RFC 7905 section
+/// 2). With an implicit part of four octets the last eight of the IV are zero, so the XOR equals
+/// concatenation (RFC 5288 section 3).
 #[derive(Clone, Copy)]
 pub(super) struct NonceRule {
     iv: [u8; 12],
@@ -64,19 +66,15 @@ impl NonceRule {
     }
 }
 
-/// The numbers of an epoch, each once.
+/// The numbers of an epoch, each used once.
 pub(super) struct Numbers {
     rule: NonceRule,
     next: u64,
     end: u64,
 }
 
-/// All numbers of the epoch are used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct WornOut;
-
 impl Numbers {
-    /// The numbers of an epoch from a sequence number on.
+    /// The numbers of an epoch from a sequence number.
     pub(super) const fn new(rule: NonceRule, epoch: u16, first: u64) -> Self {
         let base = (epoch as u64) << 48;
         let first = if first > SEQUENCE_END { SEQUENCE_END } else { first };
@@ -87,12 +85,12 @@ impl Numbers {
 }
 
 impl NonceSequence for Numbers {
-    type Error = WornOut;
+    type Error = ExhaustedError;
 
-    fn next(&mut self) -> Result<(u64, Nonce), WornOut> {
+    fn next(&mut self) -> Result<(u64, Nonce), ExhaustedError> {
         let number = self.next;
         if number >= self.end {
-            return Err(WornOut);
+            return Err(ExhaustedError);
         }
         self.next = number + 1;
         Ok((number, Nonce::assume_unique(self.rule.nonce(number))))

@@ -1,22 +1,24 @@
-//! The pools of a direction, of one cipher or the other. The cipher is looked at once a record, here.
+//! The pools of a direction. The cipher is matched once per record, here.
 
 use alloc::boxed::Box;
 
 use antedate_aead::{
-    Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes256Ccm, Aes256Ccm8, Aes256Gcm, ChaCha20Poly1305, Key, OpenPool,
-    SealPool, Suite, Unauthentic,
+    Aes128Ccm, Aes128Ccm8, Aes128Gcm, Aes256Ccm, Aes256Ccm8, Aes256Gcm, AuthenticationError,
+    ChaCha20Poly1305, Key, OpenPool, SealPool, Suite,
 };
 
-use super::keys::{DirectionKeys, NonceRule, Numbers, WornOut};
+use super::keys::{DirectionKeys, NonceRule, Numbers};
 use super::suite::Aead;
+use crate::sequence::ExhaustedError;
 
-/// Records that can lie prepared in each direction.
+/// The most prepared records in each direction.
 pub const SLOTS: usize = 8;
-/// Octets of plaintext that are prepared for each record: what fits a datagram on Ethernet. Longer ones go the ordinary way.
+/// Octets of plaintext prepared for each record: an Ethernet datagram. Longer records take the
+/// ordinary path.
 pub const PREPARED_LEN: usize = 1472;
 
-// A type that implements `Fn` has no name, so the rule lies behind a pointer. It is called once for each number when that is
-// prepared.
+// The type of a closure has no name, so the rule is boxed. It is called once for each number, at
+// preparation.
 type Rule = Box<dyn Fn(u64) -> [u8; 12] + Send + Sync>;
 type Sealing<S> = Box<SealPool<S, Numbers, SLOTS, PREPARED_LEN>>;
 type Opening<S> = Box<OpenPool<S, Rule, SLOTS, PREPARED_LEN>>;
@@ -37,15 +39,16 @@ macro_rules! pools {
                 })
             }
 
-            /// Seals the next record: gives its number to `aad`, which lays out the record in place and gives its additional
-            /// data; then encrypts `text` in place and writes the tag.
+            /// Seals the next record. Passes its number to `aad`, which lays out the record in
+            /// place and returns its additional data; then encrypts `text` in place and writes the
+            /// tag.
             #[inline]
             pub(super) fn seal(
                 &mut self,
                 text: &mut [u8],
                 tag: &mut [u8],
                 aad: impl FnOnce(u64) -> antedate_wire::dtls::Aad,
-            ) -> Result<u64, WornOut> {
+            ) -> Result<u64, ExhaustedError> {
                 match self { $( Self::$name(pool) => seal(pool, text, tag, aad), )* }
             }
 
@@ -71,7 +74,7 @@ macro_rules! pools {
             }
 
             #[inline]
-            pub(super) fn open(&mut self, number: u64, aad: &[u8], text: &mut [u8], tag: &[u8]) -> Result<(), Unauthentic> {
+            pub(super) fn open(&mut self, number: u64, aad: &[u8], text: &mut [u8], tag: &[u8]) -> Result<(), AuthenticationError> {
                 match self { $( Self::$name(pool) => open(pool, number, aad, text, tag), )* }
             }
 
@@ -104,7 +107,7 @@ fn seal<S: Suite<NonceBytes = [u8; 12]>>(
     text: &mut [u8],
     tag: &mut [u8],
     aad: impl FnOnce(u64) -> antedate_wire::dtls::Aad,
-) -> Result<u64, WornOut> {
+) -> Result<u64, ExhaustedError> {
     let prepared = pool.next()?;
     let number = prepared.number();
     let aad = aad(number);
@@ -119,10 +122,10 @@ fn open<S: Suite<NonceBytes = [u8; 12]>>(
     aad: &[u8],
     text: &mut [u8],
     tag: &[u8],
-) -> Result<(), Unauthentic>
+) -> Result<(), AuthenticationError>
 where
     for<'a> &'a S::TagBytes: TryFrom<&'a [u8]>,
 {
-    let tag = tag.try_into().map_err(|_| Unauthentic)?;
+    let tag = tag.try_into().map_err(|_| AuthenticationError)?;
     pool.open_in_place(number, aad, text, tag)
 }

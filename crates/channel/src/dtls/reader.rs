@@ -5,17 +5,18 @@ use core::fmt;
 use antedate_wire::dtls::{Aad, ContentType, MAX_PLAINTEXT, Record, inner};
 
 use super::pool::Open;
-use super::{Aead, ConnectionId, DirectionKeys, Refusal};
+use super::{Aead, ConnectionId, DirectionKeys, Dropped};
 use crate::replay::{self, MAX_WINDOW, ReplayWindow};
 
-/// What was in a record.
+/// An opened record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opened {
-    /// what kind of content it is
+    /// the content type
     pub content_type: ContentType,
     /// octets of content
     pub len: usize,
-    /// Is it newer than all before? Only then may the sender's address be learnt from it (RFC 9146 section 6).
+    /// it is newer than all before, so the sender's address may be learnt from it (RFC 9146 section
+    /// 6)
     pub newest: bool,
 }
 
@@ -29,8 +30,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens records of an epoch. `cid` is what the peer was asked to address us by. None if the keys are not of their cipher,
-    /// which [`DirectionKeys`] rules out.
+    /// Opens records of an epoch. `cid` is our connection ID. `None` if the keys do not fit their
+    /// cipher, which [`DirectionKeys`] rules out.
     pub fn new(keys: &DirectionKeys, epoch: u16, cid: ConnectionId) -> Option<Self> {
         let first = u64::from(epoch) << 48;
         let mut pool = Open::new(keys)?;
@@ -38,37 +39,41 @@ impl Reader {
         Some(Self { pool, aead: keys.aead(), epoch, cid, window: ReplayWindow::new(first, MAX_WINDOW) })
     }
 
-    /// Opens a record into `out`. What is refused changes nothing here, and leaves zeros in `out`.
+    /// Opens a record into `out`.
     ///
-    /// Checks go from cheap to dear: connection, epoch, replay window, length, and then the tag. The window is marked after
-    /// that alone.
+    /// Checks go from cheap to expensive: connection, epoch, replay window, length, and then the
+    /// tag. The window is marked only after that.
+    ///
+    /// # Errors
+    ///
+    /// A refused record changes nothing here, and leaves zeros in `out`.
     #[inline]
-    pub fn open(&mut self, record: &Record<'_>, out: &mut [u8]) -> Result<Opened, Refusal> {
+    pub fn open(&mut self, record: &Record<'_>, out: &mut [u8]) -> Result<Opened, Dropped> {
         let with_cid = record.content_type == ContentType::Tls12Cid;
         if with_cid == self.cid.is_empty() || (with_cid && record.cid != self.cid.as_slice()) {
-            return Err(Refusal::UnknownConnection);
+            return Err(Dropped::UnknownConnection);
         }
         if record.epoch != self.epoch {
-            return Err(Refusal::Epoch);
+            return Err(Dropped::Epoch);
         }
         let number = record.number();
         self.window.check(number).map_err(|refusal| match refusal {
-            replay::Refusal::Late => Refusal::Late,
-            replay::Refusal::Duplicate => Refusal::Replayed,
+            replay::ReplayError::Late => Dropped::Late,
+            replay::ReplayError::Duplicate => Dropped::Replayed,
         })?;
-        let short = Refusal::Short;
+        let short = Dropped::Short;
         let (explicit, body) = record.fragment.split_at_checked(self.aead.explicit_len()).ok_or(short)?;
         let text_len = body.len().checked_sub(self.aead.tag_len()).ok_or(short)?;
         let (ciphertext, tag) = body.split_at_checked(text_len).ok_or(short)?;
         if text_len > MAX_PLAINTEXT + usize::from(with_cid) {
-            return Err(Refusal::Overlong);
+            return Err(Dropped::Overlong);
         }
-        // What stands in the record is the nonce, whatever we would have chosen.
+        // The nonce is the one in the record, even if we would have chosen another.
         let spoken = explicit.first_chunk().map_or(number, |octets| u64::from_be_bytes(*octets));
-        let text = out.get_mut(..text_len).ok_or(Refusal::Overlong)?;
+        let text = out.get_mut(..text_len).ok_or(Dropped::Overlong)?;
         text.copy_from_slice(ciphertext);
         let aad = Aad::new(&record.header(), &self.cid, text_len);
-        self.pool.open(spoken, aad.as_slice(), text, tag).map_err(|_| Refusal::Forged)?;
+        self.pool.open(spoken, aad.as_slice(), text, tag).map_err(|_| Dropped::Forged)?;
         let newest = number >= self.window.next();
         self.window.mark(number);
         if newest {
@@ -79,22 +84,22 @@ impl Reader {
         }
         match inner(text) {
             Some((content_type, len)) => Ok(Opened { content_type, len, newest }),
-            None => Err(Refusal::NoType),
+            None => Err(Dropped::NoType),
         }
     }
 
-    /// Prepares for at most `budget` steps of about 64 octets, and gives how many were done.
+    /// Does at most `budget` preparation steps of about 64 octets. Returns the number done.
     #[inline]
     pub fn idle(&mut self, budget: u32) -> u32 {
         self.pool.idle(budget)
     }
 
-    /// Prepares for plaintexts of up to so many octets from now on.
+    /// Sets the length of plaintexts to prepare for.
     pub fn set_reach(&mut self, octets: usize) {
         self.pool.set_reach(octets.saturating_add(1));
     }
 
-    /// Epoch and sequence number above all that came.
+    /// One above the highest epoch and sequence number received.
     pub const fn next(&self) -> u64 {
         self.window.next()
     }

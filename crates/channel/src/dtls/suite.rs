@@ -1,9 +1,9 @@
-//! The cipher suites, by the names and numbers of the IANA registry.
+//! The cipher suites, by their names and numbers in the IANA registry.
 
 use core::fmt;
 use core::str::FromStr;
 
-/// How records are protected.
+/// The protection of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Aead {
     /// AES-128-CCM with tags of eight octets (RFC 6655)
@@ -42,8 +42,8 @@ impl Aead {
         }
     }
 
-    /// Octets of nonce that come with the key: the implicit part, or with ChaCha20-Poly1305 what is combined with the
-    /// number.
+    /// Octets of nonce from the key exchange: the implicit part, or with ChaCha20-Poly1305 the
+    /// value combined with the number.
     pub const fn iv_len(self) -> usize {
         match self {
             Self::ChaCha20Poly1305 => 12,
@@ -51,7 +51,7 @@ impl Aead {
         }
     }
 
-    /// Octets of nonce that stand in each record.
+    /// Octets of nonce in each record.
     pub const fn explicit_len(self) -> usize {
         match self {
             Self::ChaCha20Poly1305 => 0,
@@ -70,7 +70,7 @@ impl Aead {
 
 macro_rules! suites {
     ($( $(#[$meta:meta])* $name:ident = $number:literal, $iana:literal, $aead:ident, $ecdhe:literal; )*) => {
-        /// A cipher suite of the handshake. All of them have SHA-256 for their hash.
+        /// A cipher suite of the handshake. All of them use SHA-256.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum CipherSuite { $( $(#[$meta])* $name, )* }
 
@@ -88,12 +88,13 @@ macro_rules! suites {
                 match self { $( Self::$name => $iana, )* }
             }
 
-            /// How its records are protected.
+            /// The protection of its records.
             pub const fn aead(self) -> Aead {
                 match self { $( Self::$name => Aead::$aead, )* }
             }
 
-            /// Is the pre-shared key joined by an ephemeral one, so that who learns it later cannot read what was recorded?
+            /// Whether an ephemeral key is combined with the pre-shared one, so that recordings
+            /// stay secret if the latter leaks.
             pub const fn is_ecdhe(self) -> bool {
                 match self { $( Self::$name => $ecdhe, )* }
             }
@@ -102,7 +103,7 @@ macro_rules! suites {
 }
 
 suites! {
-    /// what constrained devices must have (RFC 7925)
+    /// mandatory for constrained devices (RFC 7925)
     PskAes128Ccm8 = 0xc0a8, "TLS_PSK_WITH_AES_128_CCM_8", Aes128Ccm8, false;
     /// the same with tags of sixteen octets
     PskAes128Ccm = 0xc0a4, "TLS_PSK_WITH_AES_128_CCM", Aes128Ccm, false;
@@ -125,7 +126,7 @@ suites! {
 }
 
 impl CipherSuite {
-    /// The suite that has a number.
+    /// The suite with this number.
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.iter().copied().find(|suite| suite.number() == number)
     }
@@ -137,11 +138,11 @@ impl fmt::Display for CipherSuite {
     }
 }
 
-/// A name that no cipher suite has.
+/// No cipher suite has this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownCipherSuite;
+pub struct UnknownCipherSuiteError;
 
-impl fmt::Display for UnknownCipherSuite {
+impl fmt::Display for UnknownCipherSuiteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no such cipher suite; there are")?;
         let mut between = " ";
@@ -153,12 +154,12 @@ impl fmt::Display for UnknownCipherSuite {
     }
 }
 
-impl core::error::Error for UnknownCipherSuite {}
+impl core::error::Error for UnknownCipherSuiteError {}
 
 impl FromStr for CipherSuite {
-    type Err = UnknownCipherSuite;
+    type Err = UnknownCipherSuiteError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.iter().copied().find(|suite| suite.name() == text).ok_or(UnknownCipherSuite)
+        Self::ALL.iter().copied().find(|suite| suite.name() == text).ok_or(UnknownCipherSuiteError)
     }
 }

@@ -1,4 +1,5 @@
-//! Records beside other implementations of the ciphers, what is refused, and two parties on a bad wire.
+//! Records compared with other implementations of the ciphers, refusals, and two parties on a
+//! faulty wire.
 
 mod oracle;
 mod rules;

@@ -7,14 +7,14 @@ use antedate_wire::dtls::{Aad, ContentType, HEADER_LEN, Header, MAX_PLAINTEXT, S
 use super::pool::Seal;
 use super::{Aead, ConnectionId, DirectionKeys};
 
-/// Why a record was not protected. None of these takes a number.
+/// The reason for not protecting a record. No number was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtectError {
-    /// the plaintext is longer than a record holds
+    /// the plaintext exceeds the maximum length
     TooLong,
     /// the record does not fit the output
     OutputTooSmall,
-    /// all sequence numbers of the epoch are used up: a new handshake is due
+    /// all sequence numbers of the epoch are used: a new handshake is due
     Exhausted,
 }
 
@@ -39,8 +39,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Protects records of an epoch from sequence number `first` on. `cid` is what the peer wants to be addressed by. None if
-    /// the keys are not of their cipher, which [`DirectionKeys`] rules out.
+    /// Protects records of an epoch from sequence number `first`. `cid` is the peer's connection
+    /// ID. `None` if the keys do not fit their cipher, which [`DirectionKeys`] rules out.
     ///
     /// The keys must be fresh: no record was ever protected with them from `first` on.
     pub fn new(keys: &DirectionKeys, epoch: u16, first: u64, cid: ConnectionId) -> Option<Self> {
@@ -55,7 +55,7 @@ impl Writer {
         HEADER_LEN + self.cid.len() + self.aead.explicit_len() + inner + self.aead.tag_len()
     }
 
-    /// Protects a record into `out` and gives its octets.
+    /// Protects a record into `out` and returns its length.
     #[inline]
     pub fn protect(
         &mut self,
@@ -80,7 +80,7 @@ impl Writer {
         let len = text.len();
         let sealed = self.pool.seal(text, tag, |number| {
             let place = Header { content_type: outer, version: VERSION_1_2, number };
-            // The header has its length, and the fragment is not too long: both were seen to above.
+            // The header has its length and the fragment is short enough, as checked above.
             let _ = place.emit(cid.as_slice(), fragment_len, header);
             explicit.copy_from_slice(number.to_be_bytes().get(..explicit.len()).unwrap_or_default());
             Aad::new(&place, &cid, len)
@@ -91,7 +91,7 @@ impl Writer {
                 Ok(total)
             }
             Err(_) => {
-                // Nothing that was copied stays behind.
+                // Wipe the copied plaintext.
                 out.fill(0);
                 Err(ProtectError::Exhausted)
             }
@@ -103,18 +103,18 @@ impl Writer {
         self.next
     }
 
-    /// Prepares for at most `budget` steps of about 64 octets, and gives how many were done.
+    /// Does at most `budget` preparation steps of about 64 octets. Returns the number done.
     #[inline]
     pub fn idle(&mut self, budget: u32) -> u32 {
         self.pool.idle(budget)
     }
 
-    /// Records that lie prepared.
+    /// Prepared records.
     pub fn prepared(&self) -> usize {
         self.pool.prepared()
     }
 
-    /// Prepares for plaintexts of up to so many octets from now on.
+    /// Sets the length of plaintexts to prepare for.
     pub fn set_reach(&mut self, octets: usize) {
         self.pool.set_reach(octets.saturating_add(1));
     }

@@ -1,20 +1,22 @@
-//! Putting frames together again: one frame at a time for each peer, in memory that is set aside when the peer is agreed
-//! with, so that no peer can take another's.
+//! Reassembly, one frame at a time for each peer. The memory is reserved at the agreement with the
+//! peer, so peers cannot exhaust each other's.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use core::fmt;
 
-use super::{HEADER, MAX_FRAME, MAX_PIECES, MIN_PIECE, Marks};
+use antedate_wire::ethernet::HEADER_LEN;
 
-/// Bounds of the frames that are put together.
+use super::{MAX_FRAME, MAX_PIECES, MIN_PIECE, Marks};
+
+/// Limits of reassembly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// octets of the longest frame, at most [`MAX_FRAME`]
     pub frame: usize,
     /// pieces of a frame, at most [`MAX_PIECES`]
     pub pieces: usize,
-    /// time between the first and the last piece, in the units of the clock that the caller passes in (nanoseconds)
+    /// time between the first and the last piece, in the units of the caller's clock (nanoseconds)
     pub deadline: u64,
 }
 
@@ -24,20 +26,20 @@ impl Default for Limits {
     }
 }
 
-/// Why a piece was refused, and its frame with it.
+/// The reason for refusing a piece, and its frame with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Refused {
+pub enum Dropped {
     /// a packet number is missing between two pieces
     Gap,
-    /// a frame begins before the last one has ended
+    /// a frame begins before the previous one has ended
     SecondFirst,
     /// the addresses are not those of the first piece
     OtherAddresses,
     /// the EtherType is not that of the first piece
     OtherEtherType,
-    /// the last piece did not come in time
+    /// the last piece was not received in time
     TimedOut,
-    /// there are more pieces than the limit
+    /// the frame has more pieces than the limit
     TooMany,
     /// the frame is longer than the limit
     TooLong,
@@ -45,12 +47,12 @@ pub enum Refused {
     TooShort,
     /// the first piece was not received, or was refused
     NoFirst,
-    /// behind a gap, the frame may be whole or the rest of one whose beginning was lost
+    /// after a gap, the frame may be whole or the rest of one whose beginning was lost
     Unplaced,
 }
 
-impl Refused {
-    /// All of them.
+impl Dropped {
+    /// All reasons.
     pub const ALL: [Self; 10] = [
         Self::Gap,
         Self::SecondFirst,
@@ -64,7 +66,7 @@ impl Refused {
         Self::Unplaced,
     ];
 
-    /// The counter that was raised.
+    /// The name of the reason's counter.
     pub const fn counter(self) -> &'static str {
         match self {
             Self::Gap => "InFragmentsGap",
@@ -81,7 +83,7 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gap => "a fragment is missing",
@@ -98,19 +100,20 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What was counted of fragments. A refusal counts a frame that was in the making, or a piece that belongs to none.
+/// Counters of fragments. A refusal counts an incomplete frame, or a piece that belongs to no
+/// frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FragmentCounters {
-    /// valid pieces taken
+    /// valid pieces accepted
     pub taken: u64,
-    /// frames put together
+    /// frames reassembled
     pub reassembled: u64,
-    refused: [u64; Refused::ALL.len()],
+    refused: [u64; Dropped::ALL.len()],
 }
 
 impl FragmentCounters {
     /// Refusals for this reason.
-    pub const fn refused(&self, why: Refused) -> u64 {
+    pub const fn refused(&self, why: Dropped) -> u64 {
         self.refused[why as usize]
     }
 
@@ -118,20 +121,20 @@ impl FragmentCounters {
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
         let counters = *self;
         let whole = [("InFragments", self.taken), ("InFramesReassembled", self.reassembled)];
-        whole.into_iter().chain(Refused::ALL.map(|why| (why.counter(), counters.refused(why))))
+        whole.into_iter().chain(Dropped::ALL.map(|why| (why.counter(), counters.refused(why))))
     }
 
-    fn refuse(&mut self, why: Refused) -> Refused {
+    fn refuse(&mut self, why: Dropped) -> Dropped {
         self.refused[why as usize] += 1;
         why
     }
 }
 
-/// A frame whose tag was verified, under whose key and number. Only a receive channel makes one, after the cipher has
-/// found it genuine.
+/// A frame with a verified tag, and its association and packet number. Only a receive channel
+/// constructs one, after the cipher has authenticated the frame.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Verified<'a> {
-    /// The association, of [`CHAINS`].
+    /// The association, one of [`CHAINS`].
     pub(crate) association: usize,
     pub(crate) number: u64,
     /// MF
@@ -144,36 +147,36 @@ pub(crate) struct Verified<'a> {
 
 impl Verified<'_> {
     fn piece(&self) -> &[u8] {
-        self.frame.get(HEADER..).unwrap_or_default()
+        self.frame.get(HEADER_LEN..).unwrap_or_default()
     }
 }
 
-/// What is to be done with a verified frame.
+/// The result for a verified frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict<'a> {
-    /// It is a frame of its own.
+    /// The frame is whole.
     Whole,
-    /// It is kept until the rest has come.
+    /// The piece is kept until the rest arrives.
     Held,
-    /// It was the last piece of this frame.
+    /// The piece completes this frame.
     Complete(&'a [u8]),
-    /// It is dropped.
-    Refused(Refused),
+    /// The piece is dropped.
+    Refused(Dropped),
 }
 
 /// Associations of a secure channel.
 const CHAINS: usize = 4;
 
-/// Where the numbers of an association stand.
+/// The state after an association's last number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// The last number ended a frame.
     Between,
-    /// The last number was a piece of the frame that is in the making.
+    /// The last number was a piece of the incomplete frame.
     Inside,
     /// The last number was a piece of a frame that was refused.
     Refusing,
-    /// Nobody knows what the last number was.
+    /// The last number is unknown.
     Unknown,
 }
 
@@ -208,12 +211,12 @@ impl Chain {
     }
 }
 
-/// The frame in the making, and the numbers of a peer's associations.
+/// The incomplete frame, and the number sequences of a peer's associations.
 pub(crate) struct Assembly {
     limits: Limits,
     marks: Marks,
     chains: [Chain; CHAINS],
-    /// The association of the frame in the making, if there is one.
+    /// The association of the incomplete frame, if any.
     owner: Option<usize>,
     pieces: usize,
     until: u64,
@@ -222,9 +225,9 @@ pub(crate) struct Assembly {
 }
 
 impl Assembly {
-    /// Memory for one frame.
+    /// Reserves memory for one frame.
     pub(crate) fn new(limits: Limits, marks: Marks) -> Self {
-        let frame = limits.frame.clamp(HEADER, MAX_FRAME);
+        let frame = limits.frame.clamp(HEADER_LEN, MAX_FRAME);
         Self {
             limits: Limits { frame, pieces: limits.pieces.min(MAX_PIECES), ..limits },
             marks,
@@ -237,12 +240,13 @@ impl Assembly {
         }
     }
 
-    /// Which flags the peer sets.
+    /// The flags that the peer sets.
     pub(crate) const fn marks(&self) -> Marks {
         self.marks
     }
 
-    /// A key was installed, and numbers from `lowest` on are accepted. Before the very first number nothing can be missing.
+    /// Starts an association's sequence at `lowest` for a new key. Nothing can be missing before
+    /// the very first number.
     pub(crate) fn install(&mut self, association: usize, lowest: u64) {
         if self.owner == Some(association) {
             self.owner = None;
@@ -253,14 +257,14 @@ impl Assembly {
         }
     }
 
-    /// Drops the frame in the making if its time is over.
+    /// Drops the incomplete frame if its deadline has passed.
     pub(crate) fn expire(&mut self, now: u64, counters: &mut FragmentCounters) {
         if self.owner.is_some() && now >= self.until {
-            self.drop_frame(counters, Refused::TimedOut);
+            self.drop_frame(counters, Dropped::TimedOut);
         }
     }
 
-    /// Takes a verified frame.
+    /// Processes a verified frame.
     #[inline]
     pub(crate) fn take(
         &mut self,
@@ -270,7 +274,7 @@ impl Assembly {
     ) -> Verdict<'_> {
         let Some(chain) = self.chains.get_mut(verified.association) else { return Verdict::Whole };
         let Verified { number, more, continued, .. } = verified;
-        // By far the most frames are whole and follow a whole one.
+        // Most frames are whole and follow a whole one.
         if !more && !continued && number == chain.next && chain.phase == Phase::Between {
             chain.next = number + 1;
             chain.ends = chain.ends << 1 | 1;
@@ -294,17 +298,17 @@ impl Assembly {
         let known = self.marks == Marks::Both || short || chain.ended(number.wrapping_sub(1));
         chain.note(number, !more);
         if number < expected {
-            // It comes late, from behind the frame in the making, and does not touch it.
+            // Late, from before the incomplete frame, which it does not affect.
             self.set(association, chain);
             return match (whole, known) {
                 (true, true) => Verdict::Whole,
-                (true, false) => Verdict::Refused(counters.refuse(Refused::Unplaced)),
-                (false, _) => Verdict::Refused(counters.refuse(Refused::Gap)),
+                (true, false) => Verdict::Refused(counters.refuse(Dropped::Unplaced)),
+                (false, _) => Verdict::Refused(counters.refuse(Dropped::Gap)),
             };
         }
         let adjacent = number == expected;
         if !adjacent && self.owner == Some(association) {
-            self.drop_frame(counters, Refused::Gap);
+            self.drop_frame(counters, Dropped::Gap);
         }
         let phase = if adjacent { before } else { Phase::Unknown };
         chain.phase = if more { Phase::Refusing } else { Phase::Between };
@@ -314,19 +318,20 @@ impl Assembly {
             Phase::Inside if self.owner != Some(association) => self.follow(now, verified, marked, counters),
             Phase::Inside if continued || !marked => self.append(verified, counters),
             Phase::Inside => {
-                self.drop_frame(counters, Refused::SecondFirst);
+                self.drop_frame(counters, Dropped::SecondFirst);
                 self.begin(now, verified, counters)
             }
-            Phase::Between if continued => Verdict::Refused(counters.refuse(Refused::NoFirst)),
+            Phase::Between if continued => Verdict::Refused(counters.refuse(Dropped::NoFirst)),
             Phase::Between => self.begin(now, verified, counters),
             Phase::Refusing => self.follow(now, verified, marked, counters),
-            Phase::Unknown if continued => Verdict::Refused(counters.refuse(Refused::NoFirst)),
+            Phase::Unknown if continued => Verdict::Refused(counters.refuse(Dropped::NoFirst)),
             Phase::Unknown if marked || (short && whole) => self.begin(now, verified, counters),
-            Phase::Unknown => Verdict::Refused(counters.refuse(Refused::Unplaced)),
+            Phase::Unknown => Verdict::Refused(counters.refuse(Dropped::Unplaced)),
         }
     }
 
-    /// What follows a piece whose frame was refused: a piece of the same frame, unless it is marked as a first one.
+    /// Processes the successor of a refused piece: part of the same frame, unless marked as a first
+    /// piece.
     fn follow(
         &mut self,
         now: u64,
@@ -337,22 +342,22 @@ impl Assembly {
         if marked && !verified.continued {
             return self.begin(now, verified, counters);
         }
-        Verdict::Refused(counters.refuse(Refused::NoFirst))
+        Verdict::Refused(counters.refuse(Dropped::NoFirst))
     }
 
-    /// A whole frame, or a first piece.
+    /// Begins with a whole frame or a first piece.
     fn begin(&mut self, now: u64, verified: Verified<'_>, counters: &mut FragmentCounters) -> Verdict<'_> {
         if !verified.more {
             return Verdict::Whole;
         }
         if verified.piece().len() < MIN_PIECE {
-            return Verdict::Refused(counters.refuse(Refused::TooShort));
+            return Verdict::Refused(counters.refuse(Dropped::TooShort));
         }
         if self.owner.is_some() {
-            self.drop_frame(counters, Refused::SecondFirst);
+            self.drop_frame(counters, Dropped::SecondFirst);
         }
         let Some(place) = self.frame.get_mut(..verified.frame.len()) else {
-            return Verdict::Refused(counters.refuse(Refused::TooLong));
+            return Verdict::Refused(counters.refuse(Dropped::TooLong));
         };
         place.copy_from_slice(verified.frame);
         self.len = verified.frame.len();
@@ -364,7 +369,7 @@ impl Assembly {
         Verdict::Held
     }
 
-    /// The next piece of the frame in the making.
+    /// Appends the next piece to the incomplete frame.
     fn append(&mut self, verified: Verified<'_>, counters: &mut FragmentCounters) -> Verdict<'_> {
         let piece = verified.piece();
         if let Err(why) = self.fits(verified.frame, piece) {
@@ -387,26 +392,26 @@ impl Assembly {
         Verdict::Complete(self.frame.get(..end).unwrap_or_default())
     }
 
-    fn fits(&self, frame: &[u8], piece: &[u8]) -> Result<(), Refused> {
+    fn fits(&self, frame: &[u8], piece: &[u8]) -> Result<(), Dropped> {
         if frame.get(..12) != self.frame.get(..12) {
-            return Err(Refused::OtherAddresses);
+            return Err(Dropped::OtherAddresses);
         }
-        if frame.get(12..HEADER) != self.frame.get(12..HEADER) {
-            return Err(Refused::OtherEtherType);
+        if frame.get(12..HEADER_LEN) != self.frame.get(12..HEADER_LEN) {
+            return Err(Dropped::OtherEtherType);
         }
         if piece.len() < MIN_PIECE {
-            return Err(Refused::TooShort);
+            return Err(Dropped::TooShort);
         }
         if self.pieces >= self.limits.pieces {
-            return Err(Refused::TooMany);
+            return Err(Dropped::TooMany);
         }
         if self.len + piece.len() > self.frame.len() {
-            return Err(Refused::TooLong);
+            return Err(Dropped::TooLong);
         }
         Ok(())
     }
 
-    fn drop_frame(&mut self, counters: &mut FragmentCounters, why: Refused) {
+    fn drop_frame(&mut self, counters: &mut FragmentCounters, why: Dropped) {
         if let Some(owner) = self.owner.take() {
             counters.refuse(why);
             self.set_phase(owner, Phase::Refusing);

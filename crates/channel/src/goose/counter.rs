@@ -1,28 +1,10 @@
-//! The numbers of packets, and their nonces: four octets of sender, eight of counter.
+//! Packet numbers and their nonces: four octets of sender, eight of counter.
 
 use antedate_aead::{Nonce, NonceSequence};
 
-/// Why there is no next number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spent {
-    /// there are more, but nothing says durably that they may be used
-    NotReserved,
-    /// there are no more
-    Exhausted,
-}
+use crate::sequence::NumberError;
 
-impl core::fmt::Display for Spent {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Self::NotReserved => "no number is reserved any more",
-            Self::Exhausted => "the numbers of this key are spent",
-        })
-    }
-}
-
-impl core::error::Error for Spent {}
-
-/// Numbers that are given out once. Two senders with one key need different `sender` octets.
+/// Assigns each number once. Two senders with one key need different `sender` octets.
 #[derive(Debug)]
 pub struct Counter {
     sender: [u8; 4],
@@ -31,12 +13,13 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Numbers from `next` on, below `limit`: what was reserved durably. After a restart, `next` is the limit of before.
+    /// The durably reserved numbers from `next` to below `limit`. After a restart, `next` is the
+    /// previous limit.
     pub const fn new(sender: [u8; 4], next: u64, limit: u64) -> Self {
         Self { sender, next, limit }
     }
 
-    /// Raises the limit; a lower one than before changes nothing.
+    /// Raises the limit. A lower limit than before changes nothing.
     pub fn reserve_until(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
@@ -45,7 +28,7 @@ impl Counter {
         self.sender
     }
 
-    /// Numbers that are left below the limit.
+    /// The remaining numbers below the limit.
     pub const fn left(&self) -> u64 {
         self.limit.saturating_sub(self.next)
     }
@@ -60,16 +43,16 @@ pub(super) fn nonce(sender: [u8; 4], number: u64) -> [u8; 12] {
 }
 
 impl NonceSequence for Counter {
-    type Error = Spent;
+    type Error = NumberError;
 
-    fn next(&mut self) -> Result<(u64, Nonce), Spent> {
+    fn next(&mut self) -> Result<(u64, Nonce), NumberError> {
         let number = self.next;
-        // The last one has no successor, so a replay window could not refuse it.
+        // The last number has no successor, so a replay window could not refuse it.
         if number == u64::MAX {
-            return Err(Spent::Exhausted);
+            return Err(NumberError::Exhausted);
         }
         if number >= self.limit {
-            return Err(Spent::NotReserved);
+            return Err(NumberError::NotReserved);
         }
         self.next = number + 1;
         Ok((number, Nonce::assume_unique(nonce(self.sender, number))))

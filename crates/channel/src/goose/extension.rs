@@ -1,4 +1,4 @@
-//! The extension behind the PDU, and the CRC in Reserved2.
+//! The extension after the PDU, and the CRC in Reserved2.
 
 use antedate_wire::goose::HEADER_LEN;
 
@@ -13,14 +13,14 @@ pub(super) const KEY_LEN: usize = 10;
 /// The tag of the signature (IEC TR 61850-90-5).
 const SIGNATURE: u8 = 0x85;
 
-/// Which key it is, and since when and for how long.
+/// The key's number and period of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyPeriod {
     /// the key's number
     pub key: u32,
-    /// when it came into use, in seconds since 1970
+    /// start of use, in seconds since 1970
     pub since: u32,
-    /// minutes until the next one
+    /// minutes until the next key
     pub minutes_left: u16,
 }
 
@@ -34,9 +34,9 @@ impl KeyPeriod {
     }
 }
 
-/// An extension that was read.
+/// A parsed extension.
 pub(super) struct Extension<'a> {
-    /// Times and number of the key, as they are authenticated.
+    /// The key's times and number, as authenticated.
     pub(super) period: &'a [u8],
     pub(super) key: u32,
     pub(super) sender: [u8; 4],
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_and_nothing_else() {
+    fn only_valid_extensions_are_read() {
         let period = KeyPeriod { key: 7, since: 1_790_000_000, minutes_left: 60 };
         let bytes = emit(&period.emit(), b"send\0\0\0\0\0\0\0\x09", &[3; 16]);
         let read = Extension::parse(&bytes).unwrap();
@@ -103,8 +103,9 @@ mod tests {
     }
 
     #[test]
-    fn the_crc_is_that_of_hdlc() {
-        // The check value of CRC-16/X-25 is 0x906e over "123456789"; ours begins with the EtherType, so it is compared bit by bit.
+    fn crc_matches_hdlc() {
+        // The check value of CRC-16/X-25 is 0x906e over "123456789". Ours starts with the
+        // EtherType, so it is compared bit by bit.
         let slow = |bytes: &[u8]| {
             let mut crc = 0xffffu16;
             for octet in bytes {

@@ -1,4 +1,4 @@
-//! The publisher: events and their retransmissions, prepared before they are known.
+//! The publisher: events and their retransmissions, prepared in advance.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -6,28 +6,28 @@ use core::ops::Range;
 
 use antedate_aead::{Hole, Key, NonceSequence, Sparse, Template, TemplateError, TemplatePool};
 use antedate_wire::EthernetAddress;
+use antedate_wire::ethernet::HEADER_LEN as ETHERNET_LEN;
 use antedate_wire::goose::{HEADER_LEN, Message, Value, Values};
 use antedate_wire::template::What;
 
 use super::Form;
-use super::counter::{Counter, Spent, nonce};
+use super::counter::{Counter, nonce};
 use super::extension::{self, EXTENSION_LEN, KEY_LEN, KeyPeriod};
+use crate::sequence::NumberError;
 
 /// The longest PDU.
 pub const CAPACITY: usize = 1536;
-/// The most blocks of 16 octets that `t`, `stNum`, `sqNum` and the values may touch, a block counted for each value.
+/// The most 16-octet blocks that `t`, `stNum`, `sqNum` and the values may touch, with a block
+/// counted for each value.
 pub const BLOCKS: usize = 96;
 
-/// Addresses and EtherType.
-const ETHERNET_LEN: usize = 14;
-
-/// Why a message has no layout.
+/// The reason why a message has no layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// the message does not fit a frame, or a number not its type
+    /// the message does not fit a frame, or a number does not fit its type
     Message(antedate_wire::Error),
-    /// the engine does not take it: too long, or too many blocks are touched
+    /// the engine refuses it: too long, or too many blocks touched
     Template(TemplateError),
 }
 
@@ -42,17 +42,18 @@ impl core::fmt::Display for LayoutError {
 
 impl core::error::Error for LayoutError {}
 
-/// Where everything is in the frames of a control block, and which octets the MAC covers.
+/// The layout of a control block's frames, and the octets covered by the MAC.
 ///
-/// These are, in this order: destination, source, EtherType, the header with both reserved fields, the extension up to the IV's length,
-/// and in [`Form::Authenticated`] the PDU. VLAN tags are left out, for bridges change them; the IV is the nonce, and GCM covers it.
+/// In this order: destination, source, EtherType, the header with both reserved fields, the
+/// extension up to the IV's length, and in [`Form::Authenticated`] the PDU. VLAN tags are left out,
+/// because bridges change them. The IV is the nonce, and GCM covers it.
 #[derive(Debug, Clone)]
 pub struct Layout {
     form: Form,
     period: [u8; KEY_LEN],
-    /// The frame with the values it was made of: Ethernet header, GOOSE header, PDU.
+    /// The frame with its original values: Ethernet header, GOOSE header, PDU.
     frame: Vec<u8>,
-    /// Associated data, and what is encrypted.
+    /// Associated data, and the encrypted data.
     aad: Vec<u8>,
     payload: Vec<u8>,
     holes: Vec<Hole>,
@@ -61,7 +62,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of messages like this one: its publisher and the types of its values count, its values do not.
+    /// The layout of messages like this one, with the same publisher and types of values.
     pub fn new(
         destination: EthernetAddress,
         source: EthernetAddress,
@@ -113,7 +114,7 @@ impl Layout {
     }
 }
 
-/// Says in Reserved1 that there is an extension, and puts the CRC into Reserved2.
+/// Announces the extension in Reserved1, and writes the CRC to Reserved2.
 fn secure_header(frame: &mut [u8]) {
     if let Some(header) = frame[ETHERNET_LEN..].first_chunk_mut::<HEADER_LEN>() {
         header[5] = EXTENSION_LEN as u8;
@@ -122,7 +123,7 @@ fn secure_header(frame: &mut [u8]) {
     }
 }
 
-/// What the MAC covers, see [`Layout`].
+/// The octets covered by the MAC, see [`Layout`].
 pub(super) fn associated(out: &mut Vec<u8>, head: &[&[u8]], period: &[u8], form: Form, pdu: &[u8]) {
     out.clear();
     head.iter().for_each(|octets| out.extend_from_slice(octets));
@@ -132,17 +133,17 @@ pub(super) fn associated(out: &mut Vec<u8>, head: &[&[u8]], period: &[u8], form:
     }
 }
 
-/// Why nothing is published.
+/// The reason for not publishing. No number was spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PublishError {
-    /// there is no number; nothing was spent
-    Number(Spent),
-    /// the values are not of the types that the layout was made for; nothing was spent
+    /// there is no number
+    Number(NumberError),
+    /// the values do not have the types of the layout
     Values,
-    /// there was no event yet that could be repeated
+    /// there is no event to repeat
     NoEvent,
-    /// the buffer is shorter than a frame; nothing was spent
+    /// the buffer is shorter than a frame
     Buffer,
 }
 
@@ -163,11 +164,11 @@ impl core::error::Error for PublishError {}
 pub struct Publisher<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> {
     pool: TemplatePool<'t, S, Numbers, 2, CAPACITY, BLOCKS>,
     layout: &'t Layout,
-    /// The last message, as it was before it was protected.
+    /// The last message, before protection.
     frame: Vec<u8>,
-    /// The one that is being written.
+    /// The message being written.
     next: Vec<u8>,
-    /// What is in the holes, one behind the other.
+    /// The holes' contents, concatenated.
     values: Vec<u8>,
     st_num: u32,
     sq_num: u32,
@@ -178,15 +179,15 @@ pub struct Publisher<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> 
 struct Numbers(Counter);
 
 impl NonceSequence for Numbers {
-    type Error = Spent;
+    type Error = NumberError;
 
-    fn next(&mut self) -> Result<(u64, antedate_aead::Nonce), Spent> {
+    fn next(&mut self) -> Result<(u64, antedate_aead::Nonce), NumberError> {
         self.0.next()
     }
 }
 
 impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S> {
-    /// A publisher that has published nothing; its first event has `stNum` 1.
+    /// A publisher before its first event, which has `stNum` 1.
     pub fn new(key: Key<S>, counter: Counter, layout: &'t Layout) -> Result<Self, LayoutError> {
         let template = layout.template().map_err(LayoutError::Template)?;
         let pool = TemplatePool::new(key, Numbers(counter), template).map_err(LayoutError::Template)?;
@@ -203,12 +204,13 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
         })
     }
 
-    /// Prepares the next frames for at most `budget` units; less is done where nothing is left to do.
+    /// Prepares the next frames for at most `budget` units, fewer if everything is prepared.
+    /// Returns the units done.
     pub fn idle(&mut self, budget: u32) -> u32 {
         self.pool.idle(budget)
     }
 
-    /// Frames that are ready.
+    /// Prepared frames.
     pub const fn prepared(&self) -> usize {
         self.pool.prepared()
     }
@@ -219,18 +221,19 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
     }
 
     /// `stNum` and `sqNum` of the last message.
-    pub const fn state(&self) -> (u32, u32) {
+    #[cfg(test)]
+    pub(super) const fn state(&self) -> (u32, u32) {
         (self.st_num, self.sq_num)
     }
 
-    /// An event: writes its frame to the front of `out` and gives the octets.
+    /// Publishes an event: writes its frame to the start of `out` and returns its length.
     pub fn event(&mut self, t: [u8; 8], values: &[Value<'_>], out: &mut [u8]) -> Result<usize, PublishError> {
         if out.len() < self.layout.frame_len() {
             return Err(PublishError::Buffer);
         }
         let model = &self.layout.frame[..];
         let read = Message::parse(&model[ETHERNET_LEN..]).map_err(|_| PublishError::Values)?;
-        // State 0 is none (IEC 61850-8-1, 18.1.2.5).
+        // State 0 is not used (IEC 61850-8-1, 18.1.2.5).
         let st_num = self.st_num.checked_add(1).unwrap_or(1);
         let message = Message { t, st_num, sq_num: 0, all_data: Values::Given(values), ..read };
         let mut places = self.layout.places.iter();
@@ -245,7 +248,7 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
         if len != Ok(written.len()) || !same || places.next().is_some() || !self.alike() {
             return Err(PublishError::Values);
         }
-        // The header says that there is an extension.
+        // The header announces the extension.
         let header = ETHERNET_LEN..ETHERNET_LEN + HEADER_LEN;
         self.next[header.clone()].copy_from_slice(&model[header]);
         core::mem::swap(&mut self.frame, &mut self.next);
@@ -261,7 +264,7 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
         }
     }
 
-    /// Whether the next PDU is the layout's but for its holes.
+    /// Whether the next PDU equals the layout's outside its holes.
     fn alike(&self) -> bool {
         let (mut at, model) = (ETHERNET_LEN + HEADER_LEN, &self.layout.frame);
         let ends = self
@@ -277,7 +280,7 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
         })
     }
 
-    /// The last event again, with the next `sqNum`.
+    /// Repeats the last event with the next `sqNum`.
     pub fn repeat(&mut self, out: &mut [u8]) -> Result<usize, PublishError> {
         if !self.happened {
             return Err(PublishError::NoEvent);
@@ -285,7 +288,7 @@ impl<'t, S: Sparse<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Publisher<'t, S>
         if out.len() < self.layout.frame_len() {
             return Err(PublishError::Buffer);
         }
-        // 0 is for the first message of an event alone (IEC 61850-8-1, 18.1.2.5).
+        // 0 is for the first message of an event only (IEC 61850-8-1, 18.1.2.5).
         let sq_num = self.sq_num.checked_add(1).unwrap_or(1);
         let place = self.layout.places.iter().find(|(what, _)| *what == What::Sequence);
         let Some(octets) = place.and_then(|(_, range)| self.frame.get_mut(range.clone())) else {

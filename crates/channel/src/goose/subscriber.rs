@@ -1,4 +1,4 @@
-//! The subscriber: what is authentic and was not there before, and nothing else.
+//! The subscriber, which delivers each authentic message once, and nothing else.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -11,13 +11,13 @@ use super::Form;
 use super::counter::nonce;
 use super::extension::{self, EXTENSION_LEN, Extension};
 use super::publisher::{CAPACITY, associated};
-use crate::replay::{Refusal, ReplayWindow};
+use crate::replay::{ReplayError, ReplayWindow};
 
-/// Why a frame was dropped.
+/// The reason for dropping a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Dropped {
-    /// it is no GOOSE, or its lengths contradict each other
+    /// it is not GOOSE, or its lengths contradict each other
     Malformed,
     /// it has no security extension, or one of another form
     Unprotected,
@@ -27,17 +27,17 @@ pub enum Dropped {
     UnknownKey,
     /// it comes from another publisher
     UnknownSender,
-    /// its number is below those that may come
+    /// its number is below the window
     Late,
     /// its number was received before
     Duplicate,
     /// its MAC is wrong
     Unauthentic,
-    /// it is authentic, and its PDU is none
+    /// it is authentic, and its PDU is invalid
     Pdu,
 }
 
-/// What came, and what became of it.
+/// Received frames, by result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// delivered
@@ -92,10 +92,11 @@ pub struct Subscriber<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> {
 }
 
 impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
-    /// A subscriber to the publisher with these octets of sender. It accepts numbers from `lowest` on, so that what was received before a
-    /// restart stays refused.
+    /// A subscriber to the publisher with these `sender` octets. It accepts numbers from `lowest`,
+    /// so that messages received before a restart stay refused.
     ///
-    /// With a `window` of 0 a message that was overtaken is dropped, which is right for states; with a wider one it is delivered, once.
+    /// With a `window` of 0 an overtaken message is dropped, which is right for states. With a
+    /// wider window it is delivered, once.
     pub fn new(key: Key<S>, key_number: u32, sender: [u8; 4], form: Form, lowest: u64, window: u32) -> Self {
         let window = ReplayWindow::new(lowest, window);
         Self {
@@ -110,18 +111,18 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
         }
     }
 
-    /// What came so far.
+    /// Counters of received frames.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// One above the highest number that was delivered, to be stored for [`new`](Self::new).
+    /// One above the highest number delivered, to be stored for [`new`](Self::new).
     pub const fn next_number(&self) -> u64 {
         self.window.next()
     }
 
-    /// Takes a frame from its destination address on, VLAN tags included or not. What is delivered is authentic and comes once; padding
-    /// behind the extension is not looked at.
+    /// Processes a frame from its destination address, with or without VLAN tags. Delivered
+    /// messages are authentic and unique. Padding after the extension is ignored.
     pub fn receive(&mut self, frame: &[u8]) -> Result<Message<'_>, Dropped> {
         match self.open(frame) {
             Ok(len) => match Message::parse_pdu(appid(frame), &self.pdu[..len]) {
@@ -166,8 +167,8 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
             return Err(Dropped::UnknownSender);
         }
         self.window.check(extension.number).map_err(|why| match why {
-            Refusal::Late => Dropped::Late,
-            Refusal::Duplicate => Dropped::Duplicate,
+            ReplayError::Late => Dropped::Late,
+            ReplayError::Duplicate => Dropped::Duplicate,
         })?;
         let head = [addresses, &[0x88, 0xb8], head];
         associated(&mut self.aad, &head, extension.period, self.form, pdu);
@@ -185,7 +186,7 @@ impl<S: Suite<NonceBytes = [u8; 12], TagBytes = [u8; 16]>> Subscriber<S> {
     }
 }
 
-/// The application identifier of a frame that was parsed.
+/// The application identifier of a parsed frame.
 fn appid(frame: &[u8]) -> u16 {
     let payload = VlanTagStack::parse(frame).map_or(frame.len(), |stack| stack.payload);
     frame.get(payload..payload + 2).map_or(0, |octets| u16::from_be_bytes([octets[0], octets[1]]))

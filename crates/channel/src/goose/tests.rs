@@ -1,4 +1,4 @@
-//! A publisher and a subscriber, and what may lie between them.
+//! A publisher and a subscriber, with a faulty network between them.
 
 use super::*;
 use crate::world::Rng;
@@ -71,7 +71,7 @@ fn repeat(publisher: &mut Publisher<'_, Aes128Gcm>) -> Vec<u8> {
 }
 
 #[test]
-fn events_and_retransmissions_arrive_with_their_numbers() {
+fn events_and_repeats_keep_their_numbers() {
     for form in FORMS {
         let layout = layout(form);
         let (mut publisher, mut subscriber) = (publisher(&layout), subscriber(form, 0));
@@ -93,7 +93,7 @@ fn events_and_retransmissions_arrive_with_their_numbers() {
 }
 
 #[test]
-fn a_frame_is_the_same_whether_it_was_prepared_or_not_and_another_gcm_agrees() {
+fn prepared_frame_matches_another_gcm() {
     for form in FORMS {
         let layout = layout(form);
         let (mut early, mut late) = (publisher(&layout), publisher(&layout));
@@ -102,7 +102,7 @@ fn a_frame_is_the_same_whether_it_was_prepared_or_not_and_another_gcm_agrees() {
         let frame = event(&mut early, 5);
         assert_eq!(frame, event(&mut late, 5));
 
-        // RustCrypto's AES-GCM, over what the documentation says is covered.
+        // RustCrypto's AES-GCM, over the octets that the documentation names.
         let (plain, extension) = frame.split_at(frame.len() - EXTENSION_LEN);
         let (head, pdu) = plain.split_at(14 + goose::HEADER_LEN);
         let nonce: [u8; 12] = extension[11..23].try_into().unwrap();
@@ -122,7 +122,7 @@ fn a_frame_is_the_same_whether_it_was_prepared_or_not_and_another_gcm_agrees() {
 }
 
 #[test]
-fn what_knows_nothing_of_the_extension_reads_the_authenticated_form() {
+fn plain_subscriber_reads_gmac_form() {
     let layout = layout(Form::Authenticated);
     let frame = event(&mut publisher(&layout), 9);
     let read = Message::parse(&frame[14..]).unwrap();
@@ -133,7 +133,7 @@ fn what_knows_nothing_of_the_extension_reads_the_authenticated_form() {
 }
 
 #[test]
-fn nothing_is_delivered_on_a_replay() {
+fn replayed_frame_is_not_delivered() {
     for (form, window) in [(Form::Authenticated, 0), (Form::Encrypted, 0), (Form::Authenticated, 64)] {
         let layout = layout(form);
         let (mut publisher, mut subscriber) = (publisher(&layout), subscriber(form, window));
@@ -145,7 +145,7 @@ fn nothing_is_delivered_on_a_replay() {
         }
         let counters = subscriber.counters();
         assert_eq!((counters.delivered, counters.late + counters.duplicate), (49, 49));
-        // After a restart that remembers the number, too.
+        // Also after a restart that remembers the number.
         let mut restarted =
             Subscriber::new(key(), PERIOD.key, SENDER, form, subscriber.next_number(), window);
         assert!(frames.iter().all(|frame| restarted.receive(frame).is_err()));
@@ -154,7 +154,7 @@ fn nothing_is_delivered_on_a_replay() {
 }
 
 #[test]
-fn every_changed_bit_is_refused_and_counted() {
+fn every_changed_bit_is_refused() {
     for form in FORMS {
         let layout = layout(form);
         let frame = event(&mut publisher(&layout), 3);
@@ -181,7 +181,7 @@ fn every_changed_bit_is_refused_and_counted() {
 }
 
 #[test]
-fn tags_and_padding_of_the_network_do_no_harm_and_other_forms_are_refused() {
+fn vlan_tags_and_padding_are_accepted() {
     let layout = layout(Form::Authenticated);
     let frame = event(&mut publisher(&layout), 3);
     let tagged = [&frame[..12], &[0x81, 0, 0x80, 5], &frame[12..], &[0; 9]].concat();
@@ -194,7 +194,7 @@ fn tags_and_padding_of_the_network_do_no_harm_and_other_forms_are_refused() {
 }
 
 #[test]
-fn values_of_other_types_and_numbers_that_are_not_reserved_spend_nothing() {
+fn refused_publish_spends_no_number() {
     let layout = layout(Form::Authenticated);
     let mut publisher = Publisher::new(key(), Counter::new(SENDER, 1, 2), &layout).unwrap();
     let mut out = vec![0; 512];
@@ -209,7 +209,10 @@ fn values_of_other_types_and_numbers_that_are_not_reserved_spend_nothing() {
     }
     assert_eq!(publisher.event([0; 8], &values(1), &mut out[..50]), Err(PublishError::Buffer));
     assert!(publisher.event([0; 8], &values(1), &mut out).is_ok());
-    assert_eq!(publisher.event([0; 8], &values(2), &mut out), Err(PublishError::Number(Spent::NotReserved)));
+    assert_eq!(
+        publisher.event([0; 8], &values(2), &mut out),
+        Err(PublishError::Number(NumberError::NotReserved))
+    );
     assert_eq!(publisher.state(), (1, 0));
     publisher.counter_mut().reserve_until(3);
     let len = publisher.repeat(&mut out).unwrap();
@@ -222,11 +225,11 @@ fn values_of_other_types_and_numbers_that_are_not_reserved_spend_nothing() {
     );
     assert_eq!(subscriber.next_number(), 3);
     let mut last = Counter::new(SENDER, u64::MAX, u64::MAX);
-    assert_eq!(antedate_aead::NonceSequence::next(&mut last).map(drop), Err(Spent::Exhausted));
+    assert_eq!(antedate_aead::NonceSequence::next(&mut last).map(drop), Err(NumberError::Exhausted));
 }
 
 #[test]
-fn over_a_wire_that_loses_doubles_and_overtakes_each_state_comes_at_most_once_and_in_order() {
+fn bad_wire_delivers_states_in_order() {
     let layout = layout(Form::Encrypted);
     let (mut publisher, mut subscriber) = (publisher(&layout), subscriber(Form::Encrypted, 0));
     let mut rng = Rng::new(8);

@@ -1,8 +1,9 @@
-//! What a SecY counts (IEEE 802.1AE-2018 clause 10.7), and a few counts of our own for what the standard has no name.
+//! Counters of a SecY (IEEE 802.1AE-2018 clause 10.7), and counters of our own for events that the
+//! standard does not name.
 //!
-//! Counts are those of all secure channels of one [`Transmit`](super::Transmit) or [`Receive`](super::Receive)
-//! together. 802.1AE-2018 has merged two pairs of counters of the first edition that tell more apart, and
-//! that Linux shows too; both forms are here.
+//! The counts are sums over all secure channels of a [`Transmit`](super::Transmit) or
+//! [`Receive`](super::Receive). 802.1AE-2018 merges two pairs of counters of the first edition
+//! (InPktsNoSA, InPktsNoSAError). The separate counters are provided, as in Linux.
 
 macro_rules! counters {
     (
@@ -25,11 +26,11 @@ macro_rules! counters {
 }
 
 counters! {
-    /// What was counted when sending.
+    /// Counters of the transmit side.
     pub struct TransmitCounters {
-        /// frames sent without a SecTAG, by a caller's decision
+        /// frames sent without a SecTAG: 0, because a channel protects every frame
         out_pkts_untagged = "OutPktsUntagged",
-        /// frames discarded because protected they would be longer than the port carries
+        /// frames discarded because they would exceed the port's maximum length when protected
         out_pkts_too_long = "OutPktsTooLong",
         /// frames integrity protected
         out_pkts_protected = "OutPktsProtected",
@@ -47,13 +48,14 @@ counters! {
         out_discarded_not_reserved = "OutDiscardedNotReserved",
         /// ours: frames discarded because they are malformed, or do not fit the caller's buffer
         out_discarded_malformed = "OutDiscardedMalformed",
-        /// ours: frames of another source than the SCI's, which an end station's SecTAG cannot stand for
+        /// ours: frames discarded because their source is not the SCI's, as an end station's SecTAG
+        /// requires
         out_discarded_foreign_source = "OutDiscardedForeignSource",
         /// ours: frames sent in fragments
         out_frames_fragmented = "OutFramesFragmented",
-        /// ours: the fragments of them
+        /// ours: the fragments of those frames
         out_fragments = "OutFragments",
-        /// ours: frames whose packet number was fully prepared before they came
+        /// ours: frames whose packet number was fully prepared in advance
         out_prepared = "OutPrepared",
         /// frames protected by the flow tables
         out_by_tables = "OutByTables",
@@ -61,13 +63,14 @@ counters! {
 }
 
 counters! {
-    /// What was counted when receiving. Each frame is counted once among the `in_pkts` and `in_discarded` fields.
+    /// Counters of the receive side. Each frame is counted once among the `in_pkts` and
+    /// `in_discarded` fields.
     pub struct ReceiveCounters {
         /// frames without a SecTAG, delivered
         in_pkts_untagged = "InPktsUntagged",
         /// frames without a SecTAG, discarded
         in_pkts_no_tag = "InPktsNoTag",
-        /// ours: EAPOL PDUs, which carry key agreement and are not for the controlled port
+        /// ours: EAPOL PDUs, which are for key agreement on the uncontrolled port
         in_pkts_uncontrolled = "InPktsUncontrolled",
         /// frames with an invalid SecTAG or a wrong length, discarded
         in_pkts_bad_tag = "InPktsBadTag",
@@ -101,16 +104,6 @@ counters! {
 }
 
 impl ReceiveCounters {
-    /// InPktsNoSA of 802.1AE-2018: delivered although no secure association is there for them.
-    pub const fn in_pkts_no_sa(&self) -> u64 {
-        self.in_pkts_unknown_sci + self.in_pkts_unused_sa
-    }
-
-    /// InPktsNoSAError of 802.1AE-2018: discarded because no secure association is there for them.
-    pub const fn in_pkts_no_sa_error(&self) -> u64 {
-        self.in_pkts_no_sci + self.in_pkts_not_using_sa
-    }
-
     /// All frames delivered.
     pub const fn delivered(&self) -> u64 {
         self.in_pkts_untagged

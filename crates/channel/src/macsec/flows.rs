@@ -1,8 +1,9 @@
-//! Flow tables (see `antedate_aead::Flow`): frames of one shape, of which only some octets change.
+//! Flow tables (see `antedate_aead::Flow`) for frames of one shape with few varying octets.
 //!
-//! Whoever knows the frames declares their [`FlowShape`]s: what they begin with, and which octets vary. The first frame of a shape
-//! gives all others: from it a flow's half is made in idle time, once for a key. A frame of the shape with another address
-//! or constant makes a flow of its own, up to a bound; what belongs to none is protected as any frame.
+//! The user declares [`FlowShape`]s: the octets that frames begin with, and the octets that vary.
+//! Idle time turns the first frame of a shape into a flow's half, once per key. A frame of the
+//! shape with another address or constant makes a flow of its own, up to a bound. Other frames are
+//! protected the ordinary way.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -12,27 +13,28 @@ use core::ops::Range;
 use antedate_aead::{Flow, FlowPool, Halved, Hole, Key, Linear, SealPool, Template};
 use antedate_wire::macsec::TAG_LEN_LONG;
 
-use super::packet_number::{PacketNumbers, Spent};
+use super::ADDRESSES_LEN;
+use super::packet_number::PacketNumbers;
 use super::pool::{PREPARED_LEN, SLOTS};
-use super::transmit::ADDRESSES_LEN;
+use crate::sequence::NumberError;
 
-/// Flows that one key has tables for.
+/// The most flow tables of one key.
 pub const FLOWS: usize = 16;
-/// Octets in front of the user data, the longest SecTAG included, in whole blocks.
+/// Octets before the user data, including the longest SecTAG, rounded up to whole blocks.
 const HEADER: usize = (ADDRESSES_LEN + TAG_LEN_LONG).next_multiple_of(16);
-/// Blocks of 16 octets that the holes of a flow may touch, that of the packet number included.
+/// The most 16-octet blocks touched by a flow's holes, including that of the packet number.
 pub const FLOW_BLOCKS: usize = 16;
-/// Frames of a shape without a table after which the shapes are taken for wrong.
+/// After this many frames of a shape without a table, the shapes are considered wrong.
 const PATIENCE: u32 = 256;
-/// Where the packet number lies in a protected frame.
+/// The packet number's position in a protected frame.
 const PACKET_NUMBER: Range<usize> = ADDRESSES_LEN + 4..ADDRESSES_LEN + 8;
 
-/// Which frames make flows, and what varies in them.
+/// Declares which frames make flows, and their varying octets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowShape {
-    /// what they have from the EtherType on
+    /// the octets at the start, from the EtherType
     pub begins: Vec<u8>,
-    /// the octets that vary, counted from the EtherType on
+    /// the varying octets, counted from the EtherType
     pub holes: Vec<Range<usize>>,
 }
 
@@ -44,17 +46,17 @@ impl FlowShape {
 
 pub(super) type Table<S> = Flow<S, HEADER, PREPARED_LEN, FLOW_BLOCKS>;
 
-/// A pool of packet numbers, and the tables of the flows that were seen. What each frame needs comes first.
+/// A pool of packet numbers, and the tables of the flows seen. Hot fields come first.
 #[repr(C)]
 pub(super) struct Tables<S: Linear<NonceBytes = [u8; 12]>> {
     pool: FlowPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
     shapes: Vec<FlowShape>,
     flows: Vec<Box<Table<S>>>,
-    /// A frame of a shape that has no table yet: header, user data, and the shape.
+    /// A frame of a shape that has no table yet: header, user data and shape.
     seen: Option<(Vec<u8>, Vec<u8>, usize)>,
-    /// Frames of a shape that no table served, beyond those that one did.
+    /// Frames of a shape that no table served, less those that one did.
     misses: u32,
-    /// For a copy of the data of a frame that is protected in place.
+    /// Holds a copy of the data of a frame that is protected in place.
     scratch: Vec<u8>,
 }
 
@@ -64,7 +66,7 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
         Self { pool, shapes: Vec::new(), flows: Vec::new(), seen: None, misses: 0, scratch: Vec::new() }
     }
 
-    /// Makes tables for frames of these shapes from now on, and forgets those that there are.
+    /// Makes tables for frames of these shapes from now on, and drops the existing ones.
     pub(super) fn set_shapes(&mut self, shapes: Vec<FlowShape>) {
         (self.shapes, self.flows, self.seen, self.misses) = (shapes, Vec::new(), None, 0);
         self.pool.forget_lengths();
@@ -78,7 +80,7 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
         self.pool.idle(budget)
     }
 
-    /// Works on the tables alone.
+    /// Works on the tables only.
     pub(super) fn finish(&mut self, budget: u32) -> u32 {
         if let (Some((header, data, shape)), true) = (&self.seen, budget > 0) {
             self.learn(&header.clone(), &data.clone(), *shape);
@@ -88,7 +90,7 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
         self.pool.finish(budget)
     }
 
-    /// Makes the table of a flow.
+    /// Makes a flow's table.
     #[cold]
     fn learn(&mut self, header: &[u8], data: &[u8], shape: usize) {
         let Some(FlowShape { holes, .. }) = self.shapes.get(shape) else { return };
@@ -98,7 +100,8 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
             Template::new(header, data, &holes).and_then(|template| Flow::new(self.pool.key(), &template));
         match flow {
             Ok(flow) if self.pool.add_length(data.len()) => self.flows.push(Box::new(flow)),
-            // Its holes touch more than there is room for, or there are other lengths enough: as any frame.
+            // The holes touch too many blocks, or the limit of lengths is reached: use the ordinary
+            // path.
             _ => {
                 self.shapes.remove(shape);
                 if self.shapes.is_empty() && self.flows.is_empty() {
@@ -124,31 +127,32 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
         self.pool.sequence_mut()
     }
 
-    /// The pool itself, where there are no shapes to look for.
+    /// The pool itself, if there are no shapes to look for.
     #[inline]
     pub(super) fn plain(&mut self) -> Option<&mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>> {
         if self.shapes.is_empty() && self.flows.is_empty() { self.pool.plain() } else { None }
     }
 
-    /// As [`plain`](Self::plain), where nobody gave shapes.
+    /// Returns the pool, as [`plain`](Self::plain) does, if no shapes were declared.
     #[inline(always)]
     pub(super) fn without_shapes(&mut self) -> Option<&mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>> {
         self.pool.plain()
     }
 
-    /// The next packet number, and the table that a frame seems to belong to. `header` is that of the protected frame.
+    /// The next packet number, and the table that seems to match a frame. `header` is that of the
+    /// protected frame.
     #[inline]
     pub(super) fn next(
         &mut self,
         header: &[u8],
         data: &[u8],
-    ) -> Result<(Halved<'_, S, PREPARED_LEN>, Option<&Table<S>>), Spent> {
+    ) -> Result<(Halved<'_, S, PREPARED_LEN>, Option<&Table<S>>), NumberError> {
         let place = self.find(header, data);
         let Self { pool, flows, .. } = self;
         Ok((pool.next()?, place.and_then(|place| flows.get(place)).map(|flow| &**flow)))
     }
 
-    /// Empty memory for a copy of a frame's data, to be [given back](Self::take_scratch).
+    /// Empty memory for a copy of a frame's data, to be [returned](Self::take_scratch).
     pub(super) fn lend_scratch(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.scratch)
     }
@@ -166,7 +170,7 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
         let shape = self.shapes.iter().position(|shape| shape.takes(data))?;
         self.misses += 1;
         if self.misses > PATIENCE {
-            // What was declared to stay the same does not: looking costs more than it saves.
+            // The octets declared constant vary: searching costs more than it saves.
             self.set_shapes(Vec::new());
         } else if self.seen.is_none() && self.flows.len() < FLOWS && data.len() <= PREPARED_LEN {
             self.seen = Some((header.to_vec(), data.to_vec(), shape));
@@ -174,7 +178,7 @@ impl<S: Linear<NonceBytes = [u8; 12]>> Tables<S> {
         None
     }
 
-    /// A table was not for its frame after all.
+    /// Records that a table did not match its frame.
     pub(super) fn missed(&mut self) {
         self.misses += 2;
         if self.misses > PATIENCE {

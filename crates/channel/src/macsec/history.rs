@@ -1,4 +1,4 @@
-//! Which keys were installed before, and how far their packet numbers came.
+//! A record of removed keys and the packet numbers they reached.
 
 use super::sak::Fingerprint;
 use super::suite::NonceRule;
@@ -10,12 +10,12 @@ struct Entry {
     next: u64,
 }
 
-/// The last `N` keys that were removed or replaced. It takes no memory for more: what must be remembered over the whole
-/// life of a key is what was reserved on disk.
+/// The last `N` keys that were removed or replaced, in bounded memory. The reservations on disk
+/// cover the whole life of a key.
 #[derive(Debug)]
 pub(super) struct History<const N: usize> {
     entries: [Option<Entry>; N],
-    /// The place of the next entry.
+    /// The index of the next entry.
     turn: usize,
 }
 
@@ -24,18 +24,18 @@ impl<const N: usize> History<N> {
         Self { entries: [None; N], turn: 0 }
     }
 
-    /// One above the highest packet number that was used under this key and rule; 0 if none is known.
+    /// One above the highest packet number used under this key and rule, or 0 if unknown.
     pub(super) fn next(&self, key: Fingerprint, rule: NonceRule) -> u64 {
         let same = |entry: &&Entry| entry.key == key && entry.rule == rule;
         self.entries.iter().flatten().find(same).map_or(0, |entry| entry.next)
     }
 
-    /// Was the key used with another rule, so that two packet numbers could give one nonce?
+    /// Whether the key was used with another rule, so that two packet numbers could give one nonce.
     pub(super) fn has_other_rule(&self, key: Fingerprint, rule: NonceRule) -> bool {
         self.entries.iter().flatten().any(|entry| entry.key == key && entry.rule != rule)
     }
 
-    /// Remembers how far a key came.
+    /// Records the packet number that a key reached.
     pub(super) fn note(&mut self, key: Fingerprint, rule: NonceRule, next: u64) {
         let same = |entry: &&mut Entry| entry.key == key && entry.rule == rule;
         if let Some(entry) = self.entries.iter_mut().flatten().find(same) {

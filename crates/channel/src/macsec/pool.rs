@@ -1,57 +1,30 @@
-//! The pools of an association, of one cipher or the other. The suite is looked at once a frame, here.
+//! The pools of an association. The cipher suite is matched once per frame, here.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::ops::{Deref, DerefMut};
 
 use antedate_aead::research::Morus1280;
 use antedate_aead::{
-    Aegis128L, Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, Key, OpenPool, SealPool, Suite, Unauthentic,
+    Aegis128L, Aes128Gcm, Aes256Gcm, AuthenticationError, ChaCha20Poly1305, Key, OpenPool, SealPool, Suite,
 };
 
 use super::flows::{FlowShape, Tables};
 use super::packet_number::PacketNumbers;
+use super::paged::Paged;
 use super::sak::{Fingerprint, Sak};
 use super::suite::{CipherSuite, NonceRule, Width};
 
-/// Packet numbers that can lie prepared for one association. So many fit the nearest cache with all their cipherstream.
+/// The most prepared packet numbers of one association. This many fit the L1 cache with all their
+/// key stream.
 pub const SLOTS: usize = 16;
-/// Octets of user data that are prepared for each packet number. Longer frames go the ordinary way.
+/// Octets of user data prepared for each packet number. Longer frames take the ordinary path.
 pub const PREPARED_LEN: usize = 1600;
 
-// A type that implements `Fn` has no name, so the rule of an opening pool lies behind a pointer. It is called once for
-// each number when that is prepared, not when its frame comes.
+// The type of a closure has no name, so an opening pool's rule is boxed. It is called once for each
+// number at preparation, not when the frame arrives.
 type Rule<B> = Box<dyn Fn(u64) -> B + Send + Sync>;
 type Sealing<S> = Box<Paged<SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>>>;
 type Opening<S, B = [u8; 12]> = Box<Paged<OpenPool<S, Rule<B>, SLOTS, PREPARED_LEN>>>;
-
-/// Begins with a page of memory, so that what each packet needs of a pool and its key is in one page. Under a hypervisor that gives the
-/// CPU back all translations of addresses are gone, and the next frame waits some ten nanoseconds for that of each page it touches.
-#[derive(Debug)]
-#[repr(C, align(4096))]
-pub(super) struct Paged<T>(T);
-
-impl<T> Paged<T> {
-    fn boxed(value: T) -> Box<Self> {
-        Box::new(Self(value))
-    }
-}
-
-impl<T> Deref for Paged<T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
-impl<T> DerefMut for Paged<T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.0
-    }
-}
 
 /// A sealing pool.
 #[derive(Debug)]
@@ -73,8 +46,8 @@ pub(super) enum Open {
     Morus(Opening<Morus1280, [u8; 16]>),
 }
 
-/// Keys that were taken out of use, and what was prepared with them. Dropping them wipes it all, which takes as long as
-/// some frames do: a thread that forwards leaves it to another one.
+/// Keys taken out of use, with their prepared material. Dropping them wipes everything, which takes
+/// as long as some frames do, so a forwarding thread hands them to another thread.
 #[derive(Debug, Default)]
 pub struct Retired {
     sealing: Vec<Seal>,
@@ -90,20 +63,20 @@ impl Retired {
         self.opening.push(pool);
     }
 
-    /// Takes others in.
+    /// Adds the keys of `others`.
     pub fn add(&mut self, others: Self) {
         self.sealing.extend(others.sealing);
         self.opening.extend(others.opening);
     }
 
-    /// How many keys there are, one for each channel and association.
+    /// The number of keys, one for each channel and association.
     #[must_use]
     pub fn keys(&self) -> usize {
         self.sealing.len() + self.opening.len()
     }
 }
 
-/// A key of the suite that the SAK is for. None if the length does not fit, which [`Sak::new`] has ruled out.
+/// The SAK as a key of its suite. `None` if the length does not fit, which [`Sak::new`] rules out.
 fn key<S: Suite<TagBytes = [u8; 16]>>(sak: &Sak) -> Option<(Key<S>, Fingerprint)>
 where
     S::NonceBytes: Width,
@@ -113,7 +86,7 @@ where
     Some((key, fingerprint))
 }
 
-/// By which the SAK is known again.
+/// Identifies a SAK.
 pub(super) fn fingerprint(sak: &Sak) -> Option<Fingerprint> {
     Some(match sak.suite() {
         CipherSuite::GcmAes128 | CipherSuite::GcmAesXpn128 => key::<Aes128Gcm>(sak)?.1,
@@ -124,7 +97,7 @@ pub(super) fn fingerprint(sak: &Sak) -> Option<Fingerprint> {
     })
 }
 
-/// The nonces of an association as its opening pool wants them.
+/// The nonces of an association, in the form for its opening pool.
 fn by<B: Width + 'static>(rule: NonceRule) -> Rule<B> {
     Box::new(move |number| B::widen(rule.nonce(number)))
 }
@@ -156,7 +129,7 @@ impl Seal {
         })
     }
 
-    /// Makes flow tables for frames of these shapes. False where the cipher has none.
+    /// Makes flow tables for frames of these shapes. Returns false if the cipher has none.
     pub(super) fn set_flows(&mut self, shapes: &[FlowShape]) -> bool {
         match self {
             Self::Aes128(tables) => tables.set_shapes(shapes.to_vec()),
@@ -166,13 +139,13 @@ impl Seal {
         true
     }
 
-    /// Prepares for data of up to `octets` from now on.
+    /// Sets the length to prepare for, in octets of data.
     pub(super) fn set_reach(&mut self, octets: usize) {
         with!(self, pool => pool.set_reach(octets));
     }
 
-    /// Steps of preparation that one packet number takes for data of up to `reach` octets: one for what the tag needs, and
-    /// one for each 64 octets of cipherstream, if the cipher has one.
+    /// Preparation steps of one packet number for data of up to `reach` octets: one for the tag,
+    /// and one per 64 octets of key stream if the cipher has one.
     #[inline]
     pub(super) fn steps_a_slot(&self, reach: usize) -> u32 {
         match self {
@@ -186,7 +159,7 @@ impl Seal {
         with!(self, pool => pool.idle(budget))
     }
 
-    /// Works on flow tables alone, and prepares no further packet number.
+    /// Works on flow tables only, and prepares no further packet number.
     #[inline]
     pub(super) fn finish(&mut self, budget: u32) -> u32 {
         match self {
@@ -196,7 +169,7 @@ impl Seal {
         }
     }
 
-    /// Reads what is there for the next packet of so many octets.
+    /// Reads the prepared material for the next packet of this length, to warm the cache.
     pub(super) fn touch(&self, octets: usize) {
         with!(self, pool => pool.touch(octets));
     }
@@ -232,7 +205,7 @@ impl Open {
         Some(this)
     }
 
-    /// Prepares for data of up to `octets` from now on.
+    /// Sets the length to prepare for, in octets of data.
     pub(super) fn set_reach(&mut self, octets: usize) {
         with!(self, pool => pool.set_reach(octets));
     }
@@ -242,7 +215,7 @@ impl Open {
         with!(self, pool => pool.idle(budget))
     }
 
-    /// Reads what is there for the packet expected next, of so many octets.
+    /// Reads the prepared material for the next expected packet of this length, to warm the cache.
     pub(super) fn touch(&self, octets: usize) {
         with!(self, pool => pool.touch(octets));
     }
@@ -264,7 +237,7 @@ impl Open {
         src: &[u8],
         dst: &mut [u8],
         icv: &[u8; 16],
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         with!(self, pool => pool.open(number, aad, src, dst, icv))
     }
 
@@ -275,19 +248,19 @@ impl Open {
         aad: &[u8],
         data: &mut [u8],
         icv: &[u8; 16],
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         with!(self, pool => pool.open_in_place(number, aad, data, icv))
     }
 
-    /// As [`open_in_place`](Self::open_in_place), for data and ICV in one piece, and expects the packet behind this one next if it is
-    /// authentic.
+    /// Opens data and ICV in one piece, as [`open_in_place`](Self::open_in_place) does. If the
+    /// packet is authentic, the following one is expected next.
     #[inline(always)]
     pub(super) fn open_next_in_place(
         &mut self,
         number: u64,
         aad: &[u8],
         packet: &mut [u8],
-    ) -> Result<(), Unauthentic> {
+    ) -> Result<(), AuthenticationError> {
         match self {
             Self::Aes128(pool) => pool.open_next_in_place(number, aad, packet),
             Self::Aes256(pool) => pool.open_next_in_place(number, aad, packet),
@@ -295,14 +268,24 @@ impl Open {
         }
     }
 
-    /// Apart, so that what the standard's suites need is not chosen by a table of places to jump to.
+    /// Out of line, so that the standard's suites are not selected by a jump table.
     #[inline(never)]
-    fn open_next_otherwise(&mut self, number: u64, aad: &[u8], packet: &mut [u8]) -> Result<(), Unauthentic> {
+    fn open_next_otherwise(
+        &mut self,
+        number: u64,
+        aad: &[u8],
+        packet: &mut [u8],
+    ) -> Result<(), AuthenticationError> {
         with!(self, pool => pool.open_next_in_place(number, aad, packet))
     }
 
     #[inline]
-    pub(super) fn verify(&mut self, number: u64, aad: &[&[u8]], icv: &[u8; 16]) -> Result<(), Unauthentic> {
+    pub(super) fn verify(
+        &mut self,
+        number: u64,
+        aad: &[&[u8]],
+        icv: &[u8; 16],
+    ) -> Result<(), AuthenticationError> {
         with!(self, pool => pool.verify(number, aad, icv))
     }
 }

@@ -18,7 +18,7 @@ use super::packet_number::recover;
 use super::pool::{Open, PREPARED_LEN, Retired, fingerprint};
 use super::sak::{Fingerprint, Sak};
 use super::suite::{CipherSuite, NonceRule};
-use super::{An, Sci, SecTagError};
+use super::{ADDRESSES_LEN, An, Sci, SecTagError};
 use crate::fragment::{Assembly, FragmentCounters, Limits, Marks, Verdict, Verified};
 use crate::lengths::Lengths;
 use crate::replay::{MAX_WINDOW, ReplayWindow};
@@ -27,22 +27,20 @@ use place::{Apart, InPlace, Parts, Place};
 
 pub use config::{Discard, PeerError, ReceiveConfig, ReceiveInstallError, ReceiveSaStatus, ValidateFrames};
 
-/// Octets of the two addresses in front of the SecTAG.
-const ADDRESSES_LEN: usize = 12;
 const ETHERTYPE_MACSEC: [u8; 2] = [0x88, 0xe5];
-/// Keys whose use is remembered after they were removed: 63 members with two channels each may go, and come back while a key and the
-/// one before it are in use.
+/// The most keys remembered after removal. 63 members with two channels each may leave and return
+/// while a key and its predecessor are in use.
 const REMEMBERED: usize = 256;
 
-/// What a frame needs comes first, in one line of the cache and the window.
+/// Hot fields come first, in one cache line together with the window.
 #[repr(C, align(64))]
 struct ReceiveSa {
     pool: Open,
-    /// The SecTAG of its usual frames.
+    /// The SecTAG of the association's usual frames.
     usual: Usual,
     lengths: Lengths,
     window: ReplayWindow,
-    /// Its packet numbers have 64 bits.
+    /// Packet numbers have 64 bits.
     xpn: bool,
     key: Fingerprint,
     rule: NonceRule,
@@ -57,7 +55,7 @@ struct Peer {
 }
 
 impl ReceiveSa {
-    /// Takes note of an authentic frame, of its packet number and of how many octets of secure data it has.
+    /// Records an authentic frame's packet number and length of secure data.
     #[inline]
     fn heard(&mut self, number: u64, octets: usize) {
         let ahead = number >= self.window.next();
@@ -68,7 +66,7 @@ impl ReceiveSa {
         self.saw(octets);
     }
 
-    /// Takes note of how many octets of secure data a frame has.
+    /// Records a frame's length of secure data.
     #[inline(always)]
     fn saw(&mut self, octets: usize) {
         if let Some(reach) = self.lengths.saw(octets) {
@@ -77,9 +75,9 @@ impl ReceiveSa {
     }
 }
 
-/// A frame that came out of the cipher, and where it belongs.
+/// An opened frame, with its peer and association.
 struct Opened {
-    /// Where the frame is, in the place that was given.
+    /// The frame's range in the place given.
     at: Range<usize>,
     peer: usize,
     an: usize,
@@ -89,15 +87,15 @@ struct Opened {
 }
 
 impl Opened {
-    /// A frame that no cipher has seen, of no peer.
+    /// A frame without a peer that bypassed the cipher.
     fn unread(at: Range<usize>) -> Self {
         Self { at, peer: usize::MAX, an: 0, number: 0, more: false, continued: false }
     }
 }
 
-/// A peer's key that is ready to receive with: expanded, and its first packet numbers prepared where that was asked for.
-/// Another thread than the one that validates makes it, for it takes many times what a frame does; that one then
-/// [adopts](Receive::adopt) it.
+/// A peer's key that is ready for receiving: expanded, and its first packet numbers prepared if
+/// requested. This takes many times as long as a frame, so another thread does it, and the
+/// validating thread [adopts](Receive::adopt) the result.
 pub struct ReadyReceive {
     sci: Sci,
     ssci: u32,
@@ -110,8 +108,8 @@ pub struct ReadyReceive {
 }
 
 impl ReadyReceive {
-    /// A key of the peer with this SCI and, for an XPN suite, this short SCI. The other arguments are those of
-    /// [`Receive::install`].
+    /// A key of the peer with this SCI and, for an XPN suite, this short SCI. The other arguments
+    /// are those of [`Receive::install`].
     pub fn new(
         sci: Sci,
         ssci: Option<u32>,
@@ -131,7 +129,7 @@ impl ReadyReceive {
         Ok(Self { sci, ssci, suite, an, lowest_pn, key, rule, pool })
     }
 
-    /// Prepares as many packet numbers as there is room for.
+    /// Prepares as many packet numbers as fit.
     #[must_use]
     pub fn prepared(mut self) -> Self {
         while self.pool.idle(u32::MAX) > 0 {}
@@ -145,13 +143,13 @@ impl fmt::Debug for ReadyReceive {
     }
 }
 
-/// The receive secure channels of all peers. What a frame needs comes first, in few lines of the cache.
+/// The receive secure channels of all peers. Hot fields come first, in few cache lines.
 #[repr(C, align(64))]
 pub struct Receive {
-    /// Peer and association of the last valid frame: the next frame is most likely theirs too.
+    /// Peer and association of the last valid frame, which are most likely the next frame's too.
     recent: (usize, usize),
     peers: Vec<Peer>,
-    /// Whether fragments are taken from any peer.
+    /// Whether any peer may send fragments.
     assembles: bool,
     config: ReceiveConfig,
     counters: ReceiveCounters,
@@ -160,7 +158,7 @@ pub struct Receive {
 }
 
 impl Receive {
-    /// Channels without peers. The window is cut to [`MAX_WINDOW`].
+    /// Channels without peers. The window is clamped to [`MAX_WINDOW`].
     pub fn new(config: ReceiveConfig) -> Self {
         let config = ReceiveConfig { replay_window: config.replay_window.min(MAX_WINDOW), ..config };
         Self {
@@ -174,12 +172,12 @@ impl Receive {
         }
     }
 
-    /// What the channels were made of.
+    /// The configuration of the channels.
     pub const fn config(&self) -> &ReceiveConfig {
         &self.config
     }
 
-    /// Adds a peer: the SCI it sends under and, for an XPN suite, its short SCI.
+    /// Adds a peer with the SCI it sends under and, for an XPN suite, its short SCI.
     pub fn add_peer(&mut self, sci: Sci, ssci: Option<u32>) -> Result<(), PeerError> {
         if self.config.suite.is_xpn() && ssci.is_none() {
             return Err(PeerError::SsciMissing);
@@ -205,10 +203,11 @@ impl Receive {
         retired
     }
 
-    /// Takes fragments from a peer that marks them so, or from now on none. They are put together by [`accept`](Self::accept);
-    /// until this was called a fragment is a frame with an invalid SecTAG, as it is for any other implementation.
+    /// Accepts fragments with these marks from a peer, or none from now on.
+    /// [`accept`](Self::accept) reassembles them. Before this call a fragment is a frame with an
+    /// invalid SecTAG, as for any other implementation.
     ///
-    /// Memory for one frame is set aside for the peer. Gives false if there is no such peer.
+    /// Reserves memory for one frame of the peer. Returns false if the peer does not exist.
     pub fn set_fragments(&mut self, sci: Sci, marks: Option<Marks>, limits: Limits) -> bool {
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.sci == sci) else { return false };
         if peer.assembly.as_ref().map(|assembly| assembly.marks()) == marks {
@@ -227,15 +226,10 @@ impl Receive {
         true
     }
 
-    /// The peers that fragments are taken from.
-    pub fn fragmenting(&self) -> impl Iterator<Item = (Sci, Marks)> + '_ {
-        self.peers.iter().filter_map(|peer| Some((peer.sci, peer.assembly.as_ref()?.marks())))
-    }
-
-    /// Installs a peer's key under an association number, in place of what was there, and accepts packet numbers from
-    /// `lowest_pn` on.
+    /// Installs a peer's key under an association number, replacing any previous key, and accepts
+    /// packet numbers from `lowest_pn`.
     ///
-    /// A key that was installed before accepts nothing that it has accepted then, whatever `lowest_pn` is.
+    /// A reinstalled key accepts nothing that it has accepted before, whatever `lowest_pn` is.
     pub fn install(
         &mut self,
         sci: Sci,
@@ -250,9 +244,9 @@ impl Receive {
         self.adopt(ReadyReceive::new(sci, Some(peer.ssci), an, sak, lowest_pn)?).map(drop)
     }
 
-    /// Installs a key that was made ready elsewhere, as [`install`](Self::install) does, and gives back the one whose place
-    /// it took. A peer that is new is added; it and the channels take over the short SCI and the suite that the key was made
-    /// for.
+    /// Installs a prepared key, as [`install`](Self::install) does, and returns the one it
+    /// replaces. An unknown peer is added. The peer and the channels take over the key's short SCI
+    /// and suite.
     pub fn adopt(&mut self, ready: ReadyReceive) -> Result<Retired, ReceiveInstallError> {
         let ReadyReceive { sci, ssci, suite, an, lowest_pn, key, rule, mut pool } = ready;
         let place = match self.peers.iter().position(|peer| peer.sci == sci) {
@@ -315,8 +309,9 @@ impl Receive {
         retired
     }
 
-    /// Accepts nothing below `lowest_pn` any more, as key agreement may tell (clause 10.7.15). A value below the present
-    /// one changes nothing. Gives false if there is no such association.
+    /// Raises the lowest acceptable packet number to `lowest_pn`, as key agreement may require
+    /// (clause 10.7.15). A value below the present one changes nothing. Returns false if there is
+    /// no such association.
     pub fn set_lowest_acceptable_pn(&mut self, sci: Sci, an: An, lowest_pn: u64) -> bool {
         let Some(sa) = self.association(sci, an) else { return false };
         sa.window.raise_lowest(lowest_pn);
@@ -328,10 +323,14 @@ impl Receive {
         self.peers.iter_mut().find(|peer| peer.sci == sci)?.associations[an.index()].as_mut()
     }
 
-    /// Validates a frame into `out` and gives the number of octets there: destination, source, EtherType, user data.
+    /// Validates a frame into `out` and returns the number of octets there: destination, source,
+    /// EtherType, user data.
     ///
-    /// After a discard `out` holds no user data, and nothing has changed but one counter. Fragments are discarded, whatever
-    /// was agreed.
+    /// Fragments are discarded, whatever was agreed.
+    ///
+    /// # Errors
+    ///
+    /// After a discard `out` holds no user data, and only one counter has changed.
     pub fn validate(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, Discard> {
         let place = &mut Apart { frame, out };
         match self.expected(place) {
@@ -340,16 +339,18 @@ impl Receive {
         }
     }
 
-    /// As [`validate`](Self::validate), where the frame lies, and puts fragments together. Gives the frame, which is a part of the
-    /// place of the one that came, or lies in `whole` if it was put together; and nothing for a fragment that is kept until the rest
-    /// of its frame comes. `now` is the time, in the units of the deadline.
+    /// Validates a frame in place, as [`validate`](Self::validate) does, and reassembles fragments.
+    /// Returns the frame, as a part of the buffer it arrived in or of `whole` if it was
+    /// reassembled. Returns nothing for a fragment that waits for the rest of its frame. `now` is
+    /// the time, in the units of the deadline.
     ///
-    /// Only what the cipher has found genuine is looked at as a fragment; what cannot be part of a frame is counted in
-    /// [`fragments`](Self::fragments) by its reason. After a discard nothing that was
-    /// decrypted is in `frame`.
+    /// Only authenticated frames are treated as fragments. A frame that cannot be part of another
+    /// is counted in [`fragments`](Self::fragments) by its reason. After a discard `frame` holds
+    /// nothing that was decrypted.
     ///
-    /// The way of the frame that is expected becomes part of the caller, of which there should be one: it is long, and a
-    /// [rehearsal](crate::macsec::Rehearsal) is to go the same way.
+    /// The path of the expected frame is inlined into the caller. It is long, and a
+    /// [rehearsal](crate::macsec::Rehearsal) must take the same path, so there should be only one
+    /// caller.
     #[inline(always)]
     pub fn accept<'a>(
         &mut self,
@@ -365,7 +366,8 @@ impl Receive {
         }
     }
 
-    /// As [`accept`](Self::accept), for a frame that was not the one expected. Apart, as [`counted`](Self::counted) is.
+    /// Accepts a frame that was not the expected one. Out of line, as [`counted`](Self::counted)
+    /// is.
     #[inline(never)]
     fn accept_other<'a>(
         &mut self,
@@ -377,7 +379,7 @@ impl Receive {
         self.assembled(now, opened, frame, whole)
     }
 
-    /// What there is of a genuine frame: itself, or what it is the last fragment of.
+    /// The result of an authenticated frame: the frame itself, or the one it completes.
     #[inline(never)]
     fn assembled<'a>(
         &mut self,
@@ -398,7 +400,7 @@ impl Receive {
             Verdict::Complete(complete) => {
                 let Some(place) = whole.get_mut(..complete.len()) else {
                     self.counters.in_discarded_too_long += 1;
-                    // The last piece lies there.
+                    // The last piece is there.
                     opened.fill(0);
                     return Err(Discard::OutputTooSmall);
                 };
@@ -412,14 +414,14 @@ impl Receive {
         }
     }
 
-    /// Validates, and counts a frame that is discarded. Apart, so that what a usual frame does not need does not lie between what it
-    /// needs.
+    /// Validates a frame and counts a discard. Out of line, to keep the code of a usual frame
+    /// contiguous.
     #[inline(never)]
     fn counted(&mut self, place: &mut impl Place, fragments: bool) -> Result<Opened, Discard> {
         self.try_validate(place, fragments).inspect_err(|discard| self.count_discarded(*discard))
     }
 
-    /// Drops frames in the making whose rest has not come in time. The next frame of their peer does so too.
+    /// Drops incomplete frames whose deadline has passed. The next frame of their peer does so too.
     pub fn expire(&mut self, now: u64) {
         for assembly in self.peers.iter_mut().filter_map(|peer| peer.assembly.as_mut()) {
             assembly.expire(now, &mut self.fragments);
@@ -441,18 +443,18 @@ impl Receive {
             return Err(Discard::OutputTooSmall);
         }
 
-        // Clause 10.6.1: the channel and the association. What cannot be checked is discarded where validation is
-        // strict, and where it would not be readable.
+        // Clause 10.6.1: the channel and the association. An uncheckable frame is discarded under
+        // strict validation, or if it would be unreadable.
         let must_check = self.config.validate == ValidateFrames::Strict || tci.changed_text();
         let peer_at = self.peer_of(sci);
         let an = tag.an.index();
-        // Of an unknown association the suite is that of the next key.
+        // For an unknown association, the suite is that of the next key.
         let known = peer_at.and_then(|at| self.peers.get(at)).and_then(|peer| peer.associations[an].as_ref());
         let xpn = known.map_or(self.config.suite.is_xpn(), |sa| sa.xpn);
         if !xpn && tag.packet_number == 0 {
             return Err(Discard::ZeroPacketNumber);
         }
-        // Clause 9.12 (e): reserved bits, where they are not those of agreed fragments.
+        // Clause 9.12 (e): reserved bits, unless they mark agreed fragments.
         if !tag.is_standard() {
             let agreed = peer_at.and_then(|at| self.peers.get(at)).and_then(|peer| peer.assembly.as_ref());
             let agreed = agreed.is_some_and(|agreed| agreed.marks() == Marks::Both || !tag.continued);
@@ -475,7 +477,7 @@ impl Receive {
             return Ok(Opened::unread(unread(place, parts)));
         };
 
-        // Clause 10.6.2: the whole packet number, and the check that costs nothing.
+        // Clause 10.6.2: the whole packet number, and the preliminary replay check.
         let low = tag.packet_number;
         let lowest = sa.window.lowest();
         let number = if xpn { recover(lowest, low).ok_or(Discard::Late)? } else { u64::from(low) };
@@ -491,11 +493,11 @@ impl Receive {
             return Ok(Opened::unread(unread(place, parts)));
         }
 
-        // Clause 10.6.3: the cipher. It writes nothing that is not authentic.
+        // Clause 10.6.3: the cipher. It outputs nothing unauthenticated.
         let genuine = if tci.encryption() {
             place.open(&mut sa.pool, number, parts)
         } else {
-            // Header and secure data lie one behind the other in the frame.
+            // Header and secure data are contiguous in the frame.
             let (authenticated, icv) = place.frame().split_at(parts.header + parts.data);
             let icv = icv.first_chunk().ok_or(Discard::NotValid)?;
             sa.pool.verify(number, &[authenticated], icv).inspect(|()| place.deliver(parts))
@@ -508,7 +510,7 @@ impl Receive {
             return Ok(Opened::unread(unread(place, parts)));
         }
 
-        // Clauses 10.6.4 and 10.6.5: only now is the number taken note of.
+        // Clauses 10.6.4 and 10.6.5: record the number only now.
         let at = place.address(parts);
         sa.heard(number, parts.data);
         self.recent = (peer_at, an);
@@ -528,7 +530,7 @@ impl Receive {
         Ok(Opened { at, peer: peer_at, an, number, more, continued })
     }
 
-    /// A frame without SecTAG.
+    /// Handles a frame without SecTAG.
     #[cold]
     fn untagged(&mut self, place: &mut impl Place) -> Result<Range<usize>, Discard> {
         let frame = place.frame();
@@ -545,7 +547,7 @@ impl Receive {
         Ok(place.untagged())
     }
 
-    /// The peer that a frame's SCI names, explicitly, by its source, or by being the only one.
+    /// The peer of a frame's SCI: explicit, from the source address, or the only peer.
     #[inline]
     fn peer_of(&self, sci: Option<Sci>) -> Option<usize> {
         let Some(sci) = sci else {
@@ -558,8 +560,9 @@ impl Receive {
         self.peers.iter().position(|peer| peer.sci == sci)
     }
 
-    /// Does at most `budget` steps of preparation (of about 64 octets of cipherstream each), first for the association
-    /// that was heard last, and gives the steps done: 0 when nothing is left to do.
+    /// Does at most `budget` preparation steps (of about 64 octets of key stream each), first for
+    /// the association of the last valid frame. Returns the number of steps done, 0 if everything
+    /// is prepared.
     #[inline]
     pub fn idle(&mut self, budget: u32) -> u32 {
         let (peer, an) = self.recent;
@@ -568,8 +571,8 @@ impl Receive {
         if done > 0 { done } else { self.idle_others(budget) }
     }
 
-    /// Reads what is there for the next frame of the association heard last, and tells its suite and how many octets of data it may
-    /// have.
+    /// Warms the cache for the next frame of the association heard last. Returns its suite and the
+    /// expected octets of data.
     pub(super) fn touch(&self) -> Option<(CipherSuite, usize)> {
         let (peer, an) = self.recent;
         let sa = self.peers.get(peer)?.associations.get(an)?.as_ref()?;
@@ -600,7 +603,7 @@ impl Receive {
         &self.counters
     }
 
-    /// What was counted of fragments, among the frames that were valid.
+    /// Counters of fragments, among the valid frames.
     pub const fn fragments(&self) -> &FragmentCounters {
         &self.fragments
     }
@@ -619,14 +622,14 @@ impl Receive {
             Discard::Late | Discard::Duplicate => &mut counters.in_pkts_late,
             Discard::NotValid => &mut counters.in_pkts_not_valid,
             Discard::OutputTooSmall => &mut counters.in_discarded_too_long,
-            // Counted among the fragments, for the frame was valid.
+            // Counted among the fragments, because the frame was valid.
             Discard::Fragment(_) => return,
         };
         *counter += 1;
     }
 }
 
-/// Delivers a frame that was not, or not successfully, checked, and whose user data is not encrypted.
+/// Delivers an unencrypted frame that was unchecked or failed the check.
 #[cold]
 fn unread(place: &mut impl Place, parts: Parts) -> Range<usize> {
     place.deliver(parts);

@@ -1,4 +1,4 @@
-//! The SAK: the key of a secure association, as it comes from a key file or from key agreement.
+//! The SAK, from a key file or from key agreement.
 
 use core::fmt;
 
@@ -8,10 +8,10 @@ use zeroize::Zeroize;
 use super::CipherSuite;
 use super::suite::Width;
 
-const MAX_KEY_LEN: usize = 32;
+pub(crate) const MAX_KEY_LEN: usize = 32;
 
-/// A secure association key with the suite it is for and, for an XPN suite, its salt. It cannot be copied, shows
-/// nothing of itself and is wiped when dropped.
+/// A secure association key with its suite and, for an XPN suite, its salt. It cannot be copied,
+/// its `Debug` shows no secret, and dropping it wipes it.
 ///
 /// ```compile_fail
 /// use antedate_channel::macsec::{CipherSuite, Sak};
@@ -24,14 +24,14 @@ pub struct Sak {
     salt: [u8; 12],
 }
 
-/// Why octets are not a SAK.
+/// The reason why octets are not a SAK.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InvalidSak {
-    /// the number of octets is not that of the suite's keys
+pub enum SakError {
+    /// the length is not that of the suite's keys
     KeyLength {
-        /// octets that the suite's keys have
+        /// octets of the suite's keys
         expected: usize,
-        /// octets that were given
+        /// octets given
         given: usize,
     },
     /// an XPN suite needs a salt
@@ -40,7 +40,7 @@ pub enum InvalidSak {
     SaltUnexpected,
 }
 
-impl fmt::Display for InvalidSak {
+impl fmt::Display for SakError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::KeyLength { expected, given } => {
@@ -52,17 +52,17 @@ impl fmt::Display for InvalidSak {
     }
 }
 
-impl core::error::Error for InvalidSak {}
+impl core::error::Error for SakError {}
 
 impl Sak {
-    /// A SAK from its octets, and a salt if and only if the suite is an XPN one.
-    pub fn new(suite: CipherSuite, key: &[u8], salt: Option<[u8; 12]>) -> Result<Self, InvalidSak> {
+    /// Makes a SAK of its octets, with a salt exactly for an XPN suite.
+    pub fn new(suite: CipherSuite, key: &[u8], salt: Option<[u8; 12]>) -> Result<Self, SakError> {
         if key.len() != suite.key_len() {
-            return Err(InvalidSak::KeyLength { expected: suite.key_len(), given: key.len() });
+            return Err(SakError::KeyLength { expected: suite.key_len(), given: key.len() });
         }
         let salt = match (suite.is_xpn(), salt) {
-            (true, None) => return Err(InvalidSak::SaltMissing),
-            (false, Some(_)) => return Err(InvalidSak::SaltUnexpected),
+            (true, None) => return Err(SakError::SaltMissing),
+            (false, Some(_)) => return Err(SakError::SaltUnexpected),
             (_, salt) => salt.unwrap_or_default(),
         };
         let mut sak = Self { suite, key: [0; MAX_KEY_LEN], salt };
@@ -70,7 +70,7 @@ impl Sak {
         Ok(sak)
     }
 
-    /// The suite that it is for.
+    /// The key's suite.
     pub const fn suite(&self) -> CipherSuite {
         self.suite
     }
@@ -97,13 +97,14 @@ impl fmt::Debug for Sak {
     }
 }
 
-/// Sixteen octets by which a key is known again when it is installed once more.
+/// Sixteen octets that identify a key when it is installed again.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fingerprint([u8; 16]);
 
 impl Fingerprint {
-    /// The tag of an empty message under a nonce of zeros. No frame has that nonce without XPN, since packet number 0
-    /// is not used; with XPN it may coincide with a frame's, which does no harm since this tag is shown to nobody.
+    /// The tag of an empty message under an all-zero nonce. Without XPN no frame has that nonce,
+    /// because packet number 0 is not used. With XPN it may coincide with a frame's, which is
+    /// harmless because this tag is never disclosed.
     pub(super) fn of<S: Suite<TagBytes = [u8; 16]>>(key: &Key<S>) -> Self
     where
         S::NonceBytes: Width,

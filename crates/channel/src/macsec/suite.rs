@@ -1,5 +1,5 @@
-//! The cipher suites of IEEE 802.1AE-2018 clause 14, those of our own for CPUs that are slow at AES-GCM (Lackorzynski
-//! et al. 2020, section V), and how a packet number becomes a nonce.
+//! The cipher suites of IEEE 802.1AE-2018 clause 14, suites of our own for CPUs with slow AES-GCM
+//! (Lackorzynski et al. 2020, section V), and nonces from packet numbers.
 
 use core::fmt;
 use core::str::FromStr;
@@ -9,7 +9,7 @@ use antedate_wire::Sci;
 /// A cipher suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CipherSuite {
-    /// GCM-AES-128, the default one (clause 14.5)
+    /// GCM-AES-128, the default (clause 14.5)
     GcmAes128,
     /// GCM-AES-256 (clause 14.6)
     GcmAes256,
@@ -17,16 +17,16 @@ pub enum CipherSuite {
     GcmAesXpn128,
     /// GCM-AES-XPN-256: packet numbers of 64 bits (clause 14.8)
     GcmAesXpn256,
-    /// ChaCha20-Poly1305 (RFC 8439), with nonces as GCM-AES-256 has them. Not of the standard.
+    /// ChaCha20-Poly1305 (RFC 8439), with the nonces of GCM-AES-256. Not in the standard.
     ChaCha20Poly1305,
-    /// AEGIS-128L (draft-irtf-cfrg-aegis-aead), with nonces of sixteen octets. Not of the standard.
+    /// AEGIS-128L (draft-irtf-cfrg-aegis-aead), with nonces of sixteen octets. Not in the standard.
     Aegis128L,
-    /// MORUS-1280-128, to reproduce the paper and not to protect anything.
+    /// MORUS-1280-128, to reproduce the paper only. It protects nothing.
     Morus1280,
 }
 
 impl CipherSuite {
-    /// All of them.
+    /// All suites.
     pub const ALL: [Self; 7] = [
         Self::GcmAes128,
         Self::GcmAes256,
@@ -45,32 +45,27 @@ impl CipherSuite {
         }
     }
 
-    /// Octets of an ICV.
-    pub const fn icv_len(self) -> usize {
-        antedate_wire::macsec::ICV_LEN
-    }
-
-    /// Is it one of the standard's, which other implementations may know?
+    /// Whether the suite is in the standard, so that other implementations may know it.
     pub const fn is_standard(self) -> bool {
         !matches!(self, Self::ChaCha20Poly1305 | Self::Aegis128L | Self::Morus1280)
     }
 
-    /// Is it here to reproduce a paper, and not to protect anything?
+    /// Whether the suite exists only to reproduce a paper.
     pub const fn is_research(self) -> bool {
         matches!(self, Self::Morus1280)
     }
 
-    /// Is there a kind of frames that it protects by [flow tables](super::Transmit::set_flows)?
+    /// Whether the suite protects some frames by [flow tables](super::Transmit::set_flows).
     pub const fn has_flow_tables(self) -> bool {
         matches!(self, Self::GcmAes128 | Self::GcmAes256 | Self::GcmAesXpn128 | Self::GcmAesXpn256)
     }
 
-    /// Does it have packet numbers of 64 bits, a salt and short SCIs?
+    /// Whether the suite has packet numbers of 64 bits, a salt and short SCIs.
     pub const fn is_xpn(self) -> bool {
         matches!(self, Self::GcmAesXpn128 | Self::GcmAesXpn256)
     }
 
-    /// The name, as Linux has it.
+    /// The name that Linux uses.
     pub const fn name(self) -> &'static str {
         match self {
             Self::GcmAes128 => "gcm-aes-128",
@@ -83,7 +78,7 @@ impl CipherSuite {
         }
     }
 
-    /// The identifier, an EUI-64: of table 14-1, or a locally administered one that nobody else has given.
+    /// The identifier, an EUI-64: that of table 14-1, or a locally administered one.
     pub const fn identifier(self) -> [u8; 8] {
         match self {
             Self::GcmAes128 => standard(1),
@@ -96,14 +91,15 @@ impl CipherSuite {
         }
     }
 
-    /// The suite that an identifier names.
+    /// The suite with this identifier.
     pub fn from_identifier(identifier: [u8; 8]) -> Option<Self> {
         Self::ALL.into_iter().find(|suite| suite.identifier() == identifier)
     }
 
     /// The first packet number that is never used: 2^32-1, or 2^64-1 with XPN.
     ///
-    /// The standard would allow this one too; without it, "one after the last" is a packet number as well.
+    /// The standard allows this number too. Leaving it out makes "one after the last" a packet
+    /// number as well.
     pub const fn packet_number_end(self) -> u64 {
         if self.is_xpn() { u64::MAX } else { u32::MAX as u64 }
     }
@@ -114,7 +110,7 @@ const fn standard(last: u8) -> [u8; 8] {
     [0x00, 0x80, 0xc2, 0x00, 0x01, 0x00, 0x00, last]
 }
 
-/// An identifier of our own: "ante" behind an octet that says "locally administered".
+/// An identifier of our own: "ante" after an octet that marks it locally administered.
 const fn private(last: u8) -> [u8; 8] {
     [0x02, b'a', b'n', b't', b'e', 0x00, 0x00, last]
 }
@@ -125,11 +121,11 @@ impl fmt::Display for CipherSuite {
     }
 }
 
-/// A name that no cipher suite has.
+/// No cipher suite has this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownCipherSuite;
+pub struct UnknownCipherSuiteError;
 
-impl fmt::Display for UnknownCipherSuite {
+impl fmt::Display for UnknownCipherSuiteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no such cipher suite; there are")?;
         let mut between = " ";
@@ -141,22 +137,22 @@ impl fmt::Display for UnknownCipherSuite {
     }
 }
 
-impl core::error::Error for UnknownCipherSuite {}
+impl core::error::Error for UnknownCipherSuiteError {}
 
 impl FromStr for CipherSuite {
-    type Err = UnknownCipherSuite;
+    type Err = UnknownCipherSuiteError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL.into_iter().find(|suite| suite.name() == text).ok_or(UnknownCipherSuite)
+        Self::ALL.into_iter().find(|suite| suite.name() == text).ok_or(UnknownCipherSuiteError)
     }
 }
 
-/// A nonce of a cipher: the twelve octets of the standard, or these behind four zeros.
+/// A cipher's nonce: the twelve octets of the standard, or these after four zeros.
 pub(super) trait Width: Sized {
     /// A nonce that no frame has without XPN.
     const ZERO: Self;
 
-    /// The nonce of this width.
+    /// Converts a nonce to this width.
     fn widen(nonce: [u8; 12]) -> Self;
 }
 
@@ -180,11 +176,11 @@ impl Width for [u8; 16] {
     }
 }
 
-/// How packet numbers become nonces under one key and secure channel.
+/// Makes nonces from packet numbers under one key and secure channel.
 ///
-/// Without XPN a nonce is the SCI, then 32 bits of packet number (clause 14.5). With XPN it is the SSCI, then 64
-/// bits of packet number, all of it combined with the salt by XOR (clause 14.7). Both are: fixed octets, and the
-/// packet number combined with the last eight by XOR.
+/// Without XPN a nonce is the SCI, then 32 bits of packet number (clause 14.5). With XPN it is the
+/// SSCI, then 64 bits of packet number, combined with the salt by XOR (clause 14.7). Both are fixed
+/// octets whose last eight are combined with the packet number by XOR.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct NonceRule {
     base: [u8; 12],
@@ -227,18 +223,18 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn suite_names_are_parsed_back() {
         for suite in CipherSuite::ALL {
             assert_eq!(suite.to_string().parse(), Ok(suite));
             assert_eq!(CipherSuite::from_identifier(suite.identifier()), Some(suite));
             let standards = suite.identifier().starts_with(&[0x00, 0x80, 0xc2]);
             assert_eq!(suite.is_standard(), standards, "our own suites carry our own identifiers");
         }
-        assert_eq!("gcm-aes-192".parse::<CipherSuite>(), Err(UnknownCipherSuite));
+        assert_eq!("gcm-aes-192".parse::<CipherSuite>(), Err(UnknownCipherSuiteError));
     }
 
     #[test]
-    fn nonces_are_those_of_the_standard() {
+    fn nonces_follow_the_standard() {
         let rule = NonceRule::from_sci(Sci([0x12, 0x15, 0x35, 0x24, 0xc0, 0x89, 0x5e, 0x81]));
         assert_eq!(rule.nonce(0xb2c2_8465), *b"\x12\x15\x35\x24\xc0\x89\x5e\x81\xb2\xc2\x84\x65");
         let rule = NonceRule::from_salt([0xff; 12], 2);

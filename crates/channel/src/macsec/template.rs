@@ -1,4 +1,4 @@
-//! A SecTAG of which all is known but two fields.
+//! A SecTAG with all but two fields known.
 
 use antedate_wire::macsec::{SecTag, TAG_LEN_LONG, Tci};
 
@@ -9,23 +9,24 @@ pub(super) const fn open(tci: Tci, an: An, sci: Option<Sci>) -> SecTag {
     SecTag { tci, an, short_length: 0, more_fragments: false, continued: false, packet_number: 0, sci }
 }
 
-/// A SecTAG as it lies in memory, short length and packet number left open.
+/// A SecTAG as stored in memory, with short length and packet number left open.
 #[derive(Clone, Copy)]
 pub(super) struct Template(u128);
 
 impl Template {
-    /// Of the [`open`] SecTAG with these fields.
+    /// The template of the [`open`] SecTAG with these fields.
     pub(super) fn new(tci: Tci, an: An, sci: Option<Sci>) -> Self {
         let mut octets = [0; TAG_LEN_LONG];
-        // There is room for the longest SecTAG, so this cannot fail.
+        // The buffer holds the longest SecTAG, so this cannot fail.
         let _ = open(tci, an, sci).emit(&mut octets);
         Self(u128::from_le_bytes(octets))
     }
 
-    /// The SecTAG with this octet of short length and flags, and with this packet number, of which 32 bits are sent. One without
-    /// SCI is the first half of it.
+    /// Fills in the octet of short length and flags, and the lower 32 bits of the packet number. A
+    /// SecTAG without SCI is the first half.
     ///
-    /// In one piece, as it will be loaded: a load over stores of its parts waits for them.
+    /// Returned in one piece, as it will be loaded: a load over several smaller stores waits for
+    /// them.
     #[inline]
     pub(super) fn filled(self, short_length: u8, packet_number: u64) -> [u8; TAG_LEN_LONG] {
         let short_length = u128::from(short_length) << 24;
@@ -40,7 +41,7 @@ mod tests {
     use antedate_wire::macsec::TAG_LEN_SHORT;
 
     #[test]
-    fn a_filled_template_is_the_sectag() {
+    fn filled_template_is_the_sectag() {
         for sci in [Some(Sci([0x12, 0x15, 0x35, 0x24, 0xc0, 0x89, 0x5e, 0x81])), None] {
             for (short_length, packet_number) in [(0, 0xb2c2_8465), (42, 1), (47, u32::MAX)] {
                 let (an, tci) = (An::ALL[2], Tci::NONE.with_encryption(true).with_changed_text(true));

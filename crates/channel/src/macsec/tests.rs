@@ -1,4 +1,4 @@
-//! What is tested of MACsec beyond single files.
+//! Tests of MACsec across files.
 
 mod expected;
 mod flows;

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
+use antedate_wire::ethernet::HEADER_LEN;
 use antedate_wire::macsec::{ICV_LEN, SecTag, TAG_LEN_LONG};
 
 use super::counters::TransmitCounters;
@@ -17,8 +18,8 @@ use super::flows::FlowShape;
 use super::history::History;
 use super::pool::{Retired, Seal};
 use super::sak::Sak;
-use super::{An, Sci};
-use crate::fragment::{HEADER, MAX_FRAME, Marks, Split};
+use super::{ADDRESSES_LEN, An, Sci};
+use crate::fragment::{MAX_FRAME, Marks, Split};
 use packet::{Data, Packet};
 use ready::{TransmitSa, tag_len};
 use usual::is_usual;
@@ -29,14 +30,12 @@ pub use config::{
 };
 pub use ready::ReadyTransmit;
 
-/// Octets of the two addresses, which stay in front of the SecTAG.
-pub(super) const ADDRESSES_LEN: usize = 12;
 /// Octets of the shortest user data: an EtherType.
 const MIN_DATA_LEN: usize = 2;
-/// Keys whose use is remembered after they were removed.
+/// The most keys remembered after removal.
 const REMEMBERED: usize = 16;
 
-/// A transmit secure channel. What a frame needs comes first, in few lines of the cache.
+/// A transmit secure channel. Hot fields come first, in few cache lines.
 #[repr(C, align(64))]
 pub struct Transmit {
     encoding: Option<An>,
@@ -47,13 +46,13 @@ pub struct Transmit {
     associations: [Option<TransmitSa>; An::COUNT],
     config: TransmitConfig,
     history: History<REMEMBERED>,
-    /// EtherType and data of a fragment that is not the first, in one piece.
+    /// EtherType and data of a fragment after the first, in one piece.
     piece: Box<[u8]>,
     flows: Vec<FlowShape>,
 }
 
 impl Transmit {
-    /// A channel without keys: no frame can be protected yet.
+    /// A channel without keys, which cannot protect frames yet.
     pub fn new(config: TransmitConfig) -> Result<Self, TransmitConfigError> {
         if config.suite.is_xpn() && config.ssci.is_none() {
             return Err(TransmitConfigError::SsciMissing);
@@ -74,15 +73,16 @@ impl Transmit {
         })
     }
 
-    /// What the channel was made of.
+    /// The channel's configuration.
     pub const fn config(&self) -> &TransmitConfig {
         &self.config
     }
 
-    /// Installs a key under an association number, in place of what was there. `next_pn` is the packet number to begin
-    /// with, and numbers below `limit` may be used; both come from what is durable.
+    /// Installs a key under an association number, replacing any previous key. `next_pn` is the
+    /// first packet number, and numbers below `limit` may be used. Both come from durable storage.
     ///
-    /// The first key installed encodes at once, a later one when it is [switched to](Self::set_encoding_sa).
+    /// The first key installed encodes at once, a later one after
+    /// [`set_encoding_sa`](Self::set_encoding_sa).
     pub fn install(
         &mut self,
         an: An,
@@ -93,8 +93,8 @@ impl Transmit {
         self.adopt(ReadyTransmit::new(self.config, an, sak, next_pn, limit)?).map(drop)
     }
 
-    /// Installs a key that was made ready elsewhere, as [`install`](Self::install) does, and gives back the one whose place
-    /// it took. The channel takes over the suite and the short SCI that the key was made for.
+    /// Installs a prepared key, as [`install`](Self::install) does, and returns the one it
+    /// replaces. The channel takes over the key's suite and short SCI.
     pub fn adopt(&mut self, ready: ReadyTransmit) -> Result<Retired, TransmitInstallError> {
         let ReadyTransmit { config, an, mut sa } = ready;
         let TransmitConfig { suite, ssci, .. } = config;
@@ -132,15 +132,15 @@ impl Transmit {
         Ok(retired)
     }
 
-    /// Makes flow tables for frames of these shapes from now on, with the keys that there are and those to come. They serve where
-    /// the cipher is AES-GCM and encrypts; the frames are the same with and without.
+    /// Makes flow tables for frames of these shapes, with present and future keys. They take effect
+    /// where the cipher is AES-GCM and encrypts. They do not change the frames.
     pub fn set_flows(&mut self, shapes: Vec<FlowShape>) {
         self.associations.iter_mut().flatten().for_each(|sa| _ = sa.pool.set_flows(&shapes));
         self.usual = is_usual(&self.config, &shapes);
         self.flows = shapes;
     }
 
-    /// Removes a key. If it encoded, no frame can be protected until another one does.
+    /// Removes a key. If it encoded, no frame can be protected until another key does.
     pub fn remove(&mut self, an: An) -> Retired {
         let mut retired = Retired::default();
         self.retire(an, &mut retired);
@@ -150,8 +150,8 @@ impl Transmit {
         retired
     }
 
-    /// Protects with another association from the next frame on. What was prepared under the old one stays until
-    /// it is removed.
+    /// Switches to another association from the next frame on. Material prepared under the old one
+    /// stays until its removal.
     pub fn set_encoding_sa(&mut self, an: An) -> Result<(), SwitchError> {
         let sa = self.associations[an.index()].as_ref().ok_or(SwitchError::NoSa)?;
         if sa.next_pn >= sa.pool.numbers().end() {
@@ -161,25 +161,26 @@ impl Transmit {
         Ok(())
     }
 
-    /// Packet numbers below `limit` may be used: the caller has made durable that they may have been. A limit below
-    /// the present one changes nothing.
+    /// Allows packet numbers below `limit`. The caller has durably recorded them as possibly used.
+    /// A limit below the present one changes nothing.
     pub fn reserve_until(&mut self, an: An, limit: u64) {
         if let Some(sa) = &mut self.associations[an.index()] {
             sa.pool.numbers_mut().reserve_until(limit);
         }
     }
 
-    /// Octets of a frame of `len` octets once it is protected.
+    /// The length of a frame of `len` octets after protection.
     #[inline]
     pub const fn protected_len(&self, len: usize) -> usize {
         len + self.tag_len + ICV_LEN
     }
 
-    /// Protects a frame (destination, source, EtherType, ...) into `out` and gives the number of octets there:
-    /// destination, source, SecTAG, secure data, ICV.
+    /// Protects a frame (destination, source, EtherType, ...) into `out` and returns the number of
+    /// octets there: destination, source, SecTAG, secure data, ICV.
     ///
-    /// After an error `out` holds nothing that may be sent. An error before the packet number was taken costs none,
-    /// and no error takes one.
+    /// # Errors
+    ///
+    /// After an error `out` holds nothing that may be sent. No error takes a packet number.
     #[inline]
     pub fn protect(&mut self, frame: &[u8], out: &mut [u8]) -> Result<usize, ProtectError> {
         let result = match frame.split_first_chunk::<ADDRESSES_LEN>() {
@@ -189,13 +190,18 @@ impl Transmit {
         result.inspect_err(|error| self.count_discarded(*error))
     }
 
-    /// As [`protect`](Self::protect), where the frame lies: in `place` from `at` on, `len` octets. Gives the protected frame, which
-    /// begins before it, by the length of the SecTAG, and ends behind it, by that of the ICV.
+    /// Protects a frame in place, as [`protect`](Self::protect) does: `len` octets of `place` from
+    /// `at`. The protected frame starts earlier by the length of the SecTAG, and ends later by that
+    /// of the ICV.
     ///
-    /// Without that room it is [`ProtectError::OutputTooSmall`]. After an error the addresses may have moved.
+    /// The path of the usual frame is inlined into the caller. It is long, and a
+    /// [rehearsal](crate::macsec::Rehearsal) must take the same path, so there should be only one
+    /// caller.
     ///
-    /// The way of the usual frame becomes part of the caller, of which there should be one: it is long, and a
-    /// [rehearsal](crate::macsec::Rehearsal) is to go the same way.
+    /// # Errors
+    ///
+    /// [`ProtectError::OutputTooSmall`] if `place` has no space for them. After an error the
+    /// addresses may have moved.
     #[inline(always)]
     pub fn protect_in_place<'a>(
         &mut self,
@@ -209,7 +215,7 @@ impl Transmit {
         self.protect_other_in_place(place, frame)
     }
 
-    /// Apart, so that what a usual frame does not need does not lie between what it needs.
+    /// Out of line, to keep the code of a usual frame contiguous.
     #[inline(never)]
     fn protect_other_in_place<'a>(
         &mut self,
@@ -235,11 +241,13 @@ impl Transmit {
         Ok(out.get_mut(..len).unwrap_or_default())
     }
 
-    /// Protects a frame as fragments of at most `longest` octets each, under adjacent packet numbers, and gives each of them
-    /// to `each` in its order. `out` holds one at a time. Gives the number of fragments: 1 for a frame that fits, which is
-    /// protected as [`protect`](Self::protect) does.
+    /// Protects a frame as fragments of at most `longest` octets, under adjacent packet numbers,
+    /// and passes them to `each` in order. `out` holds one at a time. Returns the number of
+    /// fragments: 1 for a frame that fits, which is protected as by [`protect`](Self::protect).
     ///
-    /// An error before the first fragment costs no packet number; there is none after it.
+    /// # Errors
+    ///
+    /// An error occurs only before the first fragment, and takes no packet number.
     pub fn protect_split(
         &mut self,
         frame: &[u8],
@@ -273,7 +281,7 @@ impl Transmit {
         result.map(|()| split.count())
     }
 
-    /// A fragment by itself, as a member that keeps to no rule sends it.
+    /// Sends a lone fragment, as a misbehaving member would.
     #[cfg(test)]
     pub(super) fn protect_piece_for_tests(
         &mut self,
@@ -285,9 +293,9 @@ impl Transmit {
         self.try_protect(*addresses, Data::Apart(data), flags, out)
     }
 
-    /// The fragments of a frame, if all of them can be protected.
+    /// Splits a frame, if all of its fragments can be protected.
     fn split(&self, frame: &[u8], longest: usize, room: usize) -> Result<Split, ProtectError> {
-        if frame.len() < HEADER {
+        if frame.len() < HEADER_LEN {
             return Err(ProtectError::TooShort);
         }
         let split = Split::new(frame.len(), self.protected_len(0), longest);
@@ -324,11 +332,12 @@ impl Transmit {
         each: &mut impl FnMut(&[u8]),
     ) -> Result<(), ProtectError> {
         let addresses = frame.first_chunk::<ADDRESSES_LEN>().ok_or(ProtectError::TooShort)?;
-        let ethertype = frame.get(ADDRESSES_LEN..HEADER).ok_or(ProtectError::TooShort)?;
+        let ethertype = frame.get(ADDRESSES_LEN..HEADER_LEN).ok_or(ProtectError::TooShort)?;
         for (index, range) in split.pieces().enumerate() {
             let more = if index + 1 < split.count() { SecTag::MORE_FRAGMENTS } else { 0 };
             let continued = if index > 0 && marks == Marks::Both { SecTag::CONTINUED } else { 0 };
-            // EtherType and first piece lie one behind the other; the others get a copy of the EtherType in front.
+            // EtherType and first piece are contiguous. The other pieces get a copy of the
+            // EtherType.
             let data = if index == 0 {
                 frame.get(ADDRESSES_LEN..range.end)
             } else {
@@ -346,7 +355,7 @@ impl Transmit {
         Ok(())
     }
 
-    /// Not in its callers: a rehearsal is to go the same way.
+    /// Not inlined into its callers, because a rehearsal must take the same path.
     #[inline(never)]
     fn try_protect(
         &mut self,
@@ -393,8 +402,8 @@ impl Transmit {
         Ok(len)
     }
 
-    /// Does at most `budget` steps of preparation (of about 64 octets of cipherstream each) for the association that
-    /// encodes, and gives the steps done: 0 when nothing is left to do.
+    /// Does at most `budget` preparation steps (of about 64 octets of key stream each) for the
+    /// association that encodes. Returns the number of steps done, 0 if everything is prepared.
     #[inline]
     pub fn idle(&mut self, budget: u32) -> u32 {
         let prepare = self.config.prepare;
@@ -402,7 +411,7 @@ impl Transmit {
         sa.map_or(0, |sa| sa.idle(prepare, budget))
     }
 
-    /// Reads what is there for the next frame, and tells how many octets of data it may have.
+    /// Warms the cache for the next frame, and returns its expected octets of data.
     pub(super) fn touch(&self) -> Option<usize> {
         let sa = self.encoding.and_then(|an| self.associations[an.index()].as_ref())?;
         core::hint::black_box((self.counters.out_prepared, self.counters.out_octets_encrypted));
@@ -411,7 +420,7 @@ impl Transmit {
         Some(octets)
     }
 
-    /// The association that encodes, and the packet number of its next frame.
+    /// The encoding association, and the packet number of its next frame.
     #[inline]
     pub fn encoding(&self) -> Option<(An, u64)> {
         let an = self.encoding?;
@@ -438,17 +447,13 @@ impl Transmit {
         &self.counters
     }
 
-    /// Counts a frame that the caller discards since protected it would be longer than the port carries.
+    /// Counts a frame that the caller discards because its protected length exceeds the port's
+    /// maximum.
     pub fn count_too_long(&mut self) {
         self.counters.out_pkts_too_long += 1;
     }
 
-    /// Counts a frame that the caller sends without protection.
-    pub fn count_untagged(&mut self) {
-        self.counters.out_pkts_untagged += 1;
-    }
-
-    /// Takes an association away and remembers how far its key came.
+    /// Removes an association and remembers the packet number its key reached.
     fn retire(&mut self, an: An, retired: &mut Retired) {
         if let Some(sa) = self.associations[an.index()].take() {
             self.history.note(sa.key, sa.rule, sa.next_pn);

@@ -1,4 +1,4 @@
-//! A SAK that this participant holds, and how far its use has come.
+//! A SAK held by this participant, and the progress of its use.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -10,12 +10,12 @@ use antedate_wire::mka::{KeyIdentifier, KeyUse, MemberIdentifier};
 use super::keys::{Secret, salt};
 use crate::macsec::{CipherSuite, Sak};
 
-/// A key to be installed.
+/// A key to install.
 #[derive(Debug)]
 pub struct Install {
-    /// which key it is
+    /// the key's identifier
     pub key: KeyIdentifier,
-    /// the association number to install it under
+    /// the association number
     pub an: An,
     /// the key itself
     pub sak: Sak,
@@ -32,35 +32,36 @@ pub(super) struct Held {
     pub(super) an: An,
     pub(super) suite: CipherSuite,
     pub(super) secret: Secret,
-    /// Who is meant to use it.
+    /// The intended users.
     pub(super) given: Vec<MemberIdentifier>,
-    /// The key server and its live peers when it made the key: short SCIs are places among the SCIs of these.
+    /// The key server and its live peers when it made the key. A short SCI is an index into their
+    /// sorted SCIs.
     pub(super) listed: Vec<MemberIdentifier>,
-    /// The secure channels that it is received on.
+    /// The secure channels received under the key.
     pub(super) members: Vec<(Sci, Option<u32>)>,
-    /// Those of them whose channel was forgotten since, for they fell silent.
+    /// Those members whose channel was dropped because they fell silent.
     pub(super) away: Vec<Sci>,
     pub(super) ssci: Option<u32>,
     pub(super) receives: bool,
     pub(super) transmits: bool,
-    /// When it came.
+    /// The time of arrival.
     pub(super) since: Duration,
     /// When this participant began to transmit with it.
     pub(super) transmits_since: Duration,
-    /// Since when all others transmit with it too.
+    /// The time from which all others transmit with it too.
     pub(super) settled: Option<Duration>,
-    /// The next packet numbers, as far as the caller has told.
+    /// The next packet numbers, as last reported by the caller.
     pub(super) next_pn: PacketNumbers,
 }
 
-/// How far the packet numbers of a key have come, and which of them no frame on its way is below any more.
+/// The progress of a key's packet numbers, and the lower bound of the frames still in flight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PacketNumbers {
-    /// Of the usual channel, and of a second one.
+    /// Of the first channel, and of a second one.
     next: (u64, Option<u64>),
     noted: (u64, Option<u64>),
     noted_at: Duration,
-    /// What the others are told.
+    /// The numbers announced to the others.
     pub(super) lowest: (u64, Option<u64>),
 }
 
@@ -73,7 +74,7 @@ impl PacketNumbers {
         self.next = (self.next.0.max(next), self.next.1.max(second));
     }
 
-    /// Tells the others what was reached `under_way` ago.
+    /// Announces the numbers reached `under_way` ago.
     pub(super) fn settle(&mut self, now: Duration, under_way: Duration) {
         if now >= self.noted_at + under_way {
             self.lowest = self.noted;
@@ -82,22 +83,22 @@ impl PacketNumbers {
         }
     }
 
-    /// The highest of both channels.
+    /// The higher number of the two channels.
     pub(super) fn highest(&self) -> u64 {
         self.next.1.map_or(self.next.0, |second| second.max(self.next.0))
     }
 }
 
 impl Held {
-    /// The SAK with what belongs to it, for these members.
+    /// The SAK and its parameters, for these members.
     pub(super) fn install(&self, members: Vec<(Sci, Option<u32>)>) -> Option<Install> {
         let salt = self.suite.is_xpn().then(|| salt(self.key));
-        // The key has the suite's length, or it would not be held.
+        // A held key always has the suite's length.
         let sak = Sak::new(self.suite, self.secret.as_bytes(), salt).ok()?;
         Some(Install { key: self.key, an: self.an, sak, ssci: self.ssci, members })
     }
 
-    /// What the participant says of it.
+    /// The key's state, as announced by the participant.
     pub(super) const fn key_use(&self) -> KeyUse {
         KeyUse {
             key: self.key,
@@ -108,14 +109,15 @@ impl Held {
         }
     }
 
-    /// Three quarters of its packet numbers are used (clause 9.8).
+    /// Whether three quarters of its packet numbers are used (clause 9.8).
     pub(super) const fn is_near_end(&self, next_pn: u64) -> bool {
         let end = self.suite.packet_number_end();
         next_pn >= end - end / 4
     }
 }
 
-/// The short SCIs of members: 1 for the one with the greatest SCI, and so on (IEEE 802.1AE-2018 clause 10.7.13).
+/// The short SCIs of members: 1 for the greatest SCI, and so on (IEEE 802.1AE-2018 clause
+/// 10.7.13).
 pub(super) fn short_scis(mut scis: Vec<Sci>) -> Vec<(Sci, u32)> {
     scis.sort_unstable_by(|a, b| b.cmp(a));
     scis.dedup();

@@ -1,4 +1,5 @@
-//! The keys of a connectivity association (IEEE 802.1X-2020 clauses 6.2 and 9.3): what is derived from the CAK.
+//! The keys of a connectivity association (IEEE 802.1X-2020 clauses 6.2 and 9.3), derived from the
+//! CAK.
 
 use core::fmt;
 
@@ -8,8 +9,8 @@ use antedate_wire::mka::{ICV_LEN, KeyIdentifier, MAX_CKN_LEN, MemberIdentifier};
 use cmac::{Cmac, KeyInit, Mac};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Octets of the longest key.
-pub(super) const MAX_KEY_LEN: usize = 32;
+use crate::macsec::MAX_KEY_LEN;
+
 /// Octets that the AES key wrap adds (RFC 3394).
 pub(super) const WRAP_LEN: usize = 8;
 
@@ -20,7 +21,7 @@ pub(super) struct Secret {
 }
 
 impl Secret {
-    /// A secret of as many octets as fit; the callers have checked the length.
+    /// A secret of the octets that fit. The callers have checked the length.
     pub(super) fn new(octets: &[u8]) -> Self {
         let mut secret = Self { octets: [0; MAX_KEY_LEN], len: octets.len().min(MAX_KEY_LEN) };
         for (to, from) in secret.octets.iter_mut().zip(octets) {
@@ -65,7 +66,7 @@ impl Secret {
             chunk.copy_from_slice(&block);
             block.zeroize();
         }
-        // A derived key is as long as it was asked for; what was computed beyond must not stay.
+        // Wipe the octets computed beyond the requested length.
         if let Some(rest) = out.octets.get_mut(out.len..) {
             rest.zeroize();
         }
@@ -85,16 +86,16 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Why octets are not a CAK or its name.
+/// The reason why octets are not a CAK or its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InvalidCak {
+pub enum CakError {
     /// a CAK has 16 or 32 octets
     KeyLength(usize),
     /// a CKN has 1 to 32 octets
     NameLength(usize),
 }
 
-impl fmt::Display for InvalidCak {
+impl fmt::Display for CakError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::KeyLength(len) => write!(f, "the CAK has {len} octets, it must have 16 or 32"),
@@ -103,7 +104,7 @@ impl fmt::Display for InvalidCak {
     }
 }
 
-impl core::error::Error for InvalidCak {}
+impl core::error::Error for CakError {}
 
 /// The name of a CAK, which is not secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,9 +115,9 @@ pub struct Ckn {
 
 impl Ckn {
     /// A name of 1 to 32 octets.
-    pub fn new(octets: &[u8]) -> Result<Self, InvalidCak> {
+    pub fn new(octets: &[u8]) -> Result<Self, CakError> {
         if octets.is_empty() || octets.len() > MAX_CKN_LEN {
-            return Err(InvalidCak::NameLength(octets.len()));
+            return Err(CakError::NameLength(octets.len()));
         }
         let mut name = Self { octets: [0; MAX_CKN_LEN], len: octets.len() };
         for (to, from) in name.octets.iter_mut().zip(octets) {
@@ -130,7 +131,7 @@ impl Ckn {
         self.octets.get(..self.len).unwrap_or_default()
     }
 
-    /// What stands for the name in the derivation of KEK and ICK: 16 octets, zeros behind a shorter name.
+    /// The name's contribution to the derivation of KEK and ICK: 16 octets, zero-padded.
     fn key_id(&self) -> &[u8] {
         self.octets.get(..16).unwrap_or_default()
     }
@@ -144,8 +145,8 @@ impl fmt::Debug for Ckn {
     }
 }
 
-/// A connectivity association key with its name. It cannot be copied, shows nothing of itself and is wiped when
-/// dropped.
+/// A connectivity association key with its name. It cannot be copied, its `Debug` shows no secret,
+/// and dropping it wipes it.
 ///
 /// ```compile_fail
 /// use antedate_channel::mka::Cak;
@@ -160,10 +161,10 @@ pub struct Cak {
 }
 
 impl Cak {
-    /// A CAK of 16 or 32 octets and its name of 1 to 32.
-    pub fn new(cak: &[u8], name: &[u8]) -> Result<Self, InvalidCak> {
+    /// A CAK of 16 or 32 octets with a name of 1 to 32.
+    pub fn new(cak: &[u8], name: &[u8]) -> Result<Self, CakError> {
         if !matches!(cak.len(), 16 | 32) {
-            return Err(InvalidCak::KeyLength(cak.len()));
+            return Err(CakError::KeyLength(cak.len()));
         }
         let name = Ckn::new(name)?;
         let cak = Secret::new(cak);
@@ -171,7 +172,7 @@ impl Cak {
         Ok(Self { name, kek: derive(b"IEEE8021 KEK"), ick: derive(b"IEEE8021 ICK"), cak })
     }
 
-    /// Its name.
+    /// The name.
     pub const fn name(&self) -> &Ckn {
         &self.name
     }
@@ -181,14 +182,15 @@ impl Cak {
         self.ick.cmac(&[covered])
     }
 
-    /// Is this the ICV? Takes the same time whatever the answer is.
+    /// Checks an ICV in constant time.
     pub(super) fn verify(&self, covered: &[u8], icv: &[u8; ICV_LEN]) -> bool {
         let right = self.icv(covered);
         let difference = right.iter().zip(icv).fold(0, |difference, (a, b)| difference | (a ^ b));
         core::hint::black_box(difference) == 0
     }
 
-    /// A SAK (clause 9.8.1): of a nonce, the identifiers of all that shall have it, and its number.
+    /// Derives a SAK (clause 9.8.1) from a nonce, the identifiers of all intended users, and its
+    /// number.
     pub(super) fn sak(&self, nonce: &[u8], members: &[MemberIdentifier], number: u32) -> Secret {
         let number = number.to_be_bytes();
         let mut context: alloc::vec::Vec<&[u8]> = alloc::vec![nonce];
@@ -197,11 +199,12 @@ impl Cak {
         self.cak.derive(b"IEEE8021 SAK", &context, nonce.len())
     }
 
-    /// Wraps a SAK (RFC 3394) and gives the octets with their number.
+    /// Wraps a SAK (RFC 3394). Returns the octets and their number.
     pub(super) fn wrap(&self, sak: &Secret) -> ([u8; MAX_KEY_LEN + WRAP_LEN], usize) {
         let mut out = [0; MAX_KEY_LEN + WRAP_LEN];
         let kek = self.kek.as_bytes();
-        // Neither can fail: KEK and SAK have one of two lengths, and the room is for the longer one.
+        // Neither call can fail: KEK and SAK have one of two lengths, and the buffer fits the
+        // longer one.
         let len = match self.kek.len {
             16 => KwAes128::new_from_slice(kek)
                 .ok()
@@ -213,7 +216,7 @@ impl Cak {
         (out, len.unwrap_or(0))
     }
 
-    /// Unwraps a SAK; none if it was not wrapped with this KEK.
+    /// Unwraps a SAK. `None` if it was not wrapped with this KEK.
     pub(super) fn unwrap(&self, wrapped: &[u8]) -> Option<Secret> {
         let mut out = Zeroizing::new([0; MAX_KEY_LEN]);
         let kek = self.kek.as_bytes();
@@ -236,8 +239,8 @@ impl fmt::Debug for Cak {
     }
 }
 
-/// The salt of an XPN cipher suite (clause 9.8.1): the key server's member identifier, its first four octets combined
-/// with the key number.
+/// The salt of an XPN cipher suite (clause 9.8.1): the key server's member identifier, with its
+/// first four octets combined with the key number.
 pub(super) fn salt(key: KeyIdentifier) -> [u8; 12] {
     let mut salt = key.server.0;
     let [a, b, c, d] = key.number.to_be_bytes();
@@ -253,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrapped_sak_comes_back_and_a_changed_one_does_not() {
+    fn changed_wrapped_sak_is_refused() {
         for len in [16, 32] {
             let cak = Cak::new(&[7; 32][..len], b"name").unwrap();
             for sak in [16, 32] {
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wrap_is_that_of_rfc_3394() {
+    fn wrapping_follows_rfc_3394() {
         // RFC 3394, 4.1: 128 bits of key data with a 128-bit KEK.
         let cak = Cak {
             kek: Secret::new(&core::array::from_fn::<u8, 16, _>(|i| i as u8)),
@@ -287,14 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_names_of_other_lengths_are_refused() {
-        assert_eq!(Cak::new(&[0; 24], b"n").unwrap_err(), InvalidCak::KeyLength(24));
-        assert_eq!(Cak::new(&[0; 16], b"").unwrap_err(), InvalidCak::NameLength(0));
-        assert_eq!(Cak::new(&[0; 16], &[0; 33]).unwrap_err(), InvalidCak::NameLength(33));
+    fn wrong_key_and_name_lengths_are_refused() {
+        assert_eq!(Cak::new(&[0; 24], b"n").unwrap_err(), CakError::KeyLength(24));
+        assert_eq!(Cak::new(&[0; 16], b"").unwrap_err(), CakError::NameLength(0));
+        assert_eq!(Cak::new(&[0; 16], &[0; 33]).unwrap_err(), CakError::NameLength(33));
     }
 
     #[test]
-    fn the_salt_is_the_identifier_combined_with_the_number() {
+    fn salt_combines_identifier_and_number() {
         let key = KeyIdentifier { server: MemberIdentifier([0xff; 12]), number: 0x0102_0304 };
         assert_eq!(salt(key), [0xfc, 0xfb, 0xfe, 0xfd, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
     }

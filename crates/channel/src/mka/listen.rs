@@ -1,4 +1,4 @@
-//! What a participant hears, and what of it it believes (IEEE 802.1X-2020 clauses 9.4, 9.10 and 11.11).
+//! Receiving and checking MKPDUs (IEEE 802.1X-2020 clauses 9.4, 9.10 and 11.11).
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -11,15 +11,15 @@ use antedate_wire::mka::{
 use super::held::{Held, short_scis};
 use super::participant::{Action, LIFE_TIME, MAX_PEERS, Participant, Server};
 use super::peers::{Peer, names};
-use super::status::{Fault, Refused};
+use super::status::{Dropped, Fault};
 use crate::macsec::CipherSuite;
 
-/// The numbers of key servers' last keys that are remembered.
+/// The most last key numbers of key servers to remember.
 const REMEMBERED: usize = 4 * (MAX_PEERS + 1);
 
 impl Participant {
-    /// Takes a frame with the EtherType of EAPOL. [`tick`](Self::tick) is to be called next.
-    pub fn receive(&mut self, now: Duration, frame: &[u8]) -> Result<(), Refused> {
+    /// Processes a frame with the EtherType of EAPOL. Call [`tick`](Self::tick) next.
+    pub fn receive(&mut self, now: Duration, frame: &[u8]) -> Result<(), Dropped> {
         let result = self.hear(now, frame);
         match result {
             Ok(()) => self.received += 1,
@@ -28,23 +28,23 @@ impl Participant {
         result
     }
 
-    fn hear(&mut self, now: Duration, frame: &[u8]) -> Result<(), Refused> {
-        let parsed = Repr::parse(frame).map_err(|_| Refused::Malformed)?;
+    fn hear(&mut self, now: Duration, frame: &[u8]) -> Result<(), Dropped> {
+        let parsed = Repr::parse(frame).map_err(|_| Dropped::Malformed)?;
         let basic = parsed.repr.basic;
         if basic.ckn != self.cak.name().as_bytes() {
-            return Err(Refused::OtherName);
+            return Err(Dropped::OtherName);
         }
         if basic.algorithm_agility != ALGORITHM_AGILITY {
-            return Err(Refused::OtherAlgorithm);
+            return Err(Dropped::OtherAlgorithm);
         }
         if !self.cak.verify(parsed.covered, parsed.icv) {
-            return Err(Refused::WrongIcv);
+            return Err(Dropped::WrongIcv);
         }
         let (answers, lists_us_live) = names(&parsed, self.member, self.recent(now));
         self.not_our_own(now, &parsed, answers)?;
         match self.peers.get_mut(basic.member) {
-            Some(peer) if basic.message <= peer.message => return Err(Refused::Replayed),
-            Some(peer) if basic.sci != peer.sci => return Err(Refused::OtherSci),
+            Some(peer) if basic.message <= peer.message => return Err(Dropped::Replayed),
+            Some(peer) if basic.sci != peer.sci => return Err(Dropped::OtherSci),
             Some(peer) => peer.update(&parsed, now),
             None => self.meet(now, &parsed, answers)?,
         }
@@ -55,7 +55,7 @@ impl Participant {
         }
         self.elect();
         if self.server == Server::Peer(basic.member) && basic.key_server {
-            // It may transmit with the key that it gave us last, and give us the next one.
+            // The key server may transmit with its previous key, and distribute the next one.
             self.switch(now);
             self.obey(now, &parsed, lists_us_live);
         }
@@ -63,40 +63,41 @@ impl Participant {
         Ok(())
     }
 
-    /// Refuses what carries our names: it was sent back to us, or somebody else uses them.
-    fn not_our_own(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Refused> {
+    /// Refuses an MKPDU with our names: it was reflected, or another participant uses them.
+    fn not_our_own(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Dropped> {
         let basic = &parsed.repr.basic;
         if basic.member == self.member {
             if basic.sci == self.config.sci {
-                return Err(Refused::Own);
+                return Err(Dropped::Own);
             }
             self.renew = true;
-            return Err(Refused::OwnMember);
+            return Err(Dropped::OwnMember);
         }
         if basic.sci != self.config.sci && Some(basic.sci) != self.config.second {
             return Ok(());
         }
-        // A recording of what we were, or another: that one shall hear that it was heard, as a potential peer.
+        // A recording of our past, or another participant. Answer it as a potential peer.
         match self.peers.get_mut(basic.member) {
             Some(rival) if basic.message > rival.message => rival.update(parsed, now),
-            Some(_) => return Err(Refused::Replayed),
+            Some(_) => return Err(Dropped::Replayed),
             None => self.meet(now, parsed, false)?,
         }
-        // It speaks to us as we are now, so it is no recording: two would use one nonce.
+        // It answers our present identity, so it is no recording: two participants would use one
+        // nonce.
         if answers {
             self.fault = Some(Fault::SameSci);
             self.conflict_until = Some(now + LIFE_TIME);
         }
-        Err(Refused::OwnSci)
+        Err(Dropped::OwnSci)
     }
 
-    /// Takes note of somebody new.
-    fn meet(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Refused> {
+    /// Records a new peer.
+    fn meet(&mut self, now: Duration, parsed: &Parsed<'_>, answers: bool) -> Result<(), Dropped> {
         let places = if answers { self.config.max_peers } else { 2 * self.config.max_peers };
         let taken = if answers { self.peers.live().count() } else { self.peers.0.len() };
-        // Potential peers may be recordings; they never keep out one that has proven itself.
+        // Potential peers may be recordings. They never displace a proven peer.
         if taken >= places || (answers && self.peers.0.len() >= 2 * places && !self.peers.make_room()) {
-            return Err(Refused::TooMany);
+            return Err(Dropped::TooMany);
         }
         self.peers.0.push(Peer::new(parsed, now));
         self.soon = true;
@@ -109,14 +110,14 @@ impl Participant {
         self.sent_at.front().map_or(u32::MAX, |(message, _)| *message)
     }
 
-    /// Forgets messages that nobody may answer any more.
+    /// Forgets messages too old to be answered.
     pub(super) fn forget_sent(&mut self, now: Duration) {
         while self.sent_at.front().is_some_and(|(_, at)| now >= *at + LIFE_TIME) {
             self.sent_at.pop_front();
         }
     }
 
-    /// Takes over what a live peer says of its packet numbers: what is below them is late.
+    /// Applies a live peer's lowest packet numbers: anything below is late.
     fn bound_delay(&mut self, member: MemberIdentifier) {
         if !self.bounds_delay() {
             return;
@@ -130,13 +131,13 @@ impl Participant {
         }
     }
 
-    /// Takes up the key that the key server distributes.
+    /// Takes up the key server's distributed key.
     fn obey(&mut self, now: Duration, parsed: &Parsed<'_>, lists_us_live: bool) {
         let Some(distributed) = parsed.repr.distributed_sak else { return };
         if self.conflict_until.is_some() {
             return;
         }
-        // A key that was made before we became a member may be one that we had before we started again.
+        // A key made before we became a member may be one we had before a restart.
         if !lists_us_live {
             return;
         }
@@ -163,7 +164,8 @@ impl Participant {
         }
     }
 
-    /// A distributed key as it would be held. None if it must wait until all members are known.
+    /// Checks a distributed key and converts it to a held one. `None` if it must wait until all
+    /// members are known.
     fn accept(
         &self,
         now: Duration,
@@ -191,7 +193,7 @@ impl Participant {
         let others: Vec<Sci> =
             given.iter().filter(|member| **member != self.member).filter_map(known).collect();
         if suite.is_xpn() {
-            // Short SCIs are places in the list of all, each of whom has its own SCI.
+            // Short SCIs are indices into the list of all members, each with a unique SCI.
             let places = short_scis(others.iter().copied().chain([self.config.sci]).collect());
             if places.len() < given.len() {
                 return Ok(None);
@@ -203,8 +205,8 @@ impl Participant {
         Ok(Some(self.held(now, key, sak.an, suite, secret, given.clone(), given, others)))
     }
 
-    /// From version 3 on a key server may name its own short SCI, and lists the others in the order of theirs. That must be
-    /// the order of the SCIs, by which we count.
+    /// Whether the key server numbers the short SCIs as we do. From version 3 it may name its own
+    /// short SCI, and lists the others in the order of theirs. That must be the order of the SCIs.
     fn counts_alike(&self, parsed: &Parsed<'_>, places: &[(Sci, u32)]) -> bool {
         let basic = &parsed.repr.basic;
         let Some(list) = parsed.repr.live.filter(|list| basic.version >= 3 && list.key_server_ssci != 0)

@@ -1,4 +1,5 @@
-//! A participant: who it is, whom it obeys, which keys it holds and when it speaks (IEEE 802.1X-2020 clauses 9.4 to 9.11).
+//! A participant: its identity, the key server it obeys, its keys and its timers (IEEE 802.1X-2020
+//! clauses 9.4 to 9.11).
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -15,55 +16,56 @@ use super::peers::{Peer, Peers};
 use super::status::{Fault, Refusals};
 use crate::macsec::CipherSuite;
 
-/// How often a participant speaks that has nothing new to say (MKA Hello Time, clause 9.4).
+/// The interval between MKPDUs without news (MKA Hello Time, clause 9.4).
 pub const HELLO_TIME: Duration = Duration::from_secs(2);
-/// How often where delay is to be bounded (MKA Bounded Hello Time).
+/// The interval with bounded delay (MKA Bounded Hello Time).
 const BOUNDED_HELLO_TIME: Duration = Duration::from_millis(500);
-/// How often, as long as nobody answers, in the time after the start: what is sent first may be lost, since a port of a switch
-/// or a bridge takes up to two seconds to forward when its link has come up.
+/// The interval after the start until a peer answers. The first MKPDUs may be lost, because a port
+/// of a switch or bridge takes up to two seconds to forward after link-up.
 const EAGER_HELLO_TIME: Duration = Duration::from_millis(200);
 const EAGER: Duration = Duration::from_secs(3);
-/// How long a silent one is believed to live (MKA Life Time).
+/// The time after which a silent peer is considered gone (MKA Life Time).
 pub const LIFE_TIME: Duration = Duration::from_secs(6);
 /// The most other members of a connectivity association.
 pub const MAX_PEERS: usize = 63;
-/// How long a key stays that is no longer transmitted with, if the others do not say that they have changed
-/// (SAK Retire Time, clause 9.10).
+/// The time to keep an old key if the others do not report the change (SAK Retire Time, clause
+/// 9.10).
 pub(super) const RETIRE_TIME: Duration = Duration::from_secs(3);
-/// How long frames may still be on their way when the last participant has changed its key.
+/// The longest time in flight of frames after the last participant has changed its key.
 pub(super) const IN_FLIGHT: Duration = Duration::from_millis(500);
-/// How old a packet number is before the others are told that no frame below it comes any more: so long frames of ours may
-/// be on their way behind an MKPDU that has overtaken them.
+/// The age of a packet number before it is announced as the lowest. Our frames may be in flight for
+/// this long after an MKPDU has overtaken them.
 const UNDER_WAY: Duration = Duration::from_millis(100);
 /// The shortest time between two MKPDUs.
 const GAP: Duration = Duration::from_millis(50);
 
-/// A participant to be.
+/// Configuration of a participant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// the secure channel that it transmits on
+    /// the secure channel it transmits on
     pub sci: Sci,
-    /// a second one, with the same keys: nobody else may have its SCI either
+    /// a second channel with the same keys, whose SCI must be unique as well
     pub second: Option<Sci>,
-    /// the lower, the rather the key server; 255 never
+    /// the priority as key server: the lowest value wins, 255 never serves
     pub priority: u8,
-    /// where MKPDUs are sent
+    /// the destination of MKPDUs
     pub destination: EthernetAddress,
-    /// where they come from
+    /// the source of MKPDUs
     pub source: EthernetAddress,
-    /// the cipher suites that it may use, the fastest one first
+    /// the permitted cipher suites, fastest first
     pub suites: Vec<CipherSuite>,
-    /// encrypt, or protect the integrity only
+    /// encrypts, or protects integrity only
     pub confidentiality: bool,
-    /// frames have no SCI, so there can be one other member only
+    /// frames have no SCI, so there can be only one other member
     pub pair: bool,
-    /// tells the others that it reassembles fragments
+    /// announces that it reassembles fragments
     pub fragments: bool,
-    /// as key server, has all members discard frames that are late (delay protection, clause 9.10)
+    /// as key server, makes all members discard late frames (delay protection, clause 9.10)
     pub delay_protect: bool,
-    /// how long a key is used before the key server distributes a fresh one; none: until its packet numbers end
+    /// the time after which the key server distributes a fresh key; `None`: only when packet
+    /// numbers run out
     pub rekey_after: Option<Duration>,
-    /// how many others there may be, up to [`MAX_PEERS`]
+    /// the most other members, up to [`MAX_PEERS`]
     pub max_peers: usize,
 }
 
@@ -87,16 +89,16 @@ impl Config {
     }
 }
 
-/// What the caller is to do.
+/// An action for the caller.
 #[derive(Debug)]
 pub enum Action {
     /// send this frame on the uplink
     Send(Vec<u8>),
-    /// receive with this key from its members, and say so by [`Participant::receives`] when it is done
+    /// receive with this key from its members, and confirm with [`Participant::receives`]
     Receive(Install),
-    /// protect with this key from the next frame on, beginning with packet number 1
+    /// protect with this key from the next frame on, starting at packet number 1
     Transmit(Install),
-    /// receive nothing below these packet numbers any more on this channel, for it is late
+    /// discard frames below these packet numbers on this channel as late
     Lowest {
         /// the member's secure channel
         sci: Sci,
@@ -107,13 +109,13 @@ pub enum Action {
         /// that of the member's second channel, if it has one
         second_pn: Option<u64>,
     },
-    /// neither receive nor protect with the key of this association number any more
+    /// stop receiving and protecting with the key of this association number
     Remove(An),
-    /// the secure channel of this member is no more
+    /// this member's secure channel no longer exists
     Forget(Sci),
 }
 
-/// Who distributes keys.
+/// The distributor of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Server {
     Nobody,
@@ -121,8 +123,7 @@ pub(super) enum Server {
     Peer(MemberIdentifier),
 }
 
-/// A member of a connectivity association. Times are measured from any moment that the caller likes, as long as they
-/// never go back.
+/// A member of a connectivity association. Times count from an arbitrary origin and never decrease.
 #[derive(Debug)]
 pub struct Participant {
     pub(super) config: Config,
@@ -132,22 +133,22 @@ pub struct Participant {
     /// The messages of the last six seconds, by number and time.
     pub(super) sent_at: VecDeque<(u32, Duration)>,
     pub(super) last_sent: Option<Duration>,
-    /// When it began to speak.
+    /// The time of the first MKPDU.
     pub(super) began: Option<Duration>,
-    /// There is something new to say.
+    /// There is news to announce.
     pub(super) soon: bool,
     pub(super) renew: bool,
     pub(super) peers: Peers,
     pub(super) server: Server,
-    /// The number of the last key that this participant made as key server.
+    /// The number of the last key made by this participant as key server.
     pub(super) number: u32,
-    /// The numbers of the keys that other key servers have distributed.
+    /// The numbers of keys distributed by other key servers.
     pub(super) numbers: Vec<(MemberIdentifier, u32)>,
     pub(super) latest: Option<Held>,
     pub(super) old: Option<Held>,
-    /// The channels that the caller receives on.
+    /// The channels on which the caller receives.
     pub(super) channels: Vec<Sci>,
-    /// When the first and the last of the present live peers came.
+    /// The arrival of the first and the last of the present live peers.
     pub(super) first_live: Option<Duration>,
     pub(super) last_live: Duration,
     pub(super) conflict_until: Option<Duration>,
@@ -160,7 +161,7 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// A participant that starts, and knows nothing. `random` fills octets that nobody can foretell.
+    /// A participant at its start. `random` fills a buffer with unpredictable octets.
     pub fn new(cak: Cak, config: Config, random: &mut dyn FnMut(&mut [u8])) -> Self {
         let config = Config { max_peers: config.max_peers.min(MAX_PEERS), ..config };
         let mut member = MemberIdentifier::default();
@@ -194,12 +195,12 @@ impl Participant {
         }
     }
 
-    /// The next thing to do, until there is none.
+    /// The next action. `None` if there is none.
     pub fn next_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// A key that was to be received with is received with now.
+    /// Confirms that the caller receives with a key.
     pub fn receives(&mut self, key: KeyIdentifier) {
         for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
             if held.key == key && !held.receives {
@@ -209,7 +210,8 @@ impl Participant {
         }
     }
 
-    /// The next packet number of the key that frames are protected with, and that of a second channel with the same key.
+    /// Reports the next packet number of the transmit key, and that of a second channel with the
+    /// same key.
     pub fn progress(&mut self, an: An, next_pn: u64, second_pn: Option<u64>) {
         for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
             if held.an == an && held.transmits {
@@ -218,7 +220,7 @@ impl Participant {
         }
     }
 
-    /// Is delay bounded? The key server says it for all.
+    /// Whether delay is bounded, as the key server decides for all.
     pub(super) fn bounds_delay(&self) -> bool {
         match self.server {
             Server::Own => self.config.delay_protect,
@@ -238,7 +240,8 @@ impl Participant {
         }
     }
 
-    /// The key server: of those who can, the one with the lowest priority value, then with the lowest SCI (clause 9.5).
+    /// Elects the key server: the eligible participant with the lowest priority value, then the
+    /// lowest SCI (clause 9.5).
     pub(super) fn elect(&mut self) {
         let own =
             (self.config.priority < u8::MAX).then_some((self.config.priority, self.config.sci, Server::Own));
@@ -260,7 +263,7 @@ impl Participant {
         }
     }
 
-    /// A key with the members that it is received from.
+    /// A key with the members it is received from.
     #[expect(clippy::too_many_arguments, reason = "the parts of a key, each once")]
     pub(super) fn held(
         &self,
@@ -299,16 +302,16 @@ impl Participant {
         }
     }
 
-    /// Puts a key in the place of the latest one.
+    /// Replaces the latest key.
     pub(super) fn take_up(&mut self, held: Held) {
         let before = self.latest.take();
-        // One that nobody transmitted with yet is of no use to anybody.
+        // A key that was never transmitted with is useless.
         let (kept, dropped) = match before {
             Some(latest) if latest.transmits || self.old.is_none() => (Some(latest), self.old.take()),
             latest => (self.old.take(), latest),
         };
         self.drop_key(dropped);
-        // A key server that came anew does not know which number is free.
+        // A restarted key server does not know which number is free.
         if kept.as_ref().is_some_and(|kept| kept.an == held.an) {
             self.drop_key(kept);
         } else {
@@ -337,11 +340,12 @@ impl Participant {
         }
     }
 
-    /// Does what is due. `random` is as for [`new`](Self::new).
+    /// Does all due work. `random` is as for [`new`](Self::new).
     pub fn tick(&mut self, now: Duration, random: &mut dyn FnMut(&mut [u8])) {
         self.began.get_or_insert(now);
         let mut gone = self.peers.expire(now, LIFE_TIME);
-        // A channel comes with a key for all whom the key server hears. We may have heard one that did not hear us.
+        // A channel is created with a key, for every peer the key server hears. We may have heard
+        // one that did not hear us.
         let known = |sci: &Sci| self.peers.0.iter().any(|peer| peer.sci == *sci);
         let silent: Vec<Sci> = self.channels.iter().copied().filter(|sci| !known(sci)).collect();
         gone.extend(silent.into_iter().filter(|sci| !gone.contains(sci)).collect::<Vec<_>>());
@@ -385,7 +389,7 @@ impl Participant {
         }
     }
 
-    /// When [`tick`](Self::tick) is to be called at the latest.
+    /// The latest time for the next [`tick`](Self::tick).
     pub fn wake_at(&self, now: Duration) -> Duration {
         let busy = self.soon
             || self.old.is_some()
@@ -405,7 +409,8 @@ impl Participant {
         }
     }
 
-    /// Receives from members of a key that were heard only after it had come, or again after they had fallen silent.
+    /// Adds members that were first heard after the key had arrived, or were heard again after
+    /// silence.
     fn welcome(&mut self) {
         let mut late = Vec::new();
         for held in [&mut self.latest, &mut self.old].into_iter().flatten() {
@@ -413,7 +418,7 @@ impl Participant {
                 let known = held.members.iter().find(|(sci, _)| *sci == peer.sci).copied();
                 let away = held.away.contains(&peer.sci);
                 if known.is_none() || away {
-                    // The channel remembers what it accepted with this key before.
+                    // The channel remembers the numbers it has accepted with this key.
                     held.away.retain(|sci| *sci != peer.sci);
                     let member = known.unwrap_or((peer.sci, None));
                     if known.is_none() {
@@ -426,8 +431,9 @@ impl Participant {
         late.into_iter().for_each(|install| self.receive_on(install));
     }
 
-    /// Begins to transmit with a key when its time has come: as key server, when all receive with it, or after the time
-    /// in which who does not would be no member any more; otherwise, when the key server does.
+    /// Switches transmission to a new key at the right time. The key server switches when all
+    /// receive with it, or after the life time of a silent member. The others follow the key
+    /// server.
     pub(super) fn switch(&mut self, now: Duration) {
         let ready = |held: &Option<Held>| {
             held.as_ref().is_some_and(|held| held.receives && !held.transmits && self.is_time(now, held))
@@ -461,7 +467,7 @@ impl Participant {
         }
     }
 
-    /// Forgets the old key when nobody transmits with it any more.
+    /// Drops the old key when no member transmits with it.
     fn retire(&mut self, now: Duration) {
         let Some(latest) = self.latest.as_mut().filter(|held| held.transmits) else { return };
         if self.old.is_none() {

@@ -1,4 +1,4 @@
-//! The other participants, as far as they were heard (IEEE 802.1X-2020 clause 9.4).
+//! The other participants, as last heard (IEEE 802.1X-2020 clause 9.4).
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -16,20 +16,20 @@ pub(super) struct Peer {
     pub(super) priority: u8,
     pub(super) says_server: bool,
     pub(super) able: bool,
-    /// When it was heard last.
+    /// The time of its last MKPDU.
     pub(super) heard: Duration,
-    /// When it named our identifier last, with a recent message number.
+    /// The time of its last MKPDU that named our identifier with a recent message number.
     pub(super) proven: Option<Duration>,
-    /// The latest and the old key, as it says.
+    /// The latest and the old key, as announced.
     pub(super) keys: [KeyUse; 2],
-    /// It wants the packet numbers of its keys to be changed soon.
+    /// The lowest acceptable packet numbers of its keys, as announced.
     pub(super) lowest_pn: [u64; 2],
-    /// The same of its second channel, if it has one.
+    /// The same for its second channel, if it has one.
     pub(super) second_pn: Option<[u64; 2]>,
     pub(super) delay_protect: bool,
     pub(super) fragments: bool,
     pub(super) antedate: bool,
-    /// The cipher suites that it may use, the fastest one first; of a member that is not of this project none.
+    /// The permitted cipher suites, fastest first. Empty for other implementations.
     pub(super) suites: Vec<[u8; 8]>,
 }
 
@@ -58,7 +58,7 @@ impl Peer {
         peer
     }
 
-    /// Takes over what an MKPDU says.
+    /// Updates the peer from an MKPDU.
     pub(super) fn update(&mut self, parsed: &Parsed<'_>, now: Duration) {
         let (repr, basic) = (&parsed.repr, &parsed.repr.basic);
         self.message = basic.message;
@@ -85,7 +85,8 @@ impl Peer {
         self.proven.is_some()
     }
 
-    /// What it says of a key, in either place: some implementations call a key old as soon as all have it.
+    /// The announced use of a key, in either position: some implementations call a key old as soon
+    /// as all have it.
     pub(super) fn key_use(&self, key: KeyIdentifier) -> Option<&KeyUse> {
         self.keys.iter().find(|known| known.is_some() && known.key == key)
     }
@@ -98,20 +99,20 @@ impl Peer {
         self.key_use(key).is_some_and(|known| known.transmits)
     }
 
-    /// The lowest packet numbers that it says its frames may still have with a key: of its channel, and of a second one.
+    /// The lowest packet numbers announced for a key: of its channel, and of a second one.
     pub(super) fn lowest_pns(&self, key: KeyIdentifier) -> Option<(u64, Option<u64>)> {
         let place = self.keys.iter().position(|known| known.is_some() && known.key == key)?;
         let second = self.second_pn.and_then(|second| second.get(place).copied());
         Some((self.lowest_pn.get(place).copied()?, second))
     }
 
-    /// The higher one of them.
+    /// The higher of the two.
     pub(super) fn highest_pn(&self, key: KeyIdentifier) -> u64 {
         self.lowest_pns(key).map_or(0, |(lowest, second)| second.map_or(lowest, |second| second.max(lowest)))
     }
 }
 
-/// All others, live ones and potential ones.
+/// All peers, live and potential.
 #[derive(Debug, Default)]
 pub(super) struct Peers(pub(super) Vec<Peer>);
 
@@ -128,7 +129,7 @@ impl Peers {
         self.0.iter().filter(|peer| peer.is_live())
     }
 
-    /// Those that keys are for: live, and willing to use MACsec.
+    /// The peers that keys are made for: live, and willing to use MACsec.
     pub(super) fn partners(&self) -> impl Iterator<Item = &Peer> {
         self.live().filter(|peer| peer.able)
     }
@@ -137,7 +138,8 @@ impl Peers {
         self.0.iter().filter(|peer| !peer.is_live())
     }
 
-    /// Takes out who was silent, or did not name us, for `life`; gives the channels of those that were live.
+    /// Removes peers that were silent, or did not name us, for `life`. Returns the channels of the
+    /// live ones.
     pub(super) fn expire(&mut self, now: Duration, life: Duration) -> Vec<Sci> {
         let mut gone = Vec::new();
         for peer in &mut self.0 {
@@ -150,7 +152,7 @@ impl Peers {
         gone
     }
 
-    /// Makes a peer live. One that spoke for the same channel before has restarted and is gone.
+    /// Makes a peer live. An earlier live peer with the same channel has restarted and is removed.
     pub(super) fn prove(&mut self, member: MemberIdentifier, now: Duration) -> bool {
         let Some(peer) = self.get_mut(member) else { return false };
         let (new, sci) = (!peer.is_live(), peer.sci);
@@ -159,7 +161,7 @@ impl Peers {
         new
     }
 
-    /// Makes room for one that has proven itself: the potential peer that was silent longest goes.
+    /// Frees a place for a proven peer by removing the potential peer silent for longest.
     pub(super) fn make_room(&mut self) -> bool {
         let silent = self.0.iter().enumerate().filter(|(_, peer)| !peer.is_live());
         let Some((place, _)) = silent.min_by_key(|(_, peer)| peer.heard) else { return false };
@@ -168,7 +170,8 @@ impl Peers {
     }
 }
 
-/// Does this MKPDU name `member` with a message number from `recent` on? And does its live peer list?
+/// Whether an MKPDU names `member` with a message number of at least `recent`, and whether its live
+/// peer list does.
 pub(super) fn names(parsed: &Parsed<'_>, member: MemberIdentifier, recent: u32) -> (bool, bool) {
     let named = |list: Option<antedate_wire::mka::PeerList<'_>>| {
         list.is_some_and(|list| list.peers().any(|(other, message)| other == member && message >= recent))

@@ -1,4 +1,4 @@
-//! The key server's part: when a fresh SAK is due, and making it (IEEE 802.1X-2020 clause 9.8).
+//! The key server: deciding when a fresh SAK is due, and making it (IEEE 802.1X-2020 clause 9.8).
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -9,25 +9,25 @@ use antedate_wire::mka::{KeyIdentifier, MemberIdentifier};
 use zeroize::Zeroizing;
 
 use super::held::Held;
-use super::keys::MAX_KEY_LEN;
 use super::participant::{LIFE_TIME, Participant, Server};
 use super::peers::Peer;
 use super::status::Fault;
 use crate::macsec::CipherSuite;
+use crate::macsec::MAX_KEY_LEN;
 
-/// How long the first key waits for those that were heard but have not answered, so that it is for all of them: a
-/// little longer than they may take to speak.
+/// The time that the first key waits for peers that were heard but have not answered, so that it
+/// includes them. A little longer than their hello interval.
 const PATIENCE: Duration = Duration::from_millis(2500);
-/// How long a key waits for more members that come together with the last one.
+/// The time that a key waits for more members to arrive with the last one.
 const TOGETHER: Duration = Duration::from_millis(50);
 
 impl Participant {
-    /// Makes a fresh key if this participant is the key server and one is due.
+    /// Makes a fresh key if this participant is the key server and a key is due.
     pub(super) fn serve(&mut self, now: Duration, random: &mut dyn FnMut(&mut [u8])) {
         if self.server != Server::Own || !self.is_due(now) {
             return;
         }
-        // A change of keys comes to its end before the next one begins, or frames would be lost.
+        // Finish one change of keys before starting the next, or frames would be lost.
         if self.old.is_some() && self.latest.as_ref().is_some_and(|held| held.transmits) {
             return;
         }
@@ -60,21 +60,22 @@ impl Participant {
             || self.rekey_at().is_some_and(|at| now >= at)
     }
 
-    /// Whoever hears of this key with our present list of live peers gives everybody the short SCI that all others do. Those
-    /// in the list who do not want MACsec count too: the receivers know the list alone.
+    /// Whether our present list of live peers gives every participant the same short SCIs as this
+    /// key's list. Members that do not want MACsec count too, because the receivers know only the
+    /// list.
     fn counts_as(&self, held: &Held) -> bool {
         let listed = |peer: &Peer| held.listed.contains(&peer.member);
         !held.suite.is_xpn()
             || (self.peers.live().all(listed) && self.peers.live().count() + 1 == held.listed.len())
     }
 
-    /// Somebody's packet numbers come to their end.
+    /// Whether any packet numbers of the key are near their end.
     fn is_used_up(&self, latest: &Held) -> bool {
         latest.is_near_end(latest.next_pn.highest())
             || self.peers.partners().any(|peer| latest.is_near_end(peer.highest_pn(latest.key)))
     }
 
-    /// A member has not taken up the key, long after the others have: it may have had to refuse it.
+    /// Whether a member has not taken up the key long after the others: it may have refused it.
     fn is_unheeded(&self, latest: &Held, now: Duration) -> bool {
         latest.transmits
             && now >= latest.transmits_since + LIFE_TIME
@@ -84,14 +85,14 @@ impl Participant {
                 .any(|peer| !peer.receives(latest.key) && peer.heard > latest.since + LIFE_TIME)
     }
 
-    /// When the key is due for its age.
+    /// The time at which the key's age makes a new one due.
     pub(super) fn rekey_at(&self) -> Option<Duration> {
         let latest = self.latest.as_ref().filter(|_| self.server == Server::Own)?;
         Some(latest.since + self.config.rekey_after?)
     }
 
-    /// The suite for the next key: one that all members have, and of several the one that stands highest in the list
-    /// of whoever likes it least, for each lists first what is fastest on its CPU.
+    /// The suite for the next key. All members must permit it. Among several, its worst rank over
+    /// the members' lists is best: each lists the fastest suite on its CPU first.
     fn common_suite(&self) -> Option<CipherSuite> {
         let own = self.config.suites.iter().copied().enumerate();
         let ranked = own.filter_map(|(rank, suite)| {
@@ -102,8 +103,9 @@ impl Participant {
         ranked.min_by_key(|(rank, _)| *rank).map(|(_, suite)| suite)
     }
 
-    /// Where a suite stands in a member's list. Ours announce theirs; of others the default suite is expected, and any
-    /// of the standard's where the configuration leaves no choice.
+    /// The rank of a suite in a member's list. Antedate members announce theirs. Other members are
+    /// assumed to have the default suite, or any standard suite if the configuration leaves no
+    /// choice.
     fn rank(&self, peer: &Peer, suite: CipherSuite) -> Option<usize> {
         if peer.antedate {
             return peer.suites.iter().position(|known| *known == suite.identifier());
@@ -120,7 +122,7 @@ impl Participant {
         let nonce = nonce.get_mut(..suite.key_len()).unwrap_or_default();
         random(nonce);
         let given = [self.member].into_iter().chain(self.peers.partners().map(|peer| peer.member)).collect();
-        // What `speak` announces with the key.
+        // The list that `speak` announces with the key.
         let listed: Vec<MemberIdentifier> =
             [self.member].into_iter().chain(self.peers.live().map(|peer| peer.member)).collect();
         let others: Vec<Sci> = self.peers.live().map(|peer| peer.sci).collect();
@@ -128,7 +130,7 @@ impl Participant {
         self.held(now, key, self.free_an(), suite, secret, given, listed, others)
     }
 
-    /// An association number that neither of our keys nor, as far as they say, a key of the others has.
+    /// An association number used by neither of our keys nor, as announced, by a key of the others.
     fn free_an(&self) -> An {
         let own = [&self.latest, &self.old].into_iter().flatten().map(|held| held.an);
         let theirs =
@@ -142,13 +144,14 @@ impl Participant {
             }
             next = next.following();
         }
-        // All are taken where members disagree. Then what we use ourselves counts.
+        // All numbers are taken if members disagree. Then only our own use counts.
         let own = |an: &An| [&self.latest, &self.old].into_iter().flatten().any(|held| held.an == *an);
         An::ALL.into_iter().find(|an| !own(an)).unwrap_or(next)
     }
 
-    /// The key that this participant still has to distribute: there is a member that does not receive with it yet, all
-    /// that want one are meant to have it, and the live peers are those that short SCIs were counted among.
+    /// The key that this participant still has to distribute: some member does not receive with it
+    /// yet, every willing member is an intended user, and the live peers are those that the short
+    /// SCIs were numbered by.
     pub(super) fn to_distribute(&self) -> Option<&Held> {
         let latest = self.latest.as_ref().filter(|_| self.server == Server::Own)?;
         let meant = self.peers.partners().all(|peer| latest.given.contains(&peer.member));

@@ -1,4 +1,4 @@
-//! What a participant says: its MKPDUs, and its state (IEEE 802.1X-2020 clause 11.11).
+//! Sending MKPDUs, and reporting the state (IEEE 802.1X-2020 clause 11.11).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,7 +14,7 @@ use super::participant::{Action, Participant, Server};
 use super::status::{Fault, KeyStatus, Member, Status};
 use crate::macsec::CipherSuite;
 
-/// The version of MKA that is spoken: 802.1Xbx, the first with extended packet numbers.
+/// The version of MKA sent: 802.1Xbx, the first with extended packet numbers.
 const VERSION: u8 = 2;
 
 impl Participant {
@@ -23,8 +23,9 @@ impl Participant {
         self.message += 1;
         let live: Vec<u8> =
             self.peers.live().flat_map(|peer| PeerList::entry(peer.member, peer.message)).collect();
-        // No more in both lists than there may be members, or recordings would make it longer than the wire carries. Who is left
-        // out names us, and is live then.
+        // Both lists together hold at most as many members as are allowed. Otherwise recordings
+        // could make the MKPDU exceed the wire's maximum. A peer left out still names us, and
+        // becomes live then.
         let places = self.config.max_peers.saturating_sub(live.len() / PEER_LEN);
         let potential: Vec<u8> = (self.peers.potential().take(places))
             .flat_map(|peer| PeerList::entry(peer.member, peer.message))
@@ -58,7 +59,7 @@ impl Participant {
             version: VERSION,
             priority: self.config.priority,
             key_server: self.server == Server::Own,
-            // Whoever shares our SCI with us must not be given a key, and neither must we.
+            // Neither we nor a participant with our SCI may get a key.
             macsec_desired: self.conflict_until.is_none(),
             capability: Capability::Confidentiality,
             sci: self.config.sci,
@@ -85,29 +86,30 @@ impl Participant {
             ..Repr::new(self.config.destination, self.config.source, basic)
         };
         let mut frame = vec![0; repr.buffer_len()];
-        // It cannot fail: there is room for all, and 63 peers of each kind are far below the longest set.
+        // Cannot fail: the buffer fits everything, and 63 peers of each kind are well below the
+        // longest parameter set.
         if repr.emit(&mut frame, |covered| self.cak.icv(covered)).is_ok() {
             self.actions.push_back(Action::Send(frame));
             self.sent += 1;
         }
-        // Who is alone hears nothing that would have it forget.
+        // A lone participant receives no MKPDU that would trigger this.
         self.forget_sent(now);
         self.sent_at.push_back((self.message, now));
         self.last_sent = Some(now);
         self.soon = false;
     }
 
-    /// Every live member reassembles fragments, and there is one.
+    /// Whether there is a live member and all live members reassemble fragments.
     pub fn all_reassemble(&self) -> bool {
         self.config.fragments && self.first_live.is_some() && self.peers.partners().all(|peer| peer.fragments)
     }
 
-    /// Frames without SCI come from more than one.
+    /// The fault that frames without SCI have more than one source.
     fn more_than_a_pair(&self) -> Option<Fault> {
         (self.config.pair && self.peers.live().nth(1).is_some()).then_some(Fault::NotAPair)
     }
 
-    /// Its state.
+    /// The state.
     pub fn status(&self, now: Duration) -> Status {
         let age = |since: Duration| now.saturating_sub(since);
         let latest = self.latest.as_ref().map(|held| held.key).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a participant tells of itself, and why it refuses an MKPDU.
+//! The state of a participant, and reasons for refusing an MKPDU.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -10,10 +10,10 @@ use antedate_wire::{EthernetAddress, Sci};
 
 use crate::macsec::CipherSuite;
 
-/// Why an MKPDU was refused. It has changed nothing then.
+/// The reason for refusing an MKPDU, which has changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Refused {
-    /// it is no MKPDU, or not a valid one
+pub enum Dropped {
+    /// it is not a valid MKPDU
     Malformed,
     /// it is protected by other algorithms
     OtherAlgorithm,
@@ -23,20 +23,20 @@ pub enum Refused {
     WrongIcv,
     /// it is our own, sent back
     Own,
-    /// somebody else has our SCI
+    /// another participant uses our SCI
     OwnSci,
-    /// somebody else has our member identifier
+    /// another participant uses our member identifier
     OwnMember,
-    /// its message number was seen before, or it is older than what was heard
+    /// its message number was seen before, or is older than the last one heard
     Replayed,
     /// its sender's SCI has changed
     OtherSci,
-    /// there are as many peers as there may be
+    /// the maximum number of peers is reached
     TooMany,
 }
 
-impl Refused {
-    /// All of them.
+impl Dropped {
+    /// All reasons.
     pub const ALL: [Self; 10] = [
         Self::Malformed,
         Self::OtherAlgorithm,
@@ -50,7 +50,7 @@ impl Refused {
         Self::TooMany,
     ];
 
-    /// A name for counters.
+    /// The counter's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -67,7 +67,7 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Malformed => "not a valid MKPDU",
@@ -84,53 +84,53 @@ impl fmt::Display for Refused {
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for Dropped {}
 
-/// How many MKPDUs were refused, by reason.
+/// The number of refused MKPDUs, by reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Refusals([u64; Refused::ALL.len()]);
+pub struct Refusals([u64; Dropped::ALL.len()]);
 
 impl Refusals {
-    pub(super) fn count(&mut self, reason: Refused) {
-        let place = Refused::ALL.iter().position(|other| *other == reason);
+    pub(super) fn count(&mut self, reason: Dropped) {
+        let place = Dropped::ALL.iter().position(|other| *other == reason);
         if let Some(count) = place.and_then(|place| self.0.get_mut(place)) {
             *count += 1;
         }
     }
 
-    /// How often it happened.
-    pub fn of(&self, reason: Refused) -> u64 {
+    /// The number of refusals for a reason.
+    pub fn of(&self, reason: Dropped) -> u64 {
         self.named().find(|(known, _)| *known == reason).map_or(0, |(_, count)| count)
     }
 
     /// Every reason with its count.
-    pub fn named(&self) -> impl Iterator<Item = (Refused, u64)> + '_ {
-        Refused::ALL.into_iter().zip(self.0)
+    pub fn named(&self) -> impl Iterator<Item = (Dropped, u64)> + '_ {
+        Dropped::ALL.into_iter().zip(self.0)
     }
 }
 
-/// What keeps a participant from using a key, though there are others.
+/// The reason why a participant uses no key, although it has peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// another member sends under our SCI, so neither may
+    /// another member has our SCI, so neither may send
     SameSci,
-    /// the key server wants a cipher suite that is not allowed here
+    /// the key server requires a cipher suite that is not permitted here
     OtherSuite([u8; 8]),
-    /// the key server wants frames to be encrypted where we do not, or the other way round
+    /// the key server and we disagree on encryption
     OtherConfidentiality,
-    /// the key server wants frames to be unprotected
+    /// the key server requires unprotected frames
     Unprotected,
     /// the key server's key was not wrapped with this CAK
     NotUnwrapped,
-    /// the key server already transmits with the key that it gives us
+    /// the key server already transmits with the key it distributes
     KeyInUse,
-    /// the key server does not give out short SCIs in the order of the SCIs
+    /// the key server does not number short SCIs in the order of the SCIs
     OtherShortScis,
-    /// there is no cipher suite that all members may use
+    /// no cipher suite is permitted by all members
     NoCommonSuite,
-    /// nobody may be the key server
+    /// no member may be the key server
     NoServer,
-    /// there are more than two members, and frames do not say whose they are
+    /// there are more than two members, and frames do not carry an SCI
     NotAPair,
 }
 
@@ -170,7 +170,7 @@ impl fmt::Display for Fault {
 pub struct Member {
     /// its secure channel
     pub sci: Sci,
-    /// where its MKPDUs come from
+    /// the source address of its MKPDUs
     pub address: EthernetAddress,
     /// its member identifier
     pub member: MemberIdentifier,
@@ -178,36 +178,36 @@ pub struct Member {
     pub message: u32,
     /// its priority as a key server
     pub priority: u8,
-    /// it is proven to be alive
+    /// whether it is live
     pub live: bool,
-    /// it is the key server
+    /// whether it is the key server
     pub key_server: bool,
-    /// it receives with the latest key
+    /// whether it receives with the latest key
     pub receives: bool,
-    /// it transmits with the latest key
+    /// whether it transmits with the latest key
     pub transmits: bool,
-    /// it is a gateway of this project
+    /// whether it is a gateway of this project
     pub antedate: bool,
-    /// it reassembles fragments
+    /// whether it reassembles fragments
     pub fragments: bool,
-    /// how long ago it was heard
+    /// time since its last MKPDU
     pub silent: Duration,
 }
 
 /// A key in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyStatus {
-    /// which
+    /// its identifier
     pub key: KeyIdentifier,
-    /// under which association number
+    /// its association number
     pub an: An,
-    /// for which cipher suite
+    /// its cipher suite
     pub suite: CipherSuite,
-    /// frames are received with it
+    /// whether frames are received with it
     pub receives: bool,
-    /// frames are protected with it
+    /// whether frames are protected with it
     pub transmits: bool,
-    /// how long it is here
+    /// its age
     pub age: Duration,
 }
 
@@ -224,22 +224,22 @@ pub struct Status {
     pub priority: u8,
     /// the key server's secure channel
     pub key_server: Option<Sci>,
-    /// it is the key server itself
+    /// whether it is the key server itself
     pub is_key_server: bool,
     /// the latest and the old key
     pub keys: [Option<KeyStatus>; 2],
     /// the others
     pub members: Vec<Member>,
-    /// every live member reassembles fragments
+    /// whether every live member reassembles fragments
     pub all_reassemble: bool,
     /// MKPDUs sent
     pub sent: u64,
-    /// MKPDUs received and believed
+    /// MKPDUs received and accepted
     pub received: u64,
     /// MKPDUs refused
     pub refused: Refusals,
-    /// keys distributed or taken up since the start
+    /// keys distributed or accepted since the start
     pub fresh_keys: u64,
-    /// what keeps it from using a key
+    /// the reason why it uses no key
     pub fault: Option<Fault>,
 }

@@ -1,9 +1,10 @@
-//! The ciphers of payloads, by their COSE numbers.
+//! The payload ciphers, by their COSE numbers.
 
 use core::fmt;
 
-/// How a group's payloads are sealed. The numbers are those of the COSE registry (RFC 9053 section 4); what has none there has
-/// one of the range for private use (below -65536).
+/// The algorithm of a group's payloads. The numbers are those of the COSE registry (RFC 9053
+/// section 4). Algorithms without a registered number have one of the private-use range (below
+/// -65536).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Algorithm {
     /// AES-CCM-16-64-128 (10): the least overhead, a tag of 8 bytes, payloads up to 65,535 bytes.
@@ -16,19 +17,21 @@ pub enum Algorithm {
     ChaCha20Poly1305,
     /// AES-OCB3 with a key of 128 bits (private use, -65537).
     Aes128Ocb3,
-    /// AES-CBC, then HMAC-SHA-256 cut to 16 bytes, as RFC 7518 section 5.2.3 joins them (private use, -65538).
+    /// AES-CBC, then HMAC-SHA-256 truncated to 16 bytes, combined as in RFC 7518 section 5.2.3
+    /// (private use, -65538).
     Aes128CbcHmacSha256,
-    /// AES-CBC that authenticates nothing, as katsikeas2017 has it (private use, -65539).
+    /// AES-CBC without authentication, as in katsikeas2017 (private use, -65539).
     Aes128CbcUnauthenticated,
-    /// Consecutive single blocks of AES, as katsikeas2017 has them: for measurement only (private use, -65540).
+    /// Consecutive single blocks of AES, as in katsikeas2017, for measurement only (private use,
+    /// -65540).
     Aes128BlocksUnauthenticated,
 }
 
 /// No algorithm has this name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct UnknownAlgorithm;
+pub struct UnknownAlgorithmError;
 
-impl fmt::Display for UnknownAlgorithm {
+impl fmt::Display for UnknownAlgorithmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("is no algorithm; known: ")?;
         for (i, one) in Algorithm::ALL.iter().enumerate() {
@@ -41,10 +44,10 @@ impl fmt::Display for UnknownAlgorithm {
     }
 }
 
-impl core::error::Error for UnknownAlgorithm {}
+impl core::error::Error for UnknownAlgorithmError {}
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 8] = [
         Self::AesCcm16_64_128,
         Self::A128Gcm,
@@ -97,8 +100,9 @@ impl Algorithm {
         }
     }
 
-    /// Bytes of a publisher's nonce base: as long as a nonce, or with CBC a key that makes initialisation vectors of
-    /// numbers, since those must not be foreseen (NIST SP 800-38A appendix C).
+    /// Bytes of a publisher's nonce base. It has the length of a nonce. With CBC it is a key that
+    /// turns numbers into initialisation vectors, which must be unpredictable (NIST SP 800-38A
+    /// appendix C).
     pub const fn base_len(self) -> usize {
         match self {
             Self::AesCcm16_64_128 => 13,
@@ -107,7 +111,8 @@ impl Algorithm {
         }
     }
 
-    /// Whether a payload is authenticated. What is not protects nothing against who can change messages.
+    /// Whether a payload is authenticated. Unauthenticated payloads are not protected against
+    /// changes.
     pub const fn is_authenticated(self) -> bool {
         !matches!(self, Self::Aes128CbcUnauthenticated | Self::Aes128BlocksUnauthenticated)
     }
@@ -116,12 +121,12 @@ impl Algorithm {
     pub const fn max_payload(self) -> usize {
         match self {
             Self::AesCcm16_64_128 => 0xffff,
-            // MQTT's own limit is 268,435,455 bytes for all of a packet.
+            // MQTT limits a whole packet to 268,435,455 bytes.
             _ => 0x0fff_0000,
         }
     }
 
-    /// Bytes of the ciphertext, tag included, of a payload of so many bytes.
+    /// Bytes of the ciphertext, tag included, of a payload of `payload` bytes.
     pub const fn sealed_len(self, payload: usize) -> usize {
         match self {
             Self::AesCcm16_64_128 => payload + 8,
@@ -139,9 +144,9 @@ impl fmt::Display for Algorithm {
 }
 
 impl core::str::FromStr for Algorithm {
-    type Err = UnknownAlgorithm;
+    type Err = UnknownAlgorithmError;
 
-    fn from_str(name: &str) -> Result<Self, UnknownAlgorithm> {
-        Self::ALL.into_iter().find(|one| one.name() == name).ok_or(UnknownAlgorithm)
+    fn from_str(name: &str) -> Result<Self, UnknownAlgorithmError> {
+        Self::ALL.into_iter().find(|one| one.name() == name).ok_or(UnknownAlgorithmError)
     }
 }

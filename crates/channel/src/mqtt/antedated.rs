@@ -1,16 +1,17 @@
-//! A publish whose reading does not exist yet: all is done but the holes.
+//! A publish prepared before its reading: everything but the holes.
 
 use alloc::vec::Vec;
 
 use antedate_aead::{CoseCcm16_64_128, Front, Sparse as Suite, Tag, Template};
 
-use super::lane::{BLOCKS, CAP, Fronted, Lane, Sparse, each};
+use super::cipher::CAP;
+use super::lane::{BLOCKS, Fronted, Lane, Sparse, each};
 use super::layout::Layout;
 use super::numbers::Numbers;
 use super::publisher::Publisher;
 use super::template::PayloadTemplate;
 
-/// The publish that is prepared for a template, but for what lies in the engine's slot.
+/// The publish prepared for a template, except for the engine's slot.
 #[derive(Default)]
 pub(super) struct Antedated {
     template: Option<PayloadTemplate>,
@@ -30,7 +31,7 @@ impl Antedated {
         self.template.as_ref().is_some_and(|own| own.is(template))
     }
 
-    /// Whether it is that of any payload of a length on a topic.
+    /// Whether it is for any payload of a length on a topic.
     #[inline]
     fn is_for_any(&self, topic: &str, len: usize) -> bool {
         let fits =
@@ -41,27 +42,28 @@ impl Antedated {
 
 /// A packet in a slot, from its nonce until it is sealed.
 trait Packet {
-    /// Takes the next nonce for a packet of this template. False if there is none; nothing else is refused.
+    /// Takes the next nonce for a packet of this template. Returns false if there is none, which is
+    /// the only refusal.
     fn begin(&mut self, aad: &[u8], template: &PayloadTemplate) -> bool;
 
-    /// Prepares on, and returns the units done.
+    /// Continues to prepare, and returns the units done.
     fn step(&mut self, aad: &[u8], template: &PayloadTemplate, budget: u32) -> u32;
 
-    /// Seals the packet with these values and appends ciphertext and tag. Values that do not fit go the ordinary way, under the
-    /// same nonce. False if there is no packet here.
+    /// Seals the packet with these values and appends ciphertext and tag. Values that do not fit
+    /// take the ordinary path, under the same nonce. Returns false if there is no packet.
     fn seal(&mut self, aad: &[u8], template: &PayloadTemplate, values: Values<'_>, out: &mut Vec<u8>)
     -> bool;
 }
 
-/// What a template's holes are filled with.
+/// The values for a template's holes.
 enum Values<'v> {
-    /// As long as the holes.
+    /// Values of the holes' lengths.
     Fitting(&'v [&'v [u8]]),
-    /// In a payload that is put together.
+    /// Other values, in an assembled payload.
     Other(&'v [u8]),
 }
 
-/// Appends what `seal` makes of a payload in a place of its length, and its tag.
+/// Makes space for a payload, appends `seal`'s ciphertext and its tag.
 fn append_other<const TAG: usize>(
     payload: &[u8],
     out: &mut Vec<u8>,
@@ -146,7 +148,8 @@ impl<N: Numbers> Packet for Fronted<CoseCcm16_64_128, N> {
         let Some(packet) = self.resume_front(&front) else { return false };
         match values {
             Values::Fitting(values) => {
-                // What follows the front, put together where the ciphertext will lie if it is not in one piece.
+                // The rest after the front, assembled in the ciphertext's place if it is not
+                // contiguous.
                 let start = out.len();
                 let sealed = match values {
                     [value] if template.is_one_hole() => packet.seal(value),
@@ -169,12 +172,13 @@ impl<N: Numbers> Packet for Fronted<CoseCcm16_64_128, N> {
 }
 
 impl<N: Numbers> Publisher<N> {
-    /// Makes the antedated publish one of this template, if it is not already. False if the template cannot be prepared.
+    /// Selects this template for the antedated publish. Returns false if the template cannot be
+    /// prepared.
     pub(super) fn take_template(&mut self, template: &PayloadTemplate) -> bool {
         if self.antedated.is_for(template) {
             return true;
         }
-        // What would be refused is found out before a number is taken.
+        // Detect a refusal before a number is taken.
         let touched = |hole: &core::ops::Range<usize>| (hole.end - 1) / 16 - hole.start / 16 + 1;
         let possible = match &self.lane {
             Lane::Blocks(..) => false,
@@ -189,7 +193,7 @@ impl<N: Numbers> Publisher<N> {
         true
     }
 
-    /// Burns the antedated publish: another one leaves before it.
+    /// Burns the antedated publish, because another one is sent first.
     pub(super) fn burn(&mut self) {
         if self.antedated.number.take().is_some() {
             each!(&mut self.lane, standby => standby.burn(), (_numbers) => ());
@@ -209,7 +213,7 @@ impl<N: Numbers> Publisher<N> {
         each!(lane, standby => standby.step(aad, template, budget), (_numbers) => 0)
     }
 
-    /// Sees to it that there is a packet for the template.
+    /// Ensures that there is a packet for the template.
     fn stand(&mut self) -> bool {
         let Self { head, protected, lane, antedated, .. } = self;
         let Antedated { template: Some(template), number: standing, layout } = antedated else {
@@ -219,7 +223,7 @@ impl<N: Numbers> Publisher<N> {
             return true;
         }
         each!(lane, standby => {
-            // What is prepared for any payload would be late.
+            // A packet prepared for any payload would be sent after it.
             if standby.next_number().is_some() {
                 drop(standby.next());
             }
@@ -234,7 +238,7 @@ impl<N: Numbers> Publisher<N> {
         standing.is_some()
     }
 
-    /// Seals the antedated publish, if it is one of this template.
+    /// Seals the antedated publish, if it is of this template.
     #[inline]
     pub(super) fn seal_antedated(
         &mut self,
@@ -245,8 +249,8 @@ impl<N: Numbers> Publisher<N> {
         if self.antedated.is_for(template) { self.seal_standing(values, out) } else { None }
     }
 
-    /// Sees to it that the publish that is antedated is one like the last two, if that is of use: where the MAC is no polynomial, its
-    /// beginning can be made for one length alone.
+    /// Selects a publish like the last two, if useful: CCM's MAC can be started for one length
+    /// only.
     pub(super) fn take_same(&mut self, len: usize) -> bool {
         let Lane::Ccm(_) = self.lane else { return false };
         let topic = self.layout.topic();
@@ -256,7 +260,7 @@ impl<N: Numbers> Publisher<N> {
         PayloadTemplate::any(topic, len).is_ok_and(|template| self.take_template(&template))
     }
 
-    /// Seals the antedated publish, if it is one of any payload of this length on this topic.
+    /// Seals the antedated publish, if it is for any payload of this length on this topic.
     #[inline]
     pub(super) fn seal_same(&mut self, topic: &str, payload: &[u8], out: &mut Vec<u8>) -> Option<u64> {
         if !self.antedated.is_for_any(topic, payload.len()) {

@@ -1,11 +1,12 @@
-//! A publisher's key, expanded, for the side that opens, with what is prepared for the next message; and CBC and single blocks, which no sealer of the engine knows.
+//! A publisher's expanded key for the opening side, with the preparation for the next message.
+//! Includes CBC and single blocks, which the engine does not seal.
 
 use alloc::{boxed::Box, vec::Vec};
 
 use antedate_aead::research::SingleBlockAes128;
 use antedate_aead::unauthenticated::{Aes128Cbc, Iv};
 use antedate_aead::{
-    Aes128Gcm, Aes128Ocb3, Aes256Gcm, ChaCha20Poly1305, CoseCcm16_64_128, InvalidKeyLength, Key, OpenPool,
+    Aes128Gcm, Aes128Ocb3, Aes256Gcm, ChaCha20Poly1305, CoseCcm16_64_128, Key, KeyLengthError, OpenPool,
     OpenStandby,
 };
 use hmac::{Hmac, KeyInit, Mac};
@@ -15,9 +16,9 @@ use subtle::ConstantTimeEq;
 use super::Algorithm;
 use super::derive::{Material, nonce};
 
-/// Bytes of payload that are prepared at most.
-const CAP: usize = 1024;
-/// Bytes of associated data for which CCM's MAC is begun beforehand.
+/// The most prepared bytes of payload.
+pub(super) const CAP: usize = 1024;
+/// Bytes of associated data for which CCM's MAC is started in advance.
 const AAD: usize = 256;
 
 type NonceOf<const LEN: usize> = Box<dyn Fn(u64) -> [u8; LEN] + Send + Sync>;
@@ -34,7 +35,7 @@ pub(super) enum Cipher {
     Blocks(Box<Blocks>),
 }
 
-/// Opens with an AEAD: the tag stands at the end.
+/// Opens with an AEAD, with the tag at the end.
 macro_rules! open {
     ($pool:expr, $number:expr, $aad:expr, $src:expr, $out:expr, $tag:literal) => {{
         let (body, tag) = $src.split_last_chunk::<$tag>()?;
@@ -49,7 +50,7 @@ fn nonce_of<const LEN: usize>(material: &Material) -> NonceOf<LEN> {
 }
 
 impl Cipher {
-    pub(super) fn new(material: &Material) -> Result<Self, InvalidKeyLength> {
+    pub(super) fn new(material: &Material) -> Result<Self, KeyLengthError> {
         macro_rules! pool {
             ($name:ident) => {
                 Self::$name(Box::new(OpenPool::new(Key::new(&material.key)?, nonce_of(material))))
@@ -67,8 +68,9 @@ impl Cipher {
         })
     }
 
-    /// Expects the message of a number with a ciphertext of `len` bytes, tag included, and prepares for it. Where the MAC is no
-    /// polynomial, `aad` is what is expected beside it. Does `budget` steps at most and returns how many it did.
+    /// Prepares for the message of a number with a ciphertext of `len` bytes, tag included. With
+    /// CCM, `aad` is its expected associated data. Does at most `budget` steps and returns the
+    /// number done.
     pub(super) fn idle(&mut self, number: u64, aad: &[u8], len: usize, budget: u32) -> u32 {
         macro_rules! idle {
             ($pool:expr) => {{
@@ -90,7 +92,7 @@ impl Cipher {
         }
     }
 
-    /// Opens a ciphertext into `out`. On refusal nothing of it comes out.
+    /// Opens a ciphertext into `out`. A refusal outputs nothing.
     #[inline]
     pub(super) fn open(&mut self, number: u64, ciphertext: &[u8], aad: &[u8], out: &mut Vec<u8>) -> bool {
         out.clear();
@@ -114,26 +116,23 @@ impl Cipher {
     }
 }
 
-/// What works on whole blocks: CBC with and without HMAC, and single blocks.
+/// Ciphers over whole blocks: CBC with and without HMAC, and single blocks.
 pub(super) struct Blocks {
     algorithm: Algorithm,
-    /// Makes initialisation vectors of numbers.
+    /// Turns numbers into initialisation vectors.
     base: SingleBlockAes128,
     cbc: Aes128Cbc,
     single: SingleBlockAes128,
-    /// The HMAC key's state, for the variant that has one.
+    /// The HMAC key's state, for the variant with HMAC.
     mac: Option<Hmac<Sha256>>,
 }
 
 impl Blocks {
-    pub(super) fn new(material: &Material) -> Result<Self, InvalidKeyLength> {
-        let wrong = InvalidKeyLength {
-            suite: material.head.algorithm.name(),
-            expected: 16,
-            given: material.key.len(),
-        };
+    pub(super) fn new(material: &Material) -> Result<Self, KeyLengthError> {
+        let wrong =
+            KeyLengthError { suite: material.head.algorithm.name(), expected: 16, given: material.key.len() };
         let base = material.base.as_slice().try_into().map_err(|_| wrong)?;
-        // RFC 7518 section 5.2.2.1: the first half is the MAC's key, the second one the cipher's.
+        // RFC 7518 section 5.2.2.1: the first half is the MAC's key, the second the cipher's.
         let (mac, key) = match material.head.algorithm {
             Algorithm::Aes128CbcHmacSha256 => {
                 let (mac, key) = material.key.split_at_checked(16).ok_or(wrong)?;
@@ -151,7 +150,7 @@ impl Blocks {
         })
     }
 
-    /// The initialisation vector: the number, encrypted (SP 800-38A appendix C, the first method).
+    /// The initialisation vector: the encrypted number (SP 800-38A appendix C, the first method).
     fn iv(&self, number: u64) -> [u8; 16] {
         let mut block = [0; 16];
         block[8..].copy_from_slice(&number.to_be_bytes());
@@ -159,7 +158,7 @@ impl Blocks {
         block
     }
 
-    /// The MAC of RFC 7518 section 5.2.2.1, whole.
+    /// The MAC of RFC 7518 section 5.2.2.1, untruncated.
     fn tag(&self, mac: &Hmac<Sha256>, aad: &[u8], iv: &[u8; 16], body: &[u8]) -> [u8; 16] {
         let mut mac = mac.clone();
         mac.update(aad);

@@ -1,6 +1,7 @@
 //! A publisher's key and nonce base, from the secret of its group's epoch.
 //!
-//! HKDF with SHA-256 (RFC 5869) without salt, as OSCORE derives its sender keys (RFC 8613 section 3.2.1):
+//! HKDF with SHA-256 (RFC 5869) without salt, as OSCORE derives its sender keys (RFC 8613 section
+//! 3.2.1):
 //!
 //! ```text
 //! info = << [publisher (bytes), [group (text), epoch], algorithm, "Key" or "IV", length] >>
@@ -19,7 +20,7 @@ use zeroize::Zeroizing;
 use super::envelope::Head;
 use super::{Algorithm, PUBLISHER_MAX, SECRET_LEN};
 
-/// What a publisher of a group needs: its key, its nonce base, and what stands in its envelopes.
+/// The material of a publisher in a group: its key, its nonce base, and the head of its envelopes.
 pub struct Material {
     pub(super) head: Head,
     pub(super) key: Zeroizing<Vec<u8>>,
@@ -27,7 +28,8 @@ pub struct Material {
 }
 
 impl Material {
-    /// Derives it. `None` if the publisher's name is empty or longer than [`PUBLISHER_MAX`].
+    /// Derives the material. `None` if the publisher's name is empty or longer than
+    /// [`PUBLISHER_MAX`].
     pub fn derive(
         group: &str,
         algorithm: Algorithm,
@@ -60,12 +62,12 @@ impl Material {
         Some(Self { head: Head { algorithm, epoch, publisher: publisher.to_vec() }, key, base })
     }
 
-    /// What stands in the envelopes.
+    /// The head of the envelopes.
     pub const fn head(&self) -> &Head {
         &self.head
     }
 
-    /// The key: for whoever keeps books about its numbers, or hands it to a device that seals by itself.
+    /// The key, for recording its used numbers or for a device that seals by itself.
     pub fn key(&self) -> &[u8] {
         &self.key
     }

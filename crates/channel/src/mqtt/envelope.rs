@@ -1,4 +1,4 @@
-//! The envelope's format ([`antedate_wire::mqtt`]) with the algorithms that are known here.
+//! The envelope's format ([`antedate_wire::mqtt`]) with the algorithms of this crate.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ pub use antedate_wire::mqtt::{Envelope, EnvelopeError};
 
 use super::Algorithm;
 
-/// What one publisher's envelopes of one epoch have in common.
+/// The constant parts of a publisher's envelopes in one epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     /// The algorithm.
@@ -25,20 +25,20 @@ impl Head {
         bytes[..len].to_vec()
     }
 
-    /// Writes all of an envelope but the bytes of its ciphertext, which must follow.
+    /// Writes an envelope except its ciphertext, which must follow.
     pub fn put(&self, sequence: u64, ciphertext: usize, out: &mut Vec<u8>) {
         let head =
             mqtt::Head { algorithm: self.algorithm.number(), epoch: self.epoch, publisher: &self.publisher };
         let mut bytes = [0; mqtt::HEAD_MAX];
-        // There is room for the longest.
+        // The buffer fits the longest.
         let len = head.emit(sequence, ciphertext, &mut bytes).unwrap_or_default();
         out.reserve(len + ciphertext);
         out.extend_from_slice(&bytes[..len]);
     }
 }
 
-/// The Enc_structure (RFC 9052 section 5.3), which is the cipher's associated data: protected header, topic, publisher, epoch
-/// and sequence number.
+/// The Enc_structure (RFC 9052 section 5.3), the cipher's associated data: protected header, topic,
+/// publisher, epoch and sequence number.
 pub fn associated_data(
     protected: &[u8],
     topic: &str,
@@ -47,7 +47,7 @@ pub fn associated_data(
     sequence: u64,
 ) -> Vec<u8> {
     let mut bytes = alloc::vec![0; mqtt::associated_data_max(protected.len(), topic.len(), publisher.len())];
-    // There is room for the longest.
+    // The buffer fits the longest.
     let len = mqtt::associated_data(protected, topic, publisher, epoch, sequence, &mut bytes);
     bytes.truncate(len.unwrap_or_default());
     bytes

@@ -1,4 +1,4 @@
-//! The receiving side: what the members of a group publish.
+//! The receiving side: messages of a group's members.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::{string::String, sync::Arc, vec::Vec};
@@ -11,64 +11,64 @@ use super::derive::Material;
 use super::envelope::{Envelope, associated_data};
 use super::layout::Layout;
 use super::rotation::Rotation;
-use super::{Algorithm, Refusal, SECRET_LEN, topic};
-use crate::replay::{MAX_WINDOW, Refusal as Replayed, ReplayWindow};
+use super::{Algorithm, Dropped, SECRET_LEN, topic};
+use crate::replay::{MAX_WINDOW, ReplayError as Replayed, ReplayWindow};
 
-/// Publishers and topics whose numbers a group remembers at most. Only what was authentic is remembered.
+/// The most pairs of publisher and topic to remember. Only authentic messages are remembered.
 const STREAMS_MAX: usize = 1 << 16;
-/// Other topics and publishers that are tried to say what happened to a message that is not authentic.
+/// Other topics and publishers tried to explain an unauthentic message.
 const SUSPECTS: usize = 8;
-/// Publishers and topics whose next message is prepared.
+/// Pairs of publisher and topic whose next message is prepared.
 const RECENT: usize = 8;
 
-/// The keys of a group of topics, and what came under them.
+/// The keys of a group of topics, and the messages received under them.
 pub struct Group {
     name: String,
     algorithm: Algorithm,
-    window: u32,
     epochs: BTreeMap<u32, Zeroizing<[u8; SECRET_LEN]>>,
     newest: Option<u32>,
-    /// Who may publish; none: every member.
+    /// The permitted publishers. `None` permits every member.
     publishers: Option<BTreeSet<Vec<u8>>>,
-    /// Where in `senders` a publisher of an epoch is.
+    /// The index in `senders` of a publisher in an epoch.
     known: BTreeMap<(u32, Vec<u8>), usize>,
     senders: Vec<Sender>,
     streams: usize,
-    /// From whom and where the last messages came.
+    /// Publisher and topic of the last messages.
     recent: Vec<Recent>,
-    /// The entry of `recent` that gives way to the next one.
+    /// The entry of `recent` to replace next.
     oldest: usize,
 }
 
-/// A publisher in an epoch, and the topic of a message of it.
+/// A publisher in an epoch, and the topic of one of its messages.
 struct Recent {
-    /// Where in `senders` it is, and where among its windows the topic's is.
+    /// Its index in `senders`, and the topic's index in its windows.
     place: (usize, usize),
     layout: Layout,
 }
 
-/// What is known of a publisher in an epoch.
+/// The state of a publisher in an epoch.
 struct Sender {
     material: Material,
     /// Its name.
     publisher: Arc<[u8]>,
     cipher: Cipher,
-    /// One above the highest number that came.
+    /// One above the highest number received.
     next: u64,
     /// Bytes of its last message's ciphertext.
     len: usize,
-    /// Where in `windows` that message's topic is.
+    /// The index in `windows` of that message's topic.
     stream: usize,
-    /// Where in `windows` a topic's is.
+    /// The index in `windows` of each topic.
     topics: BTreeMap<String, usize>,
-    /// A window for each topic: a retained message, or one that a broker held back, is late on no other topic.
+    /// A window for each topic, so a retained message, or one held back by a broker, is not late
+    /// because of another topic.
     windows: Vec<ReplayWindow>,
 }
 
-/// What an opened message says of itself.
+/// The origin of an opened message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// Who published.
+    /// The publisher.
     pub publisher: Arc<[u8]>,
     /// The epoch of the key.
     pub epoch: u32,
@@ -77,12 +77,11 @@ pub struct Opened {
 }
 
 impl Group {
-    /// A group without keys. The name is part of every key.
+    /// A group without keys. The name is an input to every key.
     pub fn new(name: &str, algorithm: Algorithm) -> Self {
         Self {
             name: name.into(),
             algorithm,
-            window: MAX_WINDOW,
             epochs: BTreeMap::new(),
             newest: None,
             publishers: None,
@@ -99,47 +98,37 @@ impl Group {
         &self.name
     }
 
-    /// The algorithm.
-    pub const fn algorithm(&self) -> Algorithm {
-        self.algorithm
-    }
-
-    /// The newest epoch, under which members publish.
+    /// The newest epoch, in which members publish.
     pub const fn newest(&self) -> Option<u32> {
         self.newest
     }
 
-    /// The epochs that are read.
+    /// The readable epochs.
     pub fn epochs(&self) -> impl Iterator<Item = u32> {
         self.epochs.keys().copied()
     }
 
-    /// Lets these publish and nobody else.
+    /// Permits only these publishers.
     pub fn allow(&mut self, publishers: impl IntoIterator<Item = Vec<u8>>) {
         self.publishers = Some(publishers.into_iter().collect());
         self.recent.clear();
     }
 
-    /// How far behind the highest number of its publisher and topic a message may be, 1024 at most.
-    pub fn set_window(&mut self, window: u32) {
-        self.window = window.min(MAX_WINDOW);
-    }
-
-    /// Takes the secret of an epoch. One that is there stays as it is.
+    /// Installs the secret of an epoch. An installed secret stays.
     pub fn install(&mut self, epoch: u32, secret: &[u8; SECRET_LEN]) {
         self.epochs.entry(epoch).or_insert_with(|| Zeroizing::new(*secret));
         self.newest = self.newest.max(Some(epoch));
     }
 
-    /// Whether that is the secret of an epoch.
+    /// Whether this is the secret of an epoch.
     pub fn has(&self, epoch: u32, secret: &[u8; SECRET_LEN]) -> bool {
         let differ =
             |own: &Zeroizing<[u8; SECRET_LEN]>| own.iter().zip(secret).fold(0, |all, (a, b)| all | (a ^ b));
         self.epochs.get(&epoch).is_some_and(|own| differ(own) == 0)
     }
 
-    /// Takes a rotation that was verified. False if its epoch is not newer than all that are known: an old rotation that
-    /// somebody sends again.
+    /// Applies a verified rotation. Returns false if its epoch is not newer than all known ones, as
+    /// in a replayed rotation.
     pub fn rotate(&mut self, rotation: &Rotation) -> bool {
         if self.newest.is_some_and(|newest| rotation.epoch <= newest) {
             return false;
@@ -148,8 +137,8 @@ impl Group {
         true
     }
 
-    /// Ends all epochs before this one: what is sealed under them is refused from now on. Gives what publishers had in them, for
-    /// whoever keeps books about their numbers.
+    /// Ends all epochs before this one, whose messages are refused from now on. Returns the
+    /// publishers' materials in them, for recording their numbers.
     pub fn retire_before(&mut self, epoch: u32) -> Vec<Material> {
         self.epochs.retain(|known, _| *known >= epoch);
         let senders = core::mem::take(&mut self.senders).into_iter();
@@ -158,27 +147,28 @@ impl Group {
         let place =
             |(at, sender): (usize, &Sender)| ((sender.material.head.epoch, sender.publisher.to_vec()), at);
         self.known = self.senders.iter().enumerate().map(place).collect();
-        // Where they were is another place now.
+        // Indices have changed.
         self.recent.clear();
         self.streams = self.senders.iter().map(|sender| sender.windows.len()).sum();
         over.into_iter().map(|sender: Sender| sender.material).collect()
     }
 
-    /// What a publisher needs in an epoch. `None` if the epoch is not known or the publisher has no valid name.
+    /// A publisher's material in an epoch. `None` if the epoch is unknown or the name invalid.
     pub fn material(&self, epoch: u32, publisher: &[u8]) -> Option<Material> {
         Material::derive(&self.name, self.algorithm, epoch, self.epochs.get(&epoch)?, publisher)
     }
 
-    /// Opens a message that came on a topic into `out`, if it is authentic and came for the first time.
+    /// Opens a message from a topic into `out`, if it is authentic and new.
     ///
     /// # Errors
-    /// Why it is not to be believed; `out` is empty then.
-    pub fn open(&mut self, topic: &str, message: &[u8], out: &mut Vec<u8>) -> Result<Opened, Refusal> {
+    /// The reason for the refusal. `out` is empty then.
+    pub fn open(&mut self, topic: &str, message: &[u8], out: &mut Vec<u8>) -> Result<Opened, Dropped> {
         self.open_from(topic, message, out, |_| 1)
     }
 
-    /// As [`open`](Self::open). `lowest` is asked once for each publisher and topic, with the publisher's material, which
-    /// number is the lowest that may come: one that was written down before a restart.
+    /// Opens a message as [`open`](Self::open) does. Calls `lowest` once for each publisher and
+    /// topic, with the publisher's material, for the lowest acceptable number, as recorded before a
+    /// restart.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -188,11 +178,12 @@ impl Group {
         message: &[u8],
         out: &mut Vec<u8>,
         lowest: impl FnOnce(&Material) -> u64,
-    ) -> Result<Opened, Refusal> {
+    ) -> Result<Opened, Dropped> {
         self.open_to(true, topic, message, out, lowest)
     }
 
-    /// Whether [`open_from`](Self::open_from) would open a message now. It does not count as received.
+    /// Checks whether [`open_from`](Self::open_from) would open a message now, without marking it
+    /// as received.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -201,11 +192,11 @@ impl Group {
         topic: &str,
         message: &[u8],
         lowest: impl FnOnce(&Material) -> u64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Dropped> {
         self.open_to(false, topic, message, &mut Vec::new(), lowest).map(drop)
     }
 
-    /// Opens a message, which counts as received if it is to be marked.
+    /// Opens a message, and marks it as received if requested.
     fn open_to(
         &mut self,
         mark: bool,
@@ -213,28 +204,28 @@ impl Group {
         message: &[u8],
         out: &mut Vec<u8>,
         lowest: impl FnOnce(&Material) -> u64,
-    ) -> Result<Opened, Refusal> {
+    ) -> Result<Opened, Dropped> {
         out.clear();
         if mark && let Some(opened) = self.open_known(topic, message, out)? {
             return Ok(opened);
         }
-        topic::check_name(topic).map_err(Refusal::Topic)?;
-        let envelope = Envelope::parse(message).map_err(Refusal::NotEnvelope)?;
+        topic::check_name(topic).map_err(Dropped::Topic)?;
+        let envelope = Envelope::parse(message).map_err(Dropped::NotEnvelope)?;
         let Envelope { epoch, publisher, sequence, .. } = envelope;
         if envelope.algorithm != self.algorithm.number() {
-            return Err(Refusal::Algorithm { given: envelope.algorithm, expected: self.algorithm });
+            return Err(Dropped::Algorithm { given: envelope.algorithm, expected: self.algorithm });
         }
         if !self.epochs.contains_key(&epoch) {
             return Err(match self.newest {
-                Some(newest) if epoch < newest => Refusal::OldEpoch { epoch, newest },
-                newest => Refusal::UnknownEpoch { epoch, newest },
+                Some(newest) if epoch < newest => Dropped::OldEpoch { epoch, newest },
+                newest => Dropped::UnknownEpoch { epoch, newest },
             });
         }
         let name = || String::from_utf8_lossy(publisher).into_owned();
         if self.publishers.as_ref().is_some_and(|known| !known.contains(publisher)) {
-            return Err(Refusal::NotPublisher { publisher: name() });
+            return Err(Dropped::NotPublisher { publisher: name() });
         }
-        let unauthentic = || Refusal::Unauthentic { publisher: name(), epoch };
+        let unauthentic = || Dropped::Unauthentic { publisher: name(), epoch };
         let aad = associated_data(envelope.protected, topic, publisher, epoch, sequence);
         let index = (epoch, publisher.to_vec());
         let place = self.known.get(&index).copied();
@@ -243,7 +234,7 @@ impl Group {
             && let Some(&stream) = sender.topics.get(topic)
             && let Some(window) = sender.windows.get_mut(stream)
         {
-            // The cheap question first; marked is what was authentic.
+            // The cheap check first. Only authentic numbers are marked.
             window.check(sequence).map_err(|why| replayed(why, sequence, window))?;
             if sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
                 let publisher = Arc::clone(&sender.publisher);
@@ -258,7 +249,7 @@ impl Group {
         }
         let mut fresh = match place {
             Some(_) => None,
-            // Not remembered before it is authentic: strangers could fill the memory with names.
+            // Remembered only once authentic: strangers could fill the memory with names.
             None => {
                 let material = self.material(epoch, publisher).ok_or_else(unauthentic)?;
                 let cipher = Cipher::new(&material).map_err(|_| unauthentic())?;
@@ -273,14 +264,14 @@ impl Group {
         if !sender.cipher.open(sequence, envelope.ciphertext, &aad, out) {
             return Err(self.suspect(&envelope, topic, out).unwrap_or_else(unauthentic));
         }
-        let mut window = ReplayWindow::new(lowest(&sender.material).max(1), self.window);
+        let mut window = ReplayWindow::new(lowest(&sender.material).max(1), MAX_WINDOW);
         if let Err(why) = window.check(sequence) {
             out.clear();
             return Err(replayed(why, sequence, &window));
         }
         if self.streams >= STREAMS_MAX {
             out.clear();
-            return Err(Refusal::Crowded);
+            return Err(Dropped::Crowded);
         }
         if !mark {
             return Ok(Opened { publisher: Arc::clone(&sender.publisher), epoch, sequence });
@@ -300,12 +291,13 @@ impl Group {
         Ok(Opened { publisher, epoch, sequence })
     }
 
-    /// Prepares for the next messages of those who sent last, at most `budget` steps of some 64 bytes each (with CCM also of 16, of the
-    /// MAC's beginning). Returns how many were done: fewer when nothing is left to do.
+    /// Prepares for the next messages of the last senders, at most `budget` steps of some 64 bytes
+    /// each (with CCM also of 16, for the start of the MAC). Returns the number done, fewer if
+    /// everything is prepared.
     pub fn idle(&mut self, budget: u32) -> u32 {
         let mut left = budget;
         for Recent { place: (at, stream), layout } in &mut self.recent {
-            // A publisher counts through all its topics: next is expected what came last.
+            // A publisher counts across all its topics: the last one is the best guess.
             if let Some(sender) = self.senders.get_mut(*at).filter(|sender| sender.stream == *stream) {
                 left -=
                     sender.cipher.idle(sender.next, layout.associated_data(sender.next), sender.len, left);
@@ -314,15 +306,15 @@ impl Group {
         budget - left
     }
 
-    /// Opens a message of one of those who sent last. Whatever is unlike theirs, or not authentic, is left to the ordinary way,
-    /// which knows what to say.
+    /// Opens a message of one of the last senders. A message of another form, or an unauthentic
+    /// one, is left to the ordinary path, which determines the reason.
     #[inline]
     fn open_known(
         &mut self,
         topic: &str,
         message: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Opened>, Refusal> {
+    ) -> Result<Option<Opened>, Dropped> {
         let Self { recent, senders, .. } = self;
         let known = recent.iter_mut().filter(|recent| recent.layout.is_of(topic));
         for Recent { place: (at, stream), layout } in known {
@@ -342,7 +334,7 @@ impl Group {
         Ok(None)
     }
 
-    /// Remembers from whom and where an authentic message came.
+    /// Remembers the publisher and topic of an authentic message.
     fn remember(
         &mut self,
         place: (usize, usize),
@@ -368,22 +360,22 @@ impl Group {
         recent.place = place;
         let head = sender.material.head();
         recent.layout.renew(head, &head.protected(), topic, sequence);
-        // Another implementation may write the same in another way; its messages are read item by item.
+        // Another implementation may encode differently. Its messages are parsed item by item.
         if recent.layout.read(message) != Some((sequence, ciphertext)) {
             self.recent.swap_remove(at);
         }
     }
 
-    /// One above the highest number that came from a publisher on a topic, and the publisher's material: for whoever writes it
-    /// down.
+    /// One above the highest number received from a publisher on a topic, and the publisher's
+    /// material, for recording it.
     pub fn received(&self, opened: &Opened, topic: &str) -> Option<(&Material, u64)> {
         let sender = self.senders.get(*self.known.get(&(opened.epoch, opened.publisher.to_vec()))?)?;
         Some((&sender.material, sender.windows.get(*sender.topics.get(topic)?)?.next()))
     }
 
-    /// What happened to a message that is not authentic: was it sealed for another topic, or by another publisher? A few of those
-    /// that were seen are tried, so it costs a few times what refusing costs.
-    fn suspect(&mut self, envelope: &Envelope<'_>, topic: &str, out: &mut Vec<u8>) -> Option<Refusal> {
+    /// Explains an unauthentic message: was it sealed for another topic, or by another publisher?
+    /// Tries a few known ones, so it costs a few times as much as a refusal.
+    fn suspect(&mut self, envelope: &Envelope<'_>, topic: &str, out: &mut Vec<u8>) -> Option<Dropped> {
         if !self.algorithm.is_authenticated() {
             return None;
         }
@@ -399,26 +391,26 @@ impl Group {
             let Some(sender) = self.senders.get_mut(at) else { continue };
             if other != publisher && authentic(&mut sender.cipher, topic, other) {
                 let [named, by] = [publisher, other].map(|name| String::from_utf8_lossy(name).into_owned());
-                return Some(Refusal::Impersonated { named, by });
+                return Some(Dropped::Impersonated { named, by });
             }
         }
         let topics = self.senders.iter().flat_map(|sender| sender.topics.keys());
         let topics: Vec<String> = topics.filter(|from| *from != topic).take(SUSPECTS).cloned().collect();
         let named = self.senders.get_mut(*self.known.get(&(epoch, publisher.to_vec()))?)?;
         let from = topics.into_iter().find(|from| authentic(&mut named.cipher, from, publisher));
-        from.map(|from| Refusal::Moved { from })
+        from.map(|from| Dropped::Moved { from })
     }
 }
 
 impl Sender {
-    /// One from whom nothing came yet.
+    /// A publisher before its first message.
     fn new(material: Material, cipher: Cipher) -> Self {
         let publisher = material.head.publisher.as_slice().into();
         let (topics, windows) = (BTreeMap::new(), Vec::new());
         Self { material, publisher, cipher, next: 1, len: 0, stream: 0, topics, windows }
     }
 
-    /// A message came, on the topic with this place among the windows, and was authentic.
+    /// Records an authentic message on the topic with index `stream`.
     #[inline]
     fn came(&mut self, stream: usize, sequence: u64, ciphertext: &[u8]) {
         self.next = self.next.max(sequence.saturating_add(1));
@@ -426,10 +418,10 @@ impl Sender {
     }
 }
 
-fn replayed(why: Replayed, sequence: u64, window: &ReplayWindow) -> Refusal {
+fn replayed(why: Replayed, sequence: u64, window: &ReplayWindow) -> Dropped {
     match why {
-        Replayed::Duplicate => Refusal::Repeated { sequence },
-        Replayed::Late => Refusal::Late { sequence, lowest: window.lowest() },
+        Replayed::Duplicate => Dropped::Repeated { sequence },
+        Replayed::Late => Dropped::Late { sequence, lowest: window.lowest() },
     }
 }
 

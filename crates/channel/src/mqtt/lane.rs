@@ -1,20 +1,18 @@
-//! A publisher's key in the engine, with the memory for what is prepared.
+//! A publisher's key in the engine, with memory for preparations.
 
 use alloc::boxed::Box;
 
 use antedate_aead::{
-    Aes128Gcm, Aes128Ocb3, Aes256Gcm, ChaCha20Poly1305, CoseCcm16_64_128, FrontStandby, InvalidKeyLength,
-    Key, Standby, TemplateStandby,
+    Aes128Gcm, Aes128Ocb3, Aes256Gcm, ChaCha20Poly1305, CoseCcm16_64_128, FrontStandby, Key, KeyLengthError,
+    Standby, TemplateStandby,
 };
 
 use super::Algorithm;
-use super::cipher::Blocks;
+use super::cipher::{Blocks, CAP};
 use super::derive::Material;
 use super::numbers::{Nonces, Numbers};
 
-/// Bytes of payload that are prepared at most.
-pub(super) const CAP: usize = 1024;
-/// Blocks that a template's holes may touch.
+/// The most blocks that a template's holes may touch.
 pub(super) const BLOCKS: usize = 32;
 
 pub(super) type Sparse<S, N> = TemplateStandby<S, Nonces<N>, CAP, BLOCKS>;
@@ -29,7 +27,7 @@ pub(super) enum Lane<N: Numbers> {
     Blocks(Box<Blocks>, N),
 }
 
-/// Calls the same on whichever suite there is.
+/// Makes the same call for any suite.
 macro_rules! each {
     ($lane:expr, $standby:ident => $call:expr, ($numbers:ident) => $otherwise:expr) => {
         match $lane {
@@ -45,7 +43,7 @@ macro_rules! each {
 pub(super) use each;
 
 impl<N: Numbers> Lane<N> {
-    pub(super) fn new(material: &Material, numbers: N) -> Result<Self, InvalidKeyLength> {
+    pub(super) fn new(material: &Material, numbers: N) -> Result<Self, KeyLengthError> {
         let nonces = Nonces::new(material, numbers);
         macro_rules! standby {
             () => {

@@ -1,7 +1,7 @@
-//! What the envelopes of one publisher on one topic have in common: all but their numbers and ciphertexts.
+//! The common parts of one publisher's envelopes on one topic: all but numbers and ciphertexts.
 //!
-//! Between two messages it lies ready on both sides, so that none of the envelope is written or read item by item when a message is
-//! due. Whatever has another form goes the ordinary way.
+//! Both sides keep them between messages, so that no envelope is encoded or parsed item by item
+//! when a message is due. Other forms take the ordinary path.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,15 +10,15 @@ use antedate_wire::mqtt;
 
 use super::envelope::{Head, associated_data};
 
-/// An envelope around its number, and what is authenticated beside it.
+/// An envelope around its number, and its associated data.
 #[derive(Default)]
 pub(super) struct Layout {
     topic: String,
     /// The envelope up to its sequence number.
     start: Vec<u8>,
-    /// Bytes of the sequence number, of which the first is not zero.
+    /// Bytes of the sequence number, without leading zeros.
     digits: usize,
-    /// The associated data; the number is its end.
+    /// The associated data, which ends with the number.
     aad: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ const fn digits(number: u64) -> usize {
 }
 
 impl Layout {
-    /// Becomes that of a topic and of all numbers that are as long as this one.
+    /// Sets the topic, for all numbers of the same length as this one.
     pub(super) fn renew(&mut self, head: &Head, protected: &[u8], topic: &str, number: u64) {
         let start = &mut self.start;
         start.clear();
@@ -46,19 +46,19 @@ impl Layout {
         &self.topic
     }
 
-    /// Whether it is that of a topic.
+    /// Whether it is for a topic.
     #[inline]
     pub(super) fn is_of(&self, topic: &str) -> bool {
         self.topic == topic
     }
 
-    /// Whether it is that of a topic and a number.
+    /// Whether it is for a topic and a number.
     #[inline]
     pub(super) fn fits(&self, topic: &str, number: u64) -> bool {
         self.is_of(topic) && self.digits == digits(number)
     }
 
-    /// What is authenticated beside the message of a number that fits.
+    /// The associated data for a number that fits.
     #[inline]
     pub(super) fn associated_data(&mut self, number: u64) -> &[u8] {
         if let Some(end) = self.aad.last_chunk_mut() {
@@ -67,7 +67,7 @@ impl Layout {
         &self.aad
     }
 
-    /// Writes all of an envelope but the bytes of its ciphertext, which must follow. The number must fit.
+    /// Writes an envelope except its ciphertext, which must follow. The number must fit.
     #[inline]
     pub(super) fn put(&self, number: u64, ciphertext: usize, out: &mut Vec<u8>) {
         let (string, string_len) = mqtt::string_head(ciphertext);
@@ -77,7 +77,7 @@ impl Layout {
         out.extend_from_slice(&string[..string_len]);
     }
 
-    /// The number and the ciphertext of a message that has this layout.
+    /// The number and the ciphertext of a message with this layout.
     #[inline]
     pub(super) fn read<'m>(&self, message: &'m [u8]) -> Option<(u64, &'m [u8])> {
         let rest = message.strip_prefix(self.start.as_slice())?;

@@ -1,4 +1,4 @@
-//! Sequence numbers: where they come from, and the nonces that they make.
+//! Sequence numbers: their source, and their nonces.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,16 +8,17 @@ use zeroize::Zeroizing;
 
 use super::derive::{Material, nonce};
 
-/// Where sequence numbers come from. A number that was given is never given again, in no run of the program: that is what keeps
-/// nonces apart. Each is above the last one, for receivers take what is below for a replay, and none is 0.
+/// A source of sequence numbers. No number repeats in any run of the program, which keeps nonces
+/// unique. Each number is above the last one, because receivers treat lower ones as replays. None
+/// is 0.
 pub trait Numbers {
-    /// Why there is none.
+    /// The reason for the lack of a number.
     type Error;
 
     /// The next number.
     ///
     /// # Errors
-    /// When there is none: then nothing is sealed.
+    /// There is no number. Nothing is sealed then.
     fn take(&mut self) -> Result<u64, Self::Error>;
 }
 
@@ -29,7 +30,7 @@ impl<N: Numbers> Numbers for &mut N {
     }
 }
 
-/// Numbers that were reserved before: whoever made it has written the upper bound to where it survives a crash.
+/// Reserved numbers. The caller has made the upper bound durable, so that it survives a crash.
 #[derive(Debug)]
 pub struct Reserved {
     next: u64,
@@ -38,33 +39,33 @@ pub struct Reserved {
 
 /// The reservation is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoNumber;
+pub struct NoNumberError;
 
-impl fmt::Display for NoNumber {
+impl fmt::Display for NoNumberError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("no sequence number is reserved")
     }
 }
 
-impl core::error::Error for NoNumber {}
+impl core::error::Error for NoNumberError {}
 
 impl Reserved {
-    /// The numbers from `next` on and below `limit`. Zero is no number.
+    /// The numbers from `next` to below `limit`. Zero is not used.
     pub const fn new(next: u64, limit: u64) -> Self {
         Self { next: if next == 0 { 1 } else { next }, limit }
     }
 
-    /// The next one.
+    /// The next number.
     pub const fn next(&self) -> u64 {
         self.next
     }
 
-    /// How many are left.
+    /// The remaining numbers.
     pub const fn left(&self) -> u64 {
         self.limit.saturating_sub(self.next)
     }
 
-    /// Adds the numbers up to a higher limit, once they are reserved. A lower one changes nothing.
+    /// Raises the limit after a reservation. A lower limit changes nothing.
     pub const fn raise(&mut self, limit: u64) {
         if limit > self.limit {
             self.limit = limit;
@@ -73,22 +74,22 @@ impl Reserved {
 }
 
 impl Numbers for Reserved {
-    type Error = NoNumber;
+    type Error = NoNumberError;
 
-    fn take(&mut self) -> Result<u64, NoNumber> {
+    fn take(&mut self) -> Result<u64, NoNumberError> {
         if self.next >= self.limit {
-            return Err(NoNumber);
+            return Err(NoNumberError);
         }
         self.next += 1;
         Ok(self.next - 1)
     }
 }
 
-/// The engine's sequence: base and number.
+/// The engine's nonce sequence: base and number.
 pub(super) struct Nonces<N> {
     base: Zeroizing<Vec<u8>>,
     pub(super) numbers: N,
-    /// The next number, where the associated data had to be made of it before the nonce was asked for.
+    /// The next number, if the associated data needed it before the nonce.
     announced: Option<u64>,
 }
 
@@ -97,7 +98,7 @@ impl<N: Numbers> Nonces<N> {
         Self { base: material.base.clone(), numbers, announced: None }
     }
 
-    /// The number that the next nonce will have.
+    /// Fixes the number of the next nonce.
     pub(super) fn announce(&mut self) -> Result<u64, N::Error> {
         match self.announced {
             Some(number) => Ok(number),

@@ -1,29 +1,30 @@
-//! The sending side: one publisher, its key, and the numbers that it may use.
+//! The sending side: one publisher, its key, and its numbers.
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use super::antedated::Antedated;
+use super::cipher::CAP;
 use super::derive::Material;
 use super::envelope::Head;
-use super::lane::{CAP, Lane};
+use super::lane::Lane;
 use super::layout::Layout;
 use super::numbers::Numbers;
 use super::template::PayloadTemplate;
 use super::topic;
 
-/// Why a payload was not sealed.
+/// The reason for not sealing a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishError<E> {
     /// There is no sequence number.
     Number(E),
-    /// The topic is none to publish on.
-    Topic(topic::Invalid),
+    /// The topic cannot be published on.
+    Topic(topic::TopicError),
     /// The payload is longer than the algorithm allows.
     TooLong {
         /// Bytes of the payload.
         len: usize,
-        /// Bytes that are allowed.
+        /// Maximum number of bytes.
         max: usize,
     },
 }
@@ -42,37 +43,39 @@ impl<E: fmt::Display> fmt::Display for PublishError<E> {
 
 impl<E: core::error::Error> core::error::Error for PublishError<E> {}
 
-/// Seals payloads for one group under one epoch, as one publisher. There is one to a set of [`Numbers`].
+/// Seals payloads for one group and epoch as one publisher, with exclusive use of its [`Numbers`].
 ///
-/// What can be done of the next publish before its reading exists is done by [`idle`](Self::idle): for the template of the last one,
-/// or for any payload that is no longer than the last one was, up to 1024 bytes. With CCM, whose MAC begins with the length, it is one
-/// more of the same length if the last two had the same, on the same topic.
+/// [`idle`](Self::idle) prepares the next publish before its reading exists: for the last one's
+/// template, or for any payload no longer than the last one, up to 1024 bytes. CCM's MAC begins
+/// with the length, so with CCM it prepares for the same length and topic if the last two agree in
+/// both.
 pub struct Publisher<N: Numbers> {
     pub(super) head: Head,
     pub(super) protected: Vec<u8>,
     pub(super) lane: Lane<N>,
-    /// That of the topic on which a payload without template was published last.
+    /// The layout of the topic of the last publish without template.
     pub(super) layout: Layout,
-    /// What is prepared for a template. Of this and what is prepared for any payload there is one at a time: numbers leave in order, for
-    /// a receiver that starts again takes nothing below what it had.
+    /// The preparation for a template. Either this or the preparation for any payload exists,
+    /// because numbers are sent in order: a restarted receiver accepts nothing below its last
+    /// number.
     pub(super) antedated: Antedated,
     next: Next,
 }
 
-/// What will probably be published next.
+/// The prediction of the next publish.
 #[derive(Clone, Copy)]
 enum Next {
-    /// Nobody knows.
+    /// No prediction.
     Anything,
-    /// A payload of so many bytes.
+    /// A payload of up to this many bytes.
     Payload(usize),
-    /// One like the last two, which had so many bytes both and the same topic.
+    /// The same length and topic as the last two, with this many bytes.
     Same(usize),
-    /// Values of the template that is antedated.
+    /// Values of the antedated template.
     Values,
 }
 
-/// Takes the next number and seals into what `put` makes of it.
+/// Takes the next number and seals into the space that `put` makes.
 macro_rules! seal {
     ($lane:expr, $self:ident, $topic:ident, $payload:ident, $out:ident) => {{
         let prepared = $lane.next().map_err(PublishError::Number)?;
@@ -90,7 +93,7 @@ macro_rules! seal {
 }
 
 impl<N: Numbers> Publisher<N> {
-    /// Takes what was derived for the publisher, and its numbers.
+    /// A publisher with this material and these numbers.
     ///
     /// # Panics
     /// Never: a material has keys of the right length.
@@ -108,27 +111,28 @@ impl<N: Numbers> Publisher<N> {
         }
     }
 
-    /// What stands in the envelopes.
+    /// The head of the envelopes.
     pub const fn head(&self) -> &Head {
         &self.head
     }
 
-    /// The numbers, to raise a limit for example.
+    /// The numbers, for example to raise a limit.
     pub fn numbers_mut(&mut self) -> &mut N {
         self.lane.numbers_mut()
     }
 
-    /// Seals a payload and appends the envelope to `out`; returns its sequence number.
+    /// Seals a payload and appends the envelope to `out`. Returns its sequence number.
     ///
     /// # Errors
-    /// [`PublishError`]; then `out` is as it was, and no number was used but by an error of the numbers themselves.
+    /// [`PublishError`]. `out` is unchanged then, and no number was used unless the numbers
+    /// themselves failed.
     pub fn seal(
         &mut self,
         topic: &str,
         payload: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<u64, PublishError<N::Error>> {
-        // The layout of no topic yet is that of the empty one.
+        // The initial layout is that of the empty topic.
         if topic.is_empty() || !self.layout.is_of(topic) {
             topic::check_name(topic).map_err(PublishError::Topic)?;
         }
@@ -161,11 +165,12 @@ impl<N: Numbers> Publisher<N> {
         })
     }
 
-    /// Seals a publish of a template with these values, one for each hole, and appends the envelope to `out`; returns its
-    /// sequence number.
+    /// Seals a publish of a template with these values, one for each hole, and appends the envelope
+    /// to `out`. Returns its sequence number.
     ///
-    /// What [`antedate`](Self::antedate) or [`idle`](Self::idle) did for it need not be done now. Without that, with values of other
-    /// lengths than their holes, or if something else was published meanwhile, it goes the ordinary way.
+    /// Uses the preparation of [`antedate`](Self::antedate) or [`idle`](Self::idle). Without it,
+    /// with values of other lengths than their holes, or after another publish in between, takes
+    /// the ordinary path.
     ///
     /// # Errors
     /// As [`seal`](Self::seal).
@@ -186,10 +191,11 @@ impl<N: Numbers> Publisher<N> {
         Ok(number)
     }
 
-    /// Prepares for what will probably be published next, for at most `budget` units of some ten nanoseconds to a hundred (on a PC),
-    /// and returns the units done: 0 when nothing is left to do.
+    /// Prepares the predicted next publish, for at most `budget` units of some ten to a hundred
+    /// nanoseconds (on a PC). Returns the units done, 0 if everything is prepared.
     ///
-    /// The first of them takes a sequence number; it is burnt if something else is published instead, or nothing any more.
+    /// The first unit takes a sequence number. It is burnt if another publish is sent first, or
+    /// none.
     pub fn idle(&mut self, budget: u32) -> u32 {
         let next = self.next;
         match next {
@@ -200,10 +206,12 @@ impl<N: Numbers> Publisher<N> {
         }
     }
 
-    /// Says that values of this template come next, and prepares for them as [`idle`](Self::idle) does.
+    /// Announces values of this template as the next publish, and prepares for them as
+    /// [`idle`](Self::idle) does.
     ///
-    /// A template that is longer than 1024 bytes, or whose holes touch more than 32 blocks, is not prepared, and neither is one
-    /// under an algorithm without preparation (CBC and single blocks): 0 is returned at once, and no number used.
+    /// Returns 0 at once, without using a number, for a template longer than 1024 bytes, one whose
+    /// holes touch more than 32 blocks, or an algorithm without preparation (CBC and single
+    /// blocks).
     pub fn antedate(&mut self, template: &PayloadTemplate, budget: u32) -> u32 {
         if !self.take_template(template) {
             return 0;
@@ -212,11 +220,11 @@ impl<N: Numbers> Publisher<N> {
         self.idle(budget)
     }
 
-    /// Does once, for nothing, what the next publish will probably do, so that a CPU that did something else meanwhile has the way to
-    /// seal at hand again: to be called after [`idle`](Self::idle), while the reading is awaited. Takes a few microseconds.
+    /// Practises the next publish, to warm a CPU's caches after other work. Call it after
+    /// [`idle`](Self::idle), while waiting for the reading. Takes a few microseconds.
     ///
-    /// All of it happens in `stand_in`, a publisher for the same algorithm with a key that protects nothing; nothing of this publisher
-    /// changes. `out` is overwritten.
+    /// Works on `stand_in`, a publisher for the same algorithm with a key that protects nothing,
+    /// and does not change this publisher. `out` is overwritten.
     pub fn rehearse(&self, stand_in: &mut Self, out: &mut Vec<u8>) {
         const NOTHING: [u8; CAP] = [0; CAP];
         out.clear();
@@ -225,7 +233,7 @@ impl<N: Numbers> Publisher<N> {
             Next::Payload(len) | Next::Same(len) => {
                 stand_in.next = self.next;
                 while stand_in.idle(u32::MAX) > 0 {}
-                // Whatever becomes of it.
+                // The result does not matter.
                 let _ = stand_in.seal(self.layout.topic(), &NOTHING[..len.min(CAP)], out);
             }
             Next::Values => {

@@ -1,4 +1,4 @@
-//! Why a message is not delivered.
+//! Reasons for not delivering a message.
 
 use alloc::string::String;
 use core::fmt;
@@ -6,10 +6,10 @@ use core::fmt;
 use super::envelope::EnvelopeError;
 use super::{Algorithm, topic};
 
-/// Why a message on a protected topic is not delivered. Each has a reason of its own, and none comes from the payload.
+/// The reason for not delivering a message on a protected topic. No reason depends on the payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// It is no envelope: somebody publishes in the clear here, or in another form.
+pub enum Dropped {
+    /// It is not an envelope, but plaintext or another format.
     NotEnvelope(EnvelopeError),
     /// It is sealed with an algorithm that this group does not use.
     Algorithm {
@@ -18,42 +18,42 @@ pub enum Refusal {
         /// The group's.
         expected: Algorithm,
     },
-    /// Its key is of an epoch that this member has not got.
+    /// Its key's epoch is unknown to this member.
     UnknownEpoch {
         /// The epoch.
         epoch: u32,
-        /// The newest one that this member has.
+        /// The newest epoch of this member.
         newest: Option<u32>,
     },
-    /// Its key is of an epoch that is over.
+    /// Its key's epoch has ended.
     OldEpoch {
         /// The epoch.
         epoch: u32,
-        /// The newest one.
+        /// The newest epoch.
         newest: u32,
     },
-    /// The group does not let this publisher publish.
+    /// The group does not permit this publisher.
     NotPublisher {
         /// Its name.
         publisher: String,
     },
-    /// It is not authentic: changed on the way, or sealed with another key.
+    /// It is not authentic: changed in transit, or sealed with another key.
     Unauthentic {
-        /// The publisher that it names.
+        /// The named publisher.
         publisher: String,
-        /// The epoch that it names.
+        /// The named epoch.
         epoch: u32,
     },
-    /// It was sealed for another topic, and somebody moved it here.
+    /// It was sealed for another topic and moved here.
     Moved {
-        /// The topic that it was sealed for.
+        /// The original topic.
         from: String,
     },
-    /// It names one publisher, and another one sealed it.
+    /// It names another publisher than the one that sealed it.
     Impersonated {
-        /// Whom it names.
+        /// The named publisher.
         named: String,
-        /// Who sealed it.
+        /// The actual publisher.
         by: String,
     },
     /// The number was received before.
@@ -61,21 +61,21 @@ pub enum Refusal {
         /// The sequence number.
         sequence: u64,
     },
-    /// The number is older than the window remembers.
+    /// The number is older than the window.
     Late {
         /// The sequence number.
         sequence: u64,
-        /// The lowest that may still come.
+        /// The lowest acceptable number.
         lowest: u64,
     },
-    /// There are too many publishers and topics to remember what each has sent.
+    /// There are too many publishers and topics to remember.
     Crowded,
-    /// The topic is none to publish on.
-    Topic(topic::Invalid),
+    /// The topic cannot be published on.
+    Topic(topic::TopicError),
 }
 
-impl Refusal {
-    /// A short name, as counters have it.
+impl Dropped {
+    /// A short name for counters.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::NotEnvelope(_) => "not-envelope",
@@ -93,7 +93,7 @@ impl Refusal {
         }
     }
 
-    /// What to do about it.
+    /// The remedy.
     pub const fn remedy(&self) -> &'static str {
         match self {
             Self::NotEnvelope(_) => {
@@ -118,7 +118,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotEnvelope(why) => write!(f, "not a protected payload: {why}"),
@@ -154,4 +154,4 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl core::error::Error for Refusal {}
+impl core::error::Error for Dropped {}

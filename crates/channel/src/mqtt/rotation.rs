@@ -1,15 +1,18 @@
-//! The next epoch's secret: one message for all members, signed by the group's manager.
+//! Key rotation: one message with the next epoch's secret for all members, signed by the group's
+//! manager.
 //!
 //! ```text
 //! COSE_Sign1 (RFC 9052 section 4.2), EdDSA, external_aad << ["antedate-mqtt rotation", group] >>, of
 //!   COSE_Encrypt (section 5.1), A256GCM, with for each member a recipient
-//!     ECDH-ES + A256KW over X25519 (RFC 9053 section 6.4): an ephemeral key, the member's name as kid, the wrapped key
-//!   of << [group, epoch, algorithm, secret, seconds that the epoch before is still read] >>
+//!     ECDH-ES + A256KW over X25519 (RFC 9053 section 6.4): an ephemeral key, the member's name as
+//!     kid, the wrapped key
+//!   of << [group, epoch, algorithm, secret, seconds that the previous epoch stays readable] >>
 //! ```
 //!
-//! A member that is left out cannot open it: that is how one is revoked. Without the signature whoever knows the members' public
-//! keys could rotate; with it, an old message that comes again is known by its epoch, which must rise ([`super::Group::rotate`]).
-//! A broker that keeps the message as a retained one gives it to members that were offline.
+//! A member is revoked by leaving it out: it cannot open the message. The signature is necessary
+//! because otherwise anyone with the members' public keys could rotate. A replayed message is
+//! detected by its epoch, which must rise ([`super::Group::rotate`]). A broker that retains the
+//! message delivers it to members that were offline.
 
 use alloc::vec;
 use alloc::{string::String, vec::Vec};
@@ -26,7 +29,7 @@ use zeroize::Zeroizing;
 
 use super::{Algorithm, PUBLISHER_MAX, SECRET_LEN};
 
-/// Members that a group has at most.
+/// The most members of a group.
 pub const MEMBERS_MAX: usize = 4096;
 
 /// The protected header {1: -8}, EdDSA.
@@ -35,19 +38,20 @@ const EDDSA: &[u8] = &[0xa1, 0x01, 0x27];
 const A256GCM: &[u8] = &[0xa1, 0x01, 0x03];
 /// {1: -31}, ECDH-ES + A256KW.
 const ECDH_ES_A256KW: &[u8] = &[0xa1, 0x01, 0x38, 0x1e];
-/// A256KW, the algorithm that the derived key is for.
+/// A256KW, the algorithm of the derived key.
 const A256KW: i64 = -5;
 
-/// What a rotation brings.
+/// The contents of a rotation.
 #[derive(Clone)]
 pub struct Rotation {
-    /// The new epoch, above all before.
+    /// The new epoch, above all earlier ones.
     pub epoch: u32,
     /// The algorithm of the group.
     pub algorithm: Algorithm,
     /// The new secret.
     pub secret: Zeroizing<[u8; SECRET_LEN]>,
-    /// Seconds that members still read what is sealed under the epoch before; 0 after a revocation.
+    /// Seconds during which members still read messages of the previous epoch, 0 after a
+    /// revocation.
     pub grace: u32,
 }
 
@@ -57,7 +61,7 @@ impl fmt::Debug for Rotation {
     }
 }
 
-/// A member as the manager knows it.
+/// A member as known to the manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient<'a> {
     /// Its name.
@@ -66,22 +70,22 @@ pub struct Recipient<'a> {
     pub public: [u8; 32],
 }
 
-/// Why a message rotates nothing.
+/// The reason for refusing a rotation message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RotationRefusal {
+pub enum RotationError {
     /// It is no rotation message.
     Format,
-    /// The manager has not signed it, or not for this group.
+    /// The manager has not signed it for this group.
     Signature,
     /// It is not sealed for this member: it was left out, or revoked.
     NotMember,
-    /// What is sealed for this member cannot be opened with its key.
+    /// The part sealed for this member cannot be opened with its key.
     Unauthentic,
-    /// It brings another key for the epoch that is in use.
+    /// It has another key for the epoch in use.
     OtherKey,
 }
 
-impl fmt::Display for RotationRefusal {
+impl fmt::Display for RotationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Format => "is no rotation message",
@@ -95,34 +99,34 @@ impl fmt::Display for RotationRefusal {
     }
 }
 
-impl core::error::Error for RotationRefusal {}
+impl core::error::Error for RotationError {}
 
-impl From<minicbor::decode::Error> for RotationRefusal {
+impl From<minicbor::decode::Error> for RotationError {
     fn from(_: minicbor::decode::Error) -> Self {
         Self::Format
     }
 }
 
-/// Why a rotation message cannot be made.
+/// The reason for not making a rotation message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CannotSeal<E> {
-    /// A member's public key gives no secret (it is of small order), so it is none.
+pub enum SealError<E> {
+    /// A member's public key is of small order, and so invalid.
     PublicKey {
         /// The member's index.
         member: usize,
     },
-    /// A member has no name, or a longer one than 64 bytes.
+    /// A member's name is empty or longer than 64 bytes.
     Name {
         /// The member's index.
         member: usize,
     },
     /// There are more members than [`MEMBERS_MAX`].
     TooMany,
-    /// There are no random numbers.
+    /// The random number generator failed.
     Random(E),
 }
 
-impl<E: fmt::Display> fmt::Display for CannotSeal<E> {
+impl<E: fmt::Display> fmt::Display for SealError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PublicKey { member } => write!(f, "the public key of member {member} is none"),
@@ -135,7 +139,7 @@ impl<E: fmt::Display> fmt::Display for CannotSeal<E> {
     }
 }
 
-impl<E: core::error::Error> core::error::Error for CannotSeal<E> {}
+impl<E: core::error::Error> core::error::Error for SealError<E> {}
 
 /// The public key of a device's secret.
 pub fn device_public(secret: &[u8; 32]) -> [u8; 32] {
@@ -147,7 +151,7 @@ pub fn manager_public(secret: &[u8; 32]) -> [u8; 32] {
     SigningKey::from_bytes(secret).verifying_key().to_bytes()
 }
 
-/// What Ed25519 signs: the Sig_structure (RFC 9052 section 4.4).
+/// The signed data: the Sig_structure (RFC 9052 section 4.4).
 fn to_be_signed(group: &str, payload: &[u8]) -> Vec<u8> {
     let mut external = Vec::new();
     // Writing to a vector cannot fail, here and below.
@@ -176,7 +180,8 @@ fn encrypt_structure() -> Vec<u8> {
     bytes
 }
 
-/// The key that wraps a member's copy: HKDF with SHA-256 over the COSE_KDF_Context (RFC 9053 section 5.2).
+/// The key that wraps a member's copy: HKDF with SHA-256 over the COSE_KDF_Context (RFC 9053
+/// section 5.2).
 fn wrapping_key(shared: &[u8; 32]) -> Zeroizing<[u8; 32]> {
     let mut context = Vec::new();
     let mut encoder = Encoder::new(&mut context);
@@ -194,16 +199,16 @@ fn wrapping_key(shared: &[u8; 32]) -> Zeroizing<[u8; 32]> {
 /// Makes the rotation message. `random` fills a buffer from the system's generator.
 ///
 /// # Errors
-/// [`CannotSeal`].
+/// [`SealError`].
 pub fn seal<E>(
     group: &str,
     rotation: &Rotation,
     manager: &[u8; 32],
     members: &[Recipient<'_>],
     mut random: impl FnMut(&mut [u8]) -> Result<(), E>,
-) -> Result<Vec<u8>, CannotSeal<E>> {
+) -> Result<Vec<u8>, SealError<E>> {
     if members.len() > MEMBERS_MAX {
-        return Err(CannotSeal::TooMany);
+        return Err(SealError::TooMany);
     }
     let mut plain = Zeroizing::new(Vec::with_capacity(128 + group.len()));
     let _ = Encoder::new(&mut *plain)
@@ -214,8 +219,8 @@ pub fn seal<E>(
         .and_then(|e| e.bytes(&*rotation.secret))
         .and_then(|e| e.u32(rotation.grace));
     let (mut key, mut nonce) = (Zeroizing::new([0; 32]), [0; 12]);
-    random(&mut *key).map_err(CannotSeal::Random)?;
-    random(&mut nonce).map_err(CannotSeal::Random)?;
+    random(&mut *key).map_err(SealError::Random)?;
+    random(&mut nonce).map_err(SealError::Random)?;
     let cipher = Key::<Aes256Gcm>::new(&*key).unwrap_or_else(|_| unreachable!("a key of 32 bytes"));
     let mut sealed = vec![0; plain.len()];
     let tag = cipher.seal(Nonce::assume_unique(nonce), &encrypt_structure(), &plain, &mut sealed);
@@ -234,14 +239,14 @@ pub fn seal<E>(
         .and_then(|e| e.array(members.len() as u64));
     for (member, Recipient { name, public }) in members.iter().enumerate() {
         if !(1..=PUBLISHER_MAX).contains(&name.len()) {
-            return Err(CannotSeal::Name { member });
+            return Err(SealError::Name { member });
         }
         let mut secret = Zeroizing::new([0; 32]);
-        random(&mut *secret).map_err(CannotSeal::Random)?;
+        random(&mut *secret).map_err(SealError::Random)?;
         let ephemeral = StaticSecret::from(*secret);
         let shared = ephemeral.diffie_hellman(&PublicKey::from(*public));
         if !shared.was_contributory() {
-            return Err(CannotSeal::PublicKey { member });
+            return Err(SealError::PublicKey { member });
         }
         let mut wrapped = [0; 40];
         let kek = wrapping_key(shared.as_bytes());
@@ -273,15 +278,15 @@ pub fn seal<E>(
 /// Opens a rotation message as one of the group's members.
 ///
 /// # Errors
-/// [`RotationRefusal`].
+/// [`RotationError`].
 pub fn open(
     group: &str,
     message: &[u8],
     manager: &[u8; 32],
     member: &[u8],
     secret: &[u8; 32],
-) -> Result<Rotation, RotationRefusal> {
-    use RotationRefusal::{Format, NotMember, Unauthentic};
+) -> Result<Rotation, RotationError> {
+    use RotationError::{Format, NotMember, Unauthentic};
     let payload = verified(group, message, manager)?;
     let mut decoder = Decoder::new(payload);
     if decoder.tag()?.as_u64() != 96 || decoder.array()? != Some(4) || decoder.bytes()? != A256GCM {
@@ -315,8 +320,8 @@ pub fn open(
 }
 
 /// The signed payload.
-fn verified<'a>(group: &str, message: &'a [u8], manager: &[u8; 32]) -> Result<&'a [u8], RotationRefusal> {
-    use RotationRefusal::{Format, Signature as NotSigned};
+fn verified<'a>(group: &str, message: &'a [u8], manager: &[u8; 32]) -> Result<&'a [u8], RotationError> {
+    use RotationError::{Format, Signature as NotSigned};
     let mut decoder = Decoder::new(message);
     if decoder.tag()?.as_u64() != 18 || decoder.array()? != Some(4) || decoder.bytes()? != EDDSA {
         return Err(Format);
@@ -336,8 +341,8 @@ fn verified<'a>(group: &str, message: &'a [u8], manager: &[u8; 32]) -> Result<&'
 
 type RecipientRead<'a> = (&'a [u8], [u8; 32], [u8; 40]);
 
-fn recipient<'a>(decoder: &mut Decoder<'a>) -> Result<RecipientRead<'a>, RotationRefusal> {
-    use RotationRefusal::Format;
+fn recipient<'a>(decoder: &mut Decoder<'a>) -> Result<RecipientRead<'a>, RotationError> {
+    use RotationError::Format;
     if decoder.array()? != Some(3) || decoder.bytes()? != ECDH_ES_A256KW || decoder.map()? != Some(2) {
         return Err(Format);
     }
@@ -357,8 +362,8 @@ fn recipient<'a>(decoder: &mut Decoder<'a>) -> Result<RecipientRead<'a>, Rotatio
     Ok((name, ephemeral, wrapped))
 }
 
-fn rotation(group: &str, plain: &[u8]) -> Result<Rotation, RotationRefusal> {
-    use RotationRefusal::Format;
+fn rotation(group: &str, plain: &[u8]) -> Result<Rotation, RotationError> {
+    use RotationError::Format;
     let mut decoder = Decoder::new(plain);
     if decoder.array()? != Some(5) || decoder.str()? != group {
         return Err(Format);
@@ -373,17 +378,17 @@ fn rotation(group: &str, plain: &[u8]) -> Result<Rotation, RotationRefusal> {
     Ok(Rotation { epoch, algorithm, secret: Zeroizing::new(secret), grace })
 }
 
-/// The members that a signed rotation message is sealed for, in its order.
+/// The members of a signed rotation message, in its order.
 ///
 /// # Errors
-/// When it is not signed by the manager or of another form.
-pub fn members(group: &str, message: &[u8], manager: &[u8; 32]) -> Result<Vec<String>, RotationRefusal> {
+/// The message is not signed by the manager, or has another form.
+pub fn members(group: &str, message: &[u8], manager: &[u8; 32]) -> Result<Vec<String>, RotationError> {
     let mut decoder = Decoder::new(verified(group, message, manager)?);
     decoder.tag()?;
     decoder.array()?;
     for _ in 0..3 {
         decoder.skip()?;
     }
-    let count = decoder.array()?.ok_or(RotationRefusal::Format)?;
+    let count = decoder.array()?.ok_or(RotationError::Format)?;
     (0..count).map(|_| Ok(String::from_utf8_lossy(recipient(&mut decoder)?.0).into_owned())).collect()
 }

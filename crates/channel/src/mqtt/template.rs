@@ -1,4 +1,4 @@
-//! What is known of a payload before the reading is.
+//! Payloads with values still unknown.
 
 use alloc::{string::String, sync::Arc, vec, vec::Vec};
 use core::fmt;
@@ -8,8 +8,8 @@ use antedate_aead::{Hole, Template, TemplateError};
 
 use super::topic;
 
-/// The topic and the payload of publishes to come, with holes where the values go: a JSON text, a Sparkplug B frame, or anything
-/// whose values have a fixed place.
+/// The topic and payload of future publishes, with holes for the values: JSON, a Sparkplug B frame,
+/// or any format with fixed positions of values.
 ///
 /// ```
 /// use antedate_channel::mqtt::PayloadTemplate;
@@ -27,24 +27,24 @@ struct Parts {
     topic: String,
     payload: Vec<u8>,
     holes: Vec<Range<usize>>,
-    /// The same for the engine.
+    /// The holes in the engine's form.
     marks: Vec<Hole>,
 }
 
-/// Why a template can't be.
+/// The reason for refusing a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TemplateFault {
-    /// The topic is none to publish on.
-    Topic(topic::Invalid),
-    /// There is no hole, so nothing is left to say.
+pub enum PayloadTemplateError {
+    /// The topic cannot be published on.
+    Topic(topic::TopicError),
+    /// There is no hole.
     NoHole,
-    /// Holes do not lie in the payload one behind the other.
+    /// Holes are outside the payload, overlap or are out of order.
     Order,
-    /// A hole can't be.
+    /// The engine refuses a hole.
     Hole(TemplateError),
 }
 
-impl fmt::Display for TemplateFault {
+impl fmt::Display for PayloadTemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Topic(why) => why.fmt(f),
@@ -55,23 +55,23 @@ impl fmt::Display for TemplateFault {
     }
 }
 
-impl core::error::Error for TemplateFault {}
+impl core::error::Error for PayloadTemplateError {}
 
 impl PayloadTemplate {
-    /// A payload with these holes, in ascending order. What the payload holds there counts for nothing.
+    /// A payload with these holes, in ascending order. The payload's contents there are ignored.
     ///
     /// # Errors
-    /// [`TemplateFault`].
-    pub fn new(topic: &str, payload: &[u8], holes: &[Range<usize>]) -> Result<Self, TemplateFault> {
-        topic::check_name(topic).map_err(TemplateFault::Topic)?;
+    /// [`PayloadTemplateError`].
+    pub fn new(topic: &str, payload: &[u8], holes: &[Range<usize>]) -> Result<Self, PayloadTemplateError> {
+        topic::check_name(topic).map_err(PayloadTemplateError::Topic)?;
         if holes.is_empty() {
-            return Err(TemplateFault::NoHole);
+            return Err(PayloadTemplateError::NoHole);
         }
         if holes.windows(2).any(|two| two[0].end > two[1].start) {
-            return Err(TemplateFault::Order);
+            return Err(PayloadTemplateError::Order);
         }
         let marks: Vec<Hole> = holes.iter().cloned().map(Hole::Payload).collect();
-        Template::new(&[], payload, &marks).map_err(TemplateFault::Hole)?;
+        Template::new(&[], payload, &marks).map_err(PayloadTemplateError::Hole)?;
         let (topic, payload, holes) = (topic.into(), payload.to_vec(), holes.to_vec());
         Ok(Self(Arc::new(Parts { topic, payload, holes, marks })))
     }
@@ -79,8 +79,8 @@ impl PayloadTemplate {
     /// A payload in which each run of `@` is a hole.
     ///
     /// # Errors
-    /// [`TemplateFault`].
-    pub fn marked(topic: &str, payload: &[u8]) -> Result<Self, TemplateFault> {
+    /// [`PayloadTemplateError`].
+    pub fn marked(topic: &str, payload: &[u8]) -> Result<Self, PayloadTemplateError> {
         let mut holes: Vec<Range<usize>> = Vec::new();
         for (at, _) in payload.iter().enumerate().filter(|(_, byte)| **byte == b'@') {
             match holes.last_mut() {
@@ -92,11 +92,11 @@ impl PayloadTemplate {
     }
 
     /// Any payload of a length.
-    pub(super) fn any(topic: &str, len: usize) -> Result<Self, TemplateFault> {
+    pub(super) fn any(topic: &str, len: usize) -> Result<Self, PayloadTemplateError> {
         Self::new(topic, &vec![0; len], &[Range { start: 0, end: len }])
     }
 
-    /// Whether nothing is known of the payload but its length.
+    /// Whether only the payload's length is known.
     #[inline]
     pub(super) fn is_one_hole(&self) -> bool {
         matches!(self.holes(), [hole] if hole.len() == self.payload().len())
@@ -107,12 +107,12 @@ impl PayloadTemplate {
         &self.0.topic
     }
 
-    /// The payload; what is in holes counts for nothing.
+    /// The payload. The contents of holes are ignored.
     pub fn payload(&self) -> &[u8] {
         &self.0.payload
     }
 
-    /// Where the values go.
+    /// The holes.
     pub fn holes(&self) -> &[Range<usize>] {
         &self.0.holes
     }
@@ -121,7 +121,7 @@ impl PayloadTemplate {
         &self.0.marks
     }
 
-    /// Whether it is the same as another one.
+    /// Whether it equals another one.
     #[inline]
     pub(super) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
@@ -132,13 +132,14 @@ impl PayloadTemplate {
         &self.payload()[..self.holes().first().map_or(0, |hole| hole.start)]
     }
 
-    /// Whether there is a value for each hole, as long as the hole.
+    /// Whether there is a value for each hole, with the hole's length.
     pub fn fits(&self, values: &[&[u8]]) -> bool {
         values.len() == self.0.holes.len()
             && values.iter().zip(&self.0.holes).all(|(value, hole)| value.len() == hole.len())
     }
 
-    /// The payload with these values, which may be longer or shorter than the holes. A hole without a value is left out.
+    /// The payload with these values, which may be longer or shorter than the holes. A hole without
+    /// a value is left out.
     pub fn fill(&self, values: &[&[u8]]) -> Vec<u8> {
         let mut payload = Vec::with_capacity(self.0.payload.len());
         payload.extend_from_slice(self.front());
@@ -153,7 +154,7 @@ impl PayloadTemplate {
             + values.iter().take(self.holes().len()).map(|value| value.len()).sum::<usize>()
     }
 
-    /// Appends what follows the front, with these values.
+    /// Appends the rest after the front, with these values.
     pub(super) fn fill_rest(&self, values: &[&[u8]], out: &mut Vec<u8>) {
         let mut at = self.front().len();
         for (i, hole) in self.0.holes.iter().enumerate() {

@@ -2,22 +2,22 @@
 
 use core::fmt;
 
-/// Why a text is no topic name or filter.
+/// The reason why a text is not a topic name or filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Invalid {
+pub enum TopicError {
     /// It is empty.
     Empty,
     /// It is longer than 65,535 bytes.
     Long,
-    /// It has the character U+0000.
+    /// It contains the character U+0000.
     Null,
-    /// A name has a wildcard.
+    /// The name contains a wildcard.
     Wildcard,
     /// `+` is not alone on its level, or `#` is not alone on the last one.
     Misplaced,
 }
 
-impl fmt::Display for Invalid {
+impl fmt::Display for TopicError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Empty => "a topic has one character at least",
@@ -29,13 +29,13 @@ impl fmt::Display for Invalid {
     }
 }
 
-impl core::error::Error for Invalid {}
+impl core::error::Error for TopicError {}
 
-fn check(text: &str) -> Result<(), Invalid> {
+fn check(text: &str) -> Result<(), TopicError> {
     match text {
-        "" => Err(Invalid::Empty),
-        _ if text.len() > 0xffff => Err(Invalid::Long),
-        _ if text.contains('\0') => Err(Invalid::Null),
+        "" => Err(TopicError::Empty),
+        _ if text.len() > 0xffff => Err(TopicError::Long),
+        _ if text.contains('\0') => Err(TopicError::Null),
         _ => Ok(()),
     }
 }
@@ -43,23 +43,23 @@ fn check(text: &str) -> Result<(), Invalid> {
 /// Checks the name of a topic.
 ///
 /// # Errors
-/// [`Invalid`].
-pub fn check_name(name: &str) -> Result<(), Invalid> {
+/// [`TopicError`].
+pub fn check_name(name: &str) -> Result<(), TopicError> {
     check(name)?;
-    if name.contains(['+', '#']) { Err(Invalid::Wildcard) } else { Ok(()) }
+    if name.contains(['+', '#']) { Err(TopicError::Wildcard) } else { Ok(()) }
 }
 
 /// Checks a filter.
 ///
 /// # Errors
-/// [`Invalid`].
-pub fn check_filter(filter: &str) -> Result<(), Invalid> {
+/// [`TopicError`].
+pub fn check_filter(filter: &str) -> Result<(), TopicError> {
     check(filter)?;
     let last = filter.split('/').count() - 1;
     for (level, text) in filter.split('/').enumerate() {
         let misplaced = text.len() > 1 && text.contains(['+', '#']) || text == "#" && level != last;
         if misplaced {
-            return Err(Invalid::Misplaced);
+            return Err(TopicError::Misplaced);
         }
     }
     Ok(())
@@ -96,7 +96,7 @@ pub fn matches(filter: &str, name: &str) -> bool {
 /// assert!(covers("plant/#", "plant/+/force") && !covers("plant/line4/#", "plant/+/force"));
 /// ```
 pub fn covers(wide: &str, narrow: &str) -> bool {
-    // Wildcards at the beginning match no name that begins with $.
+    // Leading wildcards do not match a name that begins with $.
     if narrow.starts_with('$') && wide.starts_with(['+', '#']) {
         return false;
     }
@@ -113,7 +113,7 @@ pub fn covers(wide: &str, narrow: &str) -> bool {
     levels.next().is_none()
 }
 
-/// Whether there is a name that both filters match. Both must be valid.
+/// Whether both filters match a common name. Both must be valid.
 ///
 /// ```
 /// use antedate_channel::mqtt::topic::overlap;
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_match_as_the_standard_says() {
+    fn filters_match_per_standard() {
         for (filter, name) in [
             ("sport/tennis/player1/#", "sport/tennis/player1"),
             ("sport/tennis/player1/#", "sport/tennis/player1/score/wimbledon"),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_covers_one_of_which_it_matches_all() {
+    fn filter_covers_a_narrower_one() {
         for (wide, narrow) in [
             ("plant/#", "plant/#"),
             ("plant/#", "plant"),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_overlap_where_a_name_matches_both() {
+    fn filters_overlap_on_a_common_name() {
         for (one, other) in [
             ("o/#", "o/line/#"),
             ("o/#", "o"),
@@ -218,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_filter_or_name_is_refused_with_its_reason() {
-        assert_eq!(check_filter("sport/tennis#"), Err(Invalid::Misplaced));
-        assert_eq!(check_filter("sport/#/ranking"), Err(Invalid::Misplaced));
-        assert_eq!(check_filter("sport+"), Err(Invalid::Misplaced));
+    fn invalid_topics_are_refused_with_reason() {
+        assert_eq!(check_filter("sport/tennis#"), Err(TopicError::Misplaced));
+        assert_eq!(check_filter("sport/#/ranking"), Err(TopicError::Misplaced));
+        assert_eq!(check_filter("sport+"), Err(TopicError::Misplaced));
         assert_eq!(check_filter("sport/+/#"), Ok(()));
-        assert_eq!(check_name("sport/+"), Err(Invalid::Wildcard));
-        assert_eq!(check_name(""), Err(Invalid::Empty));
-        assert_eq!(check_name("a\0"), Err(Invalid::Null));
+        assert_eq!(check_name("sport/+"), Err(TopicError::Wildcard));
+        assert_eq!(check_name(""), Err(TopicError::Empty));
+        assert_eq!(check_name("a\0"), Err(TopicError::Null));
     }
 }

@@ -1,5 +1,5 @@
-//! The largest segment that TCP ends agree on (RFC 9293, section 3.7.1): lowered in passing, so that full segments fit one
-//! datagram of the tunnel and nothing of theirs has to be fragmented.
+//! Clamps the maximum segment size of TCP connections (RFC 9293, section 3.7.1), so that full
+//! segments fit one datagram of the tunnel and need no fragmentation.
 
 use antedate_wire::checksum::Sum;
 use antedate_wire::ip::Protocol;
@@ -11,7 +11,8 @@ const LEN: usize = 4;
 const END: u8 = 0;
 const NOTHING: u8 = 1;
 
-/// Lowers the segment size that a SYN announces to what an IP packet of `mtu` octets carries. Tells whether it did.
+/// Lowers the segment size announced in a SYN to the capacity of an IP packet of `mtu` octets.
+/// Returns whether it did.
 pub fn clamp_mss(frame: &mut [u8], mtu: usize) -> bool {
     clamp(frame, mtu).is_some()
 }
@@ -23,7 +24,7 @@ fn clamp(frame: &mut [u8], mtu: usize) -> Option<()> {
     let (start, headers) = match stack.ethertype {
         EtherType::Ipv4 => {
             let view = ipv4::Packet::new_checked(packet).ok()?;
-            // Only the first fragment has a TCP header, and no SYN is fragmented.
+            // Only the first fragment has a TCP header, and SYNs are not fragmented.
             if view.protocol() != Protocol::Tcp || view.is_fragment() {
                 return None;
             }
@@ -59,7 +60,7 @@ fn clamp(frame: &mut [u8], mtu: usize) -> Option<()> {
                 return None;
             }
             value.copy_from_slice(&limit.to_be_bytes());
-            // RFC 1624: the sum without the old value and with the new one, in the halves in which they lie.
+            // RFC 1624: subtract the old value and add the new one, in their octet order.
             let (old, new) = if at % 2 == 0 { (old, limit) } else { (old.swap_bytes(), limit.swap_bytes()) };
             let sum = Sum::of_u16(!checksum).and(Sum::of_u16(!old)).and(Sum::of_u16(new));
             segment[16..18].copy_from_slice(&sum.checksum().to_be_bytes());
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// A SYN over IPv4 or IPv6 with these options, its checksum right.
+    /// A SYN over IPv4 or IPv6 with these options and a correct checksum.
     fn syn(v6: bool, options: &[u8]) -> Vec<u8> {
         let mut frame = std::vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x81, 0, 0, 5];
         let len = 20 + options.len();
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_size_is_lowered_and_the_checksum_stays_right() {
+    fn segment_size_is_lowered_with_checksum() {
         for v6 in [false, true] {
             for options in
                 [&[2, 4, 0x05, 0xb4][..], &[1, 2, 4, 0x05, 0xb4, 1, 1, 1], &[4, 2, 2, 4, 0x23, 0, 0, 0]]
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_changed() {
+    fn other_frames_are_not_clamped() {
         let full = syn(false, &[2, 4, 0x05, 0xb4]);
         let mut ack = full.clone();
         ack[38 + 13] = 0x10;

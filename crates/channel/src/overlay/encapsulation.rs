@@ -1,7 +1,7 @@
-//! The headers in front of a frame: IPv4, UDP and VXLAN (RFC 791, RFC 768, RFC 7348).
+//! The headers of a frame: IPv4, UDP and VXLAN (RFC 791, RFC 768, RFC 7348).
 //!
-//! Between two ends only lengths, the identification and the source port differ from frame to frame. The rest is written once,
-//! with its share of the checksum.
+//! Between two ends only lengths, the identification and the source port differ from frame to
+//! frame. The rest is written once, with its share of the checksum.
 
 use core::fmt;
 use core::net::Ipv4Addr;
@@ -16,7 +16,7 @@ use antedate_wire::{ipv4, udp};
 const IP: usize = ipv4::MIN_HEADER_LEN;
 /// Octets of all three headers.
 pub const HEADER_LEN: usize = IP + udp::HEADER_LEN + vxlan::HEADER_LEN;
-/// Octets of UDP's and VXLAN's headers, which an IP fragment carries as data.
+/// Octets of UDP's and VXLAN's headers, which are data in an IP fragment.
 pub const UDP_VXLAN_LEN: usize = udp::HEADER_LEN + vxlan::HEADER_LEN;
 
 const DONT_FRAGMENT: u16 = 0x4000;
@@ -27,12 +27,12 @@ const TIME_TO_LIVE: u8 = 64;
 #[derive(Debug, Clone)]
 pub struct Template {
     octets: [u8; HEADER_LEN],
-    /// The sum of the IPv4 header without what changes.
+    /// The sum of the IPv4 header without the variable fields.
     sum: Sum,
 }
 
 impl Template {
-    /// Headers from an end of the tunnel to another one.
+    /// Headers from one end of the tunnel to the other.
     #[must_use]
     pub fn new(from: Ipv4Addr, to: Ipv4Addr, port: u16, vni: Vni) -> Self {
         let mut octets = [0; HEADER_LEN];
@@ -55,7 +55,7 @@ impl Template {
         self.ip(out, HEADER_LEN + len, 0, DONT_FRAGMENT);
     }
 
-    /// Writes the UDP and VXLAN headers of a packet that goes in fragments.
+    /// Writes the UDP and VXLAN headers of a fragmented packet.
     #[inline]
     pub fn write_datagram(&self, out: &mut [u8; UDP_VXLAN_LEN], len: usize, source_port: u16) {
         let mut whole = self.octets;
@@ -63,7 +63,8 @@ impl Template {
         out.copy_from_slice(&whole[IP..]);
     }
 
-    /// Writes the IPv4 header of a fragment with `len` octets of the packet from `offset` on, a multiple of 8.
+    /// Writes the IPv4 header of a fragment with `len` octets of the packet from `offset`, a
+    /// multiple of 8.
     #[inline]
     pub fn write_fragment(&self, out: &mut [u8; IP], ident: u16, offset: usize, len: usize, more: bool) {
         out.copy_from_slice(&self.octets[..IP]);
@@ -88,7 +89,8 @@ impl Template {
     }
 }
 
-/// The source port of a flow: networks that spread load by ports keep its frames in order (RFC 7348, section 5).
+/// The source port of a flow, so that networks with port-based load balancing keep its frames in
+/// order (RFC 7348, section 5).
 #[inline]
 #[must_use]
 pub fn source_port(frame: &[u8]) -> u16 {
@@ -98,36 +100,36 @@ pub fn source_port(frame: &[u8]) -> u16 {
     0xc000 | (mixed >> 50) as u16
 }
 
-/// What a packet of the tunnel is.
+/// A packet from the tunnel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     /// Its source.
     pub from: Ipv4Addr,
     /// Its destination.
     pub to: Ipv4Addr,
-    /// Where its payload lies, without the tunnel's padding.
+    /// The range of its payload, without the tunnel's padding.
     pub payload: Range<usize>,
-    /// Which part of a packet it is, if it is one.
+    /// The fragment, if it is not a whole packet.
     pub fragment: Option<Fragment>,
 }
 
-/// A part of a packet.
+/// A fragment of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fragment {
-    /// What the parts of a packet have in common.
+    /// The packet's identification.
     pub ident: u16,
-    /// Where it begins in the packet's payload.
+    /// Its offset in the packet's payload.
     pub offset: usize,
-    /// Whether others follow.
+    /// Whether other fragments follow.
     pub more: bool,
 }
 
-/// Why a packet of the tunnel carries no frame.
+/// The reason why a packet of the tunnel carries no frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bad {
+pub enum Dropped {
     /// it is not IPv4, or its header is wrong
     NotIpv4,
-    /// it carries something else than UDP to the port of VXLAN
+    /// it carries a protocol other than UDP to the port of VXLAN
     NotVxlan,
     /// its lengths or checksums are wrong
     Damaged,
@@ -135,7 +137,7 @@ pub enum Bad {
     Vni,
 }
 
-impl fmt::Display for Bad {
+impl fmt::Display for Dropped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotIpv4 => "not IPv4",
@@ -146,18 +148,18 @@ impl fmt::Display for Bad {
     }
 }
 
-impl core::error::Error for Bad {}
+impl core::error::Error for Dropped {}
 
-/// Reads the IPv4 header of a packet, behind which there may be padding.
+/// Parses the IPv4 header of a packet, which may be padded.
 #[inline]
-pub fn packet(octets: &[u8]) -> Result<Packet, Bad> {
-    let view = ipv4::Packet::new_checked(octets).map_err(|_| Bad::NotIpv4)?;
+pub fn packet(octets: &[u8]) -> Result<Packet, Dropped> {
+    let view = ipv4::Packet::new_checked(octets).map_err(|_| Dropped::NotIpv4)?;
     let (header, total) = (view.header_len(), usize::from(view.total_len()));
     if total < header || total > octets.len() || !view.verify_checksum() {
-        return Err(Bad::Damaged);
+        return Err(Dropped::Damaged);
     }
     if view.protocol() != Protocol::Udp {
-        return Err(Bad::NotVxlan);
+        return Err(Dropped::NotVxlan);
     }
     let fragment = view.is_fragment().then(|| {
         let word = u16::from_be_bytes([octets[6], octets[7]]);
@@ -167,27 +169,32 @@ pub fn packet(octets: &[u8]) -> Result<Packet, Bad> {
     Ok(Packet { from: view.src_addr(), to: view.dst_addr(), payload: header..total, fragment })
 }
 
-/// Where the frame lies in a UDP datagram that is addressed to us.
+/// The range of the frame in a UDP datagram addressed to us.
 #[inline]
-pub fn frame(datagram: &[u8], ends: (Ipv4Addr, Ipv4Addr), port: u16, vni: Vni) -> Result<Range<usize>, Bad> {
-    let view = udp::Datagram::new_checked(datagram).map_err(|_| Bad::Damaged)?;
+pub fn frame(
+    datagram: &[u8],
+    ends: (Ipv4Addr, Ipv4Addr),
+    port: u16,
+    vni: Vni,
+) -> Result<Range<usize>, Dropped> {
+    let view = udp::Datagram::new_checked(datagram).map_err(|_| Dropped::Damaged)?;
     let len = usize::from(view.length());
     if len < udp::HEADER_LEN || len > datagram.len() {
-        return Err(Bad::Damaged);
+        return Err(Dropped::Damaged);
     }
     if view.dst_port() != port {
-        return Err(Bad::NotVxlan);
+        return Err(Dropped::NotVxlan);
     }
     if view.checksum() != 0 {
         let pseudo = Sum::of(&ends.0.octets()).and(Sum::of(&ends.1.octets()));
         let pseudo = pseudo.and(Sum::of_u16(Protocol::Udp.number().into())).and(Sum::of_u16(view.length()));
         if !pseudo.and(Sum::of(&datagram[..len])).is_consistent() {
-            return Err(Bad::Damaged);
+            return Err(Dropped::Damaged);
         }
     }
-    let (network, frame) = vxlan::parse(&datagram[udp::HEADER_LEN..len]).map_err(|_| Bad::Damaged)?;
+    let (network, frame) = vxlan::parse(&datagram[udp::HEADER_LEN..len]).map_err(|_| Dropped::Damaged)?;
     if network != vni {
-        return Err(Bad::Vni);
+        return Err(Dropped::Vni);
     }
     Ok(len - frame.len()..len)
 }
@@ -211,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_comes_out_as_it_went_in() {
+    fn frame_comes_out_unchanged() {
         for len in [60, 61, 1514] {
             let frame_in: Vec<u8> = (0..len).map(|i| i as u8).collect();
             let mut octets = built(&frame_in);
@@ -225,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_are_those_of_the_same_packet() {
+    fn fragments_belong_to_one_packet() {
         let template = Template::new(A, B, vxlan::PORT, vni(42));
         let mut head = [0; IP];
         template.write_fragment(&mut head, 7, 1400, 100, false);
@@ -239,20 +246,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_told_apart() {
+    fn foreign_packets_are_distinguished() {
         let octets = built(&[0; 60]);
         let datagram = &octets[IP..];
-        assert_eq!(frame(datagram, (A, B), vxlan::PORT, vni(43)), Err(Bad::Vni));
-        assert_eq!(frame(datagram, (A, B), 8472, vni(42)), Err(Bad::NotVxlan));
-        assert_eq!(frame(&datagram[..70], (A, B), vxlan::PORT, vni(42)), Err(Bad::Damaged));
+        assert_eq!(frame(datagram, (A, B), vxlan::PORT, vni(43)), Err(Dropped::Vni));
+        assert_eq!(frame(datagram, (A, B), 8472, vni(42)), Err(Dropped::NotVxlan));
+        assert_eq!(frame(&datagram[..70], (A, B), vxlan::PORT, vni(42)), Err(Dropped::Damaged));
         let mut bent = octets.clone();
         bent[12] ^= 1;
-        assert_eq!(packet(&bent), Err(Bad::Damaged));
+        assert_eq!(packet(&bent), Err(Dropped::Damaged));
         bent = octets.clone();
-        // A UDP checksum that is there is checked.
+        // A UDP checksum is checked if present.
         bent[26] = 1;
-        assert_eq!(frame(&bent[IP..], (A, B), vxlan::PORT, vni(42)), Err(Bad::Damaged));
-        assert_eq!(packet(&octets[..90]), Err(Bad::Damaged));
-        assert_eq!(packet(&[0x60; 90]), Err(Bad::NotIpv4));
+        assert_eq!(frame(&bent[IP..], (A, B), vxlan::PORT, vni(42)), Err(Dropped::Damaged));
+        assert_eq!(packet(&octets[..90]), Err(Dropped::Damaged));
+        assert_eq!(packet(&[0x60; 90]), Err(Dropped::NotIpv4));
     }
 }

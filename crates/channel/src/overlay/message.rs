@@ -1,15 +1,15 @@
-//! What two Antedate ends say to each other inside a tunnel, and no stock end does.
+//! Messages between two Antedate ends in a tunnel.
 //!
-//! A packet of a tunnel begins with the version of IP, 4 or 6. Ours begin with 10, which a stock end drops and counts, so that
-//! asking whether the other end is an Antedate does no harm where it is not.
+//! A packet of a tunnel begins with the version of IP, 4 or 6. Ours begin with 10, which a stock
+//! end drops and counts. A hello to a stock end is therefore harmless.
 //!
 //! ```text
 //!   hello   0xa0, version 1, flags, 0, longest frame (2), 0 (2)
 //!   piece   0xa1, index, count, VNI (3), offset in units of 8 octets (2), octets of data (2), data, padding
 //! ```
 //!
-//! All pieces of a frame have adjacent counters in one session, so the counter of a piece less its index is the same for
-//! all of them and names the frame. Each piece says its index, how many there are, and where it lies.
+//! All pieces of a frame have adjacent counters in one session, so a piece's counter less its index
+//! identifies the frame. Each piece has its index, their count, and its offset.
 
 use antedate_wire::vxlan::Vni;
 
@@ -21,45 +21,45 @@ const READS_PIECES: u8 = 0x02;
 
 /// Octets of a hello.
 pub const HELLO_LEN: usize = 8;
-/// Octets in front of a piece's data.
+/// Octets before a piece's data.
 pub const PIECE_HEADER_LEN: usize = 10;
-/// Pieces of a frame at most.
+/// The most pieces of a frame.
 pub const MOST_PIECES: usize = 16;
 
-/// What an end can do.
+/// The capabilities of an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
-    /// It asks the other end for its own.
+    /// It asks for the other end's hello.
     pub wants_answer: bool,
-    /// It puts frames together from pieces,
+    /// It reassembles frames from pieces,
     pub reads_pieces: bool,
-    /// up to so many octets.
+    /// up to this length.
     pub longest: u16,
 }
 
-/// Which part of which frame a piece is, apart from its counter.
+/// The header of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// From 0 on.
+    /// Its index, from 0.
     pub index: u8,
     /// Pieces of the frame: 2 to [`MOST_PIECES`].
     pub count: u8,
     /// The network.
     pub vni: Vni,
-    /// Octets of the frame before this piece, a multiple of 8.
+    /// Its offset in the frame, a multiple of 8.
     pub offset: usize,
 }
 
 /// A message of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message<'a> {
-    /// What the other end can do.
+    /// The other end's capabilities.
     Hello(Hello),
     /// A part of a frame.
     Piece(Piece, &'a [u8]),
 }
 
-/// Whether a packet is one of ours, or wants to be.
+/// Whether a packet is one of ours, valid or not.
 #[inline]
 #[must_use]
 pub fn is_ours(packet: &[u8]) -> bool {
@@ -67,7 +67,7 @@ pub fn is_ours(packet: &[u8]) -> bool {
 }
 
 impl Hello {
-    /// Its octets.
+    /// Encodes the hello.
     #[must_use]
     pub fn emit(self) -> [u8; HELLO_LEN] {
         let flag = |set: bool, flag: u8| if set { flag } else { 0 };
@@ -78,7 +78,7 @@ impl Hello {
 }
 
 impl Piece {
-    /// The octets in front of `len` octets of data.
+    /// Encodes the header for `len` octets of data.
     #[inline]
     #[must_use]
     pub fn emit(self, len: usize) -> [u8; PIECE_HEADER_LEN] {
@@ -87,14 +87,14 @@ impl Piece {
         [PIECE, self.index, self.count, a, b, c, high, low, h, l]
     }
 
-    /// Is it the last one of its frame?
+    /// Whether it is the last one of its frame.
     #[must_use]
     pub const fn is_last(self) -> bool {
         self.index + 1 == self.count
     }
 }
 
-/// Reads a message; nothing if it is none, or of a version that is not known.
+/// Parses a message. `None` if it is invalid, or of an unknown version.
 #[must_use]
 pub fn parse(packet: &[u8]) -> Option<Message<'_>> {
     let (head, rest) = packet.split_first_chunk::<8>()?;
@@ -107,7 +107,7 @@ pub fn parse(packet: &[u8]) -> Option<Message<'_>> {
         [PIECE, index, count, a, b, c, high, low] => {
             let legal = (2..=MOST_PIECES).contains(&usize::from(count)) && index < count;
             let offset = usize::from(u16::from_be_bytes([high, low])) * 8;
-            // The first one begins at the beginning, and no other one does.
+            // The first piece, and no other, has offset 0.
             if !legal || (index == 0) != (offset == 0) {
                 return None;
             }
@@ -119,8 +119,8 @@ pub fn parse(packet: &[u8]) -> Option<Message<'_>> {
     }
 }
 
-/// How a frame of `len` octets is cut into pieces of which `room` octets fit: how many, and the octets of all but the last.
-/// Nothing if that many are not allowed.
+/// Cuts a frame of `len` octets into pieces of at most `room` octets. Returns their number, and the
+/// octets of all but the last. `None` if there would be too many.
 #[must_use]
 pub fn cut(len: usize, room: usize) -> Option<(usize, usize)> {
     let room = room / 8 * 8;
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_read_back() {
+    fn messages_are_parsed_back() {
         let hello = Hello { wants_answer: true, reads_pieces: true, longest: 1522 };
         assert_eq!(parse(&hello.emit()), Some(Message::Hello(hello)));
         let piece = Piece { index: 1, count: 2, vni: Vni::new(42).unwrap(), offset: 760 };
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_messages_are_none() {
+    fn invalid_messages_are_refused() {
         let ok = Piece { index: 1, count: 2, vni: Vni::default(), offset: 8 };
         for wrong in [
             Piece { index: 2, ..ok },
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_equal_and_cover_the_frame() {
+    fn pieces_are_equal_and_complete() {
         for len in 60..9100 {
             for room in [100, 600, 1424, 1432] {
                 let Some((count, size)) = cut(len, room) else {

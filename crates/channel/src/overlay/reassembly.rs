@@ -1,39 +1,40 @@
 //! Frames from pieces, and packets from IP fragments.
 //!
-//! The rules of loss are those of MACsec's fragments: a frame comes out when every part was authenticated and is there; parts
-//! that overlap, contradict each other or come too late drop the whole. Over IP parts may change their order, so each says
-//! where it belongs, and several frames may be open at a time; memory is bounded by their number.
+//! The rules are those of MACsec's fragments: a frame is output once every part has arrived and
+//! been authenticated. Parts that overlap, contradict each other or arrive too late drop the whole.
+//! IP may reorder parts, so each has an offset, and several frames may be incomplete at a time.
+//! Their number bounds the memory.
 
 use alloc::boxed::Box;
 use alloc::vec;
 
 /// Octets of the longest whole: a jumbo frame with VLAN tags and VXLAN's headers.
 pub const LONGEST: usize = 9216;
-/// Frames that may be open at a time.
+/// The most incomplete frames.
 pub const OPEN: usize = 8;
-/// How long a frame may be open, in nanoseconds.
+/// The most nanoseconds that a frame may be incomplete.
 const PATIENCE: u64 = 500_000_000;
 const UNIT: usize = 8;
 const WORDS: usize = LONGEST / UNIT / 64;
 
-/// What the parts of a whole have in common.
+/// Identifies the whole that parts belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whole {
-    /// IP fragments with that identification.
+    /// IP fragments with this identification.
     Packet(u16),
-    /// Pieces of a session, whose first one has that counter; how many, and of which network.
+    /// Pieces of a frame.
     Frame {
         /// Our index of the session.
         session: u32,
         /// The counter of the first piece.
         first: u64,
-        /// Pieces.
+        /// The number of pieces.
         count: u8,
     },
 }
 
 impl Whole {
-    /// Whether both name the same whole, though perhaps not in the same words.
+    /// Whether both identify the same whole, possibly with different details.
     fn is(self, other: Self) -> bool {
         match (self, other) {
             (Self::Frame { session, first, .. }, Self::Frame { session: s, first: f, .. }) => {
@@ -47,9 +48,9 @@ impl Whole {
 /// A part of a whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
-    /// Of which.
+    /// Its whole.
     pub of: Whole,
-    /// Where it begins, a multiple of 8.
+    /// Its offset, a multiple of 8.
     pub offset: usize,
     /// Its octets.
     pub octets: &'a [u8],
@@ -57,18 +58,18 @@ pub struct Part<'a> {
     pub last: bool,
 }
 
-/// What happened to wholes.
+/// Counters of parts and wholes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Parts that came.
+    /// Parts received.
     pub parts: u64,
-    /// Wholes that are complete.
+    /// Wholes completed.
     pub whole: u64,
-    /// Wholes that were given up since a part did not come in time, or too many were open.
+    /// Wholes given up because a part was late, or too many were incomplete.
     pub incomplete: u64,
-    /// Wholes that were dropped since parts overlapped or contradicted each other.
+    /// Wholes dropped because parts overlapped or contradicted each other.
     pub contradictory: u64,
-    /// Parts that cannot be: too long, or of an odd length.
+    /// Invalid parts: too long, or of an odd length.
     pub malformed: u64,
 }
 
@@ -76,14 +77,14 @@ struct Slot {
     of: Option<Whole>,
     since: u64,
     total: Option<usize>,
-    /// Where the last octet that came lies.
+    /// The end of the last octet received.
     end: usize,
     have: [u64; WORDS],
     units: usize,
     octets: Box<[u8]>,
 }
 
-/// The open wholes of a peer.
+/// The incomplete wholes of a peer.
 pub struct Reassembly {
     slots: [Slot; OPEN],
     counters: Counters,
@@ -113,7 +114,7 @@ impl core::fmt::Debug for Reassembly {
 }
 
 impl Reassembly {
-    /// Takes a part that came at `now`, in nanoseconds. Gives the whole if this was all that was missing.
+    /// Adds a part that arrived at `now`, in nanoseconds. Returns the whole if it is complete.
     pub fn add(&mut self, now: u64, part: Part<'_>) -> Option<&mut [u8]> {
         self.counters.parts += 1;
         let Part { of, offset, octets, last } = part;
@@ -141,7 +142,7 @@ impl Reassembly {
         slot.octets.get_mut(..total)
     }
 
-    /// Gives up what is open for too long.
+    /// Gives up wholes past their deadline.
     pub fn expire(&mut self, now: u64) {
         for slot in &mut self.slots {
             if slot.of.is_some() && now.saturating_sub(slot.since) >= PATIENCE {
@@ -151,7 +152,7 @@ impl Reassembly {
         }
     }
 
-    /// What happened so far.
+    /// The counters.
     #[must_use]
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -172,7 +173,7 @@ impl Reassembly {
 }
 
 impl Slot {
-    /// Marks where the part lies, if it agrees with those that came before.
+    /// Marks a part's range, if it agrees with the earlier parts.
     fn takes(&mut self, part: Part<'_>, end: usize) -> bool {
         if self.of != Some(part.of) {
             return false;
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn every_order_of_parts_gives_the_whole() {
+    fn parts_in_any_order_give_the_whole() {
         let whole = octets(1514);
         let p = parts(&whole, 512, F);
         for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_cut_and_said_comes_out_again() {
+    fn cut_frame_is_reassembled() {
         use crate::overlay::message::{Message, Piece, cut, parse};
         let whole = octets(1514);
         let (count, size) = cut(whole.len(), 1424).unwrap();
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_a_part_never_comes_out_and_hinders_nobody() {
+    fn incomplete_frame_is_given_up() {
         let whole = octets(1514);
         for lost in 0..3 {
             let mut r = Reassembly::default();
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn overlaps_and_contradictions_drop_the_whole() {
+    fn contradicting_parts_drop_the_whole() {
         let whole = octets(1514);
         let p = parts(&whole, 512, F);
         let other_count = Whole::Frame { session: 1, first: 10, count: 2 };
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_oldest_gives_way() {
+    fn oldest_incomplete_frame_is_replaced() {
         let whole = octets(1000);
         let mut r = Reassembly::default();
         for ident in 0..100u16 {

@@ -1,7 +1,9 @@
-//! MAC1, MAC2 and cookies (WireGuard paper, sections 5.4.4 and 5.4.7): what keeps strangers from making a peer compute.
+//! MAC1, MAC2 and cookies (WireGuard paper, sections 5.4.4 and 5.4.7), which prevent strangers from
+//! making a peer compute.
 //!
-//! MAC1 shows that the sender knows whom he speaks to, and costs one hash to check. Under load a peer answers with a cookie,
-//! a MAC of the sender's address; only who can receive there can show it in MAC2 of the next try.
+//! MAC1 proves knowledge of the responder's public key, and costs one hash to check. Under load a
+//! peer answers with a cookie, a MAC of the sender's address. Only a sender that receives at that
+//! address can use it for MAC2 in the next attempt.
 
 use core::net::{IpAddr, SocketAddr};
 
@@ -15,16 +17,16 @@ use zeroize::Zeroizing;
 
 use super::noise::{Secret, hash};
 
-/// How long a cookie is good for, and the secret that it is made with, in nanoseconds.
+/// The lifetime of a cookie and of its secret, in nanoseconds.
 const COOKIE_LIFETIME: u64 = 120_000_000_000;
-/// How long before its end a cookie is no more used for sending.
+/// Nanoseconds before its end when a cookie is no longer sent.
 const COOKIE_MARGIN: u64 = 5_000_000_000;
 
 const LABEL_MAC1: &[u8] = b"mac1----";
 const LABEL_COOKIE: &[u8] = b"cookie--";
 
 fn mac(key: &[u8], parts: &[&[u8]]) -> [u8; MAC_LEN] {
-    // BLAKE2s takes keys of up to 32 octets, and no longer ones are used here.
+    // BLAKE2s accepts keys of up to 32 octets, and all keys here are at most that long.
     let Ok(mut mac) = <Blake2sMac<U16> as KeyInit>::new_from_slice(key) else { return [0; MAC_LEN] };
     parts.iter().for_each(|part| Mac::update(&mut mac, part));
     mac.finalize().into_bytes().into()
@@ -41,25 +43,25 @@ fn octets(from: SocketAddr) -> [u8; 18] {
     out
 }
 
-/// A handshake message: what stands before the MACs, MAC1, MAC2.
+/// The parts of a handshake message: the body before the MACs, MAC1, MAC2.
 fn parts(message: &[u8]) -> Option<(&[u8], &[u8; MAC_LEN], &[u8; MAC_LEN])> {
     let (rest, mac2) = message.split_last_chunk()?;
     let (rest, mac1) = rest.split_last_chunk()?;
     Some((rest, mac1, mac2))
 }
 
-/// The cipher of cookies for messages to that public key.
+/// The cipher key of cookies for messages to this public key.
 fn cookie_key(public: &[u8; 32]) -> [u8; 32] {
     hash(&[LABEL_COOKIE, public])
 }
 
-/// What messages to one peer are marked with.
+/// Writes the MACs of messages to one peer.
 pub(super) struct Marker {
     mac1_key: [u8; 32],
     cookie_key: [u8; 32],
-    /// The cookie that the peer gave, and when.
+    /// The peer's cookie, and its time of arrival.
     cookie: Option<(Zeroizing<[u8; 16]>, u64)>,
-    /// MAC1 of the last message sent, to which a cookie reply belongs.
+    /// MAC1 of the last message sent, which binds a cookie reply.
     last_mac1: Option<[u8; MAC_LEN]>,
 }
 
@@ -73,7 +75,7 @@ impl Marker {
         }
     }
 
-    /// Fills in both MACs of a handshake message.
+    /// Writes both MACs of a handshake message.
     pub(super) fn mark(&mut self, message: &mut [u8], now: u64) {
         let Some((rest, mac2)) = message.split_last_chunk_mut::<MAC_LEN>() else { return };
         let Some((rest, mac1)) = rest.split_last_chunk_mut::<MAC_LEN>() else { return };
@@ -86,7 +88,7 @@ impl Marker {
         };
     }
 
-    /// Takes a cookie, if it answers the last message. Gives false if it does not.
+    /// Accepts a cookie, if it answers the last message. Returns false if it does not.
     pub(super) fn take(&mut self, reply: &CookieReply, now: u64) -> bool {
         let Some(mac1) = self.last_mac1 else { return false };
         let Ok(cipher) = XChaCha20Poly1305::new_from_slice(&self.cookie_key) else { return false };
@@ -105,11 +107,11 @@ impl Marker {
     }
 }
 
-/// What messages to ourselves are checked by.
+/// Checks the MACs of messages to ourselves.
 pub(super) struct Checker {
     mac1_key: [u8; 32],
     cookie_key: [u8; 32],
-    /// The secret that cookies are made with, and since when. It changes every two minutes.
+    /// The secret of cookies, and its start. It changes every two minutes.
     secret: Option<(Secret, u64)>,
 }
 
@@ -124,7 +126,7 @@ impl Checker {
         mac(&self.mac1_key, &[rest]).ct_eq(mac1).into()
     }
 
-    /// Whether the sender of a handshake message receives what is sent to its address.
+    /// Whether the sender of a handshake message receives at its address.
     pub(super) fn shows_cookie(&self, message: &[u8], from: SocketAddr, now: u64) -> bool {
         let Some((secret, since)) = &self.secret else { return false };
         let Some((rest, mac1, mac2)) = parts(message) else { return false };
@@ -135,7 +137,7 @@ impl Checker {
         mac(&cookie, &[rest, mac1]).ct_eq(mac2).into()
     }
 
-    /// The cookie for the sender of a handshake message, whom it calls by `receiver`.
+    /// The cookie reply to the sender of a handshake message, which named itself `receiver`.
     pub(super) fn reply(
         &mut self,
         message: &[u8],
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_proves_the_address_it_was_given_to() {
+    fn cookie_proves_its_address() {
         let own = [5; 32];
         let (mut marker, mut checker) = (Marker::new(&own), Checker::new(&own));
         let mut message = [7; 148];
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_messages_and_replies_are_noticed() {
+    fn changed_messages_are_detected() {
         let own = [5; 32];
         let (mut marker, mut checker) = (Marker::new(&own), Checker::new(&own));
         let mut message = [7; 92];

@@ -1,20 +1,20 @@
-//! What was refused and why, and what happened with each peer.
+//! Counters of refusals, and of each peer.
 
 use core::fmt;
 
 macro_rules! refusals {
     ($( $(#[$meta:meta])* $name:ident, $field:ident, $text:literal; )*) => {
-        /// Why a datagram was refused.
+        /// The reason for refusing a datagram.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Refusal { $( $(#[$meta])* $name, )* }
+        pub enum Dropped { $( $(#[$meta])* $name, )* }
 
-        /// Datagrams that were refused, by reason.
+        /// Refused datagrams, by reason.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         pub struct Refusals { $( $(#[$meta])* pub $field: u64, )* }
 
         impl Refusals {
-            pub(super) fn count(&mut self, refusal: Refusal) {
-                match refusal { $( Refusal::$name => self.$field += 1, )* }
+            pub(super) fn count(&mut self, refusal: Dropped) {
+                match refusal { $( Dropped::$name => self.$field += 1, )* }
             }
 
             /// The counters with their names.
@@ -23,7 +23,7 @@ macro_rules! refusals {
             }
         }
 
-        impl fmt::Display for Refusal {
+        impl fmt::Display for Dropped {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self { $( Self::$name => $text, )* })
             }
@@ -32,37 +32,37 @@ macro_rules! refusals {
 }
 
 refusals! {
-    /// it is no message of WireGuard
+    /// it is not a WireGuard message
     Malformed, malformed, "no message of WireGuard";
     /// its sender does not know our public key
     Mac1, wrong_mac1, "wrong MAC1";
-    /// there is much to do, and its sender has to show a cookie; one is in the answer
+    /// under load its sender must show a cookie; the answer contains one
     CookieWanted, cookie_wanted, "a cookie is wanted";
-    /// there is too much to do
+    /// there is too much load
     Overload, overload, "too many handshakes";
-    /// it is no handshake message that was sealed for us
+    /// it is not a handshake message sealed for us
     ForgedHandshake, forged_handshake, "forged handshake";
     /// no peer has this public key
     UnknownPeer, unknown_peer, "unknown public key";
-    /// an initiation that is not newer than the last one
+    /// its timestamp is not newer than the last one
     OldTimestamp, old_timestamp, "old timestamp";
-    /// the peer begins handshakes too often
+    /// the peer initiates too often
     Flood, flood, "initiations too close together";
-    /// nobody here has this index
+    /// its index is unknown
     UnknownIndex, unknown_index, "unknown index";
     /// the session is over
     Expired, expired, "expired session";
-    /// it came before, or is too old
+    /// its counter was received before, or is too old
     Replayed, replayed, "counter received before, or too old";
     /// its counter is beyond the end
     CounterEnd, counter_end, "counter beyond the end";
     /// its tag is wrong
     ForgedData, forged_data, "wrong tag";
-    /// a cookie that answers nothing
+    /// its cookie answers no message
     StrayCookie, stray_cookie, "cookie that was not asked for";
 }
 
-/// What happened with a peer.
+/// Counters of a peer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PeerCounters {
     /// packets sealed
@@ -79,14 +79,14 @@ pub struct PeerCounters {
     pub keepalives_received: u64,
     /// initiations sent
     pub initiations_sent: u64,
-    /// handshakes that ended well
+    /// completed handshakes
     pub handshakes: u64,
-    /// handshakes that nobody answered
+    /// handshakes given up without an answer
     pub handshakes_given_up: u64,
-    /// times that the peer moved to another address
+    /// changes of the peer's address
     pub roamed: u64,
-    /// when the last handshake ended well
+    /// time of the last completed handshake
     pub last_handshake: u64,
-    /// when the last genuine message came
+    /// time of the last authentic message
     pub last_received: u64,
 }

@@ -1,4 +1,4 @@
-//! Handshakes: what comes before the part that takes long ([`work`](super::work)), and what comes after.
+//! Handshakes: the steps before and after the expensive part ([`work`](super::work)).
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
@@ -7,35 +7,37 @@ use antedate_wire::wireguard::{Initiation, Response};
 use zeroize::Zeroizing;
 
 use super::noise::Timestamp;
-use super::peer::{Origin, Stale};
+use super::peer::{Origin, StaleError};
 use super::session::Session;
 use super::work::{Answer, Done, Job, Outcome, Task};
 use super::{
-    Device, Environment, Finished, KeyLogEntry, LONGEST_HANDSHAKE, Outgoing, PeerId, Received, Refusal,
+    Device, Dropped, Environment, Finished, KeyLogEntry, LONGEST_HANDSHAKE, Outgoing, PeerId, Received,
 };
 
-/// Answers that may wait for somebody to work them out.
+/// The most answers that may wait for their computation.
 const WAITING: usize = 32;
 
 impl Device {
-    /// From now on the parts of handshakes that take long wait until they are [taken](Self::take_job), for another thread.
+    /// Queues the expensive parts of handshakes from now on, until another thread
+    /// [takes](Self::take_job) them.
     pub fn defer_handshakes(&mut self) {
         self.jobs.get_or_insert_default();
     }
 
-    /// The next part of a handshake that takes long. To be asked for until there is none, after each
-    /// [`receive`](Self::receive) that gave [`Received::Pending`] and after [`poll`](Self::poll).
+    /// The next expensive part of a handshake. Call it until it returns `None`, after each
+    /// [`receive`](Self::receive) that returned [`Received::Pending`] and after
+    /// [`poll`](Self::poll).
     pub fn take_job(&mut self) -> Option<Job> {
         self.jobs.as_mut().and_then(VecDeque::pop_front)
     }
 
-    /// Takes a part of a handshake that is done. A message that is to be sent goes to `out`.
+    /// Takes back a completed part of a handshake. A message to send is written to `out`.
     pub fn finish(
         &mut self,
         world: &mut impl Environment,
         done: Done,
         out: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Finished, Refusal> {
+    ) -> Result<Finished, Dropped> {
         self.complete(world, done, out).inspect_err(|refusal| self.refusals.count(*refusal))
     }
 
@@ -45,7 +47,7 @@ impl Device {
         origin: Origin,
         message: &Initiation,
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         let index = free_index(&self.indices, world);
         let mut ephemeral = Zeroizing::new([0; 32]);
         world.random(&mut ephemeral[..]);
@@ -58,23 +60,23 @@ impl Device {
         origin: Origin,
         message: &Response,
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
-        let at = *self.indices.get(&message.receiver).ok_or(Refusal::UnknownIndex)?;
+    ) -> Result<Received, Dropped> {
+        let at = *self.indices.get(&message.receiver).ok_or(Dropped::UnknownIndex)?;
         let begun = self.peers.get(at).and_then(|peer| peer.begun.as_ref());
-        let begun = begun.filter(|begun| begun.index == message.receiver).ok_or(Refusal::UnknownIndex)?;
+        let begun = begun.filter(|begun| begun.index == message.receiver).ok_or(Dropped::UnknownIndex)?;
         self.work(world, Task::End { origin, at, message: *message, begun: begun.clone() }, answer)
     }
 
-    /// Works something out that came, here or elsewhere.
+    /// Computes a received message's part, here or on another thread.
     fn work(
         &mut self,
         world: &mut impl Environment,
         task: Task,
         answer: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Received, Refusal> {
+    ) -> Result<Received, Dropped> {
         let job = Job { keys: Arc::clone(&self.keys), task };
         match &mut self.jobs {
-            Some(jobs) if jobs.len() >= WAITING => Err(Refusal::Overload),
+            Some(jobs) if jobs.len() >= WAITING => Err(Dropped::Overload),
             Some(jobs) => {
                 jobs.push_back(job);
                 Ok(Received::Pending)
@@ -88,7 +90,7 @@ impl Device {
         }
     }
 
-    /// Begins a handshake. Gives the message's length, unless it is worked out elsewhere.
+    /// Begins a handshake. Returns the message's length, unless another thread computes it.
     pub(super) fn initiate(
         &mut self,
         world: &mut impl Environment,
@@ -109,7 +111,7 @@ impl Device {
         let task = Task::Begin { at, index, ephemeral, timestamp };
         let job = Job { keys: Arc::clone(&self.keys), task };
         if let Some(jobs) = &mut self.jobs {
-            // One for each peer at most: the next try comes seconds later.
+            // At most one for each peer: the next attempt is seconds later.
             jobs.push_back(job);
             return None;
         }
@@ -124,17 +126,17 @@ impl Device {
         world: &mut impl Environment,
         done: Done,
         out: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Finished, Refusal> {
+    ) -> Result<Finished, Dropped> {
         let now = world.now();
         match done.0 {
-            Outcome::Forged => Err(Refusal::ForgedHandshake),
-            Outcome::UnknownPeer => Err(Refusal::UnknownPeer),
+            Outcome::Forged => Err(Dropped::ForgedHandshake),
+            Outcome::UnknownPeer => Err(Dropped::UnknownPeer),
             Outcome::Begun { at, begun, message } => {
                 let index = begun.index;
-                let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownPeer)?;
-                let to = peer.endpoint.ok_or(Refusal::UnknownPeer)?;
+                let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownPeer)?;
+                let to = peer.endpoint.ok_or(Dropped::UnknownPeer)?;
                 if self.indices.contains_key(&index) {
-                    return Err(Refusal::UnknownIndex);
+                    return Err(Dropped::UnknownIndex);
                 }
                 let ephemeral = begun.ephemeral();
                 let given_up = peer.begun.replace(begun).map(|begun| begun.index);
@@ -150,13 +152,13 @@ impl Device {
                 self.answer(now, origin, at, timestamp, answer, out)
             }
             Outcome::Ended { origin, at, message, keys } => {
-                let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownIndex)?;
-                // Another answer may have come first, or the handshake was begun anew.
+                let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownIndex)?;
+                // Another answer may have arrived first, or the handshake was restarted.
                 if peer.begun.as_ref().is_none_or(|begun| begun.index != message.receiver) {
-                    return Err(Refusal::UnknownIndex);
+                    return Err(Dropped::UnknownIndex);
                 }
                 let session = Session::new(keys, message.receiver, message.sender, true, now);
-                let session = session.ok_or(Refusal::ForgedHandshake)?;
+                let session = session.ok_or(Dropped::ForgedHandshake)?;
                 peer.heard_at(origin);
                 for gone in peer.finished(session, now) {
                     self.release(gone);
@@ -174,17 +176,17 @@ impl Device {
         timestamp: Timestamp,
         answer: Answer,
         out: &mut [u8; LONGEST_HANDSHAKE],
-    ) -> Result<Finished, Refusal> {
+    ) -> Result<Finished, Dropped> {
         let Answer { index, remote, ephemeral, response, keys } = answer;
-        let peer = self.peers.get_mut(at).ok_or(Refusal::UnknownPeer)?;
+        let peer = self.peers.get_mut(at).ok_or(Dropped::UnknownPeer)?;
         peer.is_fresh(timestamp, now).map_err(|stale| match stale {
-            Stale::Replayed => Refusal::OldTimestamp,
-            Stale::Flood => Refusal::Flood,
+            StaleError::Replayed => Dropped::OldTimestamp,
+            StaleError::Flood => Dropped::Flood,
         })?;
         if self.indices.contains_key(&index) {
-            return Err(Refusal::Overload);
+            return Err(Dropped::Overload);
         }
-        let session = Session::new(keys, index, remote, false, now).ok_or(Refusal::ForgedHandshake)?;
+        let session = Session::new(keys, index, remote, false, now).ok_or(Dropped::ForgedHandshake)?;
         self.indices.insert(index, at);
         peer.heard_at(origin);
         let to = peer.endpoint.unwrap_or(origin.from);
@@ -197,7 +199,7 @@ impl Device {
         Ok(Finished::Answered(Outgoing { peer: PeerId(at), to, len: octets.len() }))
     }
 
-    /// Remembers the keys of a handshake, where that is wanted.
+    /// Records the keys of a handshake, if requested.
     fn log(&mut self, at: usize, local_ephemeral: Zeroizing<[u8; 32]>) {
         if let (Some(log), Some(partner)) = (&mut self.key_log, self.keys.partners.get(at)) {
             log.push(KeyLogEntry {
@@ -210,7 +212,7 @@ impl Device {
     }
 }
 
-/// An index that nobody has.
+/// An unused index.
 fn free_index(indices: &BTreeMap<u32, usize>, world: &mut impl Environment) -> u32 {
     loop {
         let mut octets = [0; 4];
@@ -222,7 +224,7 @@ fn free_index(indices: &BTreeMap<u32, usize>, world: &mut impl Environment) -> u
     }
 }
 
-/// The timestamp that follows: TAI64N is a big-endian number as far as its order goes.
+/// The next timestamp. TAI64N is ordered as a big-endian number.
 fn after(timestamp: Timestamp) -> Timestamp {
     let mut next = timestamp;
     for octet in next.iter_mut().rev() {

@@ -1,9 +1,10 @@
-//! The handshake: Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s (The Noise Protocol Framework, revision 34) in the form of the
-//! WireGuard paper, sections 5.4.2 to 5.4.5.
+//! The handshake: Noise_IKpsk2_25519_ChaChaPoly_BLAKE2s (The Noise Protocol Framework, revision 34)
+//! in the form of the WireGuard paper, sections 5.4.2 to 5.4.5.
 //!
-//! From the primitives (`x25519-dalek`, `blake2`, `hmac`, and the AEAD of this project's engine), not by a Noise library: two
-//! messages of one pattern are a page, a responder has to look at the decrypted static key before it knows the preshared
-//! one, and the key log of a test needs the ephemeral key, which a library rightly keeps to itself.
+//! It uses primitives (`x25519-dalek`, `blake2`, `hmac`, and the AEAD of this project's engine)
+//! instead of a Noise library. Two messages of one pattern are short, a responder needs the
+//! decrypted static key to find the preshared one, and the key log of a test needs the ephemeral
+//! key, which a library rightly hides.
 
 use antedate_aead::{ChaCha20Poly1305, Key, Nonce};
 use blake2::{Blake2s256, Digest};
@@ -22,9 +23,9 @@ pub(super) type Secret = Zeroizing<[u8; 32]>;
 /// A TAI64N timestamp.
 pub type Timestamp = [u8; 12];
 
-/// The message does not come from who it says, or was changed.
+/// The message was changed, or is not from its claimed sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Forged;
+pub(super) struct ForgedError;
 
 /// A static key pair.
 pub(super) struct Identity {
@@ -39,7 +40,7 @@ impl Identity {
         Self { secret, public }
     }
 
-    pub(super) fn agree(&self, public: &[u8; 32]) -> Result<Secret, Forged> {
+    pub(super) fn agree(&self, public: &[u8; 32]) -> Result<Secret, ForgedError> {
         agree(&self.secret, public)
     }
 
@@ -48,10 +49,10 @@ impl Identity {
     }
 }
 
-/// Curve25519. A public key of low order gives a secret that everybody knows.
-fn agree(secret: &StaticSecret, public: &[u8; 32]) -> Result<Secret, Forged> {
+/// Curve25519. A public key of low order gives a publicly known secret.
+fn agree(secret: &StaticSecret, public: &[u8; 32]) -> Result<Secret, ForgedError> {
     let shared = secret.diffie_hellman(&PublicKey::from(*public));
-    if shared.was_contributory() { Ok(Zeroizing::new(shared.to_bytes())) } else { Err(Forged) }
+    if shared.was_contributory() { Ok(Zeroizing::new(shared.to_bytes())) } else { Err(ForgedError) }
 }
 
 pub(super) fn hash(parts: &[&[u8]]) -> [u8; 32] {
@@ -61,7 +62,7 @@ pub(super) fn hash(parts: &[&[u8]]) -> [u8; 32] {
 }
 
 fn hmac(key: &[u8; 32], parts: &[&[u8]]) -> Secret {
-    // HMAC takes a key of any length, so this one is never refused.
+    // HMAC accepts a key of any length, so this cannot fail.
     let Ok(mut mac) = <SimpleHmac<Blake2s256> as KeyInit>::new_from_slice(key) else {
         return Secret::default();
     };
@@ -81,12 +82,12 @@ fn kdf<const N: usize>(chaining: &[u8; 32], input: &[u8]) -> [Secret; N] {
     out
 }
 
-/// A key that seals one thing only, under nonce 0.
-fn single(key: &Secret) -> Result<Key<ChaCha20Poly1305>, Forged> {
-    Key::new(&key[..]).map_err(|_| Forged)
+/// A key that seals only once, under nonce 0.
+fn single(key: &Secret) -> Result<Key<ChaCha20Poly1305>, ForgedError> {
+    Key::new(&key[..]).map_err(|_| ForgedError)
 }
 
-/// The state that both sides run through.
+/// The symmetric state of both sides.
 #[derive(Clone)]
 struct Symmetric {
     chaining: Secret,
@@ -94,7 +95,7 @@ struct Symmetric {
 }
 
 impl Symmetric {
-    /// The start, known to all, and the responder's public key.
+    /// The initial state with the responder's public key.
     fn new(responder: &[u8; 32]) -> Self {
         let chaining = hash(&[CONSTRUCTION]);
         let start = hash(&[&chaining, IDENTIFIER]);
@@ -116,7 +117,7 @@ impl Symmetric {
         key
     }
 
-    /// The preshared key.
+    /// Mixes in the preshared key.
     fn mix_preshared(&mut self, preshared: &Secret) -> Secret {
         let [chaining, tau, key] = kdf(&self.chaining, &preshared[..]);
         self.chaining = chaining;
@@ -125,7 +126,7 @@ impl Symmetric {
     }
 
     /// Seals `plain` into `out`, which has 16 octets more.
-    fn seal(&mut self, key: &Secret, plain: &[u8], out: &mut [u8]) -> Result<(), Forged> {
+    fn seal(&mut self, key: &Secret, plain: &[u8], out: &mut [u8]) -> Result<(), ForgedError> {
         let (text, tag) = out.split_at_mut(plain.len());
         let sealed = single(key)?.seal(Nonce::assume_unique([0; 12]), &self.hash, plain, text);
         tag.copy_from_slice(sealed.as_bytes());
@@ -133,20 +134,20 @@ impl Symmetric {
         Ok(())
     }
 
-    fn open(&mut self, key: &Secret, sealed: &[u8], out: &mut [u8]) -> Result<(), Forged> {
-        let (text, tag) = sealed.split_last_chunk::<16>().ok_or(Forged)?;
-        single(key)?.open([0; 12], &self.hash, text, out, tag).map_err(|_| Forged)?;
+    fn open(&mut self, key: &Secret, sealed: &[u8], out: &mut [u8]) -> Result<(), ForgedError> {
+        let (text, tag) = sealed.split_last_chunk::<16>().ok_or(ForgedError)?;
+        single(key)?.open([0; 12], &self.hash, text, out, tag).map_err(|_| ForgedError)?;
         self.mix_hash(sealed);
         Ok(())
     }
 
-    /// The keys of the session: the initiator's for sending, and for receiving.
+    /// The session keys: the initiator's for sending, and for receiving.
     fn split(self) -> [Secret; 2] {
         kdf(&self.chaining, &[])
     }
 }
 
-/// A handshake that was begun and not answered yet.
+/// A handshake that was begun and not yet answered.
 #[derive(Clone)]
 pub(super) struct Begun {
     state: Symmetric,
@@ -155,7 +156,7 @@ pub(super) struct Begun {
 }
 
 impl Begun {
-    /// Sections 5.4.2: the initiation to a peer whose static key, and the secret shared with it, are known.
+    /// Section 5.4.2: the initiation to a peer with a known static key and shared secret.
     pub(super) fn new(
         identity: &Identity,
         responder: &[u8; 32],
@@ -163,7 +164,7 @@ impl Begun {
         ephemeral: &[u8; 32],
         timestamp: &Timestamp,
         index: u32,
-    ) -> Result<(Self, Initiation), Forged> {
+    ) -> Result<(Self, Initiation), ForgedError> {
         let ephemeral = StaticSecret::from(*ephemeral);
         let public = PublicKey::from(&ephemeral).to_bytes();
         let mut state = Symmetric::new(responder);
@@ -178,14 +179,14 @@ impl Begun {
         Ok((Self { state, ephemeral, index }, message))
     }
 
-    /// Sections 5.4.3 and 5.4.5: the peer's response gives the keys for sending and for receiving. A response that is
-    /// not the peer's leaves the handshake as it was.
+    /// Sections 5.4.3 and 5.4.5: derives the keys for sending and receiving from the peer's
+    /// response. A forged response leaves the handshake unchanged.
     pub(super) fn finish(
         &self,
         identity: &Identity,
         preshared: &Secret,
         response: &Response,
-    ) -> Result<[Secret; 2], Forged> {
+    ) -> Result<[Secret; 2], ForgedError> {
         let mut state = self.state.clone();
         state.mix_key(&response.ephemeral);
         state.mix_hash(&response.ephemeral);
@@ -201,16 +202,16 @@ impl Begun {
     }
 }
 
-/// An initiation of somebody, decrypted as far as his static key.
+/// An initiation, decrypted up to the sender's static key.
 pub(super) struct Heard {
     state: Symmetric,
     initiation: Initiation,
-    /// Who says that he sends it. Proven by [`Heard::timestamp`] only.
+    /// The claimed sender, proven only by [`Heard::timestamp`].
     pub(super) initiator: [u8; 32],
 }
 
 impl Heard {
-    pub(super) fn new(identity: &Identity, initiation: &Initiation) -> Result<Self, Forged> {
+    pub(super) fn new(identity: &Identity, initiation: &Initiation) -> Result<Self, ForgedError> {
         let mut state = Symmetric::new(&identity.public);
         state.mix_key(&initiation.ephemeral);
         state.mix_hash(&initiation.ephemeral);
@@ -221,7 +222,7 @@ impl Heard {
     }
 
     /// The timestamp, which only the owner of the static key can have sealed.
-    pub(super) fn timestamp(mut self, shared: &Secret) -> Result<(Proven, Timestamp), Forged> {
+    pub(super) fn timestamp(mut self, shared: &Secret) -> Result<(Proven, Timestamp), ForgedError> {
         let key = self.state.mix_key_and_take(&shared[..]);
         let mut timestamp = [0; 12];
         self.state.open(&key, &self.initiation.timestamp, &mut timestamp)?;
@@ -230,7 +231,7 @@ impl Heard {
     }
 }
 
-/// An initiation that comes from its sender.
+/// An initiation with a proven sender.
 pub(super) struct Proven {
     state: Symmetric,
     initiation: Initiation,
@@ -238,13 +239,13 @@ pub(super) struct Proven {
 }
 
 impl Proven {
-    /// Sections 5.4.3 and 5.4.5: the response, and the keys for sending and for receiving.
+    /// Sections 5.4.3 and 5.4.5: the response, and the keys for sending and receiving.
     pub(super) fn respond(
         self,
         preshared: &Secret,
         ephemeral: &[u8; 32],
         index: u32,
-    ) -> Result<(Response, [Secret; 2]), Forged> {
+    ) -> Result<(Response, [Secret; 2]), ForgedError> {
         let Self { mut state, initiation, initiator } = self;
         let ephemeral = StaticSecret::from(*ephemeral);
         let public = PublicKey::from(&ephemeral).to_bytes();
@@ -260,7 +261,7 @@ impl Proven {
         Ok((response, [send, receive]))
     }
 
-    /// The index that the initiator wants to be addressed by.
+    /// The initiator's index.
     pub(super) fn index(&self) -> u32 {
         self.initiation.sender
     }
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_end_with_the_same_keys() {
+    fn both_sides_derive_the_same_keys() {
         let (a, b, shared) = pair();
         let psk = Zeroizing::new([9; 32]);
         let (begun, initiation) = Begun::new(&a, &b.public, &shared, &[3; 32], &[7; 12], 11).unwrap();
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_message_or_another_preshared_key_is_noticed() {
+    fn changed_message_or_key_is_detected() {
         let (a, b, shared) = pair();
         let psk = Zeroizing::new([9; 32]);
         let (begun, initiation) = Begun::new(&a, &b.public, &shared, &[3; 32], &[7; 12], 11).unwrap();

@@ -1,4 +1,4 @@
-//! What comes of a packet, of a datagram, and of the time that passes.
+//! Results of packets, datagrams and timers.
 
 use core::fmt;
 use core::net::SocketAddr;
@@ -8,16 +8,16 @@ use zeroize::Zeroizing;
 
 use super::PeerId;
 
-/// Why a packet was not sealed.
+/// The reason for not sealing a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendError {
     /// there is no such peer
     NoPeer,
     /// there is no session yet; a handshake is due
     NoSession,
-    /// it is not known where the peer is
+    /// the peer's address is unknown
     NoEndpoint,
-    /// the buffer has no room for padding and tag
+    /// the buffer does not fit padding and tag
     NoRoom,
 }
 
@@ -34,57 +34,57 @@ impl fmt::Display for SendError {
 
 impl core::error::Error for SendError {}
 
-/// What a datagram was.
+/// The result of a datagram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Received {
-    /// A packet, which lies there in the datagram now, with up to 15 octets of padding.
+    /// A packet, opened in place, with up to 15 octets of padding.
     Packet {
-        /// who sent it
+        /// its sender
         peer: PeerId,
-        /// where it lies
+        /// its range in the datagram
         range: Range<usize>,
-        /// whether the peer sends from another address than before
+        /// whether the peer's address has changed
         roamed: bool,
     },
-    /// A sign of life.
+    /// A keepalive.
     Keepalive {
-        /// who sent it
+        /// its sender
         peer: PeerId,
     },
-    /// The first message of a handshake: so many octets of answer are to be sent back.
+    /// The first message of a handshake. The answer is to be sent back.
     Answer {
-        /// the octets in the answer's buffer
+        /// the length of the answer
         len: usize,
     },
-    /// The second message of a handshake: there is a session.
+    /// The second message of a handshake. The session is established.
     Session {
-        /// with whom
+        /// its peer
         peer: PeerId,
     },
-    /// A message of a handshake whose answer takes long: see [`take_job`](super::Device::take_job).
+    /// A handshake message with an expensive answer: see [`take_job`](super::Device::take_job).
     Pending,
-    /// A cookie, for the next try.
+    /// A cookie for the next attempt.
     Cookie {
-        /// who gave it
+        /// its sender
         peer: PeerId,
     },
 }
 
-/// What came of a [`Job`](super::Job).
+/// The result of a [`Job`](super::Job).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finished {
-    /// A message is to be sent: the first one of a handshake of ours.
+    /// Our initiation is to be sent.
     Begun(Outgoing),
-    /// A message is to be sent: the answer to the first one of a peer.
+    /// Our response to a peer's initiation is to be sent.
     Answered(Outgoing),
-    /// There is a session.
+    /// A session is established.
     Session {
-        /// with whom
+        /// its peer
         peer: PeerId,
     },
 }
 
-/// What `tshark` needs to read a session.
+/// The keys of a session, for `tshark`.
 pub struct KeyLogEntry {
     /// our static private key
     pub local_static: Zeroizing<[u8; 32]>,
@@ -99,9 +99,9 @@ pub struct KeyLogEntry {
 /// A message to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outgoing {
-    /// to which peer
+    /// its peer
     pub peer: PeerId,
-    /// at which address
+    /// its destination
     pub to: SocketAddr,
     /// octets in the buffer
     pub len: usize,

@@ -1,4 +1,4 @@
-//! One peer: its sessions, its handshake, and when something has to be done about them (WireGuard paper, section 6).
+//! One peer: its sessions, its handshake, and its timers (WireGuard paper, section 6).
 
 use core::net::SocketAddr;
 
@@ -9,22 +9,22 @@ use super::noise::{Begun, Timestamp};
 use super::session::Session;
 use super::{PeerCounters, Settings};
 
-/// A second in the unit of all times here, nanoseconds.
+/// One second in nanoseconds, the unit of all times here.
 pub(super) const SECOND: u64 = 1_000_000_000;
-/// The side that began a session renews it after this time.
+/// The initiator of a session renews it at this age.
 const REKEY_AFTER: u64 = 120 * SECOND;
-/// Nothing is sent or accepted in a session of this age.
+/// A session of this age neither sends nor accepts.
 const REJECT_AFTER: u64 = 180 * SECOND;
-/// An unanswered handshake is tried again after this time,
+/// An unanswered handshake is retried after this time,
 const REKEY_TIMEOUT: u64 = 5 * SECOND;
-/// for so long.
+/// for this long.
 const REKEY_ATTEMPTS: u64 = 90 * SECOND;
-/// Who has only received for this time says that it is alive.
+/// A side that has only received for this time sends a keepalive.
 const KEEPALIVE_TIMEOUT: u64 = 10 * SECOND;
 /// A peer's initiations closer together than this are a flood.
 const INITIATION_PAUSE: u64 = SECOND / 50;
 
-/// Which of a peer's sessions.
+/// Selects one of a peer's sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Age {
     Previous,
@@ -40,39 +40,39 @@ pub(super) struct Peer {
     keepalive_every: Option<u64>,
     previous: Option<Session>,
     pub(super) current: Option<Session>,
-    /// A session that the peer began and has not used yet.
+    /// A session that the peer initiated and has not used yet.
     next: Option<Session>,
     pub(super) begun: Option<Begun>,
-    /// When the first try of the handshake in progress was sent.
+    /// The time of the first attempt of the current handshake.
     trying_since: Option<u64>,
     /// When the next initiation is due.
     initiation_due: Option<u64>,
-    /// The last one that was sent.
+    /// The time of the last initiation.
     initiated: Option<u64>,
-    /// The highest timestamp of the peer's initiations, and when the last one came.
+    /// The highest timestamp of the peer's initiations, and the time of the last one.
     heard: Option<(Timestamp, u64)>,
-    /// Our own last timestamp: the next one is higher, whatever the clock says.
+    /// Our last timestamp. The next one is higher, whatever the clock.
     pub(super) said: Timestamp,
-    /// When we shall say that we are alive, unless something is sent before.
+    /// The time to send a keepalive, unless another message is sent before.
     keepalive_due: Option<u64>,
-    /// When we shall think that the peer has lost its session, unless something comes before.
+    /// The time to assume that the peer has lost its session, unless a message arrives before.
     silence_due: Option<u64>,
-    /// When a persistent keepalive is due.
+    /// The time of the next persistent keepalive.
     persistent_due: Option<u64>,
     reach: usize,
 }
 
-/// Where a datagram came from.
+/// The source of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) from: SocketAddr,
-    /// By a way on which peers are not followed.
+    /// It came by a path on which roaming is not followed.
     pub(super) beside: bool,
 }
 
-/// Why an initiation is not answered.
+/// The reason for not answering an initiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stale {
+pub(super) enum StaleError {
     Replayed,
     Flood,
 }
@@ -91,7 +91,8 @@ impl Peer {
             next: None,
             begun: None,
             trying_since: None,
-            // A peer with a persistent keepalive is greeted at once, the others when there is something to send.
+            // A peer with a persistent keepalive is contacted at once, others when there is a
+            // packet.
             initiation_due: (settings.keepalive_seconds > 0 && settings.endpoint.is_some()).then_some(0),
             initiated: None,
             heard: None,
@@ -103,7 +104,7 @@ impl Peer {
         }
     }
 
-    /// The session that is used for sending, if it may still be.
+    /// The session for sending, if still valid.
     #[inline]
     pub(super) fn sending(&mut self, now: u64) -> Option<&mut Session> {
         self.current.as_mut().filter(|session| now.saturating_sub(session.born) < REJECT_AFTER)
@@ -114,8 +115,8 @@ impl Peer {
         self.current.as_ref().is_some_and(|session| now.saturating_sub(session.born) < REJECT_AFTER)
     }
 
-    /// Seals a packet that lies behind a header's room, and keeps the times. None if there is no session; then a
-    /// handshake is due at once.
+    /// Seals a packet after space for a header, and updates the timers. `None` if there is no
+    /// session; then a handshake is due at once.
     #[inline]
     pub(super) fn seal(&mut self, now: u64, datagram: &mut [u8], len: usize) -> Option<usize> {
         let Some(session) = self.sending(now) else {
@@ -138,7 +139,7 @@ impl Peer {
         Some(sealed)
     }
 
-    /// A genuine message came from there. Tells whether the peer has moved.
+    /// Records the source of an authentic message. Returns whether the peer has moved.
     #[inline]
     pub(super) fn heard_at(&mut self, origin: Origin) -> bool {
         let moved = self.endpoint != Some(origin.from) && !(origin.beside && self.endpoint.is_some());
@@ -149,20 +150,20 @@ impl Peer {
         moved
     }
 
-    /// An authenticated message went out.
+    /// Updates the timers after an authenticated message was sent.
     pub(super) fn anything_sent(&mut self, now: u64) {
         self.keepalive_due = None;
         self.persistent_due = self.keepalive_every.map(|every| now + every);
     }
 
-    /// An authenticated message came in.
+    /// Updates the timers after an authenticated message was received.
     fn anything_received(&mut self, now: u64) {
         self.silence_due = None;
         self.persistent_due = self.keepalive_every.map(|every| now + every);
         self.counters.last_received = now;
     }
 
-    /// The session with that index of ours, if it may still be used.
+    /// The session with this index of ours, if still valid.
     #[inline]
     pub(super) fn receiving(&mut self, index: u32, now: u64) -> Option<(Age, &mut Session)> {
         let sessions = [
@@ -176,11 +177,12 @@ impl Peer {
         found.filter(|(_, session)| now.saturating_sub(session.born) < REJECT_AFTER)
     }
 
-    /// A transport message of a session was genuine. Gives the index of a session that is gone now.
+    /// Records an authentic transport message of a session. Returns the index of a session that is
+    /// now dropped.
     #[inline]
     pub(super) fn received(&mut self, age: Age, now: u64, packet_len: usize) -> Option<u32> {
         let gone = if age == Age::Next {
-            // The peer has our response: the session that it began is the one to use.
+            // The peer has our response: use the session that it initiated.
             let gone = core::mem::replace(&mut self.previous, self.current.take());
             self.current = self.next.take();
             self.trying_since = None;
@@ -206,7 +208,7 @@ impl Peer {
         gone
     }
 
-    /// Wants a new session: an initiation is due, as soon as the last one is old enough.
+    /// Requests a new session: an initiation is due as soon as the last one is old enough.
     pub(super) fn want_handshake(&mut self, now: u64) {
         if self.initiation_due.is_some() || self.endpoint.is_none() {
             return;
@@ -215,7 +217,8 @@ impl Peer {
         self.initiation_due = Some(at);
     }
 
-    /// Whether an initiation is to be sent now. The peer is given up for a while when it has not answered for long.
+    /// Whether to send an initiation now. A peer that has not answered for long is given up for a
+    /// while.
     pub(super) fn takes_initiation(&mut self, now: u64) -> bool {
         if self.initiation_due.is_none_or(|due| now < due) || self.endpoint.is_none() {
             return false;
@@ -230,7 +233,7 @@ impl Peer {
         true
     }
 
-    /// An initiation was sent. `jitter` keeps two peers that begin at the same moment apart.
+    /// Records a sent initiation. `jitter` separates two peers that initiate at the same moment.
     pub(super) fn initiated(&mut self, now: u64, jitter: u64) {
         self.initiated = Some(now);
         self.initiation_due = Some(now + REKEY_TIMEOUT + jitter % (SECOND / 3));
@@ -238,13 +241,14 @@ impl Peer {
         self.anything_sent(now);
     }
 
-    /// Our handshake was answered. Gives the indices of sessions that are gone now.
+    /// Records the answer to our handshake. Returns the indices of sessions that are now dropped.
     pub(super) fn finished(&mut self, mut session: Session, now: u64) -> [Option<u32>; 2] {
         session.set_reach(self.reach);
         self.begun = None;
         self.trying_since = None;
         self.initiation_due = None;
-        // Where both began at the same moment, the peer may use the session that it began, and we have not heard of yet.
+        // If both initiated at the same moment, the peer may use its own session, which is still
+        // unconfirmed here.
         let current = self.current.take();
         let (kept, dropped) = match self.next.take() {
             Some(next) => (Some(next), current),
@@ -255,12 +259,13 @@ impl Peer {
         self.counters.handshakes += 1;
         self.counters.last_handshake = now;
         self.anything_received(now);
-        // The peer uses the session once it has heard from us in it.
+        // The peer uses the session only after a message from us in it.
         self.keepalive_due = Some(now);
         gone.map(|session| session.map(|session| session.local))
     }
 
-    /// We answered the peer's handshake. Gives the index of a session that is gone now.
+    /// Records our answer to the peer's handshake. Returns the index of a session that is now
+    /// dropped.
     pub(super) fn answered(&mut self, mut session: Session, now: u64) -> Option<u32> {
         session.set_reach(self.reach);
         let gone = self.next.replace(session).map(|session| session.local);
@@ -271,38 +276,38 @@ impl Peer {
         gone
     }
 
-    /// Whether an initiation with that timestamp is new.
-    pub(super) fn is_fresh(&mut self, timestamp: Timestamp, now: u64) -> Result<(), Stale> {
+    /// Whether an initiation with this timestamp is new.
+    pub(super) fn is_fresh(&mut self, timestamp: Timestamp, now: u64) -> Result<(), StaleError> {
         if let Some((highest, at)) = self.heard {
             if timestamp <= highest {
-                return Err(Stale::Replayed);
+                return Err(StaleError::Replayed);
             }
             if now.saturating_sub(at) < INITIATION_PAUSE {
-                return Err(Stale::Flood);
+                return Err(StaleError::Flood);
             }
         }
         self.heard = Some((timestamp, now));
         Ok(())
     }
 
-    /// Drops what is too old, and gives the indices that are free then.
+    /// Drops expired sessions and handshakes. Returns the indices that become free.
     pub(super) fn expire(&mut self, now: u64) -> [Option<u32>; 4] {
         let old = |since: u64| now.saturating_sub(since) >= 3 * REJECT_AFTER;
         let [a, b, c] = [&mut self.previous, &mut self.current, &mut self.next]
             .map(|place| place.take_if(|session| old(session.born)).map(|session| session.local));
-        // A handshake that nobody answered: its ephemeral key does not wait for ever.
+        // Drop the ephemeral key of an unanswered handshake.
         let begun = self.begun.take_if(|_| self.initiated.is_some_and(old)).map(|begun| begun.index);
         [a, b, c, begun]
     }
 
-    /// Nothing came back for what was sent: the peer may have been restarted.
+    /// Requests a handshake if there was no reply: the peer may have restarted.
     pub(super) fn hears_silence(&mut self, now: u64) {
         if self.silence_due.take_if(|at| now >= *at).is_some() {
             self.want_handshake(now);
         }
     }
 
-    /// Whether a keepalive is due, for one reason or the other.
+    /// Whether a keepalive is due, for either reason.
     pub(super) fn takes_keepalive(&mut self, now: u64) -> bool {
         let due = |at: &mut Option<u64>| at.take_if(|at| now >= *at).is_some();
         let (keepalive, persistent) = (due(&mut self.keepalive_due), due(&mut self.persistent_due));
@@ -319,7 +324,7 @@ impl Peer {
         true
     }
 
-    /// When something is due next.
+    /// The next due time.
     pub(super) fn due(&self) -> Option<u64> {
         [self.initiation_due, self.keepalive_due, self.silence_due, self.persistent_due]
             .into_iter()
@@ -327,18 +332,14 @@ impl Peer {
             .min()
     }
 
-    /// Prepares, at most `budget` steps; gives how many were done. A session that is about to be used is prepared too.
+    /// Does at most `budget` preparation steps, also for an unconfirmed session. Returns the number
+    /// done.
     #[inline]
     pub(super) fn idle(&mut self, budget: u32) -> u32 {
         let sessions = [&mut self.current, &mut self.next];
         sessions.into_iter().flatten().map(|session| session.idle(budget)).find(|done| *done > 0).unwrap_or(0)
     }
 
-    /// The session that is used for sending, to rehearse in.
-    pub(super) const fn current(&self) -> Option<&Session> {
-        self.current.as_ref()
-    }
-
-    /// Octets of a message with a packet of `len` octets in it, and where the packet begins.
+    /// Octets of the header before a packet.
     pub(super) const HEADROOM: usize = TRANSPORT_HEADER_LEN;
 }

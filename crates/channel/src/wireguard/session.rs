@@ -1,4 +1,5 @@
-//! A session: the two keys of one handshake, and the packets sealed and opened with them (WireGuard paper, section 5.4.6).
+//! A session: the two keys of one handshake, and the packets sealed and opened with them (WireGuard
+//! paper, section 5.4.6).
 
 use alloc::boxed::Box;
 
@@ -8,15 +9,16 @@ use antedate_wire::wireguard::{PADDING, TAG_LEN, TRANSPORT_HEADER_LEN, padded_le
 use super::noise::Secret;
 use crate::lengths::Lengths;
 use crate::replay::{MAX_WINDOW, ReplayWindow};
+use crate::sequence::ExhaustedError;
 
-/// Packets that lie prepared in each direction of a session.
+/// The most prepared packets in each direction of a session.
 pub const SLOTS: usize = 16;
-/// Octets of each packet that are prepared: a full frame of the field with its tunnel headers.
+/// Octets prepared for each packet: a full fieldbus frame with its tunnel headers.
 pub const PREPARED_LEN: usize = 1664;
 
-/// A session is renewed after so many messages.
+/// A session is renewed after this many messages.
 const REKEY_AFTER_MESSAGES: u64 = 1 << 60;
-/// A session is not used beyond so many messages.
+/// A session is not used after this many messages.
 const REJECT_AFTER_MESSAGES: u64 = u64::MAX - (1 << 13);
 
 /// The nonce of a counter: four zeros and the counter, little-endian.
@@ -32,17 +34,13 @@ struct Counters {
     end: u64,
 }
 
-/// All counters of the session are used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct WornOut;
-
 impl NonceSequence for Counters {
-    type Error = WornOut;
+    type Error = ExhaustedError;
 
-    fn next(&mut self) -> Result<(u64, Nonce), WornOut> {
+    fn next(&mut self) -> Result<(u64, Nonce), ExhaustedError> {
         let number = self.next;
         if number >= self.end {
-            return Err(WornOut);
+            return Err(ExhaustedError);
         }
         self.next = number + 1;
         Ok((number, Nonce::assume_unique(nonce(number))))
@@ -51,10 +49,10 @@ impl NonceSequence for Counters {
 
 type Rule = fn(u64) -> [u8; 12];
 
-/// Why a transport message is refused.
+/// The reason for refusing a transport message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Bad {
-    /// Its counter came before, or is too old.
+pub(super) enum OpenError {
+    /// Its counter was received before, or is too old.
     Replayed,
     /// Its counter is beyond the end.
     Counter,
@@ -64,17 +62,17 @@ pub(super) enum Bad {
 
 /// The keys of one handshake.
 pub(super) struct Session {
-    /// The index by which the peer addresses it.
+    /// Our index of the session.
     pub(super) local: u32,
-    /// The index by which we address it at the peer.
+    /// The peer's index of the session.
     pub(super) remote: u32,
-    /// When its handshake ended.
+    /// The end of its handshake.
     pub(super) born: u64,
-    /// Whether the handshake was begun here. The side that began renews.
+    /// Whether we initiated the handshake. The initiator renews it.
     pub(super) initiator: bool,
     seal: Box<SealPool<ChaCha20Poly1305, Counters, SLOTS, PREPARED_LEN>>,
     open: Box<OpenPool<ChaCha20Poly1305, Rule, SLOTS, PREPARED_LEN>>,
-    /// How long packets are, in each direction.
+    /// The lengths of packets in each direction.
     sending: Lengths,
     receiving: Lengths,
     window: ReplayWindow,
@@ -106,8 +104,9 @@ impl Session {
         })
     }
 
-    /// Seals the packet that lies in `datagram` behind a transport header's room, `len` octets long, and gives the length of
-    /// the message. None if there is no room, or if the session is worn out.
+    /// Seals the packet of `len` octets in `datagram` after space for a transport header, and
+    /// returns the length of the message. `None` if the buffer is too short, or the session is worn
+    /// out.
     #[inline]
     pub(super) fn seal(&mut self, datagram: &mut [u8], len: usize) -> Option<usize> {
         let padded = padded_len(len);
@@ -126,14 +125,20 @@ impl Session {
         Some(end + TAG_LEN)
     }
 
-    /// Opens a transport message in place; its packet, with padding, is what lies between header and tag then.
+    /// Opens a transport message in place. The packet, with padding, replaces the octets between
+    /// header and tag.
     #[inline]
-    pub(super) fn open(&mut self, counter: u64, packet: &mut [u8], tag: &[u8; TAG_LEN]) -> Result<(), Bad> {
+    pub(super) fn open(
+        &mut self,
+        counter: u64,
+        packet: &mut [u8],
+        tag: &[u8; TAG_LEN],
+    ) -> Result<(), OpenError> {
         if counter >= REJECT_AFTER_MESSAGES {
-            return Err(Bad::Counter);
+            return Err(OpenError::Counter);
         }
-        self.window.check(counter).map_err(|_| Bad::Replayed)?;
-        self.open.open_in_place(counter, &[], packet, tag).map_err(|_| Bad::Forged)?;
+        self.window.check(counter).map_err(|_| OpenError::Replayed)?;
+        self.open.open_in_place(counter, &[], packet, tag).map_err(|_| OpenError::Forged)?;
         let ahead = counter >= self.window.next();
         self.window.mark(counter);
         if ahead {
@@ -145,12 +150,12 @@ impl Session {
         Ok(())
     }
 
-    /// Whether so many messages were sent that the session should be renewed.
+    /// Whether the number of sent messages calls for renewal.
     pub(super) const fn is_worn(&self) -> bool {
         self.sent >= REKEY_AFTER_MESSAGES
     }
 
-    /// Prepares, at most `budget` steps; gives how many were done.
+    /// Does at most `budget` preparation steps. Returns the number done.
     #[inline]
     pub(super) fn idle(&mut self, budget: u32) -> u32 {
         match self.seal.idle(budget) {
@@ -159,21 +164,7 @@ impl Session {
         }
     }
 
-    /// Does once, on what lies in `scratch`, what sealing the next packet will do. No counter is spent.
-    pub(super) fn rehearse_seal(&self, scratch: &mut [u8]) {
-        if let Some(data) = scratch.get_mut(..self.sending.reach()) {
-            self.seal.rehearse(&[], data);
-        }
-    }
-
-    /// Does once, for nothing, what opening the packet expected next will do. What lies in `scratch` is overwritten.
-    pub(super) fn rehearse_open(&self, scratch: &mut [u8]) {
-        if let Some(data) = scratch.get_mut(..self.receiving.reach()) {
-            self.open.rehearse(&[], data);
-        }
-    }
-
-    /// Prepares packets of up to so many octets at most from now on.
+    /// Sets the length of packets to prepare for.
     pub(super) fn set_reach(&mut self, octets: usize) {
         let most = octets.min(PREPARED_LEN);
         (self.sending, self.receiving) = (Lengths::new(most), Lengths::new(most));
@@ -181,7 +172,7 @@ impl Session {
         self.open.set_reach(octets);
     }
 
-    /// Packets that are prepared for sending.
+    /// Packets prepared for sending.
     pub(super) const fn prepared(&self) -> usize {
         self.seal.prepared()
     }

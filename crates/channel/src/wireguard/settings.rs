@@ -1,27 +1,27 @@
-//! Who is a peer.
+//! Configuration of peers.
 
 use core::fmt;
 use core::net::SocketAddr;
 
 use super::PREPARED_LEN;
 
-/// A peer to be.
+/// Configuration of a peer.
 #[derive(Clone)]
 pub struct Settings {
     /// its public key
     pub public: [u8; 32],
-    /// the preshared key, zeros for none
+    /// the preshared key, or zeros
     pub preshared: [u8; 32],
-    /// where it is, if that is known; otherwise it has to begin
+    /// its address, if known; otherwise it must initiate
     pub endpoint: Option<SocketAddr>,
-    /// a keepalive every so many seconds, 0 for none
+    /// seconds between persistent keepalives, or 0
     pub keepalive_seconds: u16,
-    /// octets of packets that are prepared, [`PREPARED_LEN`] at most
+    /// octets to prepare for each packet, at most [`PREPARED_LEN`]
     pub reach: usize,
 }
 
 impl Settings {
-    /// A peer without preshared key that has to begin.
+    /// A peer without preshared key that must initiate.
     pub const fn new(public: [u8; 32]) -> Self {
         Self { public, preshared: [0; 32], endpoint: None, keepalive_seconds: 0, reach: PREPARED_LEN }
     }
@@ -33,18 +33,18 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Which peer: its place in the order in which they were added.
+/// Identifies a peer by its index in the order of addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub usize);
 
-/// Why a peer cannot be added.
+/// The reason for not adding a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeerError {
-    /// there is one with this public key
+    /// a peer with this public key exists
     Known,
     /// the key is our own
     Ourselves,
-    /// the key is a point of low order, with which everybody agrees on the same secret
+    /// the key is a point of low order, which gives a publicly known secret
     LowOrder,
 }
 

@@ -1,21 +1,22 @@
-//! What of a handshake takes long, apart from the rest: two to four multiplications on the curve, a tenth of a millisecond in
-//! which a frame would wait.
+//! The expensive parts of a handshake: two to four multiplications on the curve, a tenth of a
+//! millisecond that would delay a frame.
 //!
-//! A [`Job`] has all that it needs, so it can be [run](Job::run) on any thread. Nothing has happened before its [`Done`] came
-//! back to the device: whether an initiation is new, and whether a response is still awaited, is looked at then.
+//! A [`Job`] owns all its inputs, so any thread can [run](Job::run) it. It takes effect only when
+//! its [`Done`] returns to the device, which then checks whether an initiation is new, or a
+//! response still awaited.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use antedate_wire::wireguard::{Initiation, Response};
 
-use super::noise::{Begun, Forged, Heard, Identity, Secret, Timestamp};
+use super::noise::{Begun, ForgedError, Heard, Identity, Secret, Timestamp};
 use super::peer::Origin;
 
-/// What is known of a peer before the first message, and never changes.
+/// Constant data of a peer, known before the first message.
 pub(super) struct Partner {
     pub(super) public: [u8; 32],
-    /// What our static keys and the peer's agree on.
+    /// The secret shared by our static key and the peer's.
     pub(super) shared: Secret,
     pub(super) preshared: Secret,
 }
@@ -27,7 +28,7 @@ pub(super) struct Keys {
     pub(super) partners: Vec<Arc<Partner>>,
 }
 
-/// A part of a handshake that takes long.
+/// An expensive part of a handshake.
 pub struct Job {
     pub(super) keys: Arc<Keys>,
     pub(super) task: Task,
@@ -38,11 +39,11 @@ pub(super) enum Task {
     Begin { at: usize, index: u32, ephemeral: Secret, timestamp: Timestamp },
     /// Answer the first message of one.
     Answer { origin: Origin, message: Initiation, index: u32, ephemeral: Secret },
-    /// End one of ours with the second message.
+    /// Complete one of ours with the second message.
     End { origin: Origin, at: usize, message: Response, begun: Begun },
 }
 
-/// A part of a handshake that is done. To be given back to the device it came from.
+/// A completed job. Return it to its device.
 pub struct Done(pub(super) Outcome);
 
 pub(super) enum Outcome {
@@ -53,7 +54,7 @@ pub(super) enum Outcome {
     UnknownPeer,
 }
 
-/// An answer that is ready.
+/// A completed answer.
 pub(super) struct Answer {
     pub(super) index: u32,
     pub(super) remote: u32,
@@ -63,7 +64,7 @@ pub(super) struct Answer {
 }
 
 impl Job {
-    /// Does it.
+    /// Runs the job.
     pub fn run(self) -> Done {
         let Self { keys, task } = self;
         Done(match task {
@@ -87,7 +88,7 @@ impl Keys {
         index: u32,
         ephemeral: &Secret,
         timestamp: &Timestamp,
-    ) -> Result<Outcome, Forged> {
+    ) -> Result<Outcome, ForgedError> {
         let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
         let (public, shared) = (&partner.public, &partner.shared);
         let (begun, message) = Begun::new(&self.identity, public, shared, ephemeral, timestamp, index)?;
@@ -100,7 +101,7 @@ impl Keys {
         message: &Initiation,
         index: u32,
         ephemeral: Secret,
-    ) -> Result<Outcome, Forged> {
+    ) -> Result<Outcome, ForgedError> {
         let heard = Heard::new(&self.identity, message)?;
         let at = self.partners.iter().position(|partner| partner.public == heard.initiator);
         let Some((at, partner)) = at.and_then(|at| Some((at, self.partners.get(at)?))) else {
@@ -113,7 +114,13 @@ impl Keys {
         Ok(Outcome::Answered { origin, at, timestamp, answer })
     }
 
-    fn end(&self, origin: Origin, at: usize, message: Response, begun: &Begun) -> Result<Outcome, Forged> {
+    fn end(
+        &self,
+        origin: Origin,
+        at: usize,
+        message: Response,
+        begun: &Begun,
+    ) -> Result<Outcome, ForgedError> {
         let Some(partner) = self.partners.get(at) else { return Ok(Outcome::UnknownPeer) };
         let keys = begun.finish(&self.identity, &partner.preshared, &message)?;
         Ok(Outcome::Ended { origin, at, message, keys })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use antedate_channel::mqtt::Refusal;
+use antedate_channel::mqtt::Dropped;
 use antedate_host::signals;
 use antedate_mqtt_client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
 use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
@@ -508,7 +508,7 @@ impl Link {
                 Arrival::Refused(message, Why { kind: text.clone(), text, remedy })
             }
             // What a broker has queued comes before the key that it retains.
-            Verdict::Refused(Refusal::UnknownEpoch { .. })
+            Verdict::Refused(Dropped::UnknownEpoch { .. })
                 if self.held.len() < HELD_MAX && !self.settled() =>
             {
                 self.held.push_back(message);

@@ -91,7 +91,7 @@ fn filter(text: &str) -> Result<String, String> {
 }
 
 fn algorithm(text: &str) -> Result<Algorithm, String> {
-    text.parse().map_err(|error: antedate_channel::mqtt::UnknownAlgorithm| error.to_string())
+    text.parse().map_err(|error: antedate_channel::mqtt::UnknownAlgorithmError| error.to_string())
 }
 
 fn publisher(text: &str) -> Result<Member, String> {

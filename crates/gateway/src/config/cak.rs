@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use antedate_channel::mka::{Cak, InvalidCak};
+use antedate_channel::mka::{Cak, CakError};
 use antedate_host::fault::{Fault, Faults};
 use antedate_host::hex::{hex, parse_hex, push_hex};
 use antedate_host::private_file::{self, LONGEST};
@@ -100,7 +100,7 @@ impl CakFile {
     ///
     /// # Errors
     /// When its length or that of its name is not what the standard allows, which a file that was read has.
-    pub fn cak(&self) -> Result<Cak, InvalidCak> {
+    pub fn cak(&self) -> Result<Cak, CakError> {
         Cak::new(self.key.as_bytes(), &self.name)
     }
 

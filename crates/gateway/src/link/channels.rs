@@ -165,7 +165,7 @@ fn sending(config: &Config, settings: &Macsec, suite: CipherSuite, own: Sci) -> 
 }
 
 /// The key of an association.
-fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::InvalidSak> {
+fn sak(keys: &KeyFile, an: An) -> Result<Sak, macsec::SakError> {
     let known = keys.associations.iter().find(|sa| sa.an == an);
     let (key, salt) = known.map_or((&[][..], None), |sa| (sa.key.as_bytes(), sa.salt));
     Sak::new(keys.suite, key, salt)

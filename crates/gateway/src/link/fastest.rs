@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use antedate_aead::research::Morus1280;
 use antedate_aead::{
-    Aegis128L, Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, InvalidKeyLength, Key, Nonce, Suite,
+    Aegis128L, Aes128Gcm, Aes256Gcm, Backend, ChaCha20Poly1305, Key, KeyLengthError, Nonce, Suite,
 };
 use antedate_channel::macsec::{An, CipherSuite, FlowShape, Sak, Sci, Transmit, TransmitConfig};
 
@@ -70,7 +70,7 @@ pub fn of(suite: CipherSuite, backend: Backend, effort: Effort) -> Times {
     times.unwrap_or(Times { each: [f64::MAX; WEIGHTS.len()], weighted: f64::MAX })
 }
 
-fn measure<S: Suite>(backend: Backend, effort: Effort) -> Result<Times, InvalidKeyLength>
+fn measure<S: Suite>(backend: Backend, effort: Effort) -> Result<Times, KeyLengthError>
 where
     S::NonceBytes: Default + Copy,
 {

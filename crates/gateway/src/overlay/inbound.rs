@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use antedate_channel::overlay::encapsulation::{self, Bad, packet};
+use antedate_channel::overlay::encapsulation::{self, packet};
 use antedate_channel::overlay::message::{self, Message};
 use antedate_channel::overlay::reassembly::{Part, Whole};
-use antedate_channel::wireguard::{COOKIE_LEN, LONGEST_HANDSHAKE, Received as Came, Refusal};
+use antedate_channel::wireguard::{COOKIE_LEN, Dropped, LONGEST_HANDSHAKE, Received as Came};
 use antedate_wire::vxlan;
 
 use super::peers::Peer;
@@ -62,11 +62,11 @@ impl Core {
                 self.look = 0;
             }
             Ok(Came::Cookie { .. }) => self.look = 0,
-            Err(Refusal::CookieWanted) => {
+            Err(Dropped::CookieWanted) => {
                 self.cookies += 1;
                 self.reply(by, &answer[..COOKIE_LEN], from);
             }
-            Err(Refusal::Replayed) => self.doubles.eliminated += u64::from(self.second.is_some()),
+            Err(Dropped::Replayed) => self.doubles.eliminated += u64::from(self.second.is_some()),
             // Counted there, by its reason.
             Err(_) => {}
         }
@@ -135,12 +135,12 @@ impl Core {
         self.peers[place].reassembly = Some(reassembly);
     }
 
-    fn bad(&mut self, bad: Bad) {
+    fn bad(&mut self, bad: encapsulation::Dropped) {
         let counter = match bad {
-            Bad::NotIpv4 => &mut self.drops.not_ipv4,
-            Bad::NotVxlan => &mut self.drops.not_vxlan,
-            Bad::Damaged => &mut self.drops.damaged,
-            Bad::Vni => &mut self.drops.other_vni,
+            encapsulation::Dropped::NotIpv4 => &mut self.drops.not_ipv4,
+            encapsulation::Dropped::NotVxlan => &mut self.drops.not_vxlan,
+            encapsulation::Dropped::Damaged => &mut self.drops.damaged,
+            encapsulation::Dropped::Vni => &mut self.drops.other_vni,
         };
         *counter += 1;
     }

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use antedate_channel::mqtt::{Publisher, Refusal, Reserved};
+use antedate_channel::mqtt::{Dropped, Publisher, Reserved};
 use antedate_host::private_file::create;
 
 use super::*;
@@ -79,7 +79,7 @@ fn what_a_revoked_member_seals_is_not_opened_with_the_managers_file() {
     // press7 could take press8's name under the old key, so it does not matter whose name this is.
     Manager::open(&file).expect("held").rotate(&["press7".into()], 60).expect("revoked");
     assert_eq!(epochs(&file), [3]);
-    assert!(matches!(open(), Err(Refusal::OldEpoch { .. } | Refusal::UnknownEpoch { .. })), "{:?}", open());
+    assert!(matches!(open(), Err(Dropped::OldEpoch { .. } | Dropped::UnknownEpoch { .. })), "{:?}", open());
     Manager::open(&file).expect("held").rotate(&[], 60).expect("rotated");
     assert_eq!(epochs(&file), [3, 4]);
     Manager::open(&file).expect("held").rotate(&[], 0).expect("rotated");

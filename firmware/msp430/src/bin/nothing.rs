@@ -1,4 +1,4 @@
-//! What every program has: subtracted from the size of the others.
+//! The common part of every program, subtracted from the size of the others.
 #![no_std]
 #![no_main]
 

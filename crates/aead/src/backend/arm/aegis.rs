@@ -1,4 +1,5 @@
-//! AEGIS-128L (draft-irtf-cfrg-aegis-aead section 3): a round of a block is AESE with a key of zeros, and AESMC.
+//! AEGIS-128L (draft-irtf-cfrg-aegis-aead section 3). A round of a block is AESE with a zero key,
+//! then AESMC.
 
 use super::Extension;
 use crate::{
@@ -11,7 +12,7 @@ use core::arch::aarch64::{
 };
 use zeroize::Zeroize;
 
-/// The proof that the CPU has the instructions.
+/// Proof that the CPU supports the instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels(Extension);
 
@@ -22,26 +23,26 @@ impl Kernels {
         Extension::new(backend).map(Self)
     }
 
-    /// The state after key and nonce.
+    /// State after absorbing key and nonce.
     pub(crate) fn start(self, state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
-        // SAFETY: `self` is the proof that the CPU has the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { start(state, key, nonce) }
     }
 
-    /// Takes associated data, padded with zeros.
+    /// Absorbs associated data, padded with zeros.
     pub(crate) fn absorb(self, state: &mut State, aad: &[u8]) {
         // SAFETY: as above.
         unsafe { absorb(state, aad) }
     }
 
-    /// Encrypts bytes that are not the packet's last; a whole number of [`RATE`].
+    /// Encrypts bytes before the end of the packet, a whole number of [`RATE`].
     pub(crate) fn block(self, state: &mut State, data: &mut [u8]) {
         // SAFETY: as above.
         unsafe { crypt::<true>(state, data) }
     }
 
-    /// Takes associated data, encrypts or decrypts what is left of a packet, and returns the tag. `lengths` are those of
-    /// the whole packet in bytes.
+    /// Absorbs associated data, encrypts or decrypts the rest of a packet, and returns the tag.
+    /// `lengths` are the whole packet's, in bytes.
     pub(crate) fn finish<const SEAL: bool>(
         self,
         state: &State,
@@ -86,7 +87,8 @@ fn absorb(state: &mut State, aad: &[u8]) {
     save(&blocks, state);
 }
 
-/// Encrypts or decrypts; only the last call of a packet may have a length that is no multiple of the rate.
+/// Encrypts or decrypts. Only a packet's last call may have a length that is not a multiple of the
+/// rate.
 #[target_feature(enable = "aes")]
 fn crypt<const SEAL: bool>(state: &mut State, data: &mut [u8]) {
     let mut blocks = load(state);
@@ -115,7 +117,7 @@ fn crypt<const SEAL: bool>(state: &mut State, data: &mut [u8]) {
     save(&blocks, state);
 }
 
-/// The tag of 128 bits (`Finalize`).
+/// The 128-bit tag (`Finalize`).
 #[target_feature(enable = "aes")]
 fn tag(state: &mut State, (aad, payload): (usize, usize)) -> [u8; 16] {
     let mut blocks = load(state);
@@ -127,12 +129,13 @@ fn tag(state: &mut State, (aad, payload): (usize, usize)) -> [u8; 16] {
     let [first, rest @ .., _] = blocks;
     let mut tag = [0; 16];
     let sum = rest.into_iter().fold(first, |sum, block| veorq_u8(sum, block));
-    // SAFETY: sixteen octets are there.
+    // SAFETY: the buffer has 16 bytes.
     unsafe { vst1q_u8(tag.as_mut_ptr(), sum) };
     tag
 }
 
-/// `Update`: every block takes the round of the one before it; the message goes to the first and to the fifth.
+/// `Update`: each block takes the round of the one before it; the message goes into the first and
+/// the fifth.
 #[inline]
 #[target_feature(enable = "aes")]
 fn update(blocks: &mut Blocks, message: [uint8x16_t; 2]) {
@@ -158,21 +161,21 @@ fn stream(s: &Blocks) -> [uint8x16_t; 2] {
 #[inline]
 #[target_feature(enable = "neon")]
 fn vector(block: &[u8; 16]) -> uint8x16_t {
-    // SAFETY: sixteen octets are there.
+    // SAFETY: the buffer has 16 bytes.
     unsafe { vld1q_u8(block.as_ptr()) }
 }
 
 #[inline]
 #[target_feature(enable = "neon")]
 fn pair(chunk: &[u8; RATE]) -> [uint8x16_t; 2] {
-    // SAFETY: there are twice sixteen octets.
+    // SAFETY: the chunk has 32 bytes.
     unsafe { [vld1q_u8(chunk.as_ptr()), vld1q_u8(chunk.as_ptr().add(16))] }
 }
 
 #[inline]
 #[target_feature(enable = "neon")]
 fn put(blocks: [uint8x16_t; 2], chunk: &mut [u8; RATE]) {
-    // SAFETY: there are twice sixteen octets.
+    // SAFETY: the chunk has 32 bytes.
     unsafe {
         vst1q_u8(chunk.as_mut_ptr(), blocks[0]);
         vst1q_u8(chunk.as_mut_ptr().add(16), blocks[1]);
@@ -185,7 +188,7 @@ const _: () = assert!(size_of::<State>() == size_of::<Blocks>());
 #[target_feature(enable = "neon")]
 fn load(state: &State) -> Blocks {
     let from = core::ptr::from_ref(state).cast::<u8>();
-    // SAFETY: a state is as long as eight blocks, and any octets are some.
+    // SAFETY: a state has the size of eight blocks, and any bytes are a valid vector.
     core::array::from_fn(|i| unsafe { vld1q_u8(from.add(16 * i)) })
 }
 
@@ -194,7 +197,7 @@ fn load(state: &State) -> Blocks {
 fn save(blocks: &Blocks, state: &mut State) {
     let to = core::ptr::from_mut(state).cast::<u8>();
     for (i, block) in blocks.iter().enumerate() {
-        // SAFETY: a state is as long as eight blocks, and any octets make one.
+        // SAFETY: a state has the size of eight blocks, and any bytes are a valid state.
         unsafe { vst1q_u8(to.add(16 * i), *block) };
     }
 }

@@ -1,4 +1,4 @@
-//! AES (FIPS 197) by AESE and AESD, which add a round key before they substitute and shift.
+//! AES (FIPS 197) with AESE and AESD, which add a round key before they substitute and shift.
 
 use super::Extension;
 use crate::backend::portable::{
@@ -11,19 +11,22 @@ use core::arch::aarch64::{
 };
 use zeroize::Zeroize;
 
-/// Blocks that are on their way at once: as many as the sliced cipher takes, and enough for the instructions' latency.
+/// Blocks in flight: as many as the sliced cipher takes, and enough to cover the instructions'
+/// latency.
 const FOUR: usize = 4;
 
 /// Round keys of one direction.
 type Schedule = [[u8; 16]; 15];
 
-/// An expanded key for both directions.
+/// An expanded key for encryption and decryption.
 #[repr(align(8))]
 pub(crate) struct Aes {
     forth: Schedule,
-    /// For the inverse cipher in its equivalent form (section 5.3.5): in the order of use, the inner ones through InvMixColumns.
+    /// Keys of the equivalent inverse cipher (section 5.3.5), in order of use; the inner ones
+    /// through InvMixColumns.
     back: Schedule,
-    /// Zeros: as long as a sliced key, which may lie in the same place, an expanded key has no octets that are left as they were found.
+    /// Zeros up to the size of a sliced key, which may occupy the same memory: no byte of an
+    /// expanded key keeps old contents.
     _rest: [Schedule; 2],
     rounds: usize,
 }
@@ -41,7 +44,7 @@ impl Aes {
     pub(crate) fn new(_: Extension, key: &RoundKeys) -> Self {
         let none = [[0; 16]; 15];
         let mut aes = Self { forth: key.blocks, back: none, _rest: [none; 2], rounds: key.rounds };
-        // SAFETY: the extension is there.
+        // SAFETY: the extension is present.
         unsafe { aes.turn() };
         aes
     }
@@ -56,19 +59,20 @@ impl Aes {
 
     /// Encrypts blocks.
     pub(crate) fn encrypt(&self, blocks: &mut [[u8; 16]]) {
-        // SAFETY: there is no key without the extension.
+        // SAFETY: a key exists only with the extension.
         unsafe { self.some::<false>(blocks) }
     }
 
     /// Decrypts blocks.
     pub(crate) fn decrypt(&self, blocks: &mut [[u8; 16]]) {
-        // SAFETY: there is no key without the extension.
+        // SAFETY: a key exists only with the extension.
         unsafe { self.some::<true>(blocks) }
     }
 
-    /// XORs the cipherstream of counter blocks (NIST SP 800-38D section 7.1): the nonce, and a counter of 32 bits that begins there.
+    /// XORs the key stream of counter blocks (NIST SP 800-38D section 7.1): the nonce, then a
+    /// 32-bit counter that starts at `counter`.
     pub(crate) fn xor_counters(&self, nonce: &[u8; 12], counter: u32, data: &mut [u8]) {
-        // SAFETY: there is no key without the extension.
+        // SAFETY: a key exists only with the extension.
         unsafe { self.counters(nonce, counter, data) }
     }
 
@@ -78,7 +82,7 @@ impl Aes {
         let mut first = [0; 16];
         first[..12].copy_from_slice(nonce);
         let first = vreinterpretq_u32_u8(load(&first));
-        // The counters are put together in registers: what is stored in parts and loaded whole is waited for.
+        // Counter blocks are built in registers: a vector load over narrower stores would stall.
         let block = |n: u32| vreinterpretq_u8_u32(vsetq_lane_u32::<3>(n.to_be(), first));
         let mut next = || {
             let [a, b, c, d] = [0, 1, 2, 3].map(|i| counter.wrapping_add(i));
@@ -127,7 +131,7 @@ fn at_once<const BACK: bool, const N: usize>(
     }
 }
 
-/// `N` blocks, round by round. The last key is added behind the last round.
+/// `N` blocks, round by round. The last key is added after the last round.
 #[inline]
 #[target_feature(enable = "aes")]
 fn through<const BACK: bool, const N: usize>(
@@ -139,7 +143,7 @@ fn through<const BACK: bool, const N: usize>(
     for key in opening {
         let key = load(key);
         for state in &mut states {
-            // The two instructions stay together: many a CPU does them as one.
+            // The two instructions stay adjacent: many CPUs fuse them.
             *state =
                 if BACK { vaesimcq_u8(vaesdq_u8(*state, key)) } else { vaesmcq_u8(vaeseq_u8(*state, key)) };
         }
@@ -154,12 +158,12 @@ fn through<const BACK: bool, const N: usize>(
 
 #[target_feature(enable = "neon")]
 fn load(block: &[u8; 16]) -> uint8x16_t {
-    // SAFETY: sixteen octets are there.
+    // SAFETY: the buffer has 16 bytes.
     unsafe { vld1q_u8(block.as_ptr()) }
 }
 
 #[target_feature(enable = "neon")]
 fn store(vector: uint8x16_t, block: &mut [u8; 16]) {
-    // SAFETY: sixteen octets are there.
+    // SAFETY: the buffer has 16 bytes.
     unsafe { vst1q_u8(block.as_mut_ptr(), vector) }
 }

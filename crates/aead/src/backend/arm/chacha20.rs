@@ -1,10 +1,10 @@
-//! The [rows](crate::backend::chacha20_rows) of ChaCha20 in the vectors of Advanced SIMD, which ARM with 64 bits has unless the compiler's
-//! target leaves them out.
+//! [Rows](crate::backend::chacha20_rows) of ChaCha20 in Advanced SIMD vectors, part of 64-bit ARM
+//! unless the target disables them.
 
 use crate::backend::chacha20_rows::{self, Row};
 use core::arch::aarch64::*;
 
-/// Cipherstream from block `counter` on; `out` is a whole number of blocks.
+/// Key stream from block `counter`; `out` is a whole number of blocks.
 pub(crate) fn stream(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
     chacha20_rows::stream::<Neon>(key, counter, nonce, out);
 }
@@ -12,10 +12,10 @@ pub(crate) fn stream(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [
 #[derive(Clone, Copy)]
 struct Neon(uint32x4_t);
 
-/// A vector of what Advanced SIMD computes.
+/// Wraps the result of an Advanced SIMD expression.
 macro_rules! neon {
     ($e:expr) => {
-        // SAFETY: the target has it.
+        // SAFETY: the target has Advanced SIMD.
         Neon(unsafe { $e })
     };
 }
@@ -23,7 +23,7 @@ macro_rules! neon {
 impl Row for Neon {
     #[inline(always)]
     fn of(words: [u32; 4]) -> Self {
-        // SAFETY: the target has it, and four words are there.
+        // SAFETY: the target has Advanced SIMD, and `words` has four words.
         Self(unsafe { vld1q_u32(words.as_ptr()) })
     }
 
@@ -37,7 +37,7 @@ impl Row for Neon {
         neon!(veorq_u32(self.0, other.0))
     }
 
-    /// The halves of each word change places.
+    /// Swaps the halves of each word.
     #[inline(always)]
     fn by_16(self) -> Self {
         neon!(vreinterpretq_u32_u16(vrev32q_u16(vreinterpretq_u16_u32(self.0))))
@@ -48,11 +48,11 @@ impl Row for Neon {
         neon!(vsriq_n_u32::<20>(vshlq_n_u32::<12>(self.0), self.0))
     }
 
-    /// Each octet comes one place further up.
+    /// Moves each byte one place up within its word.
     #[inline(always)]
     fn by_8(self) -> Self {
         const PLACES: [u8; 16] = [3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14];
-        // SAFETY: as above, and sixteen octets are there.
+        // SAFETY: as above; the table has 16 bytes.
         let places = unsafe { vld1q_u8(PLACES.as_ptr()) };
         neon!(vreinterpretq_u32_u8(vqtbl1q_u8(vreinterpretq_u8_u32(self.0), places)))
     }
@@ -79,7 +79,7 @@ impl Row for Neon {
 
     #[inline(always)]
     fn store(self, out: &mut [u8; 16]) {
-        // SAFETY: as above, and there is room for a vector.
+        // SAFETY: as above; `out` is 16 bytes long.
         unsafe { vst1q_u8(out.as_mut_ptr(), vreinterpretq_u8_u32(self.0)) };
     }
 }
@@ -87,7 +87,7 @@ impl Row for Neon {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_stream_is_that_of_the_scalar_code_of_any_length_and_over_the_counters_end() {
+    fn stream_matches_scalar_code() {
         crate::backend::chacha20_rows::tests::is_that_of_the_scalar_code(super::stream);
     }
 }

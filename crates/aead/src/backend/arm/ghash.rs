@@ -1,4 +1,4 @@
-//! GHASH by PMULL, the carry-less product of two words, with powers in the form of
+//! GHASH with PMULL, the carry-less product of two words. Powers have the form of
 //! [`portable::ghash`](crate::backend::portable::ghash).
 
 use super::Extension;
@@ -12,27 +12,28 @@ use core::arch::aarch64::{
 impl Extension {
     /// The carry-less product of two words.
     pub(crate) fn multiply(self, a: u64, b: u64) -> u128 {
-        // SAFETY: the extension is there.
+        // SAFETY: the extension is present.
         unsafe { product(a, b) }
     }
 
-    /// The products of a block with a power, not folded: what they have at 1, and at x^64.
+    /// The unfolded products of a block and a power: the parts at 1 and at x^64.
     pub(crate) fn products(self, block: u128, power: &Power) -> (u128, u128) {
-        // SAFETY: the extension is there.
+        // SAFETY: the extension is present.
         unsafe {
             let (a, b) = products(vector(block), Factors::of(power));
             (number(a), number(b))
         }
     }
 
-    /// The hash that goes on from a value with these blocks.
+    /// Continues a hash over these blocks.
     pub(crate) fn hash(self, powers: &Powers, sum: u128, blocks: &[[u8; 16]]) -> u128 {
-        // SAFETY: the extension is there.
+        // SAFETY: the extension is present.
         unsafe { hash(powers, vector(sum), blocks) }
     }
 }
 
-/// The lower words of G' and G, and their upper words: each is multiplied with the block's word in its place.
+/// The lower words of G' and G, and their upper words. Each is multiplied by the block's word in
+/// the same place.
 #[derive(Clone, Copy)]
 struct Factors {
     lower: uint8x16_t,
@@ -60,7 +61,7 @@ fn products(block: uint8x16_t, factors: Factors) -> (uint8x16_t, uint8x16_t) {
     (both(block, factors.lower), both(block, factors.upper))
 }
 
-/// The sum of the products of the words in their places.
+/// The sum of the products of corresponding words.
 #[target_feature(enable = "aes")]
 fn both(a: uint8x16_t, b: uint8x16_t) -> uint8x16_t {
     let (a, b) = (vreinterpretq_p64_u8(a), vreinterpretq_p64_u8(b));
@@ -78,7 +79,7 @@ fn hash(powers: &Powers, mut sum: uint8x16_t, blocks: &[[u8; 16]]) -> u128 {
         let [two, three, four] = &powers.higher;
         let factors = [Factors::of(four), Factors::of(three), Factors::of(two), one];
         for [first, others @ ..] in fours {
-            // One fold for four products, which need not wait for each other.
+            // One fold for four independent products.
             let mut sums = products(veorq_u8(sum, read(first)), factors[0]);
             for (block, factors) in others.iter().zip(&factors[1..]) {
                 let (at_0, at_64) = products(read(block), *factors);
@@ -93,14 +94,14 @@ fn hash(powers: &Powers, mut sum: uint8x16_t, blocks: &[[u8; 16]]) -> u128 {
     number(sum)
 }
 
-/// A block as a number, the highest octet first in memory.
+/// A block as a number, most significant byte first in memory.
 #[target_feature(enable = "neon")]
 fn read(block: &[u8; 16]) -> uint8x16_t {
-    // SAFETY: sixteen octets are there.
+    // SAFETY: the buffer has 16 bytes.
     turned(vrev64q_u8(unsafe { vld1q_u8(block.as_ptr()) }))
 }
 
-/// The words change places.
+/// Swaps the words.
 #[target_feature(enable = "neon")]
 fn turned(v: uint8x16_t) -> uint8x16_t {
     vextq_u8::<8>(v, v)

@@ -1,5 +1,5 @@
-//! Poly1305 (RFC 8439 section 2.5) in the vectors of Advanced SIMD: limbs of 26 bits, two numbers at once, of which one takes the even
-//! blocks and the other the odd ones.
+//! Poly1305 (RFC 8439 section 2.5) in Advanced SIMD vectors: 26-bit limbs, two accumulators at
+//! once, one for the even blocks and one for the odd.
 
 use crate::backend::portable::poly1305::{Limbs, MASK_44, Poly1305};
 use core::arch::aarch64::*;
@@ -7,10 +7,10 @@ use zeroize::Zeroize;
 
 const MASK: u64 = (1 << 26) - 1;
 
-/// Adds blocks by fours. `higher` are the powers of r from the second on.
+/// Adds blocks in groups of four. `higher` holds the powers of r from r^2.
 ///
-/// The last four are left to [`Poly1305`], which joins the two numbers: what the odd blocks gave has one r too many, and is multiplied
-/// with r^3 there where the even ones' number is with r^4.
+/// [`Poly1305`] takes the last four blocks and joins the two accumulators. The odd accumulator has
+/// one factor r too many, so it is multiplied by r^3 there, and the even one by r^4.
 pub(crate) fn fours(poly: &mut Poly1305, fours: &[[u8; 64]], higher: &[Limbs; 3]) {
     match fours.split_last() {
         Some((last, most)) if most.len() >= 2 => {
@@ -22,17 +22,17 @@ pub(crate) fn fours(poly: &mut Poly1305, fours: &[[u8; 64]], higher: &[Limbs; 3]
     }
 }
 
-/// Limbs of 26 bits, the last one with what is above 2^130.
+/// 26-bit limbs; the last also holds the bits above 2^130.
 fn narrow(n: &Limbs) -> [u32; 5] {
     let [a, b, c] = n.0;
-    // What is above the limbs of 44 bits belongs to the next one.
+    // Bits above a 44-bit limb carry into the next.
     let (b, c) = (b + (a >> 44), c + ((b + (a >> 44)) >> 44));
     let (a, b) = (a & MASK_44, b & MASK_44);
     [a & MASK, (a >> 26 | b << 18) & MASK, b >> 8 & MASK, (b >> 34 | c << 10) & MASK, c >> 16]
         .map(|limb| limb as u32)
 }
 
-/// Limbs of 44 bits, of limbs below 2^32.
+/// 44-bit limbs from limbs below 2^32.
 fn wide([a, b, c, d, e]: [u64; 5]) -> Limbs {
     let (low, middle) = (a + (b << 26), c + (d << 26));
     // `middle` weighs 2^52.
@@ -46,13 +46,13 @@ fn factors(power: &Limbs) -> ([u32; 8], u32) {
     ([a, b, c, d, e, 5 * b, 5 * c, 5 * d], 5 * e)
 }
 
-/// From `sum` on, the numbers of the even and of the odd blocks.
+/// Accumulates the even and the odd blocks, starting from `sum`.
 #[inline(never)]
 #[target_feature(enable = "neon")]
 fn run(sum: &Limbs, fourth: &Limbs, second: &Limbs, fours: &[[u8; 64]]) -> (Limbs, Limbs) {
     let ((mut four, four_last), (mut two, two_last)) = (factors(fourth), factors(second));
     let mut last = [four_last, two_last, 0, 0];
-    // SAFETY: each points to as many words.
+    // SAFETY: each pointer is valid for as many words as are loaded.
     let powers = unsafe {
         let load = |words: *const u32| vld1q_u32(words);
         [
@@ -68,7 +68,7 @@ fn run(sum: &Limbs, fourth: &Limbs, second: &Limbs, fours: &[[u8; 64]]) -> (Limb
     last.zeroize();
     let mut h = narrow(sum).map(|limb| vcombine_u64(vcreate_u64(limb.into()), vcreate_u64(0)));
     for blocks in fours {
-        // SAFETY: there are 64 octets.
+        // SAFETY: the group has 64 bytes.
         let (first, rest) = unsafe { (pair(blocks.as_ptr()), pair(blocks.as_ptr().add(32))) };
         let sums: [uint32x2_t; 5] = core::array::from_fn(|i| vmovn_u64(vaddq_u64(h[i], first[i])));
         h = carried(products(sums, rest.map(|limb| vmovn_u64(limb)), powers));
@@ -83,12 +83,12 @@ fn run(sum: &Limbs, fourth: &Limbs, second: &Limbs, fours: &[[u8; 64]]) -> (Limb
 /// Two blocks as numbers, with the bit 2^128.
 ///
 /// # Safety
-/// There are 32 octets.
+/// `at` is valid for 32 bytes.
 #[inline]
 #[target_feature(enable = "neon")]
 unsafe fn pair(at: *const u8) -> [uint64x2_t; 5] {
-    // By octets, which may lie anywhere even where the CPU checks alignment.
-    // SAFETY: the caller's word.
+    // Loads bytes, so no alignment is required even where the CPU checks it.
+    // SAFETY: guaranteed by the caller.
     let (one, other) = unsafe { (vld1q_u8(at), vld1q_u8(at.add(16))) };
     let (one, other) = (vreinterpretq_u64_u8(one), vreinterpretq_u64_u8(other));
     let (low, high) = (vtrn1q_u64(one, other), vtrn2q_u64(one, other));
@@ -102,12 +102,13 @@ unsafe fn pair(at: *const u8) -> [uint64x2_t; 5] {
     ]
 }
 
-/// `a` times r^4 and `b` times r^2, added up. 2^130 is 5, which folds the upper products down.
+/// `a r^4 + b r^2`. 2^130 is congruent to 5, which folds the upper products down.
 #[inline]
 #[target_feature(enable = "neon")]
 fn products(a: [uint32x2_t; 5], b: [uint32x2_t; 5], powers: [uint32x4_t; 5]) -> [uint64x2_t; 5] {
     let [p, q, v, w, last] = powers;
-    /// A limb times a limb of a power, and five times that where it is folded.
+    /// Multiplies a limb by a limb of a power, or by five times that limb where the product is
+    /// folded.
     macro_rules! add {
         ($d:expr, $h:ident, $low:ident, $high:ident, $last:literal; $(($i:literal, $j:tt)),*) => {
             $( $d = add!(@ $j, $d, $h[$i], $low, $high, $last); )*
@@ -132,13 +133,14 @@ fn products(a: [uint32x2_t; 5], b: [uint32x2_t; 5], powers: [uint32x4_t; 5]) -> 
             add!(d[4], $h, $low, $high, $last; (0, 4), (1, 3), (2, 2), (3, 1), (4, 0));
         };
     }
-    // What need not wait for the sum comes first.
+    // Products that do not depend on the sum come first.
     number!(b, v, w, 1);
     number!(a, p, q, 0);
     d
 }
 
-/// Limbs of little more than 26 bits. Two sums of five products of at most 28 and 29 bits are below 2^61.
+/// Limbs of slightly more than 26 bits. Two sums of five products of at most 28 and 29 bits are
+/// below 2^61.
 #[inline]
 #[target_feature(enable = "neon")]
 fn carried([d0, d1, d2, d3, d4]: [uint64x2_t; 5]) -> [uint64x2_t; 5] {
@@ -146,7 +148,7 @@ fn carried([d0, d1, d2, d3, d4]: [uint64x2_t; 5]) -> [uint64x2_t; 5] {
     let d1 = vsraq_n_u64::<26>(d1, d0);
     let d4 = vsraq_n_u64::<26>(d4, d3);
     let d2 = vsraq_n_u64::<26>(d2, d1);
-    // Five times what is above: there is no product of words of 64 bits.
+    // Five times the part above, by shift and add: there is no 64-bit product.
     let four_times = vbicq_u64(vshrq_n_u64::<24>(d4), vdupq_n_u64(3));
     let d0 = vaddq_u64(vsraq_n_u64::<26>(vandq_u64(d0, mask), d4), four_times);
     let d3 = vsraq_n_u64::<26>(vandq_u64(d3, mask), d2);
@@ -162,7 +164,7 @@ mod tests {
     use core::array;
 
     #[test]
-    fn blocks_by_fours_are_blocks_in_turn() {
+    fn four_blocks_match_single_blocks() {
         for (r, octets) in [(0xf7, 0x1d), (0xff, 0xff), (0, 0x80), (0x55, 0)] {
             let r = Limbs::clamped(&array::from_fn(|i| r ^ (31 * i) as u8));
             let higher = higher(&r);
@@ -182,10 +184,11 @@ mod tests {
     }
 
     #[test]
-    fn limbs_at_their_highest_are_carried_and_read_back() {
+    fn largest_limbs_are_carried() {
         for limbs in [[MASK; 5], [MASK << 6; 5], [0, 0, 0, 0, 1], [MASK + 4096, 1, MASK, 3, MASK + 9]] {
             let big = |limbs: &[u64], bits: u32| {
-                // Modulo 2^130 - 5, by Horner's rule in numbers of 130 bits: as the tag with s = 0, from words.
+                // Modulo 2^130 - 5, by Horner's rule on 130-bit numbers: the tag with s = 0, from
+                // words.
                 let mut poly = Limbs::default();
                 for limb in limbs.iter().rev() {
                     let shift = Limbs([1 << bits, 0, 0]);

@@ -1,24 +1,26 @@
-//! AEGIS-128L (draft-irtf-cfrg-aegis-aead section 3) in constant time: the state stays bit-sliced all the way.
+//! AEGIS-128L (draft-irtf-cfrg-aegis-aead section 3) in constant time; the state stays bit-sliced
+//! throughout.
 //!
-//! Two sets of planes (see [`super::aes`]) hold the state's eight blocks, S0 to S3 and S4 to S7. One round of all
-//! eight is two runs of the S-box circuit; that each block's result goes to the next one is a shift by one bit.
+//! Two sets of planes (see [`super::aes`]) hold the state's eight blocks, S0 to S3 and S4 to S7.
+//! One round of all eight runs the S-box circuit twice. A shift by one bit passes each block's
+//! result to the next block.
 
 use super::aes::{mix_columns, pack, shift_rows, sub_bytes, unpack};
 use zeroize::Zeroize;
 
-/// Bytes that one update takes.
+/// Bytes per update.
 pub(crate) const RATE: usize = 32;
 
-/// The Fibonacci sequence modulo 256 (section 2.1 of the draft calls its halves C0 and C1).
+/// The Fibonacci sequence modulo 256 (C0 and C1 in section 2.1 of the draft).
 pub(crate) const C0: [u8; 16] = *b"\x00\x01\x01\x02\x03\x05\x08\x0d\x15\x22\x37\x59\x90\xe9\x79\x62";
 pub(crate) const C1: [u8; 16] = *b"\xdb\x3d\x18\x55\x6d\xc2\x2f\xf1\x20\x11\x31\x42\x73\xb5\x28\xdd";
 
-/// Every fourth bit: the planes' share of one block.
+/// Every fourth bit: one block's share of the planes.
 const FIRST: u64 = 0x1111_1111_1111_1111;
 
 type Planes = [u64; 8];
 
-/// The state, of which another backend makes eight blocks.
+/// The state. Other backends store it as eight blocks.
 #[derive(Clone, Default)]
 #[repr(C, align(64))]
 pub struct State {
@@ -46,7 +48,7 @@ fn xor(a: &[u8; 16], b: &[u8; 16]) -> [u8; 16] {
 }
 
 impl State {
-    /// The state after key and nonce (`Init`).
+    /// State after absorbing key and nonce (`Init`).
     pub(crate) fn start(&mut self, key: &[u8; 16], nonce: &[u8; 16]) {
         let mixed = xor(key, nonce);
         self.low = pack(&[mixed, C1, C0, C1]);
@@ -102,7 +104,7 @@ impl State {
         planes
     }
 
-    /// Takes associated data, padded with zeros (`Absorb`).
+    /// Absorbs associated data, padded with zeros (`Absorb`).
     pub(crate) fn absorb(&mut self, aad: &[u8]) {
         for chunk in aad.chunks(RATE) {
             let mut block = [0; RATE];
@@ -111,8 +113,8 @@ impl State {
         }
     }
 
-    /// Takes associated data, encrypts or decrypts what is left of the packet, and returns the tag. `lengths` are those
-    /// of the whole packet.
+    /// Absorbs associated data, encrypts or decrypts the rest of the packet, and returns the tag.
+    /// `lengths` are the whole packet's.
     pub(crate) fn finish<const SEAL: bool>(
         &self,
         aad: &[u8],
@@ -125,7 +127,8 @@ impl State {
         state.tag(lengths)
     }
 
-    /// Encrypts or decrypts; only the last call of a packet may have a length that is no multiple of the rate.
+    /// Encrypts or decrypts. Only a packet's last call may have a length that is not a multiple of
+    /// the rate.
     pub(crate) fn crypt<const SEAL: bool>(&mut self, data: &mut [u8]) {
         for chunk in data.chunks_mut(RATE) {
             let mut plain = [0; RATE];
@@ -145,7 +148,7 @@ impl State {
         }
     }
 
-    /// The tag of 128 bits (`Finalize`).
+    /// The 128-bit tag (`Finalize`).
     fn tag(&mut self, (aad, payload): (usize, usize)) -> [u8; 16] {
         let mut lengths = [0; RATE];
         lengths[..8].copy_from_slice(&(8 * aad as u64).to_le_bytes());
@@ -177,7 +180,7 @@ mod tests {
 
     /// The draft's appendix on AEGIS-128L, "Update Test Vector".
     #[test]
-    fn the_update_of_the_draft_comes_out() {
+    fn update_matches_draft_vector() {
         let blocks = |text: [u128; 4]| pack(&text.map(u128::to_be_bytes));
         let mut state = State {
             low: blocks([

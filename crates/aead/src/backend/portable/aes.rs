@@ -1,14 +1,14 @@
-//! AES (FIPS 197) in constant time without tables: the state of four blocks lies bit-sliced in eight words.
+//! AES (FIPS 197) in constant time without tables: four blocks, bit-sliced in eight words.
 //!
-//! Plane `k` holds bit `k` of every state byte. The byte of row `r`, column `c` and block `b` sits at bit
-//! `16 r + 4 c + b`, so ShiftRows rotates each 16-bit lane and MixColumns rotates whole words. SubBytes is the
-//! circuit of Boyar and Peralta ("A depth-16 circuit for the AES S-box", 2011). No address and no branch depends
-//! on the key or on the data.
+//! Plane `k` holds bit `k` of every state byte. The byte of row `r`, column `c` and block `b` is
+//! bit `16 r + 4 c + b`, so ShiftRows rotates each 16-bit lane and MixColumns rotates whole words.
+//! SubBytes is the circuit of Boyar and Peralta ("A depth-16 circuit for the AES S-box", 2011). No
+//! address and no branch depends on the key or the data.
 
 use core::ops::{BitAnd, BitXor, Not};
 use zeroize::Zeroize;
 
-/// Round keys as FIPS 197 section 5.2 writes them; `rounds + 1` of the blocks are in use.
+/// Round keys in the layout of FIPS 197 section 5.2; `rounds + 1` blocks are in use.
 pub(crate) struct RoundKeys {
     pub(crate) blocks: [[u8; 16]; 15],
     pub(crate) rounds: usize,
@@ -126,7 +126,8 @@ fn sub_word(word: [u8; 4]) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// Byte `m` of word `j` goes to bits `8 m + j` of the planes: row `m / 2`, column `2 (m % 2) + j / 4`, block `j % 4`.
+/// Maps byte `m` of word `j` to bits `8 m + j` of the planes: row `m / 2`, column `2 (m % 2) + j /
+/// 4`, block `j % 4`.
 fn place(j: usize, m: usize) -> (usize, usize) {
     (j & 3, 4 * (2 * (m & 1) + (j >> 2)) + (m >> 1))
 }
@@ -155,7 +156,7 @@ pub(super) fn unpack(x: &mut [u64; 8], blocks: &mut [[u8; 16]; 4]) {
     }
 }
 
-/// Transposes the eight 8x8 bit matrices that equal bytes of the eight words form; its own inverse.
+/// Transposes eight 8x8 bit matrices, each made of the same byte of the eight words. Self-inverse.
 fn transpose(x: &mut [u64; 8]) {
     for (step, mask) in
         [(1, 0x5555_5555_5555_5555u64), (2, 0x3333_3333_3333_3333), (4, 0x0f0f_0f0f_0f0f_0f0f)]
@@ -179,7 +180,7 @@ pub(super) fn add(x: &mut [u64; 8], key: &[u64; 8]) {
 pub(super) fn shift_rows(x: &mut [u64; 8]) {
     for plane in x {
         let p = *plane;
-        // Row r is a 16-bit lane of four columns; the lane turns right by r columns.
+        // Row r is a 16-bit lane of four columns, rotated right by r columns.
         *plane = (p & 0x0000_0000_0000_ffff)
             | ((p >> 4) & 0x0000_0000_0fff_0000)
             | ((p << 12) & 0x0000_0000_f000_0000)
@@ -202,7 +203,7 @@ pub(super) fn mix_columns(x: &mut [u64; 8]) {
     }
 }
 
-/// Bits of many bytes, on which the circuit works.
+/// A plane of bits for the S-box circuit, one bit per byte of state.
 pub(in crate::backend) trait Plane:
     Copy + BitXor<Output = Self> + BitAnd<Output = Self> + Not<Output = Self>
 {
@@ -210,7 +211,7 @@ pub(in crate::backend) trait Plane:
 
 impl<T: Copy + BitXor<Output = T> + BitAnd<Output = T> + Not<Output = T>> Plane for T {}
 
-/// The names are those of the paper's straight-line program; `u0` is the most significant bit.
+/// SubBytes. Names follow the paper's straight-line program; `u0` is the most significant bit.
 #[inline(always)]
 pub(in crate::backend) fn sub_bytes<T: Plane>(x: &mut [T; 8]) {
     let [u7, u6, u5, u4, u3, u2, u1, u0] = *x;
@@ -319,7 +320,7 @@ pub(in crate::backend) fn sub_bytes<T: Plane>(x: &mut [T; 8]) {
 mod tests {
     use super::*;
 
-    /// The S-box by its definition (FIPS 197 section 5.1.1): inverse, then the affine map.
+    /// The S-box by definition (FIPS 197 section 5.1.1): inversion, then the affine map.
     fn s_box(byte: u8) -> u8 {
         fn mul(mut a: u8, mut b: u8) -> u8 {
             let mut product = 0;
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_circuit_is_the_s_box_for_every_byte() {
+    fn circuit_matches_s_box() {
         for byte in 0..=255u8 {
             assert_eq!(sub_word([byte, 0, byte, 1])[0], s_box(byte));
             assert_eq!(sub_word([byte, 0, byte, 1])[2], s_box(byte));
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_fips_197_appendix_c_come_out() {
+    fn fips_197_examples_encrypt() {
         let plain: [u8; 16] = core::array::from_fn(|i| 0x11 * i as u8);
         let key: [u8; 32] = core::array::from_fn(|i| i as u8);
         for (length, expected) in [

@@ -1,8 +1,9 @@
-//! The inverse of the sliced AES (FIPS 197 section 5.3), round by round in the order of the standard.
+//! Inverse of the sliced AES (FIPS 197 section 5.3), round by round in the standard's order.
 //!
-//! The S-box is inversion followed by an affine map A, so its inverse is A⁻¹, inversion, and that is A⁻¹, the S-box, A⁻¹:
-//! the circuit of the forward direction serves both. InvMixColumns is MixColumns after a matrix that is sparser:
-//! {0e, 0b, 0d, 09} = {02, 03, 01, 01} · {05, 00, 04, 00} in the ring of circulants.
+//! The S-box is inversion, then an affine map A. Its inverse is A⁻¹, then inversion, which equals
+//! A⁻¹, the S-box, A⁻¹: the forward circuit serves both directions. InvMixColumns is MixColumns
+//! after a sparser matrix: {0e, 0b, 0d, 09} = {02, 03, 01, 01} · {05, 00, 04, 00} in the ring of
+//! circulants.
 
 use super::aes::{Aes, add, mix_columns, pack, sub_bytes, unpack};
 
@@ -24,7 +25,7 @@ impl Aes {
     }
 }
 
-/// A row's 16-bit lane of four columns turns left by as many columns as the row's number.
+/// Rotates row r, a 16-bit lane of four columns, left by r columns.
 fn inverse_shift_rows(x: &mut [u64; 8]) {
     for plane in x {
         let p = *plane;
@@ -44,7 +45,8 @@ fn inverse_sub_bytes(x: &mut [u64; 8]) {
     inverse_affine(x);
 }
 
-/// FIPS 197 section 5.1.1, inverted: bit i is the sum of the bits i + 2, i + 5 and i + 7 and of bit i of {05}.
+/// The inverse of FIPS 197 section 5.1.1's affine map: bit i is the sum of bits i + 2, i + 5 and i
+/// + 7 and of bit i of {05}.
 fn inverse_affine(x: &mut [u64; 8]) {
     let y = *x;
     for (i, plane) in x.iter_mut().enumerate() {
@@ -55,7 +57,7 @@ fn inverse_affine(x: &mut [u64; 8]) {
 }
 
 fn inverse_mix_columns(x: &mut [u64; 8]) {
-    // Each byte gets four times the sum of itself and the byte two rows on.
+    // Adds to each byte four times the sum of itself and the byte two rows on.
     let t = x.map(|p| p ^ p.rotate_right(32));
     let twice = |t: [u64; 8]| [t[7], t[0] ^ t[7], t[1], t[2] ^ t[7], t[3] ^ t[7], t[4], t[5], t[6]];
     for (plane, four) in x.iter_mut().zip(twice(twice(t))) {
@@ -70,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_examples_of_fips_197_appendix_c_are_undone() {
+    fn fips_197_examples_decrypt() {
         let plain: [u8; 16] = core::array::from_fn(|i| 0x11 * i as u8);
         let key: [u8; 32] = core::array::from_fn(|i| i as u8);
         for (length, cipher) in [
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn decryption_undoes_encryption_for_every_byte_at_every_place() {
+    fn decryption_inverts_encryption() {
         let aes = Aes::new(&RoundKeys::expand(b"sixteen byte key"));
         for byte in 0..=255u8 {
             let plain: [[u8; 16]; 4] =

@@ -1,18 +1,18 @@
-//! Ascon-AEAD128 (NIST SP 800-232 section 4) on five 64-bit words, little-endian as the standard has it.
+//! Ascon-AEAD128 (NIST SP 800-232 section 4) on five 64-bit words, little-endian as in the
+//! standard. Not the competition's Ascon-128, with its other byte order and half the rate.
 //!
-//! (Not the Ascon-128 of the competition, whose bytes are in the other order and whose rate is half.) The permutation
-//! has no table and no branch, so this is constant-time as it stands.
+//! The permutation has no table and no branch, so it is constant-time.
 
 use super::pieces;
 use zeroize::Zeroize;
 
-/// Bytes that one permutation takes.
+/// Bytes per permutation.
 pub(crate) const RATE: usize = 16;
 
-/// The initial value of section 4.1.1: identifier 1, rounds 12 and 8, tag of 128 bits, rate of 16 bytes.
+/// Initial value of section 4.1.1: identifier 1, rounds 12 and 8, 128-bit tag, 16-byte rate.
 const IV: u64 = 0x0000_1000_808c_0001;
 
-/// The state, and the key, which is needed again at the end.
+/// The state, and the key for finalization.
 #[derive(Clone, Default)]
 pub struct State {
     s: [u64; 5],
@@ -37,7 +37,7 @@ fn words(bytes: &[u8; 16]) -> [u64; 2] {
     [number as u64, (number >> 64) as u64]
 }
 
-/// Less than 16 bytes, and a one behind them (section 2.1: the padding).
+/// Pads fewer than 16 bytes with a one bit and zeros (section 2.1).
 fn padded(bytes: &[u8]) -> [u64; 2] {
     let mut block = [0; RATE];
     block[..bytes.len()].copy_from_slice(bytes);
@@ -45,14 +45,14 @@ fn padded(bytes: &[u8]) -> [u64; 2] {
     words(&block)
 }
 
-/// The permutation (section 3): the last `rounds` of the sixteen round constants.
+/// The permutation (section 3), with the last `rounds` of the sixteen round constants.
 #[inline(always)]
 fn permute(s: &mut [u64; 5], rounds: u64) {
     let [mut x0, mut x1, mut x2, mut x3, mut x4] = *s;
     for i in 16 - rounds..16 {
         // Section 3.2: from 0x3c on, the first digit falls and the second rises.
         x2 ^= (3u64.wrapping_sub(i) & 15) << 4 | (12 + i) & 15;
-        // Section 3.3, table 6 as a circuit.
+        // Section 3.3: table 6 as a circuit.
         x0 ^= x4;
         x4 ^= x3;
         x2 ^= x1;
@@ -69,7 +69,7 @@ fn permute(s: &mut [u64; 5], rounds: u64) {
     *s = [x0, x1, x2, x3, x4];
 }
 
-/// Takes blocks of associated data that is not at its end.
+/// Absorbs blocks of associated data before its end.
 #[inline(always)]
 fn absorb(s: &mut [u64; 5], blocks: &[[u8; RATE]]) {
     for block in blocks.iter().map(words) {
@@ -79,7 +79,8 @@ fn absorb(s: &mut [u64; 5], blocks: &[[u8; RATE]]) {
     }
 }
 
-/// Takes the end of the associated data: less than a block. Nothing is padded where there is none at all.
+/// Absorbs the end of the associated data, less than a block. Empty associated data gets no
+/// padding.
 #[inline(always)]
 fn absorb_end(s: &mut [u64; 5], rest: &[u8], some: bool) {
     if some {
@@ -88,7 +89,7 @@ fn absorb_end(s: &mut [u64; 5], rest: &[u8], some: bool) {
         s[1] ^= block[1];
         permute(s, 8);
     }
-    // The separation of associated data and payload.
+    // Separates associated data from payload.
     s[4] ^= 1 << 63;
 }
 
@@ -109,7 +110,7 @@ fn joined(words: [u64; 2]) -> [u8; 16] {
 }
 
 impl State {
-    /// The state after key and nonce (section 4.1.1).
+    /// State after absorbing key and nonce (section 4.1.1).
     #[inline(always)]
     pub(crate) fn start(&mut self, key: &[u8; 16], nonce: &[u8; 16]) {
         let (key, nonce) = (words(key), words(nonce));
@@ -120,8 +121,8 @@ impl State {
         *self = Self { s, key };
     }
 
-    /// Takes all associated data (section 4.1.2), in pieces that are read as one. It is to be called for each packet once,
-    /// and for one without associated data as well.
+    /// Absorbs all associated data (section 4.1.2), pieces read as one string. Called exactly once
+    /// per packet, also without associated data.
     #[inline(always)]
     pub(crate) fn absorb(&mut self, aad: &[&[u8]]) {
         let mut rest = ([0; RATE], 0);
@@ -134,20 +135,20 @@ impl State {
         absorb_end(&mut self.s, &rest.0[..rest.1], total > 0);
     }
 
-    /// Takes whole blocks of associated data, of which more is to come.
+    /// Absorbs whole blocks of associated data; more must follow.
     #[inline(always)]
     pub(crate) fn associate(&mut self, blocks: &[u8]) {
         absorb(&mut self.s, blocks.as_chunks().0);
     }
 
-    /// Encrypts whole blocks that are not the packet's last.
+    /// Encrypts whole blocks before the end of the packet.
     #[inline(always)]
     pub(crate) fn block(&mut self, data: &mut [u8]) {
         crypt::<true>(&mut self.s, data.as_chunks_mut().0);
     }
 
-    /// Takes the associated data if that was not done yet, encrypts or decrypts what is left of the packet, and returns
-    /// the tag (sections 4.1.3 and 4.1.4).
+    /// Absorbs the associated data unless already done, encrypts or decrypts the rest of the
+    /// packet, and returns the tag (sections 4.1.3 and 4.1.4).
     #[inline(always)]
     pub(crate) fn finish<const SEAL: bool>(&self, aad: Option<&[u8]>, data: &mut [u8]) -> [u8; 16] {
         let mut s = self.s;

@@ -1,11 +1,11 @@
-//! ChaCha20 (RFC 8439 section 2.3): additions, rotations and XOR, constant-time on every CPU.
+//! ChaCha20 (RFC 8439 section 2.3): additions, rotations and XOR only, constant-time on every CPU.
 
 use zeroize::Zeroize;
 
 /// "expand 32-byte k" as little-endian words.
 pub(crate) const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
-/// One block of cipherstream, into at most 64 bytes.
+/// One block of key stream, cut to at most 64 bytes.
 pub(crate) fn block(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
     let mut state = [0u32; 16];
     state[..4].copy_from_slice(&CONSTANTS);
@@ -43,8 +43,11 @@ fn quarter(x: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
     x[b] = (x[b] ^ x[c]).rotate_left(7);
 }
 
-/// Cipherstream from block `counter` on. Some CPUs have vectors for that without exception.
-#[cfg_attr(any(target_arch = "x86_64", target_arch = "aarch64"), allow(dead_code))]
+/// Key stream from block `counter`. Unused where the base architecture has vectors.
+#[cfg_attr(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    allow(dead_code, reason = "these CPUs have vector code")
+)]
 pub(crate) fn stream(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
     for (i, chunk) in out.chunks_mut(64).enumerate() {
         block(key, counter.wrapping_add(i as u32), nonce, chunk);
@@ -56,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_block_of_rfc_8439_section_2_3_2_comes_out() {
+    fn block_matches_rfc_8439_vector() {
         let key = core::array::from_fn(|i| u32::from_le_bytes(core::array::from_fn(|k| (4 * i + k) as u8)));
         let mut out = [0; 64];
         block(&key, 1, &[0, 0, 0, 9, 0, 0, 0, 0x4a, 0, 0, 0, 0], &mut out);

@@ -1,27 +1,28 @@
 //! GHASH (NIST SP 800-38D section 6.4) without tables.
 //!
-//! A block is read as a big-endian integer, which turns the field's reflected polynomial into
-//! `p = x^128 + x^127 + x^126 + x^121 + 1` and the field's product of `c` and `h` into `c (h x) x^-128 mod p`.
-//! A multiplier is kept as two elements, `G = h x` and `G' = h x x^-64` (both mod `p`). With `c = c1 x^64 + c0`,
+//! A block is read as a big-endian integer. This turns the field's reflected polynomial into `p =
+//! x^128 + x^127 + x^126 + x^121 + 1` and the field's product of `c` and `h` into `c (h x) x^-128
+//! mod p`. A multiplier is stored as two elements, `G = h x` and `G' = h x x^-64` (both mod `p`).
+//! With `c = c1 x^64 + c0`,
 //!
 //! ```text
 //! c h  =  (c1 G + c0 G') x^-64  mod p,
 //! ```
 //!
-//! a sum of 192 bits, of which one fold removes the lowest 64: `x^-64 = x^64 + x^63 + x^62 + x^57`. Sums of
-//! products are folded once. Every backend keeps its powers in this form.
+//! a sum of 192 bits, of which one fold removes the lowest 64: `x^-64 = x^64 + x^63 + x^62 + x^57`.
+//! A sum of products is folded once. Every backend stores its powers in this form.
 
 #[cfg(target_arch = "aarch64")]
-use crate::backend::arm::Extension;
+use crate::backend::cpu::arm::Extension;
 use zeroize::Zeroize;
 
 /// `x^63 + x^62 + x^57`.
 pub(crate) const FOLD: u64 = 0xc200_0000_0000_0000;
 
-/// What multiplies words without carry.
+/// Carry-less multiplication of words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Multiplier {
-    /// Integer multiplications, which every CPU has.
+    /// Integer multiplication, on every CPU.
     Integers,
     /// PMULL.
     #[cfg(target_arch = "aarch64")]
@@ -46,7 +47,7 @@ impl Multiplier {
     }
 }
 
-/// A power of H, ready to multiply with: `G`, then `G'`.
+/// A power of H as a multiplier: `G`, then `G'`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Power {
     pub(crate) high: u128,
@@ -61,13 +62,13 @@ impl Zeroize for Power {
 }
 
 impl Power {
-    /// What multiplies with the field element `h`.
+    /// The multiplier for field element `h`.
     pub(crate) fn new(by: Multiplier, h: u128) -> Self {
         let high = (h << 1) ^ ((h >> 127) * (1 | u128::from(FOLD) << 64));
         Self { high, low: by.fold(high, 0) }
     }
 
-    /// The field's product of `block` and this power.
+    /// The field product of `block` and this power.
     pub(crate) fn times(&self, by: Multiplier, block: u128) -> u128 {
         let mut sum = Sum::new(by);
         sum.add(block, self);
@@ -75,9 +76,9 @@ impl Power {
     }
 }
 
-/// H^k for k of at least 1, by squaring; the time depends on k alone.
+/// H^k for k ≥ 1, by squaring; the time depends on k alone.
 pub(crate) fn power(by: Multiplier, h: &Power, k: usize) -> Power {
-    // H itself is what its multiplier makes of the field's one, the most significant bit.
+    // H is the product of its multiplier and the field's one, the most significant bit.
     let element = h.times(by, 1 << 127);
     let mut result = element;
     for bit in (0..k.ilog2()).rev() {
@@ -89,11 +90,11 @@ pub(crate) fn power(by: Multiplier, h: &Power, k: usize) -> Power {
     Power::new(by, result)
 }
 
-/// H, and the powers with which a CPU's own instructions take blocks by fours.
+/// H, and the powers for CPU instructions that take four blocks at once.
 #[derive(Default)]
 pub(crate) struct Powers {
     pub(crate) h: Power,
-    /// H^2 to H^4, where they are used.
+    /// H^2 to H^4, where used.
     #[cfg(target_arch = "aarch64")]
     pub(crate) higher: [Power; 3],
 }
@@ -170,8 +171,9 @@ fn multiply(a: u64, b: u64) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 
-/// The lower half of the carry-less product, by integer multiplications of words in which only each fourth bit is
-/// set: a digit's count is at most 16, and only the top digit reaches that, whose carry falls out of the word.
+/// The lower half of the carry-less product, by integer multiplications of words in which only
+/// every fourth bit is set. A digit counts to at most 16; only the top digit reaches 16, and its
+/// carry leaves the word.
 fn multiply_low(a: u64, b: u64) -> u64 {
     const EVERY_FOURTH: u64 = 0x1111_1111_1111_1111;
     let part = |word: u64, i: u32| word & (EVERY_FOURTH << i);
@@ -202,7 +204,7 @@ impl<'k> Ghash<'k> {
         Self::resume(by, powers, 0)
     }
 
-    /// Goes on from a value.
+    /// Continues from a value.
     pub(crate) fn resume(by: Multiplier, powers: &'k Powers, sum: u128) -> Self {
         Self { by, powers, sum }
     }
@@ -211,7 +213,7 @@ impl<'k> Ghash<'k> {
         self.sum = self.powers.h.times(self.by, self.sum ^ u128::from_be_bytes(*block));
     }
 
-    /// Data in blocks, the last one with zeros behind it.
+    /// Adds data in blocks, the last padded with zeros.
     pub(crate) fn padded(&mut self, data: &[u8]) {
         let (blocks, tail) = data.as_chunks::<16>();
         match self.by {
@@ -247,7 +249,7 @@ mod tests {
         z
     }
 
-    /// All that there are here.
+    /// All multipliers of this build.
     fn multipliers() -> impl Iterator<Item = Multiplier> {
         #[cfg(target_arch = "aarch64")]
         let arm = Extension::new(crate::Backend::detect()).map(Multiplier::Arm);
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_at_once_are_blocks_in_turn() {
+    fn batched_blocks_match_single_blocks() {
         for by in multipliers() {
             let powers = Powers::new(by, 0x66e9_4bd4_ef8a_2c3b_884c_fa59_ca34_2b2e);
             let data: [u8; 16 * 13 + 5] = core::array::from_fn(|i| (i * i + 7 * i) as u8);
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_product_is_that_of_the_standard() {
+    fn product_matches_sp_800_38d() {
         multipliers().for_each(check);
     }
 

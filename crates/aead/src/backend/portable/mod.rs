@@ -1,5 +1,4 @@
-//! What runs on every CPU, in constant time: no table, no branch and no address that depends on a secret. The modes of
-//! AES here take the block cipher and the multiplication of a CPU that has instructions for them too.
+//! Code for every CPU, in constant time: no table, branch or address depends on a secret.
 
 #[cfg(feature = "aegis")]
 pub(crate) mod aegis;
@@ -8,14 +7,10 @@ pub(crate) mod aes;
 mod aes_inverse;
 #[cfg(feature = "ascon")]
 pub(crate) mod ascon;
-pub(crate) mod blocks;
 pub(crate) mod chacha20;
-pub(crate) mod gcm;
 pub(crate) mod ghash;
 #[cfg(feature = "research")]
 pub(crate) mod morus;
-#[cfg(feature = "ocb3")]
-pub(crate) mod ocb3;
 pub(crate) mod pieces;
 #[cfg(target_pointer_width = "64")]
 pub(crate) mod poly1305;

@@ -1,10 +1,10 @@
-//! MORUS-1280-128 (the authors' submission to CAESAR, version 2, section 2) on four 64-bit words to a register.
+//! MORUS-1280-128 (submission to CAESAR, version 2, section 2), four 64-bit words to a register.
 //!
-//! The round function has no table, no multiplication and no branch, so this is constant-time as it stands.
+//! The round function has no table, multiplication or branch, so it is constant-time.
 
 use zeroize::Zeroize;
 
-/// Bytes that one update takes.
+/// Bytes per update.
 pub(crate) const RATE: usize = 32;
 
 /// The Fibonacci sequence modulo 256: const0 and const1.
@@ -45,7 +45,7 @@ fn padded(bytes: &[u8]) -> Words {
     words(&block)
 }
 
-/// The register as a number turned left by 64 bits times `by`.
+/// The register as a number, rotated left by 64 bits times `by`.
 fn turned(x: Words, by: usize) -> Words {
     core::array::from_fn(|i| x[(i + 4 - by) % 4])
 }
@@ -55,7 +55,7 @@ fn round(a: Words, b: Words, c: Words, d: Words, message: Words, left: u32) -> W
 }
 
 impl State {
-    /// The state after key and nonce (section 2.3).
+    /// State after absorbing key and nonce (section 2.3).
     pub(crate) fn start(&mut self, key: &[u8; 16], nonce: &[u8; 16]) {
         let [low, high, ..] = padded(key);
         let key = [low, high, low, high];
@@ -90,13 +90,13 @@ impl State {
         core::array::from_fn(|i| s0[i] ^ s1[i] ^ (s2[i] & s3[i]))
     }
 
-    /// Takes associated data, padded with zeros (section 2.4).
+    /// Absorbs associated data, padded with zeros (section 2.4).
     pub(crate) fn absorb(&mut self, aad: &[u8]) {
         aad.chunks(RATE).for_each(|chunk| self.update(padded(chunk)));
     }
 
-    /// Encrypts or decrypts (sections 2.5 and 2.7); only the last call of a packet may have a length that is no multiple
-    /// of the rate.
+    /// Encrypts or decrypts (sections 2.5 and 2.7). Only a packet's last call may have a length
+    /// that is not a multiple of the rate.
     pub(crate) fn crypt<const SEAL: bool>(&mut self, data: &mut [u8]) {
         for chunk in data.chunks_mut(RATE) {
             let stream = self.stream();
@@ -115,8 +115,8 @@ impl State {
         }
     }
 
-    /// Takes associated data, encrypts or decrypts what is left of the packet, and returns the tag. `lengths` are those
-    /// of the whole packet.
+    /// Absorbs associated data, encrypts or decrypts the rest of the packet, and returns the tag.
+    /// `lengths` are the whole packet's.
     pub(crate) fn finish<const SEAL: bool>(
         &self,
         aad: &[u8],
@@ -129,7 +129,7 @@ impl State {
         state.tag(lengths)
     }
 
-    /// The tag of 128 bits (section 2.6).
+    /// The 128-bit tag (section 2.6).
     fn tag(&mut self, (aad, payload): (usize, usize)) -> [u8; 16] {
         let s0 = self.0[0];
         for (word, other) in self.0[4].iter_mut().zip(s0) {

@@ -7,7 +7,8 @@ pub(crate) fn xor(data: &mut [u8], with: &[u8]) {
     }
 }
 
-/// Reads the pieces as one string, cuts it into blocks, pads the last with zeros, and returns the string's length.
+/// Reads the pieces as one string, cuts it into blocks, pads the last with zeros, and returns the
+/// string's length.
 pub(crate) fn padded(pieces: &[&[u8]], mut take: impl FnMut(&[u8; 16])) -> usize {
     let mut block = [0; 16];
     let mut total = 0;
@@ -35,8 +36,8 @@ pub(crate) fn padded(pieces: &[&[u8]], mut take: impl FnMut(&[u8; 16])) -> usize
     total
 }
 
-/// Reads the pieces as one string, hands it on in parts, all but the last a whole number of blocks of `N` bytes, and
-/// returns the string's length.
+/// Reads the pieces as one string and passes it on in parts, all but the last a whole number of
+/// `N`-byte blocks. Returns the string's length.
 pub(crate) fn staged<const N: usize>(pieces: &[&[u8]], mut take: impl FnMut(&[u8])) -> usize {
     if let [whole] = pieces {
         take(whole);
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_are_cut_as_the_whole_is() {
+    fn pieces_are_cut_like_one_string() {
         let whole: [u8; 70] = core::array::from_fn(|i| i as u8 + 1);
         for a in 0..=70 {
             for b in a..=70 {
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_whole_blocks_but_for_the_last() {
+    fn all_parts_but_last_are_whole_blocks() {
         let whole: [u8; 70] = core::array::from_fn(|i| i as u8 + 1);
         for a in 0..=70 {
             for b in a..=70 {

@@ -1,7 +1,8 @@
 //! Poly1305 (RFC 8439 section 2.5) with limbs of 44, 44 and 42 bits.
 //!
-//! The AEAD pads every part to whole blocks (RFC 8439 section 2.8), so each block carries the bit 2^128. A product
-//! of two reduced numbers leaves limbs of at most 44, 45 and 42 bits, and a sum of 64 products fits 128 bits.
+//! The AEAD pads every part to whole blocks (RFC 8439 section 2.8), so each block carries the bit
+//! 2^128. A product of two reduced numbers leaves limbs of at most 44, 45 and 42 bits, and a sum of
+//! 64 products fits 128 bits.
 
 use core::array;
 use zeroize::Zeroize;
@@ -9,7 +10,7 @@ use zeroize::Zeroize;
 pub(crate) const MASK_44: u64 = (1 << 44) - 1;
 const MASK_42: u64 = (1 << 42) - 1;
 
-/// A number below 2^131 or so, not fully reduced.
+/// A number below about 2^131, not fully reduced.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limbs(pub(crate) [u64; 3]);
 
@@ -39,7 +40,7 @@ impl Limbs {
         limbs
     }
 
-    /// The number in words of 64 bits, and what is above 2^128.
+    /// The number in 64-bit words, and the part above 2^128.
     #[inline]
     pub(crate) fn words(&self) -> ([u64; 2], u64) {
         let [a, b, c] = self.0.map(u128::from);
@@ -47,7 +48,8 @@ impl Limbs {
         ([low as u64, (low >> 64) as u64], (c >> 40) as u64 + u64::from(carry))
     }
 
-    /// 2^64 times the number: 2^64 is 2^20 times the weight of the second limb; the third then weighs 2^132, which is 20.
+    /// 2^64 times the number. 2^64 is 2^20 times the weight of the second limb; the third then
+    /// weighs 2^132, congruent to 20.
     #[inline(always)]
     pub(crate) fn times_2_64(&self) -> Self {
         let [a, b, c] = self.0.map(|limb| u128::from(limb) << 20);
@@ -59,7 +61,7 @@ impl Limbs {
         Self(array::from_fn(|i| self.0[i] + other.0[i]))
     }
 
-    /// The power for an exponent of at least 1, by squaring; the time depends on the exponent alone.
+    /// The power for an exponent ≥ 1, by squaring; the time depends on the exponent alone.
     pub(crate) fn to_the(self, exponent: usize) -> Self {
         let mut result = self;
         for bit in (0..exponent.ilog2()).rev() {
@@ -71,7 +73,8 @@ impl Limbs {
         result
     }
 
-    /// The difference, for an `other` whose limbs are below 2^46: a multiple of the prime keeps all limbs positive.
+    /// The difference, for an `other` with limbs below 2^46. Adding a multiple of the prime keeps
+    /// all limbs positive.
     pub(crate) fn minus(&self, other: &Self) -> Self {
         let primes = [16 * (MASK_44 - 4), 16 * MASK_44, 16 * MASK_42];
         Sum(array::from_fn(|i| u128::from(self.0[i] + primes[i] - other.0[i]))).value()
@@ -85,7 +88,7 @@ impl Limbs {
     }
 }
 
-/// r^2 to r^4: with them four blocks share a reduction.
+/// r^2 to r^4, so that four blocks share a reduction.
 pub(crate) fn higher(r: &Limbs) -> [Limbs; 3] {
     let two = r.times(r);
     [two, two.times(r), two.times(&two)]
@@ -96,7 +99,8 @@ pub(crate) fn higher(r: &Limbs) -> [Limbs; 3] {
 pub(crate) struct Sum(pub(crate) [u128; 3]);
 
 impl Sum {
-    /// Adds `h r`. 2^132 is 20 modulo 2^130 - 5, which folds the upper limbs' products down.
+    /// Adds `h r`. 2^132 is congruent to 20 modulo 2^130 - 5, which folds the upper limbs' products
+    /// down.
     #[inline]
     pub(crate) fn add(&mut self, h: &Limbs, r: &Limbs) {
         let times = |a: u64, b: u64| u128::from(a) * u128::from(b);
@@ -118,7 +122,7 @@ impl Sum {
 }
 
 impl Sum {
-    /// A sum that begins with a number.
+    /// A sum that starts with a number.
     #[inline]
     pub(crate) fn from(limbs: &Limbs) -> Self {
         Self(limbs.0.map(u128::from))
@@ -126,8 +130,8 @@ impl Sum {
 
     /// The tag: the sum fully reduced modulo `p = 2^130 - 5`, plus s modulo 2^128.
     ///
-    /// With limbs below 2^114 the whole is below 2^203. Its upper part q counts 2^130, which is 5; the rest and `5 q` are
-    /// below `2 p`.
+    /// With limbs below 2^114 the sum is below 2^203. Its upper part q weighs 2^130, congruent to
+    /// 5; the rest and `5 q` together are below `2 p`.
     #[inline]
     pub(crate) fn tag(&self, s: &[u8; 16]) -> [u8; 16] {
         let [d0, d1, d2] = self.0;
@@ -139,17 +143,17 @@ impl Sum {
     }
 }
 
-/// A number n below `2 p`, of which `top` is above 2^128, reduced modulo p, plus s modulo 2^128. `n - p` is below zero exactly if `n + 5`
-/// is below 2^130.
+/// Reduces a number n below `2 p` modulo p and adds s modulo 2^128; `top` is the part of n above
+/// 2^128. `n - p` is negative exactly if `n + 5` is below 2^130.
 #[inline]
 pub(crate) fn reduced(low: u128, top: u64, s: &[u8; 16]) -> [u8; 16] {
     let (_, carry) = low.overflowing_add(5);
     let once_more = (top + u64::from(carry)) >> 2;
-    // s first, which need not wait.
+    // Adds s first, since it does not depend on the carry.
     low.wrapping_add(u128::from_le_bytes(*s)).wrapping_add(u128::from(once_more * 5)).to_le_bytes()
 }
 
-/// The tag of a number.
+/// Tag for an accumulator value.
 #[inline]
 pub(crate) fn finish(h: &Limbs, s: &[u8; 16]) -> [u8; 16] {
     Sum::from(h).tag(s)
@@ -173,7 +177,7 @@ impl Poly1305 {
         Self::resume(r, &Limbs::default())
     }
 
-    /// Goes on from a value.
+    /// Continues from a value.
     pub(crate) fn resume(r: &Limbs, sum: &Limbs) -> Self {
         Self { r: *r, sum: *sum }
     }
@@ -182,14 +186,14 @@ impl Poly1305 {
         self.sum = self.sum.plus(&Limbs::block(block)).times(&self.r);
     }
 
-    /// Adds four blocks. `higher` are the powers of r from the second on.
+    /// Adds four blocks. `higher` holds the powers of r from r^2.
     #[inline]
     pub(crate) fn four(&mut self, blocks: &[u8; 64], higher: &[Limbs; 3]) {
         self.four_after(&self.value(), &Limbs::default(), blocks, higher);
     }
 
-    /// As [`four`](Self::four), behind an even number of blocks of which the value was kept in two parts: that of the first, third and so
-    /// on, and that of the others times r.
+    /// Like [`four`](Self::four), after an even number of blocks with the value in two parts: that
+    /// of the first, third and so on, and that of the others times r.
     #[inline]
     pub(crate) fn four_after(&mut self, even: &Limbs, odd: &Limbs, blocks: &[u8; 64], higher: &[Limbs; 3]) {
         let ([a, b, c, d], _) = blocks.as_chunks::<16>() else { return };
@@ -201,7 +205,7 @@ impl Poly1305 {
         self.sum = sum.value();
     }
 
-    /// Adds blocks by fours.
+    /// Adds blocks in groups of four.
     #[cfg(not(all(
         target_arch = "aarch64",
         target_endian = "little",
@@ -223,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_blocks_at_once_are_four_in_turn() {
+    fn four_blocks_match_single_blocks() {
         let r = Limbs::clamped(&array::from_fn(|i| 0xf7 ^ (31 * i) as u8));
         let higher = higher(&r);
         let (mut fast, mut slow) = (Poly1305::new(&r), Poly1305::new(&r));
@@ -237,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_around_the_prime_are_reduced_fully() {
+    fn reduction_is_full_around_prime() {
         let p = Limbs([MASK_44 - 4, MASK_44, MASK_42]);
         let above = Limbs([MASK_44, MASK_44, MASK_42]);
         let below = Limbs([MASK_44 - 5, MASK_44, MASK_42]);

@@ -1,16 +1,18 @@
-//! Poly1305 (RFC 8439 section 2.5) with nine words of 16 bits, for CPUs whose registers have no more.
+//! Poly1305 (RFC 8439 section 2.5) with nine 16-bit words, for CPUs with 16-bit registers.
 //!
-//! As in `poly1305`, each block carries the bit 2^128, because the AEAD pads every part to whole blocks. A word of a packet is a word of
-//! the number, so nothing is shifted on the way in and out. A product has 17 words; what is above 2^130 counts five times, and that is
-//! once more and four times: what is above 2^130 shifted by two bits, and as it lies.
+//! As in `poly1305`, each block carries the bit 2^128, because the AEAD pads every part to whole
+//! blocks. A word of a packet is a word of the number, so conversion needs no shifts. A product has
+//! 17 words. The part above 2^130 counts five times: four times in place, and once shifted down by
+//! two bits.
 //!
-//! With the feature `msp430-multiplier` products and tags are assembly (`poly1305_16.s`) for the 16 by 16 bit multiplier with accumulation that
-//! the larger chips of the MSP430 family have. The same in Rust is for chips without one and for tests on a host; the assembly is tested in
-//! the simulator of the lab.
+//! With the feature `msp430-multiplier`, products and tags use assembly (`poly1305_16.s`) for the
+//! 16 by 16 bit multiply-accumulate unit of the larger MSP430 chips. The Rust version serves chips
+//! without one and host tests; the lab's simulator tests the assembly.
 
 use zeroize::Zeroize;
 
-/// A number, not fully reduced: a product is below 2^130 + 2^11, and a sum of some thousand products fits.
+/// A number, not fully reduced: a product is below 2^130 + 2^11, and a sum of some thousand
+/// products fits.
 #[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(not(target_pointer_width = "16"), allow(unreachable_pub, reason = "for tests alone there"))]
@@ -22,13 +24,13 @@ impl Zeroize for Limbs {
     }
 }
 
-/// A block that is made byte by byte, without the bit 2^128, at an address where its words are those of a number.
+/// A block assembled byte by byte, without the bit 2^128, aligned so that its words are a number's.
 #[repr(C, align(2))]
 #[derive(Default)]
 #[cfg_attr(not(target_pointer_width = "16"), allow(unreachable_pub, reason = "for tests alone there"))]
 pub(crate) struct Block(pub(crate) [u8; 18]);
 
-/// 16 times the prime, which is above all that is ever taken away.
+/// 16 times the prime, above any subtrahend.
 const PRIMES: [u16; 9] = [0xffb0, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0x003f];
 
 impl Limbs {
@@ -65,7 +67,7 @@ impl Limbs {
         sum
     }
 
-    /// The power for an exponent of at least 1, by squaring; the time depends on the exponent alone.
+    /// The power for an exponent ≥ 1, by squaring; the time depends on the exponent alone.
     pub(crate) fn to_the(self, exponent: usize) -> Self {
         let mut result = self;
         for bit in (0..exponent.ilog2()).rev() {
@@ -77,7 +79,8 @@ impl Limbs {
         result
     }
 
-    /// The difference, for an `other` below 2^134: a multiple of the prime keeps it positive.
+    /// The difference, for an `other` below 2^134. Adding a multiple of the prime keeps it
+    /// positive.
     pub(crate) fn minus(&self, other: &Self) -> Self {
         let mut difference = Self(PRIMES).plus(self);
         let mut borrow = false;
@@ -109,7 +112,7 @@ impl Limbs {
     }
 }
 
-/// Adds with carry; what goes beyond the last word is lost.
+/// Adds with carry; overflow beyond the last word is lost.
 #[inline]
 fn add(to: &mut [u16], with: &[u16]) {
     let mut carry = 0u32;
@@ -119,7 +122,7 @@ fn add(to: &mut [u16], with: &[u16]) {
     }
 }
 
-/// Takes what is above 2^130 down.
+/// Folds the part above 2^130 down.
 fn fold(words: &mut [u16; 9]) {
     let [low @ .., top] = words;
     let above = u32::from(*top >> 2) * 5;
@@ -137,13 +140,13 @@ fn fold(words: &mut [u16; 9]) {
 pub(crate) struct Sum(Limbs);
 
 impl Sum {
-    /// A sum that begins with a number.
+    /// A sum that starts with a number.
     #[inline]
     pub(crate) fn from(limbs: &Limbs) -> Self {
         Self(*limbs)
     }
 
-    /// There is room for the next product: each is folded.
+    /// Makes room for the next product: nothing to do, since each product is folded.
     #[cfg(target_pointer_width = "16")]
     #[inline(always)]
     pub(crate) fn make_room(&mut self, _products: usize) {}
@@ -179,7 +182,7 @@ impl Poly1305 {
         Self::resume(r, &Limbs::default())
     }
 
-    /// Goes on from a value.
+    /// Continues from a value.
     pub(crate) fn resume(r: &Limbs, sum: &Limbs) -> Self {
         Self { r: *r, sum: *sum }
     }
@@ -193,7 +196,7 @@ impl Poly1305 {
     }
 }
 
-/// The tag of a number.
+/// Tag for an accumulator value.
 #[inline]
 pub(crate) fn finish(h: &Limbs, s: &[u8; 16]) -> [u8; 16] {
     let mut tag = [0; 16];
@@ -202,7 +205,7 @@ pub(crate) fn finish(h: &Limbs, s: &[u8; 16]) -> [u8; 16] {
 }
 
 #[cfg(all(target_arch = "msp430", feature = "msp430-multiplier"))]
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "calls assembly")]
 mod work {
     use super::{Block, Limbs};
     use core::arch::global_asm;
@@ -217,45 +220,48 @@ mod work {
     #[repr(C, align(2))]
     struct Words([u8; 16]);
 
-    /// Adds `h r` to the sum and takes it below 2^130 + 2^11.
+    /// Adds `h r` to the sum and reduces it below 2^130 + 2^11.
     #[inline]
     pub(super) fn multiply_add(sum: &mut Limbs, h: &Limbs, r: &Limbs) {
-        // SAFETY: the pointers are valid and even, for `Limbs` are words; the function reads nine words of each, writes those of the sum
-        // after it has read all, and keeps the registers that the ABI says it must.
+        // SAFETY: the pointers are valid and even, since `Limbs` is made of words. The function
+        // reads nine words of each, writes those of the sum after reading all, and preserves the
+        // registers that the ABI requires.
         unsafe { antedate_poly1305_multiply_add(sum, h, r) }
     }
 
-    /// The same with a block, whose bytes are the words of a number on this CPU.
+    /// As `multiply_add`, with a block, whose bytes are a number's words on this CPU.
     #[inline]
     pub(super) fn multiply_add_block(sum: &mut Limbs, block: &Block, r: &Limbs) {
-        // SAFETY: as above; the block is even and has 18 bytes, which are nine words with the lower byte first.
+        // SAFETY: as above; the block is at an even address and has 18 bytes, nine words with the
+        // lower byte first.
         unsafe { antedate_poly1305_multiply_add(sum, (&raw const *block).cast(), r) }
     }
 
-    /// The CPU reads words at even addresses only; what is not there is copied.
+    /// The CPU reads words at even addresses only; operands at odd addresses are copied.
     #[inline]
     pub(super) fn tag(h: &Limbs, s: &[u8; 16], tag: &mut [u8; 16]) {
         let (s_at, tag_at) = (&raw const *s, &raw mut *tag);
         if (s_at.addr() | tag_at.addr()) & 1 == 0 {
-            // SAFETY: the pointers are valid and even; the function reads nine words of `h` and 16 bytes of `s`, and writes 16 bytes.
+            // SAFETY: the pointers are valid and even. The function reads nine words of `h` and 16
+            // bytes of `s`, and writes 16 bytes.
             unsafe { antedate_poly1305_tag(h, s_at.cast(), tag_at.cast()) }
         } else {
             let (mut s, mut words) = (Words(*s), Words([0; 16]));
-            // SAFETY: as above; the copies are even.
+            // SAFETY: as above; the copies are at even addresses.
             unsafe { antedate_poly1305_tag(h, &raw const s, &raw mut words) }
             *tag = words.0;
-            crate::engine::wipe(&mut s.0);
+            crate::bytes::wipe(&mut s.0);
         }
     }
 }
 
-/// The same in Rust.
+/// The same functions in Rust.
 #[cfg(not(all(target_arch = "msp430", feature = "msp430-multiplier")))]
 mod work {
     use super::{Block, Limbs, add, fold};
 
     pub(super) fn multiply_add(sum: &mut Limbs, h: &Limbs, r: &Limbs) {
-        // Row by row: a product of words, a word and a carry are less than 2^32 together.
+        // Row by row: a product of words plus a word plus a carry is below 2^32.
         let mut product = [0u16; 18];
         for (i, h) in h.0.iter().enumerate() {
             let mut carry = 0u16;
@@ -265,7 +271,7 @@ mod work {
             }
             product[i + 9] = carry;
         }
-        // What is above 2^130, as it lies four times and shifted once.
+        // The part above 2^130, counted four times in place and once shifted.
         let mut above = [0u16; 9];
         above.copy_from_slice(&product[8..17]);
         above[0] &= !3;
@@ -293,7 +299,8 @@ mod work {
     pub(super) fn tag(h: &Limbs, s: &[u8; 16], tag: &mut [u8; 16]) {
         let mut n = h.0;
         fold(&mut n);
-        // Now it is below 2 p, and `n - p` is not below zero exactly if `n + 5` reaches 2^130.
+        // The number is now below 2 p, and `n - p` is not negative exactly if `n + 5` reaches
+        // 2^130.
         let mut more = n;
         add(&mut more, &[5, 0, 0, 0, 0, 0, 0, 0, 0]);
         let once_more = more[8] >> 2;
@@ -311,14 +318,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn numbers_around_the_prime_are_reduced_fully() {
+    fn reduction_is_full_around_prime() {
         let p = [0xfffbu16, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 0xffff, 3];
         for (above, expected) in [(-1, u128::MAX - 5), (0, 0), (4, 4)] {
             let mut words = p;
             words[0] = words[0].wrapping_add_signed(above);
             assert_eq!(u128::from_le_bytes(finish(&Limbs(words), &[0; 16])), expected, "{above}");
         }
-        // The largest that a product leaves.
+        // The largest result of a product.
         let mut words = [0; 9];
         (words[0], words[8]) = (0x07ff, 4);
         assert_eq!(u128::from_le_bytes(finish(&Limbs(words), &[0; 16])), 0x07ff + 5);
@@ -326,7 +333,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tags_are_those_of_the_wide_limbs(
+        fn tags_match_wide_limbs(
             r: [u8; 16], s: [u8; 16], first: [u8; 16], blocks in prop::collection::vec(any::<[u8; 16]>(), 0..9),
         ) {
             use crate::backend::portable::poly1305 as wide;
@@ -338,14 +345,14 @@ mod tests {
             }
             prop_assert_eq!(finish(&small.value(), &s), wide::finish(&oracle.value(), &s));
 
-            // What a template does: powers, a difference, and a sum of products.
+            // The computation of a template: powers, a difference, and a sum of products.
             let n = blocks.len() + 1;
             let before = Limbs::block(&first).times(&small_r.to_the(n));
             let mut sum = Sum::from(&small.value().minus(&before));
             sum.add(&Limbs::block(&first), &small_r.to_the(n));
             prop_assert_eq!(sum.tag(&s), wide::finish(&oracle.value(), &s));
 
-            // The same with a block of bytes and in place.
+            // The same from a block of bytes, in place.
             let mut block = Block::default();
             block.0[..16].copy_from_slice(&first);
             block.0[16] = 1;

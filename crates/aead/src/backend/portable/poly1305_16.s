@@ -1,7 +1,9 @@
-; Poly1305 on an MSP430 with the 16 by 16 bit multiplier that accumulates (SLAU144 chapter 8), in constant time.
+; Poly1305 on an MSP430 with the 16 by 16 bit multiply-accumulate unit (SLAU144 chapter 8), in
+; constant time.
 ;
-; The words of h are in registers, those of r in memory. The products of a column are summed to 48 bits: the lower 32 are the
-; multiplier's result, the upper 16 are r13. Interrupts share the multiplier, so they are off while it is in use, some 1,300 cycles.
+; The words of h are in registers, those of r in memory. The products of a column are summed to 48
+; bits: the lower 32 are the multiplier's result, the upper 16 are r13. Interrupts share the
+; multiplier, so they are off while it is in use, about 1,300 cycles.
 
     .macro TIMES h, at
     mov \h, &0x0134
@@ -9,7 +11,7 @@
     add &0x013e, r13
     .endm
 
-; The column's lowest word goes to the product, and the sum moves down by a word.
+; Stores the column's lowest word to the product, and moves the sum down by a word.
     .macro DOWN at
     mov &0x013a, \at(r1)
     mov &0x013c, &0x013a
@@ -38,7 +40,7 @@
     ret
     .endm
 
-; Nine words to the registers.
+; Loads nine words into registers.
     .macro LOAD from
     mov @\from+, r4
     mov @\from+, r5
@@ -51,7 +53,7 @@
     mov @\from+, r15
     .endm
 
-; Adds eight words that are read one after the other.
+; Adds eight consecutive words.
     .macro ADD_EIGHT from
     add @\from+, r4
     addc @\from+, r5
@@ -75,7 +77,8 @@
     adc r11
     .endm
 
-; Takes what is above 2^130 down: four times of it are the top word without its two lowest bits.
+; Folds the part above 2^130 down: the top word without its two lowest bits is four times that
+; part.
     .macro FOLD by
     mov r15, \by
     and #3, r15
@@ -89,7 +92,7 @@
     adc r15
     .endm
 
-; Shifts the nine words at the stack's top by a bit.
+; Shifts the nine words at the top of the stack by one bit.
     .macro SHIFT
     bic #1, r2
     rrc 16(r1)
@@ -103,7 +106,8 @@
     rrc @r1
     .endm
 
-; The nine words at r12 become themselves plus the product of those at r13 and r14, below 2^130 + 2^11. Factors are below 2^132.
+; Adds to the nine words at r12 the product of those at r13 and r14, and reduces the result below
+; 2^130 + 2^11. Factors are below 2^132.
     .section .text.antedate_poly1305_multiply_add, "ax", @progbits
     .globl antedate_poly1305_multiply_add
 antedate_poly1305_multiply_add:
@@ -215,7 +219,8 @@ antedate_poly1305_multiply_add:
     DOWN 30
     TIMES r15, 16
     DOWN 32
-; The multiplier is free. Words 8 to 16 of the product stay on the stack: above the lowest two bits of word 8 they count 2^130.
+; The multiplier is free. Words 8 to 16 of the product stay on the stack: the part above the lowest
+; two bits of word 8 weighs 2^130.
     mov 34(r1), r2
     pop r4
     pop r5
@@ -258,14 +263,15 @@ antedate_poly1305_multiply_add:
     add #4, r1
     RESTORE_SEVEN
 
-; The tag at r14: the nine words at r12, fully reduced, plus the 16 bytes at r13. The upper word is below 2^13.
+; Writes the tag to r14: the nine words at r12, fully reduced, plus the 16 bytes at r13. The top
+; word is below 2^13.
     .section .text.antedate_poly1305_tag, "ax", @progbits
     .globl antedate_poly1305_tag
 antedate_poly1305_tag:
     SAVE_SEVEN
     LOAD r12
     FOLD r12
-; Once more if the number plus 5 reaches 2^130; moves leave the carry as it is.
+; Adds 5 more if the number plus 5 reaches 2^130; moves preserve the carry.
     mov r4, r12
     add #5, r12
     mov r5, r12

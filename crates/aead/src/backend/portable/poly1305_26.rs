@@ -1,14 +1,16 @@
-//! Poly1305 (RFC 8439 section 2.5) with five limbs of 26 bits, for CPUs whose widest product has 64 bits.
+//! Poly1305 (RFC 8439 section 2.5) with five 26-bit limbs, for CPUs whose widest product has 64
+//! bits.
 //!
-//! As in `poly1305`, each block carries the bit 2^128, because the AEAD pads every part to whole blocks. A product of two reduced
-//! numbers has limbs below 2^57, and a sum of 64 products fits 64 bits.
+//! As in `poly1305`, each block carries the bit 2^128, because the AEAD pads every part to whole
+//! blocks. A product of two reduced numbers has limbs below 2^57, and a sum of 64 products fits 64
+//! bits.
 
 use core::array;
 use zeroize::Zeroize;
 
 const MASK: u32 = (1 << 26) - 1;
 
-/// A number below 2^131 or so, not fully reduced.
+/// A number below about 2^131, not fully reduced.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 #[repr(transparent)]
 #[cfg_attr(target_pointer_width = "64", allow(unreachable_pub, reason = "for tests alone there"))]
@@ -57,7 +59,7 @@ impl Limbs {
         Self(array::from_fn(|i| self.0[i] + other.0[i]))
     }
 
-    /// The power for an exponent of at least 1, by squaring; the time depends on the exponent alone.
+    /// The power for an exponent ≥ 1, by squaring; the time depends on the exponent alone.
     pub(crate) fn to_the(self, exponent: usize) -> Self {
         let mut result = self;
         for bit in (0..exponent.ilog2()).rev() {
@@ -69,7 +71,8 @@ impl Limbs {
         result
     }
 
-    /// The difference, for an `other` whose limbs are below 2^28: a multiple of the prime keeps all limbs positive.
+    /// The difference, for an `other` with limbs below 2^28. Adding a multiple of the prime keeps
+    /// all limbs positive.
     pub(crate) fn minus(&self, other: &Self) -> Self {
         let primes = [16 * (MASK - 4), 16 * MASK, 16 * MASK, 16 * MASK, 16 * MASK];
         Sum(array::from_fn(|i| u64::from(self.0[i] + primes[i] - other.0[i]))).value()
@@ -89,13 +92,14 @@ impl Limbs {
 pub(crate) struct Sum([u64; 5]);
 
 impl Sum {
-    /// A sum that begins with a number.
+    /// A sum that starts with a number.
     #[inline]
     pub(crate) fn from(limbs: &Limbs) -> Self {
         Self(limbs.0.map(u64::from))
     }
 
-    /// Adds `h r`. 2^130 is 5 modulo 2^130 - 5, which folds the upper limbs' products down.
+    /// Adds `h r`. 2^130 is congruent to 5 modulo 2^130 - 5, which folds the upper limbs' products
+    /// down.
     #[inline(always)]
     pub(crate) fn add(&mut self, h: &Limbs, r: &Limbs) {
         let times = |a: u32, b: u32| u64::from(a) * u64::from(b);
@@ -108,7 +112,7 @@ impl Sum {
         self.0[4] += times(h0, r4) + times(h1, r3) + times(h2, r2) + times(h3, r1) + times(h4, r0);
     }
 
-    /// Makes room for the next product, after so many.
+    /// Makes room for the next product, after `products` products.
     #[inline(always)]
     pub(crate) fn make_room(&mut self, products: usize) {
         if products % 64 == 63 {
@@ -116,8 +120,8 @@ impl Sum {
         }
     }
 
-    /// Puts a value into a block where the cipherstream is, adds the block, without the bit 2^128, times its weight, and wipes
-    /// the weight.
+    /// XORs a value into a block of key stream, adds the block, without the bit 2^128, times its
+    /// weight, and wipes the weight.
     #[inline]
     pub(crate) fn fill(&mut self, weight: &mut Limbs, value: &[u8; 16], block: &mut [u8; 16]) {
         block_of_a_template::fill(self, weight, value, block);
@@ -137,8 +141,8 @@ impl Sum {
 
     /// The tag: the sum fully reduced modulo `p = 2^130 - 5`, plus s modulo 2^128.
     ///
-    /// What is above 2^130 counts five times each. After that the number is below `2 p`, and `n - p` is not below zero exactly
-    /// if `n + 5` reaches 2^130.
+    /// The part above 2^130 counts five times. The number is then below `2 p`, and `n - p` is not
+    /// negative exactly if `n + 5` reaches 2^130.
     #[inline]
     pub(crate) fn tag(&self, s: &[u8; 16]) -> [u8; 16] {
         let [d0, d1, d2, d3, d4] = self.0;
@@ -158,14 +162,15 @@ impl Sum {
     }
 }
 
-/// `Sum::fill` in assembly: the limbs of two numbers fit the registers, and a compiler spills them. It is tested in QEMU.
+/// `Sum::fill` in assembly: the limbs of two numbers fit the registers, but a compiler spills them.
+/// Tested in QEMU.
 #[cfg(all(target_arch = "arm", target_os = "none", target_has_atomic = "32"))]
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "calls assembly")]
 mod block_of_a_template {
     use super::{Limbs, Sum};
     use core::arch::global_asm;
 
-    // Exclusive loads and stores tell ARMv7-M from ARMv6-M, which has no long products.
+    // Exclusive loads and stores distinguish ARMv7-M from ARMv6-M, which lacks long products.
     global_asm!(include_str!("poly1305_arm.s"));
 
     unsafe extern "C" {
@@ -179,9 +184,10 @@ mod block_of_a_template {
 
     #[inline]
     pub(super) fn fill(sum: &mut Sum, weight: &mut Limbs, value: &[u8; 16], block: &mut [u8; 16]) {
-        // SAFETY: the function reads and writes the five doublewords of the sum, the five words of the weight and the 16 bytes of
-        // the block, and reads those of the value, all of which outlive the call; bytes are read by loads that may be
-        // unaligned; it keeps the registers that the ABI says it must.
+        // SAFETY: the function reads and writes the five doublewords of the sum, the five words of
+        // the weight and the 16 bytes of the block, and reads the 16 bytes of the value; all
+        // outlive the call. It reads bytes with loads that may be unaligned, and preserves the
+        // registers that the ABI requires.
         unsafe { antedate_poly1305_fill(sum, weight, value, block) }
     }
 }
@@ -219,7 +225,7 @@ impl Poly1305 {
         Self::resume(r, &Limbs::default())
     }
 
-    /// Goes on from a value.
+    /// Continues from a value.
     pub(crate) fn resume(r: &Limbs, sum: &Limbs) -> Self {
         Self { r: *r, sum: *sum }
     }
@@ -233,7 +239,7 @@ impl Poly1305 {
     }
 }
 
-/// The tag of a number.
+/// Tag for an accumulator value.
 #[inline]
 pub(crate) fn finish(h: &Limbs, s: &[u8; 16]) -> [u8; 16] {
     Sum::from(h).tag(s)
@@ -245,7 +251,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn numbers_around_the_prime_are_reduced_fully() {
+    fn reduction_is_full_around_prime() {
         let p = [MASK - 4, MASK, MASK, MASK, MASK];
         for (above, expected) in [(-1, u128::MAX - 5), (0, 0), (4, 4)] {
             let mut limbs = p;
@@ -254,7 +260,7 @@ mod tests {
         }
     }
 
-    // The oracle is another one only where words have 64 bits.
+    // The oracle is a different implementation only where words have 64 bits.
     #[cfg(target_pointer_width = "64")]
     #[test]
     fn any_number_of_products_is_summed() {
@@ -273,7 +279,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tags_are_those_of_the_wide_limbs(
+        fn tags_match_wide_limbs(
             r: [u8; 16], s: [u8; 16], first: [u8; 16], blocks in prop::collection::vec(any::<[u8; 16]>(), 0..9),
         ) {
             use crate::backend::portable::poly1305 as wide;
@@ -285,7 +291,7 @@ mod tests {
             }
             prop_assert_eq!(finish(&small.value(), &s), wide::finish(&oracle.value(), &s));
 
-            // What a template does: powers, a difference, and a sum of products.
+            // The computation of a template: powers, a difference, and a sum of products.
             let n = blocks.len() + 1;
             let before = Limbs::block(&first).times(&small_r.to_the(n));
             let mut sum = Sum::from(&small.value().minus(&before));
@@ -294,7 +300,7 @@ mod tests {
         }
 
         #[test]
-        fn filling_a_block_adds_it_and_wipes_the_weight(r: [u8; 16], s: [u8; 16], value: [u8; 16], stream: [u8; 16]) {
+        fn fill_adds_block_and_wipes_weight(r: [u8; 16], s: [u8; 16], value: [u8; 16], stream: [u8; 16]) {
             let mut weight = Limbs::clamped(&r).to_the(3);
             let (mut sum, mut expected) = (Sum::from(&weight), Sum::from(&weight));
             let (mut there, both) = (stream, array::from_fn::<u8, 16, _>(|i| value[i] ^ stream[i]));

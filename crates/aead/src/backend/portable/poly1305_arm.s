@@ -1,9 +1,10 @@
-@ A block of Poly1305 for a template on ARMv7-M.
+@ A Poly1305 block of a template, on ARMv7-M.
 @
-@ antedate_poly1305_fill(r0 sum, r1 weight, r2 value, r3 block): XORs the value's 16 bytes into the block, adds the block times the
-@ weight to the sum, and writes zeros over the weight. The value's limbs are in r4 to r8, the weight's in r9 to r12 and lr. The
-@ columns of the product are done from the last to the first: what a limb of the weight counts above 2^130 it counts five times,
-@ and a limb that has done its last column without is multiplied by five where it is.
+@ antedate_poly1305_fill(r0 sum, r1 weight, r2 value, r3 block): XORs the value's 16 bytes into the
+@ block, adds the block times the weight to the sum, and writes zeros over the weight. The value's
+@ limbs are in r4 to r8, the weight's in r9 to r12 and lr. Columns of the product go from last to
+@ first: a product above 2^130 counts five times, so each limb of the weight is multiplied by five
+@ in place after its last column without that factor.
 
     .syntax unified
     .thumb

@@ -1,37 +1,57 @@
-//! The holes of ChaCha20-Poly1305 on any CPU: what is left for the deadline.
+//! Filling the holes of ChaCha20-Poly1305 on any CPU: the work left at the deadline.
 
+use super::poly1305::Limbs;
 #[cfg(not(target_pointer_width = "64"))]
-use super::poly1305::{Limbs, Sum};
+use super::poly1305::Sum;
 #[cfg(target_pointer_width = "64")]
 use super::poly1305_weights::Sum;
-use crate::{
-    ChaCha20Poly1305,
-    sparse::{self, Head, Spot, Values},
-};
+use crate::holes::{Head, Spot, Values, WeightedMac, block_at};
 #[cfg(not(target_pointer_width = "16"))]
-use {crate::sparse::Piece, zeroize::Zeroize};
+use crate::holes::{Piece, xor_block_at};
+use zeroize::Zeroize;
 
 #[cfg(not(target_pointer_width = "64"))]
 pub(crate) use super::poly1305::Limbs as Weight;
 #[cfg(target_pointer_width = "64")]
 pub(crate) use super::poly1305_weights::Weight;
 
-/// `SparseEngine::fill` on any CPU. Each weight is wiped where it was used.
+/// The polynomial of a prepared packet, and s.
+#[derive(Clone, Default)]
+pub struct Prepared {
+    pub(crate) polynomial: Limbs,
+    pub(crate) s: [u8; 16],
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) avx512: Option<crate::backend::cpu::x86::Avx512>,
+}
+
+impl Zeroize for Prepared {
+    #[inline]
+    fn zeroize(&mut self) {
+        // One after the other: a small CPU writes each in line, but would call a function for both.
+        self.polynomial = Limbs::default();
+        zeroize::optimization_barrier(&self.polynomial);
+        self.s = [0; 16];
+        zeroize::optimization_barrier(self);
+    }
+}
+
+/// The MAC of ChaCha20-Poly1305 with holes.
+pub(crate) trait Mac: WeightedMac<Sum = Prepared, Weight = Weight, Tag = [u8; 16]> {}
+
+impl<S: WeightedMac<Sum = Prepared, Weight = Weight, Tag = [u8; 16]>> Mac for S {}
+
+/// `SparseEngine::fill` on any CPU. Wipes each weight after use.
 #[cfg(not(target_pointer_width = "16"))]
 #[inline(never)]
-pub(crate) fn fill<V: Values, const N: usize>(
-    head: &mut Head<ChaCha20Poly1305, N>,
-    values: V,
-    body: &mut [u8],
-) {
+pub(crate) fn fill<S: Mac, V: Values, const N: usize>(head: &mut Head<S, N>, values: V, body: &mut [u8]) {
     fill_in_turn(head, values, body);
 }
 
-/// `SparseEngine::fill_one` on any CPU with words of 64 bits.
+/// `SparseEngine::fill_one` on any 64-bit CPU.
 #[cfg(target_pointer_width = "64")]
 #[inline]
-pub(crate) fn fill_one<const N: usize>(
-    head: &mut Head<ChaCha20Poly1305, N>,
+pub(crate) fn fill_one<S: Mac, const N: usize>(
+    head: &mut Head<S, N>,
     value: &[u8; 16],
     body: &mut [u8],
 ) -> bool {
@@ -44,17 +64,17 @@ pub(crate) fn fill_one<const N: usize>(
     true
 }
 
-/// As [`fill`], for whoever compiles it for more than any CPU has.
+/// Like [`fill`], for inlining into functions with more target features.
 #[cfg(not(target_pointer_width = "16"))]
 #[inline(always)]
-pub(crate) fn fill_in_turn<V: Values, const N: usize>(
-    head: &mut Head<ChaCha20Poly1305, N>,
+pub(crate) fn fill_in_turn<S: Mac, V: Values, const N: usize>(
+    head: &mut Head<S, N>,
     values: V,
     body: &mut [u8],
 ) {
     let mut sum = Sum::from(&head.sum.polynomial);
     let count = head.count as usize;
-    // Over the array and not over a slice of it, so that a slot for one piece has no loop.
+    // Loops over the array and not a slice of it, so that a slot for one piece has no loop.
     for (i, Spot { piece, weight }) in head.spots.iter_mut().enumerate() {
         if i >= count {
             break;
@@ -63,7 +83,7 @@ pub(crate) fn fill_in_turn<V: Values, const N: usize>(
             sum.make_room(i);
         }
         let bytes = values.bytes(piece);
-        // A whole block is the usual case.
+        // Usually a whole block.
         if let (16, Some(value), Some(block)) = (bytes.len(), bytes.first_chunk(), piece.whole_block(body)) {
             sum.fill(weight, value, block);
         } else {
@@ -74,26 +94,23 @@ pub(crate) fn fill_in_turn<V: Values, const N: usize>(
     head.sum.zeroize();
 }
 
-/// `Sum::fill` for a piece that is no whole block of the payload.
+/// `Sum::fill` for a piece that is not a whole block of payload.
 #[cfg(not(target_pointer_width = "16"))]
 #[inline(never)]
 fn fill_part(sum: &mut Sum, weight: &mut Weight, piece: &Piece, bytes: &[u8], body: &mut [u8]) {
     let mut value = piece.block_of(bytes);
     if piece.in_payload() {
-        value = sparse::xor_block(body, piece.at(), value) & piece.bits();
+        value = xor_block_at(body, piece.at(), value) & piece.bits();
     }
     add(sum, value, weight);
     weight.zeroize();
 }
 
-/// The same byte by byte and in place, for a CPU that shifts by a bit at a time: no number of 128 bits is moved there.
+/// Like the other `fill`, byte by byte and in place, for a CPU that shifts one bit at a time: moves
+/// no 128-bit numbers.
 #[cfg(target_pointer_width = "16")]
 #[inline(never)]
-pub(crate) fn fill<V: Values, const N: usize>(
-    head: &mut Head<ChaCha20Poly1305, N>,
-    values: V,
-    body: &mut [u8],
-) {
+pub(crate) fn fill<S: Mac, V: Values, const N: usize>(head: &mut Head<S, N>, values: V, body: &mut [u8]) {
     let Head { sum, spots, count, tag, .. } = head;
     for Spot { piece, weight } in &spots[..N.min(*count as usize)] {
         let (mut block, bytes) = (super::poly1305::Block::default(), values.bytes(piece));
@@ -115,8 +132,8 @@ pub(crate) fn fill<V: Values, const N: usize>(
 
 /// `SparseEngine::check` on any CPU.
 #[inline(never)]
-pub(crate) fn check<const N: usize>(
-    head: &Head<ChaCha20Poly1305, N>,
+pub(crate) fn check<S: Mac, const N: usize>(
+    head: &Head<S, N>,
     aad: &[u8],
     src: &[u8],
     body: &[u8],
@@ -125,10 +142,10 @@ pub(crate) fn check<const N: usize>(
     check_here(head, aad, src, body, dst)
 }
 
-/// As [`check`], for whoever compiles it for more than any CPU has.
+/// Like [`check`], for inlining into functions with more target features.
 #[inline(always)]
-pub(crate) fn check_here<const N: usize>(
-    head: &Head<ChaCha20Poly1305, N>,
+pub(crate) fn check_here<S: Mac, const N: usize>(
+    head: &Head<S, N>,
     aad: &[u8],
     src: &[u8],
     body: &[u8],
@@ -141,7 +158,7 @@ pub(crate) fn check_here<const N: usize>(
         }
         let value = piece.of_part(if piece.in_payload() { src } else { aad });
         if piece.in_payload() {
-            piece.put(value ^ sparse::block(body, piece.at()), dst);
+            piece.put(value ^ block_at(body, piece.at()), dst);
         }
         add(&mut sum, value, weight);
     }

@@ -1,7 +1,8 @@
-//! What a hole of ChaCha20-Poly1305 costs a CPU with words of 64 bits: six products, which all go where the words are.
+//! Holes of ChaCha20-Poly1305 on 64-bit CPUs: six word products for each hole.
 //!
-//! A block of 16 bytes is two words `a + 2^64 b`. A weight w, which is a power of r, is kept as w and as 2^64 w, both modulo 2^130 - 5
-//! and in whole words: `a w + b (2^64 w)` needs no shift before it, and a single reduction behind it.
+//! A 16-byte block is two words `a + 2^64 b`. A weight w, a power of r, is stored as w and 2^64 w,
+//! both modulo 2^130 - 5 and in whole words. `a w + b (2^64 w)` then needs no shift before it and a
+//! single reduction after it.
 
 use super::poly1305::{self, Limbs};
 use zeroize::{Zeroize, optimization_barrier};
@@ -12,7 +13,7 @@ use zeroize::{Zeroize, optimization_barrier};
 pub struct Weight {
     low: [u64; 2],
     high: [u64; 2],
-    /// What is above 2^128 of either.
+    /// The parts of both above 2^128.
     tops: [u32; 2],
 }
 
@@ -32,18 +33,19 @@ impl Zeroize for Weight {
     }
 }
 
-/// A sum of values times weights: what counts 1, 2^64 and 2^128, with what is carried not yet carried on.
+/// A sum of values times weights: the parts of weight 1, 2^64 and 2^128, carries not yet
+/// propagated.
 pub(crate) struct Sum([u128; 3]);
 
 impl Sum {
-    /// A sum that begins with a number.
+    /// A sum that starts with a number.
     #[inline]
     pub(crate) fn from(number: &Limbs) -> Self {
         let ([a, b], top) = number.words();
         Self([a, b, top].map(u128::from))
     }
 
-    /// There is room for any number of products.
+    /// Makes room for the next product: nothing to do, since any number of products fits.
     #[inline(always)]
     pub(crate) fn make_room(&mut self, _products: usize) {}
 
@@ -64,12 +66,13 @@ impl Sum {
         self.0[2] += all([r.1, t.1, 0, 0]) + u + v;
     }
 
-    /// Puts a value into a block where the cipherstream is, adds the block times its weight, and wipes the weight.
+    /// XORs a value into a block of key stream, adds the block times its weight, and wipes the
+    /// weight.
     #[inline]
     pub(crate) fn fill(&mut self, weight: &mut Weight, value: &[u8; 16], block: &mut [u8; 16]) {
         let value = u128::from_le_bytes(*value);
         #[cfg(target_arch = "x86_64")]
-        let value = crate::backend::x86::in_words(value);
+        let value = crate::backend::words::in_words(value);
         let now = value ^ u128::from_le_bytes(*block);
         *block = now.to_le_bytes();
         self.add(now, weight);
@@ -82,7 +85,7 @@ impl Sum {
         let [a, b, c] = self.0;
         let b = b + (a >> 64);
         let c = c + (b >> 64);
-        // What is above 2^130 counts five times: once where it is, which is four times, and once two bits below.
+        // The part above 2^130 counts five times: four times in place, and once two bits lower.
         let (above, far_above) = (c as u64, (c >> 64) as u64);
         let five = u128::from(above & !3) + u128::from(above >> 2 | far_above << 62);
         let five = five + (u128::from(far_above + (far_above >> 2)) << 64);
@@ -98,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_times_weights_are_what_limbs_make_of_them(
+        fn weighted_sum_matches_limbs(
             begin in any::<[u8; 16]>(),
             s in any::<[u8; 16]>(),
             pieces in prop::collection::vec((any::<u128>(), any::<[u8; 16]>()), 0..40),
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_values_and_weights_carry_as_they_must() {
+    fn largest_values_carry_correctly() {
         let largest = Limbs([poly1305::MASK_44, poly1305::MASK_44 + 1, (1 << 42) - 1]);
         let mut limbs = poly1305::Sum::from(&largest);
         let mut words = Sum::from(&largest);
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn filling_a_block_adds_it_and_wipes_the_weight() {
+    fn fill_adds_block_and_wipes_weight() {
         let mut weight = Weight::from(Limbs::clamped(&[0x5a; 16]));
         let (mut sum, mut expected) = (Sum::from(&Limbs::default()), Sum::from(&Limbs::default()));
         expected.add(u128::from_le_bytes([3 ^ 5; 16]), &weight);

@@ -1,74 +1,12 @@
-//! The table cipher of this target as the block cipher of CCM and CTR, and both ways for OCB3, CBC and single blocks.
+//! This target's table cipher, in both directions for OCB3, CBC and single blocks.
 
 use super::inverse;
 #[cfg(feature = "table-aes-2k")]
-use super::narrow as table;
+pub(crate) use super::narrow as table;
 #[cfg(all(feature = "table-aes-1k", not(feature = "table-aes-2k")))]
-use super::wide as table;
-use crate::BlockCipher;
-use crate::backend::portable::blocks::xor_in;
+pub(crate) use super::wide as table;
 
-/// AES with a key of 128 bits, by table look-ups.
-pub struct Aes128(table::Aes128);
-
-impl BlockCipher for Aes128 {
-    const KEY_LEN: usize = 16;
-
-    // A key of another length was refused before; what it lacks would be zeros.
-    fn new(key: &[u8]) -> Self {
-        let mut bytes = [0; 16];
-        for (byte, of) in bytes.iter_mut().zip(key) {
-            *byte = *of;
-        }
-        let this = Self(table::Aes128::new(&bytes));
-        crate::engine::wipe(&mut bytes);
-        this
-    }
-
-    #[inline]
-    fn encrypt(&self, block: &mut [u8; 16]) {
-        self.0.encrypt(block);
-    }
-
-    #[inline]
-    fn fold(&self, chain: &mut [u8; 16]) {
-        self.0.fold(chain);
-    }
-
-    #[inline]
-    fn advance(&self, chain: &mut [u8; 16]) {
-        self.0.advance(chain);
-    }
-
-    #[inline]
-    fn fold_mask(&self, mask: &mut [u8; 16]) {
-        self.0.fold_mask(mask);
-    }
-
-    #[inline]
-    fn finish<const TAG: usize>(&self, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; TAG]) {
-        if let Ok(tag) = <&mut [u8; 8]>::try_from(&mut tag[..]) {
-            return self.0.finish(chain, mask, tag);
-        }
-        // Round key 0 and the last one are taken away by adding them again.
-        let mut whole = *chain;
-        self.0.advance(&mut whole);
-        self.0.fold(&mut whole);
-        self.0.fold_mask(&mut whole);
-        xor_in(&mut whole, mask);
-        for (byte, of) in tag.iter_mut().zip(&whole) {
-            *byte = *of;
-        }
-    }
-}
-
-impl core::fmt::Debug for Aes128 {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Aes128(..)")
-    }
-}
-
-/// AES with a key of 128 bits, forth and back.
+/// AES-128 for encryption and decryption.
 pub(crate) struct BothWays {
     forth: table::Aes128,
     back: inverse::Aes128,
@@ -82,16 +20,16 @@ impl BothWays {
             *byte = *of;
         }
         let this = Self { forth: table::Aes128::new(&bytes), back: inverse::Aes128::new(&bytes) };
-        crate::engine::wipe(&mut bytes);
+        crate::bytes::wipe(&mut bytes);
         this
     }
 
-    /// Encrypts blocks, each by itself.
+    /// Encrypts blocks independently.
     pub(crate) fn encrypt_some(&self, blocks: &mut [[u8; 16]]) {
         blocks.iter_mut().for_each(|block| self.forth.encrypt(block));
     }
 
-    /// Decrypts blocks, each by itself.
+    /// Decrypts blocks independently.
     pub(crate) fn decrypt_some(&self, blocks: &mut [[u8; 16]]) {
         blocks.iter_mut().for_each(|block| self.back.decrypt(block));
     }

@@ -1,8 +1,8 @@
-//! The inverse of AES-128 (FIPS 197 section 5.3.5) by four tables of 16-bit words, 2 KB, on both motes: what CBC, OCB3 and single
-//! blocks are opened with. CCM, GCM and CTR never need it.
+//! Inverse of AES-128 (FIPS 197 section 5.3.5) with four tables of 16-bit words, 2 KB, on both
+//! kinds of mote. Opens CBC, OCB3 and single blocks; CCM, GCM and CTR never need it.
 //!
-//! As in [`narrow`](super::narrow) a column is two words, and what the bytes of rows 2 and 3 give to it is what those of rows 0 and 1 give, the other
-//! way round.
+//! As in [`narrow`](super::narrow), a column is two words, and the contributions of rows 2 and 3
+//! are those of rows 0 and 1 with the words swapped.
 
 use super::{S_BOX, times};
 use zeroize::Zeroize;
@@ -18,7 +18,8 @@ static INVERSE: [u8; 256] = {
     table
 };
 
-/// What a byte gives to its column, two rows a word: 0e s 09 s, 0d s 0b s, 0b s 0e s, 09 s 0d s.
+/// A byte's contribution to its column, two rows a word: 0e s 09 s, 0d s 0b s, 0b s 0e s, 09 s 0d
+/// s.
 static TABLES: [[u16; 256]; 4] = {
     let mut tables = [[0; 256]; 4];
     let mut i = 0;
@@ -41,7 +42,7 @@ fn column(bytes: [u8; 4]) -> [u16; 2] {
     [part(0, 0) ^ part(1, 2) ^ part(2, 1) ^ part(3, 3), part(0, 1) ^ part(1, 3) ^ part(2, 0) ^ part(3, 2)]
 }
 
-/// The bytes that InvShiftRows brings to column `c`.
+/// The bytes that InvShiftRows moves to column `c`.
 #[inline]
 fn shifted(x: &[u8; 16], c: usize) -> [u8; 4] {
     let at = |row: usize| x[(4 * (c + 4 - row) + row) % 16];
@@ -113,4 +114,4 @@ impl Aes128 {
     }
 }
 
-use crate::backend::portable::blocks::xor_in as xor;
+use crate::backend::blocks::xor_in as xor;

@@ -1,18 +1,20 @@
 //! AES-128 by table look-ups, for CPUs without a data cache.
 //!
-//! On such a CPU every load takes the same time, so a look-up at a secret address tells nothing; with a cache it would tell the
-//! key. That is why these are features that name their target, and a build for anything else is refused.
+//! On such a CPU every load takes the same time, so a look-up at a secret address leaks nothing;
+//! with a cache it would leak the key. The features therefore name their target, and a build for
+//! any other target is refused.
 //!
-//! - [`wide`]: one table of 256 words of 32 bits (1 KB). Rotating an entry gives the other three tables, and a Cortex-M rotates
-//!   within the XOR.
-//! - [`narrow`]: four tables of 256 words of 16 bits (2 KB). An MSP430 can't rotate by more than a bit, so all four are there; a
-//!   column is two words, and both are made of the same four tables.
+//! - [`wide`]: one table of 256 32-bit words (1 KB). Rotating an entry gives the other three
+//!   tables, and a Cortex-M rotates within the XOR.
+//! - [`narrow`]: four tables of 256 16-bit words (2 KB). An MSP430 rotates by one bit at a time, so
+//!   all four are stored. A column is two words, both from the same four tables.
 //!
-//! The last block of a serial MAC is on the deadline, so what surrounds it is folded into the preparation: the chain so far is
-//! XORed to the first round key, and the mask of the tag to the last. A tag of 8 bytes is two of the four columns, so
-//! the last round does half of its look-ups.
+//! The last block of a serial MAC is on the deadline, so its surroundings are folded into the
+//! preparation: the chain so far is XORed into the first round key, and the tag's mask into the
+//! last. A tag of 8 bytes is two of four columns, so the last round does half of its look-ups.
 //!
-//! OCB3, CBC and single blocks go through the same tables, and back through those of [`inverse`]. GCM stays with the sliced AES.
+//! OCB3, CBC and single blocks use the same tables, and those of [`inverse`] to decrypt. GCM uses
+//! the sliced AES.
 
 #[cfg(all(feature = "table-aes-1k", not(all(target_arch = "arm", target_os = "none"))))]
 compile_error!(
@@ -34,10 +36,11 @@ pub(crate) mod narrow;
 #[cfg(any(test, feature = "table-aes-1k"))]
 pub(crate) mod wide;
 
-/// The S-box (FIPS 197 section 5.1.1), computed when this is compiled.
+/// The S-box (FIPS 197 section 5.1.1), computed at compile time.
 const S_BOX: [u8; 256] = {
     let mut table = [0; 256];
-    // 3 generates the field's multiplicative group: p runs through it, and q through the inverses (0xf6 is 1/3).
+    // 3 generates the field's multiplicative group: p runs through it, and q through the inverses
+    // (0xf6 is 1/3).
     let (mut p, mut q) = (1u8, 1u8);
     loop {
         p ^= double(p);
@@ -75,7 +78,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_s_box_begins_and_ends_as_fips_197_prints_it() {
+    fn s_box_matches_fips_197() {
         assert_eq!(S_BOX[..8], [0x63, 0x7c, 0x77, 0x7b, 0xf2, 0x6b, 0x6f, 0xc5]);
         assert_eq!(S_BOX[248..], [0x41, 0x99, 0x2d, 0x0f, 0xb0, 0x54, 0xbb, 0x16]);
         let mut seen = [false; 256];
@@ -83,7 +86,7 @@ mod tests {
         assert_eq!(seen, [true; 256]);
     }
 
-    /// What each table cipher must do, against RustCrypto's.
+    /// Tests for every table cipher, against RustCrypto's AES.
     macro_rules! agrees {
         ($aes:ty, $key:expr, $block:expr, $mask:expr) => {
             let (aes, oracle) = (<$aes>::new(&$key), aes::Aes128::new(&$key.into()));
@@ -114,7 +117,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_table_ciphers_agree_with_an_independent_one(
+        fn table_ciphers_match_rustcrypto(
             key: [u8; 16], block: [u8; 16], mask: [u8; 16],
         ) {
             agrees!(wide::Aes128, key, block, mask);
@@ -122,7 +125,7 @@ mod tests {
         }
 
         #[test]
-        fn the_inverse_agrees_with_an_independent_one(key: [u8; 16], block: [u8; 16]) {
+        fn inverse_matches_rustcrypto(key: [u8; 16], block: [u8; 16]) {
             let mut expected = block.into();
             aes::Aes128::new(&key.into()).decrypt_block(&mut expected);
             let mut found = block;

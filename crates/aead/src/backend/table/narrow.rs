@@ -1,16 +1,17 @@
 //! Four tables of 16-bit words, 2 KB, for MSP430.
 //!
-//! A column of the state is two words: rows 0 and 1, rows 2 and 3. What the byte of a row gives to a column are two words as
-//! well, and since MixColumns treats all rows alike, those of rows 2 and 3 are those of rows 0 and 1 the other way round.
+//! A column of the state is two words: rows 0 and 1, rows 2 and 3. A byte contributes two words to
+//! its column. MixColumns treats all rows alike, so the contributions of rows 2 and 3 are those of
+//! rows 0 and 1 with the words swapped.
 //!
-//! On the MSP430 the rounds are assembly (`narrow.s`), because all of the state fits the registers and no compiler sees how. The
-//! same in Rust is for tests on a host, where the tables, the form of the keys and the folding are tested; the assembly is
-//! tested in the simulator of the lab.
+//! On the MSP430 the rounds are assembly (`narrow.s`), which keeps the whole state in registers.
+//! The Rust version serves host tests of the tables, the key format and the folding; the lab's
+//! simulator tests the assembly.
 
 use super::{S_BOX, double};
 use zeroize::Zeroize;
 
-/// What a byte gives to its column, two rows a word: 2s s, s 3s, 3s 2s, s s.
+/// A byte's contribution to its column, two rows a word: 2s s, s 3s, 3s 2s, s s.
 #[repr(C, align(2))]
 pub(crate) struct Tables([[u16; 256]; 4]);
 
@@ -28,12 +29,12 @@ static TABLES: Tables = {
     Tables(tables)
 };
 
-/// An expanded key, in the form that the assembly reads from front to back.
+/// An expanded key, in the order in which the assembly reads it.
 #[repr(C, align(2))]
 pub(crate) struct Aes128 {
     /// Round key 0.
     first: [u8; 16],
-    /// Round keys 1 to 10, and the sum of keys 10 and 0; the columns of each from the last to the first.
+    /// Round keys 1 to 10, and the sum of keys 10 and 0; columns in reverse order.
     keys: [[u8; 16]; 11],
     /// Round key 10.
     last: [u8; 16],
@@ -51,7 +52,7 @@ fn substitute(byte: u8) -> u8 {
     TABLES.0[3][usize::from(byte)] as u8
 }
 
-/// The columns from the last to the first.
+/// Reverses the order of the columns.
 fn turned(block: &[u8; 16]) -> [u8; 16] {
     let mut to = [0; 16];
     for (i, byte) in block.iter().enumerate() {
@@ -73,7 +74,7 @@ impl Aes128 {
                 };
                 block[at] ^= add;
             }
-            // The constant belongs to the first byte, and by way of it to the first byte of each column.
+            // The constant goes to the first byte, and through it to the first byte of each column.
             for column in block.as_chunks_mut::<4>().0 {
                 column[0] ^= rcon;
             }
@@ -92,7 +93,7 @@ impl Aes128 {
         rounds::encrypt(self, block);
     }
 
-    /// Adds round key 0 to a chain; this is the form that `advance` and `finish` work with.
+    /// Adds round key 0 to a chain, the form that `advance` and `finish` take.
     #[inline]
     pub(crate) fn fold(&self, chain: &mut [u8; 16]) {
         xor_in(chain, &self.first);
@@ -110,7 +111,7 @@ impl Aes128 {
         rounds::advance(self, chain);
     }
 
-    /// The first 8 bytes of a folded chain's encryption, masked with a folded mask.
+    /// The first 8 bytes of a folded chain's encryption, XORed with a folded mask.
     #[inline]
     pub(crate) fn finish(&self, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; 8]) {
         rounds::finish(self, chain, mask, tag);
@@ -118,15 +119,15 @@ impl Aes128 {
 }
 
 #[cfg(not(target_arch = "msp430"))]
-use crate::backend::portable::blocks::xor_in;
+use crate::backend::blocks::xor_in;
 #[cfg(target_arch = "msp430")]
 pub(crate) use rounds::{sum, xor_in};
 
 #[cfg(target_arch = "msp430")]
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "calls assembly")]
 mod rounds {
     use super::{Aes128, TABLES};
-    use crate::backend::portable::blocks::Block as Sum;
+    use crate::backend::blocks::Block as Sum;
     use core::arch::global_asm;
 
     global_asm!(include_str!("narrow.s"), tables = sym TABLES);
@@ -142,7 +143,7 @@ mod rounds {
     /// XORs one block into another.
     #[inline]
     pub(crate) fn xor_in(block: &mut [u8; 16], with: &[u8; 16]) {
-        // SAFETY: both are valid and 16 bytes long; the function looks at the addresses itself.
+        // SAFETY: both pointers are valid for 16 bytes; the function checks the alignment itself.
         unsafe { antedate_xor(block, with) }
     }
 
@@ -153,7 +154,8 @@ mod rounds {
         let mut to = Sum([0; 16]);
         if even(a_at) && even(b_at) {
             let mut to = core::mem::MaybeUninit::<Sum>::uninit();
-            // SAFETY: the pointers are valid and even; the function reads 16 bytes of each and writes all of `to`.
+            // SAFETY: the pointers are valid and even. The function reads 16 bytes of each and
+            // writes all of `to`.
             unsafe {
                 antedate_sum(to.as_mut_ptr(), a_at.cast(), b_at.cast());
                 return to.assume_init();
@@ -172,7 +174,7 @@ mod rounds {
     #[derive(Clone, Copy)]
     struct Half([u8; 8]);
 
-    /// The CPU reads words at even addresses only. Nearly all blocks lie at one; the others are copied.
+    /// The CPU reads words at even addresses only. Nearly all blocks have one; others are copied.
     fn even<T>(bytes: *const T) -> bool {
         bytes.addr() & 1 == 0
     }
@@ -191,15 +193,16 @@ mod rounds {
     fn in_place(key: &Aes128, block: &mut [u8; 16], work: unsafe extern "C" fn(*const Aes128, *mut Block)) {
         let place: *mut [u8; 16] = block;
         if even(place) {
-            // SAFETY: key and block are valid, the block is even and 16 bytes long; both functions read the key, read and write
-            // the block, and keep the registers that the ABI says they must.
+            // SAFETY: key and block are valid, and the block is at an even address and 16 bytes
+            // long. Both functions read the key, read and write the block, and preserve the
+            // registers that the ABI requires.
             unsafe { work(key, place.cast()) }
         } else {
             let mut copy = Block(*block);
-            // SAFETY: as above; the copy is even.
+            // SAFETY: as above; the copy is at an even address.
             unsafe { work(key, &raw mut copy) }
             *block = copy.0;
-            crate::engine::wipe(&mut copy.0);
+            crate::bytes::wipe(&mut copy.0);
         }
     }
 
@@ -207,26 +210,26 @@ mod rounds {
     pub(super) fn finish(key: &Aes128, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; 8]) {
         let (chain_at, mask_at, tag_at) = (&raw const *chain, &raw const *mask, &raw mut *tag);
         if even(chain_at) && even(mask_at) && even(tag_at) {
-            // SAFETY: the pointers are valid and even, and of the lengths that the function reads and writes: 16, 16 and 8
-            // bytes.
+            // SAFETY: the pointers are valid and even, for the 16, 16 and 8 bytes that the function
+            // reads and writes.
             unsafe { antedate_aes_finish(key, chain_at.cast(), mask_at.cast(), tag_at.cast()) }
         } else {
             let (mut chain, mut mask, mut half) = (Block(*chain), Block(*mask), Half([0; 8]));
             // SAFETY: as above.
             unsafe { antedate_aes_finish(key, &raw const chain, &raw const mask, &raw mut half) }
             *tag = half.0;
-            crate::engine::wipe(&mut chain.0);
-            crate::engine::wipe(&mut mask.0);
+            crate::bytes::wipe(&mut chain.0);
+            crate::bytes::wipe(&mut mask.0);
         }
     }
 }
 
-/// The same in Rust.
+/// The same functions in Rust.
 #[cfg(not(target_arch = "msp430"))]
 mod rounds {
     use super::{Aes128, TABLES, substitute, turned, xor_in};
 
-    /// The byte of a row of the column that ShiftRows brings to column `c`.
+    /// The byte of a row that ShiftRows moves to column `c`.
     fn shifted(x: &[u8; 16], c: usize, row: usize) -> u8 {
         x[4 * ((c + row) % 4) + row]
     }

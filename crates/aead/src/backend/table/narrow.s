@@ -1,12 +1,13 @@
 ; The rounds of AES-128 on the classic MSP430.
 ;
-; A column's rows 0 and 1 are a word in w0 to w3, its rows 2 and 3 one in v0 to v3, the even row in the lower byte. r12 walks
-; through the round keys. Eleven registers hold the state and three more words, so nothing goes to memory during a round: a word
-; of the state is its own index when its second byte is looked up, and what it leaves free becomes a word of the next state.
-; A round leaves the state in other registers; eight moves bring it back.
+; Rows 0 and 1 of a column are a word in w0 to w3, rows 2 and 3 a word in v0 to v3, with the even
+; row in the lower byte. r12 walks through the round keys. Eleven registers hold the state and three
+; more words, so a round stores nothing to memory: a state word serves as its own index when its
+; second byte is looked up, and the freed register takes a word of the next state. A round leaves
+; the state in other registers; eight moves bring it back.
 ;
-; The tables at {tables}: A 2s s, B s 3s, C 3s 2s, D s s, 512 bytes each. Rows 0 and 1 of a column are A, C, B, D of the bytes of
-; rows 0 to 3; rows 2 and 3 are B, D, A, C.
+; The tables at {tables}: A 2s s, B s 3s, C 3s 2s, D s s, 512 bytes each. Rows 0 and 1 of a column
+; are A, C, B, D of the bytes of rows 0 to 3; rows 2 and 3 are B, D, A, C.
 
     .macro LOOKUP2 offset_h, offset_l, index, h, l
     xor {tables}+\offset_h(\index), \h
@@ -19,7 +20,7 @@
     add \index, \index
     .endm
 
-; index = 2 * upper byte; the word is left with its bytes exchanged
+; index = 2 * upper byte; leaves the word with its bytes swapped
     .macro UPPER word, index
     swpb \word
     mov.b \word, \index
@@ -76,7 +77,7 @@
     xor @r12+, \w1
     .endm
 
-; A word of the last round: the S-box of a lower and of an upper byte.
+; A word of the last round: the S-box of a lower and an upper byte.
     .macro LAST lower, upper, out, index
     LOWER \lower, \out
     mov.b {tables}+1536(\out), \out
@@ -110,7 +111,7 @@
     .section .text.antedate_aes, "ax", @progbits
     .p2align 1
 
-; Rounds 1 to 9 of what r13 points at, without key 0.
+; Rounds 1 to 9 of the block at r13, without key 0.
 antedate_aes_chain:
     mov @r13+, r4
     mov @r13+, r8
@@ -121,8 +122,8 @@ antedate_aes_chain:
     mov @r13+, r7
     mov @r13+, r11
     add #16, r12
-; Rounds 1 to 9, from and to r4-r7 (rows 0 and 1) and r8-r11 (rows 2 and 3). Written out they would save 130 cycles of 1,800 and
-; cost 1.8 KB.
+; Rounds 1 to 9, from and to r4-r7 (rows 0 and 1) and r8-r11 (rows 2 and 3). A loop: unrolled
+; rounds would save 130 of 1,800 cycles and cost 1.8 KB.
 antedate_aes_rounds:
     push #9
 1:  ROUND r4, r5, r6, r7, r8, r9, r10, r11, r13, r14, r15
@@ -200,7 +201,7 @@ antedate_aes_last:
     mov r14, 2(r13)
     jmp antedate_aes_restore
 
-; antedate_aes_finish(r12 key, r13 chain, r14 mask, r15 tag): columns 0 and 1 alone.
+; antedate_aes_finish(r12 key, r13 chain, r14 mask, r15 tag): only columns 0 and 1.
     .globl antedate_aes_finish
 antedate_aes_finish:
     SAVE
@@ -224,7 +225,7 @@ antedate_aes_finish:
 antedate_aes_restore:
     RESTORE
 
-; The assembler does not know `xor @r13+, n(r12)`.
+; The assembler lacks `xor @r13+, n(r12)`.
     .macro XOR_TO offset
     .short 0xedbc, \offset
     .endm
@@ -233,7 +234,7 @@ antedate_aes_restore:
     .short 0xedfc, \offset
     .endm
 
-; antedate_xor(r12 block, r13 with): by words if both are even.
+; antedate_xor(r12 block, r13 with): in words if both are even.
     .section .text.antedate_xor, "ax", @progbits
     .p2align 1
     .globl antedate_xor

@@ -1,12 +1,13 @@
-//! One table of 1 KB, for Cortex-M3 and later ones without a data cache.
+//! One 1 KB table, for Cortex-M3 and later without a data cache.
 //!
-//! On the target the rounds are assembly (`wide.s`): the state fits the registers, and a compiler spills it. The same in Rust is
-//! for tests on a host; the assembly is tested in QEMU.
+//! On the target the rounds are assembly (`wide.s`): the state fits the registers, but a compiler
+//! spills it. The Rust version serves host tests; the assembly is tested in QEMU.
 
 use super::{S_BOX, double};
 use zeroize::Zeroize;
 
-/// What a byte of row 0 gives to its column in SubBytes and MixColumns, as a little-endian word: 2s, s, s, 3s.
+/// A row 0 byte's contribution to its column in SubBytes and MixColumns, as a little-endian word:
+/// 2s, s, s, 3s.
 static TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut i = 0;
@@ -29,7 +30,7 @@ impl Drop for Aes128 {
     }
 }
 
-/// The S-box, from the table.
+/// The S-box, read from the table.
 fn substitute(byte: u8) -> u8 {
     (TABLE[usize::from(byte)] >> 8) as u8
 }
@@ -71,7 +72,7 @@ impl Aes128 {
         rounds::encrypt(self, block);
     }
 
-    /// Adds round key 0 to a chain; this is the form that `advance` and `finish` work with.
+    /// Adds round key 0 to a chain, the form that `advance` and `finish` take.
     #[inline]
     pub(crate) fn fold(&self, chain: &mut [u8; 16]) {
         add(chain, &self.keys[0]);
@@ -89,7 +90,7 @@ impl Aes128 {
         rounds::advance(self, chain);
     }
 
-    /// The first 8 bytes of a folded chain's encryption, masked with a folded mask.
+    /// The first 8 bytes of a folded chain's encryption, XORed with a folded mask.
     #[inline]
     pub(crate) fn finish(&self, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; 8]) {
         rounds::finish(self, chain, mask, tag);
@@ -97,7 +98,7 @@ impl Aes128 {
 }
 
 #[cfg(all(target_arch = "arm", target_os = "none"))]
-#[allow(unsafe_code)]
+#[allow(unsafe_code, reason = "calls assembly")]
 mod rounds {
     use super::{Aes128, TABLE};
     use core::arch::global_asm;
@@ -118,27 +119,28 @@ mod rounds {
     #[inline]
     pub(super) fn encrypt(key: &Aes128, block: &mut [u8; 16]) {
         let keys = key.keys.as_ptr();
-        // SAFETY: the function reads the first ten round keys from `keys` on and the last one behind them, all within the
-        // array; it reads and writes the 16 bytes of the block, with loads that may be unaligned; it keeps the registers that
-        // the ABI says it must.
+        // SAFETY: the function reads ten round keys from `keys` and the last one after them, all
+        // within the array. It reads and writes the 16 bytes of the block, with loads that may be
+        // unaligned, and preserves the registers that the ABI requires.
         unsafe { antedate_aes_encrypt(keys, block, keys.add(10)) }
     }
 
     #[inline]
     pub(super) fn advance(key: &Aes128, chain: &mut [u8; 16]) {
         let keys = key.keys.as_ptr();
-        // SAFETY: as in `encrypt`, from the second round key on; the twelfth is within the array.
+        // SAFETY: as in `encrypt`, from the second round key; the twelfth is within the array.
         unsafe { antedate_aes_advance(keys.add(1), chain, keys.add(11)) }
     }
 
     #[inline]
     pub(super) fn finish(key: &Aes128, chain: &[u8; 16], mask: &[u8; 16], tag: &mut [u8; 8]) {
-        // SAFETY: as in `advance`; the function reads the chain and half of the mask, and writes 8 bytes.
+        // SAFETY: as in `advance`; the function reads the chain and half of the mask, and writes 8
+        // bytes.
         unsafe { antedate_aes_finish(key.keys.as_ptr().add(1), chain, mask, tag) }
     }
 }
 
-/// The same in Rust, for tests on a host.
+/// The same functions in Rust, for host tests.
 #[cfg(not(all(target_arch = "arm", target_os = "none")))]
 mod rounds {
     use super::{Aes128, TABLE, add, substitute, words};

@@ -1,7 +1,8 @@
 @ The rounds of AES-128 on ARMv7-M.
 @
-@ The state is in r4 to r7 or in r8 to r11, a column each; r0 walks through the round keys, r2 is the table, r3 an index, r12
-@ counts. A round takes three instructions a byte: cut it out, look it up, XOR it in, rotated to the place of its row.
+@ The state is in r4 to r7 or r8 to r11, one column each; r0 walks through the round keys, r2 is the
+@ table, r3 an index, r12 a counter. A round takes three instructions for each byte: extract, look
+@ up, and XOR rotated to the place of its row.
 
     .syntax unified
     .thumb
@@ -21,7 +22,7 @@
     eor \to, \to, r3, ror #8
     .endm
 
-@ A column of the last round, without MixColumns; r2 is the table's second byte.
+@ A column of the last round, without MixColumns; r2 points to the table's second byte.
     .macro ANTEDATE_LAST to, a, b, c, d
     uxtb r3, \a
     ldrb r3, [r2, r3, lsl #2]
@@ -37,7 +38,8 @@
     eor \to, \to, r3, lsl #24
     .endm
 
-@ Rounds 1 to 9, from r8-r11 to r4-r7: the loop is entered in its middle. r0 is at round key 1 and then at round key 10.
+@ Rounds 1 to 9, from r8-r11 to r4-r7; enters the loop in its middle. r0 is at round key 1 before
+@ and at round key 10 after.
     .section .text.antedate_aes_rounds, "ax", %progbits
     .type antedate_aes_rounds, %function
     .thumb_func
@@ -61,7 +63,7 @@ antedate_aes_rounds:
     add r2, r2, #1
     bx lr
 
-@ antedate_aes_encrypt(r0 first key, r1 block, r2 last key): keys 1 to 9 follow the first one.
+@ antedate_aes_encrypt(r0 first key, r1 block, r2 last key): keys 1 to 9 follow the first.
     .section .text.antedate_aes_encrypt, "ax", %progbits
     .globl antedate_aes_encrypt
     .type antedate_aes_encrypt, %function
@@ -105,7 +107,8 @@ antedate_aes_advance:
     bl antedate_aes_rounds
     b antedate_aes_last
 
-@ antedate_aes_finish(r0 key 1, r1 chain, r2 mask, r3 tag): columns 0 and 1 alone, and the mask is the last key.
+@ antedate_aes_finish(r0 key 1, r1 chain, r2 mask, r3 tag): only columns 0 and 1; the mask is the
+@ last key.
     .section .text.antedate_aes_finish, "ax", %progbits
     .globl antedate_aes_finish
     .type antedate_aes_finish, %function

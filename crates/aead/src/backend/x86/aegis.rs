@@ -1,5 +1,5 @@
-//! AEGIS-128L (draft-irtf-cfrg-aegis-aead section 3) with AES-NI: a round of each of the eight blocks is one
-//! instruction. With AVX-512 the tails are masked, and a cipherstream block is two operations.
+//! AEGIS-128L (draft-irtf-cfrg-aegis-aead section 3) with AES-NI: one instruction per block and
+//! round. AVX-512 adds masked tails and two-operation key stream blocks.
 
 use super::aegis_sse2;
 use crate::{
@@ -9,16 +9,16 @@ use crate::{
 };
 use core::arch::x86_64::*;
 
-/// The proof that the CPU has the instructions: there is no other way to make one.
+/// Proof that the CPU supports the instructions; only `new` constructs it.
 #[derive(Clone, Copy)]
 pub(crate) enum Kernels {
-    /// Every CPU of this architecture has it.
+    /// Available on every x86-64 CPU.
     Sse2,
     Ni(()),
     Avx512(()),
 }
 
-/// A packet's payload, or what is left of it: `len` bytes.
+/// The payload of a packet, or the rest of it: `len` bytes.
 struct Payload {
     src: *const u8,
     dst: *mut u8,
@@ -26,7 +26,7 @@ struct Payload {
 }
 
 impl Kernels {
-    /// There are some for each backend.
+    /// Kernels exist for every backend.
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         match backend.min(super::detect()) {
             Backend::Portable => Some(Self::Sse2),
@@ -35,9 +35,9 @@ impl Kernels {
         }
     }
 
-    /// The state after key and nonce.
+    /// State after absorbing key and nonce.
     pub(crate) fn start(self, state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
-        // SAFETY: `self` is the proof that the CPU has the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self {
                 Self::Sse2 => aegis_sse2::start(state, key, nonce),
@@ -47,9 +47,9 @@ impl Kernels {
         }
     }
 
-    /// Takes associated data, padded with zeros.
+    /// Absorbs associated data, padded with zeros.
     pub(crate) fn absorb(self, state: &mut State, aad: &[u8]) {
-        // SAFETY: `self` is the proof that the CPU has the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self {
                 Self::Sse2 => aegis_sse2::absorb(state, aad),
@@ -59,7 +59,7 @@ impl Kernels {
         }
     }
 
-    /// Encrypts bytes that are not the packet's last; a whole number of [`RATE`].
+    /// Encrypts bytes before the end of the packet, a whole number of [`RATE`].
     pub(crate) fn block(self, state: &mut State, data: &mut [u8]) {
         if matches!(self, Self::Sse2) {
             // SAFETY: every x86-64 CPU has SSE2.
@@ -67,10 +67,10 @@ impl Kernels {
         }
         let dst = data.as_mut_ptr();
         let payload = Payload { src: dst, dst, len: data.len() };
-        // SAFETY: `self` is the proof that the CPU has the instructions; the pointers are those of the slice.
+        // SAFETY: `self` proves CPU support; the pointers come from the slice.
         unsafe {
             match self {
-                // Done above.
+                // Handled above.
                 Self::Sse2 => {}
                 Self::Ni(()) => ni::block(state, &payload),
                 Self::Avx512(()) => avx512::block(state, &payload),
@@ -78,8 +78,8 @@ impl Kernels {
         }
     }
 
-    /// Takes associated data, encrypts or decrypts what is left of a packet, and returns the tag. `lengths` are those of
-    /// the whole packet in bytes.
+    /// Absorbs associated data, encrypts or decrypts the rest of a packet, and returns the tag.
+    /// `lengths` are the whole packet's, in bytes.
     pub(crate) fn finish<const SEAL: bool>(
         self,
         state: &State,
@@ -101,10 +101,10 @@ impl Kernels {
                 Payload { src: dst, dst, len: buffer.len() }
             }
         };
-        // SAFETY: `self` is the proof that the CPU has the instructions; the pointers are those of the buffers.
+        // SAFETY: `self` proves CPU support; the pointers come from the buffers.
         unsafe {
             match self {
-                // Done above.
+                // Handled above.
                 Self::Sse2 => [0; 16],
                 Self::Ni(()) => ni::finish::<SEAL>(state, aad, &payload, lengths),
                 Self::Avx512(()) => avx512::finish::<SEAL>(state, aad, &payload, lengths),
@@ -113,7 +113,8 @@ impl Kernels {
     }
 }
 
-/// The kernels for one set of instructions. `part` and `put` load and store up to 16 bytes, `and_xor` is a + b c.
+/// Kernels for one instruction set. `part` and `put` load and store up to 16 bytes; `and_xor` is a
+/// + b c.
 macro_rules! kernels {
     ($features:literal) => {
         type Blocks = [__m128i; 8];
@@ -139,7 +140,7 @@ macro_rules! kernels {
         #[inline]
         #[target_feature(enable = $features)]
         fn from(bytes: &[u8; 16]) -> __m128i {
-            // SAFETY: there are 16 bytes.
+            // SAFETY: the buffer has 16 bytes.
             unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) }
         }
 
@@ -196,10 +197,10 @@ macro_rules! kernels {
             store(state, &s);
         }
 
-        /// Whole updates.
+        /// Processes whole updates.
         ///
         /// # Safety
-        /// The pointers are good for the payload's length.
+        /// The pointers are valid for the payload's length.
         #[inline]
         #[target_feature(enable = $features)]
         unsafe fn whole<const SEAL: bool>(s: &mut Blocks, payload: &Payload) -> usize {
@@ -222,18 +223,18 @@ macro_rules! kernels {
         }
 
         /// # Safety
-        /// The pointers are good for the payload's length.
+        /// The pointers are valid for the payload's length.
         #[target_feature(enable = $features)]
         pub(super) unsafe fn block(state: &mut State, payload: &Payload) {
             let mut s = load(state);
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             let done = unsafe { whole::<true>(&mut s, payload) };
             debug_assert_eq!(done, payload.len);
             store(state, &s);
         }
 
         /// # Safety
-        /// The pointers are good for the payload's length.
+        /// The pointers are valid for the payload's length.
         #[target_feature(enable = $features)]
         pub(super) unsafe fn finish<const SEAL: bool>(
             state: &State,
@@ -243,13 +244,14 @@ macro_rules! kernels {
         ) -> [u8; 16] {
             let mut s = load(state);
             associated(&mut s, aad);
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             let done = unsafe { whole::<SEAL>(&mut s, payload) };
             let left = payload.len - done;
             if left > 0 {
                 let (z0, z1) = stream(&s);
                 let (first, second) = (left.min(16), left.saturating_sub(16));
-                // SAFETY: both parts are within the payload. What is behind a part's end is zero in the message.
+                // SAFETY: both parts are within the payload. Bytes after a part's end are zero in
+                // the message.
                 unsafe {
                     let (src, dst) = (payload.src.add(done), payload.dst.add(done));
                     let (x0, x1) = (part(src, first), part(src.add(first), second));
@@ -268,7 +270,7 @@ macro_rules! kernels {
             let (c, d) = (_mm_xor_si128(s4, s5), _mm_xor_si128(a, b));
             let sum = _mm_xor_si128(_mm_xor_si128(c, s6), d);
             let mut tag = [0; 16];
-            // SAFETY: there are 16 bytes.
+            // SAFETY: the buffer has 16 bytes.
             unsafe { _mm_storeu_si128(tag.as_mut_ptr().cast(), sum) };
             tag
         }
@@ -289,33 +291,33 @@ mod ni {
     /// Up to 16 bytes, padded with zeros.
     ///
     /// # Safety
-    /// `at` is good for `len` bytes, and `len` is at most 16.
+    /// `at` is valid for `len` bytes, and `len` is at most 16.
     #[inline]
     #[target_feature(enable = "sse2")]
     unsafe fn part(at: *const u8, len: usize) -> __m128i {
         let mut bytes = [0u8; 16];
-        // SAFETY: both are good for `len` bytes.
+        // SAFETY: both pointers are valid for `len` bytes.
         unsafe {
             at.copy_to_nonoverlapping(bytes.as_mut_ptr(), len);
             _mm_loadu_si128(bytes.as_ptr().cast())
         }
     }
 
-    /// Stores the first bytes of a block, and returns the block with zeros for the others.
+    /// Stores the first bytes of a block, and returns the block with the others zeroed.
     ///
     /// # Safety
-    /// `at` is good for `len` bytes, and `len` is at most 16.
+    /// `at` is valid for `len` bytes, and `len` is at most 16.
     #[inline]
     #[target_feature(enable = "sse2")]
     unsafe fn put(at: *mut u8, len: usize, block: __m128i) -> __m128i {
         let mut bytes = [0u8; 16];
-        // SAFETY: both are good for `len` bytes.
+        // SAFETY: both pointers are valid for `len` bytes.
         unsafe {
             _mm_storeu_si128(bytes.as_mut_ptr().cast(), block);
             bytes[len..].fill(0);
             bytes.as_ptr().copy_to_nonoverlapping(at, len);
             let kept = _mm_loadu_si128(bytes.as_ptr().cast());
-            crate::engine::wipe(&mut bytes);
+            crate::bytes::wipe(&mut bytes);
             kept
         }
     }
@@ -341,22 +343,22 @@ mod avx512 {
     /// Up to 16 bytes, padded with zeros.
     ///
     /// # Safety
-    /// `at` is good for `len` bytes, and `len` is at most 16.
+    /// `at` is valid for `len` bytes, and `len` is at most 16.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512vl,bmi2")]
     unsafe fn part(at: *const u8, len: usize) -> __m128i {
-        // SAFETY: bytes that are masked out are not touched.
+        // SAFETY: masked-out bytes are not accessed.
         unsafe { _mm_maskz_loadu_epi8(mask(len), at.cast()) }
     }
 
-    /// Stores the first bytes of a block, and returns the block with zeros for the others.
+    /// Stores the first bytes of a block, and returns the block with the others zeroed.
     ///
     /// # Safety
-    /// `at` is good for `len` bytes, and `len` is at most 16.
+    /// `at` is valid for `len` bytes, and `len` is at most 16.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512vl,bmi2")]
     unsafe fn put(at: *mut u8, len: usize, block: __m128i) -> __m128i {
-        // SAFETY: bytes that are masked out are not touched.
+        // SAFETY: masked-out bytes are not accessed.
         unsafe { _mm_mask_storeu_epi8(at.cast(), mask(len), block) };
         _mm_maskz_mov_epi8(mask(len), block)
     }

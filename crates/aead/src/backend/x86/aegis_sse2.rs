@@ -1,9 +1,9 @@
-//! AEGIS-128L (draft-irtf-cfrg-aegis-aead section 3) in constant time with SSE2, which every x86-64 CPU has: all eight
-//! blocks of the state lie bit-sliced in eight vectors, so that an update is one run of the S-box circuit.
+//! AEGIS-128L (draft-irtf-cfrg-aegis-aead section 3) in constant time with SSE2. The state's eight
+//! blocks are bit-sliced in eight vectors, so an update runs the S-box circuit once.
 //!
-//! Plane `k` holds bit `k` of every state byte. The byte of row `r` and column `c` of the eight blocks is byte `4 r + c` of
-//! the vector, with block `b` in its bit `b`: ShiftRows turns the lanes of 32 bits, MixColumns goes from lane to lane, and
-//! that each block's round goes to the next block is a turn of each byte by one bit.
+//! Plane `k` holds bit `k` of every state byte. Row `r`, column `c` of all eight blocks is byte `4
+//! r + c` of the vector, with block `b` in bit `b`. ShiftRows rotates 32-bit lanes, MixColumns
+//! combines lanes, and rotating each byte by one bit passes each block's round to the next block.
 
 use crate::{
     backend::portable::{
@@ -54,7 +54,7 @@ impl Not for Plane {
 
 impl Plane {
     const ZERO: Self = {
-        // SAFETY: sixteen bytes of any value are a vector.
+        // SAFETY: any sixteen bytes are a valid vector.
         Self(unsafe { core::mem::transmute::<[u8; 16], __m128i>([0; 16]) })
     };
 
@@ -64,14 +64,14 @@ impl Plane {
         Self(_mm_or_si128(self.0, other.0))
     }
 
-    /// These bits of each byte.
+    /// Keeps these bits of each byte.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn only(self, bits: u8) -> Self {
         Self(_mm_and_si128(self.0, _mm_set1_epi8(bits as i8)))
     }
 
-    /// Shifts lanes of 16 bits; whoever does so takes [`only`](Self::only) bits that stayed within their byte.
+    /// Shifts 16-bit lanes; callers use [`only`](Self::only) to drop bits that crossed a byte.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn down<const BITS: i32>(self) -> Self {
@@ -84,7 +84,7 @@ impl Plane {
         Self(_mm_slli_epi16::<BITS>(self.0))
     }
 
-    /// The lanes of the rows, each turned by its number of columns.
+    /// Rotates the lane of each row by its number of columns.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn rows_shifted(self) -> Self {
@@ -98,7 +98,7 @@ impl Plane {
             .or((by_2 & row([0, 0, -1, 0])).or(by_3 & row([0, 0, 0, -1])))
     }
 
-    /// Each byte turned by one bit: every block's share goes to the next block.
+    /// Rotates each byte by one bit: passes every block's share to the next block.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn to_the_next(self) -> Self {
@@ -106,7 +106,7 @@ impl Plane {
         Self(_mm_sub_epi8(_mm_add_epi8(self.0, self.0), carried))
     }
 
-    /// A block with its rows in lanes, or such a one as a block: the transposition of four by four bytes.
+    /// Transposes four by four bytes: a block to rows in lanes, or back.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn transposed(self) -> Self {
@@ -117,7 +117,7 @@ impl Plane {
     #[inline]
     #[target_feature(enable = "sse2")]
     fn load(bytes: &[u8; 16]) -> Self {
-        // SAFETY: there are 16 bytes.
+        // SAFETY: the buffer has 16 bytes.
         Self(unsafe { _mm_loadu_si128(bytes.as_ptr().cast()) })
     }
 
@@ -125,13 +125,13 @@ impl Plane {
     #[target_feature(enable = "sse2")]
     fn bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
-        // SAFETY: there are 16 bytes.
+        // SAFETY: the buffer has 16 bytes.
         unsafe { _mm_storeu_si128(bytes.as_mut_ptr().cast(), self.0) };
         bytes
     }
 }
 
-/// `$body` for each plane, with its number as a constant.
+/// Evaluates `$body` for each plane, with its number as a constant.
 macro_rules! planes {
     ($k:ident => $body:expr) => {
         [
@@ -171,7 +171,7 @@ macro_rules! planes {
     };
 }
 
-/// Two blocks in the places of S0 and S4, which is where a message goes.
+/// Places two message blocks at S0 and S4.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn message(first: Plane, second: Plane) -> Planes {
@@ -181,7 +181,7 @@ fn message(first: Plane, second: Plane) -> Planes {
     planes!(K => if K < 4 { low.down::<{ K & 3 }>().only(0x11) } else { high.down::<{ K & 3 }>().only(0x11) })
 }
 
-/// The two blocks in the places of S0 and S4.
+/// Extracts the two blocks at S0 and S4.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn blocks(planes: &Planes) -> [Plane; 2] {
@@ -232,12 +232,12 @@ fn load(state: &State) -> Planes {
 fn store(state: &mut State, s: &Planes) {
     let at = core::ptr::from_mut(state).cast::<__m128i>();
     for (k, plane) in s.iter().enumerate() {
-        // SAFETY: the state has 128 bytes, of which any value is one.
+        // SAFETY: the state has 128 bytes, and any bytes are a valid state.
         unsafe { _mm_storeu_si128(at.add(k), plane.0) };
     }
 }
 
-/// The state after key and nonce (`Init`).
+/// State after absorbing key and nonce (`Init`).
 #[target_feature(enable = "sse2")]
 pub(super) fn start(state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
     let [key, nonce, c0, c1] = [key, nonce, &C0, &C1].map(|bytes| Plane::load(bytes));
@@ -260,7 +260,7 @@ pub(super) fn start(state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
     store(state, &s);
 }
 
-/// A part of a packet of [`RATE`] bytes, as two blocks.
+/// [`RATE`] bytes of a packet, as two blocks.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn parts(bytes: &[u8; RATE]) -> [Plane; 2] {
@@ -279,7 +279,7 @@ fn take(s: &mut Planes, aad: &[u8]) {
     }
 }
 
-/// Takes associated data, padded with zeros (`Absorb`).
+/// Absorbs associated data, padded with zeros (`Absorb`).
 #[target_feature(enable = "sse2")]
 pub(super) fn absorb(state: &mut State, aad: &[u8]) {
     let mut s = load(state);
@@ -310,7 +310,7 @@ fn crypt<const SEAL: bool>(s: &mut Planes, data: &mut [u8]) {
     }
 }
 
-/// Encrypts bytes that are not the packet's last; a whole number of [`RATE`].
+/// Encrypts bytes before the end of the packet, a whole number of [`RATE`].
 #[target_feature(enable = "sse2")]
 pub(super) fn block(state: &mut State, data: &mut [u8]) {
     let mut s = load(state);
@@ -318,7 +318,7 @@ pub(super) fn block(state: &mut State, data: &mut [u8]) {
     store(state, &s);
 }
 
-/// As [`super::aegis::Kernels::finish`].
+/// See [`super::aegis::Kernels::finish`].
 #[target_feature(enable = "sse2")]
 pub(super) fn finish<const SEAL: bool>(
     state: &State,
@@ -353,7 +353,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn packets_are_those_of_the_scalar_code(
+        fn packets_match_scalar_code(
             key: [u8; 16], nonce: [u8; 16], aad in prop::collection::vec(any::<u8>(), 0..80),
             plain in prop::collection::vec(any::<u8>(), 0..200),
         ) {

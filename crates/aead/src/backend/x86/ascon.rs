@@ -1,39 +1,39 @@
-//! Ascon-AEAD128 with BMI1 and BMI2: AND-NOT and a rotation that leaves its source are one instruction each. The code is
-//! the portable one, compiled for these instructions.
+//! Ascon-AEAD128: the portable code compiled for BMI1 and BMI2, where AND-NOT and a rotation into
+//! another register are one instruction each.
 
 use crate::{Backend, backend::portable::ascon::State};
 
-/// The proof that the CPU has the instructions: there is no other way to make one.
+/// Proof that the CPU supports the instructions; only `new` constructs it.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernels(());
 
 impl Kernels {
-    /// Returns `None` if the backend or the CPU does not have BMI1 and BMI2; all with AVX-512 have.
+    /// Returns `None` unless the backend and the CPU have AVX-512, which implies BMI1 and BMI2.
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         (backend.min(super::detect()) == Backend::Avx512).then_some(Self(()))
     }
 
-    /// The state after key and nonce.
+    /// State after absorbing key and nonce.
     pub(crate) fn start(self, state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
-        // SAFETY: `self` is the proof that the CPU has the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { start(state, key, nonce) }
     }
 
     /// See [`State::absorb`].
     pub(crate) fn absorb(self, state: &mut State, aad: &[&[u8]]) {
-        // SAFETY: `self` is the proof that the CPU has the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { absorb(state, aad) }
     }
 
     /// See [`State::associate`].
     pub(crate) fn associate(self, state: &mut State, blocks: &[u8]) {
-        // SAFETY: `self` is the proof that the CPU has the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { associate(state, blocks) }
     }
 
     /// See [`State::block`].
     pub(crate) fn block(self, state: &mut State, data: &mut [u8]) {
-        // SAFETY: `self` is the proof that the CPU has the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { block(state, data) }
     }
 
@@ -44,7 +44,7 @@ impl Kernels {
         aad: Option<&[u8]>,
         data: &mut [u8],
     ) -> [u8; 16] {
-        // SAFETY: `self` is the proof that the CPU has the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe { finish::<SEAL>(state, aad, data) }
     }
 }

@@ -1,28 +1,26 @@
-//! Kernels with VAES, VPCLMULQDQ and AVX-512: four blocks to a vector, tails by masks.
+//! Kernels with VAES, VPCLMULQDQ and AVX-512: four blocks to a vector, masked tails.
 
-use super::{
-    gcm::{Block, Key, POWERS, Segment},
-    ni::FOLD,
-};
+use super::gcm_key::{Block, Key, POWERS, Segment};
+use crate::backend::portable::ghash::FOLD;
 use core::arch::x86_64::*;
 
-/// Bytes of payload from which on three products for a block are faster than four, where they ever are.
+/// Payload bytes from which three products per block beat four, on CPUs with slow wide products.
 const THREE_FROM: usize = 512;
 
-/// An unreduced sum of products (see the portable `ghash`), spread over four lanes: of four carry-less products for each block, or
-/// with `THREE` of three (Karatsuba), where these are what is waited for.
+/// An unreduced sum of products (see the portable `ghash`) in four lanes. A block takes four
+/// carry-less products, or with `THREE` three (Karatsuba), where products are the bottleneck.
 struct Sum<const THREE: bool> {
     at_0: __m512i,
     at_64: __m512i,
-    /// With three products: the middle one, while the others lie at 0 and at 128.
+    /// With three products: the middle one. The others are at 0 and at 128.
     middle: __m512i,
-    /// The powers of the next blocks.
+    /// Powers for the next blocks.
     high: *const u128,
     low: *const u128,
 }
 
 impl<const THREE: bool> Sum<THREE> {
-    /// Begins a sum over `blocks` blocks.
+    /// Starts a sum over `blocks` blocks.
     ///
     /// # Safety
     /// `blocks` is at most [`POWERS`].
@@ -30,16 +28,17 @@ impl<const THREE: bool> Sum<THREE> {
     #[target_feature(enable = "avx512f")]
     unsafe fn new<const R: usize>(key: &Key<R>, blocks: usize) -> Self {
         let zero = _mm512_setzero_si512();
-        // SAFETY: POWERS - blocks is an index into the tables.
+        // SAFETY: POWERS - blocks is within the tables.
         let (high, low) =
             unsafe { (key.high.0.as_ptr().add(POWERS - blocks), key.low.0.as_ptr().add(POWERS - blocks)) };
         Self { at_0: zero, at_64: zero, middle: zero, high, low }
     }
 
-    /// Adds a vector of blocks (byte-reversed), of which `blocks` count.
+    /// Adds a vector of byte-reversed blocks, of which `blocks` count.
     ///
     /// # Safety
-    /// The sum was begun over enough blocks. (What is read behind the last power is the tables' padding.)
+    /// The sum was started for enough blocks. (A read past the last power is within the tables'
+    /// padding.)
     #[inline]
     #[target_feature(enable = "avx512f,vpclmulqdq")]
     unsafe fn add(&mut self, x: __m512i, blocks: usize) {
@@ -88,7 +87,8 @@ impl<const THREE: bool> Sum<THREE> {
             xor3(self.at_0, _mm512_clmulepi64_epi128::<0x00>(x, p), _mm512_clmulepi64_epi128::<0x00>(y, q));
         self.at_64 =
             xor3(self.at_64, _mm512_clmulepi64_epi128::<0x11>(x, p), _mm512_clmulepi64_epi128::<0x11>(y, q));
-        // The halves' XOR of one in the lower half of each lane, of the other in the upper one.
+        // XORs the halves of each lane: one vector's results in the lower halves, the other's in
+        // the upper.
         let halves = |a, b| _mm512_xor_si512(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b));
         let (blocks, powers) = (halves(x, y), halves(p, q));
         self.middle = xor3(
@@ -100,7 +100,7 @@ impl<const THREE: bool> Sum<THREE> {
         self.low = self.low.wrapping_add(8);
     }
 
-    /// Adds the length block, whose power is H itself.
+    /// Adds the length block, times H.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq,pclmulqdq")]
     fn add_last<const R: usize>(&mut self, key: &Key<R>, x: __m128i) {
@@ -115,7 +115,7 @@ impl<const THREE: bool> Sum<THREE> {
         self.at_64 = _mm512_xor_si512(self.at_64, _mm512_zextsi128_si512(at_64));
     }
 
-    /// Folds each lane and joins them: the fold is linear, and one vector is joined faster than two.
+    /// Joins the lanes, then folds once: the fold is linear.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq")]
     fn value(&self) -> __m128i {
@@ -127,14 +127,14 @@ impl<const THREE: bool> Sum<THREE> {
     }
 }
 
-/// The XOR of each lane's two halves, in either half.
+/// XORs each lane's two halves, into both halves.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn halves(x: __m512i) -> __m512i {
     _mm512_xor_si512(x, turned(x))
 }
 
-/// Each lane with its halves exchanged.
+/// Swaps the halves of each lane.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn turned(x: __m512i) -> __m512i {
@@ -177,28 +177,29 @@ fn reversed(x: __m512i) -> __m512i {
     _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(order))
 }
 
-/// The mask of a vector's first `len` bytes; all of them if `len` is 64 or more (BZHI saturates up to 255).
+/// The mask of a vector's first `len` bytes; all of them if `len` is 64 or more (BZHI saturates up
+/// to 255).
 #[inline]
 #[target_feature(enable = "bmi2")]
 pub(super) fn mask(len: usize) -> __mmask64 {
     _bzhi_u64(u64::MAX, len as u32)
 }
 
-/// The segment's blocks; one that is a whole packet has a length block.
+/// The segment's blocks; a whole packet includes a length block.
 #[inline]
 fn blocks<const WHOLE: bool>(segment: &Segment<'_>) -> usize {
     if WHOLE { segment.aad.len().div_ceil(16) + segment.len.div_ceil(16) + 1 } else { segment.blocks() }
 }
 
-/// The length block (SP 800-38D section 7.1, step 5), byte-reversed as all blocks are.
+/// The length block (SP 800-38D section 7.1, step 5), byte-reversed.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn lengths(segment: &Segment<'_>) -> __m128i {
     _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8)
 }
 
-/// Adds the associated data and returns what is to be joined to the next block: the hash so far, if no block was
-/// there to take it.
+/// Adds the associated data and returns the value to XOR into the next block: the hash so far, if
+/// no block has taken it.
 ///
 /// # Safety
 /// As for [`Sum::add`].
@@ -216,8 +217,8 @@ unsafe fn associated<const WHOLE: bool, const THREE: bool>(
     let mut left = segment.aad.len();
     while left > 0 {
         let now = left.min(64);
-        // SAFETY: `now` bytes from `at` on belong to the slice; the others are masked out and not touched. The sum's
-        // powers count these blocks.
+        // SAFETY: `now` bytes from `at` are within the slice; the others are masked out and not
+        // accessed. The sum's powers count these blocks.
         unsafe {
             let x = _mm512_maskz_loadu_epi8(mask(now), at.cast());
             sum.add(_mm512_xor_si512(reversed(x), joined), now.div_ceil(16));
@@ -229,13 +230,13 @@ unsafe fn associated<const WHOLE: bool, const THREE: bool>(
     joined
 }
 
-/// A whole packet whose cipherstream is prepared. (It gets by registers what [`prepared`] gets by memory, and first what
-/// is waited for: the last three go by the stack.)
+/// A whole packet with prepared key stream. Takes in registers what [`prepared`] takes in memory;
+/// the last three parameters go by the stack.
 ///
 /// # Safety
 /// As for [`prepared`]; `aad` and `len` with the length block make at most [`POWERS`] blocks.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
 pub(super) unsafe fn packet<const R: usize, const SEAL: bool, const WIPE: bool>(
     key: &Key<R>,
     aad: &[u8],
@@ -248,9 +249,9 @@ pub(super) unsafe fn packet<const R: usize, const SEAL: bool, const WIPE: bool>(
 ) {
     let hash = &Block([0; 16]);
     let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     *tag = unsafe {
-        // Of a short packet the second fold would be waited for instead.
+        // For a short packet the second fold would be on the critical path.
         if key.three && len >= THREE_FROM {
             prepared::<R, SEAL, WIPE, true, true>(key, &whole, stream)
         } else {
@@ -260,11 +261,11 @@ pub(super) unsafe fn packet<const R: usize, const SEAL: bool, const WIPE: bool>(
     .0;
 }
 
-/// A segment whose cipherstream is prepared: XOR, hash and, if asked for, wiping in one pass.
+/// A segment with prepared key stream: XOR, hash and optional wiping in one pass.
 ///
 /// # Safety
-/// The CPU has the instructions; the pointers are good for the segment's length, `stream` for whole vectors; the
-/// segment has at most [`POWERS`] blocks.
+/// The CPU supports the instructions; the pointers are valid for the segment's length, `stream` for
+/// whole vectors; the segment has at most [`POWERS`] blocks.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
 pub(super) unsafe fn prepared<
@@ -286,9 +287,9 @@ pub(super) unsafe fn prepared<
     // SAFETY: as above.
     let mut joined = unsafe { associated::<WHOLE, THREE>(&mut sum, segment) };
     let mut done = 0;
-    // A vector of payload, and what is hashed of it.
+    // A vector of payload, and its input to the hash.
     let vector = |done: usize| {
-        // SAFETY: 64 bytes from `done` on are within the segment (below).
+        // SAFETY: 64 bytes from `done` are within the segment (below).
         unsafe {
             let at = stream.add(done);
             let pad = _mm512_loadu_si512(at.cast());
@@ -316,8 +317,8 @@ pub(super) unsafe fn prepared<
     let left = segment.len - done;
     if left > 0 {
         let some = mask(left);
-        // SAFETY: `left` bytes from `done` on are within the segment, the others are masked out; the stream is
-        // good for whole vectors.
+        // SAFETY: `left` bytes from `done` are within the segment, the others are masked out; the
+        // stream is valid for whole vectors.
         unsafe {
             let at = stream.add(done);
             let pad = _mm512_loadu_si512(at.cast());
@@ -332,13 +333,14 @@ pub(super) unsafe fn prepared<
         joined = _mm512_setzero_si512();
     }
     if WIPE {
-        // SAFETY: the pointer is to the caller's buffer; nothing is read. What was stored above must stay stored.
+        // SAFETY: the pointer is to the caller's buffer, and the assembly reads nothing. It keeps
+        // the compiler from removing the stores above.
         unsafe { core::arch::asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags)) };
     }
     finish::<R, WHOLE, THREE>(key, segment, sum, joined)
 }
 
-/// The last block's product, if it was not added yet, the fold, and the mask.
+/// The last block's product unless already added, the fold, and the mask.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,vpclmulqdq,pclmulqdq,ssse3")]
 fn finish<const R: usize, const WHOLE: bool, const THREE: bool>(
@@ -364,7 +366,8 @@ fn finish<const R: usize, const WHOLE: bool, const THREE: bool>(
     out
 }
 
-/// `W` vectors of cipherstream from a vector of counter blocks on, whose last words are little-endian yet.
+/// `W` vectors of key stream from a vector of counter blocks, whose last words are still
+/// little-endian.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
 fn cipher<const R: usize, const W: usize>(key: &Key<R>, counters: &mut __m512i) -> [__m512i; W] {
@@ -387,7 +390,7 @@ fn cipher<const R: usize, const W: usize>(key: &Key<R>, counters: &mut __m512i) 
     x.map(|block| _mm512_aesenclast_epi128(block, k))
 }
 
-/// The counter blocks of unit `first` (SP 800-38D section 7.1: the payload's counter begins at 2).
+/// The counter blocks of unit `first` (SP 800-38D section 7.1: the payload's counter starts at 2).
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn counters(nonce: &[u8; 12], first: usize) -> __m512i {
@@ -399,10 +402,10 @@ fn counters(nonce: &[u8; 12], first: usize) -> __m512i {
     _mm512_add_epi32(base, _mm512_add_epi32(start, each))
 }
 
-/// Payload cipherstream from unit `first` on.
+/// Payload key stream from unit `first`.
 ///
 /// # Safety
-/// The CPU has the instructions.
+/// The CPU supports the instructions.
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
 pub(super) unsafe fn stream<const R: usize>(
     key: &Key<R>,
@@ -425,11 +428,11 @@ pub(super) unsafe fn stream<const R: usize>(
     }
 }
 
-/// A segment whose cipherstream is made on the way, from unit `first` on.
+/// A segment with key stream computed during the pass, from unit `first`.
 ///
 /// # Safety
-/// The CPU has the instructions; the pointers are good for the segment's length; the segment has at most [`POWERS`]
-/// blocks.
+/// The CPU supports the instructions; the pointers are valid for the segment's length; the segment
+/// has at most [`POWERS`] blocks.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,vpclmulqdq,pclmulqdq,bmi2,sse4.1")]
 pub(super) unsafe fn unprepared<const R: usize, const SEAL: bool>(
     key: &Key<R>,
@@ -445,7 +448,7 @@ pub(super) unsafe fn unprepared<const R: usize, const SEAL: bool>(
     let mut done = 0;
     while segment.len - done >= 256 {
         for pad in cipher::<R, 4>(key, &mut counters) {
-            // SAFETY: 256 bytes from the loop's first `done` on are within the segment.
+            // SAFETY: 256 bytes from the loop's first `done` are within the segment.
             unsafe {
                 let x = _mm512_loadu_si512(segment.src.add(done).cast());
                 let y = _mm512_xor_si512(x, pad);
@@ -460,7 +463,7 @@ pub(super) unsafe fn unprepared<const R: usize, const SEAL: bool>(
         let now = (segment.len - done).min(64);
         let some = mask(now);
         let [pad] = cipher::<R, 1>(key, &mut counters);
-        // SAFETY: `now` bytes from `done` on are within the segment, the others are masked out.
+        // SAFETY: `now` bytes from `done` are within the segment, the others are masked out.
         unsafe {
             let x = _mm512_maskz_loadu_epi8(some, segment.src.add(done).cast());
             let y = _mm512_maskz_mov_epi8(some, _mm512_xor_si512(x, pad));
@@ -473,10 +476,10 @@ pub(super) unsafe fn unprepared<const R: usize, const SEAL: bool>(
     finish::<R, false, false>(key, segment, sum, joined)
 }
 
-/// Wipes bytes by whole vectors.
+/// Wipes bytes in whole vectors.
 ///
 /// # Safety
-/// The CPU has the instructions.
+/// The CPU supports the instructions.
 #[target_feature(enable = "avx512f")]
 pub(super) unsafe fn wipe(bytes: &mut [u8]) {
     let zero = _mm512_setzero_si512();

@@ -1,4 +1,4 @@
-//! CBC-MAC with AES-NI, and the blocks that it takes.
+//! CBC-MAC with AES-NI, and loads and stores of its blocks.
 
 use super::ccm::{Header, Key};
 use core::arch::x86_64::*;
@@ -25,13 +25,13 @@ pub(super) fn number(x: u128) -> __m128i {
     _mm_set_epi64x((x >> 64) as i64, x as i64)
 }
 
-/// Less than 16 bytes, and zeros behind them, by two overlapping loads.
+/// Loads fewer than 16 bytes, zero-padded, with two overlapping loads.
 ///
 /// # Safety
-/// `at` is good for `len` bytes, and `len` is less than 16.
+/// `at` is valid for `len` bytes, and `len` is less than 16.
 #[inline]
 pub(super) unsafe fn load(at: *const u8, len: usize) -> u128 {
-    // SAFETY: each load lies within the `len` bytes.
+    // SAFETY: each load is within the `len` bytes.
     unsafe {
         if len >= 8 {
             let low = at.cast::<u64>().read_unaligned();
@@ -52,13 +52,13 @@ pub(super) unsafe fn load(at: *const u8, len: usize) -> u128 {
     }
 }
 
-/// The first `len` bytes of a number, by two overlapping stores.
+/// Stores the first `len` bytes of a number, with two overlapping stores.
 ///
 /// # Safety
-/// `at` is good for `len` bytes, and `len` is less than 16.
+/// `at` is valid for `len` bytes, and `len` is less than 16.
 #[inline]
 pub(super) unsafe fn store(at: *mut u8, len: usize, x: u128) {
-    // SAFETY: each store lies within the `len` bytes.
+    // SAFETY: each store is within the `len` bytes.
     unsafe {
         if len >= 8 {
             at.cast::<u64>().write_unaligned(x as u64);
@@ -74,17 +74,17 @@ pub(super) unsafe fn store(at: *mut u8, len: usize, x: u128) {
     }
 }
 
-/// The first `len` bytes of a block, and zeros for the others.
+/// Keeps the first `len` bytes of a block and zeroes the others.
 #[inline]
 pub(super) fn first(x: u128, len: usize) -> u128 {
     x & !(u128::MAX << (8 * len))
 }
 
-/// A CBC-MAC before the last round of its last block.
+/// A CBC-MAC held before the last round of its last block.
 #[derive(Clone, Copy)]
 pub(super) struct Mac<const R: usize> {
     state: __m128i,
-    /// The last round key and the first, which meet between two blocks.
+    /// The XOR of the last round key and the first, applied between two blocks.
     between: __m128i,
 }
 
@@ -111,7 +111,7 @@ impl<const R: usize> Mac<R> {
         Self { state: Self::rounds(key, x), between: Self::between(key) }
     }
 
-    /// Goes on from a chain with the first round key, and its next block in it.
+    /// Continues from a chain that already includes the first round key and the next block.
     #[inline]
     #[target_feature(enable = "sse4.1,aes")]
     pub(super) fn resume(key: &Key<R>, folded: __m128i) -> Self {
@@ -125,21 +125,21 @@ impl<const R: usize> Mac<R> {
         self.state = Self::rounds(key, x);
     }
 
-    /// The MAC, with something added.
+    /// The MAC, XORed with `mask`.
     #[inline]
     #[target_feature(enable = "sse4.1,aes")]
     pub(super) fn value(&self, key: &Key<R>, mask: __m128i) -> __m128i {
         _mm_aesenclast_si128(self.state, _mm_xor_si128(from(&key.round_keys[R]), mask))
     }
 
-    /// Takes bytes in whole blocks, the last one filled up with zeros.
+    /// Absorbs bytes in whole blocks, the last padded with zeros.
     ///
     /// # Safety
-    /// `at` is good for `len` bytes.
+    /// `at` is valid for `len` bytes.
     #[inline]
     #[target_feature(enable = "sse4.1,aes")]
     pub(super) unsafe fn bytes(&mut self, key: &Key<R>, mut at: *const u8, mut len: usize) {
-        // SAFETY: `len` bytes are left from `at` on.
+        // SAFETY: `len` bytes from `at` are left.
         unsafe {
             while len >= 16 {
                 self.add(key, _mm_loadu_si128(at.cast()));
@@ -152,6 +152,8 @@ impl<const R: usize> Mac<R> {
         }
     }
 
+    /// Absorbs the associated data.
+    ///
     /// # Safety
     /// The CPU has SSE4.1 and AES-NI.
     #[inline]
@@ -165,7 +167,7 @@ impl<const R: usize> Mac<R> {
         let beginning = unsafe { load(aad.as_ptr(), now) };
         self.add(key, number(header.prefix | beginning << (8 * header.prefix_len)));
         let rest = &aad[now..];
-        // SAFETY: the slice's.
+        // SAFETY: the pointer and length come from the slice.
         unsafe { self.bytes(key, rest.as_ptr(), rest.len()) };
     }
 }

@@ -1,15 +1,16 @@
-//! AES-CCM on x86-64: the CBC-MAC is serial, so its latency is the packet's, and the counter blocks run in its shadow.
+//! AES-CCM on x86-64. The serial CBC-MAC determines a packet's latency; the counter blocks run in
+//! parallel.
 //!
-//! A MAC is kept before its last AES round (`Mac`): AESENCLAST adds its key operand last, so the next block goes in
-//! with the last round key and the first one of the next encryption, all in one instruction. The rounds of one block
-//! are all that the next waits for.
+//! A MAC is held before its last AES round (`Mac`). AESENCLAST XORs its key operand last, so one
+//! instruction adds the last round key, the next block and the first round key of the next
+//! encryption.
 
 use super::{
     cbc_mac::{Mac, first, from, into, load, number, store},
     ccm_rest::{open_rest, seal_block, seal_part, seal_rest, seal_some},
-    in_words, partial,
+    partial,
 };
-use crate::{Backend, backend::portable::aes::RoundKeys, buffers::Buffers};
+use crate::{Backend, backend::portable::aes::RoundKeys, backend::words::in_words, buffers::Buffers};
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
 
@@ -26,28 +27,28 @@ impl<const R: usize> Drop for Key<R> {
     }
 }
 
-/// The blocks that a packet's nonce and sizes give.
+/// The blocks derived from a packet's nonce and sizes.
 pub(crate) struct Header {
     pub(crate) b0: u128,
     /// Counter block 0.
     pub(crate) a0: u128,
-    /// What precedes the associated data, and its length: 0 if there is none.
+    /// The prefix of the associated data and its length, 0 without associated data.
     pub(crate) prefix: u128,
     pub(crate) prefix_len: usize,
 }
 
-/// Where the cipherstream comes from.
+/// Source of the key stream.
 #[derive(Clone, Copy)]
 enum Source {
-    /// It is made on the way, from counter 1 on.
+    /// Computed during the pass, from counter 1.
     Cipher,
-    /// It is prepared, and covers the payload by whole blocks.
+    /// Prepared; covers the payload in whole blocks.
     Kept(*const u8),
-    /// As `Kept`, and what was used is overwritten with zeros.
+    /// Like `Kept`, and overwritten with zeros after use.
     Wiped(*mut u8),
 }
 
-/// Four blocks of cipherstream; counters are in the last word, big-endian.
+/// Four blocks of key stream; the counter is the last word, big-endian.
 #[inline]
 #[target_feature(enable = "sse4.1,aes,ssse3")]
 fn four<const R: usize>(key: &Key<R>, a0: __m128i, counter: u32) -> [__m128i; 4] {
@@ -66,7 +67,7 @@ fn four<const R: usize>(key: &Key<R>, a0: __m128i, counter: u32) -> [__m128i; 4]
     x.map(|block| _mm_aesenclast_si128(block, from(&key.round_keys[R])))
 }
 
-/// As [`four`], in one vector.
+/// Like [`four`], in one vector.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
 fn wide<const R: usize>(key: &Key<R>, a0: __m128i, counter: u32) -> __m512i {
@@ -81,10 +82,10 @@ fn wide<const R: usize>(key: &Key<R>, a0: __m128i, counter: u32) -> __m512i {
     _mm512_aesenclast_epi128(x, round_key(R))
 }
 
-/// Cipherstream from 64-byte unit `first` on.
+/// Key stream from 64-byte unit `first`.
 ///
 /// # Safety
-/// The CPU has the instructions.
+/// The CPU supports the instructions.
 #[target_feature(enable = "avx512f,avx512bw,vaes")]
 unsafe fn stream_wide<const R: usize>(key: &Key<R>, a0: &[u8; 16], first: usize, out: &mut [[u8; 64]]) {
     let a0 = from(a0);
@@ -95,10 +96,10 @@ unsafe fn stream_wide<const R: usize>(key: &Key<R>, a0: &[u8; 16], first: usize,
     }
 }
 
-/// As [`stream_wide`].
+/// Like [`stream_wide`].
 ///
 /// # Safety
-/// The CPU has the instructions.
+/// The CPU supports the instructions.
 #[target_feature(enable = "sse4.1,aes,ssse3")]
 unsafe fn stream_ni<const R: usize>(key: &Key<R>, a0: &[u8; 16], first: usize, out: &mut [[u8; 64]]) {
     let a0 = from(a0);
@@ -110,10 +111,10 @@ unsafe fn stream_ni<const R: usize>(key: &Key<R>, a0: &[u8; 16], first: usize, o
     }
 }
 
-/// Encrypts blocks, of which eight are under way at once.
+/// Encrypts blocks, eight at a time.
 ///
 /// # Safety
-/// The CPU has the instructions.
+/// The CPU supports the instructions.
 #[target_feature(enable = "sse4.1,aes")]
 unsafe fn encrypt<const R: usize>(key: &Key<R>, blocks: &mut [[u8; 16]]) {
     for some in blocks.chunks_mut(8) {
@@ -132,36 +133,44 @@ unsafe fn encrypt<const R: usize>(key: &Key<R>, blocks: &mut [[u8; 16]]) {
     }
 }
 
+/// Encrypts one block.
+///
 /// # Safety
-/// The CPU has the instructions.
+/// The CPU supports the instructions.
 #[target_feature(enable = "sse4.1,aes")]
 unsafe fn encrypt_one<const R: usize>(key: &Key<R>, block: &mut [u8; 16]) {
     let x = Mac::<R>::rounds(key, _mm_xor_si128(from(block), from(&key.round_keys[0])));
     *block = into(_mm_aesenclast_si128(x, from(&key.round_keys[R])));
 }
 
+/// Starts a chain with B0 and the prefix.
+///
 /// # Safety
-/// The CPU has the instructions; the prefix has at most 16 bytes.
+/// The CPU supports the instructions; the prefix has at most 16 bytes.
 #[target_feature(enable = "sse4.1,aes,ssse3")]
 unsafe fn begin_chain<const R: usize>(key: &Key<R>, chain: &mut [u8; 16], b0: u128, prefix: &[u8]) {
     let x = Mac::<R>::rounds(key, _mm_xor_si128(number(b0), from(&key.round_keys[0])));
-    // SAFETY: the slice's bytes.
+    // SAFETY: the pointer and length come from the slice.
     let prefix = unsafe { partial::load(prefix.as_ptr(), prefix.len(), 0) };
     *chain = into(_mm_aesenclast_si128(x, _mm_xor_si128(prefix, from(&key.round_keys[R]))));
 }
 
+/// Adds bytes to a chain whose block holds `held` bytes, and encrypts it.
+///
 /// # Safety
-/// The CPU has the instructions; there are at most `16 - held` bytes.
+/// The CPU supports the instructions; there are at most `16 - held` bytes.
 #[target_feature(enable = "sse4.1,aes,ssse3")]
 unsafe fn take_bytes<const R: usize>(key: &Key<R>, chain: &mut [u8; 16], held: usize, bytes: &[u8]) {
-    // SAFETY: the slice's bytes.
+    // SAFETY: the pointer and length come from the slice.
     let block = unsafe { partial::load(bytes.as_ptr(), bytes.len(), held) };
     let x = _mm_xor_si128(_mm_xor_si128(from(chain), from(&key.round_keys[0])), block);
     *chain = into(_mm_aesenclast_si128(Mac::<R>::rounds(key, x), from(&key.round_keys[R])));
 }
 
+/// Continues the CBC-MAC over whole blocks.
+///
 /// # Safety
-/// The CPU has the instructions.
+/// The CPU supports the instructions.
 #[target_feature(enable = "sse4.1,aes")]
 unsafe fn chain_blocks<const R: usize>(key: &Key<R>, chain: &mut [u8; 16], blocks: &[[u8; 16]]) {
     let [first, rest @ ..] = blocks else { return };
@@ -173,19 +182,21 @@ unsafe fn chain_blocks<const R: usize>(key: &Key<R>, chain: &mut [u8; 16], block
     *chain = into(mac.value(key, _mm_setzero_si128()));
 }
 
-/// The parts of a packet, as pointers: source and destination may be the same.
+/// The payload as pointers: source and destination may be the same.
 struct Payload {
     src: *const u8,
     dst: *mut u8,
     len: usize,
 }
 
-/// Goes over a payload; the macro is a kernel for each way to make cipherstream.
+/// Processes a payload: one kernel for each way to compute key stream.
 macro_rules! kernels {
     ($features:literal, $packet:ident, $payload:ident, |$key:ident, $a0:ident, $counter:ident| $four:expr) => {
+        /// Processes the payload.
+        ///
         /// # Safety
-        /// The CPU has the instructions; the pointers are good for the payload's length, a prepared stream for that
-        /// rounded up to whole blocks.
+        /// The CPU supports the instructions; the pointers are valid for the payload's length, a
+        /// prepared stream for that rounded up to whole blocks.
         #[inline]
         #[target_feature(enable = $features)]
         unsafe fn $payload<const R: usize, const SEAL: bool>(
@@ -200,8 +211,8 @@ macro_rules! kernels {
             let mut pads = [_mm_setzero_si128(); 4];
             while done < len {
                 let unit = (len - done).min(64);
-                // SAFETY: bytes from `done` to `len` are within the payload, and those up to the end of the block
-                // within the stream.
+                // SAFETY: bytes from `done` to `len` are within the payload, and bytes up to the
+                // end of the block are within the stream.
                 unsafe {
                     match source {
                         Source::Cipher => {
@@ -238,7 +249,8 @@ macro_rules! kernels {
                 done += unit;
             }
             if let Source::Wiped(at) = source {
-                // SAFETY: nothing is read; what was stored must stay stored.
+                // SAFETY: the assembly reads nothing. It keeps the compiler from removing the
+                // stores.
                 unsafe { core::arch::asm!("/* {} */", in(reg) at, options(nostack, preserves_flags)) };
             }
         }
@@ -265,7 +277,7 @@ macro_rules! kernels {
                     _mm_aesenclast_si128(x, from(&key.round_keys[R]))
                 }
             };
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 mac.associated(key, header, aad);
                 $payload::<R, SEAL>(key, &mut mac, a0, payload, source);
@@ -287,7 +299,7 @@ kernels!("avx512f,avx512bw,avx512vl,vaes,sse4.1,aes,ssse3", packet_wide, payload
 });
 
 impl<const R: usize> Key<R> {
-    /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.
+    /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
     pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
         let wide = match backend.min(super::detect()) {
             Backend::Portable => return None,
@@ -300,46 +312,48 @@ impl<const R: usize> Key<R> {
 
     #[inline]
     pub(crate) fn encrypt(&self, block: &mut [u8; 16]) {
-        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSE4.1.
         unsafe { encrypt_one(self, block) }
     }
 
     pub(crate) fn encrypt_all(&self, blocks: &mut [[u8; 16]]) {
-        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSE4.1.
         unsafe { encrypt(self, blocks) }
     }
 
-    /// A chain with the first round key in it.
+    /// XORs the first round key into a chain.
     pub(crate) fn fold(&self, chain: &mut [u8; 16]) {
-        crate::backend::portable::blocks::xor_in(chain, &self.round_keys[0]);
+        crate::backend::blocks::xor_in(chain, &self.round_keys[0]);
     }
 
-    /// Cipherstream from 64-byte unit `first` on, from counter 1; `out` is a whole number of units.
+    /// Key stream from 64-byte unit `first`, starting at counter 1; `out` is a whole number of
+    /// units.
     pub(crate) fn stream(&self, a0: &[u8; 16], first: usize, out: &mut [u8]) {
         let (units, _) = out.as_chunks_mut::<64>();
-        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1, a wide one only with VAES and AVX-512.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSE4.1, wide ones only with VAES and
+        // AVX-512.
         unsafe {
             if self.wide { stream_wide(self, a0, first, units) } else { stream_ni(self, a0, first, units) }
         }
     }
 
-    /// Begins a chain with B0, and adds what precedes the associated data.
+    /// Starts a chain with B0, and adds the prefix of the associated data.
     pub(crate) fn begin(&self, chain: &mut [u8; 16], b0: u128, prefix: &[u8]) {
         assert!(prefix.len() <= 16);
-        // SAFETY: a key is made only on a CPU with AES-NI and SSSE3; the prefix was checked.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSSE3; the prefix was checked.
         unsafe { begin_chain(self, chain, b0, prefix) }
     }
 
-    /// Adds bytes to a chain whose block holds `held` bytes already, and encrypts it.
+    /// Adds bytes to a chain whose block already holds `held` bytes, and encrypts it.
     pub(crate) fn take(&self, chain: &mut [u8; 16], held: usize, bytes: &[u8]) {
         assert!(held <= 16 && bytes.len() <= 16 - held);
-        // SAFETY: a key is made only on a CPU with AES-NI and SSSE3; the bytes were checked.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSSE3; the bytes were checked.
         unsafe { take_bytes(self, chain, held, bytes) }
     }
 
-    /// CBC-MAC over whole blocks: `chain` becomes what follows the last of them.
+    /// CBC-MAC over whole blocks: updates `chain` to the result after the last.
     pub(crate) fn chain(&self, chain: &mut [u8; 16], blocks: &[[u8; 16]]) {
-        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSE4.1.
         unsafe { chain_blocks(self, chain, blocks) }
     }
 
@@ -352,7 +366,7 @@ impl<const R: usize> Key<R> {
         self.packet::<SEAL>(header, aad, buffers, Source::Cipher, None)
     }
 
-    /// `stream` is wiped; it covers the payload and is a whole number of units.
+    /// `stream` covers the payload, is a whole number of units, and is wiped.
     #[inline]
     pub(crate) fn seal_prepared(
         &self,
@@ -366,12 +380,12 @@ impl<const R: usize> Key<R> {
         assert!(used <= stream.len());
         let tag = self.packet::<true>(header, aad, buffers, Source::Wiped(stream.as_mut_ptr()), Some(mask));
         if used < stream.len() {
-            crate::engine::wipe(&mut stream[used..]);
+            crate::bytes::wipe(&mut stream[used..]);
         }
         tag
     }
 
-    /// `stream` stays; it covers the payload and is a whole number of units.
+    /// `stream` covers the payload, is a whole number of units, and is kept.
     #[inline]
     pub(crate) fn open_prepared(
         &self,
@@ -403,8 +417,9 @@ impl<const R: usize> Key<R> {
                 Payload { src: start.cast_const(), dst: start, len: buffer.len() }
             }
         };
-        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1, a wide one only with VAES and AVX-512; the
-        // pointers are those of the buffers, and the callers have checked a prepared stream.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSE4.1, wide ones only with VAES and
+        // AVX-512. The pointers come from the buffers, and the callers have checked a prepared
+        // stream.
         unsafe {
             if self.wide && payload.len > 16 && matches!(source, Source::Cipher) {
                 packet_wide::<R, SEAL>(self, header, aad, &payload, source, mask)
@@ -414,8 +429,8 @@ impl<const R: usize> Key<R> {
         }
     }
 
-    /// Seals the end of a packet, from a chain with the first round key and `within` bytes of its next block in it; `out` has all
-    /// blocks that these bytes and the rest are in.
+    /// Seals the end of a packet, from a chain that includes the first round key and `within` bytes
+    /// of its next block. `out` holds all blocks that contain these bytes and the rest.
     #[inline(always)]
     pub(crate) fn seal_rest<const TAG: usize>(
         &self,
@@ -427,7 +442,8 @@ impl<const R: usize> Key<R> {
         tag: &mut [u8; TAG],
     ) {
         if let (0, Ok(block), Some(stream)) = (within, rest.try_into(), out.first_chunk_mut()) {
-            // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1; CCM has tags of at most 16 bytes.
+            // SAFETY: keys exist only on a CPU with AES-NI and SSE4.1; CCM has tags of at most 16
+            // bytes.
             return unsafe { seal_block(self, chain, block, stream, mask, tag) };
         }
         let (src, len) = (rest.as_ptr(), rest.len());
@@ -436,12 +452,12 @@ impl<const R: usize> Key<R> {
             && !self.wide
             && let Some(block) = out.first_chunk_mut()
         {
-            // SAFETY: a key is made only on a CPU with AES-NI, SSSE3 and SSE4.1; the rest was checked.
+            // SAFETY: keys exist only on a CPU with AES-NI, SSSE3 and SSE4.1; the rest was checked.
             return unsafe { seal_some(self, chain, src, len, within, block, mask, tag) };
         }
         let dst = out[within..][..len].as_mut_ptr();
-        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1, a wide one only with AVX-512; the rest was
-        // checked.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSE4.1, wide ones only with AVX-512; the
+        // rest was checked.
         unsafe {
             if self.wide && within + len <= 16 {
                 seal_part(self, chain, src, len, within, dst, mask, tag);
@@ -451,7 +467,7 @@ impl<const R: usize> Key<R> {
         }
     }
 
-    /// Opens the end of a packet, as [`seal_rest`](Self::seal_rest) seals it.
+    /// Opens the end of a packet, the inverse of [`seal_rest`](Self::seal_rest).
     #[inline]
     pub(crate) fn open_rest(
         &self,
@@ -463,7 +479,7 @@ impl<const R: usize> Key<R> {
         mask: &[u8; 16],
     ) -> [u8; 16] {
         assert!(src.len() == dst.len() && src.len() == stream.len() && !src.is_empty() && within < 16);
-        // SAFETY: a key is made only on a CPU with AES-NI and SSE4.1; the rest was checked.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSE4.1; the rest was checked.
         unsafe { open_rest(self, chain, within, stream, src, dst, mask) }
     }
 }

@@ -1,4 +1,4 @@
-//! The end of a CCM packet, from a chain that was prepared: what the deadline sees.
+//! The end of a CCM packet from a prepared chain: the work left at the deadline.
 
 use super::{
     cbc_mac::{Mac, from, into, load, number, store},
@@ -7,14 +7,14 @@ use super::{
 };
 use core::arch::x86_64::*;
 
-/// The end of a packet from a chain that has the first round key in it: XORs what is at `src` into
-/// the cipherstream at `dst`, and gives the tag.
+/// Ends a packet from a chain that includes the first round key: XORs `src` into the key stream at
+/// `dst` and computes the tag.
 ///
 /// # Safety
-/// The CPU has the instructions; `src` and `dst` are good for `len` bytes, at least one; `within` is less than 16, and
-/// `TAG` at most that.
+/// The CPU supports the instructions; `src` and `dst` are valid for `len` bytes, at least one;
+/// `within` is less than 16, and `TAG` at most 16.
 #[inline]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
 #[target_feature(enable = "sse4.1,aes,ssse3")]
 pub(super) unsafe fn seal_rest<const R: usize, const TAG: usize>(
     key: &Key<R>,
@@ -26,7 +26,7 @@ pub(super) unsafe fn seal_rest<const R: usize, const TAG: usize>(
     mask: &[u8; 16],
     tag: &mut [u8; TAG],
 ) {
-    // SAFETY: the loads and stores lie within the buffers, which are of one length.
+    // SAFETY: the loads and stores are within the buffers, which have one length.
     unsafe {
         let now = len.min(16 - within);
         let x = if now == 16 { _mm_loadu_si128(src.cast()) } else { number(load(src, now) << (8 * within)) };
@@ -36,7 +36,8 @@ pub(super) unsafe fn seal_rest<const R: usize, const TAG: usize>(
         } else {
             store(dst, now, load(src, now) ^ load(dst, now));
         }
-        // All else is done while the MAC's rounds wait for each other: what came behind the loop would still have to come when they end.
+        // The XORs are done inside the loop, where the MAC's dependent rounds hide them; after it
+        // they would add latency.
         let mut at = now;
         while len - at >= 16 {
             let x = _mm_loadu_si128(src.add(at).cast());
@@ -53,10 +54,10 @@ pub(super) unsafe fn seal_rest<const R: usize, const TAG: usize>(
     }
 }
 
-/// As [`seal_rest`], for one whole block that ends the packet.
+/// Like [`seal_rest`], for one whole block that ends the packet.
 ///
 /// # Safety
-/// The CPU has the instructions; `TAG` is at most 16.
+/// The CPU supports the instructions; `TAG` is at most 16.
 #[inline]
 #[target_feature(enable = "sse4.1,aes,ssse3")]
 pub(super) unsafe fn seal_block<const R: usize, const TAG: usize>(
@@ -73,12 +74,13 @@ pub(super) unsafe fn seal_block<const R: usize, const TAG: usize>(
     put_tag(tag, mac.value(key, from(mask)));
 }
 
-/// As [`seal_rest`], for a part of one block, all of which is in `out`: what is not of the rest stays as it is.
+/// Like [`seal_rest`], for part of one block, all of which is in `out`. Bytes outside the part keep
+/// their values.
 ///
 /// # Safety
 /// As for [`seal_rest`]; `within + len` is at most 16.
 #[inline]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
 #[target_feature(enable = "sse4.1,aes,ssse3")]
 pub(super) unsafe fn seal_some<const R: usize, const TAG: usize>(
     key: &Key<R>,
@@ -90,19 +92,19 @@ pub(super) unsafe fn seal_some<const R: usize, const TAG: usize>(
     mask: &[u8; 16],
     tag: &mut [u8; TAG],
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let plain = unsafe { partial::load(src, len, within) };
     let mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), plain));
     *out = into(_mm_xor_si128(plain, from(out)));
     put_tag(tag, mac.value(key, from(mask)));
 }
 
-/// As [`seal_rest`], for a part of one block, by masks.
+/// Like [`seal_rest`], for part of one block, with masks.
 ///
 /// # Safety
 /// As for [`seal_rest`]; `within + len` is at most 16.
 #[inline]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2,sse4.1,aes")]
 pub(super) unsafe fn seal_part<const R: usize, const TAG: usize>(
     key: &Key<R>,
@@ -116,7 +118,8 @@ pub(super) unsafe fn seal_part<const R: usize, const TAG: usize>(
 ) {
     let bytes = (_bzhi_u32(0xffff, len as u32) << within) as __mmask16;
     let (src, dst) = (src.wrapping_sub(within), dst.wrapping_sub(within));
-    // SAFETY: the mask has the bytes from `within` on, `len` of them: those of the buffers. The others are not touched.
+    // SAFETY: the mask has `len` bytes from `within`, those of the buffers. The others are not
+    // accessed.
     unsafe {
         let plain = _mm_maskz_loadu_epi8(bytes, src.cast());
         let mac = Mac::<R>::resume(key, _mm_xor_si128(from(chain), plain));
@@ -126,22 +129,22 @@ pub(super) unsafe fn seal_part<const R: usize, const TAG: usize>(
     }
 }
 
-/// XORs a block into what is there.
+/// XORs a block into memory.
 ///
 /// # Safety
-/// `at` is good for 16 bytes.
+/// `at` is valid for 16 bytes.
 #[inline]
 #[target_feature(enable = "sse2")]
 unsafe fn xor_into(at: *mut u8, x: __m128i) {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { _mm_storeu_si128(at.cast(), _mm_xor_si128(x, _mm_loadu_si128(at.cast()))) }
 }
 
-/// Writes the first bytes of a block where the tag stays.
+/// Writes the first bytes of a block to `tag`.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn put_tag<const TAG: usize>(tag: &mut [u8; TAG], value: __m128i) {
-    // SAFETY: the tag has as many bytes.
+    // SAFETY: the tag has this many bytes.
     unsafe {
         match TAG {
             8 => _mm_storel_epi64(tag.as_mut_ptr().cast(), value),
@@ -151,10 +154,11 @@ fn put_tag<const TAG: usize>(tag: &mut [u8; TAG], value: __m128i) {
     }
 }
 
-/// As [`seal_rest`], decrypting `src` into `dst` with the cipherstream at `stream`.
+/// Like [`seal_rest`], but decrypts `src` into `dst` with the key stream at `stream`.
 ///
 /// # Safety
-/// The CPU has the instructions; all three slices are of one length, which is not 0; `within` is less than 16.
+/// The CPU supports the instructions; all three slices have one length, which is not 0; `within` is
+/// less than 16.
 #[inline]
 #[target_feature(enable = "sse4.1,aes,ssse3")]
 pub(super) unsafe fn open_rest<const R: usize>(
@@ -167,9 +171,10 @@ pub(super) unsafe fn open_rest<const R: usize>(
     mask: &[u8; 16],
 ) -> [u8; 16] {
     let (src, pad, dst, len) = (src.as_ptr(), stream.as_ptr(), dst.as_mut_ptr(), src.len());
-    // SAFETY: the loads and stores lie within the slices, which are of one length.
+    // SAFETY: the loads and stores are within the slices, which have one length.
     unsafe {
-        // The MAC's blocks are computed from ciphertext and stream, so that no load waits for a store.
+        // The MAC's blocks are computed from ciphertext and stream, so that no load waits for a
+        // store.
         let now = len.min(16 - within);
         let mut mac;
         if now == 16 {

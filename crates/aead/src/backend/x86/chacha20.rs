@@ -1,4 +1,4 @@
-//! ChaCha20 (RFC 8439 section 2.3) with AVX-512: a vector holds the same row of four blocks' states.
+//! ChaCha20 (RFC 8439 section 2.3) with AVX-512: a vector holds one row of four blocks' states.
 
 use core::{arch::x86_64::*, mem::MaybeUninit};
 
@@ -20,10 +20,10 @@ fn quarter_rounds<const W: usize>(sets: &mut [Rows; W]) {
     }
 }
 
-/// A block's place.
+/// Memory for one block.
 type Place = MaybeUninit<[u8; 64]>;
 
-/// `4 W` blocks from `counter` on, as far as there are places.
+/// `4 W` blocks from `counter`, or as many as there are places.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn blocks<'p, const W: usize>(
@@ -82,7 +82,7 @@ fn blocks<'p, const W: usize>(
     }
 }
 
-/// Cipherstream from block `counter` on, whose first block may have a place apart.
+/// Key stream from block `counter`; the first block may have a separate place.
 ///
 /// # Safety
 /// The CPU has AVX-512F. (All places are written.)

@@ -1,10 +1,11 @@
-//! ChaCha20 (RFC 8439 section 2.3) with AVX2, for CPUs that lack what the AVX-512 backend asks for: a vector holds the same row of
-//! one or two blocks' states.
+//! ChaCha20 (RFC 8439 section 2.3) with AVX2, for CPUs below the AVX-512 backend: a vector holds
+//! one row of one or two blocks' states.
 //!
-//! A pass takes as long as one block up to as many rows as the ports take side by side, so a packet is cut into few passes of much the
-//! same size. Up to three blocks fit vectors of 128 bits: after some 100 us without use the upper halves sleep, and what comes
-//! first then waits half a microsecond. The first CPUs with AVX-512 rotate in one instruction, which vectors of all lengths
-//! use there, and take long streams 16 blocks at a time.
+//! A pass takes as long as one block, up to the number of rows that fill the execution ports, so a
+//! packet is cut into few passes of similar size. Up to three blocks use 128-bit vectors: unused
+//! upper vector halves power down after about 100 µs, and the first use then stalls for about 0.5
+//! µs. CPUs with AVX-512 VL rotate in one instruction at every vector length, and take long streams
+//! 16 blocks at a time.
 
 use super::{Avx512, poly1305_powers::InTurn};
 use crate::{Backend, backend::portable::chacha20::CONSTANTS};
@@ -13,44 +14,45 @@ use core::{
     mem::MaybeUninit,
 };
 
-/// The proof that the CPU has AVX2 and BMI2.
+/// Proof that the CPU supports AVX2 and BMI2.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2 {
-    /// AVX-512 F and VL too, as the first server CPUs with it have them, without what [`Backend::Avx512`] asks for.
+    /// AVX-512 F and VL as well: early AVX-512 server CPUs, below [`Backend::Avx512`].
     avx512: bool,
 }
 
-/// A block that is not written yet.
+/// Uninitialised memory for a block.
 pub(super) type Block = MaybeUninit<[u8; 64]>;
 
-/// Blocks from which on the widest vectors are worth what their first use costs.
+/// Blocks from which the widest vectors repay the cost of their first use.
 const WIDE: usize = 9;
 
 impl From<Avx512> for Avx2 {
-    /// Whoever has what [`Backend::Avx512`] stands for has this too.
+    /// [`Backend::Avx512`] implies AVX2.
     fn from(_: Avx512) -> Self {
         Self { avx512: true }
     }
 }
 
 impl Avx2 {
-    /// For a backend that has no kernels of its own for this cipher.
+    /// Returns `None` on a CPU without AVX2 and BMI2.
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         let (avx2, avx512) = super::has_avx2_and_avx512vl();
         (matches!(backend, Backend::AesNi | Backend::Vaes) && avx2).then_some(Self { avx512 })
     }
 
-    /// Cipherstream from block `counter` on; `out` is a whole number of blocks.
+    /// Key stream from block `counter`; `out` is a whole number of blocks.
     pub(crate) fn stream(self, key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
         self.blocks(key, counter, nonce, super::chacha20poly1305::uninit(out));
     }
 
-    /// Whether a packet of so many bytes takes less time with [`pass`](Self::pass): where the vectors are no wider.
+    /// Whether a packet of `len` bytes is faster with [`pass`](Self::pass): only without wider
+    /// vectors.
     pub(super) fn is_worth_a_mac_beside(self, len: usize) -> bool {
         !self.avx512 && len >= 64 * (PASS - 1)
     }
 
-    /// Up to [`PASS`] blocks of cipherstream from block `counter` on, one at least, and a MAC beside.
+    /// Between one and [`PASS`] blocks of key stream from block `counter`, interleaved with a MAC.
     pub(super) fn pass(
         self,
         key: &[u32; 8],
@@ -59,7 +61,7 @@ impl Avx2 {
         out: &mut [Block],
         beside: Hashed,
     ) -> Hashed {
-        // SAFETY: `self` is the proof.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self.avx512 {
                 true => rotating::pass_beside(key, counter, nonce, out, beside),
@@ -68,9 +70,9 @@ impl Avx2 {
         }
     }
 
-    /// Cipherstream from block `counter` on. All of `out` is written.
+    /// Key stream from block `counter`. Writes all of `out`.
     pub(super) fn blocks(self, key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block]) {
-        // SAFETY: `self` is the proof.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self.avx512 {
                 true if out.len() >= WIDE => super::chacha20::stream(key, counter, nonce, None, out),
@@ -81,16 +83,17 @@ impl Avx2 {
     }
 }
 
-/// The kernels, compiled for a set of instructions: where there is a rotation, the compiler takes it for two shifts.
+/// Kernels for one instruction set. Where the CPU has a rotate instruction, the compiler uses it
+/// for the two shifts.
 macro_rules! kernels {
     ($name:ident, $features:literal, $rotates:literal) => {
         mod $name {
             use super::*;
 
-            /// Cipherstream from block `counter` on. All of `out` is written.
+            /// Key stream from block `counter`. Writes all of `out`.
             ///
             /// # Safety
-            /// The CPU has the instructions.
+            /// The CPU supports the instructions.
             #[target_feature(enable = $features)]
             pub(super) unsafe fn stream(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [Block]) {
                 let (mut counter, mut rest) = (counter, out);
@@ -102,7 +105,8 @@ macro_rules! kernels {
                 }
             }
 
-            /// Up to [`PASS`] blocks of cipherstream from block `counter` on, one at least, and what is done beside.
+            /// Between one and [`PASS`] blocks of key stream from block `counter`, interleaved with
+            /// other work.
             #[inline]
             #[target_feature(enable = $features)]
             fn pass<B: Beside>(
@@ -122,10 +126,10 @@ macro_rules! kernels {
                 }
             }
 
-            /// As [`pass`], with a MAC beside.
+            /// Like [`pass`], interleaved with a MAC.
             ///
             /// # Safety
-            /// The CPU has the instructions.
+            /// The CPU supports the instructions.
             #[target_feature(enable = $features)]
             pub(super) unsafe fn pass_beside(
                 key: &[u32; 8],
@@ -137,7 +141,7 @@ macro_rules! kernels {
                 pass(key, counter, nonce, out, beside)
             }
 
-            /// `W` blocks from `counter` on, a row of one block a vector.
+            /// `W` blocks from `counter`, one row of one block to a vector.
             #[inline]
             #[target_feature(enable = $features)]
             fn narrow<const W: usize, B: Beside>(
@@ -195,14 +199,14 @@ macro_rules! kernels {
                     let first = [rows[0], rows[1], rows[2], last];
                     for (i, (row, first)) in set.iter().zip(first).enumerate() {
                         let to = block.as_mut_ptr().cast::<__m128i>();
-                        // SAFETY: a block has 64 bytes, which are four vectors.
+                        // SAFETY: a block has 64 bytes, four vectors.
                         unsafe { _mm_storeu_si128(to.add(i), _mm_add_epi32(*row, first)) };
                     }
                 }
                 beside
             }
 
-            /// Up to `2 W` blocks from `counter` on, the same row of two blocks a vector.
+            /// Up to `2 W` blocks from `counter`, one row of two blocks to a vector.
             #[inline]
             #[target_feature(enable = $features)]
             fn wide<const W: usize, B: Beside>(
@@ -269,7 +273,7 @@ macro_rules! kernels {
                     ];
                     for (block, [low, high]) in out.iter_mut().zip(whole) {
                         let to = block.as_mut_ptr().cast::<__m256i>();
-                        // SAFETY: a block has 64 bytes, which are two vectors.
+                        // SAFETY: a block has 64 bytes, two vectors.
                         unsafe {
                             _mm256_storeu_si256(to, low);
                             _mm256_storeu_si256(to.add(1), high);
@@ -285,31 +289,31 @@ macro_rules! kernels {
 kernels!(shifting, "avx2,bmi2", false);
 kernels!(rotating, "avx2,bmi2,avx512f,avx512vl", true);
 
-/// The shuffle that rotates words by 16 bits. Where the CPU does not rotate, a compiler that knew its bytes would take two shuffles of
-/// halves instead, on the ports that are short.
+/// The shuffle that rotates words by 16 bits. Opaque to the compiler on CPUs without rotations:
+/// knowing the constant, it would emit two half-word shuffles on the busiest ports.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn by_16(rotates: bool) -> __m128i {
     let mut by = _mm_set_epi64x(0x0d0c_0f0e_0908_0b0a, 0x0504_0706_0100_0302);
     if !rotates {
-        // SAFETY: nothing is done.
+        // SAFETY: the assembly is empty.
         unsafe { asm!("/* {} */", inout(xmm_reg) by, options(pure, nomem, nostack, preserves_flags)) };
     }
     by
 }
 
-/// Blocks of a pass, at most.
+/// Maximum blocks per pass.
 pub(super) const PASS: usize = 8;
 
-/// How many of so many blocks the next pass makes: two of six take less time than one of eight and a short one.
+/// Blocks for the next pass: two passes of six are faster than one of eight and a short one.
 #[inline(always)]
 fn next_pass(blocks: usize) -> usize {
     if (9..=12).contains(&blocks) { 6 } else { blocks.min(PASS) }
 }
 
-/// What is done between the rounds of a pass, on the execution ports that vectors leave free.
+/// Work interleaved with the rounds of a pass, on execution ports that vectors leave free.
 trait Beside {
-    /// The next piece of it. A pass asks twenty times.
+    /// Does the next piece. A pass calls it twenty times.
     fn step(&mut self);
 }
 
@@ -318,32 +322,32 @@ impl Beside for () {
     fn step(&mut self) {}
 }
 
-/// A MAC that goes on over whole blocks, as they are asked for.
+/// A MAC that continues over whole blocks on request.
 pub(super) struct Hashed {
     mac: InTurn,
     bytes: *const u8,
-    /// What was hashed of them, and how far it may go on.
+    /// Bytes hashed so far, and the limit.
     done: usize,
     end: usize,
 }
 
 impl Hashed {
-    /// Nothing is left to hash yet.
+    /// A MAC with no bytes pending.
     #[inline(always)]
     pub(super) fn new(mac: InTurn) -> Self {
         Self { mac, bytes: core::ptr::null(), done: 0, end: 0 }
     }
 
-    /// Goes on with these bytes of a packet, whole blocks, whenever it is asked.
+    /// Continues with these bytes of a packet, whole blocks, at each step.
     ///
     /// # Safety
-    /// The pointer is good for them until they were hashed.
+    /// The pointer is valid for them until they are hashed.
     #[inline(always)]
     pub(super) unsafe fn over(&mut self, packet: *const u8, begin: usize, end: usize) {
         (self.bytes, self.done, self.end) = (packet, begin, end);
     }
 
-    /// Hashes what lies before this place at least, and gives the MAC so far.
+    /// Hashes at least all bytes before `place`, and returns the MAC so far.
     #[inline(always)]
     pub(super) fn until(&mut self, place: usize) -> &InTurn {
         while self.done < place.min(self.end) {
@@ -354,14 +358,14 @@ impl Hashed {
 
     #[inline(always)]
     fn one(&mut self) {
-        // SAFETY: a whole block is left, for which the pointer is good.
+        // SAFETY: a whole block is left, for which the pointer is valid.
         self.mac.block(u128::from_le_bytes(unsafe { self.bytes.add(self.done).cast::<[u8; 16]>().read() }));
         self.done += 16;
     }
 }
 
 impl Beside for Hashed {
-    /// Two blocks: a pass asks for more than the 32 that one makes.
+    /// Hashes two blocks: twenty calls more than cover the 32 of a pass.
     #[inline(always)]
     fn step(&mut self) {
         if self.end - self.done >= 32 {
@@ -371,7 +375,7 @@ impl Beside for Hashed {
     }
 }
 
-/// The rows of a block's first state; the counter is zero.
+/// The rows of a block's initial state, with counter zero.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn rows(key: &[u32; 8], nonce: &[u8; 12]) -> [__m128i; 4] {
@@ -387,7 +391,7 @@ mod tests {
     use crate::backend::portable::chacha20;
 
     #[test]
-    fn the_stream_is_that_of_the_scalar_code_of_any_length_and_over_the_counters_end() {
+    fn stream_matches_scalar_code() {
         let Some(avx2) = Avx2::new(Backend::AesNi) else { return };
         let key = core::array::from_fn(|i| 0x1234_5678u32.wrapping_mul(i as u32 + 1));
         for avx2 in [avx2, Avx2 { avx512: false }] {

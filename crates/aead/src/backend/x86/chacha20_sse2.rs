@@ -1,9 +1,9 @@
-//! The [rows](crate::backend::chacha20_rows) of ChaCha20 in the vectors of SSE2, which every x86-64 CPU has.
+//! [Rows](crate::backend::chacha20_rows) of ChaCha20 in SSE2 vectors, part of x86-64.
 
 use crate::backend::chacha20_rows::{self, Row};
 use core::arch::x86_64::*;
 
-/// Cipherstream from block `counter` on; `out` is a whole number of blocks.
+/// Key stream from block `counter`; `out` is a whole number of blocks.
 pub(crate) fn stream(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
     chacha20_rows::stream::<Sse2>(key, counter, nonce, out);
 }
@@ -11,7 +11,7 @@ pub(crate) fn stream(key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [
 #[derive(Clone, Copy)]
 struct Sse2(__m128i);
 
-/// A vector of what SSE2 computes.
+/// Wraps the result of an SSE2 expression.
 macro_rules! sse2 {
     ($e:expr) => {
         // SAFETY: every x86-64 CPU has SSE2.
@@ -43,7 +43,7 @@ impl Row for Sse2 {
         sse2!(_mm_xor_si128(self.0, other.0))
     }
 
-    /// The halves of each word change places.
+    /// Swaps the halves of each word.
     #[inline(always)]
     fn by_16(self) -> Self {
         sse2!(_mm_shufflehi_epi16::<0b10_11_00_01>(_mm_shufflelo_epi16::<0b10_11_00_01>(self.0)))
@@ -81,7 +81,7 @@ impl Row for Sse2 {
 
     #[inline(always)]
     fn store(self, out: &mut [u8; 16]) {
-        // SAFETY: as above, and there is room for a vector.
+        // SAFETY: as above; `out` is 16 bytes long.
         unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), self.0) };
     }
 }
@@ -89,7 +89,7 @@ impl Row for Sse2 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_stream_is_that_of_the_scalar_code_of_any_length_and_over_the_counters_end() {
+    fn stream_matches_scalar_code() {
         crate::backend::chacha20_rows::tests::is_that_of_the_scalar_code(super::stream);
     }
 }

@@ -8,44 +8,44 @@ use super::{
 use crate::{
     backend::portable::{
         poly1305::{Limbs, finish},
-        poly1305_holes as holes,
+        poly1305_holes::{self as holes, Mac},
     },
     buffers::Buffers,
-    chacha20poly1305::ChaCha20Poly1305,
-    engine::wipe,
-    sparse::{Filling, FillingOne, Head, Reading, Values},
+    bytes::wipe,
+    holes::{Filling, FillingOne, Head, Reading, Values},
 };
 use core::{arch::x86_64::*, mem::MaybeUninit};
 use zeroize::Zeroize;
 
 pub(crate) use poly1305::Powers;
 
-/// Units of cipherstream that a packet makes at a time besides the first block, which gives the key of the MAC. They are
-/// whole groups of Poly1305.
-const UNITS: usize = 24;
+/// Units of key stream computed at a time, besides the first block, which gives the MAC's key.
+/// Whole groups of Poly1305.
+pub(super) const UNITS: usize = 24;
 
-/// Bytes of associated data and payload up to which a packet that is not prepared goes by [`Avx2`], which hashes it block by block:
-/// powers of r would cost more than they save.
+/// Bytes of associated data and payload up to which an unprepared packet uses [`Avx2`], which
+/// hashes block by block: computing powers of r would cost more than they save.
 const IN_TURN: usize = 320;
 
-/// Cipherstream on the stack.
+/// Key stream on the stack.
 #[repr(C, align(64))]
 struct Stream([MaybeUninit<[u8; 64]>; 1 + UNITS]);
 
 pub(super) fn uninit(bytes: &mut [u8]) -> &mut [MaybeUninit<[u8; 64]>] {
     let units = bytes.as_chunks_mut::<64>().0;
-    // SAFETY: the layouts are the same, and what `chacha20` does with the slice leaves all of it written.
+    // SAFETY: the layouts are equal, and `chacha20` writes all of the slice.
     unsafe { &mut *(core::ptr::from_mut(units) as *mut [MaybeUninit<[u8; 64]>]) }
 }
 
 impl Avx512 {
-    /// Cipherstream from block `counter` on; `out` is a whole number of blocks.
+    /// Key stream from block `counter`; `out` is a whole number of blocks.
     pub(crate) fn stream(self, key: &[u32; 8], counter: u32, nonce: &[u8; 12], out: &mut [u8]) {
-        // SAFETY: `self` is the proof.
+        // SAFETY: `self` proves CPU support.
         unsafe { chacha20::stream(key, counter, nonce, None, uninit(out)) }
     }
 
-    /// The one-time key of a packet with all powers of r that it may need, and its first units of cipherstream, in one go.
+    /// Computes a packet's one-time key with all powers of r it may need, and its first units of
+    /// key stream, in one run.
     pub(crate) fn prepare(
         self,
         key: &[u32; 8],
@@ -54,7 +54,7 @@ impl Avx512 {
         out: &mut [u8],
     ) {
         let mut first = MaybeUninit::uninit();
-        // SAFETY: `self` is the proof; the first block is written before it is read.
+        // SAFETY: `self` proves CPU support; the first block is written before it is read.
         unsafe {
             chacha20::stream(key, 0, nonce, Some(&mut first), uninit(out));
             once(first.assume_init_mut(), r, s);
@@ -72,7 +72,7 @@ impl Avx512 {
         }
     }
 
-    /// The tag of what is encrypted already.
+    /// The tag of an encrypted payload.
     pub(crate) fn tag(self, powers: &Powers, s: &[u8; 16], aad: &[u8], payload: &[u8]) -> [u8; 16] {
         let whole = Part {
             so_far: Limbs::default(),
@@ -83,11 +83,12 @@ impl Avx512 {
             stream: core::ptr::null_mut(),
             lengths: Some((aad.len() as u64, payload.len() as u64)),
         };
-        // SAFETY: `self` is the proof; the payload is only read.
+        // SAFETY: `self` proves CPU support; the payload is only read.
         unsafe { finish(&poly1305::part::<HASH, false>(powers, &whole), s) }
     }
 
-    /// XORs the stream, which is wiped and is a whole number of units that cover the payload, and returns the tag.
+    /// XORs the stream into the payload and returns the tag. The stream is a whole number of units,
+    /// covers the payload, and is wiped.
     pub(crate) fn seal_prepared(
         self,
         powers: &Powers,
@@ -99,7 +100,8 @@ impl Avx512 {
         let used = buffers.len().next_multiple_of(64);
         assert!(used <= stream.len());
         let whole = Self::whole(aad, buffers, stream.as_mut_ptr());
-        // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them.
+        // SAFETY: `self` proves CPU support, the pointers are to buffers of equal length, and the
+        // stream covers them.
         unsafe {
             let sum = poly1305::part::<SEAL, true>(powers, &whole);
             avx512::wipe(&mut stream[used..]);
@@ -107,7 +109,8 @@ impl Avx512 {
         }
     }
 
-    /// XORs the stream, which stays and is a whole number of units that cover the payload, and returns the tag.
+    /// XORs the stream into the payload and returns the tag. The stream is a whole number of units,
+    /// covers the payload, and is kept.
     pub(crate) fn open_prepared(
         self,
         powers: &Powers,
@@ -118,8 +121,8 @@ impl Avx512 {
     ) -> [u8; 16] {
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
         let whole = Self::whole(aad, buffers, stream.as_ptr().cast_mut());
-        // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them; it is not
-        // written.
+        // SAFETY: `self` proves CPU support, the pointers are to buffers of equal length, and the
+        // stream covers them; the stream is not written.
         unsafe { finish(&poly1305::part::<OPEN, false>(powers, &whole), s) }
     }
 
@@ -129,7 +132,7 @@ impl Avx512 {
         Part { so_far: Limbs::default(), aad, src, dst, len, stream, lengths }
     }
 
-    /// Adds a stretch to a MAC, and makes ciphertext of the stream that lies in its body.
+    /// Adds a stretch to a MAC, and encrypts it with the key stream in its body.
     pub(crate) fn absorb(
         self,
         powers: &Powers,
@@ -141,7 +144,7 @@ impl Avx512 {
         assert!(payload.len().next_multiple_of(64) <= body.len());
         let (src, dst, len) = (payload.as_ptr(), body.as_mut_ptr(), payload.len());
         let part = Part { so_far: *so_far, aad, src, dst, len, stream: dst, lengths: None };
-        // SAFETY: `self` is the proof; the body covers the payload by whole units.
+        // SAFETY: `self` proves CPU support; the body covers the payload in whole units.
         *so_far = unsafe { poly1305::part::<SEAL, false>(powers, &part) }.times(&Limbs([1, 0, 0]));
     }
 
@@ -150,7 +153,7 @@ impl Avx512 {
             return Avx2::from(self).seal(key, nonce, aad, buffers);
         }
         let (src, dst, len) = pointers(buffers);
-        // SAFETY: `self` is the proof, and the pointers are to equally long buffers.
+        // SAFETY: `self` proves CPU support, and the pointers are to buffers of equal length.
         unsafe { one_shot::<SEAL>(key, nonce, aad, src, dst, len) }
     }
 
@@ -159,45 +162,36 @@ impl Avx512 {
             return Avx2::from(self).open(key, nonce, aad, buffers);
         }
         let (src, dst, len) = pointers(buffers);
-        // SAFETY: `self` is the proof, and the pointers are to equally long buffers.
+        // SAFETY: `self` proves CPU support, and the pointers are to buffers of equal length.
         unsafe { one_shot::<OPEN>(key, nonce, aad, src, dst, len) }
     }
 
-    /// Puts values into a prepared packet.
+    /// Writes values into a prepared packet.
     #[inline(always)]
-    pub(crate) fn fill_poly1305<V: Values, const N: usize>(
-        self,
-        filling: Filling<'_, ChaCha20Poly1305, V, N>,
-    ) {
+    pub(crate) fn fill_poly1305<S: Mac, V: Values, const N: usize>(self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
-        // SAFETY: `self` is the proof.
+        // SAFETY: `self` proves CPU support.
         unsafe { fill(head, values, body) }
     }
 
-    /// Puts a value into a prepared packet that waits for one whole block.
+    /// Writes a value into a prepared packet that has one hole, a whole block.
     #[inline(always)]
-    pub(crate) fn fill_one_poly1305<const N: usize>(
-        self,
-        filling: FillingOne<'_, ChaCha20Poly1305, N>,
-    ) -> bool {
+    pub(crate) fn fill_one_poly1305<S: Mac, const N: usize>(self, filling: FillingOne<'_, S, N>) -> bool {
         let (head, value, body) = filling.parts();
-        // SAFETY: `self` is the proof.
+        // SAFETY: `self` proves CPU support.
         unsafe { fill_one(head, value, body) }
     }
 
-    /// Takes values out of a received packet and returns its tag.
+    /// Reads the values of a received packet and returns the expected tag.
     #[inline(always)]
-    pub(crate) fn check_poly1305<const N: usize>(
-        self,
-        reading: Reading<'_, ChaCha20Poly1305, N>,
-    ) -> [u8; 16] {
+    pub(crate) fn check_poly1305<S: Mac, const N: usize>(self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
-        // SAFETY: `self` is the proof.
+        // SAFETY: `self` proves CPU support.
         unsafe { check(head, aad, src, body, dst) }
     }
 }
 
-/// Takes the one-time key from the first block, which is wiped.
+/// Takes the one-time key from the first block, and wipes the block.
 pub(super) fn once(first: &mut [u8; 64], r: &mut Limbs, s: &mut [u8; 16]) {
     if let ([bytes, last], _) = first[..32].as_chunks::<16>() {
         *r = Limbs::clamped(bytes);
@@ -206,7 +200,7 @@ pub(super) fn once(first: &mut [u8; 64], r: &mut Limbs, s: &mut [u8; 16]) {
     wipe(first);
 }
 
-/// Where the payload comes from, where it goes to, and its length.
+/// Source, destination and length of the payload.
 pub(super) fn pointers(buffers: Buffers<'_>) -> (*const u8, *mut u8, usize) {
     match buffers {
         Buffers::Apart(src, dst) => {
@@ -220,10 +214,10 @@ pub(super) fn pointers(buffers: Buffers<'_>) -> (*const u8, *mut u8, usize) {
     }
 }
 
-/// A packet without a preparation: XOR and MAC in one pass over each piece of cipherstream.
+/// An unprepared packet: XOR and MAC in one pass over each piece of key stream.
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW, VL and IFMA, and BMI2; the pointers are good for `len` bytes.
+/// The CPU has AVX-512 F, BW, VL and IFMA, and BMI2; the pointers are valid for `len` bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma,bmi2")]
 unsafe fn one_shot<const WAY: u8>(
     key: &[u32; 8],
@@ -238,8 +232,8 @@ unsafe fn one_shot<const WAY: u8>(
     let mut now = len.min(64 * UNITS);
     let mut powers = Powers::none();
     let lengths = Some((aad.len() as u64, len as u64));
-    // SAFETY: the CPU has the instructions. The first block is written before it is read; so are the units behind it
-    // that cover `now` bytes, and the pointers are good for those.
+    // SAFETY: the CPU supports the instructions. The first block is written before it is read; so
+    // are the following units that cover `now` bytes, and the pointers are valid for `now` bytes.
     unsafe {
         chacha20::stream(key, 0, nonce, None, &mut stream.0[..1 + now.div_ceil(64)]);
         let mut r = Limbs::clamped(&start.cast::<[u8; 16]>().read());
@@ -280,35 +274,31 @@ unsafe fn one_shot<const WAY: u8>(
     }
 }
 
-/// The portable kernel with products that go to any register.
+/// The portable kernel compiled for MULX (BMI2), whose products go to any register.
 ///
 /// # Safety
 /// The CPU has BMI2.
 #[target_feature(enable = "bmi2")]
-unsafe fn fill<V: Values, const N: usize>(head: &mut Head<ChaCha20Poly1305, N>, values: V, body: &mut [u8]) {
+unsafe fn fill<S: Mac, V: Values, const N: usize>(head: &mut Head<S, N>, values: V, body: &mut [u8]) {
     holes::fill_in_turn(head, values, body);
 }
 
-/// As [`fill`].
+/// Like [`fill`].
 ///
 /// # Safety
 /// The CPU has BMI2.
 #[target_feature(enable = "bmi2")]
-unsafe fn fill_one<const N: usize>(
-    head: &mut Head<ChaCha20Poly1305, N>,
-    value: &[u8; 16],
-    body: &mut [u8],
-) -> bool {
+unsafe fn fill_one<S: Mac, const N: usize>(head: &mut Head<S, N>, value: &[u8; 16], body: &mut [u8]) -> bool {
     holes::fill_one(head, value, body)
 }
 
-/// As [`fill`].
+/// The portable check, compiled as [`fill`] is.
 ///
 /// # Safety
 /// The CPU has BMI2.
 #[target_feature(enable = "bmi2")]
-unsafe fn check<const N: usize>(
-    head: &Head<ChaCha20Poly1305, N>,
+unsafe fn check<S: Mac, const N: usize>(
+    head: &Head<S, N>,
     aad: &[u8],
     src: &[u8],
     body: &[u8],

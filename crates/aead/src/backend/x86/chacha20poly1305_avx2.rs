@@ -1,8 +1,8 @@
-//! ChaCha20-Poly1305 with AVX2 and BMI2, for CPUs that lack what the AVX-512 backend asks for.
+//! ChaCha20-Poly1305 with AVX2 and BMI2, for CPUs below the AVX-512 backend.
 
 use super::{
     chacha20_avx2::{Avx2, Block},
-    chacha20poly1305::{once, pointers},
+    chacha20poly1305::{UNITS, once, pointers},
     chacha20poly1305_beside as beside,
     poly1305::{HASH, OPEN, Powers, SEAL},
     poly1305_powers::{self, Part, Source, Table},
@@ -10,21 +10,19 @@ use super::{
 use crate::{
     backend::portable::poly1305::{Limbs, Sum},
     buffers::Buffers,
-    engine::wipe,
+    bytes::wipe,
 };
 use core::mem::MaybeUninit;
 
-/// Units of cipherstream that a packet makes at a time besides the first block, which gives the key of the MAC.
-const UNITS: usize = 24;
-/// Units of a prepared packet that are made with the first block, and copied.
+/// Units of a prepared packet computed with the first block, and copied.
 const TOGETHER: usize = 8;
 
-/// Cipherstream on the stack.
+/// Key stream on the stack.
 #[repr(C, align(64))]
 struct Stream([Block; 1 + UNITS]);
 
 impl Avx2 {
-    /// The one-time key from the first block, which is wiped, and the powers of r.
+    /// Takes the one-time key from the first block, wipes the block, and computes the powers of r.
     fn once(
         self,
         first: &mut [u8; 64],
@@ -33,7 +31,7 @@ impl Avx2 {
     ) {
         once(first, r, s);
         let table = powers.table_mut();
-        // SAFETY: `self` is the proof.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match template {
                 Some(len) => table.set(r, len >= poly1305_powers::WORTH),
@@ -42,8 +40,8 @@ impl Avx2 {
         }
     }
 
-    /// The one-time key of a packet, and its first units of cipherstream, in as few passes as there can be. What a `template` of so
-    /// many bytes needs of the powers is less than what a packet does.
+    /// Computes a packet's one-time key and its first units of key stream, in as few passes as
+    /// possible. A `template` of that many bytes needs fewer powers than a packet.
     pub(crate) fn prepare(
         self,
         key: &[u32; 8],
@@ -65,21 +63,22 @@ impl Avx2 {
 
     /// Overwrites all powers with zeros.
     pub(crate) fn wipe(self, powers: &mut Powers) {
-        // SAFETY: `self` is the proof.
+        // SAFETY: `self` proves CPU support.
         unsafe { powers.table_mut().wipe() };
     }
 
-    /// The tag of what is encrypted already.
+    /// The tag of an encrypted payload.
     pub(crate) fn tag(self, powers: &Powers, s: &[u8; 16], aad: &[u8], payload: &[u8]) -> [u8; 16] {
         let (src, len) = (payload.as_ptr(), payload.len());
         let lengths = Some((aad.len() as u64, len as u64));
         let nothing = core::ptr::null_mut();
         let whole = Part { so_far: None, aad, src, dst: nothing, len, stream: nothing, lengths };
-        // SAFETY: `self` is the proof; the payload is only read.
+        // SAFETY: `self` proves CPU support; the payload is only read.
         unsafe { poly1305_powers::part::<HASH, false>(Source::All(powers.table()), &whole) }.tag(s)
     }
 
-    /// XORs the stream, which is wiped and is a whole number of units that cover the payload, and gives the tag.
+    /// XORs the stream into the payload and returns the tag. The stream is a whole number of units,
+    /// covers the payload, and is wiped.
     pub(crate) fn seal_prepared(
         self,
         powers: &Powers,
@@ -91,14 +90,16 @@ impl Avx2 {
         let used = buffers.len().next_multiple_of(16);
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
         let whole = whole(aad, buffers, stream.as_mut_ptr());
-        // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them.
+        // SAFETY: `self` proves CPU support, the pointers are to buffers of equal length, and the
+        // stream covers them.
         let sum = unsafe { poly1305_powers::part::<SEAL, true>(Source::All(powers.table()), &whole) };
         wipe(&mut stream[used..]);
         zeroize::optimization_barrier(stream);
         sum.tag(s)
     }
 
-    /// XORs the stream, which stays and is a whole number of units that cover the payload, and gives the tag.
+    /// XORs the stream into the payload and returns the tag. The stream is a whole number of units,
+    /// covers the payload, and is kept.
     pub(crate) fn open_prepared(
         self,
         powers: &Powers,
@@ -109,11 +110,12 @@ impl Avx2 {
     ) -> [u8; 16] {
         assert!(buffers.len().next_multiple_of(64) <= stream.len());
         let whole = whole(aad, buffers, stream.as_ptr().cast_mut());
-        // SAFETY: `self` is the proof, the pointers are to equally long buffers, and the stream covers them; it is not written.
+        // SAFETY: `self` proves CPU support, the pointers are to buffers of equal length, and the
+        // stream covers them; the stream is not written.
         unsafe { poly1305_powers::part::<OPEN, false>(Source::All(powers.table()), &whole) }.tag(s)
     }
 
-    /// Adds a stretch to a MAC, and makes ciphertext of the stream that lies in its body.
+    /// Adds a stretch to a MAC, and encrypts it with the key stream in its body.
     pub(crate) fn absorb(
         self,
         powers: &Powers,
@@ -125,18 +127,18 @@ impl Avx2 {
         assert!(payload.len().next_multiple_of(64) <= body.len());
         let (src, dst, len) = (payload.as_ptr(), body.as_mut_ptr(), payload.len());
         let part = Part { so_far: Some(*so_far), aad, src, dst, len, stream: dst, lengths: None };
-        // SAFETY: `self` is the proof; the body covers the payload by whole units.
+        // SAFETY: `self` proves CPU support; the body covers the payload in whole units.
         *so_far =
             unsafe { poly1305_powers::part::<SEAL, false>(Source::Once(powers.table()), &part) }.value();
     }
 
     pub(crate) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
-        // SAFETY: `self` is the proof, and the buffers are equally long.
+        // SAFETY: `self` proves CPU support, and the buffers are of equal length.
         unsafe { one_shot::<SEAL>(self, key, nonce, aad, pointers(buffers)) }
     }
 
     pub(crate) fn open(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], buffers: Buffers<'_>) -> [u8; 16] {
-        // SAFETY: `self` is the proof, and the buffers are equally long.
+        // SAFETY: `self` proves CPU support, and the buffers are of equal length.
         unsafe { one_shot::<OPEN>(self, key, nonce, aad, pointers(buffers)) }
     }
 }
@@ -147,10 +149,10 @@ fn whole<'a>(aad: &'a [u8], buffers: Buffers<'_>, stream: *mut u8) -> Part<'a> {
     Part { so_far: None, aad, src, dst, len, stream, lengths }
 }
 
-/// A packet without a preparation: XOR and MAC in one pass over each piece of cipherstream.
+/// An unprepared packet: XOR and MAC in one pass over each piece of key stream.
 ///
 /// # Safety
-/// The CPU has AVX2 and BMI2; the pointers are good for as many bytes as is said.
+/// The CPU has AVX2 and BMI2; the pointers are valid for the given length.
 #[target_feature(enable = "avx2,bmi2")]
 unsafe fn one_shot<const WAY: u8>(
     avx2: Avx2,
@@ -160,14 +162,14 @@ unsafe fn one_shot<const WAY: u8>(
     (src, dst, len): (*const u8, *mut u8, usize),
 ) -> [u8; 16] {
     if avx2.is_worth_a_mac_beside(len) {
-        // SAFETY: the caller's, and a packet is worth it from a pass's bytes on.
+        // SAFETY: guaranteed by the caller, and a packet takes this path only from a pass's bytes.
         return unsafe { beside::one_shot::<WAY>(avx2, key, nonce, aad, (src, dst, len)) };
     }
     let mut stream = Stream([const { MaybeUninit::uninit() }; 1 + UNITS]);
     let start: *mut u8 = stream.0.as_mut_ptr().cast();
     let mut now = len.min(64 * UNITS);
     avx2.blocks(key, 0, nonce, &mut stream.0[..1 + now.div_ceil(64)]);
-    // SAFETY: the first block is written.
+    // SAFETY: the first block is initialised.
     let (mut r, s) = unsafe {
         (Limbs::clamped(&start.cast::<[u8; 16]>().read()), start.add(16).cast::<[u8; 16]>().read())
     };
@@ -191,10 +193,11 @@ unsafe fn one_shot<const WAY: u8>(
             stream: start.wrapping_add(64),
             lengths: last.then_some((aad.len() as u64, len as u64)),
         };
-        // SAFETY: the CPU has the instructions. The units behind the first block that cover `now` bytes are written, and the
-        // pointers are good for so many from `done` on.
+        // SAFETY: the CPU supports the instructions. The units after the first block that cover
+        // `now` bytes are initialised, and the pointers are valid for `now` bytes from `done`.
         let sum = unsafe { poly1305_powers::part::<WAY, true>(source, &part) };
-        // SAFETY: so many bytes behind the blocks of the part that were wiped are of the last unit, which was written.
+        // SAFETY: the bytes after the blocks that `part` wiped are within the last unit, which is
+        // initialised.
         unsafe {
             let wiped = now.next_multiple_of(16);
             core::ptr::write_bytes(start.add(64 + wiped), 0, now.next_multiple_of(64) - wiped);
@@ -207,7 +210,8 @@ unsafe fn one_shot<const WAY: u8>(
         avx2.blocks(key, 1 + (done / 64) as u32, nonce, &mut stream.0[1..1 + now.div_ceil(64)]);
     };
     let tag = sum.tag(&s);
-    // SAFETY: the first block is the stream's. What was stored to wipe it must stay stored.
+    // SAFETY: the first block is the stream's. The assembly keeps the compiler from removing the
+    // wipe.
     unsafe {
         core::ptr::write_bytes(start, 0, 64);
         core::arch::asm!("/* {} */", in(reg) start, options(nostack, preserves_flags));
@@ -225,13 +229,12 @@ mod tests {
 
     use super::*;
     use crate::{
-        Backend,
+        Backend, ChaCha20Poly1305,
         backend::{
             portable::poly1305::{Poly1305, finish},
             x86::Avx512,
         },
-        chacha20poly1305::{ChaCha20Poly1305, OneTime},
-        engine::Engine,
+        suites::{chacha20poly1305::OneTime, engine::Engine},
     };
     use proptest::prelude::*;
     use std::{vec, vec::Vec};
@@ -250,7 +253,7 @@ mod tests {
         whole
     }
 
-    /// The whole of RFC 8439 section 2.8, with the scalar code.
+    /// RFC 8439 section 2.8 as a whole, with the scalar code.
     fn expected(r: &Limbs, s: &[u8; 16], aad: &[u8], payload: &[u8]) -> [u8; 16] {
         let mut slow = Poly1305::new(r);
         for block in [padded(aad), padded(payload)].concat().as_chunks::<16>().0 {
@@ -265,7 +268,7 @@ mod tests {
             let tag = $kernel.tag(&$powers, &$s, &$aad, &$payload);
             prop_assert_eq!(tag, expected(&$r, &$s, &$aad, &$payload));
 
-            // What a template does, in two stretches.
+            // The computation of a template, in two stretches.
             let cut = $payload.len() / 128 * 64;
             let mut sum = Limbs::default();
             let mut body = vec![0; $payload.len().next_multiple_of(64)];
@@ -282,7 +285,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tags_are_those_of_blocks_in_turn(
+        fn tags_match_blockwise_hashing(
             r in prop_oneof![any::<[u8; 16]>(), Just([0xff; 16]), Just([0; 16])],
             s: [u8; 16],
             aad in octets(400),
@@ -300,7 +303,7 @@ mod tests {
         }
 
         #[test]
-        fn tags_are_those_of_blocks_in_turn_with_avx_512(
+        fn avx512_tags_match_blockwise_hashing(
             r in prop_oneof![any::<[u8; 16]>(), Just([0xff; 16]), Just([0; 16])],
             s: [u8; 16],
             aad in octets(400),
@@ -309,14 +312,14 @@ mod tests {
             let Some(wide) = Avx512::new(Backend::Avx512) else { return Ok(()) };
             let r = Limbs::clamped(&r);
             let mut powers = Powers::default();
-            // SAFETY: the CPU has what AVX-512 kernels need.
+            // SAFETY: the CPU has the AVX-512 kernels' instructions.
             unsafe { powers.set(&r) };
             are_those_of_blocks_in_turn!(wide, powers, r, s, aad, payload);
         }
     }
 
     #[test]
-    fn packets_of_any_length_are_those_of_the_portable_code() {
+    fn packets_match_portable_code() {
         let key = [0x5a; 32];
         let [ours, portable] =
             [Backend::AesNi, Backend::Portable].map(|backend| ChaCha20Poly1305::expand(&key, backend));
@@ -330,7 +333,7 @@ mod tests {
             let mut sealed = plain.clone();
             let tag = ChaCha20Poly1305::seal(&portable, nonce, &aad, Buffers::InPlace(&mut sealed[3..]));
 
-            // Apart, and at an odd address.
+            // Separate buffers, at an odd address.
             let mut out = vec![0xee; len + 6];
             let apart = Buffers::Apart(&plain[3..], &mut out[3..][..len]);
             assert_eq!(ChaCha20Poly1305::seal(&ours, nonce, &aad, apart), tag, "{len}");
@@ -349,7 +352,7 @@ mod tests {
             assert_eq!(ChaCha20Poly1305::open(&ours, nonce, &aad, Buffers::InPlace(&mut data[3..])), tag);
             assert_eq!(data, plain);
 
-            // Prepared, with some stream too many.
+            // Prepared, with excess stream.
             let mut stream = vec![1; len.next_multiple_of(64) + len % 3 * 64];
             let (mut once, mut apart) = (OneTime::default(), [0; 16]);
             ChaCha20Poly1305::prepare_with_stream(&ours, nonce, &mut once, &mut stream, None);

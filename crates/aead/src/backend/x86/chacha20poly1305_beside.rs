@@ -1,8 +1,9 @@
-//! ChaCha20-Poly1305 in one go with AVX2: the MAC runs in words of 64 bits between the rounds of the cipher, which leave the
-//! multipliers for words free.
+//! ChaCha20-Poly1305 in one pass with AVX2: the MAC runs on 64-bit words between the cipher's
+//! rounds, which leave the word multipliers free.
 //!
-//! A region is what one pass of the cipher covers. While a pass makes the cipherstream of the next region, the ciphertext of the one at
-//! hand is hashed: so it is XORed before when it is sealed, and after that when it is opened.
+//! A region is what one pass of the cipher covers. While a pass computes the next region's key
+//! stream, the current region's ciphertext is hashed. So the XOR comes before hashing when sealing,
+//! and after it when opening.
 
 use super::{
     chacha20_avx2::{Avx2, Block, Hashed, PASS},
@@ -16,11 +17,12 @@ use zeroize::Zeroize;
 /// Bytes of a pass.
 const BYTES: usize = 64 * PASS;
 
-/// The cipherstream of the region at hand and of the next one. The first has the block for the MAC's key in front.
+/// Key stream of the current region and of the next. The first has the block for the MAC's key in
+/// front.
 #[repr(C, align(64))]
 struct Streams([[Block; PASS]; 2]);
 
-/// What a pass covers of a packet, and where its cipherstream is.
+/// A region of a packet, and its key stream.
 #[derive(Clone, Copy)]
 struct Region {
     begin: usize,
@@ -28,11 +30,11 @@ struct Region {
     stream: *mut u8,
 }
 
-/// A packet without a preparation, of one whole pass at least.
+/// An unprepared packet of at least one whole pass.
 ///
 /// # Safety
-/// The CPU has AVX2 and BMI2; the pointers are good for as many bytes as is said, which is 64 for each block of a pass but one
-/// at least.
+/// The CPU has AVX2 and BMI2; the pointers are valid for the given length, at least 64 bytes for
+/// each block of a pass but one.
 #[target_feature(enable = "avx2,bmi2")]
 pub(super) unsafe fn one_shot<const WAY: u8>(
     avx2: Avx2,
@@ -46,7 +48,7 @@ pub(super) unsafe fn one_shot<const WAY: u8>(
     let places: [*mut u8; 2] = [first.as_mut_ptr().cast(), second.as_mut_ptr().cast()];
     let nothing = Hashed::new(InTurn::new(&Limbs::default(), None));
     avx2.pass(key, 0, nonce, first, nothing);
-    // SAFETY: the first block is written.
+    // SAFETY: the first block is initialised.
     let (mut r, s) = unsafe {
         (Limbs::clamped(&places[0].cast::<[u8; 16]>().read()), places[0].add(16).cast::<[u8; 16]>().read())
     };
@@ -61,13 +63,13 @@ pub(super) unsafe fn one_shot<const WAY: u8>(
     let mut hashed = Hashed::new(mac);
     let mut now = Region { begin: 0, end: BYTES - 64, stream: places[0].wrapping_add(64) };
     let (mut counter, mut turn) = (PASS as u32, 1);
-    // SAFETY: regions before the last are whole units of the packet, whose stream was made; what is hashed lies where it was sent, and
-    // stays until it was.
+    // SAFETY: regions before the last are whole units of the packet, whose stream is initialised.
+    // Bytes to hash are in the packet's buffers, and stay unchanged until hashed.
     unsafe {
         if WAY == SEAL {
             xor(src, dst, now);
         } else {
-            // All is there already, and a pass asks for more than its own region has.
+            // The whole ciphertext is available, and a pass asks for more than its own region.
             hashed.over(src, 0, len / 64 * 64);
         }
         while now.end < len {
@@ -87,7 +89,7 @@ pub(super) unsafe fn one_shot<const WAY: u8>(
                 xor(src, dst, now);
             }
         }
-        // The last one: its whole units, and what is behind them.
+        // The last region: its whole units, then the remainder.
         let end = now.begin + (now.end - now.begin) / 64 * 64;
         if WAY == SEAL {
             hashed.over(dst, now.begin, end);
@@ -106,7 +108,8 @@ pub(super) unsafe fn one_shot<const WAY: u8>(
             lengths: Some((aad.len() as u64, len as u64)),
         };
         let tag = part::<WAY, false>(Source::Short(&r), &last).tag(&s);
-        // Both, whatever was written of the second: all of it is overwritten, and must stay so.
+        // Both streams, even where only part of the second was written. The assembly keeps the
+        // compiler from removing the wipe.
         places.iter().for_each(|place| core::ptr::write_bytes(*place, 0, BYTES));
         core::arch::asm!("/* {} */", in(reg) places[0], options(nostack, preserves_flags));
         r.zeroize();
@@ -117,13 +120,13 @@ pub(super) unsafe fn one_shot<const WAY: u8>(
 /// XORs a region's whole units.
 ///
 /// # Safety
-/// The pointers are good for the region, and its stream was made.
+/// The pointers are valid for the region, and its stream is initialised.
 #[inline]
 #[target_feature(enable = "avx2")]
 unsafe fn xor(src: *const u8, dst: *mut u8, Region { begin, end, stream }: Region) {
     for at in (0..(end - begin) / 64 * 64).step_by(32) {
-        // SAFETY: 32 bytes from `at` on are within the region's whole units; the source is read before the destination, which may be
-        // the same, is written.
+        // SAFETY: 32 bytes from `at` are within the region's whole units. The source is read before
+        // the destination, possibly the same memory, is written.
         unsafe {
             let pad = _mm256_load_si256(stream.add(at).cast());
             let x = _mm256_loadu_si256(src.add(begin + at).cast());
@@ -137,10 +140,11 @@ mod tests {
     extern crate std;
 
     use super::*;
-    use crate::{Backend, Nonce, chacha20poly1305::ChaCha20Poly1305, key::Key};
+    use crate::{Backend, ChaCha20Poly1305, Key, Nonce};
     use std::vec;
 
-    /// A packet of `len` bytes with `aad` bytes of associated data, sealed and opened apart and in place, beside the portable cipher.
+    /// Compares with the portable cipher a packet of `len` bytes with `aad` bytes of associated
+    /// data: sealed and opened, in separate buffers and in place.
     fn same(avx2: Avx2, aad: usize, len: usize) {
         let (key, nonce) = ([7u8; 32], [len as u8; 12]);
         let words = core::array::from_fn(|i| u32::from_le_bytes([key[4 * i]; 4]));
@@ -151,7 +155,8 @@ mod tests {
         let tag = portable.seal(Nonce::assume_unique(nonce), &aad, &plain, &mut sealed);
         let mut out = vec![0xaa; len + 1];
         let mut place = plain.clone();
-        // SAFETY: the CPU has AVX2 and BMI2, the pointers are to so many bytes, and there are enough of them.
+        // SAFETY: the CPU has AVX2 and BMI2, and the pointers are to `len` bytes, enough for a
+        // pass.
         unsafe {
             let apart = one_shot::<SEAL>(avx2, &words, &nonce, &aad, (plain.as_ptr(), out.as_mut_ptr(), len));
             assert!(
@@ -173,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_all_lengths_are_those_of_the_portable_cipher() {
+    fn packets_match_portable_cipher() {
         let Some(avx2) = Avx2::new(Backend::AesNi) else { return };
         for len in BYTES - 64..2 * BYTES + 600 {
             same(avx2, len % 40, len);

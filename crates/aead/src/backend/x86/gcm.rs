@@ -1,139 +1,37 @@
-//! AES-GCM on x86-64: the expanded key, and packets cut into segments that a kernel does in one pass.
+//! AES-GCM on x86-64: the expanded key, and the division of packets into segments, which a kernel
+//! processes in one pass.
 //!
-//! The hash of up to [`POWERS`] blocks is a sum of products with the powers of H, folded once. A packet of the
-//! Ethernet MTU with its associated data and its length block is one segment; a longer one is several, where the hash
-//! so far joins the first block of the next. Powers are kept in falling order, so that a vector of blocks meets its
-//! powers by one load, and end in zeros, so that the lanes behind the last block count for nothing.
+//! The hash of up to [`POWERS`] blocks is a sum of products with powers of H, folded once. A packet
+//! of the Ethernet MTU with its associated data and length block is one segment. A longer packet is
+//! several; the hash so far is XORed into the first block of the next. Powers are stored in falling
+//! order, so that one load fetches the powers for a vector of blocks, and end in zeros, so that
+//! lanes after the last block count nothing.
 
-use super::{Affine, Masks, avx512, gcm_avx, gcm_holes, gcm_tagged::Constants, gcm_vaes, ni};
+pub(crate) use super::gcm_key::Key;
+use super::{
+    Holes, avx512, gcm_avx, gcm_holes,
+    gcm_key::{Block, Constants, Halves, Kind, POWERS, Powers, Segment, Stream},
+    gcm_vaes, ni,
+};
 use crate::{
-    Backend, Template,
-    backend::fours::Aes,
-    backend::portable::{
-        aes::RoundKeys,
-        gcm::{Gcm, Predicted, hash_key},
-        ghash::{self, Multiplier, Power},
+    Backend,
+    backend::{
+        fours::Aes,
+        modes::gcm::{Gcm, Predicted, hash_key},
+        portable::{
+            aes::RoundKeys,
+            ghash::{Multiplier, Power},
+        },
     },
     buffers::Buffers,
-    sparse::{Filling, FillingOne, Head, Reading, Spot, Stretch, Values},
+    holes::{Filling, FillingOne, Head, Reading, Spot, Stretch, Template, Values},
 };
-use zeroize::Zeroize;
 
-/// Blocks that one fold can cover.
-pub(crate) const POWERS: usize = 112;
-/// Payload bytes of one segment of a longer packet: whole vectors, with room for the length block.
+/// Payload bytes of one segment of a longer packet: whole vectors, with space for the length block.
 const LONG: usize = 108 * 16;
 
-/// A key for AES with `R` rounds.
-#[repr(C, align(64))]
-pub struct Key<const R: usize> {
-    pub(super) round_keys: [[u8; 16]; 15],
-    pub(super) kind: Kind,
-    holes: Holes,
-    /// Whether the CPU takes two cycles for a carry-less product of 512 bits.
-    pub(super) three: bool,
-    /// Here, since a page more costs a packet more than a line.
-    pub(super) constants: Constants,
-    /// H^POWERS to H^1, then zeros (see [`Power`]).
-    pub(super) high: Powers,
-    pub(super) low: Powers,
-    /// The XOR of both halves of each of `high`, for [`gcm_avx`].
-    pub(super) halves: Halves,
-}
-
-/// Octets of a key, from its beginning on, within which is all that a packet with its tag behind it needs.
-#[cfg(test)]
-pub(crate) const NEEDED: usize = core::mem::offset_of!(Key<15>, low);
-
-#[repr(C, align(64))]
-pub(super) struct Powers(pub(super) [u128; POWERS + 4]);
-
-/// Whole lines of the cache: there is no padding, which nobody would wipe.
-#[repr(C, align(64))]
-pub(super) struct Halves(pub(super) [u64; POWERS + 8]);
-
-#[derive(Clone, Copy)]
-pub(super) enum Kind {
-    Ni,
-    /// AES-NI with AVX.
-    Avx,
-    Vaes,
-    Avx512,
-}
-
-/// How to fill holes: also the proof that the CPU has the instructions.
-#[derive(Clone, Copy)]
-pub(crate) enum Holes {
-    /// With PCLMULQDQ, SSSE3 and SSE4.1; there is one only within a key for such a CPU.
-    Ni(()),
-    Masked(Masks),
-    Affine(Affine),
-}
-
-impl<const R: usize> Drop for Key<R> {
-    fn drop(&mut self) {
-        self.round_keys.zeroize();
-        self.high.0.zeroize();
-        self.low.0.zeroize();
-        self.halves.0.zeroize();
-    }
-}
-
-/// One segment of a packet. The pointers are to `len` readable or writable bytes; `src` and `dst` may be the same.
-///
-/// A vector load from two fresh word stores can't be forwarded and costs a dozen cycles. So hashes, masks and tags go
-/// by reference, and no two words that the kernels join into a vector are neighbours here.
-#[repr(C)]
-pub(super) struct Segment<'a> {
-    /// The hash so far.
-    pub(super) hash: &'a Block,
-    pub(super) aad: &'a [u8],
-    pub(super) src: *const u8,
-    /// Bytes of associated data in the whole packet.
-    pub(super) total_aad: usize,
-    pub(super) dst: *mut u8,
-    pub(super) len: usize,
-    /// In the last segment of a packet, which ends with the length block: E(J0).
-    pub(super) mask: Option<&'a u128>,
-    /// Bytes of payload in the whole packet.
-    pub(super) total: usize,
-}
-
-/// What a segment gives: the packet's tag if it is the last one, or else the hash so far.
-#[derive(Clone, Copy, Default)]
-#[repr(align(16))]
-pub(super) struct Block(pub(super) [u8; 16]);
-
-impl Segment<'_> {
-    /// The blocks that are hashed, at most [`POWERS`].
-    pub(super) fn blocks(&self) -> usize {
-        self.aad.len().div_ceil(16) + self.len.div_ceil(16) + usize::from(self.mask.is_some())
-    }
-}
-
-/// Where a segment's cipherstream comes from.
-#[derive(Clone, Copy)]
-pub(super) enum Stream<'a> {
-    /// A preparation that is kept, padded to whole vectors.
-    Kept(*const u8),
-    /// A preparation that is wiped, padded to whole vectors.
-    Wiped(*mut u8),
-    /// The cipher itself, from this 64-byte unit on.
-    Cipher(&'a [u8; 12], usize),
-}
-
-impl Stream<'_> {
-    fn skip(self, bytes: usize) -> Self {
-        match self {
-            Self::Kept(at) => Self::Kept(at.wrapping_add(bytes)),
-            Self::Wiped(at) => Self::Wiped(at.wrapping_add(bytes)),
-            Self::Cipher(nonce, unit) => Self::Cipher(nonce, unit + bytes / 64),
-        }
-    }
-}
-
 impl<const R: usize> Key<R> {
-    /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.
+    /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
     pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
         let kind = match backend.min(super::detect()) {
             Backend::Portable => return None,
@@ -155,42 +53,34 @@ impl<const R: usize> Key<R> {
             let power = Power::new(Multiplier::Integers, element);
             (key.high.0[i], key.low.0[i]) = (power.high, power.low);
             key.halves.0[i] = power.high as u64 ^ (power.high >> 64) as u64;
-            // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+            // SAFETY: every kind of key needs a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
             element = unsafe { ni::times(element, &first) };
         }
         Some(key)
     }
 
-    /// H^k as a multiplier, for k of at least 1.
-    pub(crate) fn power(&self, k: usize) -> Power {
-        match POWERS.checked_sub(k) {
-            Some(i) => Power { high: self.high.0[i], low: self.low.0[i] },
-            None => ghash::power(Multiplier::Integers, &self.power(1), k),
-        }
-    }
-
-    /// The field's product with H.
+    /// The field product with H.
     pub(crate) fn times(&self, element: u128) -> u128 {
-        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        // SAFETY: every kind of key needs a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
         unsafe { ni::times(element, &self.power(1)) }
     }
 
-    /// The product of a block with a power.
+    /// The product of a block and a power.
     pub(crate) fn product(&self, block: u128, power: &Power) -> u128 {
-        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        // SAFETY: every kind of key needs a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
         unsafe { ni::times(block, power) }
     }
 
     /// E(J0), which masks the tag.
     pub(crate) fn mask(&self, nonce: &[u8; 12], out: &mut u128) {
-        // SAFETY: both kinds of key need a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
+        // SAFETY: every kind of key needs a CPU with AES-NI, PCLMULQDQ, SSSE3 and SSE4.1.
         unsafe { ni::mask(self, nonce, out) }
     }
 
-    /// Payload cipherstream from the 64-byte unit `first` on; `out` is a whole number of units.
+    /// Payload key stream from 64-byte unit `first`; `out` is a whole number of units.
     pub(crate) fn stream(&self, nonce: &[u8; 12], first: usize, out: &mut [u8]) {
         let (units, _) = out.as_chunks_mut::<64>();
-        // SAFETY: the kind of key is the proof that the CPU has the instructions.
+        // SAFETY: the kind of key proves CPU support.
         unsafe {
             match self.kind {
                 Kind::Ni | Kind::Avx => ni::stream(self, nonce, first, units),
@@ -216,7 +106,7 @@ impl<const R: usize> Key<R> {
         tag
     }
 
-    /// `stream` is wiped; it covers the payload and is a whole number of units.
+    /// `stream` covers the payload, is a whole number of units, and is wiped.
     #[inline(always)]
     pub(crate) fn seal_prepared(
         &self,
@@ -229,7 +119,7 @@ impl<const R: usize> Key<R> {
         self.used_up::<true>(mask, stream, aad, buffers, tag);
     }
 
-    /// A packet in one direction, after which all of `stream` is wiped.
+    /// Processes a packet in one direction, then wipes all of `stream`.
     #[inline(always)]
     fn used_up<const SEAL: bool>(
         &self,
@@ -247,7 +137,7 @@ impl<const R: usize> Key<R> {
         }
     }
 
-    /// `stream` stays; it covers the payload and is a whole number of units.
+    /// `stream` covers the payload, is a whole number of units, and is kept.
     #[inline]
     pub(crate) fn open_prepared(
         &self,
@@ -261,7 +151,8 @@ impl<const R: usize> Key<R> {
         self.packet::<false>(Stream::Kept(stream.as_ptr()), aad, buffers, mask, tag);
     }
 
-    /// As [`open_prepared`](Self::open_prepared), where `stream` may be wiped on the way. Gives whether it was.
+    /// Like [`open_prepared`](Self::open_prepared), but may wipe `stream` during the pass. Returns
+    /// whether it did.
     #[inline(always)]
     pub(crate) fn open_and_wipe(
         &self,
@@ -279,7 +170,8 @@ impl<const R: usize> Key<R> {
         true
     }
 
-    /// Reads a byte of each cache line of constants and powers for a packet of so many bytes of payload.
+    /// Reads a byte of each cache line of constants and powers that a packet with `len` bytes of
+    /// payload needs.
     pub(crate) fn touch(&self, len: usize) {
         core::hint::black_box(self.constants.fold as u8);
         let first = POWERS.saturating_sub(len.div_ceil(16));
@@ -324,9 +216,9 @@ impl<const R: usize> Key<R> {
             let (src, at) = (payload.as_ptr().wrapping_add(done), body.as_mut_ptr().wrapping_add(done));
             let part =
                 Segment { hash: &so_far, aad: now, src, total_aad: 0, dst: at, len, mask: None, total: 0 };
-            // SAFETY: `done + len` is at most the payload's length, `done` is a whole number of units, the body covers
-            // the payload by whole units, and the segment fits. The stream is read before it is overwritten, vector
-            // by vector.
+            // SAFETY: `done + len` is at most the payload's length, `done` is a whole number of
+            // units, the body covers the payload in whole units, and the segment fits. The stream
+            // is read before it is overwritten, vector by vector.
             so_far = unsafe { self.segment::<true>(&part, Stream::Kept(at)) };
             done += len;
             if later.is_empty() && done == payload.len() {
@@ -336,8 +228,8 @@ impl<const R: usize> Key<R> {
         *hash = u128::from_le_bytes(so_far.0);
     }
 
-    /// Seals a template with what it has in its holes, and takes that out again: then the tag is the MAC of all that does not
-    /// change, and the body what is to be XORed with the values.
+    /// Seals a template with the current contents of its holes, then removes those. The tag is then
+    /// the MAC of all unchanging bytes, and the body is ready to be XORed with the values.
     pub(crate) fn prepare_whole(
         &self,
         nonce: &[u8; 12],
@@ -350,8 +242,8 @@ impl<const R: usize> Key<R> {
         assert!(payload.len().next_multiple_of(16) <= body.len());
         let tag = self.seal(nonce, template.aad(), Buffers::Apart(payload, &mut body[..payload.len()]));
         let hash = &mut sum.hash;
-        // SAFETY: `holes` is the proof that the CPU has the instructions; a slot's pieces are its template's, and the body covers
-        // the payload by whole blocks.
+        // SAFETY: `holes` proves CPU support; a slot's pieces are its template's, and the body
+        // covers the payload in whole blocks.
         unsafe {
             match self.holes {
                 Holes::Affine(_) => gcm_holes::affine::take_out(self, spots, template, body, &tag, hash),
@@ -367,12 +259,12 @@ impl<const R: usize> Key<R> {
         self.holes
     }
 
-    /// Puts values into a prepared packet.
+    /// Writes values into a prepared packet.
     pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(&self, filling: Filling<'_, S, V, N>) {
         self.holes.fill(filling);
     }
 
-    /// Takes values out of a received packet and returns its tag.
+    /// Reads the values of a received packet and returns the expected tag.
     pub(crate) fn check<S: Gcm, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
         self.holes.check(reading)
     }
@@ -381,13 +273,13 @@ impl<const R: usize> Key<R> {
     #[inline]
     pub(crate) fn wipe(&self, bytes: &mut [u8]) {
         match self.kind {
-            Kind::Ni | Kind::Avx | Kind::Vaes => crate::engine::wipe(bytes),
-            // SAFETY: the kind of key is the proof that the CPU has the instructions.
+            Kind::Ni | Kind::Avx | Kind::Vaes => crate::bytes::wipe(bytes),
+            // SAFETY: the kind of key proves CPU support.
             Kind::Avx512 => unsafe { avx512::wipe(bytes) },
         }
     }
 
-    /// Goes over a packet in one direction and returns the tag it should have.
+    /// Processes a packet in one direction and returns the expected tag.
     #[inline(always)]
     fn packet<const SEAL: bool>(
         &self,
@@ -407,10 +299,10 @@ impl<const R: usize> Key<R> {
                 (start.cast_const(), start, buffer.len())
             }
         };
-        // Room for the length block and two padded ones.
+        // Leaves space for the length block and two padded ones.
         if aad.len().saturating_add(len) <= (POWERS - 3) * 16 {
-            // SAFETY: the kind of key is the proof that the CPU has the instructions; the pointers are those of the
-            // buffers, and the packet fits.
+            // SAFETY: the kind of key proves CPU support; the pointers come from the buffers, and
+            // the packet fits.
             unsafe {
                 match (self.kind, stream) {
                     (Kind::Avx512, Stream::Kept(at)) => {
@@ -430,14 +322,16 @@ impl<const R: usize> Key<R> {
                 }
             }
         }
-        // SAFETY: the pointers are those of the buffers.
+        // SAFETY: the pointers come from the buffers.
         unsafe { self.segments::<SEAL>(stream, aad, (src, dst, len), mask, tag) };
     }
 
-    /// As [`packet`](Self::packet), by segments. Apart, so that it does not lie between what a prepared packet of the usual length needs.
+    /// Like [`packet`](Self::packet), in segments. Out of line, away from the code for prepared
+    /// packets of usual length.
     ///
     /// # Safety
-    /// The pointers are good for `len` bytes, and those of `stream` for `len` rounded up to whole units.
+    /// The pointers are valid for `len` bytes, and those of `stream` for `len` rounded up to whole
+    /// units.
     #[inline(never)]
     unsafe fn segments<const SEAL: bool>(
         &self,
@@ -450,10 +344,10 @@ impl<const R: usize> Key<R> {
         let hash = &Block([0; 16]);
         let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
         if whole.blocks() <= POWERS {
-            // SAFETY: the caller's, and the packet fits.
+            // SAFETY: guaranteed by the caller, and the packet fits.
             *tag = unsafe { self.segment::<SEAL>(&whole, stream).0 };
         } else {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             *tag = unsafe { self.long::<SEAL>(whole, stream).0 };
         }
     }
@@ -461,7 +355,8 @@ impl<const R: usize> Key<R> {
     /// A packet of several segments.
     ///
     /// # Safety
-    /// The pointers of `whole` and `stream` are good for its length (in `stream` rounded up to whole units).
+    /// The pointers of `whole` and `stream` are valid for its length (in `stream` rounded up to
+    /// whole units).
     #[cold]
     unsafe fn long<const SEAL: bool>(&self, whole: Segment<'_>, stream: Stream<'_>) -> Block {
         let mut hash = Block::default();
@@ -481,7 +376,8 @@ impl<const R: usize> Key<R> {
                 mask: whole.mask.filter(|_| last),
                 ..whole
             };
-            // SAFETY: done + len is at most the whole length, done is a whole number of units, and the segment fits.
+            // SAFETY: done + len is at most the whole length, done is a whole number of units, and
+            // the segment fits.
             hash = unsafe { self.segment::<SEAL>(&part, stream.skip(done)) };
             if last {
                 return hash;
@@ -490,7 +386,7 @@ impl<const R: usize> Key<R> {
         }
     }
 
-    /// Adds padded bytes to a hash; at most as many as a segment holds.
+    /// Adds padded bytes to a hash, at most as many as a segment holds.
     fn hash(&self, hash: &Block, bytes: &[u8], mask: Option<&u128>, total_aad: usize) -> Block {
         let nothing = &mut [];
         let (src, dst) = (nothing.as_ptr(), nothing.as_mut_ptr());
@@ -500,12 +396,14 @@ impl<const R: usize> Key<R> {
         unsafe { self.segment::<true>(&part, Stream::Kept(nothing.as_ptr())) }
     }
 
+    /// Processes one segment with the kernel for this key.
+    ///
     /// # Safety
-    /// The pointers are good for the segment's length (in `stream` rounded up to whole units), and the segment has at
-    /// most [`POWERS`] blocks.
+    /// The pointers are valid for the segment's length (in `stream` rounded up to whole units), and
+    /// the segment has at most [`POWERS`] blocks.
     unsafe fn segment<const SEAL: bool>(&self, segment: &Segment<'_>, stream: Stream<'_>) -> Block {
         debug_assert!(segment.blocks() <= POWERS);
-        // SAFETY: the kind of key is the proof that the CPU has the instructions; the rest is the caller's.
+        // SAFETY: the kind of key proves CPU support; the caller guarantees the rest.
         unsafe {
             match (self.kind, stream) {
                 (Kind::Avx, Stream::Cipher(nonce, unit)) if segment.len >= gcm_avx::FROM => {
@@ -517,7 +415,7 @@ impl<const R: usize> Key<R> {
                 (Kind::Vaes, Stream::Wiped(at)) => {
                     let result = gcm_vaes::prepared(&self.high, SEAL, segment, at);
                     let used = segment.len.next_multiple_of(64);
-                    crate::engine::wipe(core::slice::from_raw_parts_mut(at, used));
+                    crate::bytes::wipe(core::slice::from_raw_parts_mut(at, used));
                     result
                 }
                 (Kind::Vaes, Stream::Cipher(nonce, unit)) if segment.len >= gcm_vaes::FROM => {
@@ -539,19 +437,11 @@ impl<const R: usize> Key<R> {
 }
 
 impl Holes {
-    fn new(backend: Backend) -> Self {
-        match (Affine::new(backend), Masks::new(backend)) {
-            (Some(affine), _) => Self::Affine(affine),
-            (None, Some(masks)) => Self::Masked(masks),
-            (None, None) => Self::Ni(()),
-        }
-    }
-
-    /// Puts values into a prepared packet.
+    /// Writes values into a prepared packet.
     #[inline(always)]
     pub(crate) fn fill<S: Gcm, V: Values, const N: usize>(self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
-        // SAFETY: `self` is the proof; the parts come from a `Filling`.
+        // SAFETY: `self` proves CPU support; the parts come from a `Filling`.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::fill(head, values, body),
@@ -561,11 +451,11 @@ impl Holes {
         }
     }
 
-    /// Puts a value into a prepared packet that waits for one whole block.
+    /// Writes a value into a prepared packet that has one hole, a whole block.
     #[inline(always)]
     pub(crate) fn fill_one<S: Gcm, const N: usize>(self, filling: FillingOne<'_, S, N>) -> bool {
         let (head, value, body) = filling.parts();
-        // SAFETY: `self` is the proof; the parts come from a `FillingOne`.
+        // SAFETY: `self` proves CPU support; the parts come from a `FillingOne`.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::fill_one(head, value, body),
@@ -574,10 +464,10 @@ impl Holes {
         }
     }
 
-    /// Apart, so that the way is not looked up in a table of places to jump to.
+    /// Out of line, so that the main case is a comparison and not a jump table.
     ///
     /// # Safety
-    /// The three come from one [`FillingOne`].
+    /// All three come from one [`FillingOne`].
     #[inline(never)]
     unsafe fn fill_one_otherwise<S: Gcm, const N: usize>(
         self,
@@ -585,7 +475,7 @@ impl Holes {
         value: &[u8; 16],
         body: &mut [u8],
     ) -> bool {
-        // SAFETY: `self` is the proof; the rest is the caller's.
+        // SAFETY: `self` proves CPU support; the caller guarantees the rest.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::fill_one(head, value, body),
@@ -595,11 +485,11 @@ impl Holes {
         }
     }
 
-    /// Takes values out of a received packet and returns its tag.
+    /// Reads the values of a received packet and returns the expected tag.
     #[inline(always)]
     pub(crate) fn check<S: Gcm, const N: usize>(self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, body, dst) = reading.parts();
-        // SAFETY: `self` is the proof; the parts come from a `Reading`.
+        // SAFETY: `self` proves CPU support; the parts come from a `Reading`.
         unsafe {
             match self {
                 Self::Affine(_) => gcm_holes::affine::check(head, aad, src, body, dst),
@@ -607,12 +497,6 @@ impl Holes {
                 Self::Ni(()) => gcm_holes::ssse3::check(head, aad, src, body, dst),
             }
         }
-    }
-}
-
-impl Powers {
-    fn zero() -> Self {
-        Self([0; POWERS + 4])
     }
 }
 

@@ -1,37 +1,37 @@
-//! AES-GCM in one go, with AVX beside AES-NI and PCLMULQDQ, for packets of more than a few blocks.
+//! AES-GCM in one pass with AVX, AES-NI and PCLMULQDQ, for packets of more than a few blocks.
 //!
-//! Without VAES and VPCLMULQDQ the cipher's rounds have one execution port of many CPUs, and the multiplications of the
-//! hash share another one with the shuffles. So both run side by side here, a chunk of cipherstream and the hash of the
-//! chunk before, and the hash is kept short: a block takes three multiplications (Karatsuba's form, for which the key
-//! keeps the XOR of both halves of each power), and its halves meet by a load, since what is hashed goes through memory.
+//! Without VAES and VPCLMULQDQ, many CPUs run the cipher's rounds on one execution port, and the
+//! hash's multiplications share another with the shuffles. Both are therefore interleaved: a chunk
+//! of key stream with the hash of the chunk before. The hash uses three multiplications per block
+//! (Karatsuba; the key stores the XOR of both halves of each power), and a block's halves meet by a
+//! load, since hashed bytes go through memory.
 //!
-//! Packets whose cipherstream is prepared stay with [`ni`]: hashed this way, with two blocks to a vector, those of 1500
-//! octets in a pool were no faster, and shorter ones were slower.
+//! Packets with prepared key stream use [`ni`], which is at least as fast for them.
 
 use super::{
-    gcm::{Block, Key, POWERS, Segment},
+    gcm_key::{Block, Key, POWERS, Segment},
     ni::{self, reversed},
     partial::{first, load, store},
 };
 use core::{arch::x86_64::*, mem::MaybeUninit};
 
-/// Payload bytes from which on this is faster than [`ni`].
+/// Payload bytes from which this is faster than [`ni`].
 pub(super) const FROM: usize = 192;
-/// Bytes that the cipher makes at a time.
+/// Bytes of key stream computed at a time.
 const CHUNK: usize = 128;
 
-/// What lies on the wire, with the bytes of each block turned around: the chunk at hand, and the one before.
+/// Ciphertext with the bytes of each block reversed: the current chunk and the one before.
 #[repr(C, align(64))]
 struct Turned([u8; 2 * CHUNK]);
 
-/// An unreduced sum of products: that of the lower halves, of the upper halves, and of the halves' XORs. (The pass has
-/// it by value: one behind a reference would go to memory and back for each block.)
+/// An unreduced sum of products: of the lower halves, of the upper halves, and of the halves' XORs.
+/// Passed by value: behind a reference it would go through memory for each block.
 #[derive(Clone, Copy)]
 struct Running {
     low: __m128i,
     high: __m128i,
     both: __m128i,
-    /// What the next block is joined to: the hash so far, until a block has taken it.
+    /// The value to XOR into the next block: the hash so far, until a block takes it.
     joined: __m128i,
     /// The next block's power, and the XOR of its halves.
     power: *const u128,
@@ -55,7 +55,7 @@ impl Running {
         }
     }
 
-    /// Adds the product of a block and a power; `halves` are the block's.
+    /// Adds the product of a block and a power; `halves` is the XOR of the block's halves.
     #[inline]
     #[target_feature(enable = "avx,pclmulqdq")]
     fn product(&mut self, block: __m128i, halves: __m128i, power: __m128i, of_power: __m128i) {
@@ -74,28 +74,30 @@ impl Running {
         let block = _mm_xor_si128(reversed(block), self.joined);
         self.joined = _mm_setzero_si128();
         let halves = _mm_xor_si128(block, _mm_shuffle_epi32::<0b01_00_11_10>(block));
-        // SAFETY: the caller's; the table goes on behind the last power.
+        // SAFETY: guaranteed by the caller; the table extends past the last power.
         let (power, of_power) =
             unsafe { (_mm_loadu_si128(self.power.cast()), _mm_loadu_si128(self.halves.cast())) };
         self.product(block, halves, power, of_power);
         self.skip(1);
     }
 
-    /// Adds block `i` of a chunk that lies turned around in memory.
+    /// Adds block `i` of a byte-reversed chunk in memory.
     ///
     /// # Safety
-    /// The chunk has block `i`, the blocks before were added this way, and a power is left for each.
+    /// The chunk has block `i`, the blocks before were added this way, and a power is left for
+    /// each.
     #[inline]
     #[target_feature(enable = "avx,pclmulqdq")]
     unsafe fn turned(&mut self, chunk: *const u8, i: usize) {
-        // SAFETY: the caller's; the table goes on behind the last power.
+        // SAFETY: guaranteed by the caller; the table extends past the last power.
         unsafe {
             let block = _mm_load_si128(chunk.add(16 * i).cast());
             let halves = _mm_xor_si128(block, _mm_loadl_epi64(chunk.add(16 * i + 8).cast()));
             let power = _mm_loadu_si128(self.power.add(i).cast());
             let of_power = _mm_loadu_si128(self.halves.add(i).cast());
             self.product(block, halves, power, of_power);
-            // The compiler would sum up a chunk as a tree, for which it has not the registers.
+            // Keeps the compiler from summing a chunk as a tree, which needs more registers than
+            // there are.
             core::arch::asm!(
                 "/* {0} {1} {2} */", inout(xmm_reg) self.low, inout(xmm_reg) self.high, inout(xmm_reg) self.both,
                 options(nostack, preserves_flags)
@@ -103,7 +105,7 @@ impl Running {
         }
     }
 
-    /// Goes on behind blocks that were added by their numbers.
+    /// Continues after blocks that were added by index.
     #[inline]
     #[target_feature(enable = "avx")]
     fn skip(&mut self, blocks: usize) {
@@ -111,14 +113,14 @@ impl Running {
         self.halves = self.halves.wrapping_add(blocks);
     }
 
-    /// Joins the hash so far to a chunk that begins a segment.
+    /// XORs the hash so far into a chunk that starts a segment.
     ///
     /// # Safety
-    /// The chunk is good for a block.
+    /// The chunk is valid for a block.
     #[inline]
     #[target_feature(enable = "avx")]
     unsafe fn join(&mut self, chunk: *mut u8) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let first = _mm_load_si128(chunk.cast());
             _mm_store_si128(chunk.cast(), _mm_xor_si128(first, self.joined));
@@ -126,7 +128,8 @@ impl Running {
         self.joined = _mm_setzero_si128();
     }
 
-    /// The sum's value: the part at 0 is folded onto those at 64 and 128, and what is then at 64 onto that at 128.
+    /// The sum's value. Folds the part at 0 onto those at 64 and 128, then the result at 64 onto
+    /// that at 128.
     #[inline]
     #[target_feature(enable = "avx,pclmulqdq")]
     fn value(&self) -> __m128i {
@@ -135,11 +138,11 @@ impl Running {
     }
 }
 
-/// One segment of a packet, with the cipherstream from a 64-byte unit on.
+/// One segment of a packet, with the key stream from a 64-byte unit.
 ///
 /// # Safety
-/// The CPU has AVX, AES-NI and PCLMULQDQ; the pointers are good for the segment's length, which is not 0, and the segment
-/// has at most [`POWERS`] blocks.
+/// The CPU has AVX, AES-NI and PCLMULQDQ; the pointers are valid for the segment's length, which is
+/// not 0, and the segment has at most [`POWERS`] blocks.
 #[target_feature(enable = "avx,aes,pclmulqdq")]
 pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
     key: &Key<R>,
@@ -148,7 +151,7 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
     unit: usize,
 ) -> Block {
     let mut running = Running::new(key, segment);
-    // SAFETY: the segment has so many blocks, and the pointers are good for them (caller).
+    // SAFETY: the segment has this many blocks, and the pointers are valid for them (caller).
     unsafe {
         for block in segment.aad.chunks(16) {
             running.block(load(block.as_ptr(), block.len(), 0));
@@ -163,10 +166,11 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
 }
 
 impl Running {
-    /// XORs the cipherstream into block `i` of the last `rest` bytes, which may end in it, and adds what is on the wire.
+    /// XORs the key stream into block `i` of the last `rest` bytes, possibly a partial block, and
+    /// adds the ciphertext.
     ///
     /// # Safety
-    /// The pointers are good for `rest` bytes, of which some are in block `i`, and a power is left.
+    /// The pointers are valid for `rest` bytes, some of them in block `i`, and a power is left.
     #[inline]
     #[target_feature(enable = "avx,pclmulqdq")]
     unsafe fn rest<const SEAL: bool>(
@@ -178,7 +182,7 @@ impl Running {
         pad: __m128i,
     ) {
         let now = (rest - 16 * i).min(16);
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let x = load(src.add(16 * i), now, 0);
             let y = first(_mm_xor_si128(x, pad), now);
@@ -188,12 +192,12 @@ impl Running {
     }
 }
 
-/// XORs the cipher's stream from `counter` on in, whose rounds take turns with the hash of what lay on the wire a chunk
-/// before.
+/// XORs in the cipher's key stream from `counter`, its rounds interleaved with the hash of the
+/// ciphertext one chunk earlier.
 ///
 /// # Safety
-/// The CPU has AVX, AES-NI and PCLMULQDQ; the pointers are good for the segment's length, which is not 0, and so many
-/// powers are left.
+/// The CPU has AVX, AES-NI and PCLMULQDQ; the pointers are valid for the segment's length, which is
+/// not 0, and a power is left for each of its blocks.
 #[inline]
 #[target_feature(enable = "avx,aes,pclmulqdq")]
 unsafe fn ciphered<const R: usize, const SEAL: bool>(
@@ -211,8 +215,8 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
         unsafe { _mm_load_si128(key.round_keys[round].as_ptr().cast()) }
     };
     let mut done = 0;
-    // SAFETY: blocks before `len` are within source and destination, and `done & CHUNK` chooses one of the two chunks in
-    // the room, whose other one was written a turn before.
+    // SAFETY: blocks before `len` are within source and destination, and `done & CHUNK` chooses one
+    // of the buffer's two chunks; the previous iteration wrote the other one.
     unsafe {
         loop {
             let (now, before) = (room.add(done & CHUNK), room.add(CHUNK - (done & CHUNK)));
@@ -232,7 +236,7 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
                         *block = _mm_aesenc_si128(*block, k);
                     }
                     let [a, b, c, d, e, f, g, h] = &mut pads;
-                    // So that the rounds stay where they are.
+                    // Keeps the rounds in this order.
                     core::arch::asm!(
                         "/* {0} {1} {2} {3} {4} {5} {6} {7} */",
                         inout(xmm_reg) * a,

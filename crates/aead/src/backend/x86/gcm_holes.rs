@@ -1,19 +1,22 @@
-//! The holes of AES-GCM with PCLMULQDQ: what is left for the deadline. Once with SSSE3, once with AVX-512's masks, which CPUs have that
-//! lack VAES and VPCLMULQDQ too, and once with GFNI besides, whose affine maps fold without a product.
+//! Filling the holes of AES-GCM with PCLMULQDQ: the work left at the deadline. Three variants:
+//! SSSE3; AVX-512 masks, also on CPUs without VAES and VPCLMULQDQ; and GFNI as well, whose affine
+//! maps fold without a product.
 
 use super::{
-    gcm::Key,
+    gcm_key::Key,
     ni::{fold, from, reversed},
     pieces::{up, up_reversed},
 };
 use crate::{
-    Template,
-    backend::portable::{gcm::Gcm, ghash::Power},
-    sparse::{Head, Piece, Shape, Spot, Values},
+    backend::{
+        modes::gcm::Gcm,
+        portable::ghash::{FOLD, Power},
+    },
+    holes::{Head, Piece, Shape, Spot, Template, Values},
 };
 use core::arch::x86_64::*;
 
-/// What a tag takes besides the packet's own, in one line of the cache.
+/// Constants for a tag, in one cache line.
 #[repr(C, align(64))]
 struct Constants {
     /// The shuffle that reverses the bytes of a block.
@@ -23,19 +26,20 @@ struct Constants {
 }
 
 static CONSTANTS: Constants =
-    Constants { turn: 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f, fold: super::ni::FOLD as u128 };
+    Constants { turn: 0x0001_0203_0405_0607_0809_0a0b_0c0d_0e0f, fold: FOLD as u128 };
 
-/// One of the constants, from memory. (Of one with a single word the compiler would make a word, which takes longer to come to the
-/// vectors.)
+/// Loads one of the constants from memory. For a constant with a single word, the compiler would go
+/// through a general-purpose register, which takes longer.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn constant(constant: &'static u128) -> __m128i {
-    // SAFETY: a static has 16 bytes there.
+    // SAFETY: the static has 16 bytes.
     unsafe { core::ptr::read_volatile(core::ptr::from_ref(constant).cast()) }
 }
 
-/// The kernels for one set of instructions. `load` gives the bytes of a piece, from the vector's first on; `take` XORs
-/// them with cipherstream and stores the result; `xor3` is the XOR of three; `clear` wipes a weight; `tag` folds a sum and turns its bytes.
+/// Kernels for one instruction set. `load` loads a piece's bytes from the vector's first byte;
+/// `take` XORs them with key stream and stores the result; `xor3` is the XOR of three; `clear`
+/// wipes a weight; `tag` folds a sum and reverses its bytes.
 macro_rules! kernels {
     ($features:literal) => {
         /// An unreduced sum (see the portable `ghash`).
@@ -45,14 +49,14 @@ macro_rules! kernels {
         }
 
         impl Sum {
-            /// To what is prepared.
+            /// Starts from the prepared sum.
             #[inline]
             #[target_feature(enable = $features)]
             fn new(prepared: u128) -> Self {
                 Self { at_0: _mm_setzero_si128(), at_64: from(prepared) }
             }
 
-            /// Adds the product of a block (byte-reversed) with a power.
+            /// Adds the product of a byte-reversed block and a power.
             #[inline]
             #[target_feature(enable = $features)]
             fn add(&mut self, x: __m128i, power: &Power) {
@@ -63,14 +67,15 @@ macro_rules! kernels {
                 self.at_64 = xor3(self.at_64, a, b);
             }
 
-            /// Puts a value into a whole block of the payload, adds its product, and wipes the weight.
+            /// Writes a value into a whole block of the payload, adds its product, and wipes the
+            /// weight.
             ///
             /// # Safety
-            /// `from` and `to` are good for 16 bytes.
+            /// `from` and `to` are valid for 16 bytes.
             #[inline]
             #[target_feature(enable = $features)]
             unsafe fn add_block(&mut self, weight: &mut Power, from: *const u8, to: *mut u8) {
-                // SAFETY: the caller's.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     let x = _mm_loadu_si128(from.cast());
                     self.add(_mm_shuffle_epi8(x, constant(&CONSTANTS.turn)), weight);
@@ -79,7 +84,7 @@ macro_rules! kernels {
                 clear(weight);
             }
 
-            /// The fold.
+            /// Folds the sum.
             #[inline]
             #[target_feature(enable = $features)]
             fn value(&self) -> __m128i {
@@ -87,11 +92,12 @@ macro_rules! kernels {
             }
         }
 
-        /// Takes what a template has in its pieces out of a packet that was sealed with it, gives each its weight, and makes the MAC
-        /// of the tag.
+        /// Removes the template's contents in its pieces from a packet sealed with them, gives each
+        /// piece its weight, and turns the tag into its MAC.
         ///
         /// # Safety
-        /// The CPU has the instructions; the pieces are those of the template, and the body has each payload piece's whole block.
+        /// The CPU supports the instructions; the pieces are the template's, and the body has each
+        /// payload piece's whole block.
         #[target_feature(enable = $features)]
         pub(in super::super) unsafe fn take_out<const R: usize>(
             key: &Key<R>,
@@ -110,7 +116,7 @@ macro_rules! kernels {
                 *weight = key.power(shape.distance(piece.block(&shape)));
                 sum.add(up_reversed(x, piece.start()), weight);
                 if piece.in_payload() {
-                    // SAFETY: the body has 16 bytes from `at` on (caller).
+                    // SAFETY: the body has 16 bytes from `at` (caller).
                     unsafe {
                         let at = body.as_mut_ptr().add(piece.at()).cast();
                         _mm_storeu_si128(at, _mm_xor_si128(_mm_loadu_si128(at), up(x, piece.start())));
@@ -124,25 +130,26 @@ macro_rules! kernels {
             }
         }
 
-        /// Puts a piece's value, which begins at `from`, into the packet, and wipes its weight.
+        /// Writes the value of a piece, which starts at `from`, into the packet, and wipes its
+        /// weight.
         ///
         /// # Safety
-        /// As for [`fill`]; `from` is good for the piece's bytes.
+        /// As for [`fill`]; `from` is valid for the piece's bytes.
         #[inline]
         #[target_feature(enable = $features)]
         unsafe fn fill_piece(sum: &mut Sum, spot: &mut Spot<Power>, from: *const u8, body: &mut [u8]) {
             let Spot { piece, weight } = spot;
-            // A whole block need not wait for where its bytes go.
+            // A whole block does not depend on shifts.
             if piece.len() == 16 && piece.in_payload() {
-                // SAFETY: the caller's, and the body has 16 bytes from `at` on.
+                // SAFETY: guaranteed by the caller; the body has 16 bytes from `at`.
                 unsafe { sum.add_block(weight, from, body.as_mut_ptr().add(piece.at())) };
                 return;
             }
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             let x = unsafe { load(piece, from) };
             sum.add(up_reversed(x, piece.start()), weight);
             if piece.in_payload() {
-                // SAFETY: the body has 16 bytes from `at` on (caller).
+                // SAFETY: the body has 16 bytes from `at` (caller).
                 unsafe {
                     let at = body.as_mut_ptr().add(piece.at()).cast();
                     _mm_storeu_si128(at, _mm_xor_si128(_mm_loadu_si128(at), up(x, piece.start())));
@@ -151,11 +158,12 @@ macro_rules! kernels {
             clear(weight);
         }
 
-        /// Puts values into a prepared packet.
+        /// Writes values into a prepared packet.
         ///
         /// # Safety
-        /// The CPU has the instructions, and the three come from one [`Filling`](crate::sparse::Filling): the values fit
-        /// the head, and the body has each payload piece's whole block.
+        /// The CPU supports the instructions, and the three come from one
+        /// [`Filling`](crate::holes::Filling): the values fit the head, and the body has each
+        /// payload piece's whole block.
         #[target_feature(enable = $features)]
         pub(in super::super) unsafe fn fill<S: Gcm, V: Values, const N: usize>(
             head: &mut Head<S, N>,
@@ -164,10 +172,11 @@ macro_rules! kernels {
         ) {
             let mut sum = Sum::new(head.sum.hash);
             let spots = &mut head.spots[..N.min(head.count as usize)];
-            // Where it can be known without looking, the first value's address is there five cycles sooner.
+            // If the values are in turn, the first value's address needs no look-up, which saves
+            // about five cycles.
             let (first, rest) = spots.split_at_mut(usize::from(head.in_turn).min(spots.len()));
             if let [first] = first {
-                // SAFETY: the values fit, and the first piece's begins with the first byte.
+                // SAFETY: the values fit, and the first piece's starts at the first byte.
                 unsafe { fill_piece(&mut sum, first, values.first(), body) };
             }
             for spot in rest {
@@ -180,10 +189,11 @@ macro_rules! kernels {
             finish(head, &sum);
         }
 
-        /// Puts a value into a prepared packet that waits for one whole block.
+        /// Writes a value into a prepared packet with one hole, a whole block.
         ///
         /// # Safety
-        /// The CPU has the instructions, and the three come from one [`FillingOne`](crate::sparse::FillingOne).
+        /// The CPU supports the instructions, and the three come from one
+        /// [`FillingOne`](crate::holes::FillingOne).
         #[inline]
         #[target_feature(enable = $features)]
         pub(in super::super) unsafe fn fill_one<S: Gcm, const N: usize>(
@@ -193,7 +203,7 @@ macro_rules! kernels {
         ) -> bool {
             let Some(Spot { piece, weight }) = head.spots.first_mut() else { return false };
             let mut sum = Sum::new(head.sum.hash);
-            // SAFETY: the value has 16 bytes, and the body has them from `at` on (caller).
+            // SAFETY: the value has 16 bytes, and the body has 16 from `at` (caller).
             unsafe { sum.add_block(weight, value.as_ptr(), body.as_mut_ptr().add(piece.at())) };
             finish(head, &sum);
             true
@@ -203,7 +213,8 @@ macro_rules! kernels {
         #[inline]
         #[target_feature(enable = $features)]
         fn finish<S: Gcm, const N: usize>(head: &mut Head<S, N>, sum: &Sum) {
-            // SAFETY: a tag and a hash have 16 bytes. What was stored must stay stored.
+            // SAFETY: a tag and a hash have 16 bytes. The assembly keeps the compiler from removing
+            // the wipe.
             unsafe {
                 _mm_storeu_si128(head.tag.as_mut_ptr().cast(), tag(sum.at_0, sum.at_64));
                 _mm_storeu_si128(core::ptr::from_mut(&mut head.sum.hash).cast(), _mm_setzero_si128());
@@ -211,11 +222,12 @@ macro_rules! kernels {
             }
         }
 
-        /// Takes values out of a received packet and returns its tag.
+        /// Reads the values of a received packet and returns the expected tag.
         ///
         /// # Safety
-        /// The CPU has the instructions, and the five come from one [`Reading`](crate::sparse::Reading): each piece's
-        /// bytes are within their part, and the body has each payload piece's whole block.
+        /// The CPU supports the instructions, and the five come from one
+        /// [`Reading`](crate::holes::Reading): each piece's bytes are within their part, and the
+        /// body has each payload piece's whole block.
         #[target_feature(enable = $features)]
         pub(in super::super) unsafe fn check<S: Gcm, const N: usize>(
             head: &Head<S, N>,
@@ -227,8 +239,8 @@ macro_rules! kernels {
             let mut sum = Sum::new(head.sum.hash);
             for Spot { piece, weight } in head.spots() {
                 let at = piece.at() + piece.start();
-                // SAFETY: the piece's bytes are within their part; `dst` is as long as `src`, and the body reaches as
-                // far (caller).
+                // SAFETY: the piece's bytes are within their part; `dst` is as long as `src`, and
+                // so is the body up to there (caller).
                 let x = unsafe {
                     if piece.in_payload() {
                         take(piece, src.as_ptr().add(at), body.as_ptr().add(at), dst.as_mut_ptr().add(at))
@@ -251,21 +263,25 @@ pub(super) mod ssse3 {
 
     kernels!("sse4.1,ssse3,pclmulqdq");
 
+    /// Loads the piece's bytes.
+    ///
     /// # Safety
-    /// `at` is good for the piece's bytes.
+    /// `at` is valid for the piece's bytes.
     #[inline]
     #[target_feature(enable = "sse4.1")]
     unsafe fn load(piece: &Piece, at: *const u8) -> __m128i {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { partial::load(at, piece.len(), 0) }
     }
 
+    /// XORs the piece's bytes with key stream and stores the result.
+    ///
     /// # Safety
-    /// The pointers are good for the piece's bytes.
+    /// The pointers are valid for the piece's bytes.
     #[inline]
     #[target_feature(enable = "sse4.1")]
     unsafe fn take(piece: &Piece, from: *const u8, pad: *const u8, to: *mut u8) -> __m128i {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let x = _mm_xor_si128(load(piece, from), load(piece, pad));
             partial::store(to, piece.len(), x);
@@ -308,13 +324,15 @@ pub(super) mod masks {
 
     kernels!("avx512f,avx512bw,avx512vl,pclmulqdq,ssse3,bmi2");
 
+    /// XORs the piece's bytes with key stream and stores the result.
+    ///
     /// # Safety
-    /// The pointers are good for the piece's bytes.
+    /// The pointers are valid for the piece's bytes.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
     pub(super) unsafe fn take(piece: &Piece, from: *const u8, pad: *const u8, to: *mut u8) -> __m128i {
         let bytes = _bzhi_u32(u32::MAX, piece.len() as u32) as __mmask16;
-        // SAFETY: bytes that are masked out are not touched; for the others the caller's.
+        // SAFETY: masked-out bytes are not accessed; for the others, guaranteed by the caller.
         unsafe {
             let x = _mm_xor_si128(
                 _mm_maskz_loadu_epi8(bytes, from.cast()),
@@ -347,22 +365,23 @@ pub(super) mod affine {
 
     kernels!("avx512f,avx512bw,avx512vl,pclmulqdq,ssse3,bmi2,gfni");
 
-    /// What a tag takes, in two lines of the cache.
+    /// Constants for a tag, in two cache lines.
     #[repr(C, align(64))]
     struct Maps {
-        /// The bytes of a sum at 1 that stand in a byte of the tag: of the lower word those that the fold moves by a whole word and less, and
-        /// the upper word, which it does not change.
+        /// Selects the bytes of a sum at 1 that contribute to the same byte of the tag: from the
+        /// lower word those the fold moves by at most a whole word, and the upper word, which it
+        /// does not change.
         near: u128,
-        /// Those of which bits come down from the byte above.
+        /// Selects the bytes whose bits come down from the byte above.
         above: u128,
-        /// What becomes of the near ones.
+        /// The affine maps for the near bytes.
         fold_near: u128,
-        /// And of the ones above.
+        /// The affine maps for the bytes above.
         fold_above: u128,
     }
 
-    /// A word at 1 comes to `x^-64 = x^64 + x^63 + x^62 + x^57` times itself: up by a word, and of that down by 0, 1, 2 and 7 bits. The tag has
-    /// the bytes in reverse.
+    /// A word at 1 contributes `x^-64 = x^64 + x^63 + x^62 + x^57` times itself: up by a word, and
+    /// from there down by 0, 1, 2 and 7 bits. The tag has the bytes in reverse.
     static MAPS: Maps = Maps {
         near: 0x0809_0a0b_0c0d_0e0f_0001_0203_0405_0607,
         above: 0x8080_8080_8080_8000_0102_0304_0506_0780,
@@ -370,8 +389,9 @@ pub(super) mod affine {
         fold_above: map(&[-7, -6, -1]) | map(&[-7, -6, -1]) << 64,
     };
 
-    /// The matrix of GF2P8AFFINEQB by which a bit is the sum of those that stand so much higher. Its rows are bytes, the one for the lowest bit
-    /// last (Intel SDM volume 2, GF2P8AFFINEQB).
+    /// The matrix for GF2P8AFFINEQB in which each output bit is the sum of the input bits `higher`
+    /// places up. Its rows are bytes, the lowest bit's row last (Intel SDM volume 2,
+    /// GF2P8AFFINEQB).
     const fn map(higher: &[i32]) -> u128 {
         let (mut matrix, mut i) = (0, 0);
         while i < 64 {

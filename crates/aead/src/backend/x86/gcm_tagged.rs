@@ -1,28 +1,29 @@
-//! AES-GCM of a packet that lies where it will lie, with its tag directly behind: what a gateway seals and opens in the slot of its ring.
+//! AES-GCM of a packet in place, its tag directly after the payload: sealing and opening in a slot
+//! of the gateway's ring.
 //!
-//! Its cipherstream is prepared. With at most two blocks of associated data all that it needs comes in registers, and what is read behind
-//! a payload that ends within a block is its tag, so nothing has to be pieced together. After a pause each line of code and data comes
-//! from a farther cache: both directions have the code in common.
+//! The key stream is prepared. With at most two blocks of associated data, all arguments fit in
+//! registers. A read past a payload that ends within a block reads its tag, so no bytes are pieced
+//! together. Both directions share code, because after a pause each cache line of code and data
+//! comes from a farther cache.
 
 use super::{
-    gcm::{Key, Kind, POWERS, Powers},
-    gcm_tagged_masked,
+    gcm_key::{Constants, Key, Kind, POWERS, Powers},
     gcm_vaes::{Running, VECTOR},
-    ni::FOLD,
-    partial::FIRST,
 };
 use core::{
     arch::{asm, x86_64::*},
     mem, ptr,
 };
 
-/// Bytes of associated data that there can be.
+/// Maximum bytes of associated data.
 const AAD: usize = 32;
-/// Bytes of payload that there can be: with the two blocks of associated data and that of the lengths one fold covers them.
+/// Maximum bytes of payload: with two blocks of associated data and the length block, one fold
+/// covers them.
 const PAYLOAD: usize = (POWERS - 3) * 16;
 
 impl<const R: usize> Key<R> {
-    /// As [`seal_prepared`](Self::seal_prepared) in place, for a `packet` that ends with room for its tag. Gives whether it was done.
+    /// Like [`seal_prepared`](Self::seal_prepared) in place, for a `packet` that ends with space
+    /// for its tag. Returns whether it was sealed.
     #[inline(always)]
     pub(crate) fn seal_in_one_piece(
         &self,
@@ -38,7 +39,8 @@ impl<const R: usize> Key<R> {
         tag.is_some()
     }
 
-    /// As [`open_and_wipe`](Self::open_and_wipe) in place, for a `packet` that ends with its tag: whether it is authentic, if it was done.
+    /// Like [`open_and_wipe`](Self::open_and_wipe) in place, for a `packet` that ends with its tag.
+    /// Returns whether the packet is authentic, or `None` if there is no kernel for it.
     #[inline(always)]
     pub(crate) fn open_in_one_piece(
         &self,
@@ -49,13 +51,14 @@ impl<const R: usize> Key<R> {
     ) -> Option<bool> {
         // SAFETY: every CPU of this architecture has SSE2.
         let masked = unsafe { _mm_xor_si128(vector(mask.to_le_bytes()), vector(*packet.last_chunk()?)) };
-        // Nothing is left where both are the same. All bytes are compared at once.
+        // The XOR is zero if both tags are equal. All bytes are compared at once.
         let left = self.tagged(false, masked, stream, aad, packet)?;
         // SAFETY: as above.
         Some(unsafe { _mm_movemask_epi8(_mm_cmpeq_epi8(left, _mm_setzero_si128())) } == 0xffff)
     }
 
-    /// The tag of a packet with room for one, if there is a kernel for it; then all of `stream` is wiped.
+    /// Computes the tag of a packet with space for one, and wipes all of `stream`, if there is a
+    /// kernel for it.
     #[inline(always)]
     fn tagged(
         &self,
@@ -71,55 +74,33 @@ impl<const R: usize> Key<R> {
         let used = len.next_multiple_of(64);
         assert!(used <= stream.len());
         let (at, pads) = (packet.as_mut_ptr(), stream.as_mut_ptr());
-        // SAFETY: the kind of key is the proof that the CPU has the instructions; packet and stream are as long as they must be.
-        let tag = unsafe {
-            match self.kind {
-                Kind::Avx512 => {
-                    gcm_tagged_masked::kernel(self.lines(), at, len, pads, seal, aad.len(), a, b, mask)
-                }
-                _ => kernel(self.lines(), at, len, pads, seal, aad.len(), a, b, mask),
-            }
-        };
+        // SAFETY: the kind of key proves CPU support; packet and stream have the required lengths.
+        let tag = unsafe { kernel(self.lines(), at, len, pads, seal, aad.len(), a, b, mask) };
         if used < stream.len() {
             self.wipe(&mut stream[used..]);
         }
         Some(tag)
     }
 
-    /// Where the constants are, and right behind them the powers.
+    /// Address of the constants, with the powers directly after them.
     #[inline(always)]
     fn lines(&self) -> *const Constants {
         const { assert!(mem::offset_of!(Self, constants) + size_of::<Constants>() == mem::offset_of!(Self, high)) };
-        // A pointer to the constants alone would not be good for the powers.
+        // A pointer derived from the constants alone would not be valid for the powers.
         ptr::from_ref(self).wrapping_byte_add(mem::offset_of!(Self, constants)).cast()
     }
 }
 
-/// Constants of either kernel, in one line of the cache. There is one with each key.
-#[repr(C, align(64))]
-pub(super) struct Constants {
-    /// A shuffle that reverses the bytes of a block.
-    pub(super) turn: [u8; 16],
-    /// Read from byte `16 - n` on, a mask of the first `n` bytes, 16 at most.
-    first: [u8; 32],
-    /// What a fold multiplies with.
-    pub(super) fold: u64,
-}
-
-impl Constants {
-    pub(super) const NEW: Self =
-        Self { turn: [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0], first: FIRST, fold: FOLD };
-}
-
-/// The same length, of which the compiler makes no constant in another line.
+/// Returns the length, opaque to the compiler, which would otherwise place a constant in another
+/// cache line.
 #[inline(always)]
 pub(super) fn opaque(mut len: usize) -> usize {
-    // SAFETY: nothing is done.
+    // SAFETY: the assembly is empty.
     unsafe { asm!("/* {} */", inout(reg) len, options(pure, nomem, nostack, preserves_flags)) };
     len
 }
 
-/// Associated data as two blocks, if there is no more of it. One of zeros in front does not change a hash.
+/// Associated data as two blocks, if it fits. A zero block in front does not change a hash.
 #[inline(always)]
 fn blocks(aad: &[u8]) -> Option<[__m128i; 2]> {
     // SAFETY: every CPU of this architecture has SSE2.
@@ -133,7 +114,7 @@ fn blocks(aad: &[u8]) -> Option<[__m128i; 2]> {
 
 #[inline(always)]
 pub(super) fn vector(bytes: [u8; 16]) -> __m128i {
-    // SAFETY: either is sixteen bytes of any value.
+    // SAFETY: either type is sixteen bytes of any value.
     unsafe { mem::transmute(bytes) }
 }
 
@@ -143,8 +124,9 @@ fn bytes(vector: __m128i) -> [u8; 16] {
     unsafe { mem::transmute(vector) }
 }
 
-/// The eight bytes from `at` on, and zeros behind the last one. By words, as associated data that has just been written was: a load over
-/// the stores of its parts has to wait for them, and words may come in the registers that they were written from.
+/// The eight bytes from `at`, zero-padded after the end. Loads words, because associated data was
+/// just written in words: a wider load would wait for the stores of its parts, while words may stay
+/// in the registers they were written from.
 #[inline(always)]
 fn word(bytes: &[u8], at: usize) -> u64 {
     let bytes = bytes.get(at..).unwrap_or_default();
@@ -159,16 +141,19 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     rest.iter().enumerate().fold(low, |word, (i, byte)| word | u64::from(*byte) << (8 * (from + i)))
 }
 
-/// Goes over a packet's payload in place and gives its tag, with the associated data in two blocks. The cipherstream is wiped, by units of
-/// 64 bytes. By this convention all comes and goes in registers, also blocks.
+/// Processes a packet's payload in place and returns its tag, with the associated data in two
+/// blocks. Wipes the key stream in units of 64 bytes. The sysv64 convention passes all arguments
+/// and results in registers, blocks included.
 ///
 /// # Safety
-/// The CPU has AVX2 and VPCLMULQDQ with PCLMULQDQ, SSSE3 and SSE4.1. Right behind the constants are the powers. `at` is good for `len`
-/// bytes, [`PAYLOAD`] at most, and for a tag behind them, which stays as it is; `stream` is good for as many bytes in whole units.
+/// The CPU has AVX2 and VPCLMULQDQ with PCLMULQDQ, SSSE3 and SSE4.1. The powers follow the
+/// constants directly. `at` is valid for `len` bytes, at most [`PAYLOAD`], and for the tag after
+/// them, which is preserved; `stream` is valid for `len` bytes rounded up to whole units.
 #[inline(never)]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".text.antedate.near"))]
 #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,ssse3,sse4.1")]
-#[allow(clippy::too_many_arguments, improper_ctypes_definitions)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
+#[allow(improper_ctypes_definitions, reason = "called by this crate alone")]
 unsafe extern "sysv64" fn kernel(
     constants: *const Constants,
     at: *mut u8,
@@ -181,19 +166,20 @@ unsafe extern "sysv64" fn kernel(
     mask: __m128i,
 ) -> __m128i {
     let aad_len = opaque(aad_len);
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let (constants, powers) = unsafe { (&*constants, &*constants.add(1).cast::<Powers>()) };
     let turn = vector(constants.turn);
     let reversed = |x| _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(turn));
-    // SAFETY: from byte 16 of 32 at most, 16 are left.
+    // SAFETY: 16 bytes remain from byte 16 of 32 or before.
     let first =
         |len: usize| unsafe { _mm_loadu_si128(constants.first.as_ptr().add(16 - len.min(16)).cast()) };
     let nothing = _mm256_setzero_si256();
-    // What is on the wire is what came in where it is opened, and that with the cipherstream in it where it is sealed.
+    // The ciphertext is the input when opening, and the input XOR the key stream when sealing.
     let sealing = _mm256_set1_epi8(-i8::from(seal));
     let (mut at, mut pads) = (at, stream);
-    // SAFETY: whole vectors below `len` are within packet and stream. A payload's rest is read and written up to a whole block, which its
-    // tag has room for, and what is behind its end is written as it was. The powers are those of as many blocks as there are.
+    // SAFETY: whole vectors below `len` are within packet and stream. The payload's remainder is
+    // read and written up to a whole block, within the payload and its tag; bytes after the payload
+    // are written back unchanged. There is a power for each block.
     unsafe {
         let power = powers.0.as_ptr().add(POWERS - 3 - len.div_ceil(16));
         let one = _mm_loadu_si128(powers.0.as_ptr().add(POWERS - 1).cast());
@@ -241,7 +227,7 @@ unsafe extern "sysv64" fn kernel(
             _mm256_storeu_si256(rest.cast(), nothing);
             _mm256_storeu_si256(rest.add(VECTOR).cast(), nothing);
         }
-        // It must stay wiped.
+        // Keeps the compiler from removing the wipe.
         asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags));
         _mm_xor_si128(_mm_shuffle_epi8(running.value(), turn), mask)
     }

@@ -1,22 +1,25 @@
-//! Every kind of key that this CPU can have beside the portable one, and every way to fill holes: a CPU uses the best
-//! that it has, so that the tests of suites see no other.
+//! Tests of every kind of key on this CPU against the portable one, and of every way to fill holes.
+//! A CPU uses its best kernels, so the suites' tests see no others.
 
 extern crate std;
 
 use super::*;
 use crate::{
     Aes128Gcm, Hole, Template,
-    backend::portable::gcm::Key as Portable,
-    sparse::{Filling, Head, Joined, Reading},
+    backend::{
+        cpu::x86::{Affine, Masks},
+        modes::gcm::Key as Portable,
+    },
+    holes::{Filling, Head, Joined, Reading},
 };
 use proptest::prelude::*;
 use std::{vec, vec::Vec};
 
-/// A key for each kind that this CPU has.
+/// A key of each kind this CPU supports.
 fn kinds<const R: usize>(round_keys: &RoundKeys) -> Vec<Key<R>> {
     let new = |kind| {
         let mut key = Key::<R>::new(round_keys, Backend::AesNi)?;
-        // Whoever has one of these has those before it.
+        // Each kind implies the ones before it.
         key.kind = kind;
         Some(key)
     };
@@ -68,8 +71,8 @@ fn same_packets<const R: usize>(key: &[u8], nonce: &[u8; 12], aad: &[u8], plain:
     }
 }
 
-/// The same packet with its tag behind it, by the kernels that there are for that. None of its cipherstream is left, of which there is
-/// more than it needs.
+/// Compares the same packet followed by its tag, with the in-place kernels. All of the key stream
+/// is wiped, including the excess.
 fn same_packet_in_one_piece<const R: usize>(
     key: &Key<R>,
     nonce: &[u8; 12],
@@ -101,7 +104,7 @@ fn same_packet_in_one_piece<const R: usize>(
     assert_eq!(forged, there_is_one.then_some(false));
 }
 
-/// What a template's packet is when all of it is prepared at once, by one way to fill holes.
+/// A template's packet prepared in one step, with one way to fill holes.
 fn prepared(holes: Holes, nonce: &[u8; 12], template: &Template<'_>) -> (u128, Vec<u128>, Vec<u8>) {
     let mut key =
         Key::<10>::new(&RoundKeys::expand(&[7; 16]), Backend::AesNi).expect("the CPU has what masks need");
@@ -115,7 +118,7 @@ fn prepared(holes: Holes, nonce: &[u8; 12], template: &Template<'_>) -> (u128, V
     (head.sum.hash, weights, body)
 }
 
-/// Values, the pieces of their holes and what a packet of them is, by one way to fill them.
+/// Values, the pieces of their holes and the resulting packet, with one way to fill holes.
 type Filled = (Vec<u8>, [u8; 16], Vec<u8>);
 
 fn filled(holes: Holes, template: &Template<'_>, weights: &[u128], values: &[u8], body: &[u8]) -> Filled {
@@ -141,11 +144,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 40 } else { 400 }))]
 
     #[test]
-    fn every_kind_of_key_is_the_portable_one(
+    fn every_key_kind_matches_portable(
         key: [u8; 32],
         nonce: [u8; 12],
         aad in prop::collection::vec(any::<u8>(), 0..70),
-        // Whatever the kernels' chunks, and more than one segment.
+        // Lengths across the kernels' chunks and more than one segment.
         len in prop_oneof![0usize..600, 600usize..2400, Just(192), Just(256), Just(1728), Just(4000)],
         seed: u8,
     ) {
@@ -155,9 +158,9 @@ proptest! {
     }
 
     #[test]
-    fn every_way_to_fill_holes_is_the_same(
+    fn every_hole_kernel_gives_same_packet(
         weights: [u128; 16],
-        // Gap and length of each hole, in turn in the associated data and the payload.
+        // Gap and length of each hole, alternating between associated data and payload.
         cuts in prop::collection::vec((0usize..20, 1usize..=16), 1..4),
         values: [u8; 64],
     ) {

@@ -1,16 +1,17 @@
-//! AES-GCM with VAES and VPCLMULQDQ of 256 bits, for CPUs that have these and not AVX-512: Intel's from Alder Lake on, whose small
-//! cores are in many industrial computers, and AMD's Zen 3. Two blocks to a vector.
+//! AES-GCM with 256-bit VAES and VPCLMULQDQ, for CPUs without AVX-512: Intel since Alder Lake,
+//! including the small cores in many industrial computers, and AMD Zen 3. Two blocks to a vector.
 //!
-//! A block takes three products (Karatsuba's form). The XOR of a power's halves comes from the table of powers by a second load,
-//! eight bytes further: no other table has to be near. In one go, the cipher's rounds of a chunk take turns with the hash of the
-//! chunk before, as in [`gcm_avx`](super::gcm_avx).
+//! A block takes three products (Karatsuba). The XOR of a power's halves comes from the table of
+//! powers by a second load, at an offset of eight bytes, so no other table needs caching. In the
+//! one-pass kernel, the cipher's rounds of a chunk are interleaved with the hash of the chunk
+//! before, as in [`gcm_avx`](super::gcm_avx).
 
 use super::{
-    gcm::{Block, Key, POWERS, Powers, Segment},
+    gcm_key::{Block, Key, POWERS, Powers, Segment},
     ni::{fold, from, result},
     partial::{first, load, store},
 };
-use crate::backend::portable::gcm::counter_block;
+use crate::backend::modes::gcm::counter_block;
 use core::{
     arch::{asm, x86_64::*},
     mem::MaybeUninit,
@@ -18,42 +19,44 @@ use core::{
 
 /// Bytes of a vector.
 pub(super) const VECTOR: usize = 32;
-/// Vectors that the cipher makes at a time, and their bytes.
+/// Vectors of key stream computed at a time, and their bytes.
 const WIDTH: usize = 8;
 const CHUNK: usize = WIDTH * VECTOR;
-/// Payload bytes from which on this is faster than [`ni`](super::ni) in one go: it makes a whole chunk of cipherstream at least.
+/// Payload bytes from which the one-pass kernel beats [`ni`](super::ni): it computes at least a
+/// whole chunk of key stream.
 pub(super) const FROM: usize = 112;
 
-/// What lies on the wire, with the bytes of each block turned around: the chunk at hand, and the one before. In the end it lends its
-/// place to the cipherstream of the rest.
+/// Ciphertext with the bytes of each block reversed: the current chunk and the one before. At the
+/// end it also holds the remainder's key stream.
 #[repr(C, align(64))]
 struct Turned([u8; 2 * CHUNK]);
 
-/// An unreduced sum of products, spread over two lanes: that of the lower halves, of the upper halves, and of the halves' XORs.
+/// An unreduced sum of products in two lanes: of the lower halves, of the upper halves, and of the
+/// halves' XORs.
 ///
-/// `LATE` is 0, or 1 where the last products are added when the next ones begin. A sum that waits for products keeps those behind it
-/// from beginning: on Zen 3 a vector takes 8 cycles so, and 6.5 where the sums are late. Where the cipher's rounds are between,
-/// there are not the registers for it.
+/// `LATE` is 0, or 1 to add the last products only when the next ones start: a sum that waits for
+/// its products delays the following ones. With the cipher's rounds interleaved there are too few
+/// registers for it.
 #[derive(Clone, Copy)]
 pub(super) struct Running<const LATE: usize> {
     low: __m256i,
     high: __m256i,
     both: __m256i,
-    /// The last products of each of the three, if they are not in it yet.
+    /// The last products for each of the three sums, if not yet added.
     last: [[__m256i; 3]; LATE],
     /// The next block's power.
     power: *const u128,
 }
 
 impl<const LATE: usize> Running<LATE> {
-    /// Begins with what is known at once: the length block times H, if the segment ends with one, and the hash so far times the
-    /// power of the block that it joins.
+    /// Starts with the products known at once: the length block times H, if the segment ends with
+    /// one, and the hash so far times the power of the block it joins.
     #[inline]
     #[target_feature(enable = "avx2,vpclmulqdq")]
     fn new(powers: &Powers, segment: &Segment<'_>) -> Self {
         let (last, powers) = (powers.0[POWERS - 1], &powers.0[POWERS - segment.blocks()..]);
         let lengths = match segment.mask {
-            // As all blocks are: with its bytes turned around.
+            // Byte-reversed, like all blocks.
             Some(_) => _mm_set_epi64x(segment.total_aad as i64 * 8, segment.total as i64 * 8),
             None => _mm_setzero_si128(),
         };
@@ -62,7 +65,7 @@ impl<const LATE: usize> Running<LATE> {
         Self::of(x, power, powers.as_ptr())
     }
 
-    /// Begins with two blocks, whose bytes are turned around, times two powers. The next block's power lies at `next`.
+    /// Starts with two byte-reversed blocks times two powers. The next block's power is at `next`.
     #[inline]
     #[target_feature(enable = "avx2,vpclmulqdq")]
     pub(super) fn of(x: __m256i, power: __m256i, next: *const u128) -> Self {
@@ -73,13 +76,14 @@ impl<const LATE: usize> Running<LATE> {
         new
     }
 
-    /// Adds the products of two blocks, whose bytes are turned around, with two powers and the XORs of their halves.
+    /// Adds the products of two byte-reversed blocks with two powers and the XORs of their halves.
     #[inline]
     #[target_feature(enable = "avx2,vpclmulqdq")]
     fn product(&mut self, x: __m256i, power: __m256i, of_power: __m256i) {
         let mut halves = _mm256_xor_si256(x, turned(x));
         if let Some([low, high, both]) = self.last.first_mut() {
-            // SAFETY: nothing is done; but the compiler leaves what comes before in front of the sums.
+            // SAFETY: the assembly is empty. It keeps the compiler from moving the sums before the
+            // preceding code.
             unsafe {
                 asm!(
                     "/* {} {} {} {} */",
@@ -91,7 +95,7 @@ impl<const LATE: usize> Running<LATE> {
                 );
             }
             self.settle();
-            // SAFETY: as above, and the products behind them.
+            // SAFETY: as above. It keeps the products after the sums.
             unsafe {
                 asm!(
                     "/* {} {} {} {} */",
@@ -120,7 +124,7 @@ impl<const LATE: usize> Running<LATE> {
         self.both = _mm256_xor_si256(self.both, both);
     }
 
-    /// Adds the last products, if they are not in the sum yet.
+    /// Adds the last products, if not yet added.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn settle(&mut self) {
@@ -129,14 +133,14 @@ impl<const LATE: usize> Running<LATE> {
         }
     }
 
-    /// Adds two blocks, whose bytes are turned around and whose powers are those from `ahead` on.
+    /// Adds two byte-reversed blocks, whose powers start `ahead` places on.
     ///
     /// # Safety
-    /// A power is left there. (Behind the last one are zeros.)
+    /// A power is left there. (Zeros follow the last one.)
     #[inline]
     #[target_feature(enable = "avx2,vpclmulqdq")]
     pub(super) unsafe fn add(&mut self, x: __m256i, ahead: usize) {
-        // SAFETY: the caller's: four zeros follow the last power.
+        // SAFETY: guaranteed by the caller; four zeros follow the last power.
         let (power, turned) = unsafe {
             let at = self.power.add(ahead).cast::<u8>();
             (_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(8).cast()))
@@ -144,13 +148,13 @@ impl<const LATE: usize> Running<LATE> {
         self.product(x, power, _mm256_xor_si256(power, turned));
     }
 
-    /// Goes on behind so many blocks.
+    /// Continues after `blocks` blocks.
     #[inline]
     pub(super) fn skip(&mut self, blocks: usize) {
         self.power = self.power.wrapping_add(blocks);
     }
 
-    /// The sum's value: its lanes joined, and folded twice.
+    /// The sum's value: joins the lanes, then folds twice.
     #[inline]
     #[target_feature(enable = "avx2,pclmulqdq")]
     pub(super) fn value(mut self) -> __m128i {
@@ -162,21 +166,21 @@ impl<const LATE: usize> Running<LATE> {
     }
 }
 
-/// Each lane with its halves exchanged.
+/// Swaps the halves of each lane.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn turned(x: __m256i) -> __m256i {
     _mm256_shuffle_epi32::<0b01_00_11_10>(x)
 }
 
-/// `len` bytes, 1 to 32, and zeros behind them.
+/// Loads `len` bytes, 1 to 32, zero-padded.
 ///
 /// # Safety
-/// `at` is good for `len` bytes.
+/// `at` is valid for `len` bytes.
 #[inline]
 #[target_feature(enable = "avx2,ssse3")]
 unsafe fn load_some(at: *const u8, len: usize) -> __m256i {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match len.checked_sub(16) {
             Some(16) => _mm256_loadu_si256(at.cast()),
@@ -186,15 +190,15 @@ unsafe fn load_some(at: *const u8, len: usize) -> __m256i {
     }
 }
 
-/// Stores the first `len` bytes, 1 to 32, and gives them with zeros behind.
+/// Stores the first `len` bytes, 1 to 32, and returns them zero-padded.
 ///
 /// # Safety
-/// `at` is good for `len` bytes.
+/// `at` is valid for `len` bytes.
 #[inline]
 #[target_feature(enable = "avx2,ssse3")]
 unsafe fn store_some(at: *mut u8, len: usize, x: __m256i) -> __m256i {
     let (low, high) = (_mm256_castsi256_si128(x), _mm256_extracti128_si256::<1>(x));
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match len.checked_sub(16) {
             Some(16) => {
@@ -228,7 +232,7 @@ fn round_key<const R: usize>(key: &Key<R>, round: usize) -> __m256i {
     _mm256_broadcastsi128_si256(from(u128::from_le_bytes(key.round_keys[round])))
 }
 
-/// Two counter blocks, whose last words are little-endian yet.
+/// Two counter blocks, whose last words are still little-endian.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn first_counters(nonce: &[u8; 12], counter: u32) -> __m256i {
@@ -237,7 +241,8 @@ fn first_counters(nonce: &[u8; 12], counter: u32) -> __m256i {
     _mm256_add_epi32(base, _mm256_set_epi32(two, 0, 0, 0, one, 0, 0, 0))
 }
 
-/// `W` vectors of counter blocks with the first round key in them, and the counters of the vectors behind.
+/// `W` vectors of counter blocks XORed with the first round key. Advances `next` to the following
+/// counters.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn counters<const R: usize, const W: usize>(key: &Key<R>, next: &mut __m256i) -> [__m256i; W] {
@@ -253,7 +258,7 @@ fn counters<const R: usize, const W: usize>(key: &Key<R>, next: &mut __m256i) ->
     x
 }
 
-/// The rounds from `first` on, of `W` vectors.
+/// Rounds from `first` on, for `W` vectors.
 #[inline]
 #[target_feature(enable = "avx2,vaes")]
 fn rounds<const R: usize, const W: usize>(key: &Key<R>, first: usize, mut x: [__m256i; W]) -> [__m256i; W] {
@@ -267,10 +272,10 @@ fn rounds<const R: usize, const W: usize>(key: &Key<R>, first: usize, mut x: [__
     x.map(|vector| _mm256_aesenclast_epi128(vector, k))
 }
 
-/// Payload cipherstream from the 64-byte unit `first` on.
+/// Payload key stream from 64-byte unit `first`.
 ///
 /// # Safety
-/// The CPU has the instructions.
+/// The CPU supports the instructions.
 #[target_feature(enable = "avx2,vaes")]
 pub(super) unsafe fn stream<const R: usize>(
     key: &Key<R>,
@@ -296,11 +301,13 @@ pub(super) unsafe fn stream<const R: usize>(
     }
 }
 
-/// One segment of a packet whose cipherstream is prepared. Both directions, and keys of both lengths, have the code in common.
+/// One segment of a packet with prepared key stream. Both directions and both key lengths share the
+/// code.
 ///
 /// # Safety
-/// The CPU has AVX2 and VPCLMULQDQ with PCLMULQDQ and SSE4.1; the pointers are good for the segment's length, `stream` for
-/// whole vectors; the segment has at most [`POWERS`] blocks, and one at least.
+/// The CPU has AVX2 and VPCLMULQDQ with PCLMULQDQ and SSE4.1; the pointers are valid for the
+/// segment's length, `stream` for whole vectors; the segment has at least one and at most
+/// [`POWERS`] blocks.
 #[inline(never)]
 #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,ssse3,sse4.1")]
 pub(super) unsafe fn prepared(
@@ -310,19 +317,21 @@ pub(super) unsafe fn prepared(
     stream: *const u8,
 ) -> Block {
     let Segment { src, dst, len, .. } = *segment;
-    // SAFETY: the segment has so many blocks, and the rest is the caller's.
+    // SAFETY: the segment has this many blocks; the caller guarantees the rest.
     let running = unsafe { payload::<0>(begun(powers, segment), seal, src, dst, len, stream.cast_mut()) };
     result(running.value(), segment.mask)
 }
 
-/// A whole packet whose cipherstream is prepared, and wiped on the way by units of 64 bytes: what [`prepared`] does, with all of it in
-/// registers. A gateway that has just sealed has it near when it opens.
+/// A whole packet with prepared key stream, wiped during the pass in units of 64 bytes. Like
+/// [`prepared`], but takes its arguments in registers. Sealing and opening share the code, so that
+/// it is cached when a gateway opens after sealing.
 ///
 /// # Safety
-/// As for [`prepared`], `stream` for whole units; `aad` and `len` with the length block make at most [`POWERS`] blocks.
+/// As for [`prepared`], `stream` for whole units; `aad` and `len` with the length block make at
+/// most [`POWERS`] blocks.
 #[inline(never)]
 #[target_feature(enable = "avx2,vpclmulqdq,pclmulqdq,ssse3,sse4.1")]
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "the parts of one packet")]
 pub(super) unsafe fn packet(
     powers: &Powers,
     aad: &[u8],
@@ -336,18 +345,18 @@ pub(super) unsafe fn packet(
 ) {
     let hash = &Block([0; 16]);
     let whole = Segment { hash, aad, src, total_aad: aad.len(), dst, len, mask: Some(mask), total: len };
-    // SAFETY: the packet has so many blocks, and the rest is the caller's.
+    // SAFETY: the packet has this many blocks; the caller guarantees the rest.
     let running = unsafe { payload::<1>(begun(powers, &whole), seal, src, dst, len, stream) };
     *tag = result(running.value(), Some(mask)).0;
-    // It must stay wiped.
-    // SAFETY: nothing is done.
+    // Keeps the compiler from removing the wipe.
+    // SAFETY: the assembly is empty.
     unsafe { asm!("/* {} */", in(reg) stream, options(nostack, preserves_flags)) };
 }
 
 /// One segment of a packet.
 ///
 /// # Safety
-/// As for [`prepared`], but for the stream; and the CPU has VAES and AES-NI.
+/// As for [`prepared`], except for the stream; the CPU also has VAES and AES-NI.
 #[target_feature(enable = "avx2,vaes,vpclmulqdq,aes,pclmulqdq,ssse3,sse4.1")]
 pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
     key: &Key<R>,
@@ -356,32 +365,34 @@ pub(super) unsafe fn segment<const R: usize, const SEAL: bool>(
     unit: usize,
 ) -> Block {
     let counters = first_counters(nonce, 2u32.wrapping_add(4 * unit as u32));
-    // SAFETY: the segment has so many blocks, and the rest is the caller's.
+    // SAFETY: the segment has this many blocks; the caller guarantees the rest.
     let running = unsafe { ciphered::<R, SEAL>(begun(&key.high, segment), segment, key, counters) };
     result(running.value(), segment.mask)
 }
 
-/// The sum of a segment's associated data and of what is known at once.
+/// The sum of a segment's associated data and of the products known at once.
 ///
 /// # Safety
-/// The segment's powers are there.
+/// The table has the segment's powers.
 #[inline]
 #[target_feature(enable = "avx2,vpclmulqdq,ssse3")]
 unsafe fn begun<const LATE: usize>(powers: &Powers, segment: &Segment<'_>) -> Running<LATE> {
     let mut running = Running::new(powers, segment);
     for some in segment.aad.chunks(VECTOR) {
-        // SAFETY: the bytes are those of the slice, and the powers the caller's.
+        // SAFETY: the bytes come from the slice; the caller guarantees the powers.
         unsafe { running.add(reversed(load_some(some.as_ptr(), some.len())), 0) };
         running.skip(some.len().div_ceil(16));
     }
     running
 }
 
-/// XORs a cipherstream in, and adds what is on the wire: what comes out where it is sealed, what goes in where it is opened. For a
-/// whole packet `PACKET` is 1, and else 0: its sums are late, and its cipherstream is wiped on the way, by units of 64 bytes.
+/// XORs in a key stream, and adds the ciphertext: the output when sealing, the input when opening.
+/// `PACKET` is 1 for a whole packet, which adds its last products late and wipes its key stream in
+/// units of 64 bytes; otherwise 0.
 ///
 /// # Safety
-/// The pointers are good for `len` bytes, `stream` for whole vectors (units, for a packet), and the blocks' powers are left.
+/// The pointers are valid for `len` bytes, `stream` for whole vectors (units, for a packet), and
+/// the blocks' powers are left.
 #[inline]
 #[target_feature(enable = "avx2,vpclmulqdq,ssse3")]
 unsafe fn payload<const PACKET: usize>(
@@ -393,7 +404,8 @@ unsafe fn payload<const PACKET: usize>(
     stream: *mut u8,
 ) -> Running<PACKET> {
     let nothing = _mm256_setzero_si256();
-    // SAFETY: 32 bytes from `at` on lie within the stream for each `at` below `len` that is a multiple of 32.
+    // SAFETY: 32 bytes from `at` are within the stream for each `at` below `len` that is a multiple
+    // of 32.
     let taken = |at: usize| unsafe { _mm256_loadu_si256(stream.add(at).cast()) };
     let mut done = 0;
     // SAFETY: vectors below `len` are within source and destination, and their powers are left.
@@ -413,7 +425,8 @@ unsafe fn payload<const PACKET: usize>(
                 )*
             };
         }
-        // Two at a time as long as there are two. A loop for either direction is shorter than one that chooses for each vector.
+        // Two vectors at a time while there are two. One loop per direction is shorter than a loop
+        // that chooses for each vector.
         macro_rules! pairs {
             ($wire:ident) => {
                 while len - done >= 2 * VECTOR {
@@ -450,10 +463,11 @@ unsafe fn payload<const PACKET: usize>(
     running
 }
 
-/// XORs the cipher's stream in, whose rounds take turns with the hash of what lay on the wire a chunk before.
+/// XORs in the cipher's key stream, its rounds interleaved with the hash of the ciphertext one
+/// chunk earlier.
 ///
 /// # Safety
-/// As for [`segment`]; the powers of the payload are left.
+/// As for [`segment`]; the payload's powers are left.
 #[inline]
 #[target_feature(enable = "avx2,vaes,vpclmulqdq,ssse3")]
 unsafe fn ciphered<const R: usize, const SEAL: bool>(
@@ -466,8 +480,9 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
     let mut room = MaybeUninit::<Turned>::uninit();
     let room = room.as_mut_ptr().cast::<u8>();
     let mut done = 0;
-    // SAFETY: vectors below `len` are within source and destination, and `done & CHUNK` chooses one of the two chunks in the room,
-    // whose other one was written a turn before. The powers of a chunk that is hashed were left for it.
+    // SAFETY: vectors below `len` are within source and destination, and `done & CHUNK` chooses one
+    // of the buffer's two chunks; the previous iteration wrote the other one. The powers of a
+    // hashed chunk were left for it.
     unsafe {
         loop {
             let (now, before) = (room.add(done & CHUNK), room.add(CHUNK - (done & CHUNK)));
@@ -479,7 +494,7 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
                         *vector = _mm256_aesenc_epi128(*vector, k);
                     }
                     let [a, b, c, d, e, f, g, h] = &mut pads;
-                    // So that the rounds stay where they are.
+                    // Keeps the rounds in this order.
                     asm!(
                         "/* {0} {1} {2} {3} {4} {5} {6} {7} */",
                         inout(ymm_reg) * a,
@@ -495,7 +510,8 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
                     if done > 0 {
                         let x = _mm256_load_si256(before.add(VECTOR * ($round - 1)).cast());
                         running.add(x, 2 * ($round - 1));
-                        // The compiler would sum up a chunk as a tree, for which it has not the registers.
+                        // Keeps the compiler from summing a chunk as a tree, which needs more
+                        // registers than there are.
                         asm!(
                             "/* {0} {1} {2} */",
                             inout(ymm_reg) running.low,
@@ -524,7 +540,8 @@ unsafe fn ciphered<const R: usize, const SEAL: bool>(
                     _mm256_store_si256(now.add(VECTOR * i).cast(), pad);
                 }
                 let running = payload::<0>(running, SEAL, src.add(done), dst.add(done), rest, now);
-                // What was not needed too; and it must stay wiped.
+                // Wipes unused key stream as well. The assembly keeps the compiler from removing
+                // the wipe.
                 for i in 0..WIDTH {
                     _mm256_store_si256(now.add(VECTOR * i).cast(), _mm256_setzero_si256());
                 }

@@ -1,6 +1,6 @@
-//! x86-64. The instruction sets are found once and remembered; a key is expanded for one of them, and the type of the
-//! expanded key is the proof that the CPU has it: there is no other way to make one.
-#![allow(unsafe_code)]
+//! x86-64. Instruction sets are detected once. A key is expanded for one of them, and the type of
+//! the expanded key proves that the CPU has it: nothing else constructs one.
+#![allow(unsafe_code, reason = "intrinsics and pointers of the kernels")]
 
 #[cfg(feature = "aegis")]
 pub(crate) mod aegis;
@@ -26,8 +26,8 @@ mod chacha20poly1305_beside;
 pub(crate) mod gcm;
 mod gcm_avx;
 mod gcm_holes;
+pub(crate) mod gcm_key;
 mod gcm_tagged;
-mod gcm_tagged_masked;
 mod gcm_vaes;
 #[cfg(feature = "research")]
 pub(crate) mod morus;
@@ -47,158 +47,6 @@ mod poly1305_avx2;
 mod poly1305_powers;
 pub(crate) mod two_way;
 
-use super::Backend;
-use core::{
-    arch::x86_64::{__cpuid, __cpuid_count, _xgetbv},
-    sync::atomic::{AtomicU16, Ordering},
-};
-
-/// What was found: 0 for not asked yet. (CPUID leaves a virtual machine and takes microseconds there.)
-static FOUND: AtomicU16 = AtomicU16::new(0);
-
-const ASKED: u16 = 1 << 7;
-const AES_NI: u16 = 1;
-const AVX2: u16 = 1 << 1;
-const AVX512F: u16 = 1 << 2;
-/// BW and VL beside AVX-512F, and BMI2.
-const MASKS: u16 = 1 << 3;
-/// Everything that [`Backend::Avx512`] stands for.
-const WIDE: u16 = 1 << 4;
-const BMI2: u16 = 1 << 5;
-/// Made by AMD.
-const AMD: u16 = 1 << 6;
-/// GFNI beside the masks.
-const AFFINE: u16 = 1 << 8;
-/// Everything that [`Backend::Vaes`] stands for.
-const VAES: u16 = 1 << 9;
-
-fn found() -> u16 {
-    match FOUND.load(Ordering::Relaxed) {
-        0 => {
-            let found = ask() | ASKED;
-            FOUND.store(found, Ordering::Relaxed);
-            found
-        }
-        found => found,
-    }
-}
-
-fn has(what: u16) -> bool {
-    found() & what == what
-}
-
-pub(crate) fn detect() -> Backend {
-    match found() {
-        found if found & WIDE != 0 => Backend::Avx512,
-        found if found & VAES != 0 => Backend::Vaes,
-        found if found & AES_NI != 0 => Backend::AesNi,
-        _ => Backend::Portable,
-    }
-}
-
-/// Intel SDM volume 1, sections 12.13, 14.3 and 15.2: the instructions by CPUID, the registers' state by XGETBV.
-fn ask() -> u16 {
-    let all = |register: u32, bits: &[u32]| bits.iter().all(|bit| register >> bit & 1 == 1);
-    let zero = __cpuid(0);
-    let (highest, one) = (zero.eax, __cpuid(1));
-    // "AuthenticAMD"
-    let mut found = if zero.ebx == u32::from_le_bytes(*b"Auth") { AMD } else { 0 };
-    // PCLMULQDQ, SSSE3, SSE4.1, AES
-    if all(one.ecx, &[1, 9, 19, 25]) {
-        found |= AES_NI;
-    }
-    // OSXSAVE, AVX
-    if highest < 7 || !all(one.ecx, &[27, 28]) {
-        return found;
-    }
-    let seven = __cpuid_count(7, 0);
-    // SAFETY: OSXSAVE was seen, so XGETBV is enabled.
-    let state = unsafe { _xgetbv(0) };
-    // XMM, YMM
-    if state & 6 != 6 || !all(seven.ebx, &[5]) {
-        return found;
-    }
-    found |= AVX2;
-    if found & AES_NI != 0 && all(seven.ecx, &[9, 10]) {
-        found |= VAES;
-    }
-    if all(seven.ebx, &[8]) {
-        found |= BMI2;
-    }
-    // Opmask, upper ZMM, high ZMM
-    if state & 0xe0 != 0xe0 || !all(seven.ebx, &[16]) {
-        return found;
-    }
-    found |= AVX512F;
-    // BW, VL
-    if found & BMI2 != 0 && all(seven.ebx, &[30, 31]) {
-        found |= MASKS;
-        if all(seven.ecx, &[8]) {
-            found |= AFFINE;
-        }
-    }
-    // BMI1, DQ, IFMA
-    if found & (VAES | MASKS) == VAES | MASKS && all(seven.ebx, &[3, 17, 21]) {
-        found |= WIDE;
-    }
-    found
-}
-
-/// The proof that the CPU has what [`Backend::Avx512`] stands for.
-#[derive(Clone, Copy)]
-pub(crate) struct Avx512(());
-
-impl Avx512 {
-    pub(crate) fn new(backend: Backend) -> Option<Self> {
-        (backend.min(detect()) >= Backend::Avx512).then_some(Self(()))
-    }
-}
-
-/// The proof that the CPU has PCLMULQDQ and AVX-512's masks for bytes, whatever else it lacks.
-#[derive(Clone, Copy)]
-pub(crate) struct Masks(());
-
-impl Masks {
-    pub(crate) fn new(backend: Backend) -> Option<Self> {
-        (backend != Backend::Portable && has(AES_NI | MASKS)).then_some(Self(()))
-    }
-}
-
-/// The proof that the CPU has GFNI beside what [`Masks`] stands for.
-#[derive(Clone, Copy)]
-pub(crate) struct Affine(());
-
-impl Affine {
-    pub(crate) fn new(backend: Backend) -> Option<Self> {
-        (backend != Backend::Portable && has(AES_NI | AFFINE)).then_some(Self(()))
-    }
-}
-
-/// The same number, in two words. A compiler would load a vector and take its words for products from there, or load one from where two
-/// words were just stored: each is later by half a dozen cycles or more.
-#[inline(always)]
-pub(crate) fn in_words(n: u128) -> u128 {
-    let (mut low, mut high) = (n as u64, (n >> 64) as u64);
-    // SAFETY: nothing is done.
-    unsafe {
-        core::arch::asm!("/* {} {} */", inout(reg) low, inout(reg) high, options(pure, nomem, nostack, preserves_flags));
-    }
-    u128::from(low) | u128::from(high) << 64
-}
-
-/// Whether a carry-less product of 512 bits takes two cycles, as on AMD's Zen 4 and Zen 5, and three of them with what that takes
-/// besides are faster than four. (Intel's take one, on the port that the shuffles need as well.)
-pub(crate) fn has_slow_wide_products() -> bool {
-    has(AMD)
-}
-
-/// AVX2 and AVX-512F with their registers' state, for what needs no more.
-pub(crate) fn has_avx2_and_avx512f() -> (bool, bool) {
-    (has(AVX2), has(AVX512F))
-}
-
-/// AVX2 with BMI2, and AVX-512 F and VL besides, in the same way.
 #[cfg(feature = "chacha20-poly1305")]
-pub(crate) fn has_avx2_and_avx512vl() -> (bool, bool) {
-    (has(AVX2 | BMI2), has(AVX2 | BMI2 | MASKS))
-}
+pub(crate) use super::cpu::x86::has_avx2_and_avx512vl;
+pub(crate) use super::cpu::x86::{Avx512, Holes, detect, has_avx2_and_avx512f, has_slow_wide_products};

@@ -1,4 +1,5 @@
-//! MORUS-1280-128 (submission to CAESAR, version 2, section 2) with a 256-bit vector to a register of the state.
+//! MORUS-1280-128 (submission to CAESAR, version 2, section 2), one 256-bit vector to a register of
+//! the state.
 
 use crate::{
     Backend,
@@ -7,14 +8,14 @@ use crate::{
 };
 use core::arch::x86_64::*;
 
-/// The proof that the CPU has the instructions: there is no other way to make one.
+/// Proof that the CPU supports the instructions; only `new` constructs it.
 #[derive(Clone, Copy)]
 pub(crate) enum Kernels {
     Avx2(()),
     Avx512(()),
 }
 
-/// A packet's payload, or what is left of it: `len` bytes.
+/// The payload of a packet, or the rest of it: `len` bytes.
 struct Payload {
     src: *const u8,
     dst: *mut u8,
@@ -22,7 +23,7 @@ struct Payload {
 }
 
 impl Kernels {
-    /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.
+    /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
     pub(crate) fn new(backend: Backend) -> Option<Self> {
         match backend.min(super::detect()) {
             Backend::AesNi | Backend::Vaes if super::has_avx2_and_avx512f().0 => Some(Self::Avx2(())),
@@ -31,9 +32,9 @@ impl Kernels {
         }
     }
 
-    /// The state after key and nonce.
+    /// State after absorbing key and nonce.
     pub(crate) fn start(self, state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
-        // SAFETY: `self` is the proof that the CPU has the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self {
                 Self::Avx2(()) => avx2::start(state, key, nonce),
@@ -42,9 +43,9 @@ impl Kernels {
         }
     }
 
-    /// Takes associated data, padded with zeros.
+    /// Absorbs associated data, padded with zeros.
     pub(crate) fn absorb(self, state: &mut State, aad: &[u8]) {
-        // SAFETY: `self` is the proof that the CPU has the instructions.
+        // SAFETY: `self` proves CPU support.
         unsafe {
             match self {
                 Self::Avx2(()) => avx2::absorb(state, aad),
@@ -53,11 +54,11 @@ impl Kernels {
         }
     }
 
-    /// Encrypts bytes that are not the packet's last; a whole number of [`RATE`].
+    /// Encrypts bytes before the end of the packet, a whole number of [`RATE`].
     pub(crate) fn block(self, state: &mut State, data: &mut [u8]) {
         let dst = data.as_mut_ptr();
         let payload = Payload { src: dst, dst, len: data.len() };
-        // SAFETY: `self` is the proof that the CPU has the instructions; the pointers are those of the slice.
+        // SAFETY: `self` proves CPU support; the pointers come from the slice.
         unsafe {
             match self {
                 Self::Avx2(()) => avx2::block(state, &payload),
@@ -66,8 +67,8 @@ impl Kernels {
         }
     }
 
-    /// Takes associated data, encrypts or decrypts what is left of a packet, and returns the tag. `lengths` are those of
-    /// the whole packet in bytes.
+    /// Absorbs associated data, encrypts or decrypts the rest of a packet, and returns the tag.
+    /// `lengths` are the whole packet's, in bytes.
     pub(crate) fn finish<const SEAL: bool>(
         self,
         state: &State,
@@ -85,7 +86,7 @@ impl Kernels {
                 Payload { src: dst, dst, len: buffer.len() }
             }
         };
-        // SAFETY: `self` is the proof that the CPU has the instructions; the pointers are those of the buffers.
+        // SAFETY: `self` proves CPU support; the pointers come from the buffers.
         unsafe {
             match self {
                 Self::Avx2(()) => avx2::finish::<SEAL>(state, aad, &payload, lengths),
@@ -95,8 +96,8 @@ impl Kernels {
     }
 }
 
-/// The kernels for one set of instructions. `part` and `put` load and store up to 32 bytes, `round` is the sum that a
-/// register becomes, turned left by words.
+/// Kernels for one instruction set. `part` and `put` load and store up to 32 bytes; `round`
+/// computes a register's new value, each 64-bit word rotated left.
 macro_rules! kernels {
     ($features:literal) => {
         type Registers = [__m256i; 5];
@@ -145,7 +146,7 @@ macro_rules! kernels {
 
         #[target_feature(enable = $features)]
         pub(super) unsafe fn start(state: &mut State, key: &[u8; 16], nonce: &[u8; 16]) {
-            // SAFETY: the arrays have the bytes that are loaded.
+            // SAFETY: each array has the bytes that are loaded.
             let (key, nonce, constants) = unsafe {
                 (
                     _mm256_broadcastsi128_si256(_mm_loadu_si128(key.as_ptr().cast())),
@@ -178,10 +179,10 @@ macro_rules! kernels {
             store(state, &s);
         }
 
-        /// Whole updates.
+        /// Processes whole updates.
         ///
         /// # Safety
-        /// The pointers are good for the payload's length.
+        /// The pointers are valid for the payload's length.
         #[inline]
         #[target_feature(enable = $features)]
         unsafe fn whole<const SEAL: bool>(s: &mut Registers, payload: &Payload) -> usize {
@@ -200,18 +201,18 @@ macro_rules! kernels {
         }
 
         /// # Safety
-        /// The pointers are good for the payload's length.
+        /// The pointers are valid for the payload's length.
         #[target_feature(enable = $features)]
         pub(super) unsafe fn block(state: &mut State, payload: &Payload) {
             let mut s = load(state);
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             let done = unsafe { whole::<true>(&mut s, payload) };
             debug_assert_eq!(done, payload.len);
             store(state, &s);
         }
 
         /// # Safety
-        /// The pointers are good for the payload's length.
+        /// The pointers are valid for the payload's length.
         #[target_feature(enable = $features)]
         pub(super) unsafe fn finish<const SEAL: bool>(
             state: &State,
@@ -221,12 +222,12 @@ macro_rules! kernels {
         ) -> [u8; 16] {
             let mut s = load(state);
             associated(&mut s, aad);
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             let done = unsafe { whole::<SEAL>(&mut s, payload) };
             let left = payload.len - done;
             if left > 0 {
-                // SAFETY: `left` bytes from `done` on are within the payload, and less than 32. What is behind them is
-                // zero in the message.
+                // SAFETY: `left` bytes from `done` are within the payload, fewer than 32. The bytes
+                // after them are zero in the message.
                 unsafe {
                     let x = part(payload.src.add(done), left);
                     let y = put(payload.dst.add(done), left, _mm256_xor_si256(x, stream(&s)));
@@ -239,7 +240,7 @@ macro_rules! kernels {
                 update(&mut s, lengths);
             }
             let mut tag = [0; 16];
-            // SAFETY: there are 16 bytes.
+            // SAFETY: the buffer has 16 bytes.
             unsafe { _mm_storeu_si128(tag.as_mut_ptr().cast(), _mm256_castsi256_si128(stream(&s))) };
             tag
         }
@@ -267,33 +268,33 @@ mod avx2 {
     /// Up to 32 bytes, padded with zeros.
     ///
     /// # Safety
-    /// `at` is good for `len` bytes, and `len` is at most 32.
+    /// `at` is valid for `len` bytes, and `len` is at most 32.
     #[inline]
     #[target_feature(enable = "avx2")]
     unsafe fn part(at: *const u8, len: usize) -> __m256i {
         let mut bytes = [0u8; 32];
-        // SAFETY: both are good for `len` bytes.
+        // SAFETY: both pointers are valid for `len` bytes.
         unsafe {
             at.copy_to_nonoverlapping(bytes.as_mut_ptr(), len);
             _mm256_loadu_si256(bytes.as_ptr().cast())
         }
     }
 
-    /// Stores the first bytes, and returns the vector with zeros for the others.
+    /// Stores the first bytes, and returns the vector with the others zeroed.
     ///
     /// # Safety
-    /// `at` is good for `len` bytes, and `len` is at most 32.
+    /// `at` is valid for `len` bytes, and `len` is at most 32.
     #[inline]
     #[target_feature(enable = "avx2")]
     unsafe fn put(at: *mut u8, len: usize, block: __m256i) -> __m256i {
         let mut bytes = [0u8; 32];
-        // SAFETY: both are good for `len` bytes.
+        // SAFETY: both pointers are valid for `len` bytes.
         unsafe {
             _mm256_storeu_si256(bytes.as_mut_ptr().cast(), block);
             bytes[len..].fill(0);
             bytes.as_ptr().copy_to_nonoverlapping(at, len);
             let kept = _mm256_loadu_si256(bytes.as_ptr().cast());
-            crate::engine::wipe(&mut bytes);
+            crate::bytes::wipe(&mut bytes);
             kept
         }
     }
@@ -326,22 +327,22 @@ mod avx512 {
     /// Up to 32 bytes, padded with zeros.
     ///
     /// # Safety
-    /// `at` is good for `len` bytes, and `len` is at most 32.
+    /// `at` is valid for `len` bytes, and `len` is at most 32.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512vl,bmi2")]
     unsafe fn part(at: *const u8, len: usize) -> __m256i {
-        // SAFETY: bytes that are masked out are not touched.
+        // SAFETY: masked-out bytes are not accessed.
         unsafe { _mm256_maskz_loadu_epi8(mask(len), at.cast()) }
     }
 
-    /// Stores the first bytes, and returns the vector with zeros for the others.
+    /// Stores the first bytes, and returns the vector with the others zeroed.
     ///
     /// # Safety
-    /// `at` is good for `len` bytes, and `len` is at most 32.
+    /// `at` is valid for `len` bytes, and `len` is at most 32.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512vl,bmi2")]
     unsafe fn put(at: *mut u8, len: usize, block: __m256i) -> __m256i {
-        // SAFETY: bytes that are masked out are not touched.
+        // SAFETY: masked-out bytes are not accessed.
         unsafe { _mm256_mask_storeu_epi8(at.cast(), mask(len), block) };
         _mm256_maskz_mov_epi8(mask(len), block)
     }

@@ -1,10 +1,13 @@
 //! Kernels with AES-NI and PCLMULQDQ: one block to a register, four registers at a time.
 
 use super::{
-    gcm::{Block, Key, POWERS, Segment, Stream},
+    gcm_key::{Block, Key, POWERS, Segment, Stream},
     partial::{first, load, store},
 };
-use crate::backend::portable::{gcm::counter_block, ghash::Power};
+use crate::backend::{
+    modes::gcm::counter_block,
+    portable::ghash::{FOLD, Power},
+};
 use core::arch::x86_64::*;
 
 #[inline]
@@ -56,9 +59,6 @@ impl Sum {
     }
 }
 
-/// What a fold multiplies with, in the lower half of a lane (see the portable `ghash`).
-pub(super) const FOLD: u64 = 0xc2u64.rotate_right(8);
-
 /// `(at_0 + at_64 x^64) x^-64` in the field (see the portable `ghash`).
 #[inline]
 #[target_feature(enable = "sse2,pclmulqdq")]
@@ -68,7 +68,7 @@ pub(super) fn fold(at_0: __m128i, at_64: __m128i) -> __m128i {
     _mm_xor_si128(_mm_xor_si128(at_64, turned), folded)
 }
 
-/// The field's product.
+/// The field product.
 ///
 /// # Safety
 /// The CPU has SSE4.1 and PCLMULQDQ.
@@ -79,7 +79,7 @@ pub(super) unsafe fn times(x: u128, power: &Power) -> u128 {
     sum.value()
 }
 
-/// `W` counter blocks, with the first round key in them.
+/// `W` counter blocks, XORed with the first round key.
 #[inline]
 #[target_feature(enable = "sse4.1,aes")]
 pub(super) fn counters<const R: usize, const W: usize>(
@@ -97,7 +97,7 @@ pub(super) fn counters<const R: usize, const W: usize>(
     x
 }
 
-/// `W` blocks of cipherstream from a counter on.
+/// `W` blocks of key stream from a counter.
 #[inline]
 #[target_feature(enable = "sse4.1,aes")]
 fn cipher<const R: usize, const W: usize>(key: &Key<R>, nonce: &[u8; 12], counter: u32) -> [__m128i; W] {
@@ -113,18 +113,19 @@ fn cipher<const R: usize, const W: usize>(key: &Key<R>, nonce: &[u8; 12], counte
     x.map(|block| _mm_aesenclast_si128(block, k))
 }
 
-/// E(J0) as it lies in memory.
+/// E(J0), in memory order.
 ///
 /// # Safety
 /// The CPU has SSE4.1 and AES-NI.
 #[target_feature(enable = "sse4.1,aes")]
 pub(super) unsafe fn mask<const R: usize>(key: &Key<R>, nonce: &[u8; 12], out: &mut u128) {
     let [mask] = cipher::<R, 1>(key, nonce, 1);
-    // SAFETY: the number has 16 bytes. (Its reader is a vector load, which two word stores would hold up.)
+    // SAFETY: the number has 16 bytes. (Stored as a vector, since a vector load reads it; two word
+    // stores would delay that.)
     unsafe { _mm_storeu_si128(core::ptr::from_mut(out).cast(), mask) };
 }
 
-/// Payload cipherstream from unit `first` on.
+/// Payload key stream from unit `first`.
 ///
 /// # Safety
 /// The CPU has SSE4.1 and AES-NI.
@@ -169,12 +170,12 @@ pub(super) fn turn() -> __m128i {
     _mm_set_epi64x(0x0001_0203_0405_0607, 0x0809_0a0b_0c0d_0e0f)
 }
 
-/// A sum over the blocks of a segment, in their order.
+/// A sum over a segment's blocks, in order.
 struct Running {
     sum: Sum,
-    /// What the next block is joined to: the hash so far, until a block has taken it.
+    /// The value to XOR into the next block: the hash so far, until a block takes it.
     joined: __m128i,
-    /// The powers of the next block.
+    /// The next block's powers.
     high: *const u128,
     low: *const u128,
 }
@@ -187,7 +188,7 @@ impl Running {
     #[inline]
     #[target_feature(enable = "ssse3,pclmulqdq")]
     unsafe fn add(&mut self, block: __m128i) {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let (high, low) = unsafe { (*self.high, *self.low) };
         self.sum.add(_mm_xor_si128(reversed(block), self.joined), high, low);
         self.joined = _mm_setzero_si128();
@@ -195,10 +196,10 @@ impl Running {
         self.low = self.low.wrapping_add(1);
     }
 
-    /// XORs whole blocks of cipherstream in, and adds what is on the wire.
+    /// XORs in whole blocks of key stream, and adds the ciphertext.
     ///
     /// # Safety
-    /// So many powers are left, and the pointers are good for so many blocks.
+    /// `W` powers are left, and the pointers are valid for `W` blocks.
     #[inline]
     #[target_feature(enable = "ssse3,pclmulqdq")]
     unsafe fn blocks<const SEAL: bool, const W: usize>(
@@ -208,7 +209,7 @@ impl Running {
         pads: [__m128i; W],
     ) {
         for (i, pad) in pads.into_iter().enumerate() {
-            // SAFETY: block `i` is one of these.
+            // SAFETY: block `i` is one of the `W`.
             unsafe {
                 let x = _mm_loadu_si128(src.add(16 * i).cast());
                 let y = _mm_xor_si128(x, pad);
@@ -219,16 +220,16 @@ impl Running {
     }
 }
 
-/// The next blocks of a prepared cipherstream.
+/// The next blocks of a prepared key stream.
 ///
 /// # Safety
-/// `at` is good for so many blocks, for writing too if they are wiped.
+/// `at` is valid for `W` blocks, also for writing if they are wiped.
 #[inline]
 #[target_feature(enable = "sse2")]
 unsafe fn take<const W: usize>(at: *mut u8, wipe: bool) -> [__m128i; W] {
     let mut pads = [_mm_setzero_si128(); W];
     for (i, pad) in pads.iter_mut().enumerate() {
-        // SAFETY: block `i` is one of these.
+        // SAFETY: block `i` is one of the `W`.
         unsafe {
             let at = at.add(16 * i).cast();
             *pad = _mm_loadu_si128(at);
@@ -240,22 +241,22 @@ unsafe fn take<const W: usize>(at: *mut u8, wipe: bool) -> [__m128i; W] {
     pads
 }
 
-/// Goes over a segment; the macro is a kernel for each encoding of the instructions. In that of AVX a result has a place of its own, so
-/// that nothing is copied: 17 instructions a block of a prepared packet instead of 25.
+/// Processes a segment: one kernel for each instruction encoding. The AVX encoding has separate
+/// destinations, which saves register copies.
 macro_rules! kernels {
     ($features:literal, $segment:ident, $pass:ident) => {
         /// One segment of a packet.
         ///
         /// # Safety
-        /// The CPU has the instructions; the pointers are good for the segment's length, a prepared `stream` for whole units;
-        /// the segment has at most [`POWERS`] blocks.
+        /// The CPU supports the instructions; the pointers are valid for the segment's length, a
+        /// prepared `stream` for whole units; the segment has at most [`POWERS`] blocks.
         #[target_feature(enable = $features)]
         pub(super) unsafe fn $segment<const R: usize, const SEAL: bool>(
             key: &Key<R>,
             segment: &Segment<'_>,
             stream: Stream<'_>,
         ) -> Block {
-            // SAFETY: the caller's, as in what is called.
+            // SAFETY: guaranteed by the caller, with the same conditions as the functions called.
             unsafe {
                 match stream {
                     Stream::Kept(at) => {
@@ -274,7 +275,7 @@ macro_rules! kernels {
                             |done| take(at.add(done), true),
                             |done| take(at.add(done), true),
                         );
-                        // Nothing is read; what was stored must stay stored.
+                        // Reads nothing; keeps the compiler from removing the wipe.
                         core::arch::asm!("/* {} */", in(reg) at, options(nostack, preserves_flags));
                         pads
                     }
@@ -291,10 +292,11 @@ macro_rules! kernels {
             }
         }
 
-        /// One pass over a segment, whose cipherstream comes eight blocks or four at a time.
+        /// One pass over a segment; key stream comes eight or four blocks at a time.
         ///
         /// # Safety
-        /// As for [`segment`]; the streams may be asked for whole units up to the end of the segment.
+        /// As for [`segment`]; the streams may be asked for whole units up to the end of the
+        /// segment.
         #[inline]
         #[target_feature(enable = $features)]
         unsafe fn $pass<const R: usize, const SEAL: bool>(
@@ -308,7 +310,8 @@ macro_rules! kernels {
             let joined = from(u128::from_le_bytes(segment.hash.0));
             let mut running = Running { sum: Sum::new(), joined, high, low };
             let Segment { src, dst, len, .. } = *segment;
-            // SAFETY: the segment has so many blocks; those before `len` are within source and destination.
+            // SAFETY: the segment has this many blocks; those before `len` are within source and
+            // destination.
             unsafe {
                 for block in segment.aad.chunks(16) {
                     running.add(load(block.as_ptr(), block.len(), 0));
@@ -347,7 +350,7 @@ macro_rules! kernels {
 kernels!("sse4.1,ssse3,aes,pclmulqdq", segment, pass);
 kernels!("avx,sse4.1,ssse3,aes,pclmulqdq", segment_avx, pass_avx);
 
-/// What a segment gives: its hash, or the packet's tag.
+/// The result of a segment: its hash, or the packet's tag.
 #[inline]
 #[target_feature(enable = "ssse3")]
 pub(super) fn result(hash: __m128i, mask: Option<&u128>) -> Block {

@@ -1,29 +1,30 @@
-//! AES-OCB3 on x86-64: the expanded key, and kernels with AES-NI, eight blocks at a time.
+//! AES-OCB3 on x86-64: the expanded key, and AES-NI kernels, eight blocks at a time.
 //!
-//! A short packet is all latency. Its encryptions wait for each other only where the standard says so, and the CPU overlaps the
-//! others, as long as nothing is written to memory by bytes or words and read back as a vector.
+//! A short packet is bound by latency. Its encryptions depend on each other only where the standard
+//! requires it, and the CPU overlaps the others, provided that nothing is written to memory in
+//! bytes or words and read back as a vector.
 //!
-//! In a group of 8 or 16 blocks that begins at a multiple of that, the offsets are the group's first one and what the
-//! Gray codes of 1, 2, 3, .. give, which is the same in all groups, but for the last of a group: its step is L_ntz.
+//! In an aligned group of 8 or 16 blocks, the offsets are the group's first one plus the values for
+//! Gray codes 1, 2, 3, ..., which are the same in all groups. Only the last block differs: its step
+//! is L_ntz.
 
 use super::{ocb3_holes as holes, ocb3_wide as wide, partial};
 use crate::{
     Backend,
-    backend::portable::{
-        aes::{Aes, RoundKeys},
-        ocb3::Masks,
+    backend::{
+        modes::{ocb3::Masks, ocb3_holes::Mac},
+        portable::aes::{Aes, RoundKeys},
     },
     buffers::Buffers,
-    ocb3::Aes128Ocb3,
-    sparse::{Filling, Reading, Values},
+    holes::{Filling, Reading, Values},
 };
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
 
-/// A key for AES-128, both ways, with the masks.
+/// An AES-128 key for encryption and decryption, with the masks.
 #[repr(C, align(64))]
 pub struct Key {
-    /// The offsets within a group of 16 but for its last, from the zeros of block 0 on.
+    /// Offsets within a group of 16 except its last block, starting with zeros for block 0.
     pub(super) gray: [u128; 16],
     pub(super) encrypt: [[u8; 16]; 11],
     pub(super) decrypt: [[u8; 16]; 11],
@@ -39,16 +40,16 @@ impl Drop for Key {
     }
 }
 
-/// What a packet's offsets begin with.
+/// Start of a packet's offsets.
 #[derive(Clone, Copy)]
 pub(super) enum Start<'a> {
-    /// A nonce, whose block is to be encrypted first.
+    /// A nonce, whose block is still to be encrypted.
     Nonce(&'a [u8; 12]),
-    /// The nonce's offset, which was prepared.
+    /// The nonce's offset, already prepared.
     Offset(u128),
 }
 
-/// A packet. The pointers are to `len` bytes, and may be the same.
+/// A packet. The pointers are to `len` bytes, and may be equal.
 pub(super) struct Packet<'a> {
     pub(super) start: Start<'a>,
     pub(super) aad: &'a [u8],
@@ -58,7 +59,7 @@ pub(super) struct Packet<'a> {
 }
 
 impl Key {
-    /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.
+    /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
     pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
         let backend = backend.min(super::detect());
         if backend == Backend::Portable {
@@ -76,22 +77,22 @@ impl Key {
             wide: backend == Backend::Avx512,
         };
         key.encrypt.copy_from_slice(&round_keys.blocks[..11]);
-        // SAFETY: the backends of this architecture need a CPU with AES-NI.
+        // SAFETY: this architecture's backends need a CPU with AES-NI.
         unsafe { invert(&key.encrypt, &mut key.decrypt) };
         Some(key)
     }
 
-    /// Encrypts blocks, each by itself.
+    /// Encrypts blocks independently.
     #[inline]
     pub(crate) fn encrypt(&self, blocks: &mut [u128]) {
-        // SAFETY: such a key needs a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { each(self, blocks) }
     }
 
-    /// Encrypts whole blocks, the first of which comes after `before` others and `offset`, and returns their sum.
+    /// Encrypts whole blocks that follow `before` others and `offset`, and returns their sum.
     pub(crate) fn stretch(&self, offset: u128, before: usize, src: &[u8], dst: &mut [u8]) -> u128 {
         let (src, dst) = (src.as_chunks().0, dst.as_chunks_mut().0);
-        // SAFETY: the kind of key is the proof that the CPU has the instructions.
+        // SAFETY: the kind of key proves CPU support.
         unsafe {
             if self.wide {
                 wide::stretch(self, offset, before, src, dst)
@@ -101,11 +102,11 @@ impl Key {
         }
     }
 
-    /// Puts values into a prepared packet.
+    /// Writes values into a prepared packet.
     #[inline]
-    pub(crate) fn fill<V: Values, const N: usize>(&self, filling: Filling<'_, Aes128Ocb3, V, N>) {
+    pub(crate) fn fill<S: Mac, V: Values, const N: usize>(&self, filling: Filling<'_, S, V, N>) {
         let (head, values, body) = filling.parts();
-        // SAFETY: the kind of key is the proof that the CPU has the instructions; the three come from a filling.
+        // SAFETY: the kind of key proves CPU support; the three come from a `Filling`.
         unsafe {
             if self.wide {
                 holes::avx512::fill(self, head, values, body);
@@ -115,11 +116,11 @@ impl Key {
         }
     }
 
-    /// Takes values out of a received packet and returns its tag.
+    /// Reads the values of a received packet and returns the expected tag.
     #[inline]
-    pub(crate) fn check<const N: usize>(&self, reading: Reading<'_, Aes128Ocb3, N>) -> [u8; 16] {
+    pub(crate) fn check<S: Mac, const N: usize>(&self, reading: Reading<'_, S, N>) -> [u8; 16] {
         let (head, aad, src, _, dst) = reading.parts();
-        // SAFETY: the kind of key is the proof that the CPU has the instructions; the four come from a reading.
+        // SAFETY: the kind of key proves CPU support; the parts come from a `Reading`.
         unsafe {
             if self.wide {
                 holes::avx512::check(self, head, aad, src, dst)
@@ -131,27 +132,30 @@ impl Key {
 
     /// The nonce's offset.
     pub(crate) fn offset(&self, nonce: &[u8; 12]) -> u128 {
-        // SAFETY: such a key needs a CPU with AES-NI and SSSE3.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSSE3.
         unsafe { into(offset(self, nonce)) }
     }
 
-    /// One block, encrypted.
+    /// Encrypts one block.
     #[inline]
     pub(crate) fn encrypt_one(&self, block: u128) -> u128 {
-        // SAFETY: such a key needs a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { one(self, block) }
     }
 
-    /// What block `index` (from 0) of associated data, the last of which may not be whole, adds to HASH.
+    /// Contribution of block `index` (from 0) of associated data to HASH; the last block may be
+    /// partial.
     pub(crate) fn associated(&self, index: usize, bytes: &[u8]) -> u128 {
-        // SAFETY: such a key needs a CPU with AES-NI and SSSE3.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSSE3.
         unsafe { into(associated(self, from(self.masks.offset(index)), index, bytes)) }
     }
 
-    /// Encrypts a last block that is not whole, after blocks up to this offset, and returns its part of the checksum.
+    /// Encrypts a partial last block after a block with this offset, and returns its part of the
+    /// checksum.
     pub(crate) fn last(&self, offset: u128, src: &[u8], dst: &mut [u8]) -> u128 {
         assert!(src.len() < 16 && src.len() <= dst.len());
-        // SAFETY: such a key needs a CPU with AES-NI and SSSE3; both slices have these bytes, less than 16.
+        // SAFETY: keys exist only on a CPU with AES-NI and SSSE3; both slices have these bytes,
+        // fewer than 16.
         unsafe {
             let mut sum = _mm_setzero_si128();
             last::<true>(self, &mut from(offset), src.as_ptr(), dst.as_mut_ptr(), src.len(), &mut sum);
@@ -159,7 +163,7 @@ impl Key {
         }
     }
 
-    /// Goes over a packet and returns the tag it should have.
+    /// Processes a packet and returns its expected tag.
     pub(crate) fn one_shot<const SEAL: bool>(
         &self,
         nonce: &[u8; 12],
@@ -169,7 +173,7 @@ impl Key {
         self.packet::<SEAL>(Start::Nonce(nonce), aad, buffers)
     }
 
-    /// As `one_shot`, with the nonce's offset.
+    /// Like `one_shot`, from the nonce's offset.
     pub(crate) fn prepared<const SEAL: bool>(
         &self,
         offset: u128,
@@ -191,7 +195,7 @@ impl Key {
             }
         };
         let packet = Packet { start, aad, src, dst, len };
-        // SAFETY: the kind of key is the proof that the CPU has the instructions; the pointers are those of the buffers.
+        // SAFETY: the kind of key proves CPU support; the pointers come from the buffers.
         unsafe {
             if self.wide { wide::packet::<SEAL>(self, &packet) } else { self::packet::<SEAL>(self, &packet) }
         }
@@ -199,7 +203,7 @@ impl Key {
 
     /// HASH of associated data.
     pub(super) fn hash(&self, aad: &[&[u8]]) -> u128 {
-        crate::backend::portable::ocb3::hash(&self.masks, aad, |blocks| self.encrypt(blocks))
+        crate::backend::modes::ocb3::hash(&self.masks, aad, |blocks| self.encrypt(blocks))
     }
 
     /// The tag of a packet without payload.
@@ -252,6 +256,8 @@ pub(super) fn cipher<const ENCRYPT: bool, const W: usize>(key: &Key, mut x: [__m
     x.map(|block| if ENCRYPT { _mm_aesenclast_si128(block, k) } else { _mm_aesdeclast_si128(block, k) })
 }
 
+/// Encrypts blocks independently.
+///
 /// # Safety
 /// The CPU has AES-NI.
 #[inline]
@@ -264,7 +270,7 @@ unsafe fn each(key: &Key, blocks: &mut [u128]) {
             *block = into(done);
         }
     }
-    // Two at a time: a block and the tag are what a packet's end mostly has.
+    // Two at a time: the end of a packet is usually a block and the tag.
     if let [first, second, ..] = rest {
         let [a, b] = cipher::<true, 2>(key, [from(*first), from(*second)]);
         (*first, *second) = (into(a), into(b));
@@ -276,6 +282,8 @@ unsafe fn each(key: &Key, blocks: &mut [u128]) {
     }
 }
 
+/// Encrypts one block.
+///
 /// # Safety
 /// The CPU has AES-NI.
 #[target_feature(enable = "aes")]
@@ -284,21 +292,22 @@ unsafe fn one(key: &Key, block: u128) -> u128 {
     into(done)
 }
 
-/// The nonce's offset (RFC 7253 section 4.2). As the key, a nonce goes to vectors by words that are loaded as words.
+/// The nonce's offset (RFC 7253 section 4.2). Nonce bytes are loaded as words and moved to vectors
+/// from registers.
 ///
 /// # Safety
-/// The CPU has the instructions.
+/// The CPU supports the instructions.
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3,aes")]
 unsafe fn offset(key: &Key, nonce: &[u8; 12]) -> __m128i {
     let [a, b, c, d, rest @ ..] = *nonce;
-    // The tag's bits modulo 128 in front are zero.
+    // The first field, the tag length modulo 128, is zero.
     let front = 1 << 24 | u64::from(u32::from_le_bytes([a, b, c, d])) << 32;
     let back = u64::from_le_bytes(rest);
     let bottom = back >> 56 & 0x3f;
     let [top] = cipher::<true, 1>(key, [_mm_set_epi64x((back & !(0x3f << 56)) as i64, front as i64)]);
-    // As numbers of 64 bits, the high one above the low one; the low one above what "Stretch" has behind both; and the result,
-    // each half with the upper bits of what follows it.
+    // 64-bit numbers: the high half above the low one; the low half above the last part of
+    // "Stretch"; and the result, each half with the upper bits of the one that follows.
     let swap = _mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     let number = _mm_shuffle_epi8(top, swap);
     let stretch = _mm_shuffle_epi8(top, _mm_set_epi8(-1, -1, -1, -1, -1, -1, -1, -1, 1, 2, 3, 4, 5, 6, 7, 8));
@@ -308,10 +317,11 @@ unsafe fn offset(key: &Key, nonce: &[u8; 12]) -> __m128i {
     _mm_shuffle_epi8(_mm_or_si128(up, down), swap)
 }
 
-/// What block `index` (from 0) of associated data adds to HASH, after blocks up to this offset.
+/// Contribution of block `index` (from 0) of associated data to HASH, after a block with this
+/// offset.
 ///
 /// # Safety
-/// The CPU has the instructions; there are up to 16 bytes.
+/// The CPU supports the instructions; there are up to 16 bytes.
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3,aes")]
 unsafe fn associated(key: &Key, before: __m128i, index: usize, bytes: &[u8]) -> __m128i {
@@ -321,7 +331,7 @@ unsafe fn associated(key: &Key, before: __m128i, index: usize, bytes: &[u8]) -> 
     } else {
         (from(key.masks.star), partial::mark(len))
     };
-    // SAFETY: the slice's bytes.
+    // SAFETY: the pointer and length come from the slice.
     let block = unsafe { partial::load(bytes.as_ptr(), len, 0) };
     let x = _mm_xor_si128(_mm_xor_si128(block, padding), _mm_xor_si128(before, step));
     let [y] = cipher::<true, 1>(key, [x]);
@@ -331,7 +341,7 @@ unsafe fn associated(key: &Key, before: __m128i, index: usize, bytes: &[u8]) -> 
 /// HASH (RFC 7253 section 4.1).
 ///
 /// # Safety
-/// The CPU has the instructions.
+/// The CPU supports the instructions.
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3,aes")]
 unsafe fn hash(key: &Key, aad: &[u8]) -> __m128i {
@@ -344,10 +354,10 @@ unsafe fn hash(key: &Key, aad: &[u8]) -> __m128i {
     sum
 }
 
-/// `W` whole blocks; when sealing and when opening, `checksum` gets what is plain.
+/// `W` whole blocks. Adds the plaintext to `checksum`, when sealing and when opening.
 ///
 /// # Safety
-/// The CPU has the instructions; the pointers are good for these blocks.
+/// The CPU supports the instructions; the pointers are valid for these blocks.
 #[inline]
 #[target_feature(enable = "aes")]
 unsafe fn blocks<const SEAL: bool, const W: usize>(
@@ -359,7 +369,7 @@ unsafe fn blocks<const SEAL: bool, const W: usize>(
 ) {
     let mut x = [_mm_setzero_si128(); W];
     for (i, block) in x.iter_mut().enumerate() {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         let plain = unsafe { _mm_loadu_si128(src.add(16 * i).cast()) };
         if SEAL {
             *checksum = _mm_xor_si128(*checksum, plain);
@@ -371,15 +381,15 @@ unsafe fn blocks<const SEAL: bool, const W: usize>(
         if !SEAL {
             *checksum = _mm_xor_si128(*checksum, out);
         }
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm_storeu_si128(dst.add(16 * i).cast(), out) };
     }
 }
 
-/// A last block that is not whole, after blocks up to `offset`, which becomes its own.
+/// A partial last block after a block with `offset`, which is updated to this block's.
 ///
 /// # Safety
-/// The CPU has the instructions; the pointers are good for `len` bytes, less than 16.
+/// The CPU supports the instructions; the pointers are valid for `len` bytes, fewer than 16.
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3,aes")]
 unsafe fn last<const SEAL: bool>(
@@ -392,7 +402,7 @@ unsafe fn last<const SEAL: bool>(
 ) {
     *offset = _mm_xor_si128(*offset, from(key.masks.star));
     let [pad] = cipher::<true, 1>(key, [*offset]);
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let bytes = partial::load(src, len, 0);
         let out = partial::first(_mm_xor_si128(bytes, pad), len);
@@ -419,13 +429,13 @@ unsafe fn stretch(key: &Key, offset: u128, before: usize, src: &[[u8; 16]], dst:
     let (dst, dst_few) = dst.as_chunks_mut::<8>();
     for (src, dst) in src.iter().zip(dst) {
         let offsets = core::array::from_fn(|_| next());
-        // SAFETY: both have eight blocks.
+        // SAFETY: both slices have eight blocks.
         unsafe {
             blocks::<true, 8>(key, offsets, src.as_ptr().cast(), dst.as_mut_ptr().cast(), &mut checksum)
         };
     }
     for (src, dst) in few.iter().zip(dst_few) {
-        // SAFETY: both are a block.
+        // SAFETY: both are one block.
         unsafe { blocks::<true, 1>(key, [next()], src.as_ptr(), dst.as_mut_ptr(), &mut checksum) };
     }
     into(checksum)
@@ -434,16 +444,16 @@ unsafe fn stretch(key: &Key, offset: u128, before: usize, src: &[[u8; 16]], dst:
 /// A whole packet; returns the tag.
 ///
 /// # Safety
-/// The CPU has the instructions; the pointers are good for the packet's length.
+/// The CPU supports the instructions; the pointers are valid for the packet's length.
 #[target_feature(enable = "sse4.1,ssse3,aes")]
 unsafe fn packet<const SEAL: bool>(key: &Key, packet: &Packet<'_>) -> [u8; 16] {
     let &Packet { ref start, aad, src, dst, len } = packet;
     let mut offset = match start {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         Start::Nonce(nonce) => unsafe { self::offset(key, nonce) },
         Start::Offset(offset) => from(*offset),
     };
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     let hash = unsafe { hash(key, aad) };
     let mut checksum = _mm_setzero_si128();
     let whole = len / 16;
@@ -454,19 +464,19 @@ unsafe fn packet<const SEAL: bool>(key: &Key, packet: &Packet<'_>) -> [u8; 16] {
         let last = _mm_xor_si128(from(key.gray[7]), from(key.masks.step(done + 8)));
         offset = _mm_xor_si128(offset, last);
         offsets[7] = offset;
-        // SAFETY: there are as many blocks left.
+        // SAFETY: at least eight blocks are left.
         unsafe { blocks::<SEAL, 8>(key, offsets, src.add(16 * done), dst.add(16 * done), &mut checksum) };
         done += 8;
     }
     let (base, few) = (offset, whole - done);
     for i in 1..=few {
         offset = _mm_xor_si128(base, from(key.gray[i % 16]));
-        // SAFETY: there are as many blocks left.
+        // SAFETY: at least one block is left.
         unsafe { blocks::<SEAL, 1>(key, [offset], src.add(16 * done), dst.add(16 * done), &mut checksum) };
         done += 1;
     }
     if len % 16 > 0 {
-        // SAFETY: the last bytes of the packet.
+        // SAFETY: the pointers are to the last bytes of the packet.
         unsafe {
             let (src, dst) = (src.add(16 * whole), dst.add(16 * whole));
             last::<SEAL>(key, &mut offset, src, dst, len % 16, &mut checksum);

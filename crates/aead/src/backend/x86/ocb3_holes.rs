@@ -1,24 +1,28 @@
-//! What is left of AES-OCB3 for the deadline: the blocks that holes touch, and the tag. The encryptions do not wait for
-//! each other when sealing, so the CPU overlaps them; when opening, the tag's waits for the others.
+//! AES-OCB3 work left at the deadline: the blocks that holes touch, and the tag. When sealing, the
+//! encryptions are independent and the CPU overlaps them; when opening, the tag's depends on the
+//! others.
 
 use super::ocb3::{Key, cipher, from};
 use crate::{
-    ocb3::{Aes128Ocb3, mark},
-    sparse::{Head, Piece, Values},
+    backend::modes::ocb3_holes::{Mac, mark},
+    holes::{Head, Piece, Values},
 };
 use core::arch::x86_64::*;
 
-/// The kernels for one set of instructions. `value` puts the piece of a value to its place in a block, `around` is the
-/// block of a part that the piece is in, `put` stores the first bytes of a block.
+/// Kernels for one instruction set. `value` moves a piece of a value to its place in a block,
+/// `around` loads the block that contains a piece, `put` stores the first bytes of a block.
 macro_rules! kernels {
     ($features:literal) => {
+        /// Writes values into a prepared packet.
+        ///
         /// # Safety
-        /// The CPU has the instructions, and the last three come from one [`Filling`](crate::sparse::Filling): each
-        /// piece has its bytes of a value, and the body has each payload piece's whole block.
+        /// The CPU supports the instructions, and the last three come from one
+        /// [`Filling`](crate::holes::Filling): each piece has its bytes of a value, and the body
+        /// has each payload piece's whole block.
         #[target_feature(enable = $features)]
-        pub(in super::super) unsafe fn fill<V: Values, const N: usize>(
+        pub(in super::super) unsafe fn fill<S: Mac, V: Values, const N: usize>(
             key: &Key,
-            head: &mut Head<Aes128Ocb3, N>,
+            head: &mut Head<S, N>,
             values: V,
             body: &mut [u8],
         ) {
@@ -26,7 +30,7 @@ macro_rules! kernels {
             let mut hash = from(head.sum.hash);
             let mut pieces = head.weighted().peekable();
             while let Some((piece, weight)) = pieces.next() {
-                // SAFETY: the value is there, and as long as its hole (caller).
+                // SAFETY: the value exists and is as long as its hole (caller).
                 let mut filled = unsafe { value(piece, values) };
                 let mut input = from(weight.input);
                 while let Some((piece, weight)) = pieces.next_if(|(piece, _)| !piece.lead()) {
@@ -40,7 +44,7 @@ macro_rules! kernels {
                 }
                 if piece.in_payload() {
                     checksum = _mm_xor_si128(checksum, filled);
-                    // SAFETY: the body has 16 bytes from `at` on (caller).
+                    // SAFETY: the body has 16 bytes from `at` (caller).
                     unsafe {
                         let at = body.as_mut_ptr().add(piece.at()).cast();
                         _mm_storeu_si128(at, _mm_xor_si128(input, from(weight.offset)));
@@ -56,13 +60,16 @@ macro_rules! kernels {
             head.wipe();
         }
 
+        /// Reads the values of a received packet and returns the expected tag.
+        ///
         /// # Safety
-        /// The CPU has the instructions, and the last four come from one [`Reading`](crate::sparse::Reading): each
-        /// piece's bytes are within their part, and `dst` is as long as `src`.
+        /// The CPU supports the instructions, and the last four come from one
+        /// [`Reading`](crate::holes::Reading): each piece's bytes are within their part, and `dst`
+        /// is as long as `src`.
         #[target_feature(enable = $features)]
-        pub(in super::super) unsafe fn check<const N: usize>(
+        pub(in super::super) unsafe fn check<S: Mac, const N: usize>(
             key: &Key,
-            head: &Head<Aes128Ocb3, N>,
+            head: &Head<S, N>,
             aad: &[u8],
             src: &[u8],
             dst: &mut [u8],
@@ -71,14 +78,14 @@ macro_rules! kernels {
             let mut hash = from(head.sum.hash);
             let mut pieces = head.weighted().peekable();
             while let Some((piece, weight)) = pieces.next() {
-                // With what the template had in the other pieces, so that the sum comes to zeros in all.
+                // Adds the template's contents of the block's other pieces, so that they cancel.
                 let mut known = from(weight.input);
                 while let Some((_, weight)) = pieces.next_if(|(piece, _)| !piece.lead()) {
                     known = _mm_xor_si128(known, from(weight.input));
                 }
                 let part = if piece.in_payload() { src } else { aad };
                 let bytes = (part.len() - piece.at()).min(16);
-                // SAFETY: the part has these bytes from `at` on.
+                // SAFETY: the part has these bytes from `at`.
                 let block = unsafe { around(piece, part, bytes) };
                 let x = _mm_xor_si128(block, from(weight.offset));
                 if !piece.in_payload() {
@@ -93,7 +100,7 @@ macro_rules! kernels {
                     plain = _mm_xor_si128(sum, from(weight.offset));
                 }
                 checksum = _mm_xor_si128(checksum, _mm_xor_si128(sum, known));
-                // SAFETY: `dst` is as long as `src`, which has these bytes from `at` on.
+                // SAFETY: `dst` is as long as `src`, which has these bytes from `at`.
                 unsafe { put(dst.as_mut_ptr().add(piece.at()), bytes, plain) };
             }
             let [tag] = cipher::<true, 1>(key, [checksum]);
@@ -110,6 +117,8 @@ pub(super) mod ni {
 
     kernels!("sse4.1,aes");
 
+    /// Moves a piece of a value to its place in a block.
+    ///
     /// # Safety
     /// The values fit the piece's head.
     #[inline]
@@ -118,25 +127,29 @@ pub(super) mod ni {
         from(piece.block_of(values.bytes(piece)))
     }
 
+    /// Loads the block that contains the piece.
+    ///
     /// # Safety
-    /// The part has `bytes` bytes, at most 16, from the piece's block on.
+    /// The part has `bytes` bytes, at most 16, from the piece's block.
     #[inline]
     #[target_feature(enable = "sse4.1")]
     unsafe fn around(piece: &Piece, part: &[u8], _bytes: usize) -> __m128i {
         from(piece.around(part))
     }
 
+    /// Stores the first `bytes` bytes of a block.
+    ///
     /// # Safety
-    /// `at` is good for `bytes` bytes, at most 16.
+    /// `at` is valid for `bytes` bytes, at most 16.
     #[inline]
     #[target_feature(enable = "sse4.1")]
     unsafe fn put(at: *mut u8, bytes: usize, block: __m128i) {
         if bytes == 16 {
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { _mm_storeu_si128(at.cast(), block) };
         } else {
             let block = super::super::ocb3::into(block).to_ne_bytes();
-            // SAFETY: the caller's.
+            // SAFETY: guaranteed by the caller.
             unsafe { block.as_ptr().copy_to_nonoverlapping(at, bytes) };
         }
     }
@@ -150,6 +163,8 @@ pub(super) mod avx512 {
 
     kernels!("aes,avx512f,avx512bw,avx512vl,bmi2,ssse3");
 
+    /// Moves a piece of a value to its place in a block.
+    ///
     /// # Safety
     /// The values fit the piece's head.
     #[inline]
@@ -159,23 +174,27 @@ pub(super) mod avx512 {
         unsafe { up(load(piece, values.at(piece)), piece.start()) }
     }
 
+    /// Loads the block that contains the piece.
+    ///
     /// # Safety
-    /// The part has `bytes` bytes, at most 16, from the piece's block on.
+    /// The part has `bytes` bytes, at most 16, from the piece's block.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512vl,bmi2")]
     unsafe fn around(piece: &Piece, part: &[u8], bytes: usize) -> __m128i {
         let some = _bzhi_u32(0xffff, bytes as u32) as __mmask16;
-        // SAFETY: bytes that are masked out are not touched.
+        // SAFETY: masked-out bytes are not accessed.
         unsafe { _mm_maskz_loadu_epi8(some, part.as_ptr().wrapping_add(piece.at()).cast()) }
     }
 
+    /// Stores the first `bytes` bytes of a block.
+    ///
     /// # Safety
-    /// `at` is good for `bytes` bytes, at most 16.
+    /// `at` is valid for `bytes` bytes, at most 16.
     #[inline]
     #[target_feature(enable = "avx512bw,avx512vl,bmi2")]
     unsafe fn put(at: *mut u8, bytes: usize, block: __m128i) {
         let some = _bzhi_u32(0xffff, bytes as u32) as __mmask16;
-        // SAFETY: bytes that are masked out are not touched.
+        // SAFETY: masked-out bytes are not accessed.
         unsafe { _mm_mask_storeu_epi8(at.cast(), some, block) };
     }
 }

@@ -1,11 +1,11 @@
 //! AES-OCB3 with VAES and AVX-512: four blocks to a vector, sixteen to a group.
 //!
-//! A packet has three encryptions that wait for each other at most: the nonce's block, the payload, and when opening
-//! the tag. The associated data goes with the nonce's block in one vector if it has up to three blocks; what pads the
-//! last bytes, and when sealing the tag, go beside the payload.
+//! A packet has at most three dependent encryptions: the nonce's block, the payload, and when
+//! opening the tag. Associated data of up to three blocks shares a vector with the nonce's block.
+//! The pad of the last bytes, and the tag when sealing, are encrypted beside the payload.
 
 use super::ocb3::{Key, Packet, Start, cipher, from, into};
-use crate::backend::portable::ocb3::{nonce_block, nonce_offset};
+use crate::backend::modes::ocb3::{nonce_block, nonce_offset};
 use core::arch::x86_64::*;
 
 /// The cipher on `W` vectors at once.
@@ -33,7 +33,8 @@ fn wide<const ENCRYPT: bool, const W: usize>(key: &Key, mut x: [__m512i; W]) -> 
     )
 }
 
-/// The mask of a vector's first `len` bytes; all of them if `len` is 64 or more (BZHI saturates up to 255).
+/// The mask of a vector's first `len` bytes; all of them if `len` is 64 or more (BZHI saturates up
+/// to 255).
 #[inline]
 #[target_feature(enable = "bmi2")]
 fn mask(len: usize) -> __mmask64 {
@@ -48,34 +49,36 @@ fn join(x: __m512i) -> __m128i {
     _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256::<1>(half))
 }
 
-/// What the Gray codes give for blocks `4 i + 1` to `4 i + 4` of a group; the group's last block gets zeros.
+/// The Gray code values for blocks `4 i + 1` to `4 i + 4` of a group; the group's last block gets
+/// zeros.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn gray(key: &Key, i: usize) -> __m512i {
     if i == 3 {
-        // Lanes 13, 14, 15 of the table, and what is masked out.
-        // SAFETY: words 26 to 31 of the table; the others are not touched.
+        // Lanes 13, 14 and 15 of the table; the last is masked out.
+        // SAFETY: reads words 26 to 31 of the table; the others are not accessed.
         return unsafe { _mm512_maskz_loadu_epi64(0x3f, key.gray.as_ptr().add(13).cast()) };
     }
-    // SAFETY: four blocks from here on are in the table.
+    // SAFETY: four blocks from here are in the table.
     unsafe { _mm512_loadu_si512(key.gray.as_ptr().add(4 * i + 1).cast()) }
 }
 
-/// Up to 64 bytes of associated data from block 0 of a group on: each block with its offset, the last with padding and L_*
-/// if it is not whole, zeros behind it.
+/// Up to 64 bytes of associated data from a group's block 0: each block XORed with its offset, a
+/// partial last block with padding and L_*, then zeros.
 ///
 /// # Safety
-/// The vector is one of the group: `i` is at most 3; there are up to 64 bytes, and fewer if `i` is 3.
+/// `i` is at most 3, so the vector is within the group; there are up to 64 bytes, fewer if `i` is
+/// 3.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 unsafe fn associated(key: &Key, i: usize, base: __m512i, bytes: &[u8]) -> (__m512i, __mmask8) {
     let len = bytes.len();
-    // SAFETY: bytes that are masked out are not touched.
+    // SAFETY: masked-out bytes are not accessed.
     let mut x = unsafe { _mm512_maskz_loadu_epi8(mask(len), bytes.as_ptr().cast()) };
     let lanes = _bzhi_u32(0xff, 2 * len.div_ceil(16) as u32) as __mmask8;
     let mut offsets = _mm512_xor_si512(base, gray(key, i));
     if !len.is_multiple_of(16) {
-        // The offset of a last block that is not whole is that of the one before it, and L_*.
+        // The offset of a partial last block is the previous block's XOR L_*.
         let before = 4 * i + len / 16;
         let last = _mm_xor_si128(from(key.gray[before % 16]), from(key.masks.star));
         let lane = 3 << (2 * (len / 16));
@@ -114,7 +117,7 @@ fn hash(key: &Key, aad: &[u8]) -> __m128i {
     join(sum)
 }
 
-/// The offsets of a whole group that ends with block `end`, and the last of them in each lane.
+/// The offsets of a whole group that ends with block `end`, and the last of them in every lane.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn group_offsets(key: &Key, base: __m512i, end: usize) -> ([__m512i; 4], __m512i) {
@@ -129,7 +132,7 @@ fn group_offsets(key: &Key, base: __m512i, end: usize) -> ([__m512i; 4], __m512i
 /// Whole blocks; see [`Key::stretch`](super::ocb3::Key::stretch). `before` is a multiple of four.
 ///
 /// # Safety
-/// The CPU has the instructions.
+/// The CPU supports the instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,vaes,bmi2")]
 pub(super) unsafe fn stretch(
     key: &Key,
@@ -138,8 +141,9 @@ pub(super) unsafe fn stretch(
     src: &[[u8; 16]],
     dst: &mut [[u8; 16]],
 ) -> u128 {
-    // The offsets of three blocks after a multiple of four are its own and these; that of the fourth is a step further.
-    // SAFETY: four blocks from here on are in the table.
+    // Offsets of the three blocks after a multiple of four are its own XOR these; the fourth's is
+    // one step further.
+    // SAFETY: four blocks from here are in the table.
     let three = unsafe { _mm512_loadu_si512(key.gray.as_ptr().add(1).cast()) };
     let mut base = _mm512_broadcast_i32x4(from(offset));
     let mut checksum = _mm512_setzero_si512();
@@ -150,7 +154,7 @@ pub(super) unsafe fn stretch(
         let offsets = _mm512_xor_si512(base, _mm512_mask_mov_epi64(three, 0xc0, last));
         base = _mm512_xor_si512(base, last);
         let some = mask(16 * src.len());
-        // SAFETY: bytes behind the blocks are masked out and not touched.
+        // SAFETY: bytes after the blocks are masked out and not accessed.
         unsafe {
             let bytes = _mm512_maskz_loadu_epi8(some, src.as_ptr().cast());
             checksum = _mm512_xor_si512(checksum, bytes);
@@ -164,7 +168,7 @@ pub(super) unsafe fn stretch(
 /// A whole packet; returns the tag.
 ///
 /// # Safety
-/// The CPU has the instructions; the pointers are good for the packet's length.
+/// The CPU supports the instructions; the pointers are valid for the packet's length.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,vaes,aes,bmi2,sse4.1")]
 pub(super) unsafe fn packet<const SEAL: bool>(key: &Key, packet: &Packet<'_>) -> [u8; 16] {
     // The nonce's block and short associated data.
@@ -202,7 +206,7 @@ pub(super) unsafe fn packet<const SEAL: bool>(key: &Key, packet: &Packet<'_>) ->
         let (offsets, next) = group_offsets(key, base, done / 16 + 16);
         let mut x = [zero; 4];
         for (i, blocks) in x.iter_mut().enumerate() {
-            // SAFETY: 256 bytes from `done` on are within the packet.
+            // SAFETY: 256 bytes from `done` are within the packet.
             let bytes = unsafe { _mm512_loadu_si512(packet.src.add(done + 64 * i).cast()) };
             if SEAL {
                 checksum = _mm512_xor_si512(checksum, bytes);
@@ -214,21 +218,21 @@ pub(super) unsafe fn packet<const SEAL: bool>(key: &Key, packet: &Packet<'_>) ->
             if !SEAL {
                 checksum = _mm512_xor_si512(checksum, bytes);
             }
-            // SAFETY: 256 bytes from `done` on are within the packet.
+            // SAFETY: 256 bytes from `done` are within the packet.
             unsafe { _mm512_storeu_si512(packet.dst.add(done + 64 * i).cast(), bytes) };
         }
         base = next;
         done += 256;
     }
 
-    // Whole blocks; the vectors do not wait for each other.
+    // Whole blocks, in independent vectors.
     let group = done;
     let whole = packet.len / 16 * 16;
     let mut i = 0;
     while done < whole {
         let some = mask(whole - done);
         let offsets = _mm512_xor_si512(base, gray(key, i));
-        // SAFETY: bytes behind the last whole block are masked out and not touched.
+        // SAFETY: bytes after the last whole block are masked out and not accessed.
         unsafe {
             let bytes = _mm512_maskz_loadu_epi8(some, packet.src.add(done).cast());
             let [blocks] = wide::<SEAL, 1>(key, [_mm512_xor_si512(bytes, offsets)]);
@@ -247,7 +251,7 @@ pub(super) unsafe fn packet<const SEAL: bool>(key: &Key, packet: &Packet<'_>) ->
     if left > 0 {
         let some = mask(left) as __mmask16;
         offset = _mm_xor_si128(offset, from(key.masks.star));
-        // SAFETY: bytes behind the packet's last are masked out and not touched.
+        // SAFETY: bytes after the packet's end are masked out and not accessed.
         unsafe {
             let bytes = _mm_maskz_loadu_epi8(some, packet.src.add(whole).cast());
             let [pad] = cipher::<true, 1>(key, [offset]);

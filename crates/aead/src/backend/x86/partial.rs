@@ -1,9 +1,10 @@
-//! Blocks of which only some bytes are there, without a detour by general registers: two overlapping loads or stores, and a
-//! shuffle that puts bytes to their places. What is read and written depends on the length alone.
+//! Partial blocks in vectors, without general-purpose registers: two overlapping loads or stores,
+//! and a shuffle that moves bytes to their places. The addresses depend on the length alone.
 
 use core::arch::x86_64::*;
 
-/// Shuffles by this table, read from byte `16 - n` on, move bytes up by `n`, and from `16 + n` on down; zeros follow.
+/// Shuffle table: read from byte `16 - n` it moves bytes up by `n`, from `16 + n` down by `n`;
+/// zeros fill the rest.
 static SHIFT: [u8; 48] = {
     let mut table = [0x80; 48];
     let mut i = 0;
@@ -14,7 +15,7 @@ static SHIFT: [u8; 48] = {
     table
 };
 
-/// Read from byte `16 - n` on, a mask of the first `n` bytes.
+/// Read from byte `16 - n`, a mask of the first `n` bytes.
 pub(super) static FIRST: [u8; 32] = {
     let mut table = [0; 32];
     let mut i = 0;
@@ -25,31 +26,33 @@ pub(super) static FIRST: [u8; 32] = {
     table
 };
 
-/// Read from byte `16 - n` on, 0x80 at byte `n`.
+/// Read from byte `16 - n`, 0x80 at byte `n`.
 static MARK: [u8; 32] = {
     let mut table = [0; 32];
     table[16] = 0x80;
     table
 };
 
+/// Loads 16 bytes of a table.
+///
 /// # Safety
 /// `at + 16` is at most the table's length.
 #[inline]
 #[target_feature(enable = "sse2")]
 unsafe fn row<const N: usize>(table: &'static [u8; N], at: usize) -> __m128i {
     debug_assert!(at + 16 <= N);
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { _mm_loadu_si128(table.as_ptr().add(at).cast()) }
 }
 
-/// `len` bytes, at most 16, to the places from byte `start` on, and zeros around them.
+/// Loads `len` bytes, at most 16, into the places from byte `start`, with zeros around them.
 ///
 /// # Safety
-/// `at` is good for `len` bytes; `start + len` is at most 16.
+/// `at` is valid for `len` bytes; `start + len` is at most 16.
 #[inline]
 #[target_feature(enable = "sse2,ssse3")]
 pub(super) unsafe fn load(at: *const u8, len: usize, start: usize) -> __m128i {
-    // SAFETY: each load lies within the `len` bytes, and all shifts are by at most 16.
+    // SAFETY: each load is within the `len` bytes, and all shifts are by at most 16.
     unsafe {
         if len >= 8 {
             if len == 16 {
@@ -76,11 +79,11 @@ pub(super) unsafe fn load(at: *const u8, len: usize, start: usize) -> __m128i {
 /// Stores the first `len` bytes of a block, at most 16.
 ///
 /// # Safety
-/// `at` is good for `len` bytes.
+/// `at` is valid for `len` bytes.
 #[inline]
 #[target_feature(enable = "sse2,ssse3")]
 pub(super) unsafe fn store(at: *mut u8, len: usize, x: __m128i) {
-    // SAFETY: each store lies within the `len` bytes, and all shifts are by at most 16.
+    // SAFETY: each store is within the `len` bytes, and all shifts are by at most 16.
     unsafe {
         if len >= 8 {
             if len == 16 {
@@ -102,11 +105,11 @@ pub(super) unsafe fn store(at: *mut u8, len: usize, x: __m128i) {
     }
 }
 
-/// The first `len` bytes of a block, at most 16, and zeros for the others.
+/// Keeps the first `len` bytes of a block, at most 16, and zeroes the others.
 #[inline]
 #[target_feature(enable = "sse2")]
 pub(super) fn first(x: __m128i, len: usize) -> __m128i {
-    // SAFETY: a row begins at byte 16 at most.
+    // SAFETY: a row starts at byte 16 at most.
     _mm_and_si128(x, unsafe { row(&FIRST, 16 - len.min(16)) })
 }
 
@@ -114,7 +117,7 @@ pub(super) fn first(x: __m128i, len: usize) -> __m128i {
 #[inline]
 #[target_feature(enable = "sse2")]
 pub(super) fn mark(len: usize) -> __m128i {
-    // SAFETY: a row begins at byte 16 at most.
+    // SAFETY: a row starts at byte 16 at most.
     unsafe { row(&MARK, 16 - len.min(16)) }
 }
 
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn any_part_of_a_block_is_loaded_and_stored() {
+    fn partial_blocks_load_and_store() {
         if Backend::detect() == Backend::Portable {
             return;
         }
@@ -140,9 +143,9 @@ mod tests {
             for start in 0..=16 - len {
                 let mut expected = [0; 16];
                 expected[start..start + len].copy_from_slice(&src[..len]);
-                // A slice of its own, so that a tool that watches memory sees what is read behind its end.
+                // A slice of its own, so that memory checkers detect reads past its end.
                 let exact = &src[..len];
-                // SAFETY: the CPU has SSSE3, and the lengths are those of the slices.
+                // SAFETY: the CPU has SSSE3, and the lengths are the slices'.
                 let x = unsafe { load(exact.as_ptr(), len, start) };
                 assert_eq!(bytes(x), expected, "{len} bytes at {start}");
             }

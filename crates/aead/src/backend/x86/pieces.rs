@@ -1,11 +1,12 @@
-//! Bytes of a hole in a vector, with AVX-512's masks: taken from wherever they are to their place in a block.
+//! Moves bytes of a hole to their place in a block, in a vector, with AVX-512's masks.
 
-use crate::sparse::Piece;
+use crate::holes::Piece;
 use core::arch::x86_64::*;
 
-/// Windows of 16 bytes that move bytes of a vector up, and fill the rest with zeros: from 16 on they stay where they are.
+/// Windows of 16 shuffle indices that move bytes up and fill with zeros; from 16 on bytes keep
+/// their places.
 static UP: [u8; 32] = windows::<false>();
-/// As `UP`, with the result in reverse: from 0 on nothing moves up.
+/// Like `UP`, with the result reversed; at 0 nothing moves up.
 static UP_REVERSED: [u8; 32] = windows::<true>();
 
 const fn windows<const REVERSED: bool>() -> [u8; 32] {
@@ -19,15 +20,15 @@ const fn windows<const REVERSED: bool>() -> [u8; 32] {
     bytes
 }
 
-/// The piece's bytes, from the vector's first on, with zeros behind. (A load of usual length is there five cycles sooner
-/// than one by a mask.)
+/// Loads the piece's bytes, from the vector's first byte, zero-padded. (A load of a usual length
+/// has about five cycles less latency than a masked one.)
 ///
 /// # Safety
-/// `at` is good for the piece's bytes.
+/// `at` is valid for the piece's bytes.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,bmi2")]
 pub(super) unsafe fn load(piece: &Piece, at: *const u8) -> __m128i {
-    // SAFETY: so many bytes are there (caller).
+    // SAFETY: `at` is valid for the piece's bytes (caller).
     unsafe {
         match piece.len() {
             16 => _mm_loadu_si128(at.cast()),
@@ -38,20 +39,20 @@ pub(super) unsafe fn load(piece: &Piece, at: *const u8) -> __m128i {
     }
 }
 
-/// Moves a vector's bytes up to a place of at most 15.
+/// Moves a vector's bytes up by at most 15 places.
 #[inline]
 #[target_feature(enable = "ssse3")]
 pub(super) fn up(x: __m128i, start: usize) -> __m128i {
-    // SAFETY: the window begins at 1 or behind, and ends at 32 or before.
+    // SAFETY: the window starts at 1 or later, and ends at 32 or before.
     let window = unsafe { _mm_loadu_si128(UP.as_ptr().add(16 - (start & 15)).cast()) };
     _mm_shuffle_epi8(x, window)
 }
 
-/// As `up`, with the result in reverse.
+/// Like `up`, with the result reversed.
 #[inline]
 #[target_feature(enable = "ssse3")]
 pub(super) fn up_reversed(x: __m128i, start: usize) -> __m128i {
-    // SAFETY: the window begins at 15 or before, and ends at 31 or before.
+    // SAFETY: the window starts at 15 or before, and ends at 31 or before.
     let window = unsafe { _mm_loadu_si128(UP_REVERSED.as_ptr().add(start & 15).cast()) };
     _mm_shuffle_epi8(x, window)
 }

@@ -1,15 +1,17 @@
-//! Poly1305 with AVX-512 IFMA: eight blocks at once, in limbs of 44, 44 and 42 bits (see the portable one).
+//! Poly1305 with AVX-512 IFMA: eight blocks at once, in limbs of 44, 44 and 42 bits (see the
+//! portable one).
 //!
-//! The powers of r lie in falling order and end in zeros, so that eight blocks meet theirs by one load, wherever they
-//! stand before the end. Of what stands before the last 32 blocks, four groups of eight are multiplied by the powers of
-//! their first lanes and reduced once; the lanes stay apart until the end.
+//! Powers of r are stored in falling order and end in zeros, so that one load fetches the powers
+//! for eight blocks at any distance from the end. Before the last 32 blocks, four groups of eight
+//! are multiplied by the powers of their first lanes and reduced once; the lanes stay separate
+//! until the end.
 
 use super::Avx512;
 use crate::{Backend, backend::portable::poly1305::Limbs};
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
 
-/// The highest power that is kept.
+/// The highest power stored.
 const HIGHEST: usize = 32;
 
 /// r^32 to r^1, limb by limb, then zeros.
@@ -25,7 +27,7 @@ impl Default for Powers {
 impl Zeroize for Powers {
     fn zeroize(&mut self) {
         if Avx512::new(Backend::Avx512).is_some() {
-            // SAFETY: the CPU has AVX-512. Without it none is ever stored.
+            // SAFETY: the CPU has AVX-512; without it powers are never stored.
             unsafe { self.wipe() };
         }
         zeroize::optimization_barrier(&self.0);
@@ -34,8 +36,8 @@ impl Zeroize for Powers {
 
 type Vectors = [__m512i; 3];
 
-/// Unreduced sums of the products' lower and upper 52 bits. There are two of each, since an addition waits four cycles
-/// for the one before: one for the middle limb of what is multiplied, one for the others.
+/// Unreduced sums of the products' lower and upper 52 bits. Two of each, since an addition waits
+/// four cycles for the one before: one for the middle limb of the multiplicand, one for the others.
 struct Sum {
     low: [Vectors; 2],
     high: [Vectors; 2],
@@ -61,7 +63,8 @@ impl Sum {
         Self { low: [zero; 2], high: [zero; 2] }
     }
 
-    /// Adds `h r`, four times at most. All limbs are below 2^47, and 20 times a limb of r below 2^49.
+    /// Adds `h r`, at most four times. All limbs are below 2^47, and 20 times a limb of r is below
+    /// 2^49.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn add(&mut self, h: Vectors, r: Vectors) {
@@ -76,10 +79,11 @@ impl Sum {
         }
     }
 
-    /// The upper halves weigh 2^52 = 2^8 2^44, so they go to the next limb; those of the last limb weigh 2^8 2^132,
-    /// which is 20 2^8.
+    /// Reduces the sum. The upper halves weigh 2^52 = 2^8 2^44, so they go to the next limb; those
+    /// of the last limb weigh 2^8 2^132, congruent to 20 2^8.
     ///
-    /// No carry waits for another one: the lowest limb is below 2^60 before, so the limbs are below 2^45 then.
+    /// No carry waits for another: the lowest limb is below 2^60 before, so the limbs are below
+    /// 2^45 after.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn value(&self) -> Vectors {
@@ -100,19 +104,21 @@ impl Sum {
 }
 
 impl Powers {
-    /// No powers. (Here the compiler may use the widest stores.)
+    /// No powers. (Lets the compiler use the widest stores.)
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(super) fn none() -> Self {
         Self::default()
     }
 
+    /// Overwrites all powers with zeros.
+    ///
     /// # Safety
     /// The CPU has AVX-512 F.
     #[target_feature(enable = "avx512f")]
     unsafe fn wipe(&mut self) {
         for words in self.0.as_flattened_mut().as_chunks_mut::<8>().0 {
-            // SAFETY: there are eight words.
+            // SAFETY: the chunk has eight words.
             unsafe { _mm512_storeu_si512(words.as_mut_ptr().cast(), _mm512_setzero_si512()) };
         }
     }
@@ -123,15 +129,16 @@ impl Powers {
     /// The CPU has AVX-512 F and IFMA, and BMI2.
     #[target_feature(enable = "avx512f,avx512ifma,bmi2")]
     pub(super) unsafe fn set(&mut self, r: &Limbs) {
-        // By squares, so that no more than three products wait for each other.
+        // By squaring, so that at most three products depend on each other.
         let r2 = r.times(r);
         let (r3, r4) = (r2.times(r), r2.times(&r2));
         let first = [*r, r2, r3, r4, r4.times(r), r4.times(&r2), r4.times(&r3), r4.times(&r4)];
         for (limb, words) in self.0.iter_mut().enumerate() {
-            // Built in registers: a vector load of eight fresh words would wait for the last to reach the cache.
+            // Built in registers: a vector load over eight recent word stores would wait for the
+            // last to reach the cache.
             let [a, b, c, d, e, f, g, h] = first.map(|power| power.0[limb] as i64);
             let powers = _mm512_set_epi64(a, b, c, d, e, f, g, h);
-            // SAFETY: eight words from here on are in the table.
+            // SAFETY: eight words from here are in the table.
             unsafe { _mm512_storeu_si512(words[HIGHEST - 8..HIGHEST].as_mut_ptr().cast(), powers) };
         }
         let eighth = [0, 1, 2].map(|limb| _mm512_set1_epi64(first[7].0[limb] as i64));
@@ -140,24 +147,24 @@ impl Powers {
         self.multiply(16, self.broadcast(16), 32);
     }
 
-    /// Eight powers from `of` down, times a power, become those from `to` down.
+    /// Multiplies eight powers, from `of` down, by a power, and stores them from `to` down.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn multiply(&mut self, of: usize, with: Vectors, to: usize) {
         let mut sum = Sum::new();
         sum.add(self.lanes(of), with);
         for (limb, value) in self.0.iter_mut().zip(sum.value()) {
-            // SAFETY: eight words from here on are in the table.
+            // SAFETY: eight words from here are in the table.
             unsafe { _mm512_storeu_si512(limb[HIGHEST - to..][..8].as_mut_ptr().cast(), value) };
         }
     }
 
-    /// Eight powers from `highest` down, zeros behind r^1.
+    /// Eight powers from `highest` down, zeros after r^1.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn lanes(&self, highest: usize) -> Vectors {
         let at = HIGHEST - highest.min(HIGHEST);
-        // SAFETY: `at` is at most 32, and eight words from there on are in the table.
+        // SAFETY: `at` is at most 32, and eight words from there are in the table.
         [0, 1, 2].map(|limb| unsafe { _mm512_loadu_si512(self.0[limb].as_ptr().add(at).cast()) })
     }
 
@@ -168,7 +175,7 @@ impl Powers {
         [0, 1, 2].map(|limb| _mm512_set1_epi64(self.0[limb][HIGHEST - power] as i64))
     }
 
-    /// r^power as a number of its own, for a power that is kept.
+    /// r^power as a number, if the power is stored.
     pub(super) fn power(&self, power: usize) -> Option<Limbs> {
         let at = HIGHEST.checked_sub(power)?;
         let [r0, r1, r2] = &self.0;
@@ -176,12 +183,13 @@ impl Powers {
     }
 }
 
-/// Whether a packet is one group, the lengths included, and all of its associated data is in the first vector.
+/// Whether a packet is one group, lengths included, with all of its associated data in the first
+/// vector.
 fn short(aad_blocks: usize, blocks: usize) -> bool {
     aad_blocks <= 4 && aad_blocks + blocks < 8
 }
 
-/// The bytes from `at` on, with zeros where there are none.
+/// The bytes from `at`, zeros outside the slice.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn window(bytes: &[u8], at: isize) -> __m512i {
@@ -192,11 +200,11 @@ fn window(bytes: &[u8], at: isize) -> __m512i {
     let skipped = (-at).max(0);
     let there = (len - at).min(64);
     let mask = (u64::MAX << skipped) & (u64::MAX >> (64 - there));
-    // SAFETY: the mask covers only bytes of the slice, and what is masked out is not touched.
+    // SAFETY: the mask covers only bytes of the slice; masked-out bytes are not accessed.
     unsafe { _mm512_maskz_loadu_epi8(mask, bytes.as_ptr().wrapping_offset(at).cast()) }
 }
 
-/// Two vectors of four blocks as limbs; those of `present` get the bit 2^128.
+/// Two vectors of four blocks as limbs; the blocks in `present` get the bit 2^128.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn limbs(a: __m512i, b: __m512i, present: __mmask8) -> Vectors {
@@ -212,8 +220,8 @@ fn limbs(a: __m512i, b: __m512i, present: __mmask8) -> Vectors {
     ]
 }
 
-/// What is to be authenticated, and what is done to it on the way. Only the kernels of this module's neighbours make
-/// one: its pointers are good for `len` bytes, the stream for whole units of 64.
+/// Input to authenticate, and its processing. Only the kernels of neighbouring modules construct
+/// one: its pointers are valid for `len` bytes, the stream for whole units of 64.
 pub(super) struct Part<'a> {
     /// The value so far.
     pub(super) so_far: Limbs,
@@ -221,30 +229,31 @@ pub(super) struct Part<'a> {
     pub(super) src: *const u8,
     pub(super) dst: *mut u8,
     pub(super) len: usize,
-    /// The cipherstream, if there is something to XOR.
+    /// The key stream to XOR, if any.
     pub(super) stream: *mut u8,
-    /// The block of the lengths, if the packet ends here.
+    /// The length block, if the packet ends here.
     pub(super) lengths: Option<(u64, u64)>,
 }
 
 impl Part<'_> {
-    /// What was stored to wipe the stream must stay stored.
+    /// Keeps the compiler from removing the wipe of the stream.
     #[inline]
     fn stay_wiped<const WIPE: bool>(&self) {
         if WIPE {
-            // SAFETY: the pointer is to the caller's buffer, and nothing is done.
+            // SAFETY: the pointer is to the caller's buffer, and the assembly is empty.
             unsafe { core::arch::asm!("/* {} */", in(reg) self.stream, options(nostack, preserves_flags)) };
         }
     }
 
-    /// As `vector`, for one that is full.
+    /// Like `vector`, for a full one.
     ///
     /// # Safety
-    /// As for [`part`]; 64 bytes from `at` on are in the payload.
+    /// As for [`part`]; 64 bytes from `at` are in the payload.
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn full<const WAY: u8, const WIPE: bool>(&self, at: usize) -> __m512i {
-        // SAFETY: the caller's; the stream is read before the destination, which may be the same, is written.
+        // SAFETY: guaranteed by the caller; the stream is read before the destination, possibly the
+        // same memory, is written.
         unsafe {
             let x = _mm512_loadu_si512(self.src.add(at).cast());
             if WAY == HASH {
@@ -260,7 +269,7 @@ impl Part<'_> {
         }
     }
 
-    /// The vector of payload at `at`, XORed and stored on the way; what is to be hashed is returned.
+    /// XORs and stores the vector of payload at `at`, and returns the bytes to hash.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,bmi2")]
     fn vector<const WAY: u8, const WIPE: bool>(&self, at: usize) -> __m512i {
@@ -272,8 +281,9 @@ impl Part<'_> {
             return unsafe { self.full::<WAY, WIPE>(at) };
         }
         let mask = _bzhi_u64(u64::MAX, (self.len - at).min(64) as u32);
-        // SAFETY: the mask covers bytes of the payload only; the stream is good for whole vectors where there is payload,
-        // and it is read before the destination, which may be the same, is written. (Who makes a part answers for it.)
+        // SAFETY: the mask covers only bytes of the payload; the stream is valid for whole vectors
+        // where there is payload, and is read before the destination, possibly the same memory, is
+        // written. (The constructor of a `Part` guarantees the pointers.)
         unsafe {
             let x = _mm512_maskz_loadu_epi8(mask, self.src.wrapping_add(at).cast());
             if WAY == HASH {
@@ -290,7 +300,7 @@ impl Part<'_> {
     }
 }
 
-/// A group of associated data; the first is led by empty lanes.
+/// A group of associated data; empty lanes precede the first one.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn aad_group(aad: &[u8], index: usize, empty: usize) -> Vectors {
@@ -302,15 +312,15 @@ fn aad_group(aad: &[u8], index: usize, empty: usize) -> Vectors {
 /// Eight whole blocks of payload.
 ///
 /// # Safety
-/// As for [`part`]; 128 bytes from `at` on are in the payload.
+/// As for [`part`]; 128 bytes from `at` are in the payload.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn full_group<const WAY: u8, const WIPE: bool>(part: &Part<'_>, at: usize) -> Vectors {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { limbs(part.full::<WAY, WIPE>(at), part.full::<WAY, WIPE>(at + 64), 0xff) }
 }
 
-/// The lengths as the block with this index.
+/// Inserts the lengths as the block with this index.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn with_lengths(a: __m512i, b: __m512i, at: usize, lengths: (u64, u64)) -> (__m512i, __m512i) {
@@ -322,7 +332,7 @@ fn with_lengths(a: __m512i, b: __m512i, at: usize, lengths: (u64, u64)) -> (__m5
     (put(a, words & 0xff), put(b, words >> 8))
 }
 
-/// A short packet: associated data, payload and lengths side by side.
+/// A short packet: associated data, payload and lengths in one group.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma,bmi2")]
 fn one_group<const WAY: u8, const WIPE: bool>(
@@ -333,7 +343,7 @@ fn one_group<const WAY: u8, const WIPE: bool>(
     lengths: (u64, u64),
 ) -> Limbs {
     let (a, b) = (part.vector::<WAY, WIPE>(0), part.vector::<WAY, WIPE>(64));
-    // The payload's words move up by those of the associated data.
+    // Moves the payload's words up past the associated data's.
     let up = _mm512_set1_epi64(2 * aad_blocks as i64);
     let index = _mm512_sub_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), up);
     let free = (0xffu32 << (2 * aad_blocks)) as u8;
@@ -350,18 +360,18 @@ fn one_group<const WAY: u8, const WIPE: bool>(
     Limbs(sum.value().map(|limb| _mm512_reduce_add_epi64(limb) as u64))
 }
 
-/// Only hashes the payload.
+/// Hashes the payload only.
 pub(super) const HASH: u8 = 0;
-/// XORs the stream, and hashes what comes out.
+/// XORs the stream, then hashes the output.
 pub(super) const SEAL: u8 = 1;
-/// Hashes the payload, and XORs the stream.
+/// Hashes the payload, then XORs the stream.
 pub(super) const OPEN: u8 = 2;
 
-/// The sum of a part's blocks with the powers of r, with limbs below 2^50.
+/// The sum of a part's blocks times powers of r, with limbs below 2^50.
 ///
 /// # Safety
-/// The CPU has AVX-512 F, BW, VL and IFMA, and BMI2; the part's pointers are good for its length, its stream for whole
-/// units of 64, unless it is only hashed.
+/// The CPU has AVX-512 F, BW, VL and IFMA, and BMI2; the part's pointers are valid for its length,
+/// its stream for whole units of 64 unless the part is only hashed.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512ifma,bmi2")]
 pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part: &Part<'_>) -> Limbs {
     let aad_blocks = part.aad.len().div_ceil(16);
@@ -370,7 +380,7 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part
         return one_group::<WAY, WIPE>(powers, part, aad_blocks, blocks, lengths);
     }
     let aad_groups = aad_blocks.div_ceil(8);
-    // The associated data's first group is led by empty lanes.
+    // Empty lanes precede the associated data's first group.
     let empty = 8 * aad_groups - aad_blocks;
     let tail_blocks = blocks % 8;
     let behind = tail_blocks + usize::from(part.lengths.is_some());
@@ -378,7 +388,7 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part
     // The value so far joins the first block.
     let lane: __mmask8 = 1 << if aad_groups > 0 { empty } else { 0 };
     let mut h = part.so_far.0.map(|limb| _mm512_maskz_set1_epi64(lane, limb as i64));
-    // At most one group of associated data comes to the payload's.
+    // Leaves at most one group of associated data for the payload's loop.
     for index in 1..aad_groups {
         let mut sum = Sum::new();
         sum.add(plus(aad_group(part.aad, index - 1, empty), h), powers.broadcast(8));
@@ -392,9 +402,10 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(powers: &Powers, part
         // The first chunk is the odd one.
         let chunk = (full - last - done - 1) % 4 + 1;
         let mut sum = Sum::new();
-        // What waits for the chunk before comes last.
+        // The product that depends on the previous chunk comes last.
         for i in 1..chunk {
-            // SAFETY: behind the associated data, and before the last groups, there are only full ones of the payload.
+            // SAFETY: after the associated data and before the last groups, all groups are full
+            // payload groups.
             let m = unsafe { full_group::<WAY, WIPE>(part, 128 * (done + i - aad)) };
             sum.add(m, powers.broadcast(8 * (chunk - i)));
         }

@@ -1,7 +1,9 @@
-//! Poly1305 with AVX2, for CPUs without AVX-512 IFMA: four blocks at once, in five limbs of 26 bits.
+//! Poly1305 with AVX2, for CPUs without AVX-512 IFMA: four blocks at once, in five limbs of 26
+//! bits.
 //!
-//! A lane of a vector has every fourth block. Up to four groups of four are multiplied by the powers of r that are between them and the
-//! end of the last, with one reduction for all; at the end each lane meets the power of its own place, and the lanes are added.
+//! Each lane takes every fourth block. Up to four groups of four are multiplied by the powers of r
+//! for their distance to the end of the last, with one reduction for all. At the end each lane is
+//! multiplied by the power of its place, and the lanes are added.
 
 use super::{
     poly1305::{OPEN, SEAL},
@@ -15,11 +17,11 @@ const MASK_26: u64 = (1 << 26) - 1;
 
 type Vectors = [__m256i; 5];
 
-/// A factor, and five times its upper limbs: 2^130 is 5 modulo 2^130 - 5.
+/// A factor, and five times its upper limbs: 2^130 is congruent to 5 modulo 2^130 - 5.
 #[repr(C, align(32))]
 struct Factor([__m256i; 9]);
 
-/// Limbs of 26 bits, the fourth of at most one bit more.
+/// 26-bit limbs, the fourth with at most one bit more.
 pub(super) fn narrow(n: &Limbs) -> [u64; 5] {
     let [a, b, c] = n.0;
     [
@@ -31,7 +33,7 @@ pub(super) fn narrow(n: &Limbs) -> [u64; 5] {
     ]
 }
 
-/// The way back, from limbs below 2^30.
+/// The inverse of `narrow`, from limbs below 2^30.
 fn wide([a, b, c, d, e]: [u64; 5]) -> Limbs {
     let low = a + (b << 26);
     let middle = (low >> 44) + (c << 8) + (d << 34);
@@ -45,11 +47,11 @@ impl Drop for Factor {
 }
 
 impl Factor {
-    /// A factor for each lane.
+    /// A separate factor for each lane.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn lanes(lanes: &[[u64; 4]; 5]) -> Self {
-        // SAFETY: there are four words.
+        // SAFETY: each row has four words.
         let r = [0, 1, 2, 3, 4].map(|i| unsafe { _mm256_loadu_si256(lanes[i].as_ptr().cast()) });
         let five = |x: __m256i| _mm256_add_epi64(x, _mm256_slli_epi64::<2>(x));
         Self([r[0], r[1], r[2], r[3], r[4], five(r[1]), five(r[2]), five(r[3]), five(r[4])])
@@ -75,16 +77,17 @@ fn plus(a: Vectors, b: Vectors) -> Vectors {
     ]
 }
 
-/// The products of the lower halves of each lane, of `a` and the limb of the factor that is `AT` bytes from its beginning.
+/// Multiplies the lower halves of each lane of `a` by the factor's limb at byte offset `AT`.
 ///
-/// The intrinsic is a multiplication of 64 bits to the compiler, which takes three of 32 bits where it lost sight of how small a
-/// factor from outside the loop is. The limb stays in memory, since all limbs are more than there are registers.
+/// The compiler treats the intrinsic as a 64-bit multiplication, and emits three 32-bit ones where
+/// it does not see that a factor from outside the loop is small. The limb stays in memory, since
+/// the registers do not hold all limbs.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn times<const AT: usize>(a: __m256i, factor: &Factor) -> __m256i {
     const { assert!(AT < size_of::<Factor>() && AT.is_multiple_of(32)) };
     let product;
-    // SAFETY: one instruction of AVX2, which reads a vector of the factor.
+    // SAFETY: one AVX2 instruction, which reads a vector of the factor.
     unsafe {
         asm!("vpmuludq {}, {}, [{} + {}]", out(ymm_reg) product, in(ymm_reg) a, in(reg) factor, const AT,
             options(pure, readonly, nostack, preserves_flags));
@@ -92,7 +95,8 @@ fn times<const AT: usize>(a: __m256i, factor: &Factor) -> __m256i {
     product
 }
 
-/// The unreduced product. Limbs of `h` below 2^28 and of the factor below 2^27 give sums below 2^60, of which four fit.
+/// The unreduced product. Limbs of `h` below 2^28 and of the factor below 2^27 give sums below
+/// 2^60, of which four fit in 64 bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn product(h: Vectors, factor: &Factor) -> Vectors {
@@ -109,7 +113,7 @@ fn product(h: Vectors, factor: &Factor) -> Vectors {
     [sum!(0 8 7 6 5), sum!(1 0 8 7 6), sum!(2 1 0 8 7), sum!(3 2 1 0 8), sum!(4 3 2 1 0)]
 }
 
-/// Carries in two chains at once; leaves limbs of 26 bits, two of them with a bit more.
+/// Carries in two chains at once; leaves 26-bit limbs, two of them slightly larger.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn reduced(d: Vectors) -> Vectors {
@@ -133,7 +137,7 @@ fn reduced(d: Vectors) -> Vectors {
     [d0, d1, d2, d3, d4]
 }
 
-/// Four whole blocks, each with the bit 2^128: the first, the third, the second and the fourth, lane by lane.
+/// Four whole blocks with the bit 2^128, in lane order first, third, second, fourth.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn limbs(a: __m256i, b: __m256i) -> Vectors {
@@ -149,14 +153,15 @@ fn limbs(a: __m256i, b: __m256i) -> Vectors {
     ]
 }
 
-/// Two blocks of payload, XORed and stored on the way; what is to be hashed is returned.
+/// XORs and stores two blocks of payload, and returns the bytes to hash.
 ///
 /// # Safety
-/// As for [`groups_of_four`]; 32 bytes from `at` on are in the payload.
+/// As for [`groups_of_four`]; 32 bytes from `at` are in the payload.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn two<const WAY: u8, const WIPE: bool>(part: &Part<'_>, at: usize) -> __m256i {
-    // SAFETY: the caller's; the stream is read before the destination, which may be the source, is written.
+    // SAFETY: guaranteed by the caller; the stream is read before the destination, possibly the
+    // source, is written.
     unsafe {
         let x = _mm256_loadu_si256(part.src.add(at).cast());
         if WAY != SEAL && WAY != OPEN {
@@ -172,11 +177,11 @@ pub(super) unsafe fn two<const WAY: u8, const WIPE: bool>(part: &Part<'_>, at: u
     }
 }
 
-/// Goes on from `sum` over the first groups of four blocks of a payload.
+/// Continues from `sum` over the first groups of four blocks of a payload.
 ///
 /// # Safety
-/// The CPU has AVX2; the part's pointers are good for so many groups, of which there is one at least. The table has the powers for
-/// a long message.
+/// The CPU has AVX2; the part's pointers are valid for `groups` groups, at least one. The table has
+/// the powers for a long message.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) unsafe fn groups_of_four<const WAY: u8, const WIPE: bool>(
@@ -188,13 +193,13 @@ pub(super) unsafe fn groups_of_four<const WAY: u8, const WIPE: bool>(
     let mut at = 0;
     let mut next = || {
         at += 64;
-        // SAFETY: this is called once for each group.
+        // SAFETY: called once for each group, so both pairs are in the payload.
         unsafe { limbs(two::<WAY, WIPE>(part, at - 64), two::<WAY, WIPE>(part, at - 32)) }
     };
     let [by_4, by_8, by_12, by_16] = [0, 1, 2, 3].map(|i| Factor::all(&table.factors[i]));
-    // The sum so far is in the first block's lane.
+    // The sum so far goes into the first block's lane.
     let mut h = narrow(&sum).map(|limb| _mm256_set_epi64x(0, 0, 0, limb as i64));
-    // The odd ones come first, and the last of all has powers of its own.
+    // The odd groups come first; the last group has its own powers.
     match (groups - 1) % 4 {
         1 => h = reduced(product(plus(h, next()), &by_4)),
         2 => {
@@ -213,7 +218,7 @@ pub(super) unsafe fn groups_of_four<const WAY: u8, const WIPE: bool>(
         let mut all = product(next(), &by_12);
         all = plus(all, product(next(), &by_8));
         all = plus(all, product(next(), &by_4));
-        // What waits for the groups before comes last.
+        // The product that depends on the previous groups comes last.
         h = reduced(plus(all, product(plus(h, first), &by_16)));
     }
     let own = Factor::lanes(&table.lanes);
@@ -232,7 +237,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn limbs_of_both_widths_are_the_same_number(a in 0u64..1 << 44, b in 0u64..1 << 45, c in 0u64..1 << 42) {
+        fn limb_widths_convert_both_ways(a in 0u64..1 << 44, b in 0u64..1 << 45, c in 0u64..1 << 42) {
             let n = Limbs([a, b, c]);
             prop_assert_eq!(finish(&wide(narrow(&n)), &[0; 16]), finish(&n, &[0; 16]));
         }

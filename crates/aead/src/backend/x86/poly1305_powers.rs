@@ -1,9 +1,10 @@
-//! Poly1305 for CPUs with AVX2 and BMI2: what is prepared of r, and short messages with scalar products.
+//! Poly1305 for CPUs with AVX2 and BMI2: the powers of r, and short messages with scalar products.
 //!
-//! A block of 16 bytes is two words `a + 2^64 b`. With `2^64 r^k` beside `r^k`, both in limbs of 44, 44 and 42 bits, it takes six
-//! products, all of which go where the limbs are, and no shift; eight blocks share a reduction. The bits 2^128 of all blocks are
-//! added once, times the sum of their powers. Where no powers are prepared, short messages are taken block by block. Longer ones go
-//! through vectors (see `poly1305_avx2`).
+//! A 16-byte block is two words `a + 2^64 b`. With `2^64 r^k` stored beside `r^k`, both in limbs of
+//! 44, 44 and 42 bits, a block takes six products without shifts, and eight blocks share a
+//! reduction. The bits 2^128 of all blocks are added once, times the sum of their powers. Short
+//! messages without prepared powers are hashed block by block. Longer ones use vectors (see
+//! `poly1305_avx2`).
 
 use super::{
     poly1305::{OPEN, Powers, SEAL},
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::{
     backend::portable::poly1305::{Limbs, Sum},
-    sparse::gather,
+    bytes::gather,
 };
 use core::{
     arch::x86_64::__m256i,
@@ -20,7 +21,7 @@ use core::{
 
 /// Blocks that share a reduction.
 const GROUP: usize = 8;
-/// Bytes from which on a message is worth the vectors.
+/// Bytes from which a message uses vectors.
 pub(super) const WORTH: usize = 448;
 
 /// A power of r, and 2^64 times it.
@@ -31,18 +32,18 @@ struct Power {
     high: Limbs,
 }
 
-/// What is to be authenticated, and what is done to it on the way, as the AVX-512 backend has it. Only this module's neighbours
-/// make one: its pointers are good for `len` bytes, the stream for whole units of 64.
+/// Input to authenticate, and its processing, as in the AVX-512 backend. Only neighbouring modules
+/// construct one: its pointers are valid for `len` bytes, the stream for whole units of 64.
 pub(super) struct Part<'a> {
-    /// The value so far, if this is not the beginning.
+    /// The value so far, unless this is the beginning.
     pub(super) so_far: Option<Limbs>,
     pub(super) aad: &'a [u8],
     pub(super) src: *const u8,
     pub(super) dst: *mut u8,
     pub(super) len: usize,
-    /// The cipherstream, if there is something to XOR.
+    /// The key stream to XOR, if any.
     pub(super) stream: *mut u8,
-    /// The block of the lengths, if the packet ends here.
+    /// The length block, if the packet ends here.
     pub(super) lengths: Option<(u64, u64)>,
 }
 
@@ -53,23 +54,24 @@ pub(super) struct Table {
     r: Limbs,
     /// r to r^8.
     powers: [Power; GROUP],
-    /// r^4, r^8, r^12 and r^16 in limbs of 26 bits, and five times the upper four limbs.
+    /// r^4, r^8, r^12 and r^16 in 26-bit limbs, and five times the upper four limbs.
     pub(super) factors: [[u64; 9]; 4],
     /// r^4, r^2, r^3 and r^1, limb by limb.
     pub(super) lanes: [[u64; 4]; 5],
-    /// Words and no padding, which would be filled with what lies on the stack when the table is overwritten.
+    /// Words in place of padding, which could receive stack contents when the table is overwritten.
     _rest: [u64; 5],
 }
 
 const _: () = assert!(size_of::<Table>() == 8 * (3 + 6 * GROUP + 4 * 9 + 5 * 4 + 5));
 
-// The slot of a packet has room for either form of the powers, so that it is no larger than it is for AVX-512.
+// A packet's slot holds either form of the powers and must not grow beyond AVX-512's.
 const _: () =
     assert!(size_of::<Table>() <= size_of::<Powers>() && align_of::<Table>() <= align_of::<Powers>());
 
 impl Powers {
     pub(super) fn table(&self) -> &Table {
-        // SAFETY: both are plain words, of which this has as many at least, and it is aligned as strictly.
+        // SAFETY: both are plain words; `self` has at least as many, and is aligned at least as
+        // strictly.
         unsafe { &*core::ptr::from_ref(self).cast() }
     }
 
@@ -87,7 +89,7 @@ impl Power {
 }
 
 impl Table {
-    /// What a message takes that is hashed once: r alone, and the powers for the vectors if it is long.
+    /// Sets the powers for a message hashed once: r alone, and those for the vectors if it is long.
     #[inline]
     #[target_feature(enable = "bmi2")]
     pub(super) fn set(&mut self, r: &Limbs, long: bool) {
@@ -99,7 +101,7 @@ impl Table {
         }
     }
 
-    /// All powers, so that nothing is left to do for them when the message is there.
+    /// Sets all powers, so that none are left to compute when the message arrives.
     #[inline]
     #[target_feature(enable = "bmi2")]
     pub(super) fn set_all(&mut self, r: &Limbs) {
@@ -137,7 +139,7 @@ impl Table {
     #[target_feature(enable = "avx2")]
     pub(super) fn wipe(&mut self) {
         *self = Self::default();
-        // SAFETY: nothing is read. What was stored above must stay stored.
+        // SAFETY: the assembly reads nothing. It keeps the compiler from removing the stores above.
         unsafe { core::arch::asm!("/* {} */", in(reg) self, options(nostack, preserves_flags)) };
     }
 }
@@ -152,15 +154,17 @@ impl Table {
     }
 }
 
-/// The products of up to eight blocks, and of what was before them.
+/// The products of up to eight blocks and of the number before them.
 ///
-/// A limb has two products below 2^109 of each block, one of the number before, and less than that of the bits.
+/// Each limb sums two products below 2^109 for each block, one for the number before, and less than
+/// that for the bits 2^128.
 #[inline(always)]
 fn group(table: &Table, before: Option<&Limbs>, blocks: &[[u8; 16]]) -> Sum {
     let times = |a: u64, b: u64| u128::from(a) * u128::from(b);
     let powers = &table.powers[..blocks.len().min(GROUP)];
     let [mut d0, mut d1, mut d2] = [0u128; 3];
-    // In the same loop: in one of its own a compiler that may gather words for vectors does, which is slow.
+    // In the same loop: in a separate one, a compiler that vectorises with gathers would do so,
+    // which is slower.
     let [mut a, mut b, mut c] = [0u64; 3];
     for (block, Power { low, high }) in blocks.iter().zip(powers.iter().rev()) {
         let block = u128::from_le_bytes(*block);
@@ -170,7 +174,7 @@ fn group(table: &Table, before: Option<&Limbs>, blocks: &[[u8; 16]]) -> Sum {
         d2 += times(m0, low.0[2]) + times(m1, high.0[2]);
         (a, b, c) = (a + low.0[0], b + low.0[1], c + low.0[2]);
     }
-    // 2^128 is 2^40 times the weight of the third limb; 2^132 is 20.
+    // 2^128 is 2^40 times the weight of the third limb; 2^132 is congruent to 20.
     let [a, b, c] = [a, 20 * b, 20 * c].map(|limb| u128::from(limb) << 40);
     let mut sum = Sum([d0 + b, d1 + c, d2 + a]);
     if let (Some(before), Some(Power { low, .. })) = (before, powers.last()) {
@@ -179,16 +183,17 @@ fn group(table: &Table, before: Option<&Limbs>, blocks: &[[u8; 16]]) -> Sum {
     sum
 }
 
-/// Block after block with r alone, in words of 64 bits. For a few blocks that is less work than powers are, and beside vectors it
-/// has multipliers of its own.
+/// Block by block with r alone, in 64-bit words. For a few blocks this is less work than computing
+/// powers, and beside vectors it uses multipliers that they leave free.
 ///
-/// r is clamped: both words are below 2^60, and the upper one's last two bits are zeros, so that 2^128 times it is 5/4 of it.
+/// r is clamped: both words are below 2^60, and the upper one's last two bits are zero, so that
+/// 2^128 times it is congruent to 5/4 of it.
 pub(super) struct InTurn {
     r0: u64,
     r1: u64,
     s1: u64,
     h: u128,
-    /// What is above 2^128, below 5.
+    /// The part above 2^128, below 5.
     top: u64,
 }
 
@@ -199,7 +204,8 @@ impl InTurn {
         let (r0, r1) = (a | b << 44, b >> 20 | c << 24);
         let s1 = r1 + (r1 >> 2);
         let [a, b, c] = before.unwrap_or_default().0.map(u128::from);
-        // The upper limb may be as large as four lanes of the vectors make it. What is above 2^130 counts five times.
+        // The upper limb may be as large as the sum of four vector lanes. The part above 2^130
+        // counts five times.
         let whole = a + (b << 44);
         let (h, carry) = whole.overflowing_add(c << 88);
         let top = (c >> 40) as u64 + u64::from(carry);
@@ -212,12 +218,12 @@ impl InTurn {
         let times = |a: u64, b: u64| u128::from(a) * u128::from(b);
         let Self { r0, r1, s1, .. } = *self;
         let (sum, carry) = self.h.overflowing_add(block);
-        // With the bit 2^128; at most 6.
+        // Includes the bit 2^128; at most 6.
         let top = self.top + 1 + u64::from(carry);
         let (h0, h1) = (sum as u64, (sum >> 64) as u64);
         let d0 = times(h0, r0) + times(h1, s1);
         let d1 = times(h0, r1) + times(h1, r0) + u128::from(top * s1) + (d0 >> 64);
-        // Below 8 2^60, as `d1` is below 2^125 and s1 below 5/4 2^60; and 5/4 of it is below 2^64 too.
+        // Below 8 2^60, as `d1` is below 2^125 and s1 below 5/4 2^60; 5/4 of it is also below 2^64.
         let d2 = top * r0 + (d1 >> 64) as u64;
         let (sum, carry) =
             (u128::from(d0 as u64) | d1 << 64).overflowing_add(u128::from((d2 & !3) + (d2 >> 2)));
@@ -237,18 +243,18 @@ fn in_turn(r: &Limbs, before: Option<Limbs>, blocks: &[[u8; 16]]) -> Sum {
     turn.sum()
 }
 
-/// The powers of r that there are.
+/// The available powers of r.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'t> {
-    /// None but r, for a short message.
+    /// Only r, for a short message.
     Short(&'t Limbs),
-    /// That, and for the vectors if the message is long.
+    /// r, and the powers for the vectors if the message is long.
     Once(&'t Table),
-    /// All.
+    /// All powers.
     All(&'t Table),
 }
 
-/// The sum over blocks, of which there is one at least, that goes on from a number.
+/// The sum over at least one block, continuing from a number.
 #[inline(never)]
 #[target_feature(enable = "avx2,bmi2")]
 fn hash(source: Source<'_>, before: Option<Limbs>, blocks: &[[u8; 16]]) -> Sum {
@@ -265,7 +271,7 @@ fn hash(source: Source<'_>, before: Option<Limbs>, blocks: &[[u8; 16]]) -> Sum {
     sum
 }
 
-/// Blocks that wait to be hashed one behind the other. Nothing in them is secret.
+/// Blocks waiting to be hashed, contiguous. None is secret.
 struct Waiting {
     blocks: [MaybeUninit<[u8; 16]>; AAD / 16 + WORTH / 16 + 2],
     count: usize,
@@ -284,23 +290,23 @@ impl Waiting {
     #[inline(always)]
     fn take(&mut self) -> &[[u8; 16]] {
         let waiting = &self.blocks[..core::mem::take(&mut self.count)];
-        // SAFETY: so many blocks were written.
+        // SAFETY: this many blocks are initialised.
         unsafe { &*(core::ptr::from_ref(waiting) as *const [[u8; 16]]) }
     }
 }
 
-/// Writes the first `len` bytes, less than 16, of a block.
+/// Writes the first `len` bytes of a block, fewer than 16.
 ///
 /// # Safety
-/// The pointer is good for them.
+/// The pointer is valid for `len` bytes.
 #[inline(always)]
 unsafe fn scatter(to: *mut u8, block: u128, len: usize) {
     let (low, high) = (block as u64, (block >> 64) as u64);
-    // SAFETY: what is written ends with the last of `len` bytes.
+    // SAFETY: the writes end at the last of `len` bytes.
     unsafe {
         if len >= 8 {
             to.cast::<u64>().write_unaligned(low);
-            // The last eight bytes: none of `high` if there are no more than eight.
+            // The last eight bytes; includes nothing of `high` if there are only eight.
             let last = low >> (8 * (len - 8)) | (high << 1) << (127 - 8 * len);
             to.add(len - 8).cast::<u64>().write_unaligned(last);
         } else if len >= 4 {
@@ -315,7 +321,7 @@ unsafe fn scatter(to: *mut u8, block: u128, len: usize) {
 }
 
 impl Part<'_> {
-    /// The block of payload at `at`, XORed and stored on the way; what is to be hashed is returned.
+    /// XORs and stores the block of payload at `at`, and returns the block to hash.
     ///
     /// # Safety
     /// As for [`part`]; `at` is before the end.
@@ -323,8 +329,8 @@ impl Part<'_> {
     #[target_feature(enable = "avx2,bmi2")]
     unsafe fn block<const WAY: u8, const WIPE: bool>(&self, at: usize) -> u128 {
         let len = (self.len - at).min(16);
-        // SAFETY: the caller's; the stream is good for whole blocks where there is payload, and both are read before the
-        // destination, which may be the source, is written.
+        // SAFETY: guaranteed by the caller; the stream is valid for whole blocks where there is
+        // payload, and both are read before the destination, possibly the source, is written.
         unsafe {
             let x = if len == 16 {
                 self.src.add(at).cast::<u128>().read_unaligned()
@@ -350,11 +356,12 @@ impl Part<'_> {
     }
 }
 
-/// The sum of a part's blocks with the powers of r, with limbs below 2^114.
+/// The sum of a part's blocks times powers of r, with limbs below 2^114.
 ///
 /// # Safety
-/// The CPU has AVX2 and BMI2; the part's pointers are good for its length, its stream for whole units of 64, unless it is only
-/// hashed. There are vectors' powers if it is long.
+/// The CPU has AVX2 and BMI2; the part's pointers are valid for its length, its stream for whole
+/// units of 64 unless the part is only hashed. If the part is long, the source has the vectors'
+/// powers.
 #[target_feature(enable = "avx2,bmi2")]
 pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(source: Source<'_>, part: &Part<'_>) -> Sum {
     let mut waiting = Waiting { blocks: [const { MaybeUninit::uninit() }; _], count: 0 };
@@ -376,15 +383,16 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(source: Source<'_>, p
             before = Some(hash(source, before, waiting.take()).value());
         }
         let groups = part.len / 64;
-        // SAFETY: the caller's, and so many groups of four blocks are in the payload.
+        // SAFETY: guaranteed by the caller; this many groups of four blocks are in the payload.
         before =
             Some(unsafe { groups_of_four::<WAY, WIPE>(table, before.unwrap_or_default(), part, groups) });
         at = 64 * groups;
     }
-    // A message of this length would not have room to wait.
+    // The waiting blocks have no space for a longer message.
     assert!(part.len - at < WORTH);
     while at + 32 <= part.len {
-        // SAFETY: the caller's, 32 bytes from `at` on are in the payload, and two more blocks may wait.
+        // SAFETY: guaranteed by the caller; 32 bytes from `at` are in the payload, and there is
+        // space for two more waiting blocks.
         unsafe {
             let two = two::<WAY, WIPE>(part, at);
             waiting.blocks.as_mut_ptr().add(waiting.count).cast::<__m256i>().write_unaligned(two);
@@ -393,7 +401,7 @@ pub(super) unsafe fn part<const WAY: u8, const WIPE: bool>(source: Source<'_>, p
         at += 32;
     }
     while at < part.len {
-        // SAFETY: the caller's, and `at` is before the end.
+        // SAFETY: guaranteed by the caller; `at` is before the end.
         waiting.push(unsafe { part.block::<WAY, WIPE>(at) });
         at += 16;
     }

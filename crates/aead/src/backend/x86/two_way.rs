@@ -1,11 +1,11 @@
-//! AES both ways with AES-NI: single blocks, and CBC (NIST SP 800-38A section 6.2), whose encryption is serial and whose
-//! decryption goes eight blocks at a time.
+//! AES encryption and decryption with AES-NI: single blocks, and CBC (NIST SP 800-38A section 6.2),
+//! whose encryption is serial and whose decryption takes eight blocks at a time.
 
 use crate::{Backend, backend::portable::aes::RoundKeys};
 use core::arch::x86_64::*;
 use zeroize::Zeroize;
 
-/// A key for AES with `R` rounds. There is one only if the CPU has AES-NI.
+/// A key for AES with `R` rounds. Exists only on a CPU with AES-NI.
 #[repr(C, align(64))]
 pub(crate) struct Key<const R: usize> {
     encrypt: [[u8; 16]; 15],
@@ -20,36 +20,36 @@ impl<const R: usize> Drop for Key<R> {
 }
 
 impl<const R: usize> Key<R> {
-    /// Returns `None` if the backend is none of this architecture's, or this CPU does not have it.
+    /// Returns `None` unless the backend belongs to x86-64 and the CPU supports it.
     pub(crate) fn new(round_keys: &RoundKeys, backend: Backend) -> Option<Self> {
         if backend.min(super::detect()) == Backend::Portable {
             return None;
         }
         let mut key = Self { encrypt: round_keys.blocks, decrypt: [[0; 16]; 15] };
-        // SAFETY: the backends of this architecture need a CPU with AES-NI.
+        // SAFETY: this architecture's backends need a CPU with AES-NI.
         unsafe { invert::<R>(&key.encrypt, &mut key.decrypt) };
         Some(key)
     }
 
     pub(crate) fn encrypt(&self, block: &mut [u8; 16]) {
-        // SAFETY: such a key needs a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { single::<R, true>(self, block) }
     }
 
     pub(crate) fn decrypt(&self, block: &mut [u8; 16]) {
-        // SAFETY: such a key needs a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { single::<R, false>(self, block) }
     }
 
-    /// CBC encryption; the chain is the IV before and the last block of ciphertext after.
+    /// CBC encryption. On entry `chain` is the IV, on return the last block of ciphertext.
     pub(crate) fn encrypt_chain(&self, chain: &mut [u8; 16], blocks: &mut [[u8; 16]]) {
-        // SAFETY: such a key needs a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { encrypt_chain::<R>(self, chain, blocks) }
     }
 
-    /// CBC decryption; the chain is as in encryption.
+    /// CBC decryption, with the same `chain` as encryption.
     pub(crate) fn decrypt_chain(&self, chain: &mut [u8; 16], blocks: &mut [[u8; 16]]) {
-        // SAFETY: such a key needs a CPU with AES-NI.
+        // SAFETY: keys exist only on a CPU with AES-NI.
         unsafe { decrypt_chain::<R>(self, chain, blocks) }
     }
 }

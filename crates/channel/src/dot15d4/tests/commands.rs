@@ -1,4 +1,5 @@
-//! MAC commands: the policy and the keys tell them apart by their identifiers (macSecurityLevelTable, clause 9.5).
+//! MAC commands: the policy and the keys distinguish them by their identifiers
+//! (macSecurityLevelTable, clause 9.5).
 
 use std::vec::Vec;
 
@@ -18,8 +19,8 @@ fn command(version: FrameVersion) -> Header {
     Header { frame_type: FrameType::Command, version, ..header(1) }
 }
 
-/// Commands are encrypted, but for the association request, which comes unsecured, and the data request, for which a MIC does;
-/// disassociation has no rule.
+/// Commands are encrypted, except the association request, which may be unsecured, and the data
+/// request, for which a MIC suffices. Disassociation has no rule.
 fn policy() -> Policy {
     Policy::default()
         .with(FrameType::Command, Some(LevelRule::only(Levels::ENCRYPTED)))
@@ -38,7 +39,7 @@ fn receiver() -> Security {
 }
 
 #[test]
-fn each_command_has_its_levels_in_every_version_of_frames() {
+fn each_command_has_its_own_levels() {
     let (improper, unavailable) = (Status::ImproperSecurityLevel, Status::UnavailableSecurityLevel);
     for version in [FrameVersion::V2006, FrameVersion::V2015] {
         let (mut a, mut b) = (security(A, B, FrameCounter), receiver());
@@ -74,7 +75,7 @@ fn each_command_has_its_levels_in_every_version_of_frames() {
 }
 
 #[test]
-fn a_prepared_command_is_held_to_the_same_policy() {
+fn prepared_command_obeys_the_policy() {
     use super::super::tsch::*;
     let mut a = security(A, B, NonceKind::Asn);
     let receive = Cell { slot: 0, channel_offset: 0, kind: CellKind::Receive, neighbour: Some(A) };
@@ -93,13 +94,13 @@ fn a_prepared_command_is_held_to_the_same_policy() {
         node.end();
     }
     assert_eq!(refused, [None, None, Some(Status::UnavailableSecurityLevel), None]);
-    // The first frame teaches what to expect; the others were prepared, the refused one too.
+    // The first frame trains the prediction. The others were prepared, the refused one too.
     assert_eq!(node.counters().prepared[1], 2);
     assert_eq!(node.security().received().unavailable_security_level, 1);
 }
 
 #[test]
-fn a_key_can_be_for_some_commands_alone() {
+fn key_is_restricted_to_some_commands() {
     for version in [FrameVersion::V2006, FrameVersion::V2015] {
         let usage = Usage::of(&[FrameType::Data]).with_commands(&[DATA_REQUEST, 0xff]);
         let mut b = receiver();
@@ -116,7 +117,7 @@ fn a_key_can_be_for_some_commands_alone() {
         assert_eq!(come(DATA_REQUEST), None);
         assert_eq!(come(9), Some(Status::ImproperKeyType));
         assert_eq!(come(0xff), None);
-        // Nor does it secure others.
+        // It does not secure others either.
         let refused = secure(&mut b, &command(version), &[9], EncMic32, None);
         assert_eq!(refused, Err(Status::ImproperKeyType));
         assert_eq!(b.numbers(&INDEX_1).unwrap().0, 0);
@@ -125,12 +126,12 @@ fn a_key_can_be_for_some_commands_alone() {
 }
 
 #[test]
-fn a_command_without_identifier_is_malformed() {
+fn command_without_identifier_is_malformed() {
     let (mut a, mut b) = (security(A, B, FrameCounter), receiver());
     let empty = secure(&mut a, &command(FrameVersion::V2015), &[], EncMic32, None);
     assert_eq!(empty, Err(Status::Malformed(FormatError::Command)));
     assert_eq!(a.numbers(&INDEX_1).unwrap().0, 0);
-    // Laid out as a data frame and said to be a command.
+    // Laid out as a data frame and relabelled as a command.
     let mut plain = std::vec![0; 60];
     let len = header(1).emit(&mut plain).unwrap();
     plain[0] = plain[0] & !7 | FrameType::Command as u8;
@@ -139,7 +140,7 @@ fn a_command_without_identifier_is_malformed() {
 }
 
 #[test]
-fn a_policy_takes_so_many_commands_and_no_more() {
+fn policy_bounds_command_rules() {
     let rule = Some(LevelRule::only(Levels::ENCRYPTED));
     let full = (0..COMMAND_RULES as u8)
         .fold(Policy::default(), |policy, identifier| policy.with_command(identifier, rule).unwrap());

@@ -1,4 +1,4 @@
-//! What a node does with the frames of neighbours that are not all like itself.
+//! A node and frames of neighbours that differ from it.
 
 use std::vec::Vec;
 
@@ -9,7 +9,6 @@ use super::super::tsch::*;
 use super::super::*;
 use super::setup::*;
 
-const LEVEL: SecurityLevel = SecurityLevel::EncMic32;
 const C: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0c]);
 
 /// A node that listens in every slot.
@@ -19,7 +18,7 @@ fn listener(security: Security) -> Node {
     Node::new(security, schedule.unwrap(), NodeConfig::new(at(LEVEL)), Asn::new(9).unwrap(), 1)
 }
 
-/// What came of a frame in a slot: whether it was delivered, and its acknowledgment.
+/// The result of a frame in a slot: whether it was delivered, and its acknowledgment.
 fn hear(node: &mut Node, slot: u64, frame: &[u8]) -> (bool, Option<Vec<u8>>) {
     while node.idle(100) > 0 {}
     node.begin(asn(slot).unwrap());
@@ -30,7 +29,7 @@ fn hear(node: &mut Node, slot: u64, frame: &[u8]) -> (bool, Option<Vec<u8>>) {
 }
 
 #[test]
-fn an_acknowledgment_is_secured_as_its_frame_is() {
+fn acknowledgment_is_secured_like_its_frame() {
     let other = KeyIdentifier::Index(2);
     let rule = LevelRule { allowed: Levels::AUTHENTICATED, exempt_devices: true };
     let mut ends = [security(A, B, NonceKind::Asn), security(B, A, NonceKind::Asn)];
@@ -61,14 +60,14 @@ fn an_acknowledgment_is_secured_as_its_frame_is() {
             (protection.level != SecurityLevel::None).then_some((protection.level, protection.key));
         assert!(delivered);
         assert_eq!(security.map(|security| (security.level, security.key)), expected);
-        // Who sent the frame reads it.
+        // The frame's sender reads it.
         assert!(a.unsecure(&ack, asn(slot), Some(B), &mut frame).is_ok(), "{protection:?}");
     }
     assert_eq!((node.counters().prepared[2], node.counters().unprepared[2]), (3, 3));
 }
 
 #[test]
-fn a_device_that_is_not_known_and_may_be_heard_is_acknowledged() {
+fn unknown_accepted_device_is_acknowledged() {
     let mut b = security(B, A, NonceKind::Asn);
     let open = LevelRule::only(Levels::of(&[SecurityLevel::None]));
     b.config.policy = Policy::default().with(FrameType::Command, Some(open));
@@ -87,7 +86,7 @@ fn a_device_that_is_not_known_and_may_be_heard_is_acknowledged() {
 }
 
 #[test]
-fn a_frame_that_is_sent_again_is_known_whatever_came_in_between() {
+fn retransmission_is_always_recognised() {
     let mut a = security(A, B, NonceKind::Asn);
     let mut node = listener(security(B, A, NonceKind::Asn));
     let everybody = Address::Short(ShortAddress::BROADCAST);
@@ -97,7 +96,7 @@ fn a_frame_that_is_sent_again_is_known_whatever_came_in_between() {
         addressing: Addressing::within(PAN, everybody, Address::Extended(A)),
         ..header(number)
     };
-    // Beacons have numbers of their own, which meet those of data.
+    // Beacons have sequence numbers of their own, which overlap those of data.
     let frames = [(header(5), true), (beacon(77), true), (header(5), false), (header(77), true)];
     for (i, (header, fresh)) in frames.into_iter().enumerate() {
         let slot = 10 + i as u64;
@@ -105,7 +104,7 @@ fn a_frame_that_is_sent_again_is_known_whatever_came_in_between() {
         let (delivered, ack) = hear(&mut node, slot, &frame);
         assert_eq!((delivered, ack.is_some()), (fresh, header.ack_request), "{i}");
     }
-    // Also behind a header that is too long to be predicted.
+    // Also after a header that is too long to be predicted.
     let mut ies = [0; 44];
     let mut writer = HeaderWriter::new(&mut ies);
     writer.push(HeaderElementId::Vendor, &[0; 40]).unwrap();
@@ -119,14 +118,14 @@ fn a_frame_that_is_sent_again_is_known_whatever_came_in_between() {
 }
 
 #[test]
-fn a_forged_frame_of_an_exempt_device_does_not_stand_for_its_secured_one() {
+fn unsecured_forgery_hides_no_secured_frame() {
     let (mut a, mut b) = (security(A, B, NonceKind::Asn), security(B, A, NonceKind::Asn));
     let rule = LevelRule { allowed: Levels::AUTHENTICATED, exempt_devices: true };
     b.config.policy = Policy::default().with(FrameType::Data, Some(rule)).with(FrameType::Ack, Some(rule));
     b.add_device(Device { exempt: true, ..device(A) });
     let mut node = listener(b);
-    // The number is that of the next frame, which everybody can guess; and the device's own comes again, for its
-    // acknowledgment was lost.
+    // The number is that of the next frame, which is easy to guess. Then the device's own frame is
+    // repeated, because its acknowledgment was lost.
     let frames = [(10, SecurityLevel::None, true), (11, LEVEL, true), (12, LEVEL, false)];
     for (slot, level, fresh) in frames {
         let frame = secure(&mut a, &header(6), b"x", level, asn(slot)).unwrap();
@@ -135,12 +134,12 @@ fn a_forged_frame_of_an_exempt_device_does_not_stand_for_its_secured_one() {
 }
 
 #[test]
-fn a_frame_for_another_pan_is_for_somebody_else() {
+fn frame_for_another_pan_is_not_ours() {
     let other = PanId(0x1234);
     let (short, everybody) =
         (Address::Short(ShortAddress(u16::from(B.0[7]))), Address::Short(ShortAddress::BROADCAST));
     let to = |pan, dst| (Some(pan), dst, Some(PAN));
-    // A node of the PAN, and one that is in none yet.
+    // A node of the PAN, and one in no PAN yet.
     for (own, all) in [(PAN, false), (PanId::BROADCAST, true)] {
         let (mut a, mut b) = (security(A, B, NonceKind::Asn), security(B, A, NonceKind::Asn));
         b.config.pan = own;
@@ -168,13 +167,13 @@ fn a_frame_for_another_pan_is_for_somebody_else() {
 }
 
 #[test]
-fn what_is_too_long_for_another_protection_does_not_block_the_queue() {
+fn overlong_frame_does_not_block_the_queue() {
     let cell = Cell { slot: 0, channel_offset: 0, kind: CellKind::Transmit, neighbour: Some(B) };
     let schedule = Schedule::new([Slotframe { length: 1, cells: [cell].to_vec() }].to_vec(), [11].to_vec());
     let security = security(A, B, NonceKind::Asn);
     let config = NodeConfig::new(at(LEVEL));
     let mut node = Node::new(security, schedule.unwrap(), config, Asn::new(9).unwrap(), 1);
-    // The longest that fits.
+    // The longest frame that fits.
     assert!((0..127).rev().any(|len| node.send(Some(B), &std::vec![1; len], 0).is_ok()));
     node.send(Some(B), b"short", 0).unwrap();
     node.set_protection(at(SecurityLevel::EncMic128));
@@ -182,7 +181,8 @@ fn what_is_too_long_for_another_protection_does_not_block_the_queue() {
     assert_eq!((node.waiting(), node.counters().given_up), (1, 1));
 }
 
-/// A node with three frames for a neighbour and cells to it, which in turn are dedicated and shared (odd slots).
+/// A node with three frames for a neighbour, and cells to it that are alternately dedicated and
+/// shared (odd slots).
 fn sender(backoff: (u8, u8), max_retries: u8) -> Node {
     let cell = |slot, kind| Cell { slot, channel_offset: 0, kind, neighbour: Some(B) };
     let cells = [cell(0, CellKind::Transmit), cell(1, CellKind::Shared)].to_vec();
@@ -196,14 +196,14 @@ fn sender(backoff: (u8, u8), max_retries: u8) -> Node {
     node
 }
 
-/// Whether a frame is sent in a slot; nothing is heard after it.
+/// Whether a frame is sent in a slot. It is not acknowledged.
 fn unheard(node: &mut Node, slot: u64) -> bool {
     let sent = matches!(node.begin(asn(slot).unwrap()), Action::Transmit { .. });
     node.end();
     sent
 }
 
-/// Whether a frame is sent in a slot; it is acknowledged.
+/// Whether a frame is sent in a slot. It is acknowledged.
 fn hears(node: &mut Node, slot: u64) -> bool {
     let Action::Transmit { frame, .. } = node.begin(asn(slot).unwrap()) else { return false };
     let frame = frame.to_vec();
@@ -215,7 +215,7 @@ fn hears(node: &mut Node, slot: u64) -> bool {
 }
 
 #[test]
-fn failure_in_a_dedicated_cell_gives_no_backoff() {
+fn dedicated_cell_failure_gives_no_backoff() {
     let mut node = sender((31, 31), 255);
     for slot in (10..100).step_by(2) {
         assert!(unheard(&mut node, slot));
@@ -227,7 +227,7 @@ fn failure_in_a_dedicated_cell_gives_no_backoff() {
 }
 
 #[test]
-fn the_backoff_of_a_neighbour_ends_with_success_in_a_shared_cell_or_an_empty_queue() {
+fn backoff_ends_on_success_or_empty_queue() {
     let mut node = sender((31, 31), 255);
     assert!(unheard(&mut node, 11) && !unheard(&mut node, 13));
     assert!(hears(&mut node, 14));
@@ -251,7 +251,7 @@ fn the_backoff_of_a_neighbour_ends_with_success_in_a_shared_cell_or_an_empty_que
 }
 
 #[test]
-fn the_backoff_of_a_neighbour_outlives_a_frame_that_another_protection_makes_too_long() {
+fn backoff_outlives_an_overlong_frame() {
     for long_first in [true, false] {
         let mut node = sender((31, 31), 255);
         assert!([10, 12, 14].into_iter().all(|slot| hears(&mut node, slot)));
@@ -267,7 +267,7 @@ fn the_backoff_of_a_neighbour_outlives_a_frame_that_another_protection_makes_too
 }
 
 #[test]
-fn a_backoff_exponent_of_any_size_gives_a_backoff() {
+fn any_backoff_exponent_gives_a_backoff() {
     for exponents in [(31, 255), (254, 255)] {
         let mut node = sender(exponents, 255);
         let mut shared = (11..).step_by(2);

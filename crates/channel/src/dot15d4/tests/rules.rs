@@ -1,4 +1,4 @@
-//! Each refusal by its name, and what changes with it: nothing but its counter.
+//! Each refusal has its name, and changes only its counter.
 
 use std::vec::Vec;
 
@@ -12,14 +12,14 @@ use NonceKind::{Asn as Slots, FrameCounter};
 use SecurityLevel::{EncMic32, EncMic64};
 
 #[test]
-fn frame_counters_go_up_and_nothing_is_accepted_twice() {
+fn frame_counters_rise_and_never_repeat() {
     let (mut a, mut b) = pair(FrameCounter);
     let frames: Vec<_> =
         (0..4).map(|i| secure(&mut a, &header(i), &[i; 5], EncMic32, None).unwrap()).collect();
     assert_eq!(a.numbers(&INDEX_1).unwrap().0, 4);
     assert_eq!(unsecure(&mut b, &frames[0], None), Ok([0; 5].to_vec()));
     assert_eq!(unsecure(&mut b, &frames[2], None), Ok([2; 5].to_vec()));
-    // What was overtaken is late: counters only go up (clause 9.2.3).
+    // An overtaken frame is late: counters only go up (clause 9.2.3).
     assert_eq!(unsecure(&mut b, &frames[1], None), Err(Status::CounterError));
     assert_eq!(unsecure(&mut b, &frames[2], None), Err(Status::CounterError));
     assert_eq!(unsecure(&mut b, &frames[3], None), Ok([3; 5].to_vec()));
@@ -28,7 +28,7 @@ fn frame_counters_go_up_and_nothing_is_accepted_twice() {
 }
 
 #[test]
-fn numbers_end_at_the_reservation_and_at_the_last_counter() {
+fn numbers_end_at_reservation_and_maximum() {
     let mut a = Security::new(config(A, Policy::default()));
     let last = u64::from(u32::MAX) - 1;
     let fresh = KeyConfig::fresh(INDEX_1, LinkKey::new(KEY), FrameCounter);
@@ -41,14 +41,14 @@ fn numbers_end_at_the_reservation_and_at_the_last_counter() {
 }
 
 #[test]
-fn a_slot_is_used_once_for_sending_and_never_an_earlier_one() {
+fn slots_for_sending_only_increase() {
     let (mut a, _) = pair(Slots);
     assert!(secure(&mut a, &header(1), b"x", EncMic32, asn(100)).is_ok());
     assert_eq!(secure(&mut a, &header(2), b"y", EncMic32, asn(100)), Err(Status::CounterError));
     assert_eq!(secure(&mut a, &header(2), b"y", EncMic32, asn(99)), Err(Status::CounterError));
     assert_eq!(secure(&mut a, &header(2), b"y", EncMic32, None), Err(Status::UnsupportedSecurity));
     assert!(secure(&mut a, &header(2), b"y", EncMic32, asn(101)).is_ok());
-    // A device that restarts, and is told an old slot by a replayed beacon.
+    // A replayed beacon tells a restarted device an old slot.
     let mut restarted = Security::new(config(A, Policy::default()));
     let fresh = KeyConfig::fresh(INDEX_1, LinkKey::new(KEY), Slots);
     restarted.install_key(KeyConfig { next: 1000, limit: 2000, ..fresh }).unwrap();
@@ -59,7 +59,7 @@ fn a_slot_is_used_once_for_sending_and_never_an_earlier_one() {
 }
 
 #[test]
-fn a_frame_of_another_slot_is_refused_and_one_of_the_same_comes_once() {
+fn frame_is_accepted_once_in_its_slot() {
     let (mut a, mut b) = pair(Slots);
     let frame = secure(&mut a, &header(1), b"x", EncMic64, asn(7)).unwrap();
     assert_eq!(unsecure(&mut b, &frame, asn(8)), Err(Status::SecurityError));
@@ -69,7 +69,7 @@ fn a_frame_of_another_slot_is_refused_and_one_of_the_same_comes_once() {
 }
 
 #[test]
-fn each_refusal_has_the_standards_name_and_is_counted() {
+fn refusals_have_standard_names_and_counts() {
     let (mut a, mut b) = pair(FrameCounter);
     let good = secure(&mut a, &header(1), b"data", EncMic32, None).unwrap();
     let mut expected = Counters::default();
@@ -99,7 +99,7 @@ fn each_refusal_has_the_standards_name_and_is_counted() {
     assert_eq!(refused(&mut b, &frame), Status::UnsupportedSecurity);
     expected.unsupported_security += 2;
 
-    // Secured in the version of 2003.
+    // Secured by the edition of 2003.
     frame = good.clone();
     frame[1] &= !0x30;
     assert_eq!(refused(&mut b, &frame), Status::UnsupportedLegacy);
@@ -128,7 +128,7 @@ fn each_refusal_has_the_standards_name_and_is_counted() {
 }
 
 #[test]
-fn policies_of_levels_keys_and_devices_are_kept() {
+fn policies_are_enforced() {
     let ack =
         Header::enhanced_ack(Some(1), Addressing::within(PAN, Address::Extended(B), Address::Extended(A)));
     let policy = Policy::default()
@@ -141,7 +141,7 @@ fn policies_of_levels_keys_and_devices_are_kept() {
     let (mut a, _) = pair(FrameCounter);
     let below = secure(&mut a, &header(1), b"x", SecurityLevel::Mic128, None).unwrap();
     assert_eq!(unsecure(&mut b, &below, None), Err(Status::ImproperSecurityLevel));
-    // Unsecured data is accepted from an exempt device alone.
+    // Unsecured data is accepted from an exempt device only.
     let plain = secure(&mut a, &header(2), b"x", SecurityLevel::None, None).unwrap();
     assert_eq!(unsecure(&mut b, &plain, None), Err(Status::ImproperSecurityLevel));
     b.add_device(Device { exempt: true, ..device(A) });
@@ -150,7 +150,7 @@ fn policies_of_levels_keys_and_devices_are_kept() {
     let command = Header { frame_type: FrameType::Command, ..header(3) };
     let plain = secure(&mut a, &command, b"x", SecurityLevel::None, None).unwrap();
     assert_eq!(unsecure(&mut b, &plain, None), Err(Status::UnavailableSecurityLevel));
-    // A key that is for data alone, on both sides.
+    // A key for data only, on both sides.
     let mut out = [0; 80];
     let len = a.secure(&ack, &[0x02, 0x0f, 0, 0], &[], at(EncMic32), None, &mut out).unwrap();
     assert_eq!(unsecure(&mut b, &out[..len], None), Err(Status::ImproperSecurityLevel));
@@ -163,7 +163,7 @@ fn policies_of_levels_keys_and_devices_are_kept() {
 }
 
 #[test]
-fn nonces_of_two_kinds_do_not_meet_under_one_key() {
+fn key_takes_nonces_of_one_kind() {
     let (mut counted, _) = pair(FrameCounter);
     let (_, mut slotted) = pair(Slots);
     let frame = secure(&mut counted, &header(1), b"x", EncMic32, None).unwrap();
@@ -174,7 +174,7 @@ fn nonces_of_two_kinds_do_not_meet_under_one_key() {
 }
 
 #[test]
-fn level_4_is_off_unless_configured_and_then_encrypts_alone() {
+fn level_4_is_off_by_default() {
     let (mut a, mut b) = pair(FrameCounter);
     assert_eq!(
         secure(&mut a, &header(1), b"data", SecurityLevel::Enc, None),
@@ -190,7 +190,7 @@ fn level_4_is_off_unless_configured_and_then_encrypts_alone() {
 }
 
 #[test]
-fn keys_are_neither_doubled_nor_used_again() {
+fn keys_are_never_installed_twice() {
     let (mut a, _) = pair(Slots);
     let other = INDEX_1.with_index(2);
     let install =
@@ -204,7 +204,7 @@ fn keys_are_neither_doubled_nor_used_again() {
 }
 
 #[test]
-fn implicit_keys_are_found_by_the_other_device() {
+fn implicit_keys_are_found_by_peer() {
     let peer = |of: ExtendedAddress| KeyLookup::Peer(PAN, Address::Extended(of));
     let mut a = Security::new(config(A, Policy::default()));
     let mut b = Security::new(config(B, Policy::uniform(Levels::ENCRYPTED)));
@@ -212,7 +212,7 @@ fn implicit_keys_are_found_by_the_other_device() {
     a.install_key(KeyConfig::fresh(peer(B), LinkKey::new(KEY), FrameCounter)).unwrap();
     b.install_key(KeyConfig::fresh(peer(A), LinkKey::new(KEY), FrameCounter)).unwrap();
     let protection = Protection { level: EncMic32, key: KeyIdentifier::Implicit };
-    // By extended addresses, and by a short one that the device table knows.
+    // By extended addresses, and by a short one in the device table.
     for src in [Address::Extended(A), Address::Short(ShortAddress(0x0a))] {
         let header = Header::data(1, Addressing::within(PAN, Address::Extended(B), src));
         let mut out = [0; 100];
@@ -225,7 +225,7 @@ fn implicit_keys_are_found_by_the_other_device() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_before_a_number_is_used() {
+fn unsendable_frame_uses_no_number() {
     let (mut a, _) = pair(FrameCounter);
     assert_eq!(secure(&mut a, &header(1), &[0; 110], EncMic32, None), Err(Status::FrameTooLong));
     assert_eq!(a.secure(&header(1), &[], b"x", at(EncMic32), None, &mut [0; 20]), Err(Status::FrameTooLong));
@@ -241,7 +241,7 @@ fn what_cannot_be_sent_is_refused_before_a_number_is_used() {
 }
 
 #[test]
-fn a_key_changes_in_band_with_both_valid_in_between() {
+fn key_change_keeps_both_keys_valid() {
     let (mut a, mut b) = pair(Slots);
     let change =
         KeyChange { index: 2, key: LinkKey::new([7; 16]), from: asn(20).unwrap(), until: asn(30).unwrap() };
@@ -254,7 +254,7 @@ fn a_key_changes_in_band_with_both_valid_in_between() {
     assert_eq!((at_a, at_b.new), (at_b, INDEX_1.with_index(2)));
     for slot in 11..40 {
         let slot = asn(slot).unwrap();
-        // The sender changes late, as one does that was busy.
+        // The sender changes late, as a busy one would.
         let key = at_a.sending(Asn::new(slot.number().saturating_sub(5)).unwrap()).identifier();
         let mut out = [0; 90];
         let protection = Protection { level: EncMic32, key };
@@ -267,7 +267,7 @@ fn a_key_changes_in_band_with_both_valid_in_between() {
 }
 
 #[test]
-fn the_next_key_is_for_no_more_than_the_one_before() {
+fn next_key_inherits_the_usage() {
     let mut security = Security::new(config(A, Policy::uniform(Levels::AUTHENTICATED)));
     let fresh = KeyConfig::fresh(INDEX_1, LinkKey::new(KEY), Slots);
     security.install_key(KeyConfig { usage: Usage::of(&[FrameType::Data]), ..fresh }).unwrap();
@@ -287,7 +287,7 @@ fn the_next_key_is_for_no_more_than_the_one_before() {
 
 proptest! {
     #[test]
-    fn what_is_secured_is_unsecured_to_the_same_at_every_level_and_addressing(
+    fn secured_frame_comes_back_unchanged(
         payload in prop::collection::vec(any::<u8>(), 0..80),
         level in 1usize..8, slots: bool, number in 1u32..1_000_000, sequence: u8,
         short: [bool; 2], one_pan: bool,

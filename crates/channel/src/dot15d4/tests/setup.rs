@@ -4,9 +4,10 @@ use std::vec::Vec;
 
 use super::super::*;
 
-pub(super) const PAN: PanId = PanId(0xabcd);
-pub(super) const A: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0a]);
-pub(super) const B: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0b]);
+pub(in crate::dot15d4) const PAN: PanId = PanId(0xabcd);
+pub(in crate::dot15d4) const A: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0a]);
+pub(in crate::dot15d4) const B: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0b]);
+pub(super) const LEVEL: SecurityLevel = SecurityLevel::EncMic32;
 pub(super) const KEY: [u8; 16] = *b"a key of 16 byte";
 pub(super) const INDEX_1: KeyLookup = KeyLookup::Identified(KeyIdentifier::Index(1));
 

@@ -1,4 +1,4 @@
-//! `vectors/dot15d4.txt`: annex C, the Linux kernel, scapy, and what tshark accepts.
+//! `vectors/dot15d4.txt`: annex C, the Linux kernel, scapy, and frames that tshark accepts.
 
 use std::collections::BTreeMap;
 use std::string::String;
@@ -69,7 +69,7 @@ fn case(block: &BTreeMap<&str, &str>) -> Case {
 }
 
 #[test]
-fn every_vector_is_read_and_written_octet_by_octet() {
+fn every_vector_is_read_and_written() {
     let mut sources: BTreeMap<String, u32> = BTreeMap::new();
     for block in blocks() {
         let name = block["Name"];
@@ -84,9 +84,9 @@ fn every_vector_is_read_and_written_octet_by_octet() {
         let received = result.unwrap_or_else(|status| panic!("{name}: {status}"));
         let payload = hex(block["Payload"]);
         assert_eq!(out[..received.len], payload, "{name}");
-        // Once more is a replay.
+        // A repetition is a replay.
         assert_eq!(receiver.unsecure(&frame, asn, None, &mut out), Err(Status::CounterError), "{name}");
-        // Who has no destination finds its implicit key by none.
+        // A sender without destination finds its implicit key without one.
         let implicit = protection.key == KeyIdentifier::Implicit;
         assert!(!implicit || sender.keys().count() == 1);
         let mut again = std::vec![0; 140];
@@ -98,7 +98,7 @@ fn every_vector_is_read_and_written_octet_by_octet() {
 }
 
 #[test]
-fn every_octet_that_changes_is_noticed_where_there_is_a_mic() {
+fn mic_detects_every_changed_octet() {
     for block in blocks().iter().filter(|block| block["Level"] != "4" && !block.contains_key("Status")) {
         let frame = hex(block["Frame"]);
         for at in 0..frame.len() {

@@ -1,4 +1,4 @@
-//! Two nodes, a schedule, and a medium that loses, damages, doubles, replays and injects.
+//! Two nodes, a schedule, and a medium that loses, damages, duplicates, replays and injects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;
@@ -9,9 +9,7 @@ use super::setup::*;
 use crate::world::Rng;
 use proptest::prelude::*;
 
-const LEVEL: SecurityLevel = SecurityLevel::EncMic32;
-
-/// What the medium does, each to so many frames in a thousand.
+/// Rates of the medium's faults, in frames per thousand.
 #[derive(Clone, Copy, Default)]
 struct Faults {
     lose: u32,
@@ -19,7 +17,7 @@ struct Faults {
     double: u32,
     replay: u32,
     inject: u32,
-    /// The receiver is wrong about the slot.
+    /// The receiver has the wrong slot.
     misplace: u32,
 }
 
@@ -29,7 +27,7 @@ struct World {
     faults: Faults,
     asn: u64,
     recording: Vec<Vec<u8>>,
-    /// A stranger with another key, and one that does not secure.
+    /// A stranger with another key, and one without security.
     stranger: Security,
     by: [BTreeMap<Ticket, Vec<u8>>; 2],
     delivered: BTreeSet<Vec<u8>>,
@@ -93,7 +91,7 @@ impl World {
         }
     }
 
-    /// What becomes of a frame on the air: the frames that the other side hears.
+    /// Sends a frame over the air. Returns the frames that the other side hears.
     fn air(&mut self, frame: &[u8]) -> Vec<Vec<u8>> {
         let mut heard = Vec::new();
         let faults = self.faults;
@@ -157,14 +155,15 @@ impl World {
                 && on_air[i].is_none()
                 && let Some(later) = asn.after(7 * 16)
             {
-                // It listens as it should, and holds another slot to be now, a whole round of channels later.
+                // It listens on schedule, but assumes another slot, a whole round of channels
+                // later.
                 tuned[i] = match self.nodes[i].begin(later) {
                     Action::Listen { channel, .. } => Some(channel),
                     _ => None,
                 };
             }
         }
-        // Two at once are heard by nobody.
+        // Two frames at once collide.
         if let [Some(_), Some(_)] = on_air {
             for node in &mut self.nodes {
                 node.acknowledged(Heard::Silence);
@@ -238,7 +237,7 @@ impl World {
 }
 
 #[test]
-fn a_quiet_medium_delivers_everything_and_every_operation_was_prepared() {
+fn quiet_medium_delivers_all_prepared() {
     let mut world = World::new(Faults::default(), [true; 2], LEVEL, 1);
     for round in 0..200 {
         if round < 190 {
@@ -261,16 +260,16 @@ fn a_quiet_medium_delivers_everything_and_every_operation_was_prepared() {
         assert_eq!((counters.sent, counters.duplicates), (190, 0));
         let [sec1, sec2, sec3, sec4] = counters.prepared;
         assert_eq!((sec1, sec4), (190, 190), "{counters:?}");
-        // Before the first frame of a neighbour nothing is known of it.
+        // Nothing is known of a neighbour before its first frame.
         assert_eq!((sec2, sec3), (189, 189), "{counters:?}");
-        // The cells that stayed empty: they were prepared for, and wiped.
+        // Cells that stayed empty were prepared for, and wiped.
         assert!(counters.wiped > 100);
     }
     const { assert!(PREPARATION_LEN <= 1024) };
 }
 
 #[test]
-fn late_octets_go_out_as_they_are_when_the_slot_begins() {
+fn late_octets_are_sent_at_slot_start() {
     let mut world = World::new(Faults::default(), [true; 2], LEVEL, 3);
     for round in 0..50u8 {
         let ticket = world.nodes[0].send(Some(B), b"temperature = ??.?", 4).unwrap();
@@ -290,7 +289,7 @@ fn late_octets_go_out_as_they_are_when_the_slot_begins() {
 }
 
 #[test]
-fn faults_of_every_kind_are_counted_and_nothing_is_lost_or_comes_twice() {
+fn faulty_medium_never_duplicates_or_hides() {
     let faults = Faults { lose: 80, corrupt: 80, double: 150, replay: 100, inject: 100, misplace: 50 };
     let mut world = World::new(faults, [true; 2], LEVEL, 9);
     for round in 0..3000 {
@@ -302,7 +301,8 @@ fn faults_of_every_kind_are_counted_and_nothing_is_lost_or_comes_twice() {
         world.slot();
     }
     world.drain();
-    // What was not given up was delivered; what was given up may have been, if only acknowledgments were lost.
+    // Every frame was delivered or given up. One given up may still have been delivered, if only
+    // acknowledgments were lost.
     assert!(world.acknowledged.len() as u64 + world.given_up() == world.queued() as u64);
     let (given_up, queued) = (world.given_up(), world.queued() as u64);
     assert!(
@@ -318,9 +318,9 @@ fn faults_of_every_kind_are_counted_and_nothing_is_lost_or_comes_twice() {
 }
 
 #[test]
-fn the_key_changes_during_traffic_without_a_frame_lost() {
+fn key_change_loses_no_frame() {
     let mut world = World::new(Faults { lose: 50, ..Faults::default() }, [true; 2], LEVEL, 4);
-    // Losses and collisions in the shared cell alone do not make them give up.
+    // Losses and collisions in the shared cell do not exhaust the retries.
     world.nodes = [0, 1].map(|own| {
         let security = security([A, B][own], [B, A][own], NonceKind::Asn);
         let config = NodeConfig { max_retries: 7, ..NodeConfig::new(at(LEVEL)) };
@@ -343,7 +343,7 @@ fn the_key_changes_during_traffic_without_a_frame_lost() {
             }
             let now = asn(world.asn).unwrap();
             for (change, i) in &changes {
-                // One of them is slow to change.
+                // One node changes late.
                 let seen = Asn::new(now.number() - 20 * *i as u64).unwrap();
                 let key = change.sending(seen).identifier();
                 world.nodes[*i].set_protection(Protection { level: LEVEL, key });
@@ -361,7 +361,7 @@ fn the_key_changes_during_traffic_without_a_frame_lost() {
 }
 
 #[test]
-fn a_node_at_the_end_of_its_reservation_sleeps_until_more_is_durable() {
+fn node_sleeps_at_end_of_reservation() {
     let mut world = World::new(Faults::default(), [true; 2], LEVEL, 5);
     let mut bounded = Security::new(*world.nodes[0].security().config());
     bounded.add_device(device(B));
@@ -383,7 +383,7 @@ fn a_node_at_the_end_of_its_reservation_sleeps_until_more_is_durable() {
 }
 
 #[test]
-fn schedules_find_the_next_cell_and_hop_over_all_channels() {
+fn schedule_hops_over_all_channels() {
     let schedule = schedule(0);
     let next =
         |from| schedule.next(asn(from).unwrap(), |_| true).map(|(asn, cell)| (asn.number(), cell.kind));
@@ -401,7 +401,7 @@ fn schedules_find_the_next_cell_and_hop_over_all_channels() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn prepared_and_unprepared_nodes_put_the_same_octets_on_the_air(
+    fn preparation_changes_no_octet_on_air(
         seed: u64, level in 1usize..8, lose in 0u32..300, corrupt in 0u32..200, budget in 0u32..30,
     ) {
         let level = SecurityLevel::ALL[level];

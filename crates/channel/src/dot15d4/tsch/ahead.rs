@@ -1,4 +1,4 @@
-//! The time between slots: what the next cell to send in and the next to listen in will need.
+//! Preparation between slots for the next transmit cell and the next receive cell.
 
 use antedate_wire::dot15d4::ie::TimeCorrection;
 use antedate_wire::dot15d4::{MAX_FRAME_LEN, SecurityHeader};
@@ -9,8 +9,8 @@ use super::prepare::Known;
 use super::{CellKind, Node};
 
 impl Node {
-    /// Between slots: does at most `budget` encryptions for the next cell to send in and the next to listen in, and gives those
-    /// done: 0 when all is ready.
+    /// Does at most `budget` encryptions for the next transmit cell and the next receive cell.
+    /// Returns the number done, 0 if everything is prepared.
     pub fn idle(&mut self, budget: u32) -> u32 {
         if !self.config.prepare {
             return 0;
@@ -25,7 +25,7 @@ impl Node {
         budget - left
     }
 
-    /// Begins the preparations for the next cells, unless they are begun.
+    /// Starts the preparations for the next cells, unless already started.
     fn aim(&mut self, from: Asn) {
         let send = self.schedule.next(from, |cell| {
             self.candidate(cell)
@@ -48,7 +48,7 @@ impl Node {
         if let Some((asn, cell)) = listen
             && !self.inbound.frame.is_for(asn)
         {
-            // In a cell for anybody, the neighbour that was heard last is the best guess.
+            // In a cell for any neighbour, the neighbour heard last is the best guess.
             let from = cell.neighbour.or_else(|| self.habits.last().map(|habit| habit.from));
             self.wipe_inbound();
             if let Some(from) = from {
@@ -78,7 +78,7 @@ impl Node {
         let Some(place) = sample.get_mut(..header.len()) else { return };
         place.copy_from_slice(header);
         let next = habit.sequence.map(|sequence| sequence.wrapping_add(1));
-        // The sequence number is the octet behind the frame control field.
+        // The sequence number is the octet after the frame control field.
         if let (Some(next), Some(place)) = (next, sample.get_mut(2)) {
             *place = next;
         }

@@ -1,4 +1,4 @@
-//! The headers of a node's frames and acknowledgments, and the elements of the latter.
+//! The headers of a node's frames and acknowledgments, and the acknowledgments' elements.
 
 use antedate_wire::dot15d4::ie::{Following, HeaderWriter, TimeCorrection};
 
@@ -32,7 +32,7 @@ pub(super) fn ack_ies(correction: TimeCorrection) -> Option<[u8; ACK_IES]> {
     Some(ies)
 }
 
-/// Writes an acknowledgment without MIC, and gives its length.
+/// Writes an acknowledgment without MIC, and returns its length.
 pub(super) fn sample_ack(header: &Header, out: &mut [u8]) -> Option<usize> {
     let len = header.emit(out).ok()?;
     out.get_mut(len..len + ACK_IES)?.copy_from_slice(&ack_ies(TimeCorrection::default())?);

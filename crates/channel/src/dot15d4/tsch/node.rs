@@ -1,4 +1,4 @@
-//! A node: what it is made of, and what it does when a slot begins and ends.
+//! A node: its state, and the start and end of a slot.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -7,29 +7,27 @@ use antedate_wire::dot15d4::MAX_FRAME_LEN;
 
 use super::super::{Asn, ExtendedAddress, Protection, Security};
 use super::prepare::{Inbound, Outbound};
-use super::queue::Waiting;
-use super::receive::Habit;
 use super::{Action, Cell, CellKind, Heard, NodeCounters, Schedule, Ticket, Timeslot};
 
-/// How a node behaves.
+/// Configuration of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeConfig {
-    /// the times of a slot
+    /// the timing of a slot
     pub timeslot: Timeslot,
-    /// how its frames and acknowledgments are secured
+    /// the protection of its frames and acknowledgments
     pub protection: Protection,
-    /// how often a frame is sent once more before it is given up (macMaxFrameRetries)
+    /// the most retransmissions of a frame (macMaxFrameRetries)
     pub max_retries: u8,
     /// backoff exponents of shared cells (macMinBe, macMaxBe)
     pub backoff: (u8, u8),
-    /// frames that wait at most
+    /// the most waiting frames
     pub queue: usize,
-    /// the work for a slot is done before it; off to see the difference
+    /// prepares for slots; off for comparison
     pub prepare: bool,
 }
 
 impl NodeConfig {
-    /// The standard's defaults.
+    /// A configuration with the standard's defaults.
     pub const fn new(protection: Protection) -> Self {
         Self {
             timeslot: Timeslot::DEFAULT,
@@ -42,6 +40,36 @@ impl NodeConfig {
     }
 }
 
+/// A queued frame.
+pub(super) struct Waiting {
+    pub(super) ticket: Ticket,
+    pub(super) to: Option<ExtendedAddress>,
+    pub(super) payload: Vec<u8>,
+    /// Octets at the end that may change until the slot begins.
+    pub(super) late: usize,
+    pub(super) sequence: u8,
+    pub(super) attempts: u8,
+    /// Shared cells to skip.
+    pub(super) backoff: u32,
+    pub(super) exponent: u8,
+}
+
+/// Octets of a MAC header kept to predict the next one.
+pub(super) const KEPT: usize = 48;
+
+/// A neighbour's recent frames, to predict the next one.
+pub(super) struct Habit {
+    pub(super) from: ExtendedAddress,
+    pub(super) header: [u8; KEPT],
+    pub(super) header_len: usize,
+    pub(super) open: usize,
+    pub(super) protection: Protection,
+    /// Without MIC, latest first.
+    pub(super) lengths: [usize; 2],
+    /// The last sequence number.
+    pub(super) sequence: Option<u8>,
+}
+
 /// A node.
 pub struct Node {
     pub(super) security: Security,
@@ -52,12 +80,13 @@ pub struct Node {
     pub(super) sequence: u8,
     pub(super) random: u32,
     pub(super) asn: Asn,
-    /// The frame that was sent in this slot.
+    /// The frame sent in this slot.
     pub(super) sending: Option<(Ticket, CellKind)>,
     pub(super) outbound: Outbound,
     pub(super) inbound: Inbound,
     pub(super) habits: Vec<Habit>,
-    /// The sequence number of each neighbour's last frame that wanted an acknowledgment, secured and not.
+    /// The sequence number of each neighbour's last frame with acknowledgment request, for secured
+    /// and unsecured frames.
     pub(super) last: Vec<((ExtendedAddress, bool), Option<u8>)>,
     pub(super) frame: [u8; MAX_FRAME_LEN],
     pub(super) frame_len: usize,
@@ -97,19 +126,8 @@ impl Node {
         &mut self.security
     }
 
-    /// Its schedule.
-    pub const fn schedule(&self) -> &Schedule {
-        &self.schedule
-    }
-
-    /// Another schedule from the next slot on. What was prepared for the old one is wiped.
-    pub fn set_schedule(&mut self, schedule: Schedule) {
-        self.schedule = schedule;
-        self.wipe_outbound();
-        self.wipe_inbound();
-    }
-
-    /// Secures otherwise from the next slot on, as with another key. What waits and is too long then is given up.
+    /// Sets another protection from the next slot on, such as another key. Waiting frames that
+    /// become too long are given up.
     pub fn set_protection(&mut self, protection: Protection) {
         self.config.protection = protection;
         let mut at = 0;
@@ -125,17 +143,17 @@ impl Node {
         self.wipe_inbound();
     }
 
-    /// What was counted.
+    /// The counters.
     pub const fn counters(&self) -> &NodeCounters {
         &self.counters
     }
 
-    /// Frames that wait.
+    /// Waiting frames.
     pub fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// The slot begins: what to do in it. Slots that are left out count as slept through.
+    /// Begins a slot and returns its action. Skipped slots count as slept through.
     pub fn begin(&mut self, asn: Asn) -> Action<'_> {
         self.asn = asn;
         self.sending = None;
@@ -166,8 +184,8 @@ impl Node {
         }
     }
 
-    /// The slot is over. A frame that was sent and not asked about counts as not acknowledged, and what was prepared for
-    /// this slot and not needed is wiped.
+    /// Ends the slot. A frame without a reported acknowledgment counts as unacknowledged, and
+    /// unused preparations for this slot are wiped.
     pub fn end(&mut self) {
         if self.sending.is_some() {
             self.acknowledged(Heard::Silence);
@@ -193,11 +211,6 @@ impl Node {
         self.counters.wiped += u64::from(frame.is_prepared()) + u64::from(ack.is_prepared());
         frame.wipe();
         ack.wipe();
-    }
-
-    /// The next slot in which there is something to do.
-    pub fn next_active(&self) -> Option<Asn> {
-        self.schedule.next(self.asn.after(1)?, |_| true).map(|(asn, _)| asn)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is prepared: the four frames of a cell each way, in memory that stays.
+//! Preparations of a cell's frame and acknowledgment in each direction, in fixed memory.
 
 use antedate_aead::{FrameSlot, Nonce, Shape};
 use antedate_wire::dot15d4::{Frame, SecurityLevel};
@@ -11,40 +11,41 @@ use super::super::{Asn, ExtendedAddress, Header, Protection, Received, Security,
 
 /// Octets of the longest frame without its FCS.
 const FRAME: usize = 125;
-/// Octets that may be encrypted: all but the shortest header, in whole blocks.
+/// The most encrypted octets: all but the shortest header, in whole blocks.
 const STREAM: usize = 112;
 /// Octets of the longest acknowledgment without MIC.
 const ACK: usize = 48;
-/// Lengths for which an expected frame is prepared.
+/// The number of lengths for which an expected frame is prepared.
 const LENGTHS: usize = 2;
 
 /// A prepared frame.
 #[derive(Debug)]
 pub(super) struct Preparation<const CAP: usize, const STREAM: usize, const LENGTHS: usize> {
     slot: FrameSlot<CAP, STREAM, LENGTHS>,
-    /// In which slot; none if there is nothing.
+    /// Its slot. `None` if empty.
     asn: Option<Asn>,
-    /// Of which state of the keys it is.
+    /// The generation of the keys.
     generation: u32,
     key: u8,
 }
 
-/// What is sent in a cell, and its acknowledgment.
+/// The frame sent in a cell, and its acknowledgment.
 #[derive(Debug, Default)]
 pub(super) struct Outbound {
     pub(super) frame: Preparation<FRAME, STREAM, 1>,
     pub(super) ack: Preparation<ACK, 0, 1>,
 }
 
-/// What is expected in a cell, and how it is acknowledged.
+/// The frame expected in a cell, and its acknowledgment.
 #[derive(Debug, Default)]
 pub(super) struct Inbound {
     pub(super) frame: Preparation<FRAME, STREAM, LENGTHS>,
     pub(super) ack: Preparation<ACK, 0, 1>,
 }
 
-/// Octets of memory that all preparations of a node take.
-pub const PREPARATION_LEN: usize = size_of::<Outbound>() + size_of::<Inbound>();
+/// Octets of memory of all preparations of a node.
+#[cfg(test)]
+pub(in crate::dot15d4) const PREPARATION_LEN: usize = size_of::<Outbound>() + size_of::<Inbound>();
 
 impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Default
     for Preparation<CAP, STREAM, LENGTHS>
@@ -58,16 +59,16 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Default
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Known<'t> {
     pub(super) level: SecurityLevel,
-    /// What it begins with.
+    /// Its first octets.
     pub(super) front: &'t [u8],
-    /// Octets that are not encrypted, at a level that encrypts.
+    /// Unencrypted octets, at a level that encrypts.
     pub(super) open: usize,
-    /// Octets that it may have, without MIC.
+    /// Its possible lengths in octets, without MIC.
     pub(super) lengths: &'t [usize],
 }
 
 impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CAP, STREAM, LENGTHS> {
-    /// Is it for this slot?
+    /// Whether it is for this slot.
     pub(super) fn is_for(&self, asn: Asn) -> bool {
         self.asn == Some(asn)
     }
@@ -76,7 +77,8 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CA
         !self.slot.is_empty()
     }
 
-    /// Begins to prepare a frame. What cannot be prepared goes the ordinary way, and is noted as looked at.
+    /// Starts to prepare a frame. An unpreparable frame takes the ordinary path, and is recorded as
+    /// considered.
     fn begin(
         &mut self,
         security: &Security,
@@ -101,7 +103,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CA
         let _ = self.slot.begin(Nonce::assume_unique(nonce), &shape);
     }
 
-    /// Prepares on, and gives the encryptions done.
+    /// Continues to prepare, and returns the encryptions done.
     pub(super) fn step(&mut self, security: &Security, budget: u32) -> u32 {
         if self.generation != security.keys.generation() {
             self.wipe();
@@ -110,7 +112,8 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CA
         entry.map_or(0, |entry| self.slot.step(entry.cipher.prepared_key(), budget))
     }
 
-    /// As `step`, for a frame to be sent: when all is known, it is sealed before its slot.
+    /// Continues to prepare a frame for sending, as `step` does. Seals it before its slot once all
+    /// is known.
     pub(super) fn step_and_complete(&mut self, security: &Security, budget: u32) -> u32 {
         let done = self.step(security, budget);
         let entry = security.keys.iter().nth(self.key.into()).filter(|_| done == 0 && budget > 0);
@@ -122,7 +125,7 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CA
         self.asn = None;
     }
 
-    /// Of use for a frame of this key and nonce?
+    /// Whether it serves a frame with this key and nonce.
     fn fits(
         &self,
         security: &Security,
@@ -138,8 +141,8 @@ impl<const CAP: usize, const STREAM: usize, const LENGTHS: usize> Preparation<CA
 }
 
 impl Security {
-    /// Begins to prepare a frame to be sent in a slot, all but the last `late` octets of its payload.
-    #[allow(clippy::too_many_arguments)]
+    /// Starts to prepare a frame for a slot, all but the last `late` octets of its payload.
+    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
     pub(super) fn prepare<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &self,
         header: &Header,
@@ -165,7 +168,7 @@ impl Security {
         preparation.begin(self, asn, key, plan.nonce, &known);
     }
 
-    /// Begins to prepare for a frame from a device in a slot, of which `known` is predicted.
+    /// Starts to prepare for a frame from a device in a slot, with `known` as its prediction.
     pub(super) fn expect<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &self,
         sample: &[u8],
@@ -182,8 +185,8 @@ impl Security {
         preparation.begin(self, asn, key, accepted.nonce, known);
     }
 
-    /// As [`secure`](Self::secure), from a preparation as far as that is for the frame.
-    #[allow(clippy::too_many_arguments)]
+    /// Secures a frame, as [`secure`](Self::secure) does, using the preparation if it matches.
+    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
     pub(super) fn secure_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &mut self,
         header: &Header,
@@ -206,7 +209,7 @@ impl Security {
         result
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "the parameters of securing a frame, and its preparation")]
     fn try_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &mut self,
         header: &Header,
@@ -217,7 +220,7 @@ impl Security {
         preparation: &mut Preparation<CAP, STREAM, LENGTHS>,
         out: &mut [u8],
     ) -> Option<usize> {
-        // The plan is the same as when the preparation was made, but for what has changed since: key, number, policy.
+        // The plan is that of the preparation, except for later changes: key, number, policy.
         let plan = self.plan(header, protection, Some(asn)).ok()?;
         let key = plan.key?;
         let len = lay_out(&plan.header, ies, payload, out).ok()?;
@@ -237,11 +240,12 @@ impl Security {
         let kind = Kind::of_plain(&frame, frame.payload()).ok()?;
         let entry = self.keys.at(key).filter(|entry| entry.usage.permits(kind))?;
         entry.numbers.take(plan.number);
-        // The number is taken, and the slot has it: what fails now is sent by nobody.
+        // The number is spent on this slot. A frame that fails now is not sent.
         preparation.slot.seal(entry.cipher.prepared_key(), late, out).ok()
     }
 
-    /// As [`unsecure`](Self::unsecure), from a preparation as far as that is for the frame. Says whether it was.
+    /// Unsecures a frame, as [`unsecure`](Self::unsecure) does, using the preparation if it
+    /// matches. Returns whether it did.
     pub(super) fn unsecure_prepared<const CAP: usize, const STREAM: usize, const LENGTHS: usize>(
         &mut self,
         octets: &[u8],

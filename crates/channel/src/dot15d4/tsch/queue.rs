@@ -1,45 +1,27 @@
-//! Frames that wait for their cells.
-
-use alloc::vec::Vec;
+//! Frames waiting for their cells.
 
 use antedate_wire::dot15d4::{FCS_LEN, MAX_FRAME_LEN, SecurityHeader};
 
 use super::super::{ExtendedAddress, Protection};
-use super::{Cell, CellKind, Node};
+use super::node::Waiting;
+use super::{Cell, CellKind, Node, Ticket};
 
-/// A frame in the queue, to ask what became of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(u64);
-
-/// Why a frame was not queued.
+/// The reason for not queueing a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueueError {
-    /// as many wait as may
+    /// the queue is full
     Full,
-    /// with its header and MIC it is longer than a frame can be
+    /// with header and MIC it exceeds the maximum frame length
     TooLong,
-    /// there are more late octets than octets, or another number than was announced
+    /// there are more late octets than octets, or their number differs from the announced one
     Late,
     /// it was sent, or given up
     Gone,
 }
 
-/// One of them.
-pub(super) struct Waiting {
-    pub(super) ticket: Ticket,
-    pub(super) to: Option<ExtendedAddress>,
-    pub(super) payload: Vec<u8>,
-    /// Octets at the end that may change until the slot begins.
-    pub(super) late: usize,
-    pub(super) sequence: u8,
-    pub(super) attempts: u8,
-    /// Shared cells to let pass.
-    pub(super) backoff: u32,
-    pub(super) exponent: u8,
-}
-
 impl Node {
-    /// Queues a payload for a neighbour, or for everybody. Its last `late` octets may be given anew until its slot begins.
+    /// Queues a payload for a neighbour, or for broadcast. Its last `late` octets may be replaced
+    /// until its slot begins.
     pub fn send(
         &mut self,
         to: Option<ExtendedAddress>,
@@ -73,14 +55,14 @@ impl Node {
         Ok(ticket)
     }
 
-    /// Does a frame with so many octets of payload fit, as frames are secured now?
+    /// Whether a frame with this many octets of payload fits under the present protection.
     pub(super) fn fits(&self, to: Option<ExtendedAddress>, payload: usize) -> bool {
         let Protection { level, key } = self.config.protection;
         let len = self.header(to, 0).buffer_len() + SecurityHeader::tsch(level, key).len();
         len + payload + level.mic_len() + FCS_LEN <= MAX_FRAME_LEN
     }
 
-    /// Gives the late octets of a frame that waits.
+    /// Replaces the late octets of a waiting frame.
     pub fn update(&mut self, ticket: Ticket, late: &[u8]) -> Result<(), QueueError> {
         let waiting =
             self.queue.iter_mut().find(|waiting| waiting.ticket == ticket).ok_or(QueueError::Gone)?;

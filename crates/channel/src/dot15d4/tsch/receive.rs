@@ -7,33 +7,22 @@ use super::super::{
     Address, ExtendedAddress, Header, KeyIdentifier, PanId, Protection, SecurityLevel, ShortAddress, Status,
 };
 use super::headers::ack_ies;
+use super::node::{Habit, KEPT};
 use super::{Delivered, Node, Reaction};
 
-/// Octets of a MAC header that are kept to predict the next one.
-const KEPT: usize = 48;
-
-/// What is known of a neighbour's frames, to predict the next one.
-pub(super) struct Habit {
-    pub(super) from: ExtendedAddress,
-    pub(super) header: [u8; KEPT],
-    pub(super) header_len: usize,
-    pub(super) open: usize,
-    pub(super) protection: Protection,
-    /// Without MIC, the latest first.
-    pub(super) lengths: [usize; 2],
-    /// The sequence number of the last one.
-    pub(super) sequence: Option<u8>,
-}
-
-/// How a frame is secured.
+/// The protection of a received frame.
 fn protection(header: &Header) -> Protection {
     let key = header.security.map_or(KeyIdentifier::Implicit, |security| security.key);
     Protection { level: header.level(), key }
 }
 
 impl Node {
-    /// A frame without FCS came in this slot, so many microseconds after the slot began: sec2, and sec3 if it is to be
-    /// acknowledged. A refusal says why; nothing is sent then.
+    /// Processes a frame without FCS that arrived `at` microseconds after the start of the slot:
+    /// sec2, and sec3 if it is to be acknowledged.
+    ///
+    /// # Errors
+    ///
+    /// The reason for a refusal. No acknowledgment is sent then.
     pub fn received(&mut self, frame: &[u8], at: u32) -> Result<Reaction, Status> {
         let mut out = [0; MAX_FRAME_LEN];
         let (result, prepared) =
@@ -48,7 +37,8 @@ impl Node {
             Address::Short(short) => (Some(short) == own.short, short == ShortAddress::BROADCAST),
             Address::Absent => (true, false),
         };
-        // Without a destination it is for the PAN of its source, and whoever is in none yet hears all.
+        // A frame without destination is for the PAN of its source. A node in no PAN yet accepts
+        // all.
         let pan = received.header.addressing.destination_pan().or(received.header.addressing.src_pan);
         let elsewhere = pan.is_some_and(|pan| ![pan, own.pan].contains(&PanId::BROADCAST) && pan != own.pan);
         if elsewhere || (!mine && !everybody) {
@@ -62,7 +52,7 @@ impl Node {
         let mut again = false;
         if mine && received.header.ack_request {
             again = received.device.is_some_and(|from| self.came_before(from, &received.header));
-            // A device that is not known, and may be heard all the same, says itself who it is.
+            // An unknown but accepted device identifies itself by its address.
             let to = match received.header.addressing.src {
                 Address::Extended(from) => Some(from),
                 _ => received.device,
@@ -80,8 +70,9 @@ impl Node {
         Ok(reaction)
     }
 
-    /// Did this frame come before? It has the sequence number of the last one that its sender wanted acknowledged. Beacons have
-    /// numbers of their own, and are not sent again. What is not secured, which anybody could have sent, stands for nothing that is.
+    /// Whether this frame is a retransmission: it has the sequence number of the sender's last
+    /// frame with acknowledgment request. Beacons have sequence numbers of their own and are not
+    /// retransmitted. Unsecured frames may be forged, so they do not count for secured ones.
     fn came_before(&mut self, from: ExtendedAddress, header: &Header) -> bool {
         let (sender, sequence) = ((from, header.security.is_some()), header.sequence);
         let again = sequence.is_some() && self.last.contains(&(sender, sequence));
@@ -90,7 +81,7 @@ impl Node {
         again
     }
 
-    /// Remembers what a neighbour's frames are like.
+    /// Records the form of a neighbour's frame.
     fn learn(&mut self, from: ExtendedAddress, octets: &[u8], sequence: Option<u8>) {
         let Ok(frame) = Frame::parse(octets) else { return };
         let len = frame.before_mic().len();
@@ -109,7 +100,7 @@ impl Node {
         self.habits.push(habit);
     }
 
-    /// sec3: as the frame was secured, so is its acknowledgment.
+    /// sec3: secures the acknowledgment as the frame was secured.
     fn acknowledge(&mut self, to: ExtendedAddress, received: &Header, at: u32) -> bool {
         let early = i64::from(self.config.timeslot.tx_offset) - i64::from(at);
         let microseconds = early.clamp(-2048, 2047) as i16;
@@ -132,7 +123,7 @@ impl Node {
         true
     }
 
-    /// The acknowledgment that lies ready, without its FCS.
+    /// The prepared acknowledgment, without its FCS.
     pub fn ack(&self) -> &[u8] {
         self.frame.get(..self.frame_len).unwrap_or_default()
     }

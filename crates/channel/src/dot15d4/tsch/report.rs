@@ -1,36 +1,40 @@
-//! What a node says: what to do in a slot, what came of it, what was counted.
+//! A node's actions, outcomes and counters.
 
 use alloc::vec::Vec;
 
 use super::super::{ExtendedAddress, FrameType};
-use super::Ticket;
 
-/// What a node counted besides its [`Security`](super::super::Security).
+/// Counters of a node besides those of its [`Security`](super::super::Security).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NodeCounters {
     /// frames sent, retransmissions included
     pub sent: u64,
-    /// frames that were acknowledged
+    /// acknowledged frames
     pub acknowledged: u64,
     /// frames given up
     pub given_up: u64,
     /// frames delivered
     pub delivered: u64,
-    /// frames received again because their acknowledgment was lost, acknowledged again and not delivered
+    /// frames received again because their acknowledgment was lost, acknowledged again and not
+    /// delivered
     pub duplicates: u64,
-    /// genuine frames that were for somebody else
+    /// authentic frames for another device
     pub not_ours: u64,
-    /// genuine acknowledgments that did not fit what was sent
+    /// authentic acknowledgments that did not match the frame sent
     pub foreign_acks: u64,
-    /// security operations that were prepared: sec1 to sec4
+    /// prepared security operations, sec1 to sec4
     pub prepared: [u64; 4],
-    /// security operations that were not
+    /// unprepared security operations
     pub unprepared: [u64; 4],
-    /// preparations that their slot did not need, wiped
+    /// unused preparations, wiped
     pub wiped: u64,
 }
 
-/// What to do in a slot.
+/// Identifies a queued frame in later reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub(super) u64);
+
+/// The action for a slot.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action<'a> {
     /// nothing
@@ -39,9 +43,9 @@ pub enum Action<'a> {
     Transmit {
         /// on this channel
         channel: u8,
-        /// so many microseconds after the slot began
+        /// microseconds after the start of the slot
         at: u32,
-        /// these octets, and their FCS
+        /// the frame without its FCS
         frame: &'a [u8],
         /// an acknowledgment is expected
         ack: bool,
@@ -50,9 +54,9 @@ pub enum Action<'a> {
     Listen {
         /// on this channel
         channel: u8,
-        /// from so many microseconds after the slot began
+        /// microseconds after the start of the slot
         from: u32,
-        /// until so many, if nothing begins
+        /// the end of listening if no frame begins
         until: u32,
     },
 }
@@ -60,24 +64,25 @@ pub enum Action<'a> {
 /// A frame for the layer above.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivered {
-    /// who sent it
+    /// the sender
     pub from: Option<ExtendedAddress>,
-    /// what it is
+    /// its frame type
     pub frame_type: FrameType,
     /// its MAC payload
     pub payload: Vec<u8>,
 }
 
-/// What a received frame leads to.
+/// The result of a received frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reaction {
-    /// for the layer above, unless it came before or is for somebody else
+    /// for the layer above, unless it is a duplicate or for another device
     pub delivered: Option<Delivered>,
-    /// an acknowledgment lies ready ([`Node::ack`](super::Node::ack)), to be sent TsTxAckDelay after the frame's end
+    /// an acknowledgment is ready ([`Node::ack`](super::Node::ack)), to be sent TsTxAckDelay after
+    /// the frame's end
     pub ack: bool,
 }
 
-/// What the radio heard in a slot in which we sent.
+/// The radio's result after transmission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard<'a> {
     /// a frame, without its FCS
@@ -86,16 +91,16 @@ pub enum Heard<'a> {
     Silence,
 }
 
-/// What became of a frame that was sent.
+/// The outcome of a sent frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// it is done; the clock is off by so many microseconds
+    /// acknowledged, with the clock's error in microseconds
     Acknowledged(Ticket, i16),
-    /// it goes to everybody, who do not acknowledge
+    /// sent to all, without acknowledgment
     Sent(Ticket),
-    /// it is sent again
+    /// it will be retransmitted
     Again(Ticket),
-    /// it was sent as often as it may be
+    /// the retries are exhausted
     GivenUp(Ticket),
     /// nothing was sent
     Nothing,

@@ -1,16 +1,16 @@
-//! The schedule: slotframes of cells, and the channel of each (clauses 6.2.6.2 to 6.2.6.4).
+//! The schedule: slotframes of cells, and their channels (clauses 6.2.6.2 to 6.2.6.4).
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use super::super::{Asn, ExtendedAddress};
 
-/// What a cell is for.
+/// The use of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CellKind {
-    /// we send, nobody else
+    /// only we send
     Transmit,
-    /// anybody may send, we too, after a backoff
+    /// every node may send, after a backoff
     Shared,
     /// we listen
     Receive,
@@ -21,31 +21,31 @@ pub enum CellKind {
 pub struct Cell {
     /// the slot within the slotframe
     pub slot: u16,
-    /// what is added to the slot number to find the channel
+    /// added to the slot number to select the channel
     pub channel_offset: u16,
-    /// what it is for
+    /// its use
     pub kind: CellKind,
-    /// with whom; none is anybody
+    /// the neighbour, or `None` for any
     pub neighbour: Option<ExtendedAddress>,
 }
 
-/// A slotframe, which repeats.
+/// A repeating slotframe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slotframe {
-    /// its slots
+    /// its length in slots
     pub length: u16,
-    /// those that are in use
+    /// its cells in use
     pub cells: Vec<Cell>,
 }
 
-/// Why there is no such schedule.
+/// The reason for refusing a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ScheduleError {
-    /// a slotframe without slots
+    /// a slotframe has no slots
     EmptySlotframe,
-    /// a cell beyond the end of its slotframe
+    /// a cell is beyond the end of its slotframe
     CellBeyondEnd,
-    /// no channel to hop to
+    /// there is no channel
     NoChannel,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for ScheduleError {
 
 impl core::error::Error for ScheduleError {}
 
-/// What a node does when.
+/// The cells of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     slotframes: Vec<Slotframe>,
@@ -69,7 +69,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Slotframes, the one with precedence first, and the channels in the order in which they are hopped over.
+    /// A schedule of slotframes in order of precedence, and the channel hopping sequence.
     pub fn new(slotframes: Vec<Slotframe>, hopping: Vec<u8>) -> Result<Self, ScheduleError> {
         for slotframe in &slotframes {
             if slotframe.length == 0 {
@@ -82,7 +82,8 @@ impl Schedule {
         if hopping.is_empty() { Err(ScheduleError::NoChannel) } else { Ok(Self { slotframes, hopping }) }
     }
 
-    /// The cells of a slot: those of the first slotframe first, and of one slotframe those to send in first.
+    /// The cells of a slot, by slotframe precedence, and with transmit cells first in each
+    /// slotframe.
     pub fn cells(&self, asn: Asn) -> impl Iterator<Item = &Cell> + '_ {
         self.slotframes.iter().flat_map(move |slotframe| {
             let slot = (asn.number() % u64::from(slotframe.length)) as u16;
@@ -92,7 +93,7 @@ impl Schedule {
         })
     }
 
-    /// The next slot from `from` on with a cell that is wanted, and the cell.
+    /// The next slot at or after `from` with a wanted cell, and the cell.
     pub fn next(&self, from: Asn, mut wanted: impl FnMut(&Cell) -> bool) -> Option<(Asn, Cell)> {
         let mut best: Option<(Asn, Cell)> = None;
         for slotframe in &self.slotframes {

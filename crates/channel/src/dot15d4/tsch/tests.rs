@@ -1,16 +1,14 @@
-//! Prepared and unprepared are the same octets, and the same verdicts, whatever the frame.
+//! Preparation changes neither octets nor results, for any frame.
 
 use std::vec::Vec;
 
 use antedate_wire::dot15d4::Frame;
 use proptest::prelude::*;
 
+use super::super::tests::setup::{A, B, PAN};
 use super::super::*;
 use super::prepare::{Inbound, Known, Outbound};
 
-const PAN: PanId = PanId(0xabcd);
-const A: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0a]);
-const B: ExtendedAddress = ExtendedAddress([2, 0, 0, 0, 0, 0, 0, 0x0b]);
 const SHORT: [ShortAddress; 2] = [ShortAddress(10), ShortAddress(11)];
 
 fn device(own: usize) -> Security {
@@ -38,7 +36,7 @@ fn address(of: usize, mode: usize) -> Address {
 
 proptest! {
     #[test]
-    fn whatever_the_level_and_the_addresses(
+    fn preparation_agrees_at_every_level(
         level in prop::sample::select(&[1usize, 2, 3, 5, 6, 7][..]), dst in 0usize..3, src in 1usize..3,
         one_pan: bool, suppress: bool, command: bool, late in 0usize..40, budgets: [u8; 2],
         payload in prop::collection::vec(any::<u8>(), 1..60), slot in 1u64..1 << 40, damage in 0usize..400,
@@ -59,7 +57,7 @@ proptest! {
         };
         let late = late.min(payload.len());
 
-        // Sending: what was predicted differs from what is sent in its late octets.
+        // Sending: the late octets differ from the prediction.
         let (mut plain, mut ahead) = (device(0), device(0));
         let mut expected = [0; 127];
         let len = plain.secure(&header, &[], &payload, protection, Some(asn), &mut expected).unwrap();
@@ -75,7 +73,7 @@ proptest! {
         prop_assert_eq!(secured, Ok((len, true)));
         prop_assert_eq!(&frame[..len], &expected[..len]);
 
-        // Receiving, also a frame that was changed.
+        // Receiving, also a damaged frame.
         let mut octets = frame[..len].to_vec();
         if damage < len {
             octets[damage] ^= 1;

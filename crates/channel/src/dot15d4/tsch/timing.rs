@@ -1,17 +1,17 @@
-//! The timeslot template (clause 8.4.3.3.3): where in a slot things happen.
+//! The timeslot template (clause 8.4.3.3.3).
 
 /// Times in microseconds, by the standard's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Timeslot {
     /// TsTxOffset: from the slot's start to the start of the frame
     pub tx_offset: u32,
-    /// TsRxWait: how long the receiver waits for the start of the frame, half of it before TsTxOffset
+    /// TsRxWait: the receiver's wait for the start of the frame, half of it before TsTxOffset
     pub rx_wait: u32,
     /// TsMaxTx: the longest frame
     pub max_tx: u32,
     /// TsTxAckDelay: from the end of the frame to the start of its acknowledgment
     pub tx_ack_delay: u32,
-    /// TsAckWait: how long the sender waits for that start, half of it before TsTxAckDelay
+    /// TsAckWait: the sender's wait for that start, half of it before TsTxAckDelay
     pub ack_wait: u32,
     /// TsMaxAck: the longest acknowledgment
     pub max_ack: u32,
@@ -31,12 +31,12 @@ impl Timeslot {
         length: 10_000,
     };
 
-    /// When the receiver begins to listen.
+    /// Start of listening.
     pub const fn rx_offset(&self) -> u32 {
         self.tx_offset.saturating_sub(self.rx_wait / 2)
     }
 
-    /// When the receiver, having heard nothing, goes to sleep.
+    /// End of listening without a frame.
     pub const fn rx_end(&self) -> u32 {
         self.rx_offset() + self.rx_wait
     }

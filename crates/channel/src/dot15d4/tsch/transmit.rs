@@ -4,7 +4,7 @@ use antedate_wire::dot15d4::ie::TimeCorrection;
 use antedate_wire::dot15d4::{Frame, MAX_FRAME_LEN};
 
 use super::super::{Address, Asn, ExtendedAddress, FrameType, Status};
-use super::queue::Waiting;
+use super::node::Waiting;
 use super::{Action, Cell, CellKind, Heard, Node, Outcome};
 
 impl Node {
@@ -35,7 +35,8 @@ impl Node {
         }
     }
 
-    /// What came after the frame that was sent: sec4. Says what became of the frame, and why an acknowledgment was refused.
+    /// Processes the reply to the frame sent: sec4. Returns the frame's outcome, and the reason if
+    /// an acknowledgment was refused.
     pub fn acknowledged(&mut self, heard: Heard<'_>) -> (Outcome, Option<Status>) {
         let Some((sent, kind)) = self.sending.take() else { return (Outcome::Nothing, None) };
         let Some(at) = self.queue.iter().position(|waiting| waiting.ticket == sent) else {
@@ -67,7 +68,7 @@ impl Node {
         }
     }
 
-    /// The time correction of an acknowledgment that fits; none if it does not, or says no.
+    /// The time correction of a matching positive acknowledgment.
     fn correction(
         &mut self,
         frame: &[u8],
@@ -101,8 +102,8 @@ impl Node {
         }
     }
 
-    /// A frame was not acknowledged. Only shared cells have a backoff: what fails in a dedicated one leaves it as it is (IEEE
-    /// 802.15.4-2020, 6.2.5.3).
+    /// Records a frame without acknowledgment. Only shared cells have a backoff; failure in a
+    /// dedicated cell leaves it unchanged (IEEE 802.15.4-2020, 6.2.5.3).
     fn failed(&mut self, at: usize, kind: CellKind) -> Outcome {
         let (_, greatest) = self.config.backoff;
         let Some(waiting) = self.queue.get_mut(at) else { return Outcome::Nothing };
@@ -110,7 +111,7 @@ impl Node {
         waiting.attempts += 1;
         if kind == CellKind::Shared {
             self.random = self.random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            // Of an exponent beyond 31 all bits count.
+            // An exponent beyond 31 uses all bits.
             let cells = 1u32.checked_shl(waiting.exponent.into()).unwrap_or(0);
             waiting.backoff = (self.random >> 16) & cells.wrapping_sub(1);
             waiting.exponent = waiting.exponent.saturating_add(1).min(greatest);
@@ -123,13 +124,14 @@ impl Node {
         Outcome::Again(ticket)
     }
 
-    /// Takes a frame out of the queue. Its backoff is that of the neighbour, and goes on with the next frame for it; after success in a
-    /// shared cell it begins anew instead (IEEE 802.15.4-2020, 6.2.5.3). Here it does so too when nothing else waits for the neighbour,
-    /// for no state of a neighbour is kept without a frame.
+    /// Removes a frame from the queue. Its backoff is the neighbour's, and continues with the next
+    /// frame for it. After success in a shared cell it resets instead (IEEE 802.15.4-2020,
+    /// 6.2.5.3). It also resets if no other frame waits for the neighbour, because no state is kept
+    /// for a neighbour without a frame.
     pub(super) fn leave(&mut self, at: usize) {
         let Some(Waiting { to, backoff, exponent, .. }) = self.queue.remove(at) else { return };
         let mut others = self.queue.iter_mut().enumerate().filter(|(_, waiting)| waiting.to == to);
-        // What waits before it has the backoff already.
+        // A frame waiting before it has the backoff already.
         if let Some((_, next)) = others.next().filter(|(place, _)| *place >= at) {
             (next.backoff, next.exponent) = (backoff, exponent);
         }

@@ -1,4 +1,5 @@
-//! Handshake messages from their fragments, in the order of their numbers (RFC 6347 section 4.2.3).
+//! Handshake messages assembled from fragments, in the order of their numbers (RFC 6347 section
+//! 4.2.3).
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -6,20 +7,20 @@ use alloc::vec::Vec;
 
 use antedate_wire::dtls::handshake::{Fragment, HandshakeType};
 
-use super::super::Refusal;
+use super::super::Dropped;
 
-/// Octets of the longest message that is taken. With pre-shared keys a hello is the longest.
+/// Octets of the longest accepted message. With pre-shared keys a hello is the longest.
 const MAX_MESSAGE: usize = 2048;
-/// Messages ahead of the next one that are kept.
+/// The most messages kept ahead of the next one.
 const AHEAD: u16 = 8;
-/// Pieces of a message that lie apart. A sender makes few, and an attacker shall not make many.
+/// The most gaps in a message. A sender leaves few, and an attacker must not create many.
 const MAX_GAPS: usize = 16;
 
 struct Partial {
     kind: HandshakeType,
     protected: bool,
     octets: Vec<u8>,
-    /// Where octets are missing, in order, none adjoining.
+    /// The missing ranges, in order, none adjoining.
     gaps: Vec<(usize, usize)>,
 }
 
@@ -28,13 +29,14 @@ struct Partial {
 pub(super) struct Message {
     pub(super) kind: HandshakeType,
     pub(super) number: u16,
-    /// Did all of it come under keys?
+    /// All fragments were protected.
     pub(super) protected: bool,
     pub(super) body: Vec<u8>,
 }
 
 impl Message {
-    /// The message as if it had come in one fragment, which is what is hashed (RFC 6347 section 4.2.6).
+    /// The header of the message in a single fragment, which is the hashed form (RFC 6347 section
+    /// 4.2.6).
     pub(super) fn header(&self) -> [u8; 12] {
         let Self { kind, number, body, .. } = self;
         Fragment { kind: *kind, length: body.len(), message: *number, offset: 0, octets: body }.header()
@@ -59,13 +61,13 @@ impl Assembly {
         self.next
     }
 
-    /// Takes a fragment. One of an older message is passed over.
-    pub(super) fn take(&mut self, fragment: &Fragment<'_>, protected: bool) -> Result<(), Refusal> {
+    /// Adds a fragment. Fragments of older messages are ignored.
+    pub(super) fn take(&mut self, fragment: &Fragment<'_>, protected: bool) -> Result<(), Dropped> {
         if fragment.message < self.next {
             return Ok(());
         }
         if fragment.length > MAX_MESSAGE || fragment.message - self.next > AHEAD {
-            return Err(Refusal::Handshake);
+            return Err(Dropped::Handshake);
         }
         let fresh = || Partial {
             kind: fragment.kind,
@@ -76,9 +78,9 @@ impl Assembly {
         let partial = self.partial.entry(fragment.message).or_insert_with(fresh);
         let other = partial.kind != fragment.kind || partial.octets.len() != fragment.length;
         if other || partial.protected != protected {
-            // What comes under keys wins over what anybody could have sent.
+            // Protected fragments displace unprotected ones, which may be forged.
             if !protected || partial.protected {
-                return Err(Refusal::Handshake);
+                return Err(Dropped::Handshake);
             }
             *partial = fresh();
         }
@@ -89,9 +91,9 @@ impl Assembly {
             gaps.extend(rest.into_iter().filter(|(start, end)| start < end));
         }
         if gaps.len() > MAX_GAPS {
-            return Err(Refusal::Handshake);
+            return Err(Dropped::Handshake);
         }
-        // An octet that is there stays as it came first.
+        // An octet keeps its first value.
         for &(start, end) in &partial.gaps {
             let (start, end) = (start.max(from), end.min(to));
             if let (true, Some(place)) = (start < end, partial.octets.get_mut(start..end.max(start))) {
@@ -102,7 +104,8 @@ impl Assembly {
         Ok(())
     }
 
-    /// The next message, if it is whole. It is looked at, and then [passed](Self::expect) or dropped.
+    /// The next message, if complete. The caller inspects it, and then [passes](Self::expect) or
+    /// drops it.
     pub(super) fn whole(&mut self) -> Option<Message> {
         let whole = self.partial.get(&self.next).is_some_and(|partial| partial.gaps.is_empty());
         let partial = if whole { self.partial.remove(&self.next) } else { None }?;
@@ -120,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_come_in_any_order_and_overlap() {
+    fn fragments_may_overlap_in_any_order() {
         let mut assembly = Assembly::default();
         for piece in [fragment(0, 6, b"ghij", 10), fragment(0, 0, b"abcd", 10), fragment(0, 2, b"XXefX", 10)]
         {
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_wait_for_the_one_before() {
+    fn messages_wait_for_their_turn() {
         let mut assembly = Assembly::default();
         assembly.take(&fragment(1, 0, b"b", 1), false).unwrap();
         assert_eq!(assembly.whole(), None);
@@ -145,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_too_far_ahead_or_contradicts_itself_is_refused() {
+    fn impossible_fragments_are_refused() {
         let mut assembly = Assembly::default();
-        assert_eq!(assembly.take(&fragment(0, 0, b"", 1 << 20), false), Err(Refusal::Handshake));
-        assert_eq!(assembly.take(&fragment(9, 0, b"a", 1), false), Err(Refusal::Handshake));
+        assert_eq!(assembly.take(&fragment(0, 0, b"", 1 << 20), false), Err(Dropped::Handshake));
+        assert_eq!(assembly.take(&fragment(9, 0, b"a", 1), false), Err(Dropped::Handshake));
         assembly.take(&fragment(0, 0, b"a", 2), false).unwrap();
-        assert_eq!(assembly.take(&fragment(0, 0, b"a", 3), false), Err(Refusal::Handshake));
+        assert_eq!(assembly.take(&fragment(0, 0, b"a", 3), false), Err(Dropped::Handshake));
         assert_eq!(assembly.take(&fragment(0, 0, b"xy", 2), true), Ok(()));
         assert_eq!(
             assembly.whole().map(|message| (message.protected, message.body)),
@@ -159,10 +162,10 @@ mod tests {
     }
 
     #[test]
-    fn many_small_pieces_far_apart_are_refused() {
+    fn too_many_gaps_are_refused() {
         let mut assembly = Assembly::default();
         let refused =
             (0..1000).map(|i| assembly.take(&fragment(0, 2 * i, b"a", 2000), false)).find(Result::is_err);
-        assert_eq!(refused, Some(Err(Refusal::Handshake)));
+        assert_eq!(refused, Some(Err(Dropped::Handshake)));
     }
 }

@@ -1,4 +1,4 @@
-//! What a client says, and what the server's messages mean to it.
+//! The client's messages, and its handling of the server's.
 
 use antedate_wire::dtls::handshake::{
     ExtensionType, HandshakeType, HelloVerifyRequest, ServerHello, ServerKeyExchange, Writer,
@@ -12,15 +12,16 @@ use super::{Client, Settings};
 
 /// The number of Curve25519 among the groups (RFC 8422).
 pub(super) const X25519: u16 = 29;
-/// Says in a list of suites that this is no renegotiation (RFC 5746 section 3.3).
+/// Signals in a list of suites that this is no renegotiation (RFC 5746 section 3.3).
 pub(super) const NO_RENEGOTIATION: u16 = 0x00ff;
-/// ClientHellos that are sent at most: a cookie may have aged on the way, or be another's.
+/// The most ClientHellos: a cookie may have expired in transit, or be another's.
 const MAX_HELLOS: u16 = 4;
-/// Octets of the longest message that is written here.
+/// Octets of the longest message written here.
 pub(super) const ROOM: usize = 1024;
 
 impl Connection {
-    /// Begins a connection as its client. `now` is in milliseconds; `random` fills with octets that nobody can guess.
+    /// Begins a connection as its client. `now` is in milliseconds. `random` fills a buffer with
+    /// unpredictable octets.
     pub fn connect(settings: Settings, client: Client, now: u64, random: &mut dyn FnMut(&mut [u8])) -> Self {
         let mut this = Self::new(settings, Step::ServerHello, now, random);
         this.client = Some(client);
@@ -28,7 +29,7 @@ impl Connection {
         this
     }
 
-    /// Sends a ClientHello. The hash of the handshake begins with it.
+    /// Sends a ClientHello, which starts the handshake hash.
     fn greet(&mut self, cookie: &[u8], now: u64) {
         let mut suites = [0; 64];
         let mut list = Writer::new(&mut suites);
@@ -55,7 +56,7 @@ impl Connection {
         writer.integer16(VERSION_1_2).octets(&self.randoms[0]).vector8(&[]).vector8(cookie);
         writer.vector16(list.finish().unwrap_or_default()).vector8(&[0]);
         writer.vector16(extra.finish().unwrap_or_default());
-        // All of it is bounded by the buffers above, and the cookie by 255 octets.
+        // The buffers above bound everything, and the cookie has at most 255 octets.
         let body = writer.finish().unwrap_or_default();
         self.transcript = Sha256::new();
         let hello = self.piece(HandshakeType::ClientHello, body, false);
@@ -125,12 +126,12 @@ impl Connection {
             None => None,
         };
         self.hash_message(message);
-        // The hint is for those who have several identities.
+        // The hint is for clients with several identities.
         self.peer_share = share;
         Ok(())
     }
 
-    /// The server is done: our part of the key exchange, and Finished.
+    /// Answers ServerHelloDone with our part of the key exchange and Finished.
     fn answer(&mut self, message: &Message, now: u64) -> Result<(), Misfit> {
         let ecdhe = self.suite.is_some_and(|suite| suite.is_ecdhe());
         if !message.body.is_empty() || ecdhe != self.peer_share.is_some() {

@@ -1,4 +1,5 @@
-//! A connection: datagrams and the time go in, and datagrams, data and the time of the next call come out.
+//! A connection. Inputs are datagrams and the time; outputs are datagrams, data and the time of the
+//! next call.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -10,20 +11,20 @@ use sha2::{Digest, Sha256};
 use x25519_dalek::{PublicKey, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::super::{CipherSuite, ConnectionId, DirectionKeys, Reader, Refusal, Refusals, Writer};
+use super::super::{CipherSuite, ConnectionId, DirectionKeys, Dropped, Reader, Refusals, Writer};
 use super::assembly::{Assembly, Message};
 use super::flight::{Flight, Piece, record};
 use super::prf::{self, Binding, Master};
 use super::{Client, Event, Failure, Keyring, Phase, SendError, Settings};
 
-/// Records that are kept until there are keys for them, or until their handshake is done.
+/// The most records kept until their keys exist, or until their handshake is done.
 const KEPT: usize = 8;
-/// The longest time between two sendings of a flight, in milliseconds (RFC 6347 section 4.2.4.1).
+/// The longest retransmission interval of a flight, in milliseconds (RFC 6347 section 4.2.4.1).
 const LONGEST_INTERVAL_MS: u64 = 60_000;
 /// The epoch of the records with data.
 const EPOCH: u16 = 1;
 
-/// What is waited for.
+/// The awaited message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// client: a HelloVerifyRequest or a ServerHello
@@ -38,13 +39,13 @@ pub(super) enum Step {
     Done,
 }
 
-/// What a message did not fit for. It is counted, and remembered to be told.
+/// The reason why a message did not fit. It is counted, and kept for reports.
 pub(super) type Misfit = &'static str;
 
-/// A client's or a server's side of a connection.
+/// One side of a connection, client or server.
 pub struct Connection {
     pub(super) settings: Settings,
-    /// Who we are, if we are the client.
+    /// Our identity, if we are the client.
     pub(super) client: Option<Client>,
     pub(super) step: Step,
     phase: Phase,
@@ -52,14 +53,14 @@ pub struct Connection {
     /// The randoms of client and server.
     pub(super) randoms: [[u8; 32]; 2],
     pub(super) ephemeral: Zeroizing<[u8; 32]>,
-    /// The other side's ephemeral key.
+    /// The peer's ephemeral key.
     pub(super) peer_share: Option<[u8; 32]>,
     pub(super) suite: Option<CipherSuite>,
     pub(super) extended_master_secret: bool,
-    /// How we are addressed, if that was agreed on, and how we address the peer.
+    /// Our connection ID, if agreed on, and the peer's.
     pub(super) cids: [ConnectionId; 2],
     pub(super) master: Option<Master>,
-    /// Who the peer says to be, if it is the client.
+    /// The peer's claimed identity, if it is the client.
     pub(super) identity: Vec<u8>,
     pub(super) assembly: Assembly,
     flight: Flight,
@@ -67,9 +68,9 @@ pub struct Connection {
     pub(super) plain: u64,
     writer: Option<Writer>,
     reader: Option<Reader>,
-    /// Records that came before their keys.
+    /// Records that arrived before their keys.
     early: Vec<Vec<u8>>,
-    /// Data that came before the handshake was done.
+    /// Data that arrived before the end of the handshake.
     held: Vec<Vec<u8>>,
     outgoing: VecDeque<Vec<u8>>,
     began: u64,
@@ -127,9 +128,11 @@ impl Connection {
         }
     }
 
-    /// Takes a datagram and gives what comes of it to `each`. `now` is in milliseconds; `keyring` is a server's.
+    /// Processes a datagram and passes each result to `each`. `now` is in milliseconds. `keyring`
+    /// is a server's.
     ///
-    /// True says that a record was authentic and newer than all before, so that the sender's address is the peer's.
+    /// Returns true if a record was authentic and newer than all before, so the sender's address is
+    /// the peer's.
     pub fn handle(
         &mut self,
         datagram: &[u8],
@@ -142,7 +145,7 @@ impl Connection {
         for record in records(datagram, cid_len) {
             let done = match record {
                 Ok(record) => self.record(&record, now, keyring, each),
-                Err(_) => Err(Refusal::Malformed),
+                Err(_) => Err(Dropped::Malformed),
             };
             match done {
                 Ok(new) => newest |= new,
@@ -158,9 +161,9 @@ impl Connection {
         now: u64,
         keyring: &dyn Keyring,
         each: &mut dyn FnMut(Event<'_>),
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, Dropped> {
         if matches!(self.phase, Phase::Closed | Phase::Failed(_)) {
-            return Err(Refusal::UnknownConnection);
+            return Err(Dropped::UnknownConnection);
         }
         match (record.epoch, record.content_type) {
             (0, ContentType::Handshake) if self.phase == Phase::Handshaking => {
@@ -168,17 +171,17 @@ impl Connection {
                 self.take_early(now, keyring, each);
                 Ok(false)
             }
-            (0, ContentType::Handshake) => Err(Refusal::Epoch),
-            // The epoch says it all.
+            (0, ContentType::Handshake) => Err(Dropped::Epoch),
+            // The epoch already tells this.
             (0, ContentType::ChangeCipherSpec) => Ok(false),
             (0, ContentType::Alert) => {
                 self.alert = Alert::parse(record.fragment).ok().or(self.alert);
-                Err(Refusal::Alert)
+                Err(Dropped::Alert)
             }
-            (0, ContentType::ApplicationData) => Err(Refusal::Unprotected),
-            (0, _) => Err(Refusal::Malformed),
+            (0, ContentType::ApplicationData) => Err(Dropped::Unprotected),
+            (0, _) => Err(Dropped::Malformed),
             (EPOCH, _) => self.protected(record, now, keyring, each),
-            _ => Err(Refusal::Epoch),
+            _ => Err(Dropped::Epoch),
         }
     }
 
@@ -188,13 +191,13 @@ impl Connection {
         now: u64,
         keyring: &dyn Keyring,
         each: &mut dyn FnMut(Event<'_>),
-    ) -> Result<bool, Refusal> {
+    ) -> Result<bool, Dropped> {
         let Some(reader) = &mut self.reader else {
             if self.early.len() >= KEPT {
-                return Err(Refusal::Early);
+                return Err(Dropped::Early);
             }
             let mut octets = alloc::vec![0; record.len()];
-            record.emit(&mut octets).map_err(|_| Refusal::Malformed)?;
+            record.emit(&mut octets).map_err(|_| Dropped::Malformed)?;
             self.early.push(octets);
             return Ok(false);
         };
@@ -218,7 +221,7 @@ impl Connection {
         now: u64,
         keyring: &dyn Keyring,
         each: &mut dyn FnMut(Event<'_>),
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Dropped> {
         match content_type {
             ContentType::ApplicationData if self.phase == Phase::Established => {
                 self.received += 1;
@@ -230,7 +233,7 @@ impl Connection {
                 self.held.push(content.to_vec());
                 Ok(())
             }
-            ContentType::ApplicationData => Err(Refusal::Early),
+            ContentType::ApplicationData => Err(Dropped::Early),
             ContentType::Handshake => {
                 self.fragments(content, true, now, keyring)?;
                 if self.step == Step::Done && self.phase == Phase::Handshaking {
@@ -245,8 +248,8 @@ impl Connection {
                 Ok(())
             }
             ContentType::Alert => {
-                let alert = Alert::parse(content).map_err(|_| Refusal::Malformed)?;
-                // Before there are keys on both sides, an end is a failure too.
+                let alert = Alert::parse(content).map_err(|_| Dropped::Malformed)?;
+                // Before both sides have keys, an end is also a failure.
                 let done = self.phase == Phase::Established;
                 if done && alert.description == AlertDescription::CloseNotify {
                     self.end(Phase::Closed);
@@ -257,18 +260,18 @@ impl Connection {
                 }
                 Ok(())
             }
-            _ => Err(Refusal::Malformed),
+            _ => Err(Dropped::Malformed),
         }
     }
 
-    /// Records that waited for keys.
+    /// Processes records that waited for keys.
     fn take_early(&mut self, now: u64, keyring: &dyn Keyring, each: &mut dyn FnMut(Event<'_>)) {
         if self.reader.is_none() {
             return;
         }
         let cid_len = self.settings.cid.map_or(0, |cid| cid.len());
         for octets in core::mem::take(&mut self.early) {
-            let record = Record::parse(&octets, cid_len).map_err(|_| Refusal::Malformed);
+            let record = Record::parse(&octets, cid_len).map_err(|_| Dropped::Malformed);
             let done = record.and_then(|(record, _)| self.protected(&record, now, keyring, each));
             if let Err(refusal) = done {
                 self.refusals.count(refusal);
@@ -276,20 +279,20 @@ impl Connection {
         }
     }
 
-    /// The fragments of handshake messages in a record.
+    /// Processes the fragments of handshake messages in a record.
     fn fragments(
         &mut self,
         mut octets: &[u8],
         protected: bool,
         now: u64,
         keyring: &dyn Keyring,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Dropped> {
         while !octets.is_empty() {
-            let (fragment, rest) = Fragment::parse(octets).map_err(|_| Refusal::Handshake)?;
+            let (fragment, rest) = Fragment::parse(octets).map_err(|_| Dropped::Handshake)?;
             octets = rest;
             let again = fragment.message < self.assembly.next();
             if again && protected && fragment.kind == HandshakeType::Finished && self.client.is_none() {
-                // The client has not got ours.
+                // The client has not received ours.
                 self.retransmitted += 1;
                 self.send_flight();
                 continue;
@@ -302,9 +305,9 @@ impl Connection {
         Ok(())
     }
 
-    /// A whole message, in its turn. One that does not fit is as if it had not come: anybody could have sent it, and the right
-    /// one may still come.
-    fn message(&mut self, message: &Message, now: u64, keyring: &dyn Keyring) -> Result<(), Refusal> {
+    /// Processes a complete message in its turn. One that does not fit is ignored: it may be
+    /// forged, and the right one may still arrive.
+    fn message(&mut self, message: &Message, now: u64, keyring: &dyn Keyring) -> Result<(), Dropped> {
         let before = self.transcript.clone();
         let done = if message.protected != (message.kind == HandshakeType::Finished) {
             Err("a message came in the wrong epoch")
@@ -321,12 +324,12 @@ impl Connection {
             Err(misfit) => {
                 self.transcript = before;
                 self.misfit = Some(misfit);
-                Err(Refusal::Handshake)
+                Err(Dropped::Handshake)
             }
         }
     }
 
-    /// Hashes a message that came.
+    /// Hashes a received message.
     pub(super) fn hash_message(&mut self, message: &Message) {
         self.transcript.update(message.header());
         self.transcript.update(&message.body);
@@ -337,7 +340,7 @@ impl Connection {
         self.transcript.clone().finalize().into()
     }
 
-    /// The next message of ours; it is hashed.
+    /// Makes and hashes our next message.
     pub(super) fn piece(&mut self, kind: HandshakeType, body: &[u8], protected: bool) -> Piece {
         let number = self.next_message;
         self.next_message += 1;
@@ -347,14 +350,14 @@ impl Connection {
         Piece::Message { kind, number, body: body.to_vec(), protected }
     }
 
-    /// Our Finished and the sign before it.
+    /// Our ChangeCipherSpec and Finished.
     pub(super) fn finished(&mut self) -> Result<[Piece; 2], Misfit> {
         let by_client = self.client.is_some();
         let body = prf::verify_data(self.master.as_ref().ok_or("no keys")?, by_client, &self.hash());
         Ok([Piece::ChangeCipherSpec, self.piece(HandshakeType::Finished, &body, true)])
     }
 
-    /// Is this the peer's Finished? It is hashed then.
+    /// Checks the peer's Finished, and hashes it if it is right.
     pub(super) fn check_finished(&mut self, message: &Message) -> Result<(), Misfit> {
         let by_client = self.client.is_none();
         let expected = prf::verify_data(self.master.as_ref().ok_or("no keys")?, by_client, &self.hash());
@@ -371,7 +374,7 @@ impl Connection {
         PublicKey::from(&StaticSecret::from(*self.ephemeral)).to_bytes()
     }
 
-    /// Makes the keys, when all up to the ClientKeyExchange is hashed.
+    /// Makes the keys after everything up to the ClientKeyExchange is hashed.
     pub(super) fn make_keys(&mut self, psk: &[u8]) -> Result<(), Misfit> {
         let suite = self.suite.ok_or("no cipher suite")?;
         let shared = match self.peer_share {
@@ -405,7 +408,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a flight, in place of the one before.
+    /// Sends a flight, replacing the previous one.
     pub(super) fn fly(&mut self, pieces: Vec<Piece>, now: u64) {
         self.flight = Flight { pieces };
         self.interval = self.settings.retransmit_ms.max(1);
@@ -415,7 +418,7 @@ impl Connection {
 
     fn send_flight(&mut self) {
         let datagrams = self.flight.datagrams(self.settings.mtu, &mut self.plain, &mut self.writer);
-        // What was not fetched yet is the same, and older.
+        // Datagrams not fetched yet are older copies.
         self.outgoing.clear();
         self.outgoing.extend(datagrams);
     }
@@ -425,13 +428,13 @@ impl Connection {
         self.outgoing.pop_front()
     }
 
-    /// When [`timeout`](Self::timeout) is due, in milliseconds.
+    /// The time at which [`timeout`](Self::timeout) is due, in milliseconds.
     pub fn deadline(&self) -> Option<u64> {
         let last = self.began.saturating_add(self.settings.give_up_ms);
         (self.phase == Phase::Handshaking).then(|| self.deadline.map_or(last, |deadline| deadline.min(last)))
     }
 
-    /// The time has come: the flight is sent again, or the handshake has failed.
+    /// Handles a timeout: retransmits the flight, or fails the handshake.
     pub fn timeout(&mut self, now: u64) {
         if self.phase != Phase::Handshaking {
             return;
@@ -447,7 +450,7 @@ impl Connection {
         }
     }
 
-    /// Protects the application's data into `out` and gives the octets of the datagram.
+    /// Protects the application's data into `out` and returns the length of the datagram.
     #[inline]
     pub fn seal(&mut self, data: &[u8], out: &mut [u8]) -> Result<usize, SendError> {
         let writer = match &mut self.writer {
@@ -459,8 +462,8 @@ impl Connection {
         Ok(len)
     }
 
-    /// Prepares for at most `budget` steps of about 64 octets, first what is sent next, then what is expected next; gives how
-    /// many were done.
+    /// Does at most `budget` preparation steps of about 64 octets, first for the next record to
+    /// send, then for the next one expected. Returns the number done.
     pub fn idle(&mut self, budget: u32) -> u32 {
         if self.settings.reach == 0 {
             return 0;
@@ -472,7 +475,7 @@ impl Connection {
         done + self.reader.as_mut().map_or(0, |reader| reader.idle(budget - done))
     }
 
-    /// Ends the connection. The peer is told, if there are keys to tell it under.
+    /// Ends the connection. The peer is told if there are keys.
     pub fn close(&mut self) {
         let alert = Alert { fatal: false, description: AlertDescription::CloseNotify };
         if self.phase == Phase::Established {
@@ -481,7 +484,7 @@ impl Connection {
         self.end(Phase::Closed);
     }
 
-    /// Sends an alert, under keys if there are any.
+    /// Sends an alert, protected if there are keys.
     pub(super) fn say(&mut self, alert: Alert) {
         let datagram = match &mut self.writer {
             Some(writer) => {
@@ -499,47 +502,48 @@ impl Connection {
         (self.early, self.held) = (Vec::new(), Vec::new());
     }
 
-    /// Where it stands.
+    /// The state.
     pub const fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// The cipher suite, when it is chosen.
+    /// The cipher suite, once chosen.
     pub const fn suite(&self) -> Option<CipherSuite> {
         self.suite
     }
 
-    /// Who the peer is, for a server: the identity whose key it has shown when the connection is established.
+    /// The client's identity, for a server. It is verified once the connection is established.
     pub fn identity(&self) -> &[u8] {
         &self.identity
     }
 
-    /// How the peer addresses us, if connection IDs were agreed on; empty if not.
+    /// The connection ID by which the peer addresses us, empty if not agreed on.
     pub const fn local_cid(&self) -> ConnectionId {
         self.cids[0]
     }
 
-    /// How we address the peer; empty without connection IDs.
+    /// The connection ID by which we address the peer, empty if not agreed on.
     pub const fn remote_cid(&self) -> ConnectionId {
         self.cids[1]
     }
 
-    /// Does the master secret depend on the whole handshake (RFC 7627)?
-    pub const fn has_extended_master_secret(&self) -> bool {
+    /// Whether the master secret depends on the whole handshake (RFC 7627).
+    #[cfg(test)]
+    pub(crate) const fn has_extended_master_secret(&self) -> bool {
         self.extended_master_secret
     }
 
-    /// What was dropped.
+    /// Counters of dropped records.
     pub const fn refusals(&self) -> &Refusals {
         &self.refusals
     }
 
-    /// Records of data sent and received, and flights that were sent again.
+    /// Records of data sent and received, and retransmitted flights.
     pub const fn counts(&self) -> (u64, u64, u64) {
         (self.sent, self.received, self.retransmitted)
     }
 
-    /// Records that lie prepared for sending.
+    /// Records prepared for sending.
     pub fn prepared(&self) -> usize {
         self.writer.as_ref().map_or(0, Writer::prepared)
     }

@@ -1,5 +1,6 @@
-//! What a server answers before it has any state (RFC 6347 section 4.2.1): a client must show that it receives what is sent to
-//! the address it gives. So nobody can fill the server's memory, or have it send to others, from addresses that are not theirs.
+//! The stateless cookie exchange of a server (RFC 6347 section 4.2.1). A client proves that it
+//! receives datagrams at its address. Forged addresses can therefore neither fill the server's
+//! memory nor make it send to third parties.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -9,50 +10,52 @@ use antedate_wire::dtls::{ContentType, Record, VERSION_1_0};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use super::super::Refusal;
+use super::super::Dropped;
 use super::prf::hmac;
 
-/// Milliseconds after which another cookie is given. The one before is still good.
+/// Milliseconds after which the cookie changes. The previous one stays valid.
 const PERIOD_MS: u64 = 60_000;
 /// Octets of a cookie.
 const COOKIE_LEN: usize = 16;
-/// Messages and records that a ClientHello may have had before it. Our numbers follow its own, and shall not come to an end.
+/// The most messages and records before a ClientHello. Our numbers follow the client's, and must
+/// not run out.
 const MOST_BEFORE: u64 = 1 << 12;
 
-/// What a server says to a datagram of an address that it has no connection with.
+/// A server's answer to a datagram from an address without a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Greeting {
-    /// this is to be sent back; nothing else
+    /// send this back, and keep no state
     Reply(Vec<u8>),
-    /// the client is where it says: [`Connection::accept`](super::Connection::accept) takes it
+    /// the client's address is verified: pass the datagram to
+    /// [`Connection::accept`](super::Connection::accept)
     Accept,
-    /// nothing
-    Refused(Refusal),
+    /// no answer
+    Refused(Dropped),
 }
 
-/// Cookies, made of a secret, the time and what is in the ClientHello.
+/// Makes cookies from a secret, the time and the ClientHello.
 pub struct Cookies {
     secret: Zeroizing<[u8; 32]>,
 }
 
-/// A ClientHello in one piece, at the beginning of a datagram.
-pub(super) fn client_hello(datagram: &[u8]) -> Result<(Record<'_>, Fragment<'_>, ClientHello<'_>), Refusal> {
-    let (record, _) = Record::parse(datagram, 0).map_err(|_| Refusal::Malformed)?;
+/// Parses a ClientHello in one piece at the start of a datagram.
+pub(super) fn client_hello(datagram: &[u8]) -> Result<(Record<'_>, Fragment<'_>, ClientHello<'_>), Dropped> {
+    let (record, _) = Record::parse(datagram, 0).map_err(|_| Dropped::Malformed)?;
     if record.epoch != 0 || record.content_type != ContentType::Handshake {
-        return Err(Refusal::UnknownConnection);
+        return Err(Dropped::UnknownConnection);
     }
-    let (fragment, _) = Fragment::parse(record.fragment).map_err(|_| Refusal::Handshake)?;
+    let (fragment, _) = Fragment::parse(record.fragment).map_err(|_| Dropped::Handshake)?;
     let whole = fragment.offset == 0 && fragment.octets.len() == fragment.length;
     let early = u64::from(fragment.message).max(record.sequence) <= MOST_BEFORE;
     if fragment.kind != HandshakeType::ClientHello || !whole || !early {
-        return Err(Refusal::Handshake);
+        return Err(Dropped::Handshake);
     }
-    let hello = ClientHello::parse(fragment.octets).map_err(|_| Refusal::Handshake)?;
+    let hello = ClientHello::parse(fragment.octets).map_err(|_| Dropped::Handshake)?;
     Ok((record, fragment, hello))
 }
 
 impl Cookies {
-    /// Cookies of a secret, 32 octets that nobody else knows.
+    /// Cookies of a secret of 32 random octets.
     pub fn new(secret: [u8; 32]) -> Self {
         Self { secret: Zeroizing::new(secret) }
     }
@@ -68,9 +71,9 @@ impl Cookies {
         out
     }
 
-    /// What is to be said to a datagram. `peer` is its sender's address, in whatever form; `now` is in milliseconds. `counted` is
-    /// told of a cookie that was wrong, though it is answered as if there were none.
-    pub fn greet(&self, datagram: &[u8], peer: &[u8], now: u64, counted: impl FnOnce(Refusal)) -> Greeting {
+    /// Answers a datagram. `peer` is its sender's address, in any form. `now` is in milliseconds.
+    /// `counted` is called for a wrong cookie, although the hello is answered as if it had none.
+    pub fn greet(&self, datagram: &[u8], peer: &[u8], now: u64, counted: impl FnOnce(Dropped)) -> Greeting {
         let (record, fragment, hello) = match client_hello(datagram) {
             Ok(parts) => parts,
             Err(refusal) => return Greeting::Refused(refusal),
@@ -82,12 +85,12 @@ impl Cookies {
             if bool::from(good[0] | good[1]) {
                 return Greeting::Accept;
             }
-            counted(Refusal::Cookie);
+            counted(Dropped::Cookie);
         }
         let mut body = [0; 3 + COOKIE_LEN];
         let mut writer = Writer::new(&mut body);
         writer.integer16(VERSION_1_0).vector8(&self.cookie(&hello, peer, period));
-        let Ok(body) = writer.finish() else { return Greeting::Refused(Refusal::Handshake) };
+        let Ok(body) = writer.finish() else { return Greeting::Refused(Dropped::Handshake) };
         let answer = Fragment {
             kind: HandshakeType::HelloVerifyRequest,
             length: body.len(),
@@ -96,12 +99,13 @@ impl Cookies {
             octets: body,
         };
         let octets = [&answer.header()[..], body].concat();
-        // The record has the number of the one that it answers, so that none is used twice later.
+        // The record reuses the number of the one it answers, so that later records never repeat a
+        // number.
         let reply = Record { version: VERSION_1_0, fragment: &octets, ..record };
         let mut out = alloc::vec![0; reply.len()];
         match reply.emit(&mut out) {
             Ok(_) => Greeting::Reply(out),
-            Err(_) => Greeting::Refused(Refusal::Handshake),
+            Err(_) => Greeting::Refused(Dropped::Handshake),
         }
     }
 }

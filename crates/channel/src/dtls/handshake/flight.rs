@@ -1,4 +1,5 @@
-//! The messages that are sent together, and sent together again until they are answered (RFC 6347 section 4.2.4).
+//! Flights: messages sent together, and retransmitted until they are answered (RFC 6347 section
+//! 4.2.4).
 
 use alloc::vec::Vec;
 
@@ -7,12 +8,12 @@ use antedate_wire::dtls::{self, ContentType, Record, VERSION_1_0, VERSION_1_2};
 
 use super::super::Writer;
 
-/// What a flight is made of.
+/// A part of a flight.
 #[derive(Debug)]
 pub(super) enum Piece {
-    /// a message, under keys or not
+    /// a message, protected or not
     Message { kind: HandshakeType, number: u16, body: Vec<u8>, protected: bool },
-    /// the sign that keys follow
+    /// the sign that protected records follow
     ChangeCipherSpec,
 }
 
@@ -22,11 +23,11 @@ pub(super) struct Flight {
     pub(super) pieces: Vec<Piece>,
 }
 
-/// Octets of a fragment at least, however small a datagram may be.
+/// The least octets of a fragment, even for small datagrams.
 const MIN_FRAGMENT: usize = 64;
 
 impl Flight {
-    /// The datagrams of the flight, its records under numbers that were not used before.
+    /// The datagrams of the flight, its records under unused numbers.
     pub(super) fn datagrams(&self, mtu: usize, plain: &mut u64, writer: &mut Option<Writer>) -> Vec<Vec<u8>> {
         let mut datagrams = Vec::new();
         let mut datagram: Vec<u8> = Vec::new();
@@ -45,7 +46,7 @@ impl Flight {
                 Some(writer) if *protected => writer.overhead(),
                 _ => dtls::HEADER_LEN,
             };
-            // A server that has no state yet cannot put a ClientHello together.
+            // A server without state cannot assemble a ClientHello.
             let whole = *kind == HandshakeType::ClientHello;
             let room = mtu.saturating_sub(overhead + HEADER_LEN).max(MIN_FRAGMENT);
             let room = if whole { body.len().max(1) } else { room };
@@ -58,13 +59,13 @@ impl Flight {
                 if *protected {
                     if let Some(writer) = writer {
                         let mut out = alloc::vec![0; octets.len() + writer.overhead()];
-                        // Fails when all numbers of the epoch are used up, and then nothing is sent.
+                        // Fails when all numbers of the epoch are used. Nothing is sent then.
                         if writer.protect(ContentType::Handshake, &octets, &mut out).is_ok() {
                             put(out);
                         }
                     }
                 } else {
-                    // Before the version is agreed on, some servers want to see the oldest.
+                    // Before the version is agreed on, some servers require the oldest.
                     let version = if whole { VERSION_1_0 } else { VERSION_1_2 };
                     put(record(ContentType::Handshake, version, plain, &octets));
                 }

@@ -1,4 +1,5 @@
-//! From secrets to keys (RFC 5246 sections 5, 6.3 and 8.1, RFC 7627 section 4, RFC 4279 section 2, RFC 5489 section 2).
+//! From secrets to keys (RFC 5246 sections 5, 6.3 and 8.1, RFC 7627 section 4, RFC 4279 section 2,
+//! RFC 5489 section 2).
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,12 +10,12 @@ use zeroize::Zeroizing;
 
 use super::super::{Aead, DirectionKeys};
 
-/// The secret that the keys of a connection come from.
+/// The master secret of a connection.
 pub(super) type Master = Zeroizing<[u8; 48]>;
 
-/// HMAC-SHA256 over pieces that are read as one.
+/// HMAC-SHA256 over concatenated parts.
 pub(super) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    // HMAC takes a key of any length, so there is no other case.
+    // HMAC accepts a key of any length, so this cannot fail.
     let Ok(mut mac) = <Hmac<Sha256> as KeyInit>::new_from_slice(key) else { return [0; 32] };
     parts.iter().for_each(|part| mac.update(part));
     mac.finalize().into_bytes().into()
@@ -34,11 +35,12 @@ pub(super) fn prf(secret: &[u8], label: &[u8], seed: &[&[u8]], out: &mut [u8]) {
     }
 }
 
-/// The premaster secret of a pre-shared key: with the ephemeral secret, or with as many zeros as the key has octets.
+/// The premaster secret of a pre-shared key, with the ephemeral secret or as many zeros as the key
+/// has octets.
 pub(super) fn premaster(psk: &[u8], ephemeral: Option<&[u8; 32]>) -> Zeroizing<Vec<u8>> {
     let zeros = Zeroizing::new(vec![0; psk.len()]);
     let other = ephemeral.map_or(&zeros[..], |secret| &secret[..]);
-    // Allocated at once in its full length, so that no part of it is left behind by growing.
+    // Allocated in full length, so that no reallocation leaves a copy behind.
     let mut out = Zeroizing::new(Vec::with_capacity(4 + other.len() + psk.len()));
     for part in [other, psk] {
         out.extend((part.len() as u16).to_be_bytes());
@@ -47,7 +49,7 @@ pub(super) fn premaster(psk: &[u8], ephemeral: Option<&[u8; 32]>) -> Zeroizing<V
     out
 }
 
-/// What the master secret depends on besides the premaster secret.
+/// The input to the master secret besides the premaster secret.
 pub(super) enum Binding<'a> {
     /// both randoms
     Randoms(&'a [u8; 32], &'a [u8; 32]),
@@ -66,7 +68,7 @@ pub(super) fn master(premaster: &[u8], binding: &Binding<'_>) -> Master {
     out
 }
 
-/// The keys that the client and the server write with.
+/// The write keys of client and server.
 pub(super) fn keys(
     aead: Aead,
     master: &Master,
@@ -84,7 +86,7 @@ pub(super) fn keys(
     Some(both)
 }
 
-/// What a Finished says.
+/// The contents of a Finished.
 pub(super) fn verify_data(master: &Master, by_client: bool, hash: &[u8; 32]) -> [u8; 12] {
     let label: &[u8] = if by_client { b"client finished" } else { b"server finished" };
     let mut out = [0; 12];
@@ -96,9 +98,10 @@ pub(super) fn verify_data(master: &Master, by_client: bool, hash: &[u8; 32]) -> 
 mod tests {
     use super::*;
 
-    /// The vector that P. Gutmann gave to the TLS working group (mailing list, 2009) for the PRF with SHA-256.
+    /// The vector for the PRF with SHA-256 that P. Gutmann posted to the TLS working group (mailing
+    /// list, 2009).
     #[test]
-    fn the_prf_gives_the_known_answer() {
+    fn prf_gives_the_known_answer() {
         let secret = hex("9bbe436ba940f017b17652849a71db35");
         let seed = hex("a0ba9f936cda311827a6f796ffd5198c");
         let mut out = [0; 100];
@@ -109,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn premaster_secrets_are_laid_out_as_the_standards_say() {
+    fn premaster_secret_has_standard_layout() {
         assert_eq!(premaster(b"key", None)[..], *b"\0\x03\0\0\0\0\x03key");
         let joined = premaster(b"key", Some(&[7; 32]));
         assert_eq!(joined[..2], [0, 32]);

@@ -1,11 +1,11 @@
-//! What a server says, and what the client's messages mean to it.
+//! The server's messages, and its handling of the client's.
 
 use antedate_wire::dtls::handshake::{
     Alert, AlertDescription, ClientKeyExchange, ExtensionType, HandshakeType, Writer,
 };
 use antedate_wire::dtls::{ConnectionId, VERSION_1_2};
 
-use super::super::Refusal;
+use super::super::Dropped;
 use super::assembly::Message;
 use super::client::{NO_RENEGOTIATION, ROOM, X25519};
 use super::connection::{Connection, Misfit, Step};
@@ -13,23 +13,25 @@ use super::cookie::client_hello;
 use super::{Keyring, Settings};
 
 impl Connection {
-    /// Begins a connection as its server, with a ClientHello that showed a cookie ([`Cookies`](super::Cookies)). `now` is in
-    /// milliseconds; `random` fills with octets that nobody can guess.
+    /// Begins a connection as its server, with a ClientHello that showed a cookie
+    /// ([`Cookies`](super::Cookies)). `now` is in milliseconds. `random` fills a buffer with
+    /// unpredictable octets.
     ///
     /// # Errors
-    /// If the hello cannot be read, or nothing that it offers will do. The alert to be sent then is in the second part.
+    /// The hello cannot be parsed, or none of its offers is acceptable. The second part is the
+    /// alert to send.
     pub fn accept(
         settings: Settings,
         datagram: &[u8],
         now: u64,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<Self, (Refusal, Option<alloc::vec::Vec<u8>>)> {
+    ) -> Result<Self, (Dropped, Option<alloc::vec::Vec<u8>>)> {
         let (record, fragment, hello) = client_hello(datagram).map_err(|refusal| (refusal, None))?;
         let mut this = Self::new(settings, Step::ClientKeyExchange, now, random);
         this.plain = record.sequence;
         let refuse = |mut this: Self, description| {
             this.say(Alert { fatal: true, description });
-            Err((Refusal::Handshake, this.transmit()))
+            Err((Dropped::Handshake, this.transmit()))
         };
         // DTLS counts down: a later version is a smaller number.
         if hello.version > VERSION_1_2 {
@@ -56,7 +58,7 @@ impl Connection {
         };
         this.cids = match (cid.map(ConnectionId::new), this.settings.cid) {
             (Some(Ok(theirs)), Some(ours)) => [ours, theirs],
-            // One that is too long for us is as if they knew nothing of them.
+            // A connection ID too long for us is treated as none.
             _ => [ConnectionId::EMPTY; 2],
         };
         let with_cid = matches!(cid.map(ConnectionId::new), Some(Ok(_))) && this.settings.cid.is_some();

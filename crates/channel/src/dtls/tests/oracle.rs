@@ -1,4 +1,4 @@
-//! Each record is, octet for octet, what RustCrypto's ciphers make of it, prepared or not.
+//! Each record equals that of RustCrypto's ciphers octet by octet, prepared or not.
 
 use std::vec;
 use std::vec::Vec;
@@ -22,7 +22,7 @@ fn encrypt<C: KeyInit + aes_gcm::aead::Aead>(
     cipher.encrypt(&nonce, Payload { msg, aad }).unwrap()
 }
 
-/// The record as the standards say it, written down once more.
+/// The record according to the standards, implemented independently.
 fn expected(aead: Aead, cid: &ConnectionId, number: u64, kind: u8, plaintext: &[u8]) -> Vec<u8> {
     let mut nonce = keys(aead).rule().nonce(0);
     let number_octets = number.to_be_bytes();
@@ -64,12 +64,12 @@ fn expected(aead: Aead, cid: &ConnectionId, number: u64, kind: u8, plaintext: &[
 }
 
 #[test]
-fn records_are_those_of_the_standards_prepared_or_not() {
+fn records_match_standard_ciphers() {
     for aead in Aead::ALL {
         for cid in [ConnectionId::EMPTY, cid(b"\xc1\xd0"), cid(&[7; 32])] {
             let (mut writer, _) = pair(aead, cid);
             for (i, len) in [0, 1, 15, 16, 17, 100, 1471, 1472, 1473, 4000].into_iter().enumerate() {
-                // None, some and all of what comes next is prepared.
+                // None, some or all of the next records are prepared.
                 writer.idle([0, 3, 10_000][i % 3]);
                 let plaintext: Vec<u8> = (0..len).map(|i| i as u8).collect();
                 let mut out = vec![0; len + writer.overhead()];

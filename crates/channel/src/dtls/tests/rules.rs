@@ -1,4 +1,4 @@
-//! What is refused, for which reason, and that it changes nothing.
+//! Refusals, their reasons, and their lack of side effects.
 
 use std::vec;
 use std::vec::Vec;
@@ -6,7 +6,7 @@ use std::vec::Vec;
 use antedate_wire::dtls::{Aad, Header, VERSION_1_2};
 use proptest::prelude::*;
 
-use super::super::{Aead, ConnectionId, ContentType, ProtectError, Reader, Record, Refusal, Writer};
+use super::super::{Aead, ConnectionId, ContentType, Dropped, ProtectError, Reader, Record, Writer};
 use super::{cid, keys, pair};
 use crate::world::{Faults, Rng, Wire};
 
@@ -17,8 +17,8 @@ fn sealed(writer: &mut Writer, data: &[u8]) -> Vec<u8> {
     out
 }
 
-fn open(reader: &mut Reader, octets: &[u8], cid_len: usize) -> Result<Vec<u8>, Refusal> {
-    let (record, _) = Record::parse(octets, cid_len).map_err(|_| Refusal::Malformed)?;
+fn open(reader: &mut Reader, octets: &[u8], cid_len: usize) -> Result<Vec<u8>, Dropped> {
+    let (record, _) = Record::parse(octets, cid_len).map_err(|_| Dropped::Malformed)?;
     let mut out = vec![0; record.fragment.len()];
     let opened = reader.open(&record, &mut out);
     if opened.is_err() {
@@ -31,7 +31,7 @@ fn open(reader: &mut Reader, octets: &[u8], cid_len: usize) -> Result<Vec<u8>, R
 }
 
 #[test]
-fn a_record_is_opened_once() {
+fn record_is_opened_only_once() {
     for aead in Aead::ALL {
         for (cid, len) in [(ConnectionId::EMPTY, 0), (cid(b"abcd"), 4)] {
             let (mut writer, mut reader) = pair(aead, cid);
@@ -39,7 +39,7 @@ fn a_record_is_opened_once() {
                 reader.idle(u32::from(i));
                 let record = sealed(&mut writer, &[i; 20]);
                 assert_eq!(open(&mut reader, &record, len), Ok(vec![i; 20]));
-                assert_eq!(open(&mut reader, &record, len), Err(Refusal::Replayed));
+                assert_eq!(open(&mut reader, &record, len), Err(Dropped::Replayed));
             }
         }
     }
@@ -53,42 +53,42 @@ fn records_before_the_window_are_late() {
         let record = sealed(&mut writer, b"later");
         assert!(open(&mut reader, &record, 0).is_ok());
     }
-    assert_eq!(open(&mut reader, &first, 0), Err(Refusal::Late));
+    assert_eq!(open(&mut reader, &first, 0), Err(Dropped::Late));
 }
 
 #[test]
-fn other_epochs_and_other_connections_are_refused() {
+fn other_epoch_or_connection_is_refused() {
     let aead = Aead::Aes128Ccm8;
     let mut reader = Reader::new(&keys(aead), 2, ConnectionId::EMPTY).unwrap();
     let mut past = Writer::new(&keys(aead), 1, 0, ConnectionId::EMPTY).unwrap();
     let mut future = Writer::new(&keys(aead), 3, 0, ConnectionId::EMPTY).unwrap();
-    assert_eq!(open(&mut reader, &sealed(&mut past, b"x"), 0), Err(Refusal::Epoch));
-    assert_eq!(open(&mut reader, &sealed(&mut future, b"x"), 0), Err(Refusal::Epoch));
+    assert_eq!(open(&mut reader, &sealed(&mut past, b"x"), 0), Err(Dropped::Epoch));
+    assert_eq!(open(&mut reader, &sealed(&mut future, b"x"), 0), Err(Dropped::Epoch));
 
     let (mut with, mut with_reader) = pair(aead, cid(b"ours"));
     let (mut without, mut without_reader) = pair(aead, ConnectionId::EMPTY);
     let mut other = Writer::new(&keys(aead), 1, 0, cid(b"them")).unwrap();
-    let unknown = Err(Refusal::UnknownConnection);
+    let unknown = Err(Dropped::UnknownConnection);
     assert_eq!(open(&mut with_reader, &sealed(&mut without, b"x"), 4), unknown);
     assert_eq!(open(&mut with_reader, &sealed(&mut other, b"x"), 4), unknown);
     assert_eq!(open(&mut without_reader, &sealed(&mut with, b"x"), 4), unknown);
 }
 
 #[test]
-fn truncated_records_are_refused_and_the_whole_one_still_comes() {
+fn truncated_record_is_refused_harmlessly() {
     for aead in Aead::ALL {
         let (mut writer, mut reader) = pair(aead, ConnectionId::EMPTY);
         let record = sealed(&mut writer, b"pressure");
         for len in 0..record.len() {
-            assert_eq!(open(&mut reader, &record[..len], 0), Err(Refusal::Malformed), "{len}");
-            // The same with a length that fits what is left.
+            assert_eq!(open(&mut reader, &record[..len], 0), Err(Dropped::Malformed), "{len}");
+            // The same with a length that fits the truncated record.
             if let Some(fragment) = len.checked_sub(13) {
                 let mut cut = record[..len].to_vec();
                 cut[11..13].copy_from_slice(&(fragment as u16).to_be_bytes());
                 let expected = if fragment < aead.explicit_len() + aead.tag_len() {
-                    Refusal::Short
+                    Dropped::Short
                 } else {
-                    Refusal::Forged
+                    Dropped::Forged
                 };
                 assert_eq!(open(&mut reader, &cut, 0), Err(expected), "{len}");
             }
@@ -98,7 +98,7 @@ fn truncated_records_are_refused_and_the_whole_one_still_comes() {
 }
 
 #[test]
-fn every_octet_of_a_record_counts() {
+fn every_octet_of_a_record_is_checked() {
     for aead in Aead::ALL {
         for (cid, len) in [(ConnectionId::EMPTY, 0), (cid(b"abcd"), 4)] {
             let (mut writer, mut reader) = pair(aead, cid);
@@ -115,9 +115,9 @@ fn every_octet_of_a_record_counts() {
 }
 
 #[test]
-fn a_nonce_that_was_chosen_otherwise_is_read_all_the_same() {
-    // The same key and implicit nonce, but the number of another epoch stands in the record: what a sender does that chooses
-    // its explicit nonces at random.
+fn freely_chosen_nonce_is_accepted() {
+    // The same key and implicit nonce, with the number of another epoch in the record, as from a
+    // sender with random explicit nonces.
     let aead = Aead::Aes128Gcm;
     let mut reader = Reader::new(&keys(aead), 1, ConnectionId::EMPTY).unwrap();
     let cipher = antedate_aead::Key::<antedate_aead::Aes128Gcm>::new(keys(aead).key()).unwrap();
@@ -147,15 +147,15 @@ fn a_nonce_that_was_chosen_otherwise_is_read_all_the_same() {
 }
 
 #[test]
-fn an_authentic_record_without_a_type_is_refused() {
+fn record_without_content_type_is_refused() {
     let (mut writer, mut reader) = pair(Aead::Aes128Ccm8, cid(b"c"));
     let mut out = vec![0; 100];
     let len = writer.protect(ContentType::Unknown(0), &[0; 5], &mut out).unwrap();
-    assert_eq!(open(&mut reader, &out[..len], 1), Err(Refusal::NoType));
+    assert_eq!(open(&mut reader, &out[..len], 1), Err(Dropped::NoType));
 }
 
 #[test]
-fn at_the_end_of_the_numbers_nothing_is_sent() {
+fn nothing_is_sent_after_last_number() {
     for (epoch, last) in [(1, (1 << 48) - 1), (u16::MAX, (1 << 48) - 2)] {
         let mut writer = Writer::new(&keys(Aead::Aes128Ccm8), epoch, last - 1, ConnectionId::EMPTY).unwrap();
         let mut reader = Reader::new(&keys(Aead::Aes128Ccm8), epoch, ConnectionId::EMPTY).unwrap();
@@ -176,7 +176,7 @@ fn at_the_end_of_the_numbers_nothing_is_sent() {
 }
 
 #[test]
-fn errors_take_no_number() {
+fn errors_use_no_sequence_number() {
     let (mut writer, _) = pair(Aead::Aes128Ccm8, ConnectionId::EMPTY);
     let mut out = vec![0; 1 << 15];
     let next = writer.next();
@@ -190,10 +190,10 @@ fn errors_take_no_number() {
 }
 
 proptest! {
-    /// On a wire that does all it can, a record comes out at most once and as it was sent, and what arrives first, undamaged and
-    /// within the window comes out.
+    /// On a wire with every fault, a record is output at most once and as sent, and every undamaged
+    /// record that first arrives within the window is output.
     #[test]
-    fn the_books_balance_on_a_bad_wire(seed: u64, aead in 0usize..7, with_cid: bool) {
+    fn bad_wire_delivers_at_most_once(seed: u64, aead in 0usize..7, with_cid: bool) {
         let aead = Aead::ALL[aead];
         let (cid, cid_len) = if with_cid { (cid(b"abcdef"), 6) } else { (ConnectionId::EMPTY, 0) };
         let (mut writer, mut reader) = pair(aead, cid);

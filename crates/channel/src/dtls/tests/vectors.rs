@@ -25,7 +25,7 @@ fn aead(name: &str) -> Aead {
 }
 
 #[test]
-fn the_known_records_are_written_and_opened() {
+fn known_records_are_written_and_opened() {
     let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/dtls.txt"));
     let mut seen = 0;
     for block in text.split("\n\n") {

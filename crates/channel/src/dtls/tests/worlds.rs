@@ -1,4 +1,4 @@
-//! Client and server on a bad wire, until both have what was said.
+//! Client and server on a faulty wire, until both have received all data.
 
 use std::collections::BTreeSet;
 use std::vec::Vec;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::super::handshake::{
     Client, Connection, Cookies, Event, Failure, Greeting, Keyring, Phase, Psk, SendError, Settings,
 };
-use super::super::{CipherSuite, ConnectionId, Refusal};
+use super::super::{CipherSuite, ConnectionId, Dropped};
 use super::cid;
 use crate::world::{Faults, Rng, Wire};
 
@@ -28,7 +28,7 @@ struct World {
     wires: [Wire; 2],
     rng: Rng,
     now: u64,
-    /// What came out at client and server.
+    /// Data received by client and server.
     received: [Vec<Vec<u8>>; 2],
     established: [u32; 2],
 }
@@ -139,7 +139,7 @@ fn world(suite: CipherSuite, faults: Faults, seed: u64, cids: [Option<Connection
 }
 
 #[test]
-fn every_suite_is_agreed_on_and_carries_data_both_ways() {
+fn every_suite_carries_data_both_ways() {
     for &suite in CipherSuite::ALL {
         let cids = [Some(ConnectionId::EMPTY), Some(cid(b"srv"))];
         let mut world = world(suite, Faults::default(), 1, cids);
@@ -169,7 +169,7 @@ fn every_suite_is_agreed_on_and_carries_data_both_ways() {
 }
 
 #[test]
-fn small_datagrams_carry_the_handshake_in_fragments() {
+fn handshake_fits_small_datagrams() {
     let suite = CipherSuite::EcdhePskAes128Ccm8Sha256;
     let settings = Settings { mtu: 60, ..settings(suite, None) };
     let key = b"a key of the wind park";
@@ -178,7 +178,7 @@ fn small_datagrams_carry_the_handshake_in_fragments() {
 }
 
 #[test]
-fn connection_ids_are_used_where_both_speak_of_them() {
+fn connection_ids_need_both_sides() {
     let suite = CipherSuite::PskAes128Ccm8;
     let some = Some(cid(b"abc"));
     for (cids, agreed) in [([some, some], true), ([some, None], false), ([None, some], false)] {
@@ -190,7 +190,7 @@ fn connection_ids_are_used_where_both_speak_of_them() {
 }
 
 #[test]
-fn a_wrong_key_and_an_unknown_identity_give_no_connection_and_a_reason() {
+fn wrong_key_or_identity_fails_with_reason() {
     let suite = CipherSuite::PskAes128Ccm8;
     for (identity, key) in [(&b"turbine 3"[..], &b"wrong"[..]), (b"turbine 4", b"a key of the wind park")] {
         let settings = Settings { give_up_ms: 5000, ..settings(suite, None) };
@@ -207,7 +207,7 @@ fn a_wrong_key_and_an_unknown_identity_give_no_connection_and_a_reason() {
 }
 
 #[test]
-fn without_a_common_suite_the_client_is_told() {
+fn client_learns_of_no_common_suite() {
     let server = settings(CipherSuite::PskAes128Ccm, None);
     let client = Settings { give_up_ms: 1000, ..settings(CipherSuite::PskAes128Ccm8, None) };
     let mut world = World::new(client, server, Faults::default(), 1, b"turbine 3", b"key");
@@ -216,12 +216,12 @@ fn without_a_common_suite_the_client_is_told() {
 }
 
 #[test]
-fn a_close_before_the_handshake_is_done_is_its_failure() {
+fn early_close_fails_the_handshake() {
     let mut world = world(CipherSuite::PskAes128Ccm8, Faults::default(), 1, [None, None]);
     while world.established[1] == 0 {
         world.turn();
     }
-    // The server's Finished is lost, and it ends.
+    // The server's Finished is lost, and it closes.
     let server = world.server.as_mut().unwrap();
     server.close();
     let last = core::iter::from_fn(|| server.transmit()).last().unwrap();
@@ -230,23 +230,23 @@ fn a_close_before_the_handshake_is_done_is_its_failure() {
 }
 
 #[test]
-fn a_hello_whose_numbers_leave_none_for_the_answer_is_refused() {
+fn hello_without_numbers_left_is_refused() {
     let cookies = Cookies::new([1; 32]);
     let mut world = world(CipherSuite::PskAes128Ccm8, Faults::default(), 1, [None, None]);
     let hello = world.client.transmit().unwrap();
-    // The record's number in octets 5 to 10, the message's in 17 and 18.
+    // The record's number is in octets 5 to 10, the message's in 17 and 18.
     for octets in [5..11, 17..19] {
         let mut last = hello.clone();
         last[octets].fill(0xff);
         let greeting = cookies.greet(&last, b"here", 0, |_| {});
-        assert_eq!(greeting, Greeting::Refused(Refusal::Handshake));
+        assert_eq!(greeting, Greeting::Refused(Dropped::Handshake));
         let accepted = Connection::accept(world.server_settings.clone(), &last, 0, &mut |_| {});
         assert!(accepted.is_err());
     }
 }
 
 #[test]
-fn a_cookie_is_good_for_its_address_and_its_time_alone() {
+fn cookie_is_bound_to_address_and_time() {
     let cookies = Cookies::new([1; 32]);
     let mut world = world(CipherSuite::PskAes128Ccm8, Faults::default(), 1, [None, None]);
     let hello = world.client.transmit().unwrap();
@@ -267,10 +267,11 @@ fn a_cookie_is_good_for_its_address_and_its_time_alone() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Lost, doubled, reordered and replayed datagrams delay a handshake, and no more; then data comes out at most once and as it
-    /// was sent, whatever else the wire does. (A changed message of a handshake makes it fail: its hash is another one.)
+    /// Lost, duplicated, reordered and replayed datagrams only delay a handshake. Afterwards data
+    /// is output at most once and as sent, whatever else the wire does. (A changed handshake
+    /// message makes the handshake fail, because the hashes differ.)
     #[test]
-    fn a_bad_wire_delays_and_no_more(seed: u64, suite in 0usize..10, with_cid: bool) {
+    fn bad_wire_only_delays_handshake(seed: u64, suite in 0usize..10, with_cid: bool) {
         let faults = Faults {
             lose: 150, duplicate: 100, reorder: 200, displacement: 3, replay: 100, ..Faults::default()
         };

@@ -1,39 +1,40 @@
-//! What receive channels are made of, and what their callers are told.
+//! Configuration, results and status of receive channels.
 
 use core::fmt;
 
 use super::super::suite::CipherSuite;
 use super::super::{An, Sci, SecTagError};
-use crate::fragment::Refused;
-use crate::replay::Refusal;
+use crate::fragment::Dropped;
+use crate::replay::ReplayError;
 
-/// What is done with frames that are not proven genuine (validateFrames, clause 10.7.8).
+/// The treatment of frames that are not proven genuine (validateFrames, clause 10.7.8).
 ///
-/// With any other than `Strict`, frames come out that nobody has authenticated. The other two exist for the time in which a
-/// network is converted to MACsec, and are named only in a configuration that asks for them.
+/// All modes but `Strict` deliver unauthenticated frames. They exist for the migration of a network
+/// to MACsec and must be requested explicitly in a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ValidateFrames {
-    /// They are discarded.
+    /// Discards them.
     #[default]
     Strict,
-    /// They are counted, and delivered if they are readable.
+    /// Counts them, and delivers the readable ones.
     Check,
-    /// Nothing is validated; what is readable is delivered.
+    /// Validates nothing, and delivers readable frames.
     Disabled,
 }
 
-/// Receive secure channels to be.
+/// Configuration of receive secure channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceiveConfig {
     /// the cipher suite
     pub suite: CipherSuite,
-    /// what is done with frames that are not proven genuine
+    /// the treatment of frames that are not proven genuine
     pub validate: ValidateFrames,
-    /// are replayed frames discarded?
+    /// whether replayed frames are discarded
     pub replay_protect: bool,
-    /// how many packet numbers a frame may come late, at most [`MAX_WINDOW`](crate::replay::MAX_WINDOW)
+    /// the most packet numbers that a frame may be late by, at most
+    /// [`MAX_WINDOW`](crate::replay::MAX_WINDOW)
     pub replay_window: u32,
-    /// how many peers there may be
+    /// the most peers
     pub max_peers: usize,
 }
 
@@ -50,12 +51,12 @@ impl ReceiveConfig {
     }
 }
 
-/// Why a peer was not added.
+/// The reason for not adding a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeerError {
-    /// there are as many peers as the configuration allows
+    /// the configured number of peers is reached
     TooMany,
-    /// there is a peer with this SCI
+    /// a peer with this SCI exists
     Known,
     /// an XPN suite needs a short SCI
     SsciMissing,
@@ -73,7 +74,7 @@ impl fmt::Display for PeerError {
 
 impl core::error::Error for PeerError {}
 
-/// Why a key was not installed. Nothing has changed then.
+/// The reason for not installing a key. Nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiveInstallError {
     /// no peer has this SCI
@@ -82,7 +83,7 @@ pub enum ReceiveInstallError {
     OtherSuite,
     /// an XPN suite needs a short SCI
     SsciMissing,
-    /// there are as many peers as the configuration allows
+    /// the configured number of peers is reached
     TooManyPeers,
 }
 
@@ -99,12 +100,12 @@ impl fmt::Display for ReceiveInstallError {
 
 impl core::error::Error for ReceiveInstallError {}
 
-/// Why a frame was discarded.
+/// The reason for discarding a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Discard {
     /// it has no SecTAG
     NoTag,
-    /// it is an EAPOL PDU, which is for the uncontrolled port: key agreement hears it there
+    /// it is an EAPOL PDU, which is for key agreement on the uncontrolled port
     Uncontrolled,
     /// its SecTAG or its length is invalid
     BadTag(SecTagError),
@@ -112,7 +113,7 @@ pub enum Discard {
     ReservedEncoding,
     /// its packet number is 0
     ZeroPacketNumber,
-    /// nobody with its SCI is a peer
+    /// no peer has its SCI
     UnknownSci,
     /// its peer has no key under its association number
     NotUsingSa,
@@ -124,12 +125,12 @@ pub enum Discard {
     NotValid,
     /// it does not fit the output
     OutputTooSmall,
-    /// it is genuine, and a fragment that no frame can be made of
-    Fragment(Refused),
+    /// it is authentic, and a fragment that fits no frame
+    Fragment(Dropped),
 }
 
 impl Discard {
-    /// The counter that was raised.
+    /// The name of the reason's counter.
     pub const fn counter(self) -> &'static str {
         match self {
             Self::NoTag => "InPktsNoTag",
@@ -166,11 +167,11 @@ impl fmt::Display for Discard {
 
 impl core::error::Error for Discard {}
 
-impl From<Refusal> for Discard {
-    fn from(refusal: Refusal) -> Self {
+impl From<ReplayError> for Discard {
+    fn from(refusal: ReplayError) -> Self {
         match refusal {
-            Refusal::Late => Self::Late,
-            Refusal::Duplicate => Self::Duplicate,
+            ReplayError::Late => Self::Late,
+            ReplayError::Duplicate => Self::Duplicate,
         }
     }
 }
@@ -182,10 +183,11 @@ pub struct ReceiveSaStatus {
     pub sci: Sci,
     /// the association number
     pub an: An,
-    /// one above the highest packet number received. What shall not be accepted again after a restart is all below.
+    /// one above the highest packet number received: everything below must be refused after a
+    /// restart
     pub next_pn: u64,
     /// the lowest acceptable packet number
     pub lowest_pn: u64,
-    /// packet numbers that lie prepared
+    /// prepared packet numbers
     pub prepared: usize,
 }

@@ -1,4 +1,4 @@
-//! The frame that is expected next: what stands in its SecTAG is known before it comes, so it is compared and not read.
+//! The next expected frame. Its SecTAG is known in advance, so it is compared and not parsed.
 
 use core::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::macsec::{An, Sci};
 /// The SecTAG of an association's usual frames: encrypted, with explicit SCI, whole.
 pub(super) struct Usual {
     tag: Template,
-    /// The last packet number that there may be.
+    /// The last possible packet number.
     last: u64,
 }
 
@@ -25,7 +25,7 @@ impl Usual {
         Self { tag: Template::new(tci, an, Some(sci)), last: suite.packet_number_end() - 1 }
     }
 
-    /// Whether it is this one that stands there, of a frame with so many octets of secure data.
+    /// Whether `octets` are this SecTAG, for a frame with `data` octets of secure data.
     #[inline]
     fn is(&self, octets: &[u8; TAG_LEN_LONG], data: usize, number: u64) -> bool {
         *octets == self.tag.filled(SecTag::short_length_of(data), number) && number <= self.last
@@ -33,8 +33,8 @@ impl Usual {
 }
 
 impl Receive {
-    /// As [`counted`](Self::counted) does it, for the usual frame that comes next from the association heard last. Of any other one it says
-    /// nothing, and has changed nothing.
+    /// Validates the next usual frame of the association heard last, as [`counted`](Self::counted)
+    /// does. Returns `None`, with nothing changed, for any other frame.
     #[inline(always)]
     pub(super) fn expected(&mut self, place: &mut impl Place) -> Option<Result<Range<usize>, Discard>> {
         let parts = Parts::usual(place.frame().len());
@@ -45,7 +45,7 @@ impl Receive {
         Some(Err(Discard::NotValid))
     }
 
-    /// The rest of what is known of the frame that was expected and lies `at` there now.
+    /// The remaining details of the expected frame, now at `at`.
     pub(super) fn just_opened(&self, at: Range<usize>) -> Opened {
         let (peer, an) = self.recent;
         let sa = self.peers.get(peer).and_then(|peer| peer.associations.get(an)?.as_ref());
@@ -53,9 +53,7 @@ impl Receive {
         Opened { at, peer, an, number, more: false, continued: false }
     }
 
-    /// Whether the frame was genuine, if it was the one expected.
-    ///
-    /// It gives nothing that would go through memory.
+    /// Whether the frame was authentic, if it was the expected one. Returns in registers.
     #[inline(always)]
     fn try_expected(&mut self, place: &mut impl Place) -> Option<bool> {
         let (peer, an) = self.recent;
@@ -63,7 +61,7 @@ impl Receive {
         let frame = place.frame();
         let parts = Parts::usual(frame.len())?;
         let octets = frame.get(ADDRESSES_LEN..)?.first_chunk::<TAG_LEN_LONG>()?;
-        // One that is next has never come, and is not late.
+        // The next number has never been received, and is not late.
         let number = sa.window.next();
         let checked = self.config.validate != ValidateFrames::Disabled;
         if !(sa.usual.is(octets, parts.data, number) && checked && place.holds(parts.opened())) {
@@ -83,7 +81,7 @@ impl Receive {
 
 #[cfg(test)]
 impl Receive {
-    /// As [`validate`](Self::validate), if the frame is the one expected.
+    /// Validates the frame, as [`validate`](Self::validate) does, if it is the expected one.
     pub(in crate::macsec) fn validate_expected(
         &mut self,
         frame: &[u8],
@@ -92,7 +90,8 @@ impl Receive {
         Some(self.expected(&mut Apart { frame, out })?.map(|at| at.end))
     }
 
-    /// As [`validate`](Self::validate), and reads the SecTAG of the frame expected too.
+    /// Validates the frame, as [`validate`](Self::validate) does, parsing even the expected frame's
+    /// SecTAG.
     pub(in crate::macsec) fn validate_unexpected(
         &mut self,
         frame: &[u8],

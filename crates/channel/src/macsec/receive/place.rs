@@ -1,15 +1,15 @@
-//! Where a frame lies that is validated, and where what it holds is put.
+//! The buffers of a frame under validation: its own, and that of its contents.
 
 use core::ops::Range;
 
-use antedate_aead::Unauthentic;
+use antedate_aead::AuthenticationError;
 use antedate_wire::macsec::{ICV_LEN, Mpdu, TAG_LEN_LONG};
 
 use crate::macsec::pool::Open;
 
 use super::ADDRESSES_LEN;
 
-/// How far the parts of a protected frame reach: addresses and SecTAG, then the secure data, then the ICV.
+/// The lengths of a protected frame's parts: addresses and SecTAG, then secure data, then ICV.
 #[derive(Clone, Copy)]
 pub(super) struct Parts {
     /// Octets of addresses and SecTAG.
@@ -23,7 +23,7 @@ impl Parts {
         Self { header: mpdu.header.len(), data: mpdu.secure_data.len() }
     }
 
-    /// Those of a frame of so many octets whose SecTAG has an SCI, if it is long enough.
+    /// The parts of a frame of `len` octets whose SecTAG has an SCI, if it is long enough.
     #[inline]
     pub(super) fn usual(len: usize) -> Option<Self> {
         let header = ADDRESSES_LEN + TAG_LEN_LONG;
@@ -41,39 +41,40 @@ impl Parts {
     }
 }
 
-/// Where a frame lies that is validated, and where what it holds is put.
+/// The buffers of a frame under validation: its own, and that of its contents.
 pub(super) trait Place {
-    /// The frame as it came, until something was put.
+    /// The frame as received, until something is written.
     fn frame(&self) -> &[u8];
 
-    /// Whether there is room for so many octets.
+    /// Whether `octets` fit.
     fn holds(&self, octets: usize) -> bool;
 
-    /// Decrypts the secure data if it is authentic. Otherwise nothing of it is there.
-    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic>;
+    /// Decrypts the secure data if it is authentic. Otherwise nothing of it is output.
+    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), AuthenticationError>;
 
-    /// As [`open`](Self::open), and expects the packet behind this one next if it is authentic.
+    /// Decrypts as [`open`](Self::open) does. If the packet is authentic, the following one is
+    /// expected next.
     #[inline]
-    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
+    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), AuthenticationError> {
         self.open(pool, number, parts)?;
         pool.expect_from(number.saturating_add(1));
         Ok(())
     }
 
-    /// Puts the secure data as it is.
+    /// Copies the secure data unchanged.
     fn deliver(&mut self, parts: Parts);
 
-    /// Puts the addresses in front of the data, and tells where the whole is.
+    /// Puts the addresses before the data, and returns the range of the whole.
     fn address(&mut self, parts: Parts) -> Range<usize>;
 
-    /// Where the whole is then.
+    /// The range of the whole frame after that.
     fn opened_at(&self, parts: Parts) -> Range<usize>;
 
-    /// Puts a frame without SecTAG, and tells where it is.
+    /// Copies a frame without SecTAG, and returns its range.
     fn untagged(&mut self) -> Range<usize>;
 }
 
-/// A frame, and another place for what it holds.
+/// A frame with a separate output buffer.
 pub(super) struct Apart<'a> {
     pub(super) frame: &'a [u8],
     pub(super) out: &'a mut [u8],
@@ -91,10 +92,10 @@ impl Place for Apart<'_> {
     }
 
     #[inline]
-    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
+    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), AuthenticationError> {
         let (header, rest) = self.frame.split_at(parts.header);
         let (data, rest) = rest.split_at(parts.data);
-        let icv = rest.first_chunk::<ICV_LEN>().ok_or(Unauthentic)?;
+        let icv = rest.first_chunk::<ICV_LEN>().ok_or(AuthenticationError)?;
         pool.open(number, header, data, &mut self.out[ADDRESSES_LEN..parts.opened()], icv)
     }
 
@@ -120,7 +121,7 @@ impl Place for Apart<'_> {
     }
 }
 
-/// A frame that gives its place to what it holds.
+/// A frame whose buffer is reused for its contents.
 pub(super) struct InPlace<'a>(pub(super) &'a mut [u8]);
 
 impl Place for InPlace<'_> {
@@ -135,17 +136,17 @@ impl Place for InPlace<'_> {
     }
 
     #[inline]
-    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
+    fn open(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), AuthenticationError> {
         let (header, rest) = self.0.split_at_mut(parts.header);
         let (data, rest) = rest.split_at_mut(parts.data);
-        let icv = rest.first_chunk::<ICV_LEN>().ok_or(Unauthentic)?;
+        let icv = rest.first_chunk::<ICV_LEN>().ok_or(AuthenticationError)?;
         pool.open_in_place(number, header, data, icv)
     }
 
     #[inline(always)]
-    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), Unauthentic> {
-        let (header, rest) = self.0.split_at_mut_checked(parts.header).ok_or(Unauthentic)?;
-        let packet = rest.get_mut(..parts.data + ICV_LEN).ok_or(Unauthentic)?;
+    fn open_next(&mut self, pool: &mut Open, number: u64, parts: Parts) -> Result<(), AuthenticationError> {
+        let (header, rest) = self.0.split_at_mut_checked(parts.header).ok_or(AuthenticationError)?;
+        let packet = rest.get_mut(..parts.data + ICV_LEN).ok_or(AuthenticationError)?;
         pool.open_next_in_place(number, header, packet)
     }
 
@@ -154,7 +155,7 @@ impl Place for InPlace<'_> {
 
     #[inline]
     fn address(&mut self, parts: Parts) -> Range<usize> {
-        // What is written over is the SecTAG; the addresses are as long as the shorter one and four octets more.
+        // This overwrites the SecTAG. The addresses are four octets longer than the shorter SecTAG.
         let at = self.opened_at(parts);
         self.0.copy_within(..ADDRESSES_LEN, at.start);
         at

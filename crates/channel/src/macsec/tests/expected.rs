@@ -1,4 +1,5 @@
-//! A frame whose SecTAG is compared, for it is the one expected, is treated as one whose SecTAG is read.
+//! The expected frame, whose SecTAG is compared, has the same result as a frame whose SecTAG is
+//! parsed.
 
 use std::vec;
 use std::vec::Vec;
@@ -9,7 +10,7 @@ use super::setup::{A0, A1, SCI, frame, protect, sak, transmit_config};
 use crate::fragment::{Limits, Marks};
 use crate::macsec::*;
 
-/// A channel in which this packet number is next, and two that receive it.
+/// A channel whose next packet number is `next`, and two that receive from it.
 fn ends(config: TransmitConfig, receiving: ReceiveConfig, next: u64) -> (Transmit, [Receive; 2]) {
     let mut transmit = Transmit::new(config).unwrap();
     let receive = || {
@@ -26,7 +27,7 @@ fn ends(config: TransmitConfig, receiving: ReceiveConfig, next: u64) -> (Transmi
     (transmit, [receive(), receive()])
 }
 
-/// What comes of a frame, what lies there then, and what the channel says of itself.
+/// The result of a frame, the buffer's contents after it, and the channel's counters.
 fn seen(
     receive: &mut Receive,
     frame: &[u8],
@@ -38,7 +39,7 @@ fn seen(
 }
 
 #[test]
-fn the_next_frame_of_an_association_is_expected_whatever_its_length() {
+fn next_frame_is_expected_at_any_length() {
     for suite in CipherSuite::ALL {
         let (mut transmit, [mut receive, _]) = ends(transmit_config(suite), ReceiveConfig::new(suite), 1);
         for len in [1, 2, 33, 34, 46, 50, 1500] {
@@ -54,7 +55,7 @@ fn the_next_frame_of_an_association_is_expected_whatever_its_length() {
 }
 
 #[test]
-fn what_is_accepted_as_expected_lies_where_it_came_and_a_forgery_is_discarded() {
+fn expected_frame_is_accepted_in_place() {
     for suite in CipherSuite::ALL {
         let (mut transmit, [mut receive, _]) = ends(transmit_config(suite), ReceiveConfig::new(suite), 1);
         for len in [1, 2, 33, 50, 1500] {
@@ -80,7 +81,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 100 } else { 1000 }))]
 
     #[test]
-    fn to_compare_a_sectag_is_as_good_as_to_read_it(
+    fn comparing_equals_parsing_a_sectag(
         suite in prop::sample::select(CipherSuite::ALL.to_vec()),
         confidentiality in prop::bool::weighted(0.9),
         validate in prop::sample::select(
@@ -88,14 +89,16 @@ proptest! {
         ),
         (replay_protect, replay_window) in (any::<bool>(), 0u32..8),
         next in prop_oneof![Just(1u64), Just(u64::from(u32::MAX) - 4), Just(u64::MAX - 6)],
-        // For each frame: its length, how many come before it that do not arrive, and whether the other association protects.
+        // For each frame: its length, the number of lost frames before it, and whether it is
+        // protected by the other association.
         frames in prop::collection::vec((0usize..120, prop_oneof![4 => Just(0usize), 1 => 1usize..4], prop::bool::weighted(0.1)), 1..12),
-        // An octet that is changed, of the SecTAG or of all, or octets that are behind the frame; the genuine one comes behind it.
+        // A changed octet of the SecTAG or of the whole frame, or extra octets after it. The
+        // genuine frame follows.
         changes in prop::collection::vec(
             prop::option::of((prop_oneof![12usize..29, 0usize..200], 1u8.., any::<bool>())), 12,
         ),
         steps in 0u32..40,
-        // Frames that come again.
+        // Repeated frames.
         again in prop::collection::vec(prop::option::of(0usize..12), 12),
     ) {
         let config = TransmitConfig { confidentiality, ..transmit_config(suite) };

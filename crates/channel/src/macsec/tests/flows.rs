@@ -1,4 +1,4 @@
-//! Frames protected by flow tables are the frames of a channel that has none.
+//! Frames protected by flow tables equal the frames of a channel without tables.
 
 use std::vec;
 use std::vec::Vec;
@@ -26,19 +26,19 @@ fn cyclic(source: u8, len: usize, number: u64) -> Vec<u8> {
 }
 
 fn shape(len: usize) -> FlowShape {
-    // From the EtherType on.
+    // From the EtherType.
     FlowShape { begins: vec![0x88, 0x92, 0x80], holes: vec![28..36, len - 16..len - 14] }
 }
 
 #[test]
-fn frames_by_tables_are_the_frames_without_them() {
+fn tables_change_no_frame() {
     let suites = [CipherSuite::GcmAes128, CipherSuite::GcmAes256, CipherSuite::GcmAesXpn128];
     for suite in suites {
         for len in [64, 100, 300, 1514] {
             let [mut plain, mut tables] = pair(suite, true);
             tables.set_flows(vec![shape(len)]);
             for number in 0..100 {
-                // One frame in nine is of none of them, and one in ten has another constant.
+                // One frame in nine matches no shape, and one in ten has another constant.
                 let mut frame = cyclic((number % 3) as u8, len - usize::from(number % 9 == 8), number);
                 frame[50] ^= u8::from(number % 10 == 9);
                 let [mut one, mut other] = [(); 2].map(|()| vec![0; 1600]);
@@ -55,7 +55,7 @@ fn frames_by_tables_are_the_frames_without_them() {
 }
 
 #[test]
-fn a_fresh_key_makes_its_own_tables() {
+fn fresh_key_makes_its_own_tables() {
     let [_, mut transmit] = pair(CipherSuite::GcmAes128, true);
     transmit.set_flows(vec![shape(64)]);
     let mut out = [0; 128];
@@ -67,7 +67,8 @@ fn a_fresh_key_makes_its_own_tables() {
         }
         transmit.counters().out_by_tables - before
     };
-    // The first frame teaches; the second may find that its nonce is not prepared for the length yet.
+    // The first frame makes the table. The second may have a nonce that is not yet prepared for the
+    // length.
     assert!(send(&mut transmit, 20) >= 18);
     transmit.install(A1, &sak(CipherSuite::GcmAes128, 3), 1, u64::MAX).unwrap();
     transmit.set_encoding_sa(A1).unwrap();
@@ -76,7 +77,7 @@ fn a_fresh_key_makes_its_own_tables() {
 }
 
 #[test]
-fn a_table_has_room_for_all_blocks_but_that_of_the_packet_number() {
+fn table_holds_its_maximum_of_blocks() {
     let most = 16 * (FLOW_BLOCKS - 1);
     for (varies, served) in [(most, true), (most + 1, false)] {
         let [_, mut transmit] = pair(CipherSuite::GcmAes128, true);
@@ -91,7 +92,7 @@ fn a_table_has_room_for_all_blocks_but_that_of_the_packet_number() {
 }
 
 #[test]
-fn a_shape_whose_constants_change_is_given_up() {
+fn shape_with_changing_octets_is_dropped() {
     let [_, mut transmit] = pair(CipherSuite::GcmAes128, true);
     transmit.set_flows(vec![FlowShape { begins: vec![0x88, 0x92], holes: vec![] }]);
     let mut out = [0; 128];
@@ -103,7 +104,7 @@ fn a_shape_whose_constants_change_is_given_up() {
 }
 
 #[test]
-fn where_nothing_is_encrypted_or_the_cipher_is_another_tables_do_not_serve() {
+fn tables_need_encryption_with_aes_gcm() {
     for (suite, confidentiality) in [(CipherSuite::GcmAes128, false), (CipherSuite::ChaCha20Poly1305, true)] {
         let [mut plain, mut transmit] = pair(suite, confidentiality);
         transmit.set_flows(vec![shape(64)]);

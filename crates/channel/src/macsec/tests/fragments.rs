@@ -1,19 +1,19 @@
-//! Fragments: what comes out is exactly a frame that was sent, or nothing, whatever the wire does.
+//! Fragments: the receiver outputs exactly a frame that was sent, or nothing, whatever the wire
+//! does.
 
 use super::super::*;
 use super::setup::*;
-use crate::fragment::{Limits, MIN_PIECE, Marks, Refused};
+use crate::fragment::{Dropped, Limits, MIN_PIECE, Marks};
 use std::collections::BTreeMap;
 use std::vec;
 use std::vec::Vec;
 
-const SUITE: CipherSuite = CipherSuite::GcmAes128;
 const OTHER: Sci = Sci([2, 2, 2, 2, 2, 9, 0, 1]);
-/// What the wire of these tests carries: pieces of at most 200 octets behind their EtherType.
+/// The capacity of the tests' wire: pieces of at most 200 octets after their EtherType.
 const LONGEST: usize = 14 + 200 + 32;
 const MARKS: [Marks; 2] = [Marks::More, Marks::Both];
 
-/// A frame of `len` octets behind its EtherType, unlike any other number's.
+/// A frame of `len` octets after its EtherType, unique to `number`.
 fn numbered(number: u8, len: usize) -> Vec<u8> {
     let mut frame = [[3; 6], [2; 6]].concat();
     frame.extend([0x88, 0x92]);
@@ -51,7 +51,7 @@ fn accept_at(receive: &mut Receive, now: u64, frame: &[u8]) -> Result<Option<Vec
     receive.accept(|| now, &mut frame, &mut whole).map(|opened| opened.map(|opened| opened.to_vec()))
 }
 
-/// A protected frame on the wire: which frame it belongs to, and what a receiver can see.
+/// A protected frame on the wire: the frame it belongs to, and the parts a receiver can see.
 #[derive(Clone)]
 struct Unit {
     frame: usize,
@@ -60,11 +60,11 @@ struct Unit {
     octets: Vec<u8>,
 }
 
-/// Whole frames and frames of `pieces` fragments, in the order in which they were sent.
+/// Whole frames and frames of `pieces` fragments, in the order sent.
 struct Traffic {
     sent: Vec<Vec<u8>>,
     units: Vec<Unit>,
-    /// The same of another sender: one of these passes after each of ours.
+    /// The same from another sender. One of these frames follows each of ours.
     other_sent: Vec<Vec<u8>>,
     other_units: Vec<Vec<u8>>,
 }
@@ -95,7 +95,8 @@ impl Traffic {
         Self { sent, units, other_sent, other_units }
     }
 
-    /// What comes out when these units arrive (an index, and whether a bit was turned), by how often each came.
+    /// Delivers the units in `arrivals` (an index, and whether a bit is flipped), and counts the
+    /// output frames.
     fn run(&self, marks: Marks, window: u32, arrivals: &[(usize, bool)]) -> BTreeMap<usize, usize> {
         let mut receive = receiver(marks, window);
         let (mut came, mut others) = (BTreeMap::new(), Vec::new());
@@ -121,7 +122,7 @@ impl Traffic {
     }
 }
 
-/// What one fault does to the order of arrivals.
+/// The effect of one fault on the order of arrival.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     Lose,
@@ -152,7 +153,7 @@ fn strike(arrivals: &mut Vec<(usize, bool)>, fault: Fault, unit: usize) {
 }
 
 #[test]
-fn an_undisturbed_wire_delivers_every_frame_once() {
+fn quiet_wire_delivers_every_frame_once() {
     for pieces in 2..=7 {
         for marks in MARKS {
             let traffic = Traffic::new(pieces, marks);
@@ -164,12 +165,12 @@ fn an_undisturbed_wire_delivers_every_frame_once() {
 }
 
 #[test]
-fn every_single_and_double_fault_gives_exactly_sent_frames_or_nothing() {
+fn faults_give_sent_frames_or_nothing() {
     for pieces in 2..=7 {
         for marks in MARKS {
             let traffic = Traffic::new(pieces, marks);
             let quiet: Vec<_> = (0..traffic.units.len()).map(|unit| (unit, false)).collect();
-            // The middle of the traffic, with whole frames before and behind it.
+            // The middle of the traffic, with whole frames before and after it.
             let struck = 0..(3 * pieces + 3).min(quiet.len());
             for (first, one) in struck.clone().flat_map(|unit| FAULTS.map(|fault| (unit, fault))) {
                 for (second, two) in struck.clone().flat_map(|unit| FAULTS.map(|fault| (unit, fault))) {
@@ -200,7 +201,7 @@ fn every_single_and_double_fault_gives_exactly_sent_frames_or_nothing() {
 }
 
 #[test]
-fn a_loss_costs_its_frame_and_what_cannot_be_told_from_the_rest_of_one() {
+fn loss_costs_only_ambiguous_frames() {
     for pieces in 2..=7 {
         for marks in MARKS {
             let traffic = Traffic::new(pieces, marks);
@@ -209,7 +210,8 @@ fn a_loss_costs_its_frame_and_what_cannot_be_told_from_the_rest_of_one() {
                     (0..traffic.units.len()).filter(|unit| *unit != lost).map(|unit| (unit, false)).collect();
                 let came = traffic.run(marks, 0, &arrivals);
                 let mut missing = vec![traffic.units[lost].frame];
-                // Without CF the receiver goes on behind the first piece without MF, or at a frame too short to be one.
+                // Without CF the receiver resumes after the first piece without MF, or at a frame
+                // too short to be a piece.
                 let next = traffic.units.get(lost + 1);
                 if let (Marks::More, Some(next)) = (marks, next)
                     && !next.short
@@ -226,7 +228,7 @@ fn a_loss_costs_its_frame_and_what_cannot_be_told_from_the_rest_of_one() {
 }
 
 #[test]
-fn fragments_are_ordinary_macsec_frames_with_mf_on_all_but_the_last() {
+fn all_fragments_but_the_last_have_mf() {
     for marks in MARKS {
         let mut transmit = sender(SCI);
         let tagged: Vec<u8> = {
@@ -254,7 +256,7 @@ fn fragments_are_ordinary_macsec_frames_with_mf_on_all_but_the_last() {
 }
 
 #[test]
-fn a_receiver_that_has_agreed_to_nothing_calls_a_fragment_a_bad_tag() {
+fn unagreed_fragment_is_a_bad_tag() {
     let pieces = split(&mut sender(SCI), &numbered(1, 300), Marks::More);
     let mut receive = receive(ReceiveConfig::new(SUITE));
     assert_eq!(accept(&mut receive, &pieces[0]), Err(Discard::BadTag(SecTagError::ReservedBits)));
@@ -269,18 +271,18 @@ fn a_receiver_that_has_agreed_to_nothing_calls_a_fragment_a_bad_tag() {
 }
 
 #[test]
-fn a_turned_flag_is_found_by_the_icv() {
+fn icv_detects_a_flipped_flag() {
     for bit in [0x80, 0x40] {
         let mut pieces = split(&mut sender(SCI), &numbered(1, 300), Marks::Both);
         pieces[0][15] ^= bit;
         let mut receive = receiver(Marks::Both, 0);
         assert_eq!(accept(&mut receive, &pieces[0]), Err(Discard::NotValid));
-        assert_eq!(accept(&mut receive, &pieces[1]), Err(Discard::Fragment(Refused::NoFirst)));
+        assert_eq!(accept(&mut receive, &pieces[1]), Err(Discard::Fragment(Dropped::NoFirst)));
     }
 }
 
 #[test]
-fn each_reason_is_counted() {
+fn each_refusal_reason_is_counted() {
     let limits = Limits { frame: 1000, pieces: 4, deadline: 50 };
     let refused = |marks, pieces: &[(u64, Vec<u8>)]| {
         let mut receive = receiver(marks, 0);
@@ -289,9 +291,9 @@ fn each_reason_is_counted() {
         let results: Vec<_> =
             pieces.iter().map(|(now, piece)| accept_at(&mut receive, *now, piece)).collect();
         assert!(results.iter().all(|result| !matches!(result, Ok(Some(_)))));
-        Refused::ALL.into_iter().filter(|why| receive.fragments().refused(*why) > 0).collect::<Vec<_>>()
+        Dropped::ALL.into_iter().filter(|why| receive.fragments().refused(*why) > 0).collect::<Vec<_>>()
     };
-    // Pieces made by hand: a frame a piece, with flags.
+    // Hand-made pieces: one frame per piece, with flags.
     let by_hand = |marks: Marks, pieces: &[(u64, bool, Vec<u8>)]| {
         let mut transmit = sender(SCI);
         let mut made = Vec::new();
@@ -311,30 +313,30 @@ fn each_reason_is_counted() {
         elsewhere[0] ^= 4;
         let mut otherwise = piece();
         otherwise[13] ^= 1;
-        assert_eq!(by_hand(marks, &[(0, true, piece()), (0, false, elsewhere)]), [Refused::OtherAddresses]);
-        assert_eq!(by_hand(marks, &[(0, true, piece()), (0, false, otherwise)]), [Refused::OtherEtherType]);
+        assert_eq!(by_hand(marks, &[(0, true, piece()), (0, false, elsewhere)]), [Dropped::OtherAddresses]);
+        assert_eq!(by_hand(marks, &[(0, true, piece()), (0, false, otherwise)]), [Dropped::OtherEtherType]);
         let five: Vec<_> = (0..5).map(|i| (0, i < 4, piece())).collect();
-        assert_eq!(by_hand(marks, &five), [Refused::TooMany]);
+        assert_eq!(by_hand(marks, &five), [Dropped::TooMany]);
         let long: Vec<_> = (0..2).map(|i| (0, i < 1, numbered(1, 600))).collect();
-        assert_eq!(by_hand(marks, &long), [Refused::TooLong]);
-        assert_eq!(by_hand(marks, &[(0, true, numbered(1, 47))]), [Refused::TooShort]);
+        assert_eq!(by_hand(marks, &long), [Dropped::TooLong]);
+        assert_eq!(by_hand(marks, &[(0, true, numbered(1, 47))]), [Dropped::TooShort]);
         let late = by_hand(marks, &[(0, true, piece()), (50, false, piece())]);
-        assert_eq!(late, [Refused::TimedOut, Refused::NoFirst]);
+        assert_eq!(late, [Dropped::TimedOut, Dropped::NoFirst]);
         let all = split(&mut sender(SCI), &numbered(1, 600), marks);
         let gap = refused(marks, &[(0, all[0].clone()), (0, all[2].clone())]);
-        let rest = if marks == Marks::Both { Refused::NoFirst } else { Refused::Unplaced };
-        assert_eq!(gap, [Refused::Gap, rest]);
+        let rest = if marks == Marks::Both { Dropped::NoFirst } else { Dropped::Unplaced };
+        assert_eq!(gap, [Dropped::Gap, rest]);
     }
     let mut transmit = sender(SCI);
     let mut twice = Vec::new();
     for _ in 0..2 {
         twice.push((0, split(&mut transmit, &numbered(1, 300), Marks::Both).remove(0)));
     }
-    assert_eq!(refused(Marks::Both, &twice), [Refused::Gap], "number 2 is missing");
+    assert_eq!(refused(Marks::Both, &twice), [Dropped::Gap], "number 2 is missing");
 }
 
 #[test]
-fn a_flood_of_first_fragments_disturbs_nobody_else() {
+fn first_fragment_flood_harms_no_other_peer() {
     for marks in MARKS {
         let (mut transmit, mut flooder) = (sender(SCI), sender(OTHER));
         let mut receive = receiver(marks, 0);
@@ -358,7 +360,7 @@ fn a_flood_of_first_fragments_disturbs_nobody_else() {
 }
 
 #[test]
-fn a_switched_association_splits_no_frame_and_a_new_key_begins_anew() {
+fn association_switch_splits_no_frame() {
     for marks in MARKS {
         let (mut transmit, mut receive) = (sender(SCI), receiver(marks, 0));
         transmit.install(A1, &sak(SUITE, 1), 1, u64::MAX).unwrap();
@@ -371,7 +373,7 @@ fn a_switched_association_splits_no_frame_and_a_new_key_begins_anew() {
                 pieces.iter().filter_map(|piece| accept(&mut receive, piece).unwrap()).collect();
             assert_eq!(came, [frame]);
         }
-        // Half a frame, then another key under the same number: the half is forgotten.
+        // Half a frame, then another key under the same number: the half is dropped.
         let half = split(&mut transmit, &numbered(99, 450), marks).remove(0);
         assert_eq!(accept(&mut receive, &half), Ok(None));
         transmit.remove(A1);
@@ -386,11 +388,11 @@ fn a_switched_association_splits_no_frame_and_a_new_key_begins_anew() {
 }
 
 #[test]
-fn nothing_of_a_frame_that_does_not_fit_the_output_is_left_there() {
+fn overlong_output_is_wiped() {
     let mut receive = receiver(Marks::Both, 0);
     let frame = numbered(1, 300);
     let mut pieces = split(&mut sender(SCI), &frame, Marks::Both);
-    // Room for a piece, and not for the frame.
+    // Enough for a piece, but not for the frame.
     let mut out = vec![0; 14 + 200];
     assert_eq!(receive.accept(|| 0, &mut pieces[0], &mut out), Ok(None));
     assert_eq!(receive.accept(|| 0, &mut pieces[1], &mut out), Err(Discard::OutputTooSmall));
@@ -401,7 +403,7 @@ fn nothing_of_a_frame_that_does_not_fit_the_output_is_left_there() {
 }
 
 #[test]
-fn a_frame_is_split_wholly_or_not_at_all() {
+fn frame_is_split_wholly_or_not_at_all() {
     let mut transmit = Transmit::new(TransmitConfig { prepare: 0, ..transmit_config(SUITE) }).unwrap();
     transmit.install(A0, &sak(SUITE, 0), 1, 4).unwrap();
     let mut out = vec![0; 4000];
@@ -420,7 +422,7 @@ fn a_frame_is_split_wholly_or_not_at_all() {
 }
 
 #[test]
-fn the_longest_frame_crosses_the_shortest_wire() {
+fn longest_frame_crosses_shortest_wire() {
     let (mut transmit, mut receive) = (sender(SCI), receiver(Marks::More, 0));
     let frame = numbered(5, 9_018 - 14);
     let (mut out, mut came) = (vec![0; 10_000], Vec::new());

@@ -1,4 +1,5 @@
-//! Frames against the `aes-gcm` and `chacha20poly1305` crates, whose nonce and associated data are put together here from the standard's text.
+//! Frames compared with the `aes-gcm` and `chacha20poly1305` crates. Nonce and associated data are
+//! built here from the standard's text.
 
 use super::super::*;
 use super::setup::*;
@@ -12,7 +13,8 @@ use std::vec::Vec;
 fn seal(suite: CipherSuite, key: &[u8], nonce: [u8; 12], aad: &[u8], msg: &[u8]) -> Vec<u8> {
     let payload = Payload { msg, aad };
     match (suite, key.len()) {
-        // These ciphers are held against other implementations where they are; here it is the frame that counts.
+        // Other tests compare these ciphers with other implementations. This test is about the
+        // frame.
         (CipherSuite::Aegis128L, _) => seal_wide::<antedate_aead::Aegis128L>(key, nonce, aad, msg),
         (CipherSuite::Morus1280, _) => seal_wide::<antedate_aead::research::Morus1280>(key, nonce, aad, msg),
         (CipherSuite::ChaCha20Poly1305, _) => {
@@ -74,7 +76,7 @@ fn by_the_text(config: TransmitConfig, key: &[u8], pn: u64, frame: &[u8]) -> Vec
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn frames_are_those_of_the_cipher_by_itself_and_come_back_whole(
+    fn frames_match_the_cipher_alone(
         suite in prop::sample::select(&CipherSuite::ALL[..]),
         sci_mode in prop::sample::select(&[SciMode::Explicit, SciMode::EndStation, SciMode::PointToPoint][..]),
         confidentiality: bool,

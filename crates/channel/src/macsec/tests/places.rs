@@ -1,4 +1,4 @@
-//! A frame that is protected or validated where it lies becomes what it becomes elsewhere.
+//! Protecting and validating in place give the same result as with a separate output buffer.
 
 use std::vec;
 use std::vec::Vec;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::setup::{SCI, frame, protect, receive, transmit, transmit_config, validate};
 use crate::macsec::*;
 
-/// Room that is left in front of a frame and behind it.
+/// Free octets before and after a frame.
 const ROOM: usize = 24;
 
 fn protect_here(transmit: &mut Transmit, frame: &[u8]) -> Result<Vec<u8>, ProtectError> {
@@ -16,7 +16,7 @@ fn protect_here(transmit: &mut Transmit, frame: &[u8]) -> Result<Vec<u8>, Protec
     transmit.protect_in_place(&mut place, ROOM..ROOM + frame.len()).map(|protected| protected.to_vec())
 }
 
-/// What comes of it, and what the frame's place holds then.
+/// The result, and the buffer's contents after it.
 fn accept_here(receive: &mut Receive, frame: &[u8]) -> (Result<Vec<u8>, Discard>, Vec<u8>) {
     let mut place = frame.to_vec();
     let accepted = receive.accept(|| 0, &mut place, &mut []);
@@ -36,13 +36,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 60 } else { 600 }))]
 
     #[test]
-    fn a_frame_becomes_the_same_where_it_lies(
+    fn in_place_protection_is_the_same(
         config in configurations(),
         validate_frames in prop::sample::select(
             vec![ValidateFrames::Strict, ValidateFrames::Check, ValidateFrames::Disabled],
         ),
         lens in prop::collection::vec(prop_oneof![0usize..80, 0usize..1700], 1..8),
-        // Steps of preparation between the frames, and for some frame an octet of it that is changed.
+        // Preparation steps between the frames, and for some frames an octet to change.
         steps in 0u32..40,
         changed in prop::collection::vec(prop::option::of((0usize..1700, 1u8..)), 8),
     ) {
@@ -81,7 +81,7 @@ proptest! {
 }
 
 #[test]
-fn flow_tables_serve_a_frame_where_it_lies() {
+fn flow_tables_work_in_place() {
     let config = transmit_config(CipherSuite::GcmAes128);
     let [mut apart, mut here] = [transmit(config), transmit(config)];
     for transmit in [&mut apart, &mut here] {
@@ -99,11 +99,11 @@ fn flow_tables_serve_a_frame_where_it_lies() {
 }
 
 #[test]
-fn what_has_no_room_costs_no_packet_number() {
+fn lack_of_space_costs_no_packet_number() {
     let mut transmit = transmit(transmit_config(CipherSuite::GcmAes128));
     let frame = frame(60);
     let numbers = transmit.encoding();
-    // One octet less in front, and one less behind.
+    // One octet too few before the frame, and one too few after it.
     let mut place = [&[0; 15][..], &frame, &[0; 16]].concat();
     let refused = transmit.protect_in_place(&mut place, 15..15 + frame.len());
     assert_eq!(refused, Err(ProtectError::OutputTooSmall));
@@ -119,7 +119,7 @@ fn what_has_no_room_costs_no_packet_number() {
 }
 
 #[test]
-fn usual_frames_go_the_short_way_and_no_others() {
+fn only_usual_frames_take_the_short_path() {
     let short = |transmit: &mut Transmit, frame: &[u8], around: [usize; 2]| {
         let mut place = [&vec![0xaa; around[0]][..], frame, &vec![0xaa; around[1]]].concat();
         let (before, numbers) = (place.clone(), transmit.encoding());

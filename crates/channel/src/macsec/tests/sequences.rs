@@ -1,5 +1,5 @@
-//! No packet number is used twice under one key, in any order of calls: installs, removals, switches, reservations,
-//! preparation, frames, and restarts that forget everything but what was durable.
+//! No packet number is used twice under one key, in any order of calls: installs, removals,
+//! switches, reservations, preparation, frames, and restarts that keep only durable state.
 
 use super::super::*;
 use super::setup::*;
@@ -37,20 +37,20 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
     #[test]
-    fn no_packet_number_is_used_twice_in_any_order_of_calls(
+    fn no_packet_number_is_used_twice(
         suite in prop::sample::select(&CipherSuite::ALL[..]),
         calls in calls(),
     ) {
         let config = transmit_config(suite);
         let mut transmit = Transmit::new(config).unwrap();
-        // What a caller knows: which key is where, and what it has made durable.
+        // The caller's state: the installed keys, and the durable reservations.
         let mut installed: BTreeMap<usize, u8> = BTreeMap::new();
         let mut durable: BTreeMap<u8, u64> = BTreeMap::new();
         let mut restarted = false;
         let mut used = BTreeSet::new();
         for call in calls {
             match call {
-                // Within one life any number may be asked for: what is wrong is refused.
+                // Within one run any number may be requested. Wrong ones are refused.
                 Call::Install { an, key, next, reserve } if !restarted => {
                     let limit = next + reserve;
                     durable.entry(key).and_modify(|known| *known = (*known).max(limit)).or_insert(limit);
@@ -58,7 +58,7 @@ proptest! {
                         installed.insert(an, key);
                     }
                 }
-                // After a restart only what was durable tells where to go on.
+                // After a restart only durable state tells the next number.
                 Call::Install { an, key, reserve, .. } | Call::Resume { an, key, reserve } => {
                     let next = durable.get(&key).copied().unwrap_or(1);
                     let limit = next + reserve;

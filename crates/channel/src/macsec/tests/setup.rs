@@ -1,8 +1,9 @@
-//! Channels and keys that the tests share.
+//! Channels and keys shared by the tests.
 
 use super::super::*;
 use std::vec::Vec;
 
+pub(super) const SUITE: CipherSuite = CipherSuite::GcmAes128;
 pub(super) const SCI: Sci = Sci([2, 2, 2, 2, 2, 2, 0, 1]);
 pub(super) const SALT: [u8; 12] = [7; 12];
 pub(super) const A0: An = An::ALL[0];

@@ -1,4 +1,5 @@
-//! The frames of `vectors/macsec.txt`: those of IEEE 802.1AE-2018 Annex C, and their like for XPN.
+//! The frames of `vectors/macsec.txt`: those of IEEE 802.1AE-2018 Annex C, and similar ones for
+//! XPN.
 
 use super::super::*;
 use std::collections::BTreeMap;
@@ -60,7 +61,7 @@ fn parse(case: &Case) -> Parsed {
 }
 
 #[test]
-fn every_frame_is_protected_to_the_known_octets_prepared_or_not() {
+fn frames_are_protected_to_known_octets() {
     let cases = cases();
     assert_eq!(cases.len(), 32);
     assert_eq!(cases.iter().filter(|case| case["Source"] == "802.1AE").count(), 18);
@@ -78,7 +79,7 @@ fn every_frame_is_protected_to_the_known_octets_prepared_or_not() {
 }
 
 #[test]
-fn every_known_frame_is_validated_to_what_it_was_prepared_or_not() {
+fn known_frames_are_validated() {
     for case in &cases() {
         for steps in [0, 1, 5, 1000] {
             let Parsed { config, sak, an, pn, frame, protected } = parse(case);

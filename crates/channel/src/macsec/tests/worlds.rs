@@ -23,7 +23,7 @@ const EVERYTHING: Faults = Faults {
 };
 
 #[test]
-fn a_quiet_wire_delivers_everything_in_order() {
+fn quiet_wire_delivers_all_in_order() {
     for suite in CipherSuite::ALL {
         let mut world = world(suite, true, 0, Faults::default(), 1);
         for i in 0..200 {
@@ -40,7 +40,7 @@ fn a_quiet_wire_delivers_everything_in_order() {
 }
 
 #[test]
-fn faults_of_every_kind_are_counted_and_disturb_nothing_else() {
+fn faults_are_counted_and_isolated() {
     let mut world = world(CipherSuite::GcmAes128, true, 1024, EVERYTHING, 7);
     for i in 0..3000 {
         world.transmit.idle(30);
@@ -63,7 +63,7 @@ fn faults_of_every_kind_are_counted_and_disturb_nothing_else() {
 }
 
 #[test]
-fn keys_change_under_way_without_losing_a_frame() {
+fn key_change_loses_no_frame() {
     let suite = CipherSuite::GcmAes256;
     let faults = Faults { reorder: 300, displacement: 40, duplicate: 50, ..Faults::default() };
     let mut world = world(suite, true, 64, faults, 3);
@@ -84,7 +84,7 @@ fn keys_change_under_way_without_losing_a_frame() {
 }
 
 #[test]
-fn an_extended_packet_number_crosses_32_bits_with_frames_out_of_order() {
+fn extended_number_crosses_32_bits() {
     let suite = CipherSuite::GcmAesXpn128;
     let config = transmit_config(suite);
     let start = (1 << 32) - 500;
@@ -106,7 +106,7 @@ fn an_extended_packet_number_crosses_32_bits_with_frames_out_of_order() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn nothing_unauthenticated_or_replayed_comes_out_and_good_traffic_is_undisturbed(
+    fn only_authentic_frames_come_out_once(
         suite in prop::sample::select(&CipherSuite::ALL[..]),
         confidentiality: bool,
         seed: u64,
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn with_a_narrow_window_frames_are_late_and_never_twice(seed: u64, window in 0u32..70, displacement in 0usize..60) {
+    fn narrow_window_never_delivers_twice(seed: u64, window in 0u32..70, displacement in 0usize..60) {
         let faults = Faults { displacement, ..EVERYTHING };
         let mut world = world(CipherSuite::GcmAes128, true, window, faults, seed);
         for _ in 0..250 {

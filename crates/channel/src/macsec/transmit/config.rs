@@ -1,38 +1,39 @@
-//! What a transmit channel is made of, and what its callers are told.
+//! Configuration, errors and status of transmit channels.
 
 use core::fmt;
 
-use super::super::packet_number::Spent;
 use super::super::pool::SLOTS;
 use super::super::suite::CipherSuite;
 use super::super::{An, Sci};
+use crate::sequence::NumberError;
 
-/// How a receiver learns the SCI of a frame (clause 9.5).
+/// How a receiver learns a frame's SCI (clause 9.5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SciMode {
-    /// It is in every SecTAG (SC set). The one mode in which the frames of many machines can pass one gateway.
+    /// From every SecTAG (SC set). The only mode in which frames of many machines can pass one
+    /// gateway.
     #[default]
     Explicit,
-    /// It is the frame's source address and port 1 (ES set).
+    /// From the frame's source address and port 1 (ES set).
     EndStation,
-    /// It is known, for there is one peer only (SC and ES clear).
+    /// From its only peer (SC and ES clear).
     PointToPoint,
 }
 
-/// A transmit secure channel to be.
+/// Configuration of a transmit secure channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TransmitConfig {
     /// the cipher suite
     pub suite: CipherSuite,
-    /// the identifier of the channel, which nobody else uses with the same keys
+    /// the identifier of the channel, unique among channels with the same keys
     pub sci: Sci,
     /// the short identifier of the channel, for an XPN suite
     pub ssci: Option<u32>,
     /// how receivers learn the SCI
     pub sci_mode: SciMode,
-    /// encrypt, or protect the integrity only
+    /// encrypts, or protects integrity only
     pub confidentiality: bool,
-    /// how many packet numbers are kept prepared, up to [`SLOTS`]
+    /// the number of packet numbers to keep prepared, up to [`SLOTS`]
     pub prepare: usize,
 }
 
@@ -43,7 +44,7 @@ impl TransmitConfig {
     }
 }
 
-/// Why there cannot be such a channel.
+/// The reason for refusing a configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransmitConfigError {
     /// an XPN suite needs a short SCI
@@ -63,7 +64,7 @@ impl fmt::Display for TransmitConfigError {
 
 impl core::error::Error for TransmitConfigError {}
 
-/// Why a key was not installed. Nothing has changed then.
+/// The reason for not installing a key. Nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransmitInstallError {
     /// the key is for another cipher suite
@@ -72,16 +73,16 @@ pub enum TransmitInstallError {
     SsciMissing,
     /// packet number 0 is not used
     PacketNumberZero,
-    /// packet numbers from the one given have been used with this key
+    /// packet numbers from the given one up have been used with this key
     PacketNumberUsed {
-        /// the lowest packet number that has not
+        /// the lowest unused packet number
         lowest: u64,
     },
     /// the key is installed under another association number
     KeyInUse(An),
-    /// the key was used with another salt, so that a nonce could come twice
+    /// the key was used with another salt, so a nonce could repeat
     OtherSalt,
-    /// the key was made ready for a channel with another SCI or another form of frames
+    /// the key was prepared for a channel with another SCI or another form of frames
     OtherChannel,
 }
 
@@ -103,7 +104,7 @@ impl fmt::Display for TransmitInstallError {
 
 impl core::error::Error for TransmitInstallError {}
 
-/// Why an association cannot encode.
+/// The reason why an association cannot encode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchError {
     /// no key is installed under its number
@@ -123,22 +124,22 @@ impl fmt::Display for SwitchError {
 
 impl core::error::Error for SwitchError {}
 
-/// Why a frame was not protected. It must not be sent.
+/// The reason for not protecting a frame. The frame must not be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProtectError {
     /// no association encodes
     NoSa,
     /// the association has no packet number left: switch to another
     Exhausted,
-    /// the next packet number is not reserved: make more durable
+    /// the next packet number is not reserved: reserve more durably
     NotReserved,
     /// the frame has no EtherType
     TooShort,
     /// the output is shorter than [`Transmit::protected_len`](super::Transmit::protected_len)
     OutputTooSmall,
-    /// the source is not that of the SCI, which an end station's must be
+    /// the source is not that of the SCI, as an end station's must be
     ForeignSource,
-    /// the frame is longer than a receiver puts together, or its fragments would be too short or too many
+    /// the frame exceeds a receiver's limit, or its fragments would be too short or too many
     Unsplittable,
 }
 
@@ -158,11 +159,11 @@ impl fmt::Display for ProtectError {
 
 impl core::error::Error for ProtectError {}
 
-impl From<Spent> for ProtectError {
-    fn from(spent: Spent) -> Self {
+impl From<NumberError> for ProtectError {
+    fn from(spent: NumberError) -> Self {
         match spent {
-            Spent::Exhausted => Self::Exhausted,
-            Spent::NotReserved => Self::NotReserved,
+            NumberError::Exhausted => Self::Exhausted,
+            NumberError::NotReserved => Self::NotReserved,
         }
     }
 }
@@ -172,14 +173,14 @@ impl From<Spent> for ProtectError {
 pub struct TransmitSaStatus {
     /// its number
     pub an: An,
-    /// does it encode?
+    /// whether it encodes
     pub encoding: bool,
-    /// the packet number of the next frame: all below have been sent, or never will be
+    /// the packet number of the next frame: lower ones have been sent, or never will be
     pub next_pn: u64,
     /// packet numbers below this one may be used
     pub limit: u64,
     /// the first packet number that it can never use
     pub end: u64,
-    /// packet numbers that lie prepared
+    /// prepared packet numbers
     pub prepared: usize,
 }

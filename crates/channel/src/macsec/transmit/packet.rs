@@ -1,20 +1,21 @@
-//! One frame on its way (IEEE 802.1AE-2018 clause 10.5).
+//! One frame under protection (IEEE 802.1AE-2018 clause 10.5).
 
 use antedate_aead::{Linear, SealPool, Suite};
 use antedate_wire::macsec::{SecTag, TAG_LEN_LONG, TAG_LEN_SHORT};
 
 use super::ADDRESSES_LEN;
 use crate::macsec::flows::Tables;
-use crate::macsec::packet_number::{PacketNumbers, Spent};
+use crate::macsec::packet_number::PacketNumbers;
 use crate::macsec::pool::{PREPARED_LEN, SLOTS};
 use crate::macsec::suite::Width;
 use crate::macsec::template::Template;
+use crate::sequence::NumberError;
 
-/// One frame on its way: where its parts lie, and where they go.
+/// One frame under protection: its parts and its output.
 pub(super) struct Packet<'a> {
     pub(super) addresses: [u8; ADDRESSES_LEN],
     pub(super) template: Template,
-    /// The packet number that is next if nothing else took one.
+    /// The next packet number, unless it was taken elsewhere.
     pub(super) next_pn: u64,
     /// MF and CF in the short-length octet.
     pub(super) flags: u8,
@@ -24,12 +25,12 @@ pub(super) struct Packet<'a> {
     pub(super) out: &'a mut [u8],
 }
 
-/// Where a frame's user data lies.
+/// The place of a frame's user data.
 #[derive(Clone, Copy)]
 pub(super) enum Data<'a> {
-    /// Elsewhere.
+    /// In another buffer.
     Apart(&'a [u8]),
-    /// Where it is going to lie in the protected frame: so many octets.
+    /// Already in the protected frame's buffer, of this length.
     InPlace(usize),
 }
 
@@ -44,15 +45,16 @@ impl Data<'_> {
 }
 
 impl<'a> Packet<'a> {
-    /// Writes what stands in front of the user data, and gives the place of the whole frame.
+    /// Writes the header before the user data, and returns the buffer of the whole frame.
     #[inline]
     fn head(self) -> &'a mut [u8] {
         let Self { addresses, template, next_pn, flags, data, header_len, out } = self;
-        // The header is written before the packet number is taken, so that its octets have reached the cache when the
-        // cipher loads them in one piece: a load over fresh stores waits for them.
+        // Write the header before taking the packet number. Its octets then reach the cache before
+        // the cipher loads them in one piece; a load over fresh stores waits for them.
         let (head, tag) = out[..header_len].split_at_mut(ADDRESSES_LEN);
         head.copy_from_slice(&addresses);
-        // Two lengths that the compiler knows: a copy of a length it does not know is a call that costs more than the copy.
+        // Two lengths known at compile time: a copy of unknown length is a call that costs more
+        // than the copy.
         let octets = template.filled(SecTag::short_length_of(data.len()) | flags, next_pn);
         match tag.first_chunk_mut::<TAG_LEN_LONG>() {
             Some(tag) => *tag = octets,
@@ -61,14 +63,14 @@ impl<'a> Packet<'a> {
         out
     }
 
-    /// As [`seal`](Self::seal), by the table of the frame's flow if there is one.
+    /// Seals as [`seal`](Self::seal) does, by the table of the frame's flow if there is one.
     #[inline]
     pub(super) fn seal_by_tables<S: Linear<NonceBytes = [u8; 12]>>(
         self,
         tables: &mut Tables<S>,
         confidentiality: bool,
         by_tables: &mut bool,
-    ) -> Result<u64, Spent> {
+    ) -> Result<u64, NumberError> {
         if let Some(pool) = tables.plain() {
             return self.seal(pool, confidentiality);
         }
@@ -78,7 +80,7 @@ impl<'a> Packet<'a> {
         match data {
             Data::Apart(data) => frame.seal_by_tables(tables, data, confidentiality, by_tables),
             Data::InPlace(len) => {
-                // A table is compared with all of the data before, and while, its place is written.
+                // A table compares all of the data before and while the output is written.
                 let mut copy = tables.lend_scratch();
                 copy.extend_from_slice(&frame.out[header_len..][..len]);
                 let number = frame.seal_by_tables(tables, &copy, confidentiality, by_tables);
@@ -88,13 +90,14 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Clause 10.5: the next packet number, the SecTAG, the cipher, the ICV. Gives the packet number.
+    /// Clause 10.5: the next packet number, the SecTAG, the cipher, the ICV. Returns the packet
+    /// number.
     #[inline]
     pub(super) fn seal<S: Suite<TagBytes = [u8; 16]>>(
         self,
         pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
         confidentiality: bool,
-    ) -> Result<u64, Spent>
+    ) -> Result<u64, NumberError>
     where
         S::NonceBytes: Width,
     {
@@ -102,7 +105,8 @@ impl<'a> Packet<'a> {
         let out = self.head();
         let prepared = pool.next()?;
         let number = prepared.number();
-        // Nothing else takes one; yet a nonce and a SecTAG that differ would be worse than this comparison.
+        // No other path takes a number, but a mismatch of nonce and SecTAG would be worse than this
+        // comparison.
         if number != next_pn {
             out[16..20].copy_from_slice(&(number as u32).to_be_bytes());
         }
@@ -113,7 +117,8 @@ impl<'a> Packet<'a> {
             Data::Apart(data) if confidentiality => prepared.seal(header, data, place),
             Data::InPlace(_) if confidentiality => prepared.seal_in_place(header, place),
             _ => {
-                // The frame is authenticated where it is going to lie, in one piece and after its only copy.
+                // The frame is authenticated in its final place, in one piece and after its only
+                // copy.
                 if let Data::Apart(data) = data {
                     place.copy_from_slice(data);
                 }
@@ -125,7 +130,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// A frame whose header stands in its place.
+/// A frame with its header written.
 struct Headed<'a> {
     next_pn: u64,
     header_len: usize,
@@ -140,7 +145,7 @@ impl Headed<'_> {
         data: &[u8],
         confidentiality: bool,
         by_tables: &mut bool,
-    ) -> Result<u64, Spent> {
+    ) -> Result<u64, NumberError> {
         let Self { next_pn, header_len, out } = self;
         let (packet, flow) = tables.next(&out[..header_len], data)?;
         let number = packet.number();

@@ -1,4 +1,4 @@
-//! Keys that are ready to protect with.
+//! Keys ready for protecting.
 
 use core::fmt;
 
@@ -13,13 +13,14 @@ use crate::macsec::suite::NonceRule;
 use crate::macsec::template::{Template, open};
 use crate::macsec::{An, Sci};
 
-/// An association that can be protected with. What a frame needs comes first, in one line of the cache.
+/// An installed association. Hot fields come first, in one cache line.
 #[repr(C, align(64))]
 pub(super) struct TransmitSa {
     pub(super) pool: Seal,
-    /// SecTAGs of this association, packet number and short length left open.
+    /// SecTAGs of this association, with packet number and short length left open.
     pub(super) template: Template,
-    /// The packet number of the next frame. The pool's sequence is ahead of it by what lies prepared.
+    /// The packet number of the next frame. The pool's sequence is ahead of it by the prepared
+    /// numbers.
     pub(super) next_pn: u64,
     pub(super) lengths: Lengths,
     pub(super) key: Fingerprint,
@@ -27,7 +28,7 @@ pub(super) struct TransmitSa {
 }
 
 impl TransmitSa {
-    /// Takes note of a frame with this packet number and so many octets of user data.
+    /// Records a frame's packet number and octets of user data.
     #[inline]
     pub(super) fn took(&mut self, number: u64, octets: usize) {
         self.next_pn = number + 1;
@@ -36,7 +37,7 @@ impl TransmitSa {
         }
     }
 
-    /// Does at most `budget` steps of preparation while fewer than `prepare` packet numbers lie ready.
+    /// Does at most `budget` preparation steps, until `prepare` packet numbers are ready.
     #[inline]
     pub(super) fn idle(&mut self, prepare: usize, budget: u32) -> u32 {
         let wanted = prepare.min(SLOTS).saturating_sub(self.pool.prepared());
@@ -45,9 +46,9 @@ impl TransmitSa {
     }
 }
 
-/// A key that is ready to protect with: expanded, and its first packet numbers prepared where that was asked for. That takes
-/// many times what a frame does, so it is done on another thread than the one that protects, which then
-/// [adopts](super::Transmit::adopt) it.
+/// A key that is ready for protecting: expanded, and its first packet numbers prepared if
+/// requested. This takes many times as long as a frame, so another thread does it, and the
+/// protecting thread [adopts](super::Transmit::adopt) the result.
 pub struct ReadyTransmit {
     pub(super) config: TransmitConfig,
     pub(super) an: An,
@@ -55,8 +56,8 @@ pub struct ReadyTransmit {
 }
 
 impl ReadyTransmit {
-    /// A key for the channel of this configuration, of whose suite it is, and with its short SCI for an XPN suite.
-    /// The other arguments are those of [`Transmit::install`](super::Transmit::install).
+    /// A key for the channel of this configuration, with its suite and, for an XPN suite, its short
+    /// SCI. The other arguments are those of [`Transmit::install`](super::Transmit::install).
     pub fn new(
         config: TransmitConfig,
         an: An,
@@ -85,7 +86,7 @@ impl ReadyTransmit {
         Ok(Self { config, an, sa })
     }
 
-    /// The association number that it is for.
+    /// The key's association number.
     #[must_use]
     pub const fn an(&self) -> An {
         self.an
@@ -105,7 +106,7 @@ impl fmt::Debug for ReadyTransmit {
     }
 }
 
-/// What is known of the SecTAGs of an association.
+/// The constant fields of an association's SecTAGs.
 fn known(config: &TransmitConfig) -> (Tci, Option<Sci>) {
     let TransmitConfig { sci, sci_mode, confidentiality, .. } = *config;
     let tci = Tci::NONE

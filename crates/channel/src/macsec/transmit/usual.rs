@@ -1,5 +1,6 @@
-//! The usual frame: encrypted where it lies, with explicit SCI, by what is prepared for its packet number. It takes a short way of its
-//! own, for after a pause each line of code and data that a frame touches comes from a farther cache.
+//! The usual frame: encrypted in place, with explicit SCI, from the material prepared for its
+//! packet number. It takes a short path of its own, because after a pause each touched cache line
+//! of code and data comes from a farther cache.
 
 use core::ops::Range;
 
@@ -22,8 +23,8 @@ pub(super) fn is_usual(config: &TransmitConfig, flows: &[FlowShape]) -> bool {
 }
 
 impl Transmit {
-    /// As [`protect_in_place`](Self::protect_in_place), for the usual frame. Gives how many octets it has then. Of any other one it says
-    /// nothing, and has changed nothing.
+    /// Protects a usual frame, as [`protect_in_place`](Self::protect_in_place) does, and returns
+    /// its new length. Returns `None`, with nothing changed, for any other frame.
     #[inline(always)]
     pub(in crate::macsec) fn try_usual(&mut self, place: &mut [u8], frame: Range<usize>) -> Option<usize> {
         let an = self.encoding.filter(|_| self.usual)?;
@@ -45,8 +46,8 @@ impl Transmit {
     }
 }
 
-/// Seals a frame that lies where it will lie in `out`, if what is prepared next is for this packet number and covers it. Otherwise
-/// nothing has changed.
+/// Seals a frame in place in `out`, if the next prepared material is for this packet number and
+/// covers it. Otherwise nothing has changed.
 #[inline(always)]
 fn seal<S: Suite<TagBytes = [u8; 16]>>(
     pool: &mut SealPool<S, PacketNumbers, SLOTS, PREPARED_LEN>,
@@ -59,7 +60,7 @@ where
 {
     let (header, packet) = out.split_first_chunk_mut::<HEADER_LEN>()?;
     let data = packet.len().checked_sub(ICV_LEN)?;
-    // The addresses go forward by the length of the SecTAG, and it takes their place.
+    // The addresses move forward by the length of the SecTAG, which takes their place.
     let new = tagged(header, template.filled(SecTag::short_length_of(data), number))?;
     let ready = pool.next_ready(number, data)?;
     *header = new;
@@ -67,8 +68,8 @@ where
     Some(())
 }
 
-/// The addresses at the end of `header`, and the SecTAG behind them, by whole words: what the cipher takes of them need not wait until
-/// they are stored.
+/// The addresses at the end of `header`, followed by the SecTAG, in whole words, so that the
+/// cipher's loads do not wait for the stores.
 #[inline(always)]
 fn tagged(header: &[u8; HEADER_LEN], tag: [u8; TAG_LEN_LONG]) -> Option<[u8; HEADER_LEN]> {
     let (_, addresses) = header.split_last_chunk::<ADDRESSES_LEN>()?;

@@ -1,4 +1,4 @@
-//! What others send: recordings, forgeries, wrong keys, two with one name.
+//! Attacks and misconfigurations: recordings, forgeries, wrong keys, duplicate names.
 
 use std::vec::Vec;
 
@@ -6,12 +6,12 @@ use super::super::*;
 use super::world::{CAK, World, changed, sci};
 use crate::macsec::CipherSuite;
 
-fn refused(world: &World, number: usize, reason: Refused) -> u64 {
+fn refused(world: &World, number: usize, reason: Dropped) -> u64 {
     world.stations[number].status(world.now).refused.of(reason)
 }
 
 #[test]
-fn recorded_mkpdus_change_nothing_whenever_they_come() {
+fn replayed_mkpdus_change_nothing() {
     let mut world = World::new(3, 30);
     world.start_all();
     world.until_agreed(5.0);
@@ -23,8 +23,8 @@ fn recorded_mkpdus_change_nothing_whenever_they_come() {
     }
     world.run(3.0);
     assert_eq!(world.key(0), key);
-    assert!(refused(&world, 0, Refused::Replayed) > 0 && refused(&world, 0, Refused::Own) > 0);
-    // All restart: the same recordings are now of members that nobody knows.
+    assert!(refused(&world, 0, Dropped::Replayed) > 0 && refused(&world, 0, Dropped::Own) > 0);
+    // All restart: the same recordings are now of unknown members.
     (0..3).for_each(|number| world.start(number));
     for frame in &recorded {
         world.inject(frame);
@@ -39,7 +39,7 @@ fn recorded_mkpdus_change_nothing_whenever_they_come() {
 }
 
 #[test]
-fn a_flood_of_recordings_keeps_no_genuine_member_out() {
+fn recordings_keep_no_member_out() {
     let mut old = World::new(64, 31);
     old.start_all();
     old.run(1.0);
@@ -59,7 +59,7 @@ fn a_flood_of_recordings_keeps_no_genuine_member_out() {
 }
 
 #[test]
-fn a_flood_of_recordings_makes_no_mkpdu_longer_than_a_wire_carries() {
+fn recordings_make_no_overlong_mkpdu() {
     let mut old = World::new(64, 43);
     old.start_all();
     old.run(1.0);
@@ -74,19 +74,19 @@ fn a_flood_of_recordings_makes_no_mkpdu_longer_than_a_wire_carries() {
 }
 
 #[test]
-fn a_member_with_a_wrong_cak_is_nobody() {
+fn wrong_cak_gives_no_membership() {
     let mut world = World::new(3, 34);
     world.set_cak(0, &[1; 32]);
     world.start_all();
     world.run(8.0);
-    assert!(refused(&world, 1, Refused::WrongIcv) > 2);
+    assert!(refused(&world, 1, Dropped::WrongIcv) > 2);
     assert_eq!(world.stations[0].status(world.now).members, []);
     assert_eq!(world.key(1), world.key(2));
     assert!(world.key(1).is_some());
 }
 
 #[test]
-fn truncated_and_changed_mkpdus_are_refused() {
+fn damaged_mkpdus_are_refused() {
     let mut world = World::new(2, 35);
     world.start_all();
     world.until_agreed(5.0);
@@ -105,14 +105,14 @@ fn truncated_and_changed_mkpdus_are_refused() {
     }
     world.run(0.1);
     let status = world.stations[1].status(world.now);
-    assert!(status.refused.of(Refused::WrongIcv) > 100 && status.refused.of(Refused::Malformed) > 100);
+    assert!(status.refused.of(Dropped::WrongIcv) > 100 && status.refused.of(Dropped::Malformed) > 100);
     world.run(10.0);
     assert_eq!((world.key(0), world.key(1)), (key, key));
 }
 
 #[test]
-fn of_two_key_servers_the_better_one_is_obeyed() {
-    // Both serve an association of their own, and then they meet.
+fn better_key_server_is_obeyed() {
+    // Two associations, each with a key server, meet.
     let mut world = World::new(4, 36);
     for pair in [(0, 2), (0, 3), (1, 2), (1, 3)] {
         world.cut.insert(pair);
@@ -129,7 +129,7 @@ fn of_two_key_servers_the_better_one_is_obeyed() {
 }
 
 #[test]
-fn two_with_one_sci_both_fall_silent_until_one_is_gone() {
+fn shared_sci_silences_both() {
     let mut world = World::with(3, 37, |number, config| config.sci = sci(number % 2));
     world.start(0);
     world.start(1);
@@ -144,7 +144,7 @@ fn two_with_one_sci_both_fall_silent_until_one_is_gone() {
 }
 
 #[test]
-fn whose_second_channel_has_the_sci_of_another_uses_no_key() {
+fn shared_second_sci_prevents_keys() {
     let mut world = World::with(3, 39, |number, config| config.second = (number == 2).then(|| sci(0)));
     world.start_all();
     world.run(5.0);
@@ -154,7 +154,7 @@ fn whose_second_channel_has_the_sci_of_another_uses_no_key() {
 }
 
 #[test]
-fn two_with_one_member_identifier_choose_anew() {
+fn shared_identifier_is_chosen_anew() {
     let mut world = World::new(2, 38);
     world.start_all();
     // Both get the same random octets.
@@ -169,7 +169,7 @@ fn two_with_one_member_identifier_choose_anew() {
 }
 
 #[test]
-fn a_key_of_a_suite_that_is_not_configured_is_refused_and_said() {
+fn unconfigured_suite_is_refused_with_fault() {
     let mut world = World::with(2, 39, |number, config| {
         config.suites = [[CipherSuite::GcmAes256, CipherSuite::GcmAes128][number]].into();
     });
@@ -177,7 +177,7 @@ fn a_key_of_a_suite_that_is_not_configured_is_refused_and_said() {
     world.run(5.0);
     let status = world.stations[0].status(world.now);
     assert_eq!((status.fault, status.keys[0]), (Some(Fault::NoCommonSuite), None), "it is announced");
-    // A key server that does not read the announcement, such as one of another make.
+    // A key server that ignores the announcement, such as another implementation.
     for _ in 0..300 {
         world.stations[0].up_mut().peers.0.iter_mut().for_each(|peer| peer.antedate = false);
         world.step();
@@ -188,7 +188,7 @@ fn a_key_of_a_suite_that_is_not_configured_is_refused_and_said() {
 }
 
 #[test]
-fn integrity_only_is_not_taken_for_encryption() {
+fn integrity_only_is_refused() {
     let mut world = World::with(2, 40, |number, config| config.confidentiality = number == 1);
     world.start_all();
     world.run(5.0);
@@ -196,7 +196,7 @@ fn integrity_only_is_not_taken_for_encryption() {
 }
 
 #[test]
-fn fragments_are_agreed_upon_when_all_announce_them() {
+fn fragments_need_all_members() {
     for others in [true, false] {
         let mut world = World::with(3, 41, |number, config| config.fragments = number < 2 || others);
         world.start_all();
@@ -207,12 +207,12 @@ fn fragments_are_agreed_upon_when_all_announce_them() {
 }
 
 #[test]
-fn an_association_of_another_name_is_not_ours() {
+fn foreign_association_is_ignored() {
     let mut world = World::new(2, 42);
     world.start(0);
     world.run(3.0);
     let frame = world.recording.last().cloned().unwrap();
     world.inject(&changed(&frame, |repr| repr.basic.ckn = b"other"));
     world.run(0.1);
-    assert_eq!(refused(&world, 0, Refused::OtherName), 1);
+    assert_eq!(refused(&world, 0, Dropped::OtherName), 1);
 }

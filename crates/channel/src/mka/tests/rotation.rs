@@ -1,4 +1,4 @@
-//! One key after the other, under load.
+//! Key rotation under load.
 
 use core::time::Duration;
 
@@ -6,7 +6,7 @@ use super::world::World;
 use crate::macsec::CipherSuite;
 
 #[test]
-fn keys_that_rotate_on_a_timer_lose_no_frame() {
+fn timed_rotation_loses_no_frame() {
     for suite in [CipherSuite::GcmAes128, CipherSuite::GcmAesXpn128] {
         let mut world = World::with(3, 20, |_, config| {
             config.suites = [suite].into();
@@ -20,13 +20,13 @@ fn keys_that_rotate_on_a_timer_lose_no_frame() {
         let status = world.stations[2].status(world.now);
         assert!(status.fresh_keys >= 11, "{}", status.fresh_keys);
         assert_eq!(world.lost(), lost);
-        // Six directions, a hundred frames a second.
+        // Six directions, a hundred frames per second.
         assert_eq!(world.got() - got, 6 * 6000);
     }
 }
 
 #[test]
-fn packet_numbers_that_come_to_their_end_bring_a_fresh_key() {
+fn ending_numbers_bring_a_fresh_key() {
     for number in 0..2 {
         let mut world = World::new(2, 21);
         world.start_all();
@@ -46,7 +46,7 @@ fn packet_numbers_that_come_to_their_end_bring_a_fresh_key() {
 }
 
 #[test]
-fn association_numbers_go_round_and_the_old_key_is_forgotten() {
+fn association_numbers_rotate() {
     let mut world = World::with(2, 22, |_, config| config.rekey_after = Some(Duration::from_secs(4)));
     world.start_all();
     world.until_agreed(5.0);
@@ -66,7 +66,7 @@ fn association_numbers_go_round_and_the_old_key_is_forgotten() {
 }
 
 #[test]
-fn slow_installation_never_makes_anybody_transmit_too_early() {
+fn slow_installation_delays_transmission() {
     let mut world = World::with(4, 23, |_, config| config.rekey_after = Some(Duration::from_secs(6)));
     world.slowness = 60;
     world.start_all();
@@ -79,23 +79,23 @@ fn slow_installation_never_makes_anybody_transmit_too_early() {
 }
 
 #[test]
-fn where_delay_is_bounded_frames_that_were_held_back_are_discarded() {
+fn bounded_delay_discards_withheld_frames() {
     for bounded in [false, true] {
         let mut world = World::with(2, 24, |number, config| {
-            // The key server says it for both.
+            // The key server decides for both.
             config.delay_protect = bounded && number == 0;
         });
         world.start_all();
         world.until_agreed(5.0);
         world.run(2.0);
         let lost = world.lost();
-        // Somebody holds back what station 1 sends, for two seconds, and lets key agreement pass.
+        // An attacker withholds station 1's frames for two seconds, and passes key agreement.
         world.withhold = Some(1);
         world.run(2.0);
         world.withhold = None;
         let (accepted, late) = world.deliver_withheld(0);
         if bounded {
-            // What is left was sent after the last MKPDU, or shortly before it.
+            // The rest was sent after the last MKPDU, or shortly before it.
             assert!(late >= 120 && accepted <= 80, "{accepted} of {} frames", accepted + late);
         } else {
             assert_eq!((accepted, late), (200, 0));
@@ -106,7 +106,7 @@ fn where_delay_is_bounded_frames_that_were_held_back_are_discarded() {
 }
 
 #[test]
-fn of_a_second_channel_the_packet_numbers_are_told_as_well() {
+fn second_channel_numbers_are_announced() {
     let mut world = World::with(2, 25, |_, config| config.delay_protect = true);
     world.start_all();
     world.until_agreed(5.0);

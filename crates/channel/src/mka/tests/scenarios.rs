@@ -1,4 +1,4 @@
-//! Members come, go and come back.
+//! Members join, leave and return.
 
 use core::time::Duration;
 use std::vec::Vec;
@@ -8,7 +8,7 @@ use super::world::{Faults, World, sci};
 use crate::macsec::{CipherSuite, Discard};
 
 #[test]
-fn two_members_agree_within_a_moment_and_the_better_priority_serves() {
+fn better_priority_serves_soon() {
     let mut world = World::new(2, 1);
     world.start_all();
     let took = world.until_agreed(5.0);
@@ -26,7 +26,7 @@ fn two_members_agree_within_a_moment_and_the_better_priority_serves() {
 }
 
 #[test]
-fn members_agree_soon_although_what_they_said_first_was_lost() {
+fn agreement_survives_lost_first_mkpdus() {
     let mut world = World::new(2, 11);
     world.cut.insert((0, 1));
     world.start_all();
@@ -34,7 +34,7 @@ fn members_agree_soon_although_what_they_said_first_was_lost() {
     world.cut.clear();
     let took = world.until_agreed(5.0);
     assert!(took < Duration::from_millis(800), "{took:?}");
-    // Who is alone does not go on like that.
+    // A lone member stops after a while.
     let mut alone = World::new(1, 12);
     alone.start_all();
     alone.run(3.5);
@@ -47,7 +47,7 @@ fn members_agree_soon_although_what_they_said_first_was_lost() {
 }
 
 #[test]
-fn of_equal_priorities_the_lower_sci_serves() {
+fn lower_sci_serves_at_equal_priority() {
     let mut world = World::with(3, 2, |_, config| config.priority = 7);
     world.start_all();
     world.until_agreed(5.0);
@@ -55,7 +55,7 @@ fn of_equal_priorities_the_lower_sci_serves() {
 }
 
 #[test]
-fn whoever_has_priority_255_never_serves() {
+fn priority_255_never_serves() {
     let mut world = World::with(2, 3, |number, config| config.priority = [255, 200][number]);
     world.start_all();
     world.until_agreed(5.0);
@@ -68,7 +68,7 @@ fn whoever_has_priority_255_never_serves() {
 }
 
 #[test]
-fn members_that_start_together_share_one_key() {
+fn simultaneous_start_shares_one_key() {
     let mut world = World::new(8, 5);
     world.start_all();
     world.until_agreed(5.0);
@@ -84,7 +84,7 @@ fn sixty_four_members_agree() {
     world.until_agreed(10.0);
     let status = world.stations[63].status(world.now);
     assert_eq!(status.members.iter().filter(|member| member.live && member.receives).count(), 63);
-    // Everybody's frames reach everybody, and whoever is none of them costs nobody anything.
+    // Every member's frames reach all members, and a non-member has no effect.
     let (lost, got) = (world.lost(), world.got());
     world.run(0.2);
     assert_eq!(world.lost(), lost);
@@ -101,7 +101,7 @@ fn sixty_four_members_agree() {
 }
 
 #[test]
-fn every_suite_is_agreed_upon() {
+fn every_suite_reaches_agreement() {
     for suite in CipherSuite::ALL.into_iter().filter(|suite| suite.identifier()[0] == 0) {
         let mut world = World::with(3, 7, |_, config| config.suites = [suite].into());
         world.start_all();
@@ -114,9 +114,9 @@ fn every_suite_is_agreed_upon() {
 }
 
 #[test]
-fn members_with_several_suites_take_one_that_is_fast_for_all_of_them() {
+fn common_fast_suite_is_chosen() {
     use CipherSuite::{Aegis128L, ChaCha20Poly1305, GcmAes128, GcmAesXpn256};
-    // With AES instructions, without, and one that has no choice.
+    // With AES instructions, without, and one without a choice.
     let fast = [Aegis128L, GcmAes128, ChaCha20Poly1305];
     let slow = [ChaCha20Poly1305, Aegis128L, GcmAes128];
     for (lists, agreed) in [
@@ -147,7 +147,7 @@ fn members_with_several_suites_take_one_that_is_fast_for_all_of_them() {
 }
 
 #[test]
-fn a_member_that_lacks_the_suite_in_use_makes_the_next_key_one_of_another_suite() {
+fn new_member_without_suite_changes_it() {
     use CipherSuite::{Aegis128L, GcmAesXpn128};
     let mut world = World::with(3, 10, |number, config| {
         config.suites = if number == 2 { [GcmAesXpn128].into() } else { [Aegis128L, GcmAesXpn128].into() };
@@ -166,7 +166,7 @@ fn a_member_that_lacks_the_suite_in_use_makes_the_next_key_one_of_another_suite(
 }
 
 #[test]
-fn a_member_that_comes_later_gets_a_fresh_key_and_costs_no_frame_of_the_others() {
+fn late_member_costs_no_frame() {
     for suite in [CipherSuite::GcmAes128, CipherSuite::GcmAesXpn256] {
         for late in 0..3 {
             let mut world = World::with(3, 8, |_, config| config.suites = [suite].into());
@@ -187,7 +187,7 @@ fn a_member_that_comes_later_gets_a_fresh_key_and_costs_no_frame_of_the_others()
 }
 
 #[test]
-fn a_killed_key_server_is_replaced_and_the_others_lose_nothing() {
+fn killed_key_server_is_replaced() {
     let mut world = World::new(3, 9);
     world.start_all();
     world.until_agreed(5.0);
@@ -202,14 +202,14 @@ fn a_killed_key_server_is_replaced_and_the_others_lose_nothing() {
     assert!(world.stations[1].status(world.now).is_key_server);
     assert_ne!(world.key(1).unwrap().0, before);
     assert_eq!(world.lost(), lost, "the old key was valid all the time");
-    // The first one comes back, and serves again.
+    // The first one returns, and serves again.
     world.start(0);
     world.until_agreed(8.0);
     assert!(world.stations[0].status(world.now).is_key_server);
 }
 
 #[test]
-fn a_member_that_restarts_at_once_gets_a_fresh_key_at_once() {
+fn quick_restart_gets_a_fresh_key() {
     for number in 0..2 {
         let mut world = World::new(2, 10 + number as u64);
         world.start_all();
@@ -226,7 +226,7 @@ fn a_member_that_restarts_at_once_gets_a_fresh_key_at_once() {
 }
 
 #[test]
-fn who_is_left_alone_uses_no_key_any_more() {
+fn lone_member_uses_no_key() {
     let mut world = World::new(2, 12);
     world.start_all();
     world.until_agreed(5.0);
@@ -238,12 +238,13 @@ fn who_is_left_alone_uses_no_key_any_more() {
 }
 
 #[test]
-fn who_never_hears_us_is_forgotten_when_it_is_silent() {
+fn silent_deaf_peer_is_forgotten() {
     let mut world = World::new(3, 14);
     world.unheard.insert((1, 2));
     world.start_all();
     world.run(4.0);
-    // The key server lists station 2, so station 1 receives from it, though it may be a recording.
+    // The key server lists station 2, so station 1 receives from it, although it may be a
+    // recording.
     let heard =
         world.stations[1].status(world.now).members.iter().map(|member| member.live).collect::<Vec<_>>();
     assert_eq!((heard.len(), world.receives(1, sci(2))), (2, true));
@@ -255,7 +256,7 @@ fn who_never_hears_us_is_forgotten_when_it_is_silent() {
 }
 
 #[test]
-fn frames_without_sci_are_for_two_and_a_third_is_told_of() {
+fn third_member_faults_frames_without_sci() {
     let mut world = World::with(3, 15, |_, config| config.pair = true);
     (0..2).for_each(|number| world.start(number));
     world.until_agreed(5.0);
@@ -271,7 +272,7 @@ fn frames_without_sci_are_for_two_and_a_third_is_told_of() {
 }
 
 #[test]
-fn a_cable_that_is_cut_and_healed_is_survived() {
+fn cut_cable_is_survived() {
     for seconds in [0.5, 3.0, 5.9, 6.5, 20.0] {
         let mut world = World::new(2, 13);
         world.start_all();
@@ -286,7 +287,7 @@ fn a_cable_that_is_cut_and_healed_is_survived() {
 }
 
 #[test]
-fn a_network_that_loses_doubles_and_delays_is_survived() {
+fn faulty_network_is_survived() {
     for seed in 0..6 {
         let mut world = World::new(4, 100 + seed);
         world.faults = Faults { lose: 200, duplicate: 100, delay: 20 };

@@ -1,5 +1,5 @@
-//! With extended packet numbers the nonce has a short SCI in it, which everybody counts for himself. The world sees that
-//! no two count the same.
+//! With extended packet numbers the nonce contains a short SCI, which each participant computes by
+//! itself. The world checks that no two of them collide.
 
 use core::time::Duration;
 use std::boxed::Box;
@@ -17,7 +17,7 @@ fn with_xpn(config: &mut Config) {
 }
 
 #[test]
-fn who_does_not_want_macsec_has_a_place_in_the_list_nevertheless() {
+fn unwilling_member_keeps_its_short_sci() {
     for unwilling in 1..4 {
         let mut world = World::with(4, 60 + unwilling as u64, |_, config| with_xpn(config));
         world.unwilling.insert(unwilling);
@@ -32,7 +32,7 @@ fn who_does_not_want_macsec_has_a_place_in_the_list_nevertheless() {
 }
 
 #[test]
-fn keys_change_while_two_of_one_sci_want_none() {
+fn keys_change_beside_unwilling_twins() {
     let mut world = World::with(4, 64, |number, config| {
         with_xpn(config);
         config.sci = sci(number.min(2));
@@ -53,7 +53,7 @@ fn keys_change_while_two_of_one_sci_want_none() {
 }
 
 #[test]
-fn no_number_is_given_twice_whoever_comes_and_goes_and_wants_what() {
+fn short_scis_never_collide() {
     for seed in 0..6 {
         let mut world = World::with(5, 70 + seed, |_, config| with_xpn(config));
         world.faults = Faults { lose: 200, duplicate: 100, delay: 20 };
@@ -76,7 +76,7 @@ fn no_number_is_given_twice_whoever_comes_and_goes_and_wants_what() {
 }
 
 #[test]
-fn a_key_server_that_numbers_otherwise_is_not_obeyed() {
+fn other_short_sci_order_is_refused() {
     // Version 3 of MKA: the key server's short SCI, and then the others in the order of theirs.
     let cases = [(0, [1, 2], true), (3, [2, 1], true), (3, [1, 2], false), (1, [2, 1], false)];
     for (ssci, order, agreed) in cases {

@@ -1,5 +1,5 @@
-//! What wpa_supplicant put on the wire (`vectors/mka.txt`): derivation of ICK and KEK, ICVs, unwrapped SAKs, and the
-//! frames that these protect.
+//! wpa_supplicant's frames (`vectors/mka.txt`): derivation of ICK and KEK, ICVs, unwrapped SAKs,
+//! and the frames protected by them.
 
 use std::collections::BTreeMap;
 use std::string::{String, ToString};
@@ -36,7 +36,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn keys_icvs_and_saks_are_those_of_wpa_supplicant() {
+fn keys_and_icvs_match_wpa_supplicant() {
     let (mut messages, mut saks, mut frames) = (0, 0, 0);
     let mut last: Option<(CipherSuite, Vec<u8>, String)> = None;
     for case in cases() {
@@ -56,7 +56,7 @@ fn keys_icvs_and_saks_are_those_of_wpa_supplicant() {
                 saks += 1;
             }
             messages += 1;
-            // Any octet of it changed, headers included, and the ICV is wrong.
+            // A change of any octet, headers included, makes the ICV wrong.
             for at in [0, 6, 20, 30, frame.len() - 1] {
                 frame[at] ^= 1;
                 if let Ok(parsed) = Repr::parse(&frame) {

@@ -1,8 +1,9 @@
-//! A world of stations, each with a participant and real MACsec channels, and a network between them that loses,
-//! duplicates, delays and cuts; all of it decided by a seed, in steps of ten milliseconds.
+//! A world of stations, each with a participant and real MACsec channels, and a network that loses,
+//! duplicates, delays and cuts. A seed decides everything, in steps of ten milliseconds.
 //!
-//! Each station sends a frame in each step as soon as it can protect one. The world keeps the books: a nonce is used
-//! once, whoever restarts or gets the short SCI of another; and every frame that a receiver did not get is counted.
+//! Each station sends a frame in each step as soon as it can protect one. The world checks that a
+//! nonce is used once, across restarts and changes of short SCIs, and counts every frame that a
+//! receiver did not get.
 
 use std::boxed::Box;
 use std::collections::BTreeSet;
@@ -24,12 +25,12 @@ use crate::world::Rng;
 pub(super) const STEP: Duration = Duration::from_millis(10);
 pub(super) const CAK: [u8; 32] = [0x5a; 32];
 
-/// What the network does to MKPDUs, each to so many in a thousand.
+/// Rates of the network's faults on MKPDUs, in thousandths.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Faults {
     pub(super) lose: u32,
     pub(super) duplicate: u32,
-    /// Up to so many steps late.
+    /// The maximum delay in steps.
     pub(super) delay: usize,
 }
 
@@ -41,19 +42,19 @@ pub(super) struct Station {
     receive: Receive,
     /// Keys whose installation takes a step or more.
     installing: Vec<(u64, Install)>,
-    /// The key that it transmits with, and its own short SCI.
+    /// The transmit key, and its own short SCI.
     transmits: Option<(KeyIdentifier, Option<u32>)>,
-    /// Frames of others that it could not read although it was up, and those it could.
+    /// Frames of others that it failed to read while up, and frames it read.
     pub(super) lost: u64,
     pub(super) got: u64,
-    /// What the others said last of their second channel.
+    /// The others' last announcement of their second channel.
     pub(super) second_pn: Option<u64>,
 }
 
-/// Of a station and its MKPDU.
+/// Rewrites a station's MKPDU.
 type Rewrite = Box<dyn Fn(usize, &[u8]) -> Vec<u8>>;
 
-/// What of a nonce stands for the sender: with extended packet numbers its short SCI, otherwise its SCI.
+/// The sender's part of a nonce: the short SCI with extended packet numbers, otherwise the SCI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Name {
     Short(u32),
@@ -66,19 +67,19 @@ pub(super) struct World {
     pub(super) faults: Faults,
     /// Pairs that do not hear each other.
     pub(super) cut: BTreeSet<(usize, usize)>,
-    /// Of the first nothing comes to the second.
+    /// The second of each pair does not hear the first.
     pub(super) unheard: BTreeSet<(usize, usize)>,
     flights: Vec<(Duration, usize, Vec<u8>)>,
     pub(super) recording: Vec<Vec<u8>>,
     nonces: BTreeSet<(KeyIdentifier, Name, u32)>,
     /// Stations whose MKPDUs say that they do not want MACsec.
     pub(super) unwilling: BTreeSet<usize>,
-    /// Makes another MKPDU of what a station sends.
+    /// Rewrites MKPDUs.
     pub(super) rewrite: Option<Rewrite>,
     pub(super) rng: Rng,
-    /// Steps that installing a key takes at most.
+    /// The most steps that an installation takes.
     pub(super) slowness: usize,
-    /// Whose frames somebody holds back, MKPDUs excepted.
+    /// The station whose frames are withheld, except MKPDUs.
     pub(super) withhold: Option<usize>,
     withheld: Vec<Vec<u8>>,
 }
@@ -129,7 +130,7 @@ impl World {
         Self::with(count, seed, |_, _| {})
     }
 
-    /// As [`new`](Self::new), each with its configuration changed.
+    /// Stations as of [`new`](Self::new), with changed configurations.
     pub(super) fn with(count: usize, seed: u64, change: impl Fn(usize, &mut Config)) -> Self {
         let station = |number| {
             let mut config = Config { priority: 10 + 3 * number as u8, ..Config::new(sci(number)) };
@@ -158,7 +159,7 @@ impl World {
         let rng = &mut self.rng;
         let station = &mut self.stations[number];
         let cak = Cak::new(&station.cak, b"world").unwrap();
-        // What a process forgets when it is killed: all but its configuration.
+        // A killed process forgets everything but its configuration.
         *station = Station::new(station.config.clone(), &station.cak.clone());
         station.participant = Some(Participant::new(cak, station.config.clone(), &mut fill(rng)));
     }
@@ -175,7 +176,7 @@ impl World {
         self.stations[number].cak = cak.to_vec();
     }
 
-    /// Puts a frame on the wire that nobody of the world sent, for everybody.
+    /// Sends an outsider's frame to all stations.
     pub(super) fn inject(&mut self, frame: &[u8]) {
         for to in 0..self.stations.len() {
             self.flights.push((self.now, to, frame.to_vec()));
@@ -189,7 +190,8 @@ impl World {
         }
     }
 
-    /// Runs until all that are up transmit with one key that the same key server made; gives how long it took.
+    /// Runs until all running stations transmit with one key of the same key server. Returns the
+    /// time taken.
     pub(super) fn until_agreed(&mut self, seconds: f64) -> Duration {
         let start = self.now;
         while !self.agreed() {
@@ -307,7 +309,7 @@ impl World {
         }
     }
 
-    /// Everybody sends a frame to everybody.
+    /// Every station sends a frame to all others.
     fn data(&mut self) {
         for from in 0..self.stations.len() {
             let station = &mut self.stations[from];
@@ -338,7 +340,8 @@ impl World {
         }
     }
 
-    /// Lets a station have what was held back: how many frames it took, and how many were late.
+    /// Delivers withheld frames to a station. Returns how many were accepted, and how many were
+    /// late.
     pub(super) fn deliver_withheld(&mut self, to: usize) -> (u64, u64) {
         let (mut accepted, mut late) = (0, 0);
         for frame in core::mem::take(&mut self.withheld) {
@@ -353,7 +356,7 @@ impl World {
         (accepted, late)
     }
 
-    /// A frame of somebody who is no member, protected with a key of his own.
+    /// A frame of an outsider, protected with its own key.
     pub(super) fn frame_of_a_stranger(&self) -> Vec<u8> {
         let suite = CipherSuite::GcmAes128;
         let mut transmit = Transmit::new(TransmitConfig::new(suite, sci(200))).unwrap();
@@ -365,7 +368,7 @@ impl World {
         protected
     }
 
-    /// Gives everybody a frame, which all must discard so.
+    /// Delivers a frame to all stations, which must discard it for this reason.
     pub(super) fn deliver(&mut self, frame: &[u8], why: Discard) {
         for station in &mut self.stations {
             assert_eq!(station.receive.validate(frame, &mut [0; 128]), Err(why));
@@ -395,7 +398,7 @@ impl World {
     }
 }
 
-/// An MKPDU with one thing changed, and a genuine ICV.
+/// An MKPDU with one change, and a genuine ICV.
 pub(super) fn changed<'a>(frame: &'a [u8], change: impl FnOnce(&mut Repr<'a>)) -> Vec<u8> {
     let mut repr = Repr::parse(frame).unwrap().repr;
     change(&mut repr);

@@ -1,4 +1,5 @@
-//! Messages of those who sent last go a shorter way, prepared or not: what comes out must be the same.
+//! The short path for the last senders, prepared or not, gives the same results as the ordinary
+//! one.
 
 use std::vec;
 use std::vec::Vec;
@@ -6,9 +7,9 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::setup::{SECRET, group, publisher, sealed};
-use crate::mqtt::{Algorithm, Refusal};
+use crate::mqtt::{Algorithm, Dropped};
 
-/// A message with the CBOR tag before it is opened item by item always.
+/// A message with the CBOR tag before it is always parsed item by item.
 fn tagged(message: &[u8]) -> Vec<u8> {
     [&[0xd0], message].concat()
 }
@@ -16,10 +17,10 @@ fn tagged(message: &[u8]) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Publishers and topics in any order, with replays, gaps and changed bytes, numbers that grow by a byte on the way, and
-    /// preparation as far as it comes.
+    /// Publishers and topics in any order, with replays, gaps and changed bytes, numbers that grow
+    /// by a byte, and partial preparation.
     #[test]
-    fn both_ways_say_the_same_of_every_message(
+    fn short_and_ordinary_paths_agree(
         algorithm in 0..Algorithm::ALL.len(),
         steps in prop::collection::vec((0..3usize, 0..4usize, 0..200usize, 0..12u8, 0..40u32), 1..400),
     ) {
@@ -33,11 +34,11 @@ proptest! {
             match what {
                 // It is lost.
                 0 => continue,
-                // An older one comes again.
+                // An older one is replayed.
                 1 if !sent.is_empty() => (topic, message) = sent[len % sent.len()].clone(),
-                // A byte is another one.
+                // A byte is changed.
                 2 => { let place = len % message.len(); message[place] ^= 1 << (at % 8); }
-                // It is cut, or something follows.
+                // It is truncated or extended.
                 3 => { message.pop(); }
                 4 => message.push(0),
                 // It is sent on another topic.
@@ -54,7 +55,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_known_of_an_epoch_ends_with_it() {
+fn epoch_state_ends_with_the_epoch() {
     let mut group = group(Algorithm::A128Gcm);
     let mut old = publisher(&group, b"a");
     let mut out = Vec::new();
@@ -63,22 +64,22 @@ fn what_is_known_of_an_epoch_ends_with_it() {
     group.open("t", &sealed(&mut old, "t", b"2"), &mut out).expect("both epochs are read");
     group.retire_before(2);
     let refused = group.open("t", &sealed(&mut old, "t", b"3"), &mut out);
-    assert_eq!(refused, Err(Refusal::OldEpoch { epoch: 1, newest: 2 }));
+    assert_eq!(refused, Err(Dropped::OldEpoch { epoch: 1, newest: 2 }));
 }
 
 #[test]
-fn who_may_not_publish_any_more_is_refused_at_once() {
+fn revoked_publisher_is_refused_at_once() {
     let mut group = group(Algorithm::A128Gcm);
     let mut a = publisher(&group, b"a");
     let mut out = Vec::new();
     group.open("t", &sealed(&mut a, "t", b"1"), &mut out).expect("genuine");
     group.allow([b"b".to_vec()]);
     let refused = group.open("t", &sealed(&mut a, "t", b"2"), &mut out);
-    assert_eq!(refused, Err(Refusal::NotPublisher { publisher: "a".into() }));
+    assert_eq!(refused, Err(Dropped::NotPublisher { publisher: "a".into() }));
 }
 
 #[test]
-fn idle_prepares_what_the_last_message_needed_and_then_rests() {
+fn idle_prepares_like_the_last_message() {
     let mut group = group(Algorithm::ChaCha20Poly1305);
     let mut a = publisher(&group, b"a");
     let mut out = Vec::new();

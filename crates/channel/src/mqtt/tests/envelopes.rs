@@ -1,4 +1,4 @@
-//! Envelopes both ways, and each refusal with its own reason.
+//! Envelopes in both directions, and the reason of each refusal.
 
 use std::borrow::ToOwned;
 use std::format;
@@ -11,11 +11,12 @@ use proptest::prelude::*;
 use super::setup::{SECRET, TOPIC, group, publisher, sealed};
 use crate::mqtt::envelope::{Envelope, EnvelopeError, associated_data};
 use crate::mqtt::{
-    Algorithm, Group, Material, NoNumber, PayloadTemplate, PublishError, Publisher, Refusal, Reserved, topic,
+    Algorithm, Dropped, Group, Material, NoNumberError, PayloadTemplate, PublishError, Publisher, Reserved,
+    topic,
 };
 
 #[test]
-fn what_is_sealed_is_opened_once_with_every_algorithm() {
+fn every_algorithm_opens_a_message_once() {
     for algorithm in Algorithm::ALL {
         let mut group = group(algorithm);
         let mut publisher = publisher(&group, b"press 7");
@@ -30,7 +31,7 @@ fn what_is_sealed_is_opened_once_with_every_algorithm() {
             let sequence = opened.sequence;
             assert_eq!(
                 group.open(TOPIC, &message, &mut out),
-                Err(Refusal::Repeated { sequence }),
+                Err(Dropped::Repeated { sequence }),
                 "{algorithm} {len}"
             );
             assert!(out.is_empty());
@@ -39,7 +40,7 @@ fn what_is_sealed_is_opened_once_with_every_algorithm() {
 }
 
 #[test]
-fn ccm_adds_at_most_32_bytes_for_a_name_of_8() {
+fn ccm_adds_at_most_32_bytes() {
     let group = group(Algorithm::AesCcm16_64_128);
     let material = group.material(1, b"8 bytes.").expect("material");
     for (number, most) in [(1, 30), (0xffff, 31), (0xff_ffff, 32)] {
@@ -53,7 +54,7 @@ fn ccm_adds_at_most_32_bytes_for_a_name_of_8() {
 }
 
 #[test]
-fn the_bytes_are_those_of_the_standard() {
+fn envelope_has_the_standard_bytes() {
     let mut group = group(Algorithm::AesCcm16_64_128);
     let message = sealed(&mut publisher(&group, b"p7"), TOPIC, b"21.5");
     // [ << {1: 10} >>, {4: h'01' 'p7', 6: h'01'}, 12 bytes ]
@@ -64,13 +65,14 @@ fn the_bytes_are_those_of_the_standard() {
     let aad = associated_data(&[0xa1, 1, 10], "t", b"p", 2, 3);
     let external = b"\x84\x61t\x41p\x02\x48\0\0\0\0\0\0\0\x03";
     assert_eq!(aad, [b"\x83\x68Encrypt0\x43\xa1\x01\x0a\x4f", &external[..]].concat());
-    // The CBOR tag may stand before it.
+    // The CBOR tag may precede it.
     let mut tagged = vec![0xd0];
     tagged.extend_from_slice(&message);
     assert!(group.open(TOPIC, &tagged, &mut Vec::new()).is_ok());
 }
 
-/// A group with one message received from each of two publishers, and a third message that was not.
+/// A group with one message received from each of two publishers, and a third message not yet
+/// received.
 fn world() -> (Group, Vec<u8>, Vec<u8>) {
     let mut group = group(Algorithm::A128Gcm);
     let (mut a, mut b) = (publisher(&group, b"a"), publisher(&group, b"b"));
@@ -84,7 +86,7 @@ fn world() -> (Group, Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn each_refusal_has_its_own_reason() {
+fn each_refusal_has_its_reason() {
     let (mut group, first, next) = world();
     let mut out = Vec::new();
     let mut refused = |group: &mut Group, topic: &str, message: &[u8]| {
@@ -92,7 +94,7 @@ fn each_refusal_has_its_own_reason() {
         assert!(out.is_empty() && !why.remedy().is_empty());
         (why.name(), why.to_string())
     };
-    // The topic moved, to one that is known and to one that is not.
+    // The topic moved, to a known and an unknown one.
     let moved = ("moved", format!("sealed for the topic {TOPIC:?} and moved here"));
     assert_eq!(refused(&mut group, "plant/other", &next), moved);
     assert_eq!(refused(&mut group, "plant/unheard", &next), moved);
@@ -110,14 +112,14 @@ fn each_refusal_has_its_own_reason() {
     stranger.install(1, &[9; 32]);
     let foreign = sealed(&mut publisher(&stranger, b"c"), TOPIC, b"x");
     assert_eq!(refused(&mut group, TOPIC, &foreign).0, "unauthentic");
-    // Plaintext of someone else.
+    // Plaintext of another client.
     for plain in [&b"21.5"[..], b"", b"{\"t\":1}", &[0x83, 0x40]] {
         assert_eq!(refused(&mut group, TOPIC, plain).0, "not-envelope");
     }
     // Another algorithm.
     let other = super::setup::group(Algorithm::A256Gcm);
     assert_eq!(refused(&mut group, TOPIC, &sealed(&mut publisher(&other, b"a"), TOPIC, b"x")).0, "algorithm");
-    // An epoch to come, and one that is over.
+    // A future epoch, and an ended one.
     let mut later = super::setup::group(Algorithm::A128Gcm);
     later.install(2, &SECRET);
     assert_eq!(
@@ -128,18 +130,18 @@ fn each_refusal_has_its_own_reason() {
     group.retire_before(2);
     let old = ("old-epoch", "epoch 1 is over, 2 is in use".to_owned());
     assert_eq!(refused(&mut group, TOPIC, &next), old);
-    // Someone who may not publish.
+    // A publisher without permission.
     group.allow([b"a".to_vec()]);
     let denied = sealed(&mut publisher(&group, b"b"), TOPIC, b"x");
     assert_eq!(refused(&mut group, TOPIC, &denied).0, "not-publisher");
     assert_eq!(refused(&mut group, "plant/#", &denied).0, "topic");
-    // And the genuine ones go on.
+    // Genuine messages are still accepted.
     let genuine = sealed(&mut publisher(&group, b"a"), TOPIC, b"on");
     assert!(group.open(TOPIC, &genuine, &mut out).is_ok());
 }
 
 #[test]
-fn a_wrong_epoch_or_number_in_the_header_is_not_believed() {
+fn forged_epoch_or_number_is_refused() {
     let (mut group, _, next) = world();
     let envelope = Envelope::parse(&next).expect("an envelope");
     assert_eq!((envelope.epoch, envelope.sequence), (1, 3));
@@ -156,22 +158,22 @@ fn a_wrong_epoch_or_number_in_the_header_is_not_believed() {
 }
 
 #[test]
-fn numbers_are_never_given_twice_and_run_out() {
+fn numbers_never_repeat_and_run_out() {
     let group = group(Algorithm::ChaCha20Poly1305);
     let material = group.material(1, b"a").expect("material");
     let mut publisher = Publisher::new(&material, Reserved::new(5, 8));
     let mut out = Vec::new();
-    assert_eq!(publisher.seal("a/#", b"", &mut out), Err(PublishError::Topic(topic::Invalid::Wildcard)));
+    assert_eq!(publisher.seal("a/#", b"", &mut out), Err(PublishError::Topic(topic::TopicError::Wildcard)));
     let mut numbers: Vec<u64> =
         (0..3).map(|_| publisher.seal(TOPIC, b"x", &mut out).expect("a number")).collect();
-    assert_eq!(publisher.seal(TOPIC, b"x", &mut out), Err(PublishError::Number(NoNumber)));
+    assert_eq!(publisher.seal(TOPIC, b"x", &mut out), Err(PublishError::Number(NoNumberError)));
     publisher.numbers_mut().raise(9);
     numbers.push(publisher.seal(TOPIC, b"x", &mut out).expect("a number"));
     assert_eq!(numbers, [5, 6, 7, 8]);
 }
 
 #[test]
-fn a_payload_that_ccm_cannot_count_costs_no_number() {
+fn overlong_ccm_payload_uses_no_number() {
     let group = group(Algorithm::AesCcm16_64_128);
     let mut publisher = publisher(&group, b"a");
     let mut out = Vec::new();
@@ -184,7 +186,7 @@ fn a_payload_that_ccm_cannot_count_costs_no_number() {
 }
 
 #[test]
-fn a_restart_refuses_what_was_written_down_as_received() {
+fn restart_refuses_recorded_numbers() {
     let (_, first, next) = world();
     let mut after = group(Algorithm::A128Gcm);
     let mut out = Vec::new();
@@ -194,14 +196,14 @@ fn a_restart_refuses_what_was_written_down_as_received() {
     };
     assert_eq!(
         after.open_from(TOPIC, &first, &mut out, lowest),
-        Err(Refusal::Late { sequence: 1, lowest: 3 })
+        Err(Dropped::Late { sequence: 1, lowest: 3 })
     );
     let opened = after.open_from(TOPIC, &next, &mut out, lowest).expect("new");
     assert_eq!(after.received(&opened, TOPIC).map(|(_, next)| next), Some(4));
 }
 
 #[test]
-fn a_retained_message_of_another_topic_is_not_late() {
+fn retained_message_is_late_per_topic_only() {
     let mut group = group(Algorithm::A128Gcm);
     let mut a = publisher(&group, b"a");
     let retained = sealed(&mut a, "plant/name", b"press");
@@ -214,7 +216,7 @@ fn a_retained_message_of_another_topic_is_not_late() {
 }
 
 #[test]
-fn every_publisher_has_a_key_of_its_own() {
+fn every_publisher_has_its_own_key() {
     let material = |group: &str, algorithm, epoch, name: &[u8]| {
         Material::derive(group, algorithm, epoch, &SECRET, name).expect("material").key().to_vec()
     };
@@ -228,7 +230,7 @@ fn every_publisher_has_a_key_of_its_own() {
 }
 
 #[test]
-fn what_is_no_envelope_is_refused_with_the_parameter_at_fault() {
+fn malformed_envelope_names_its_fault() {
     let parse = |text: &[u8]| Envelope::parse(text).expect_err("no envelope");
     let parts = |kid: &[u8], number: &[u8]| {
         let mut bytes = vec![0x83, 0x43, 0xa1, 1, 1, 0xa2, 4, 0x40 + kid.len() as u8];
@@ -264,14 +266,14 @@ fn what_is_no_envelope_is_refused_with_the_parameter_at_fault() {
 const JSON: &[u8] =
     br#"{"machine":"press 7","time":@@@@@@@@@@,"values":{"force":@@@@@@,"unit":"kN"},"ok":@}"#;
 
-/// Prepares until only the values are left to do.
+/// Prepares until only the values are missing.
 fn ready(publisher: &mut Publisher<Reserved>, template: &PayloadTemplate) {
     assert!(publisher.antedate(template, 1) > 0);
     while publisher.antedate(template, 1) > 0 {}
 }
 
 #[test]
-fn a_rehearsal_spends_no_number_and_changes_nothing() {
+fn rehearsal_uses_no_number() {
     let template = PayloadTemplate::marked(TOPIC, JSON).expect("a template");
     let values: [&[u8]; 3] = [b"1700000000", b"  81.5", b"1"];
     for algorithm in Algorithm::ALL {
@@ -302,7 +304,7 @@ fn a_rehearsal_spends_no_number_and_changes_nothing() {
 }
 
 #[test]
-fn an_antedated_publish_has_the_bytes_of_an_ordinary_one() {
+fn antedated_publish_has_ordinary_bytes() {
     let template = PayloadTemplate::marked(TOPIC, JSON).expect("a template");
     let values: [&[u8]; 3] = [b"1700000000", b"  81.5", b"1"];
     for algorithm in Algorithm::ALL.into_iter().take(5) {
@@ -315,16 +317,16 @@ fn an_antedated_publish_has_the_bytes_of_an_ordinary_one() {
             assert_eq!(out, sealed(&mut plain, TOPIC, &template.fill(&values)), "{algorithm} {steps}");
             group.open(TOPIC, &out, &mut Vec::new()).expect("genuine");
         }
-        // Values of other lengths: the ordinary way, with the number that was taken.
+        // Values of other lengths: the ordinary path, with the number already taken.
         let mut out = Vec::new();
         let other: [&[u8]; 3] = [b"17", b"81.55555", b"0"];
         ready(&mut early, &template);
         assert_eq!(early.seal_values(&template, &other, &mut out), Ok(5), "{algorithm}");
         assert_eq!(out, sealed(&mut plain, TOPIC, &template.fill(&other)), "{algorithm}");
-        // What came next before is prepared for again.
+        // The previous publish is prepared again.
         assert!(early.idle(u32::MAX) > 0);
         assert_eq!(early.idle(u32::MAX), 0);
-        // Something else is published first: the number is burnt.
+        // Another publish comes first: the number is burnt.
         out.clear();
         assert_eq!(early.seal(TOPIC, b"x", &mut out), Ok(7));
         assert_eq!(early.seal_values(&template, &values, &mut out), Ok(8));
@@ -332,7 +334,7 @@ fn an_antedated_publish_has_the_bytes_of_an_ordinary_one() {
 }
 
 #[test]
-fn what_is_prepared_for_one_length_and_topic_serves_no_other() {
+fn preparation_serves_its_length_and_topic() {
     for algorithm in Algorithm::ALL {
         let mut group = group(algorithm);
         let mut publisher = publisher(&group, b"a");
@@ -370,7 +372,7 @@ fn what_is_prepared_for_one_length_and_topic_serves_no_other() {
 }
 
 #[test]
-fn numbers_leave_in_order_whatever_was_prepared() {
+fn numbers_are_sent_in_order() {
     let template = PayloadTemplate::marked(TOPIC, JSON).expect("a template");
     let values: [&[u8]; 3] = [b"1700000000", b"  81.5", b"1"];
     for algorithm in Algorithm::ALL.into_iter().take(5) {
@@ -409,9 +411,9 @@ fn numbers_leave_in_order_whatever_was_prepared() {
 }
 
 #[test]
-fn a_sparkplug_frame_is_a_template() {
-    // A payload of the Sparkplug B protobuf: timestamp (fixed width as it counts milliseconds), one metric with a double,
-    // and a sequence number.
+fn sparkplug_frame_is_a_template() {
+    // A payload of the Sparkplug B protobuf: timestamp (of fixed width, because it counts
+    // milliseconds), one metric with a double, and a sequence number.
     let frame = [
         &[0x08][..],
         &[0x80 | 1, 0x81, 0x82, 0x83, 0x84, 0x31], // timestamp
@@ -437,14 +439,14 @@ fn a_sparkplug_frame_is_a_template() {
 }
 
 #[test]
-fn nobody_publishes_on_no_topic() {
+fn empty_topic_is_refused() {
     let mut publisher = publisher(&group(Algorithm::A128Gcm), b"a");
     assert!(matches!(publisher.seal("", b"x", &mut Vec::new()), Err(PublishError::Topic(_))));
     assert_eq!(publisher.seal(TOPIC, b"x", &mut Vec::new()), Ok(1));
 }
 
 #[test]
-fn a_template_that_cannot_be_prepared_costs_no_number() {
+fn unpreparable_template_uses_no_number() {
     let group = group(Algorithm::A128Gcm);
     let mut gcm = publisher(&group, b"a");
     let long = PayloadTemplate::new(TOPIC, &[b' '; 1025], std::slice::from_ref(&(3..4))).expect("a template");
@@ -456,7 +458,7 @@ fn a_template_that_cannot_be_prepared_costs_no_number() {
     let small = PayloadTemplate::marked(TOPIC, b"@").expect("a template");
     assert_eq!(publisher(&cbc, b"a").antedate(&small, u32::MAX), 0);
     assert_eq!(gcm.seal(TOPIC, b"x", &mut Vec::new()), Ok(1));
-    // Nor does what was published before, for which there would be a preparation.
+    // Neither does the previous publish, for which a preparation would exist.
     assert_eq!((gcm.antedate(&long, u32::MAX), gcm.antedate(&many, u32::MAX)), (0, 0));
     assert_eq!(gcm.seal(TOPIC, b"x", &mut Vec::new()), Ok(2));
     // They are sealed nevertheless.
@@ -477,7 +479,7 @@ fn a_template_that_cannot_be_prepared_costs_no_number() {
 
 proptest! {
     #[test]
-    fn any_payload_comes_back(
+    fn any_payload_is_recovered(
         algorithm in prop::sample::select(&Algorithm::ALL[..]),
         name in prop::collection::vec(any::<u8>(), 1..=64),
         topic in "[a-z/]{1,40}",
@@ -495,7 +497,7 @@ proptest! {
     }
 
     #[test]
-    fn any_template_gives_the_bytes_of_an_ordinary_publish(
+    fn any_template_gives_ordinary_bytes(
         algorithm in prop::sample::select(&Algorithm::ALL[..5]),
         text in "[a-z]{0,40}(@{1,20}[a-z]{1,60}){1,6}@{0,9}",
         steps in 0u32..60,
@@ -513,7 +515,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_read_of_any_bytes_is_what_they_say(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn any_bytes_are_parsed_consistently(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         if let Ok(envelope) = Envelope::parse(&bytes) {
             prop_assert!(envelope.publisher.len() <= 64 && !envelope.publisher.is_empty());
         }

@@ -1,4 +1,4 @@
-//! Rotation messages: who can open them, and what a stranger can do with them.
+//! Rotation messages: their readers, and a stranger's possibilities.
 
 use std::string::ToString;
 use std::vec::Vec;
@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::setup::{TOPIC, group, publisher, sealed};
 use crate::mqtt::Algorithm;
-use crate::mqtt::rotation::{self, CannotSeal, Recipient, Rotation, RotationRefusal};
+use crate::mqtt::rotation::{self, Recipient, Rotation, RotationError, SealError};
 
 const MANAGER: [u8; 32] = [0x11; 32];
 const MEMBERS: [(&[u8], [u8; 32]); 3] = [(b"press 7", [1; 32]), (b"press 8", [2; 32]), (b"scada", [3; 32])];
@@ -33,31 +33,31 @@ fn message(rotation: &Rotation, members: &[(&[u8], [u8; 32])]) -> Vec<u8> {
 #[derive(Debug, PartialEq)]
 struct NoRandom;
 
-fn open(message: &[u8], (name, secret): (&[u8], [u8; 32])) -> Result<Rotation, RotationRefusal> {
+fn open(message: &[u8], (name, secret): (&[u8], [u8; 32])) -> Result<Rotation, RotationError> {
     rotation::open("line 4", message, &rotation::manager_public(&MANAGER), name, &secret)
 }
 
 #[test]
-fn every_member_opens_it_and_one_who_was_left_out_does_not() {
+fn only_listed_members_open_a_rotation() {
     let sealed = message(&next(2), &MEMBERS[..2]);
     for member in &MEMBERS[..2] {
         let opened = open(&sealed, *member).expect("a member");
         assert_eq!((opened.epoch, opened.grace, *opened.secret), (2, 60, [0x77; 32]));
     }
-    assert_eq!(open(&sealed, MEMBERS[2]).map(drop), Err(RotationRefusal::NotMember));
-    assert_eq!(open(&sealed, (b"press 7", [9; 32])).map(drop), Err(RotationRefusal::Unauthentic));
+    assert_eq!(open(&sealed, MEMBERS[2]).map(drop), Err(RotationError::NotMember));
+    assert_eq!(open(&sealed, (b"press 7", [9; 32])).map(drop), Err(RotationError::Unauthentic));
     let names = rotation::members("line 4", &sealed, &rotation::manager_public(&MANAGER)).expect("signed");
     assert_eq!(names, ["press 7", "press 8"]);
 }
 
 #[test]
-fn nobody_but_the_manager_rotates() {
+fn only_the_manager_rotates() {
     let sealed = message(&next(2), &MEMBERS);
     let stranger = rotation::manager_public(&[0x12; 32]);
     let refused = rotation::open("line 4", &sealed, &stranger, b"scada", &[3; 32]);
-    assert_eq!(refused.map(drop), Err(RotationRefusal::Signature));
+    assert_eq!(refused.map(drop), Err(RotationError::Signature));
     let other = rotation::open("line 5", &sealed, &rotation::manager_public(&MANAGER), b"scada", &[3; 32]);
-    assert_eq!(other.map(drop), Err(RotationRefusal::Signature));
+    assert_eq!(other.map(drop), Err(RotationError::Signature));
     for at in 0..sealed.len() {
         let mut changed = sealed.clone();
         changed[at] ^= 1;
@@ -67,7 +67,7 @@ fn nobody_but_the_manager_rotates() {
 }
 
 #[test]
-fn a_rotation_that_comes_again_or_is_older_changes_nothing() {
+fn replayed_rotation_changes_nothing() {
     let mut group = group(Algorithm::A128Gcm);
     let rotation = open(&message(&next(2), &MEMBERS), MEMBERS[0]).expect("a member");
     assert!(group.rotate(&rotation));
@@ -76,7 +76,7 @@ fn a_rotation_that_comes_again_or_is_older_changes_nothing() {
 }
 
 #[test]
-fn both_epochs_are_read_until_the_old_one_is_ended() {
+fn old_epoch_is_read_until_ended() {
     let mut reader = group(Algorithm::A128Gcm);
     let mut old = publisher(&reader, b"a");
     assert!(reader.rotate(&next(2)));
@@ -91,16 +91,16 @@ fn both_epochs_are_read_until_the_old_one_is_ended() {
 }
 
 #[test]
-fn what_cannot_be_sealed_is_said() {
+fn unsealable_rotation_is_an_error() {
     let small = Recipient { name: b"bad", public: [0; 32] };
     let random = |_: &mut [u8]| Ok::<_, NoRandom>(());
     let cannot = rotation::seal("g", &next(2), &MANAGER, std::slice::from_ref(&small), random);
-    assert_eq!(cannot, Err(CannotSeal::PublicKey { member: 0 }));
+    assert_eq!(cannot, Err(SealError::PublicKey { member: 0 }));
     let nameless = Recipient { name: b"", public: [9; 32] };
     assert_eq!(
         rotation::seal("g", &next(2), &MANAGER, &[nameless], random),
-        Err(CannotSeal::Name { member: 0 })
+        Err(SealError::Name { member: 0 })
     );
     let none = rotation::seal("g", &next(2), &MANAGER, &[small], |_| Err(NoRandom));
-    assert_eq!(none, Err(CannotSeal::Random(NoRandom)));
+    assert_eq!(none, Err(SealError::Random(NoRandom)));
 }

@@ -1,4 +1,4 @@
-//! The envelopes of `vectors/mqtt.txt`: sealed, opened, and read by a general CBOR library.
+//! The envelopes of `vectors/mqtt.txt`: sealed, opened, and parsed by a general CBOR library.
 
 use std::collections::BTreeMap;
 use std::vec::Vec;
@@ -12,7 +12,7 @@ fn hex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
 }
 
-/// What minicbor finds: the algorithm, `kid`, Partial IV, and the ciphertext's length.
+/// minicbor's view: the algorithm, `kid`, Partial IV, and the ciphertext's length.
 fn read(envelope: &[u8]) -> (i64, Vec<u8>, Vec<u8>, usize) {
     let mut decoder = Decoder::new(envelope);
     assert_eq!(decoder.array().unwrap(), Some(3));
@@ -29,7 +29,7 @@ fn read(envelope: &[u8]) -> (i64, Vec<u8>, Vec<u8>, usize) {
 }
 
 #[test]
-fn the_known_envelopes_are_sealed_and_opened() {
+fn known_envelopes_are_sealed_and_opened() {
     let text = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../vectors/mqtt.txt"));
     let mut seen = 0;
     for block in text.split("\n\n") {
@@ -55,7 +55,7 @@ fn the_known_envelopes_are_sealed_and_opened() {
 }
 
 #[test]
-fn what_is_written_by_hand_is_what_a_library_reads() {
+fn library_reads_our_envelopes() {
     for algorithm in Algorithm::ALL {
         for (epoch, number) in [(1, 1), (127, 255), (128, 256), (u32::MAX, u64::MAX - 1), (16_384, 1 << 24)] {
             for (name, len) in [(&b"a"[..], 0), (b"turbine1", 15), (&[7; 64], 300), (&[7; 23], 70_000)] {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::Duration;
 
-use antedate_channel::mka::{Fault, KeyIdentifier, LIFE_TIME, Refused, Status};
+use antedate_channel::mka::{Dropped, Fault, KeyIdentifier, LIFE_TIME, Status};
 use antedate_host::hex::hex;
 use antedate_wire::Sci;
 
@@ -13,14 +13,14 @@ use crate::run::status::{Agreement, AgreementKey, AgreementMember};
 /// How long the log says nothing more of strangers.
 const SELDOM: Duration = Duration::from_secs(60);
 /// What strangers are refused for, and what an operator is told of it.
-const STRANGE: [(Refused, &str); 2] = [
+const STRANGE: [(Dropped, &str); 2] = [
     (
-        Refused::WrongIcv,
+        Dropped::WrongIcv,
         "nobody here is a member, and MKPDUs with a wrong ICV come: their sender has another CAK under the same name; \
          copy one cak_file to all gateways",
     ),
     (
-        Refused::OtherName,
+        Dropped::OtherName,
         "nobody here is a member, and MKPDUs of another name come: their sender has another CKN; copy one cak_file to \
          all gateways",
     ),

@@ -2,7 +2,7 @@
 
 use std::net::UdpSocket;
 
-use antedate_channel::mka::{Cak, Refused};
+use antedate_channel::mka::{Cak, Dropped};
 
 use super::*;
 use crate::sys::interface::Witness;
@@ -95,7 +95,7 @@ fn a_flood_is_heard_in_parts() {
     let mut frame = [0; LONGEST];
     for heard in [HEARD_AT_ONCE, flood, flood] {
         speaker.listen(&mut frame);
-        let refused = speaker.participant.status(Duration::ZERO).refused.of(Refused::Malformed);
+        let refused = speaker.participant.status(Duration::ZERO).refused.of(Dropped::Malformed);
         assert_eq!(refused, heard as u64);
     }
 }
