@@ -82,8 +82,10 @@ impl fmt::Display for Fault {
 }
 
 /// All faults, in the order of files and lines. Never empty as an error.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Faults(Vec<Fault>);
+
+impl std::error::Error for Faults {}
 
 impl Faults {
     /// Sorts the faults by file and line.

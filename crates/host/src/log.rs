@@ -1,15 +1,24 @@
 //! Log lines on standard error.
 
+use std::error::Error;
+use std::fmt;
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
 /// An invalid log filter.
-#[derive(Debug, thiserror::Error)]
-#[error("--log {filter}: {error}")]
+#[derive(Debug)]
 pub struct FilterError {
     filter: String,
     error: tracing_subscriber::filter::ParseError,
+}
+
+impl Error for FilterError {}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--log {}: {}", self.filter, self.error)
+    }
 }
 
 impl FilterError {

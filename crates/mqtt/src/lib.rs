@@ -7,8 +7,8 @@
 //! - [`manage`]: rotation and revocation, as the group's manager
 //! - [`acl`]: who may do what at a Mosquitto broker, from the same group file
 
+#[cfg(feature = "acl")]
 pub mod acl;
-pub mod client;
 pub mod file;
 pub mod guard;
 pub mod manage;

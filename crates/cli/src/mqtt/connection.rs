@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use antedate_channel::mqtt::Dropped;
 use antedate_host::signals;
-use antedate_mqtt::client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
 use antedate_mqtt::file::{Device, GroupFile, doubled, keyless, overlaps};
 use antedate_mqtt::guard::{CannotSeal, Guard, Verdict};
 use antedate_mqtt::store::Store;
+use antedate_mqtt_client::{Client, Event, Lost, Message, Qos, Settings, Version, Will};
 use clap::Args;
 
 use crate::failure::Failure;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use antedate_channel::mqtt::PayloadTemplate;
-use antedate_mqtt::client::Qos;
+use antedate_mqtt_client::Qos;
 use clap::{ArgGroup, Args};
 use tokio::sync::mpsc;
 
