@@ -1,8 +1,8 @@
 //! Faults of a number file or its directory.
 
 use std::error::Error;
-use std::{fmt, io};
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use crate::fault::{Fault, MORE_FILES, explain};
 
