@@ -1,11 +1,11 @@
 //! `cargo xtask firmware`: builds the programs of the motes and measures them.
 
 use crate::nostd;
-use crate::report::StepResult;
-use crate::setup::{self, Purpose};
-use crate::shell::{Run, antedate, build_release, cache, line, program, root};
 use serde_json::Value;
 use std::path::Path;
+use xtask::report::StepResult;
+use xtask::setup::{self, Purpose};
+use xtask::shell::{Run, antedate, build_release, cache, line, program, root};
 
 /// What is built: package, target, profile, programs. The profiles are in the workspace's `Cargo.toml`.
 const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
@@ -97,10 +97,7 @@ const BUILDS: [(&str, &str, &str, &[&str]); 4] = [
 const EXPERIMENTS: [&str; 4] = ["motes", "scenarios", "timeslot", "mqtt-motes"];
 
 /// Builds, runs and measures; false if a goal was missed.
-pub(crate) fn main(args: &[String]) -> Result<bool, String> {
-    if !args.is_empty() {
-        return Err("firmware takes no arguments".into());
-    }
+pub(crate) fn main() -> Result<bool, String> {
     setup::ensure(Purpose::Firmware)?;
     build()?;
     build_release()?;

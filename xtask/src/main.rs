@@ -1,76 +1,132 @@
-//! Set-up, demo, test, bench and peers of the workspace: `cargo xtask COMMAND`.
+//! `cargo xtask COMMAND`: set-up, demo, tests and CI of the workspace. One file per command.
 //!
-//! One file per command. What several of them need stands beside them: [`shell`] runs programs with a time bound,
-//! [`report`] times steps and sums them up, [`sandbox`] gives a private network, [`net`] builds the paths of
-//! namespaces in it, [`daemon`] starts real gateways on them, [`mod@bench`] measures over them.
+//! `peers`, `bench` and `cross` need the engine and are commands of the package `xtask-peers`, which is started for them.
 
+use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
 use std::process::ExitCode;
+use xtask::setup::{self, Purpose};
+use xtask::{peers, run};
 
-mod bench;
+mod book;
 mod ci;
-mod cross;
-mod daemon;
 mod demo;
-mod disk;
+mod dependencies;
 mod firmware;
-mod guest;
-mod licences;
-mod net;
+mod house;
 mod nostd;
-mod peers;
-mod report;
-mod sandbox;
-mod setup;
-mod shell;
 mod test;
 
-const USAGE: &str = "\
-cargo xtask COMMAND
+/// Set-up, demo, tests and CI of the workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_version_flag = true, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
 
-  setup [--for PURPOSE]                 install Debian packages, told before: demo, test, peers, bench,
-                                        ciphers, firmware; without PURPOSE demo, test and bench
-  demo [ARGS...]                        set-up, release build, `antedate demo ARGS...`
-  test [--only STEP]...                 set-up, and everything that CI runs; `--list` names the steps
-  peers [NAME]...                       the independent implementations alone; `--list` names them
-  bench gateway [--quick] [--no-verdict] [--only PART]
-                                        the gateway beside bridges and OpenVPN, in one run
-  bench aead [--quick] [--only CIPHER]  the engine beside other implementations, in one run
-  firmware                              the programs of the motes: built, run, measured
-  cross [TARGET]... [--only PART]       for other CPUs: compiled, and tested emulated; `--list` names them
-  ci                                    `test`, and a skipped step is a failure
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask demo                      two machines exchange PROFINET through two gateways
+  cargo xtask test                      all checks of CI
+  cargo xtask test --only clippy        one of them; `--list` names them
+  cargo xtask peers wireguard-go        one independent implementation; `--list` names them
+  cargo xtask bench gateway --quick     the gateway beside bridges and OpenVPN, in minutes
 
 Exit status: 0 all passed, 1 something failed, 2 a usage error or a machine that lacks what is needed.";
 
+#[derive(Subcommand)]
+enum Command {
+    /// Install Debian packages, told before; without a purpose those of demo, test and bench
+    Setup {
+        /// The command that needs the packages
+        #[arg(long = "for", value_name = "PURPOSE")]
+        purpose: Option<Purpose>,
+    },
+    /// Set up, build, run `antedate demo ARGS...`
+    #[command(disable_help_flag = true)]
+    Demo {
+        /// Options of `antedate demo`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
+    },
+    /// Set up and run everything that CI runs
+    Test {
+        /// Print the names of the steps
+        #[arg(long)]
+        list: bool,
+        /// Run this step alone; may be given several times
+        #[arg(long, value_name = "STEP")]
+        only: Vec<String>,
+    },
+    /// Run the independent implementations alone; `--list` names them
+    #[command(disable_help_flag = true)]
+    Peers(Forwarded),
+    /// Measure beside other implementations in one run: `gateway` or `aead`
+    #[command(disable_help_flag = true)]
+    Bench(Forwarded),
+    /// Build, run and measure the programs of the motes
+    Firmware,
+    /// Compile and test for other CPUs, emulated; `--list` names them
+    #[command(disable_help_flag = true)]
+    Cross(Forwarded),
+    /// Run `test`; a skipped step is a failure
+    Ci,
+}
+
+/// Arguments of a command of `xtask-peers`, which reads them.
+#[derive(clap::Args)]
+struct Forwarded {
+    /// See `--help` of the command
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    args: Vec<OsString>,
+}
+
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let (command, rest) = match args.split_first() {
-        Some((command, rest)) => (command.as_str(), rest),
-        None => ("help", &[][..]),
-    };
-    if let Err(message) = shell::end_with_signals() {
-        eprintln!("xtask: {message}");
-    }
-    let outcome = match command {
-        "setup" => setup::main(rest),
-        "demo" => demo::main(rest),
-        "test" => test::main(rest),
-        "peers" => peers::main(rest),
-        "bench" => bench::main(rest),
-        "firmware" => firmware::main(rest),
-        "cross" => cross::main(rest),
-        "ci" => ci::main(rest),
-        "help" | "--help" | "-h" => {
-            println!("{USAGE}");
+    let arguments = Arguments::parse();
+    run(|| match arguments.command {
+        Some(Command::Setup { purpose }) => setup::set_up(purpose),
+        Some(Command::Demo { args }) => demo::main(&args),
+        Some(Command::Test { list: true, .. }) => Ok(test::list()),
+        Some(Command::Test { only, .. }) => Ok(test::run(&only)?.finish()),
+        Some(Command::Peers(words)) => Err(peers::replace_with("peers", &words.args)),
+        Some(Command::Bench(words)) => Err(peers::replace_with("bench", &words.args)),
+        Some(Command::Cross(words)) => Err(peers::replace_with("cross", &words.args)),
+        Some(Command::Firmware) => firmware::main(),
+        Some(Command::Ci) => ci::main(),
+        None => {
+            Arguments::command().print_help().map_err(|e| e.to_string())?;
             Ok(true)
         }
-        other => Err(format!("no command `{other}`\n\n{USAGE}")),
-    };
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::from(1),
-        Err(message) => {
-            eprintln!("xtask: {message}");
-            ExitCode::from(2)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn forwarded_options_are_left_alone() {
+        let line = ["cargo xtask", "bench", "gateway", "--quick", "--only", "tcp"];
+        let read = Arguments::try_parse_from(line).expect("read");
+        assert!(matches!(read.command, Some(Command::Bench(words)) if words.args == line[2..]));
+        let help = Arguments::try_parse_from(["cargo xtask", "peers", "--help"]).expect("read");
+        assert!(matches!(help.command, Some(Command::Peers(words)) if words.args == ["--help"]));
+    }
+
+    #[test]
+    fn unknown_words_are_usage_errors() {
+        for line in [
+            &["cargo xtask", "dmeo"][..],
+            &["cargo xtask", "test", "--onyl", "x"],
+            &["cargo xtask", "ci", "x"],
+        ] {
+            assert_eq!(Arguments::try_parse_from(line).err().map(|e| e.exit_code()), Some(2), "{line:?}");
         }
     }
 }

@@ -1,15 +1,16 @@
 //! The `no_std` crates and the library for C, compiled for CPUs without an operating system.
 
-use crate::report::StepResult;
-use crate::setup;
-use crate::shell::{Run, cargo, has_program, program, target};
 use std::path::Path;
 use std::process::Command;
+use xtask::report::StepResult;
+use xtask::setup;
+use xtask::setup::targets::{fetch_core, has_core};
+use xtask::shell::{Run, cargo, program, target};
 
 /// A Cortex-M3, and ARM with 64 bits, whose words and pointers are another size.
 const TARGETS: [&str; 2] = ["thumbv7m-none-eabi", "aarch64-unknown-none"];
 const CRATES: [&str; 3] = ["antedate-wire", "antedate-aead", "antedate-channel"];
-/// What a C program is linked with, and the suites that it can have.
+/// The library for C programs, and the suites it is built with.
 const LIBRARY: &str = "antedate-capi";
 const SUITES: [&str; 2] = ["ccm", "aegis,ascon,ccm,chacha20-poly1305,gcm,ocb3"];
 
@@ -38,17 +39,6 @@ fn build(to: &str, own: bool, arguments: &[&str]) -> Result<(), String> {
     }
     command.args(arguments).args(["--target", to, "--target-dir"]).arg(target().join("nostd"));
     command.env_remove("RUSTFLAGS").echoed(300)
-}
-
-pub(crate) fn has_core(target: &str) -> bool {
-    let sysroot = program("rustc").args(["--print", "sysroot"]).read(10).unwrap_or_default();
-    Path::new(sysroot.trim()).join("lib/rustlib").join(target).join("lib").is_dir()
-}
-
-pub(crate) fn fetch_core(target: &str) -> bool {
-    has_program("rustup")
-        && program("rustup").args(["target", "add", target]).echoed(120).is_ok()
-        && has_core(target)
 }
 
 /// Debian's `rustc-web` is current enough, and its packaged sources are what `-Zbuild-std` needs.

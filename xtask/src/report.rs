@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 /// Why a step did not pass.
-pub(crate) enum Stop {
+pub enum Stop {
     /// Something did not hold.
     Failed(String),
     /// This machine cannot run it, for the reason given.
@@ -23,7 +23,7 @@ impl From<&str> for Stop {
 }
 
 /// What a step gives: a note where it passed.
-pub(crate) type StepResult = Result<String, Stop>;
+pub type StepResult = Result<String, Stop>;
 
 struct Row {
     name: String,
@@ -33,13 +33,13 @@ struct Row {
 
 /// The steps of one run.
 #[derive(Default)]
-pub(crate) struct Report {
+pub struct Report {
     rows: Vec<Row>,
 }
 
 impl Report {
     /// Runs a step: prints its name, times it, keeps and prints the outcome.
-    pub(crate) fn step(&mut self, name: &str, run: impl FnOnce() -> StepResult) -> bool {
+    pub fn step(&mut self, name: &str, run: impl FnOnce() -> StepResult) -> bool {
         println!("\n== {name}");
         let start = Instant::now();
         let outcome = run();
@@ -47,7 +47,7 @@ impl Report {
     }
 
     /// Records a step that this machine cannot run.
-    pub(crate) fn skip(&mut self, name: &str, reason: &str) {
+    pub fn skip(&mut self, name: &str, reason: &str) {
         println!("\n== {name}");
         self.keep(name, 0.0, Err(Stop::Skipped(reason.to_string())));
     }
@@ -61,13 +61,13 @@ impl Report {
     }
 
     /// Counts of passed, failed and skipped.
-    pub(crate) fn counts(&self) -> (usize, usize, usize) {
+    pub fn counts(&self) -> (usize, usize, usize) {
         let count = |word| self.rows.iter().filter(|r| words(&r.outcome).0 == word).count();
         (count(PASSED), count(FAILED), count(SKIPPED))
     }
 
     /// Prints the table and the closing line; true if nothing failed.
-    pub(crate) fn finish(&self) -> bool {
+    pub fn finish(&self) -> bool {
         let width = self.rows.iter().map(|r| r.name.chars().count()).max().unwrap_or(0);
         println!("\n{:width$}  {:>8}  outcome", "step", "seconds");
         for row in &self.rows {
@@ -101,14 +101,14 @@ fn words(outcome: &StepResult) -> (&'static str, &str) {
     }
 }
 
-/// A step's outcome as text, for the process that asked for it.
-pub(crate) fn write(outcome: &StepResult) -> String {
+/// A step's outcome as text, for another process.
+pub fn write(outcome: &StepResult) -> String {
     let (word, text) = words(outcome);
     format!("{word}\n{text}")
 }
 
 /// The outcome that `write` gave in another process.
-pub(crate) fn read(text: &str) -> StepResult {
+pub fn read(text: &str) -> StepResult {
     match text.split_once('\n') {
         Some((PASSED, note)) => Ok(note.to_string()),
         Some((SKIPPED, reason)) => Err(Stop::Skipped(reason.to_string())),

@@ -4,14 +4,13 @@
 //! it, however it ends, and no name in it can clash with the machine's. Without root a user namespace gives the same,
 //! apart from real-time scheduling.
 
-use crate::setup::is_root;
-use crate::shell::{Run, program};
+use crate::shell::{Run, is_root, program};
 use std::process::{Command, Stdio};
 
 const MARK: &str = "ANTEDATE_XTASK_SANDBOX";
 
 /// Inside a sandbox: prepares it and gives `Ok(None)`. Outside: runs this very command in one and gives its verdict.
-pub(crate) fn enter() -> Result<Option<bool>, String> {
+pub fn enter() -> Result<Option<bool>, String> {
     if inside() {
         // `ip netns` and wireguard-go keep their names below /run, where nothing of the machine is hidden by an own mount.
         let places: &[&str] = if is_mapped_user() { &["/run"] } else { &["/run/netns", "/run/wireguard"] };
@@ -35,17 +34,17 @@ pub(crate) fn enter() -> Result<Option<bool>, String> {
 }
 
 /// True in a sandbox that an ordinary user made: root there is not root.
-pub(crate) fn is_mapped_user() -> bool {
+pub fn is_mapped_user() -> bool {
     std::env::var(MARK).is_ok_and(|v| v == "user")
 }
 
 /// True inside a sandbox.
-pub(crate) fn inside() -> bool {
+pub fn inside() -> bool {
     std::env::var_os(MARK).is_some()
 }
 
 /// Whether this machine allows a sandbox; the error says what it lacks.
-pub(crate) fn possible() -> Result<(), String> {
+pub fn possible() -> Result<(), String> {
     unshare().arg("true").read(10).map(drop).map_err(|_| {
         "this machine forbids network namespaces: run as root, or allow user namespaces (kernel.unprivileged_userns_clone=1)"
             .to_string()

@@ -1,14 +1,12 @@
 //! `cargo xtask test`: everything that CI runs.
 
-use crate::firmware;
-use crate::licences;
-use crate::nostd;
-use crate::peers::{self, ALONE, PEERS};
-use crate::report::{Report, StepResult, Stop};
-use crate::sandbox;
-use crate::setup::{self, Purpose};
-use crate::shell::{Run, antedate, build_release, cache, cargo, program};
+use crate::{book, dependencies, firmware, house, nostd};
 use serde_json::Value;
+use xtask::peers;
+use xtask::report::{Report, StepResult, Stop};
+use xtask::sandbox;
+use xtask::setup::{self, Purpose};
+use xtask::shell::{Run, antedate, build_release, cache, cargo, program};
 
 struct Step {
     name: String,
@@ -17,32 +15,23 @@ struct Step {
     run: Box<dyn FnOnce() -> StepResult>,
 }
 
-/// Parses `[--list] [--only STEP]...` and runs.
-pub(crate) fn main(args: &[String]) -> Result<bool, String> {
-    let mut only = Vec::new();
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--list" => {
-                steps().iter().for_each(|s| println!("{}", s.name));
-                return Ok(true);
-            }
-            "--only" => only.push(words.next().ok_or("--only STEP")?.clone()),
-            other => return Err(format!("test [--list] [--only STEP]..., not `{other}`")),
-        }
-    }
-    Ok(run(&only)?.finish())
+/// Prints the names of the steps.
+pub(crate) fn list() -> bool {
+    steps().iter().for_each(|step| println!("{}", step.name));
+    true
 }
 
-/// Runs the steps named, or all.
+/// Runs the steps named, or all. A name may be the first word of several: `house`, `demo`, `peer`.
 pub(crate) fn run(only: &[String]) -> Result<Report, String> {
     let steps = steps();
-    if let Some(wrong) = only.iter().find(|o| !steps.iter().any(|s| s.name == **o)) {
+    if let Some(wrong) = only.iter().find(|o| !steps.iter().any(|s| is_named(&s.name, o))) {
         return Err(format!("no step `{wrong}`; `cargo xtask test --list` names them"));
     }
     let mut report = Report::default();
+    let wanted = |step: &&Step| is_wanted(&step.name, only);
+    let purpose = if steps.iter().filter(wanted).all(Step::is_light) { Purpose::Demo } else { Purpose::Test };
     report.step("set-up", || {
-        setup::ensure(Purpose::Test)?;
+        setup::ensure(purpose)?;
         Ok(String::new())
     });
     let networks = sandbox::possible();
@@ -57,10 +46,25 @@ pub(crate) fn run(only: &[String]) -> Result<Report, String> {
     Ok(report)
 }
 
-/// Whether a step is among those named, if any are. What starts the product's program has it built, or it would judge one of another day.
+impl Step {
+    /// True if the step needs no packages but those of a build.
+    fn is_light(&self) -> bool {
+        ["format", "clippy", "docs", "book"].contains(&self.name.as_str()) || self.name.starts_with("house ")
+    }
+}
+
+/// Whether a name of `--only` means a step.
+fn is_named(step: &str, only: &str) -> bool {
+    step.strip_prefix(only).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+/// Whether a step is among those named, if any are. Steps that start the product have it built first.
 fn is_wanted(name: &str, only: &[String]) -> bool {
-    let starts_it = |name: &String| name == "firmware" || on_networks(name);
-    only.is_empty() || only.iter().any(|o| o == name) || (name == RELEASE_BUILD && only.iter().any(starts_it))
+    let starts_it = |name: &&str| *name == "firmware" || on_networks(&format!("{name} "));
+    let named = || only.iter().map(String::as_str);
+    only.is_empty()
+        || named().any(|only| is_named(name, only))
+        || (name == RELEASE_BUILD && named().any(|o| starts_it(&o)))
 }
 
 /// Whether a step starts the product's program on networks of its own.
@@ -96,12 +100,18 @@ fn steps() -> Vec<Step> {
             )
         }),
     );
-    add("dependencies", Box::new(licences::check));
+    for (name, check) in house::CHECKS {
+        add(name, Box::new(check));
+    }
+    add("dependencies", Box::new(dependencies::check));
+    add("book", Box::new(book::check));
     add(
         "tests",
         Box::new(|| tests(cargo().args(["test", "--workspace", "--locked", "--no-fail-fast"]), 1800)),
     );
     add("fuzz seeds", Box::new(fuzz_seeds));
+    add("fuzz targets", Box::new(fuzz_targets));
+    add("cipher bench", Box::new(cipher_bench));
     add("each crate alone", Box::new(each_alone));
     add("no_std", Box::new(nostd::check));
     add(
@@ -116,8 +126,8 @@ fn steps() -> Vec<Step> {
     add("demo overlay", Box::new(|| demo("overlay", &["--secure", "overlay"])));
     add("demo none", Box::new(|| demo("none", &["--secure", "none"])));
     add("demo faults", Box::new(|| demo("faults", &["--secure", "macsec", "--faults", "all"])));
-    for peer in PEERS.iter().filter(|peer| !ALONE.contains(&peer.name)) {
-        add(&format!("peer {}", peer.name), Box::new(|| peers::run(peer)));
+    for name in peers::TESTED {
+        add(&format!("peer {name}"), Box::new(|| peers::step(name)));
     }
     add("bench gateway", Box::new(bench));
     steps
@@ -138,6 +148,29 @@ fn fuzz_seeds() -> StepResult {
     let mut command = cargo();
     command.args(["test", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
     tests(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
+}
+
+/// Compiles the programs for libFuzzer, whose own runtime is not needed for that.
+fn fuzz_targets() -> StepResult {
+    let mut command = cargo();
+    command.args([
+        "check",
+        "--locked",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--features",
+        "libfuzzer",
+        "--bins",
+    ]);
+    command.env("CUSTOM_LIBFUZZER_PATH", "/usr/lib/libFuzzer.a");
+    quiet(command.env("CARGO_TARGET_DIR", cache("fuzz")?), 600)
+}
+
+/// Compiles the benchmark of ciphers, a workspace of its own, with the system's OpenSSL in place of one built for it.
+fn cipher_bench() -> StepResult {
+    let mut command = cargo();
+    command.args(["check", "--locked", "--manifest-path", "bench/Cargo.toml"]).env("OPENSSL_NO_VENDOR", "1");
+    quiet(command.env("CARGO_TARGET_DIR", cache("bench-aead")?), 900)
 }
 
 /// Checks each package without the features that its neighbours switch on in it.
@@ -175,8 +208,7 @@ fn bench() -> StepResult {
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         return Err(Stop::Skipped("it needs two cores".into()));
     }
-    let me = std::env::current_exe().map_err(|e| e.to_string())?;
-    program(me).args(["bench", "gateway", "--quick", "--no-verdict"]).echoed(900)?;
+    program(peers::built()?).args(["bench", "gateway", "--quick", "--no-verdict"]).echoed(900)?;
     Ok("its goals are not judged here".into())
 }
 
@@ -185,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_starts_the_program_has_it_built_before() {
+    fn steps_that_start_it_build_it() {
         let chosen = |only: &[&str]| -> Vec<String> {
             let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
             steps().into_iter().map(|s| s.name).filter(|name| is_wanted(name, &only)).collect()
@@ -194,6 +226,8 @@ mod tests {
         assert_eq!(chosen(&["peer scapy", "firmware"]), ["release build", "firmware", "peer scapy"]);
         assert_eq!(chosen(&["bench gateway"]), ["release build", "bench gateway"]);
         assert_eq!(chosen(&["format"]), ["format"]);
+        assert_eq!(chosen(&["house"]).len(), house::CHECKS.len());
+        assert_eq!(chosen(&["peer"])[..2], ["release build", "peer scapy"]);
         assert_eq!(chosen(&[]).len(), steps().len());
     }
 }

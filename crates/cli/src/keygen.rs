@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use antedate_channel::macsec::CipherSuite;
+#[cfg(feature = "dtls")]
 use antedate_dtls::psk;
 use antedate_gateway::config::cak::CakFile;
 use antedate_gateway::config::keys::{KeyFile, MEMBERS_MAX, is_member_name};
@@ -34,12 +35,14 @@ pub(crate) enum Verb {
         after_help = "Example:\n  antedate keygen wireguard --out wg.key           prints the public key\n  antedate keygen wireguard --public wg.key        prints it again\n  antedate keygen wireguard --preshared --out psk"
     )]
     Wireguard(Wireguard),
+    #[cfg(feature = "mqtt")]
     /// Keys for MQTT payloads: a group's file with its first key, or a device's own key pair.
     ///
     /// A group of members with public keys has a manager, who rotates the key (antedate mqtt rotate) and revokes members.
     /// Without such members the file holds the key itself: copy it to each client over a safe way, with mode 0600.
     #[command(after_help = crate::mqtt::KEYGEN_EXAMPLES)]
     Mqtt(crate::mqtt::Keygen),
+    #[cfg(feature = "dtls")]
     /// Pre-shared keys for DTLS: a line IDENTITY:HEXKEY for each device, as GnuTLS's psktool writes it.
     ///
     /// The listening side has the whole file, each connecting side its own line.
@@ -53,8 +56,10 @@ impl Verb {
     pub(crate) fn run(self) -> Done {
         match self {
             Self::Macsec(verb) => verb.run(),
+            #[cfg(feature = "dtls")]
             Self::Dtls(verb) => verb.run(),
             Self::Wireguard(verb) => verb.run(),
+            #[cfg(feature = "mqtt")]
             Self::Mqtt(verb) => verb.run(),
         }
     }
@@ -146,6 +151,7 @@ impl Wireguard {
     }
 }
 
+#[cfg(feature = "dtls")]
 #[derive(Args)]
 pub(crate) struct Dtls {
     /// Whose key: a name of up to 128 octets. One or more.
@@ -159,6 +165,7 @@ pub(crate) struct Dtls {
     out: Option<PathBuf>,
 }
 
+#[cfg(feature = "dtls")]
 impl Dtls {
     fn run(self) -> Done {
         let octets = if self.bits == "256" { 32 } else { 16 };

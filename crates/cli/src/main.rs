@@ -4,14 +4,18 @@
 //! go to standard error and say what is wrong, where, and what to do.
 
 mod demo;
+#[cfg(feature = "dtls")]
 mod dtls;
 mod failure;
 mod gateway;
 mod goose;
 mod keygen;
+#[cfg(feature = "lab")]
 mod lab;
+#[cfg(feature = "mqtt")]
 mod mqtt;
 mod output;
+#[cfg(feature = "plan")]
 mod plan;
 mod template;
 
@@ -40,17 +44,21 @@ enum Verb {
     /// Protect a network segment: the daemon, its checks, its state.
     #[command(subcommand)]
     Gateway(gateway::Verb),
+    #[cfg(feature = "dtls")]
     /// Speak DTLS for devices that speak plain UDP: a proxy on each side of the untrusted network.
     #[command(subcommand)]
     Dtls(dtls::Verb),
     /// Make keys in the form that gateways and the usual tools read.
     #[command(subcommand)]
     Keygen(keygen::Verb),
+    #[cfg(feature = "lab")]
     /// Reproduce what a paper measured, and put ours beside it.
     Lab(lab::Lab),
+    #[cfg(feature = "mqtt")]
     /// Publish and subscribe with payloads that are protected end to end, and manage their keys.
     #[command(subcommand)]
     Mqtt(Box<mqtt::Verb>),
+    #[cfg(feature = "plan")]
     /// Does a scenario meet its deadlines, and what would make it?
     Plan(plan::Plan),
     /// Find out what of a message can be prepared.
@@ -69,10 +77,14 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().verb {
         Verb::Demo(verb) => verb.run(),
         Verb::Gateway(verb) => verb.run(),
+        #[cfg(feature = "dtls")]
         Verb::Dtls(verb) => verb.run(),
         Verb::Keygen(verb) => verb.run(),
+        #[cfg(feature = "lab")]
         Verb::Lab(verb) => verb.run(),
+        #[cfg(feature = "mqtt")]
         Verb::Mqtt(verb) => verb.run(),
+        #[cfg(feature = "plan")]
         Verb::Plan(verb) => verb.run(),
         Verb::Template(verb) => verb.run(),
         Verb::Goose(verb) => verb.run(),

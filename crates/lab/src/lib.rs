@@ -13,8 +13,10 @@
 
 pub mod demo;
 pub mod emulator;
+#[cfg(feature = "experiments")]
 pub mod experiment;
 pub mod histogram;
+#[cfg(feature = "experiments")]
 pub mod msp430;
 pub mod ns;
 pub mod output;
@@ -22,6 +24,7 @@ pub mod process;
 pub mod realtime;
 pub mod roundtrip;
 pub mod station;
+#[cfg(feature = "experiments")]
 pub mod svg;
 pub mod sys;
 pub mod tap;

@@ -1,4 +1,4 @@
-//! Faults of a number file or its directory.
+//! Faults of a state file or its directory.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::{fmt, io};
 
 use crate::fault::{Fault, MORE_FILES, explain};
 
-/// Numbers cannot be read or reserved.
+/// A state file cannot be read or written.
 #[derive(Debug)]
 pub struct NumbersError {
     /// The directory or the file at fault.
@@ -22,33 +22,33 @@ pub enum NumbersErrorKind {
     NoDirectory,
     /// The path names something else.
     NotDirectory,
-    /// Other users could put another file there.
+    /// Other users could replace the file.
     OpenToOthers {
-        /// The directory's mode.
+        /// The mode of the directory.
         mode: u32,
     },
     /// Another process has the directory.
     InUse,
-    /// The directory has no number file.
+    /// The directory has no state file.
     Missing,
-    /// The directory has a number file already.
+    /// The directory already has a state file.
     Exists,
     /// The checksum or the syntax is wrong.
     Corrupt,
     /// Another version wrote the file.
     Version,
-    /// The file has as many records as it may have.
+    /// The file has the most records that are allowed.
     Full,
     /// The key was used with another salt.
     OtherSalt {
-        /// The key's label: an association number, since keys of MACsec alone have salts.
+        /// The key's label: an association number, since only keys of MACsec have salts.
         label: u8,
     },
     /// All numbers of all keys are used.
     Exhausted,
     /// The operating system refused.
     Io {
-        /// The step that failed.
+        /// The failed step.
         doing: &'static str,
         /// The reason.
         error: io::Error,
@@ -100,7 +100,7 @@ impl NumbersError {
         move |error| Self::new(path, NumbersErrorKind::Io { doing, error })
     }
 
-    /// The remedy, where it is the same for each bearer. The others name a bearer's own commands.
+    /// The remedy, if it is the same for all bearers. The others name a bearer's own commands.
     #[must_use]
     pub fn remedy(&self) -> Option<String> {
         Some(match &self.kind {
@@ -114,7 +114,7 @@ impl NumbersError {
                     "make room on its medium".to_owned()
                 }
                 _ if error.raw_os_error() == Some(libc::EMFILE) => MORE_FILES.to_owned(),
-                // In another directory all keys would be unknown, and begin at 1.
+                // In another directory all keys would be unknown, and start at 1.
                 _ => "make it writable for the user that runs this; in another directory keys that were used would begin at 1 again"
                     .to_owned(),
             },

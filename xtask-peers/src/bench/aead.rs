@@ -1,0 +1,63 @@
+//! `cargo xtask bench aead`: the engine beside other implementations, in one run.
+//!
+//! The benchmark is a workspace of its own (`bench/`); this sets it up, builds it and runs it.
+
+use std::path::{Path, PathBuf};
+use xtask::setup::{self, Purpose};
+use xtask::shell::{Run, cache, cargo, program, root};
+
+/// Arguments of `cargo xtask bench aead`, handed to the benchmark.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Fewer rounds
+    #[arg(long)]
+    quick: bool,
+    /// Measure this cipher alone; may be given several times
+    #[arg(long, value_name = "CIPHER")]
+    only: Vec<String>,
+    /// Print the tails too
+    #[arg(long)]
+    tail: bool,
+    /// Write all numbers to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The package of ipsec-mb, and what it brings.
+const IPSEC_MB: (&str, &str) = ("libipsec-mb-dev", "Intel's library for IPsec, a peer");
+const IPSEC_MB_HEADER: &str = "/usr/include/intel-ipsec-mb.h";
+
+/// Sets up, builds and measures; false if a goal was missed.
+pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
+    if cfg!(not(target_arch = "x86_64")) {
+        return Err("the fences and the clock of this benchmark are those of x86-64".into());
+    }
+    setup::ensure(Purpose::Ciphers)?;
+    if !Path::new(IPSEC_MB_HEADER).exists() {
+        // Not every system has it, and the others can be measured without.
+        if let Err(reason) = setup::packages(&[IPSEC_MB]) {
+            println!("xtask: {reason}\nxtask: going on without ipsec-mb");
+        }
+    }
+    let target = cache("bench-aead")?;
+    println!("xtask: building the peers, OpenSSL and AWS-LC among them: some minutes the first time");
+    let mut build = cargo();
+    // Its own configuration, which asks for this very CPU, lies in its directory.
+    build.current_dir(root().join("bench")).env("CARGO_TARGET_DIR", &target);
+    build.args(["build", "--release", "--quiet", "--locked"]).echoed(3600)?;
+    let mut run = program(target.join("release/antedate-bench"));
+    run.args(arguments.quick.then_some("--quick")).args(arguments.tail.then_some("--tail"));
+    arguments.only.iter().for_each(|cipher| {
+        run.args(["--only", cipher]);
+    });
+    let json = arguments.json.clone().or_else(|| Some(cache("bench").ok()?.join("aead.json")));
+    if let Some(file) = json {
+        println!("xtask: all numbers will be in {}", file.display());
+        run.arg("--json").arg(file);
+    }
+    match run.status() {
+        Ok(status) if status.code().is_some_and(|code| code < 2) => Ok(status.success()),
+        Ok(status) => Err(format!("antedate-bench: {status}")),
+        Err(error) => Err(format!("antedate-bench: {error}")),
+    }
+}

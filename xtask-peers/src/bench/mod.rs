@@ -1,0 +1,176 @@
+//! `cargo xtask bench gateway`: what the gateway costs, beside plain bridges and OpenVPN, measured in one run.
+//!
+//! All contenders take turns in every one of many short rounds, so that what else happens on the machine meets them alike.
+//! Percentiles are those of all rounds pooled, rates and ratios the median of the rounds (of tails beyond p99 the ratio
+//! of the pooled ones). Nothing is repeated until it looks right.
+
+use clap::builder::PossibleValuesParser;
+use goals::Goal;
+use record::Record;
+use serde_json::{Value, json};
+use xtask::report::Report;
+use xtask::sandbox;
+use xtask::setup::{self, Purpose};
+use xtask::shell::build_release;
+
+mod aead;
+mod cpu;
+mod cycles;
+mod figure;
+mod goals;
+mod meter;
+mod openvpn;
+mod page;
+mod paths;
+mod placement;
+mod record;
+mod roundtrips;
+mod tcp;
+
+/// How long each part takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Plan {
+    /// What its results are called.
+    name: &'static str,
+    /// Times that each placement is tried; they take turns.
+    tries: usize,
+    /// Rounds in which all contenders take turns.
+    rounds: usize,
+    /// Further rounds of round trips in which our daemon with protection and without take turns alone: what protection costs is the
+    /// smallest difference that is asked for, and a tail of a hundredth differs by a tenth from round to round.
+    rounds_of_two: usize,
+    /// Round trips of a series back to back.
+    dense: u64,
+    /// Round trips of a paced series.
+    paced: u64,
+    /// Rounds of TCP transfers, and the seconds of one.
+    tcp_rounds: usize,
+    tcp_seconds: u32,
+    /// Slices of a cyclic exchange, in which the contenders take turns, and the seconds of one.
+    cycle_slices: usize,
+    cycle_seconds: f64,
+    /// Seconds over which CPU time is counted.
+    cpu_seconds: f64,
+}
+
+impl Plan {
+    fn json(&self) -> Value {
+        json!({ "tries": self.tries, "rounds": self.rounds, "rounds_of_two": self.rounds_of_two, "round_trips_back_to_back": self.dense, "round_trips_paced": self.paced,
+                "tcp_rounds": self.tcp_rounds, "tcp_seconds": self.tcp_seconds, "cycle_slices": self.cycle_slices,
+                "cycle_seconds": self.cycle_seconds, "cpu_seconds": self.cpu_seconds })
+    }
+}
+
+const FULL: Plan = Plan {
+    name: "gateway",
+    tries: 3,
+    rounds: 24,
+    rounds_of_two: 48,
+    dense: 2_000,
+    paced: 850,
+    tcp_rounds: 12,
+    tcp_seconds: 3,
+    cycle_slices: 12,
+    cycle_seconds: 5.0,
+    cpu_seconds: 30.0,
+};
+const QUICK: Plan = Plan {
+    name: "gateway-quick",
+    tries: 1,
+    rounds: 3,
+    rounds_of_two: 0,
+    dense: 3_000,
+    paced: 500,
+    tcp_rounds: 3,
+    tcp_seconds: 2,
+    cycle_slices: 1,
+    cycle_seconds: 4.0,
+    cpu_seconds: 5.0,
+};
+
+/// Measures, adds its goals, and gives its rows.
+type Part = fn(Plan, &mut Vec<Goal>) -> Result<Value, String>;
+
+const PARTS: [(&str, Part); 4] =
+    [("roundtrips", roundtrips::run), ("tcp", tcp::run), ("cycles", cycles::run), ("cpu", cpu::run)];
+
+/// The benches.
+#[derive(clap::Subcommand)]
+pub(crate) enum Command {
+    /// The gateway beside bridges and OpenVPN
+    Gateway(Arguments),
+    /// The engine beside other implementations
+    Aead(aead::Arguments),
+}
+
+/// Arguments of `cargo xtask bench gateway`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Minutes instead of an hour
+    #[arg(long)]
+    quick: bool,
+    /// Do not fail where a goal is missed
+    #[arg(long)]
+    no_verdict: bool,
+    /// Measure this part alone; may be given several times
+    #[arg(long, value_name = "PART", value_parser = PossibleValuesParser::new(PARTS.map(|(name, _)| name)))]
+    only: Vec<String>,
+}
+
+/// Measures. False if a part did not run to its end or, unless there is to be no verdict, a goal was missed.
+pub(crate) fn main(command: &Command) -> Result<bool, String> {
+    let arguments = match command {
+        Command::Gateway(arguments) => arguments,
+        Command::Aead(arguments) => return aead::main(arguments),
+    };
+    let Arguments { quick, no_verdict, only } = arguments;
+    if !sandbox::inside() {
+        setup::ensure(Purpose::Bench)?;
+        build_release()?;
+    }
+    if let Some(verdict) = sandbox::enter()? {
+        return Ok(verdict);
+    }
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return Err("this needs two cores: a side of the path on each".into());
+    }
+    let plan = if *quick { QUICK } else { FULL };
+    let met = gateway(plan, |part| only.is_empty() || only.iter().any(|name| name == part))?;
+    Ok(met.is_some_and(|met| met || *no_verdict))
+}
+
+/// Whether all goals are met; nothing if a part did not run to its end.
+fn gateway(plan: Plan, wanted: impl Fn(&str) -> bool) -> Result<Option<bool>, String> {
+    let mut report = Report::default();
+    let mut all: Vec<Goal> = Vec::new();
+    // What is there already: before an hour is spent, not behind it.
+    let mut record = Record::open(&plan)?;
+    let mut files = Vec::new();
+    for (name, part) in PARTS {
+        if wanted(name) {
+            report.step(name, || {
+                let (begun, mut goals) = (record::circumstances(&plan), Vec::new());
+                let rows = part(plan, &mut goals)?;
+                record.keep(name, begun, rows, goals.iter().map(Goal::json).collect());
+                all.append(&mut goals);
+                // At once: a later part may be interrupted.
+                files = record.write()?;
+                Ok(String::new())
+            });
+        }
+    }
+    goals::print(&all);
+    println!();
+    for (what, file) in ["all numbers", "their tables", "their figure"].into_iter().zip(files) {
+        println!("{what}: {}", file.display());
+    }
+    let done = report.finish();
+    Ok(done.then(|| !all.iter().any(Goal::missed)))
+}
+
+/// The middle one; of two middle ones the lower.
+fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+}

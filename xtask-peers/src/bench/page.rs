@@ -1,0 +1,134 @@
+//! The numbers as a page of tables, as the book has them.
+
+use serde_json::Value;
+use std::fmt::Write;
+
+/// A page in Markdown of the parts that were measured.
+pub(crate) fn page(parts: &Value) -> String {
+    let mut out = String::from(
+        "# The gateway beside plain bridges and OpenVPN\n\n`cargo xtask bench gateway`; one line for each part, when and on what machine.\n\n",
+    );
+    // Writing to a string cannot fail.
+    let names = || super::PARTS.into_iter().map(|(name, _)| name);
+    for part in names().filter(|part| parts[part].is_object()) {
+        let (begun, machine) = (&parts[part]["begun"], &parts[part]["machine"]);
+        let _ = writeln!(
+            out,
+            "- {part}: {}, {} cores of {}, kernel {}, load before {}",
+            text(begun),
+            machine["cores"],
+            text(&machine["cpu"]),
+            text(&machine["kernel"]),
+            text(&machine["load_before"])
+        );
+    }
+    let rows = |part: &str| parts[part]["rows"].as_array().filter(|rows| !rows.is_empty());
+    if let Some(rows) = rows("roundtrips") {
+        out.push_str("\n## Round trips\n\n| frames | path | median µs | p99 | p99.9 | placement |\n| --- | --- | --- | --- | --- | --- |\n");
+        for row in rows {
+            let us = |key: &str| number(&row[key], 1);
+            let (load, who, place) = (text(&row["load"]), text(&row["contender"]), text(&row["placement"]));
+            let _ = writeln!(
+                out,
+                "| {load} | {who} | {} | {} | {} | {place} |",
+                us("p50"),
+                us("p99"),
+                us("p99_9")
+            );
+        }
+    }
+    let goals = names().filter_map(|part| parts[part]["goals"].as_array()).flatten();
+    let lines = goals.map(|goal| {
+        let met = match goal["met"].as_bool() {
+            Some(true) => "met",
+            Some(false) => "**not met**",
+            None => "no verdict",
+        };
+        format!(
+            "| {} | {} | {} | {met} |\n",
+            text(&goal["name"]),
+            text(&goal["goal"]),
+            text(&goal["measured"])
+        )
+    });
+    let lines: String = lines.collect();
+    if !lines.is_empty() {
+        let _ = write!(
+            out,
+            "\n## Against the goals\n\n| | goal | measured | |\n| --- | --- | --- | --- |\n{lines}"
+        );
+    }
+    if let Some(rows) = rows("tcp") {
+        out.push_str("\n## TCP\n\n| path | Gbit/s | placement |\n| --- | --- | --- |\n");
+        for row in rows {
+            let (who, place) = (text(&row["contender"]), text(&row["placement"]));
+            let _ = writeln!(out, "| {who} | {} | {place} |", number(&row["rate"], 2));
+        }
+    }
+    if let Some(rows) = rows("cpu") {
+        out.push_str("\n## CPU\n\n| path | polling bound | % of a core, each gateway | median round trip µs |\n| --- | --- | --- | --- |\n");
+        for row in rows {
+            let shares: Vec<String> =
+                row["cpu_percent"].as_array().into_iter().flatten().map(|share| number(share, 2)).collect();
+            let _ = writeln!(
+                out,
+                "| {} | {} % | {} | {} |",
+                text(&row["contender"]),
+                row["poll_cpu_percent"],
+                shares.join(", "),
+                number(&row["round_trip_p50_us"], 1)
+            );
+        }
+    }
+    if let Some(rows) = rows("cycles") {
+        out.push_str("\n## Cycles\n\n| cycle | path | bus errors | of these not beside a stall | missed cycles | interval p99 µs |\n| --- | --- | --- | --- | --- | --- |\n");
+        for row in rows {
+            let errors = row["bus_errors"].as_u64().unwrap_or(0);
+            let alone = errors.saturating_sub(row["bus_errors_stalled"].as_u64().unwrap_or(0));
+            let _ = writeln!(
+                out,
+                "| {} µs | {} | {errors} | {alone} | {} | {} |",
+                row["cycle_us"],
+                text(&row["contender"]),
+                row["missed"],
+                number(&row["interval_p99_us"], 0)
+            );
+        }
+    }
+    out
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// What is no finite number is not one in JSON either.
+fn number(value: &Value, digits: usize) -> String {
+    value.as_f64().map_or_else(|| "-".into(), |number| format!("{number:.digits$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_was_measured_has_its_tables_and_nothing_else_has() {
+        let machine = json!({ "cores": 2, "cpu": "A", "kernel": "6", "load_before": "0.1" });
+        let parts = json!({ "roundtrips": {
+            "begun": "today", "machine": machine,
+            "rows": [{ "load": "64 bytes", "contender": "bridges", "placement": "split", "p50": 4.25, "p99": 5.0, "p99_9": null }],
+            "goals": [{ "name": "a / b", "goal": "at most 1", "measured": "2", "met": false }, { "name": "c / d", "goal": "no goal", "measured": "3", "met": null }],
+        } });
+        let page = page(&parts);
+        for line in [
+            "- roundtrips: today, 2 cores of A, kernel 6, load before 0.1\n",
+            "| 64 bytes | bridges | 4.2 | 5.0 | - | split |\n",
+            "| a / b | at most 1 | 2 | **not met** |\n",
+            "| c / d | no goal | 3 | no verdict |\n",
+        ] {
+            assert!(page.contains(line), "{page}");
+        }
+        assert!(!page.contains("## TCP") && !page.contains("## Cycles"), "{page}");
+    }
+}

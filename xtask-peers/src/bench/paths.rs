@@ -1,0 +1,142 @@
+//! The contenders, each as a path PLC - gateway - gateway - device, and where their processes run.
+
+use super::openvpn;
+use super::placement::{Cores, Placement};
+use crate::daemon::{Gateway, Options, SUITES, cell_keys};
+use crate::net;
+use std::fmt;
+use xtask::shell::{Background, Run, cache};
+
+/// What stands between the machines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Contender {
+    /// A Linux bridge in each gateway's place: what any box in the path costs.
+    Bridges,
+    /// Our daemon without protection.
+    Plain,
+    /// Our daemon with GCM-AES-128.
+    Macsec,
+    /// OpenVPN in tap mode with AES-128-GCM, each end bridged to its field port.
+    OpenVpn,
+}
+
+impl fmt::Display for Contender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Contender::Bridges => "bridges",
+            Contender::Plain => "antedate none",
+            Contender::Macsec => "antedate macsec",
+            Contender::OpenVpn => "OpenVPN tap AES-128-GCM",
+        })
+    }
+}
+
+/// Everything, in the order of a round.
+pub(crate) const ALL: [Contender; 4] =
+    [Contender::Bridges, Contender::Plain, Contender::Macsec, Contender::OpenVpn];
+
+/// A path that is up; taken down when dropped.
+pub(crate) struct Path {
+    gateways: Vec<Gateway>,
+    _others: Vec<Background>,
+}
+
+/// The real-time priority of the gateways under cyclic traffic, OpenVPN's too: below that of the ends.
+const PRIORITY: u8 = 20;
+
+/// How our daemon waits for frames, in lines of its `[run]`.
+#[derive(Clone, Copy)]
+pub(crate) enum Waiting {
+    /// What gives the best round trip in the placement: it never sleeps where it has a core for itself and its end.
+    Fastest,
+    /// As the daemon does it where its configuration says nothing.
+    Default,
+    /// At most this share of a core.
+    Share(u8),
+    /// What suits cyclic traffic: ahead of all ordinary processes but behind the ends, asleep between the cycles, polling
+    /// around the moments when frames are due.
+    Cyclic,
+    /// What keeps deadlines beside other load: ahead of all ordinary processes, asleep until a frame comes.
+    Deadline,
+}
+
+impl Path {
+    /// Builds the namespaces and starts what the contender needs.
+    pub(crate) fn build(
+        contender: Contender,
+        placement: Placement,
+        waiting: Waiting,
+    ) -> Result<Path, String> {
+        net::remove_cell();
+        net::cell()?;
+        let mut path = Path { gateways: Vec::new(), _others: Vec::new() };
+        match contender {
+            Contender::Bridges => {
+                for space in ["gwa", "gwb"] {
+                    net::bridge(space, &["field", "uplink"])?;
+                }
+            }
+            Contender::OpenVpn => {
+                let priority = matches!(waiting, Waiting::Cyclic).then_some(PRIORITY);
+                path._others.extend(openvpn::start(placement, priority)?);
+            }
+            Contender::Plain | Contender::Macsec => {
+                for (side, space) in ["gwa", "gwb"].into_iter().enumerate() {
+                    let core = placement.core(side);
+                    let mut run =
+                        core.map_or(String::new(), |core| format!("threads = 1\ncpus = [{core}]\n"));
+                    run.push_str(&match waiting {
+                        Waiting::Fastest if placement.cores == Cores::Split => "poll = \"busy\"".to_string(),
+                        Waiting::Fastest => "poll = \"block\"".to_string(),
+                        Waiting::Default => String::new(),
+                        Waiting::Cyclic => {
+                            format!("poll = \"adaptive\"\npoll_cpu_percent = 80\npriority = {PRIORITY}")
+                        }
+                        Waiting::Deadline => "poll = \"block\"\npriority = 30".to_string(),
+                        Waiting::Share(percent) => {
+                            format!("poll = \"adaptive\"\npoll_cpu_percent = {percent}")
+                        }
+                    });
+                    let options = Options {
+                        keys: (contender == Contender::Macsec).then(|| cell_keys(SUITES[0])),
+                        allow: vec!["all"],
+                        run,
+                        core,
+                        ..Options::default()
+                    };
+                    path.gateways.push(Gateway::start(space, &options)?);
+                }
+            }
+        }
+        if placement.awake {
+            for core in if placement.cores == Cores::One { 0..1 } else { 0..2 } {
+                let mut spinner = xtask::shell::program("taskset");
+                spinner.args([
+                    "-c",
+                    &core.to_string(),
+                    "chrt",
+                    "--idle",
+                    "0",
+                    "sh",
+                    "-c",
+                    "while :; do :; done",
+                ]);
+                path._others.push(spinner.background(&cache("bench")?.join("spinner.log"))?);
+            }
+        }
+        Ok(path)
+    }
+
+    /// The gateways' processes, where they are ours.
+    pub(crate) fn gateways(&self) -> &[Gateway] {
+        &self.gateways
+    }
+}
+
+impl Drop for Path {
+    fn drop(&mut self) {
+        self.gateways.clear();
+        self._others.clear();
+        net::remove_cell();
+    }
+}

@@ -1,0 +1,120 @@
+//! What was measured, part by part: kept in a file, where a part that runs again takes the place of its last run and leaves the others.
+
+use super::Plan;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use xtask::shell::{Run, cache, program};
+
+/// What kind of run it is, for what reads the file.
+const METHOD: &str = "contenders take turns in every round; percentiles over all rounds pooled, a lost round trip taken for longer than all others; rates, and ratios up to p99, as median of the rounds";
+
+/// The file, and what is in it.
+pub(crate) struct Record {
+    file: PathBuf,
+    value: Value,
+}
+
+impl Record {
+    /// That of the full runs, or that of the quick ones. A file that is none is an error, so that nothing is lost.
+    pub(crate) fn open(plan: &Plan) -> Result<Record, String> {
+        Self::read(cache("bench")?.join(format!("{}.json", plan.name)))
+    }
+
+    fn read(file: PathBuf) -> Result<Record, String> {
+        let value = match fs::read_to_string(&file) {
+            Ok(text) => parts_of(&text).map_err(|why| {
+                format!("{}: {why}: move it away, or remove it if it is not needed", file.display())
+            })?,
+            Err(e) if e.kind() == ErrorKind::NotFound => json!({}),
+            Err(e) => return Err(format!("{}: {e}", file.display())),
+        };
+        Ok(Record { file, value: json!({ "experiment": "gateway", "method": METHOD, "parts": value }) })
+    }
+
+    /// Keeps what a part measured, under the circumstances in which it began.
+    pub(crate) fn keep(&mut self, part: &str, mut circumstances: Value, rows: Value, goals: Value) {
+        (circumstances["rows"], circumstances["goals"]) = (rows, goals);
+        self.value["parts"][part] = circumstances;
+    }
+
+    /// Writes it, and beside it a page and, if there are round trips, a figure. Returns the files.
+    pub(crate) fn write(&self) -> Result<Vec<PathBuf>, String> {
+        let mut files = vec![(self.file.clone(), format!("{:#}\n", self.value))];
+        files.push((self.file.with_extension("md"), super::page::page(&self.value["parts"])));
+        let rows = &self.value["parts"]["roundtrips"]["rows"];
+        if let Some(figure) = super::figure::svg(rows) {
+            files.push((self.file.with_extension("svg"), figure));
+        }
+        for (file, text) in &files {
+            // Whole or not at all: a run is an hour's work.
+            let fresh = file.with_extension("new");
+            fs::write(&fresh, text)
+                .and_then(|()| fs::rename(&fresh, file))
+                .map_err(|e| format!("{}: {e}", file.display()))?;
+        }
+        Ok(files.into_iter().map(|(file, _)| file).collect())
+    }
+}
+
+/// The parts in a file's text. A file of before there were parts has none that are kept.
+fn parts_of(text: &str) -> Result<Value, String> {
+    let value: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    if value["experiment"] != "gateway" {
+        return Err("is not of this benchmark".into());
+    }
+    Ok(if value["parts"].is_object() { value["parts"].clone() } else { json!({}) })
+}
+
+/// When, on what machine and by what plan a part is about to be measured.
+pub(crate) fn circumstances(plan: &Plan) -> Value {
+    let now = program("date").args(["-u", "+%Y-%m-%d %H:%M UTC"]).read(10).unwrap_or_default();
+    json!({ "begun": now.trim(), "antedate": env!("CARGO_PKG_VERSION"), "machine": machine(), "plan": plan.json() })
+}
+
+fn machine() -> Value {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model = cpuinfo
+        .lines()
+        .find_map(|l| l.strip_prefix("model name"))
+        .map(|m| m.trim_start_matches([' ', '\t', ':']));
+    json!({
+        "cpu": model, "cores": std::thread::available_parallelism().map_or(0, usize::from),
+        "kernel": read("/proc/sys/kernel/osrelease").trim(), "openvpn": super::openvpn::version(),
+        "load_before": read("/proc/loadavg").trim(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_that_runs_again_leaves_the_others() {
+        let dir = std::env::temp_dir().join(format!("antedate-record-{}", std::process::id()));
+        fs::create_dir_all(&dir).expect("a place");
+        let file = dir.join("gateway.json");
+        for (part, rows) in [("tcp", json!([1])), ("cpu", json!([2])), ("cpu", json!([3]))] {
+            let mut record = Record::read(file.clone()).expect("a record, or none yet");
+            record.keep(part, json!({ "begun": "today" }), rows, json!([]));
+            assert_eq!(record.write().expect("written").len(), 2, "no figure without round trips");
+        }
+        let kept = Record::read(file.clone()).expect("a record").value;
+        let part = |rows: Value| json!({ "begun": "today", "rows": rows, "goals": [] });
+        assert_eq!(kept["parts"], json!({ "tcp": part(json!([1])), "cpu": part(json!([3])) }));
+        fs::write(&file, "{").expect("broken");
+        assert!(Record::read(file).is_err_and(|why| why.contains("move it away")));
+        fs::remove_dir_all(dir).expect("removed");
+    }
+
+    #[test]
+    fn only_a_record_is_taken_for_one() {
+        assert!(parts_of("no JSON").is_err());
+        assert!(parts_of("{\"experiment\":\"aead\"}").is_err());
+        assert_eq!(parts_of("{\"experiment\":\"gateway\",\"roundtrips\":[]}"), Ok(json!({})), "of before");
+        let text = "{\"experiment\":\"gateway\",\"parts\":{\"tcp\":{\"rows\":[]}}}";
+        assert_eq!(parts_of(text), Ok(json!({ "tcp": { "rows": [] } })));
+    }
+}

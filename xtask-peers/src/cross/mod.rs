@@ -1,0 +1,163 @@
+//! `cargo xtask cross`: the workspace compiled for other CPUs of Linux, the crates without I/O tested there, emulated, and the gateway
+//! on an emulated machine.
+//!
+//! Not part of `test`: what compiles for these CPUs (`rustup target add`) need not be to be had where `test` runs.
+
+use crate::guest;
+use clap::builder::PossibleValuesParser;
+use std::path::Path;
+use std::process::Command;
+use xtask::report::{Report, StepResult, Stop};
+use xtask::setup::packages;
+use xtask::setup::targets::{fetch_core, has_core};
+use xtask::shell::{Run, cargo, has_program, target};
+
+mod gateway;
+
+/// A CPU: Rust's name of it, what is special, Debian's name of its tools and of its C library, QEMU's name of it.
+struct Cpu {
+    target: &'static str,
+    what: &'static str,
+    tools: &'static str,
+    library: &'static str,
+    emulator: &'static str,
+    /// The machine on which the gateway runs, if there is one.
+    machine: Option<&'static guest::Cpu>,
+}
+
+const CPUS: [Cpu; 3] = [
+    Cpu {
+        target: "aarch64-unknown-linux-gnu",
+        what: "ARM with 64 bits",
+        tools: "aarch64-linux-gnu",
+        library: "libc6-dev-arm64-cross",
+        emulator: "aarch64",
+        machine: Some(&guest::AARCH64),
+    },
+    Cpu {
+        target: "armv7-unknown-linux-gnueabihf",
+        what: "ARM with 32 bits",
+        tools: "arm-linux-gnueabihf",
+        library: "libc6-dev-armhf-cross",
+        emulator: "arm",
+        machine: Some(&guest::ARMV7),
+    },
+    Cpu {
+        target: "s390x-unknown-linux-gnu",
+        what: "the highest byte first",
+        tools: "s390x-linux-gnu",
+        library: "libc6-dev-s390x-cross",
+        emulator: "s390x",
+        machine: None,
+    },
+];
+
+/// The crates that need no kernel of their own CPU.
+const TESTED: [&str; 4] = ["antedate-wire", "antedate-aead", "antedate-channel", "antedate-plan"];
+
+/// What is done for each CPU; the last one for those that have a machine.
+const PARTS: [&str; 3] = ["compile", "tests", "gateway"];
+
+/// Arguments of `cargo xtask cross`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Print the CPUs
+    #[arg(long)]
+    list: bool,
+    /// Do this part alone; may be given several times
+    #[arg(long, value_name = "PART", value_parser = PossibleValuesParser::new(PARTS))]
+    only: Vec<String>,
+    /// CPUs; without any all of them
+    #[arg(value_name = "TARGET", value_parser = PossibleValuesParser::new(CPUS.map(|cpu| cpu.target)))]
+    targets: Vec<String>,
+}
+
+/// Compiles, tests and runs for the CPUs named, or all.
+pub(crate) fn main(arguments: &Arguments) -> Result<bool, String> {
+    let Arguments { list, only, targets } = arguments;
+    if *list {
+        CPUS.iter().for_each(|cpu| println!("{:32} {}", cpu.target, cpu.what));
+        return Ok(true);
+    }
+    let mut report = Report::default();
+    for cpu in CPUS.iter().filter(|cpu| targets.is_empty() || targets.iter().any(|name| name == cpu.target)) {
+        let wanted = |part: &str| only.is_empty() || only.iter().any(|name| name == part);
+        cpu.set_up(wanted("gateway"))?;
+        for part in PARTS.into_iter().filter(|part| wanted(part)) {
+            let name = format!("{} {part}", cpu.target);
+            match (part, cpu.machine) {
+                ("compile", _) => drop(report.step(&name, || cpu.compile())),
+                ("tests", _) => drop(report.step(&name, || cpu.test())),
+                (_, Some(machine)) => drop(report.step(&name, || cpu.gateway(machine))),
+                (_, None) => report.skip(&name, "there is no emulated machine with it"),
+            }
+        }
+    }
+    Ok(report.finish())
+}
+
+impl Cpu {
+    /// What compiling and running its programs needs, and a machine with it if one is wanted.
+    fn set_up(&self, wanted: bool) -> Result<(), String> {
+        let machine = self.machine.filter(|_| wanted);
+        let compiler = format!("gcc-{}", self.tools);
+        let headers = format!("/usr/{}/include/stdio.h", self.tools);
+        let needs = [
+            (compiler.as_str(), "links programs of another CPU", has_program(&format!("{}-gcc", self.tools))),
+            (self.library, "what they are linked with", Path::new(&headers).exists()),
+            ("qemu-user", "runs them", has_program(&format!("qemu-{}", self.emulator))),
+            ("qemu-system-arm", "a machine with that CPU", machine.is_none_or(guest::Cpu::is_emulated)),
+            ("xz-utils", "its kernel's modules", machine.is_none() || has_program("xz")),
+        ];
+        let missing: Vec<_> =
+            needs.iter().filter(|(.., there)| !there).map(|(name, why, _)| (*name, *why)).collect();
+        if !missing.is_empty() {
+            packages(&missing)?;
+        }
+        if has_core(self.target) || fetch_core(self.target) {
+            return Ok(());
+        }
+        Err(format!("no standard library for {0}: `rustup target add {0}` would give it", self.target))
+    }
+
+    /// Cargo, for this CPU.
+    fn cargo(&self, what: &str) -> Command {
+        let (c, rust) = (self.target.replace('-', "_"), self.target.replace('-', "_").to_uppercase());
+        let mut command = cargo();
+        command.args([what, "--locked", "--target", self.target, "--target-dir"]).arg(target().join("cross"));
+        command
+            .env(format!("CC_{c}"), format!("{}-gcc", self.tools))
+            .env(format!("CARGO_TARGET_{rust}_LINKER"), format!("{}-gcc", self.tools))
+            .env(
+                format!("CARGO_TARGET_{rust}_RUNNER"),
+                format!("qemu-{} -L /usr/{}", self.emulator, self.tools),
+            )
+            .env_remove("RUSTFLAGS");
+        command
+    }
+
+    /// The product's crates.
+    fn compile(&self) -> StepResult {
+        let mut command = self.cargo("check");
+        command.args(["--workspace", "--exclude", "xtask", "--exclude", "xtask-peers"]).echoed(900)?;
+        Ok(self.what.into())
+    }
+
+    /// The product on a machine of that kind.
+    fn gateway(&self, machine: &'static guest::Cpu) -> StepResult {
+        let mut command = self.cargo("build");
+        command.args(["--release", "--package", "antedate"]).echoed(1800)?;
+        let program = target().join("cross").join(self.target).join("release/antedate");
+        gateway::run(machine, &program).map_err(Stop::Failed)
+    }
+
+    fn test(&self) -> StepResult {
+        let mut command = self.cargo("test");
+        command.args(["--release", "--no-fail-fast"]);
+        TESTED.iter().for_each(|name| {
+            command.args(["--package", name]);
+        });
+        command.echoed(2400).map_err(Stop::Failed)?;
+        Ok(format!("{} (emulated)", TESTED.join(", ")))
+    }
+}

@@ -1,0 +1,222 @@
+//! Real gateways on a path of [`crate::net`]: their key files, configurations, processes and counters.
+
+use crate::net;
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
+use xtask::shell::{Background, Run, antedate, cache, program, until};
+
+/// The cipher suites by their names, with the length of the key in octets.
+pub(crate) const SUITES: [(&str, usize); 4] =
+    [("gcm-aes-128", 16), ("gcm-aes-256", 32), ("gcm-aes-xpn-128", 16), ("gcm-aes-xpn-256", 32)];
+
+/// A test's static key: the same octets in every run, so that a capture can be read later.
+#[derive(Clone)]
+pub(crate) struct Keys {
+    /// The cipher suite's name.
+    pub(crate) suite: &'static str,
+    /// The secure association's key in hexadecimal digits.
+    pub(crate) key: String,
+    /// Who shares it: name and address; the SCI has port 1, the SSCI is the place in the list.
+    pub(crate) members: [(&'static str, String); 2],
+}
+
+/// The salt of the suites with extended packet numbers.
+pub(crate) const SALT: &str = "a1a2a3a4a5a6a7a8a9aaabac";
+
+impl Keys {
+    /// A key for `suite` that begins with the octet `first`.
+    pub(crate) fn new(suite: (&'static str, usize), first: u8, members: [(&'static str, String); 2]) -> Keys {
+        let key = (0..suite.1).map(|i| format!("{:02x}", first.wrapping_add(i as u8))).collect();
+        Keys { suite: suite.0, key, members }
+    }
+
+    /// True for the suites with extended packet numbers.
+    pub(crate) fn is_xpn(&self) -> bool {
+        self.suite.contains("xpn")
+    }
+
+    /// The SCI of a member in hexadecimal digits.
+    pub(crate) fn sci(&self, member: usize) -> String {
+        format!("{}0001", self.members[member].1.replace(':', ""))
+    }
+
+    /// The key file.
+    pub(crate) fn text(&self) -> String {
+        let mut text = format!(
+            "suite = \"{}\"\n\n[[sa]]\nan = 0\nkey_id = \"{}\"\nkey = \"{}\"\n",
+            self.suite,
+            "01".repeat(16),
+            self.key
+        );
+        if self.is_xpn() {
+            text.push_str(&format!("salt = \"{SALT}\"\n"));
+        }
+        for (index, (name, mac)) in self.members.iter().enumerate() {
+            text.push_str(&format!("\n[[member]]\nname = \"{name}\"\nsci = \"{mac}/1\"\n"));
+            if self.is_xpn() {
+                text.push_str(&format!("ssci = {}\n", index + 1));
+            }
+        }
+        text
+    }
+}
+
+/// How a gateway is to run.
+#[derive(Default, Clone)]
+pub(crate) struct Options {
+    /// The protection; `None` forwards without.
+    pub(crate) keys: Option<Keys>,
+    /// In place of static keys: the pre-shared key that others agree with, the lines of its file.
+    pub(crate) cak: Option<String>,
+    /// More lines for `[macsec]`.
+    pub(crate) macsec: String,
+    /// What may pass.
+    pub(crate) allow: Vec<&'static str>,
+    /// The lines of `[run]`.
+    pub(crate) run: String,
+    /// The core that the whole process is bound to.
+    pub(crate) core: Option<usize>,
+}
+
+/// A running gateway.
+pub(crate) struct Gateway {
+    process: Background,
+    socket: PathBuf,
+}
+
+impl Gateway {
+    /// Starts a gateway in the namespace `space`, whose ports are `field` and `uplink`, and waits until it answers.
+    pub(crate) fn start(space: &str, options: &Options) -> Result<Gateway, String> {
+        let dir = cache("peers/run")?.join(space);
+        // Packet numbers start anew, which no real key may ever see: these keys are public and protect nothing.
+        let _ = fs::remove_dir_all(&dir);
+        fs::create_dir_all(dir.join("state")).map_err(|e| format!("{}: {e}", dir.display()))?;
+        let file = dir.join("gateway.toml");
+        let socket = dir.join("s");
+        let mut config = String::from("[field]\ninterface = \"field\"\n[uplink]\ninterface = \"uplink\"\n");
+        let secret = |name: &str, text: &str| {
+            let file = dir.join(name);
+            fs::write(&file, text).map_err(|e| e.to_string())?;
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).map_err(|e| e.to_string())
+        };
+        match (&options.keys, &options.cak) {
+            (Some(keys), _) => {
+                secret("keys.toml", &keys.text())?;
+                config.push_str(&format!("[macsec]\nkey_file = \"keys.toml\"\n{}\n", options.macsec));
+            }
+            (None, Some(cak)) => {
+                secret("cak", cak)?;
+                config.push_str(&format!("[macsec]\ncak_file = \"cak\"\n{}\n", options.macsec));
+            }
+            (None, None) => config.push_str("[plain]\n"),
+        }
+        let allow: Vec<String> = options.allow.iter().map(|a| format!("\"{a}\"")).collect();
+        config.push_str(&format!("[policy]\nallow = [{}]\n[run]\n{}\n", allow.join(", "), options.run));
+        config.push_str("[state]\ndirectory = \"state\"\n[control]\nsocket = \"s\"\n");
+        fs::write(&file, config).map_err(|e| e.to_string())?;
+        if options.keys.is_some() {
+            program(antedate()).args(["gateway", "init"]).arg(&file).read(10)?;
+        }
+        let mut command = match options.core {
+            Some(core) => {
+                let mut command = net::inside(space, "taskset");
+                command.args(["-c", &core.to_string()]).arg(antedate());
+                command
+            }
+            None => net::inside(space, antedate()),
+        };
+        let mut process = command.args(["gateway", "run"]).arg(&file).background(&dir.join("log"))?;
+        let ready = until("the gateway's answer", 10.0, || match process.alive() {
+            Err(e) => Some(Err(e)),
+            Ok(()) => socket.exists().then_some(Ok(())),
+        });
+        ready.and_then(|r| r)?;
+        let gateway = Gateway { process, socket };
+        until("the gateway's status", 10.0, || gateway.status().ok())?;
+        Ok(gateway)
+    }
+
+    /// The daemon's own process.
+    pub(crate) fn pid(&self) -> u32 {
+        // `ip netns exec` and `taskset` replace themselves, so the child is the daemon.
+        self.process.pid()
+    }
+
+    /// Everything that `antedate gateway status --json` tells.
+    pub(crate) fn status(&self) -> Result<Value, String> {
+        let mut command = Command::new(antedate());
+        let text = command.args(["gateway", "status", "--json", "--socket"]).arg(&self.socket).read(10)?;
+        serde_json::from_str(&text).map_err(|e| format!("gateway status: {e}\n{text}"))
+    }
+
+    /// A MACsec counter by the standard's name.
+    pub(crate) fn counter(&self, name: &str) -> Result<u64, String> {
+        let status = self.status()?;
+        let count = status["macsec"]["counters"][name].as_u64();
+        count.ok_or_else(|| format!("the gateway's status has no {name}:\n{status:#}"))
+    }
+
+    /// Stops it as the administrator would; an error unless it ends cleanly.
+    pub(crate) fn stop(self) -> Result<(), String> {
+        let (status, log) = self.process.stop(10)?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("the gateway ended with {status}\n{}", xtask::shell::tail(&log, 15)))
+        }
+    }
+}
+
+/// The counters of IEEE 802.1AE that must be zero where every frame was genuine.
+pub(crate) const INVALID: [&str; 6] =
+    ["InPktsNotValid", "InPktsBadTag", "InPktsUnknownSCI", "InPktsNotUsingSA", "InPktsLate", "InPktsNoTag"];
+
+/// The two gateways of [`net::cell`] with one key.
+pub(crate) struct Pair {
+    /// The controller's side.
+    pub(crate) a: Gateway,
+    /// The device's side.
+    pub(crate) b: Gateway,
+}
+
+impl Pair {
+    /// Starts both, protected, for the traffic named.
+    pub(crate) fn start(allow: &[&'static str]) -> Result<Pair, String> {
+        let options =
+            Options { keys: Some(cell_keys(SUITES[0])), allow: allow.to_vec(), ..Options::default() };
+        Ok(Pair { a: Gateway::start("gwa", &options)?, b: Gateway::start("gwb", &options)? })
+    }
+
+    /// Checks that both validated frames and refused none as invalid, then stops them.
+    pub(crate) fn finish(self) -> Result<(), String> {
+        if self.a.counter("InPktsOK")? == 0 {
+            return Err("gateway a validated no frame, so nothing went through it".into());
+        }
+        self.finish_one_way()
+    }
+
+    /// As [`Pair::finish`], for traffic from a to b alone.
+    pub(crate) fn finish_one_way(self) -> Result<(), String> {
+        if self.b.counter("InPktsOK")? == 0 {
+            return Err("gateway b validated no frame, so nothing went through it".into());
+        }
+        for gateway in [&self.a, &self.b] {
+            for name in INVALID {
+                let count = gateway.counter(name)?;
+                if count != 0 {
+                    return Err(format!("{name} is {count} at a gateway"));
+                }
+            }
+        }
+        self.a.stop()?;
+        self.b.stop()
+    }
+}
+
+/// Keys for the two gateways of [`net::cell`].
+pub(crate) fn cell_keys(suite: (&'static str, usize)) -> Keys {
+    Keys::new(suite, 0x10, [("a", net::mac(0xa2)), ("b", net::mac(0xb2))])
+}

@@ -1,0 +1,97 @@
+//! pion/dtls, a DTLS of its own in Go, as client and server of ours with connection IDs (RFC 9146): addresses change, and sessions do not.
+
+use super::relay::{Faults, Relay};
+use super::{Echo, IDENTITY, KEY, MESSAGES, Place, device, free, listening};
+use std::time::Duration;
+use xtask::shell::{Run, cache, program, root, until};
+
+const SUITE: &str = "TLS_PSK_WITH_AES_128_CCM_8";
+
+/// Builds the program, with the modules that its go.sum names. Not every machine reaches Go's module proxy: without the modules
+/// there is no program, and that is said.
+pub(super) fn build() -> Result<(), String> {
+    let out = cache("peers")?.join("pion");
+    let _ = std::fs::remove_file(&out);
+    let mut fetch = program("go");
+    fetch.current_dir(root().join("peers/pion")).args(["mod", "download"]);
+    if let Err(reason) = fetch.env("GOFLAGS", "").echoed(60) {
+        println!("   pion/dtls is left out, its modules cannot be fetched here: {reason}");
+        return Ok(());
+    }
+    let mut go = program("go");
+    go.current_dir(root().join("peers/pion"))
+        .args(["build", "-mod=readonly", "-trimpath", "-o"])
+        .arg(&out)
+        .arg(".");
+    go.env("GOFLAGS", "").env("CGO_ENABLED", "0").echoed(240)
+}
+
+/// Whether there is a program.
+pub(super) fn is_there() -> Result<bool, String> {
+    Ok(cache("peers")?.join("pion").exists())
+}
+
+/// The session's count of handshakes and the reasons for which records were refused say that nothing was begun anew.
+fn one_session(what: &str, state: &serde_json::Value) -> Result<(), String> {
+    let unknown = state["refused"]["unknown_connection"].as_u64().unwrap_or(0);
+    if state["counters"]["handshakes"] == 1 && unknown == 0 {
+        return Ok(());
+    }
+    Err(format!("{what}: not one session throughout:\n{state:#}"))
+}
+
+/// pion's client sends from another port after half of its messages.
+pub(super) fn client(place: &Place) -> Result<String, String> {
+    let echo = Echo::start()?;
+    let server = place.ours("listen", free()?, echo.at, &["--suite", SUITE])?;
+    let mut pion = program(cache("peers")?.join("pion"));
+    pion.args(["client", &listening(&server)?.to_string(), IDENTITY, KEY, &MESSAGES.to_string()]);
+    let said = pion.read(30).map_err(|e| format!("{e}\n{:#}", server.status().unwrap_or_default()))?;
+    if said.trim() != format!("answers {MESSAGES}") {
+        return Err(format!("pion's client: {said}"));
+    }
+    one_session("pion's client", &server.status()?)?;
+    server.stop()?;
+    Ok(format!("pion's client with connection IDs: {MESSAGES} of {MESSAGES} answered, its port changed"))
+}
+
+/// Our side seems to send from another port after half of the messages, for the wire between does.
+pub(super) fn server(place: &Place) -> Result<String, String> {
+    let at = free()?;
+    let mut pion = program(cache("peers")?.join("pion"));
+    pion.args(["server", &at.to_string(), IDENTITY, KEY]);
+    let mut pion = pion.background(&place.dir.join("pion-server.log"))?;
+    until("pion's server", 10.0, || match pion.alive() {
+        Err(e) => Some(Err(e)),
+        Ok(()) => pion.output().contains("listening").then_some(Ok(())),
+    })??;
+    let relay = Relay::to(at, Faults::default(), 13)?;
+    let ours = place.ours("connect", free()?, relay.at, &["--suite", SUITE])?;
+    let device = device()?;
+    device.connect(listening(&ours)?).map_err(|e| e.to_string())?;
+    let mut buffer = [0; 2000];
+    for i in 0..MESSAGES {
+        if i == MESSAGES / 2 {
+            relay.move_on();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let said = format!("message {i}");
+        device.send(said.as_bytes()).map_err(|e| e.to_string())?;
+        let answer = until("pion's answer", 5.0, || {
+            let len = device.recv(&mut buffer).ok()?;
+            Some(String::from_utf8_lossy(&buffer[..len]).into_owned())
+        });
+        let answer = answer.map_err(|e| format!("message {i}: {e}\n{}", pion.output()))?;
+        if answer != format!("echo {said}") {
+            return Err(format!("message {i}: `{answer}` came back from pion"));
+        }
+    }
+    one_session("pion's server", &ours.status()?)?;
+    ours.stop()?;
+    let accepted = pion.output().matches("accepted").count();
+    let _ = pion.stop(5);
+    match accepted {
+        1 => Ok(format!("its server: {MESSAGES} of {MESSAGES}, ours moved to another port")),
+        _ => Err(format!("pion's server accepted {accepted} connections")),
+    }
+}

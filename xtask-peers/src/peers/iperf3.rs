@@ -1,0 +1,168 @@
+//! TCP and UDP through two gateways with the offloads of veth left on: partial checksums, super-frames, VLAN tags.
+
+use super::python::script;
+use crate::daemon::Pair;
+use crate::net;
+use crate::traffic::transfer;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use xtask::report::{StepResult, Stop};
+use xtask::sandbox;
+use xtask::shell::{Run, cache, until};
+
+const FILE_OCTETS: usize = 64 << 20;
+/// Bits of datagrams a second: Linux's receive buffer of a socket holds those of 50 ms, in which a core may be withheld.
+const RATE: &str = "20M";
+/// Percent of the datagrams that may get lost, and series in which none lost fewer.
+const LOST_PERCENT: f64 = 1.0;
+const TRIES: u32 = 3;
+
+/// Needs packages only.
+pub(crate) fn prepare() -> Result<(), Stop> {
+    Ok(())
+}
+
+/// IPv4 and IPv6, untagged and in a VLAN: a file arrives whole, both directions carry TCP, no UDP datagram is damaged.
+pub(crate) fn run() -> StepResult {
+    let dir = cache("peers/run")?;
+    let sent = dir.join("sent");
+    make_file(&sent)?;
+    let mut notes = Vec::new();
+    for tagged in [false, true] {
+        net::cell()?;
+        net::address("plc", "eth0", "10.7.0.1/24", Some("fd07::1/64"))?;
+        net::address("dev", "eth0", "10.7.0.2/24", Some("fd07::2/64"))?;
+        offloads_are_on("plc")?;
+        if tagged && sandbox::is_mapped_user() {
+            return Err(Stop::Skipped(format!(
+                "{} transfers whole; VLAN tags need root, to load a classifier program",
+                notes.len()
+            )));
+        }
+        if tagged {
+            for space in ["plc", "dev"] {
+                vlan(space)?;
+            }
+        }
+        let pair = Pair::start(&["arp", "ipv4", "ipv6"])?;
+        for address in ["10.7.0.2", "fd07::2"] {
+            let kind = if tagged { "in a VLAN" } else { "untagged" };
+            let received = dir.join("received");
+            let _ = std::fs::remove_file(&received);
+            carry(&sent, &received, address)?;
+            same(&sent, &received)?;
+            let there = transfer(address, &["-t", "2"])?;
+            let back = transfer(address, &["-R", "-t", "2"])?;
+            let lost = datagrams(address, kind)?;
+            let rate = |v: &Value, key: &str| v["end"][key]["bits_per_second"].as_f64().unwrap_or(0.0) / 1e9;
+            let note = format!(
+                "{address} {kind}: file whole, there {:.2} Gbit/s, back {:.2} Gbit/s, UDP lost {lost:.2} %",
+                rate(&there, "sum_received"),
+                rate(&back, "sum_received")
+            );
+            println!("   {note}");
+            notes.push(note);
+        }
+        for space in ["plc", "dev"] {
+            checksums_were_right(space)?;
+        }
+        pair.finish()?;
+        net::remove_cell();
+    }
+    Ok(format!("{} transfers whole, no checksum error", notes.len()))
+}
+
+fn make_file(path: &Path) -> Result<(), String> {
+    // A xorshift generator: no two blocks alike, and nothing that depends on the machine.
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut bytes = Vec::with_capacity(FILE_OCTETS);
+    while bytes.len() < FILE_OCTETS {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    std::fs::write(path, bytes).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Sends the file from `plc` to `dev`.
+fn carry(sent: &Path, received: &Path, address: &str) -> Result<(), String> {
+    let at = |space, verb, file: &Path| {
+        let mut command = net::inside(space, "/usr/bin/python3");
+        command.arg(script("iperf3/file.py")).arg(verb).arg(file).arg(address);
+        command
+    };
+    let mut receiver = at("dev", "receive", received).background(&cache("peers/run")?.join("file.log"))?;
+    until("the receiver of the file", 10.0, || match receiver.alive() {
+        Err(e) => Some(Err(e)),
+        Ok(()) => receiver.output().contains("listening").then_some(Ok(())),
+    })??;
+    at("plc", "send", sent).read(60)?;
+    receiver.finish(20).map(drop)
+}
+
+fn same(sent: &Path, received: &Path) -> Result<(), String> {
+    let hash = |path: &Path| {
+        Command::new("sha256sum")
+            .arg(path)
+            .read(30)
+            .map(|s| s.split(' ').next().unwrap_or_default().to_string())
+    };
+    let (a, b) = (hash(sent)?, hash(received)?);
+    if a == b { Ok(()) } else { Err(format!("the file sent has SHA-256 {a}, the one received {b}")) }
+}
+
+fn offloads_are_on(space: &str) -> Result<(), String> {
+    let features = net::inside(space, "ethtool").args(["-k", "eth0"]).read(10)?;
+    for feature in ["tx-checksumming: on", "tcp-segmentation-offload: on"] {
+        if !features.contains(feature) {
+            return Err(format!("veth has not `{feature}`, so this would show nothing"));
+        }
+    }
+    Ok(())
+}
+
+/// All that the namespace sends goes into VLAN 7, and what it receives comes out of it.
+fn vlan(space: &str) -> Result<(), String> {
+    net::inside(space, "/usr/bin/python3")
+        .arg(script("iperf3/vlan.py"))
+        .args(["eth0", "7"])
+        .read(20)
+        .map(drop)
+}
+
+/// Percent of the datagrams that got lost. A machine whose cores are taken away for a while loses some through no fault of a
+/// gateway, so a bad series is told and done again.
+fn datagrams(address: &str, kind: &str) -> Result<f64, String> {
+    let mut lost = 100.0;
+    for _ in 0..TRIES {
+        let udp = transfer(address, &["-u", "-b", RATE, "-l", "1400", "-t", "2"])?;
+        lost = udp["end"]["sum"]["lost_percent"].as_f64().unwrap_or(100.0);
+        if lost <= LOST_PERCENT {
+            return Ok(lost);
+        }
+        println!("   {address} {kind}: {lost:.2} % of the datagrams lost, again");
+    }
+    Err(format!("{address} {kind}: {lost} % of the datagrams lost in each of {TRIES} series"))
+}
+
+fn checksums_were_right(space: &str) -> Result<(), String> {
+    let netstat = net::inside(space, "cat").arg("/proc/net/snmp").read(5)?;
+    for protocol in ["Tcp:", "Udp:"] {
+        let mut lines = netstat.lines().filter(|l| l.starts_with(protocol));
+        let (Some(names), Some(values)) = (lines.next(), lines.next()) else { continue };
+        for (name, value) in names.split_whitespace().zip(values.split_whitespace()) {
+            if name == "InCsumErrors" && value != "0" {
+                return Err(format!("{protocol} {value} checksum errors in {space}"));
+            }
+        }
+    }
+    let six = net::inside(space, "cat").arg("/proc/net/snmp6").read(5)?;
+    match six.lines().find(|l| {
+        l.starts_with("Udp6InCsumErrors") && !l.trim_end().ends_with("\t0") && !l.trim_end().ends_with(" 0")
+    }) {
+        Some(line) => Err(format!("{line} in {space}")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,27 @@
+//! What `xtask` and `xtask-peers` share.
+//!
+//! [`shell`] runs programs with a time bound, [`report`] times steps and prints their table, [`sandbox`] gives a private
+//! network, [`setup`] installs Debian packages, [`peers`] names the peers of `cargo xtask test`.
+
+pub mod peers;
+pub mod report;
+pub mod sandbox;
+pub mod setup;
+pub mod shell;
+
+use std::process::ExitCode;
+
+/// Runs a command with signals caught. Exit status: 0 it passed, 1 it failed, 2 it could not run.
+pub fn run(command: impl FnOnce() -> Result<bool, String>) -> ExitCode {
+    if let Err(message) = shell::end_with_signals() {
+        eprintln!("xtask: {message}");
+    }
+    match command() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

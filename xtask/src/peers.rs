@@ -1,0 +1,54 @@
+//! The program `xtask-peers`, which links the engine and is built only for the commands that need it.
+
+use crate::report::{self, StepResult};
+use crate::shell::{Run, cache, cargo, line, program, target};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+
+/// The peers that `cargo xtask test` runs, quick ones first.
+pub const TESTED: [&str; 14] = [
+    "scapy",
+    "scapy-wpan",
+    "ppmp",
+    "dtls",
+    "goose",
+    "iperf3",
+    "mqtt",
+    "tshark",
+    "wireguard-go",
+    "kernel-wireguard",
+    "kernel-macsec",
+    "kernel-wpan",
+    "release-clock",
+    "wpa-supplicant",
+];
+
+/// The command of `xtask-peers` that runs one peer and writes its outcome to a file.
+pub const STEP: &str = "peer-step";
+
+/// Seconds after which a peer's step ends, its preparation included.
+const STEP_LIMIT: u64 = 2400;
+
+/// Replaces this process with `xtask-peers COMMAND ARGS...`, so that signals and the exit status are its own.
+pub fn replace_with(command: &str, args: &[OsString]) -> String {
+    let mut peers = cargo();
+    peers.args(["run", "--quiet", "--package", "xtask-peers", "--", command]).args(args);
+    let error = peers.exec();
+    format!("{}: {error}", line(&peers))
+}
+
+/// Builds `xtask-peers` where it is not current, and gives its path.
+pub fn built() -> Result<PathBuf, String> {
+    cargo().args(["build", "--quiet", "--locked", "--package", "xtask-peers"]).bounded(900)?;
+    Ok(target().join("debug/xtask-peers"))
+}
+
+/// Runs one peer as a step of `cargo xtask test`.
+pub fn step(name: &str) -> StepResult {
+    let outcome = cache("peers/run")?.join("step");
+    let _ = std::fs::remove_file(&outcome);
+    program(built()?).args([STEP, name]).arg(&outcome).bounded(STEP_LIMIT)?;
+    let text = std::fs::read_to_string(&outcome).map_err(|e| format!("the peer wrote no outcome: {e}"))?;
+    report::read(&text)
+}

@@ -1,0 +1,115 @@
+//! Runs programs: echoed, bounded in time, stopped with their whole process group.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+mod group;
+mod run;
+
+pub use group::end_with_signals;
+pub use run::{Background, Run};
+
+/// The workspace's root.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+/// Cargo's target directory, honouring `CARGO_TARGET_DIR`.
+pub fn target() -> PathBuf {
+    match std::env::var_os("CARGO_TARGET_DIR") {
+        Some(dir) => root().join(dir),
+        None => root().join("target"),
+    }
+}
+
+/// The profile of packages and benches: fat LTO.
+pub const RELEASE: &str = "release";
+/// The profile of the first demo: optimised, and built in a fraction of the time.
+pub const DEMO: &str = "demo";
+
+/// The product's program as built in a profile.
+pub fn antedate_of(profile: &str) -> PathBuf {
+    target().join(profile).join("antedate")
+}
+
+/// The product's program as released.
+pub fn antedate() -> PathBuf {
+    antedate_of(RELEASE)
+}
+
+/// A place under the target directory for downloads, caches and results.
+pub fn cache(name: &str) -> Result<PathBuf, String> {
+    let dir = target().join(name);
+    std::fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+    Ok(dir)
+}
+
+/// Builds the product as released; each command that starts [`antedate`] calls this first.
+pub fn build_release() -> Result<(), String> {
+    build(RELEASE, &[])
+}
+
+/// Builds the product for [`DEMO`], without the verbs that the demo does not use.
+pub fn build_demo() -> Result<(), String> {
+    build(DEMO, &["--no-default-features"])
+}
+
+fn build(profile: &str, features: &[&str]) -> Result<(), String> {
+    let mut command = cargo();
+    command.args(["build", "--locked", "--profile", profile, "--package", "antedate"]);
+    command.args(features).bounded(900)
+}
+
+/// The cargo that runs this program.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// A command by name, in the workspace's root.
+pub fn program(name: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(name);
+    command.current_dir(root());
+    command
+}
+
+/// True for the administrator.
+pub fn is_root() -> bool {
+    program("id").arg("-u").read(5).is_ok_and(|uid| uid.trim() == "0")
+}
+
+/// The command as one would type it.
+pub fn line(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// True if a program of that name is in `PATH` or in the administrator's directories.
+pub fn has_program(name: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    path.split(':').chain(["/usr/sbin", "/sbin"]).any(|dir| Path::new(dir).join(name).is_file())
+}
+
+/// The last `n` lines.
+pub fn tail(text: &str, n: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(n)..].iter().map(|l| format!("  | {l}\n")).collect()
+}
+
+/// Waits until `ready` gives a value; the error says what was waited for.
+pub fn until<T>(what: &str, seconds: f64, mut ready: impl FnMut() -> Option<T>) -> Result<T, String> {
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    loop {
+        if let Some(value) = ready() {
+            return Ok(value);
+        }
+        if Instant::now() > end {
+            return Err(format!("{what}: not after {seconds} s"));
+        }
+        sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,213 @@
+//! Programs in process groups of their own: run to their end, or in the background.
+
+use super::group::Group;
+use super::{line, tail};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// Ways to run a [`Command`].
+pub trait Run {
+    /// Runs with output passed through; an error if it fails or is not done after `seconds`.
+    fn bounded(&mut self, seconds: u64) -> Result<(), String>;
+    /// As [`Run::bounded`], and prints the command first.
+    fn echoed(&mut self, seconds: u64) -> Result<(), String>;
+    /// As [`Run::echoed`] for test runners; the error carries their lines about failed tests.
+    fn tests(&mut self, seconds: u64) -> Result<(), String>;
+    /// Runs silently and gives standard output; the error carries standard error.
+    fn read(&mut self, seconds: u64) -> Result<String, String>;
+    /// Starts in the background in a process group of its own, output to a file.
+    fn background(&mut self, log: &Path) -> Result<Background, String>;
+    /// As [`Run::background`], with its standard input.
+    fn piped(&mut self, log: &Path) -> Result<(Background, ChildStdin), String>;
+}
+
+impl Run for Command {
+    fn bounded(&mut self, seconds: u64) -> Result<(), String> {
+        let said = line(self);
+        let child = self.process_group(0).stdin(Stdio::null()).spawn().map_err(|e| format!("{said}: {e}"))?;
+        let mut group = Group::of(child);
+        match group.wait(seconds)? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(format!("{said}: {status}")),
+            None => Err(format!("{said}: not done after {seconds} s")),
+        }
+    }
+
+    fn echoed(&mut self, seconds: u64) -> Result<(), String> {
+        println!("$ {}", line(self));
+        self.bounded(seconds)
+    }
+
+    fn tests(&mut self, seconds: u64) -> Result<(), String> {
+        let said = line(self);
+        println!("$ {said}");
+        let child = self.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        let mut group = Group::of(child.map_err(|e| format!("{said}: {e}"))?);
+        let (send, failures) = channel();
+        if let Some(out) = group.0.stdout.take() {
+            std::thread::spawn(move || send.send(pass_on(out)));
+        }
+        let status = group.wait(seconds)?;
+        group.kill();
+        // A process left behind by a test may hold the pipe.
+        let failures = failures.recv_timeout(Duration::from_secs(5)).unwrap_or_default();
+        match status {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(format!("{said}: {status}\n{failures}")),
+            None => Err(format!("{said}: not done after {seconds} s\n{failures}")),
+        }
+    }
+
+    fn read(&mut self, seconds: u64) -> Result<String, String> {
+        let said = line(self);
+        let child = self
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| format!("{said}: {e}"))?;
+        let mut group = Group::of(child);
+        // Both pipes are drained beside the wait, so that a talkative program cannot block.
+        let out = group.0.stdout.take().map(drain);
+        let err = group.0.stderr.take().map(drain);
+        let status = group.wait(seconds)?;
+        if status.is_none() {
+            group.kill();
+        }
+        // A process left behind in its group may hold the pipes; it is killed.
+        let text = |pipe: Option<Receiver<String>>| {
+            let left = |pipe: &Receiver<String>| {
+                group.signal("-KILL");
+                pipe.recv_timeout(Duration::from_secs(5))
+            };
+            let text = pipe.map(|pipe| pipe.recv_timeout(Duration::from_secs(1)).or_else(|_| left(&pipe)));
+            text.and_then(Result::ok).unwrap_or_default()
+        };
+        let (out, err) = (text(out), text(err));
+        match status {
+            Some(status) if status.success() => Ok(out),
+            Some(status) => Err(format!("{said}: {status}\n{}{}", tail(&out, 15), tail(&err, 15))),
+            None => Err(format!("{said}: not done after {seconds} s\n{}{}", tail(&out, 15), tail(&err, 15))),
+        }
+    }
+
+    fn background(&mut self, log: &Path) -> Result<Background, String> {
+        start(self, log, Stdio::null())
+    }
+
+    fn piped(&mut self, log: &Path) -> Result<(Background, ChildStdin), String> {
+        let mut background = start(self, log, Stdio::piped())?;
+        let stdin =
+            background.group.0.stdin.take().ok_or_else(|| format!("{}: no input", background.said))?;
+        Ok((background, stdin))
+    }
+}
+
+fn start(command: &mut Command, log: &Path, stdin: Stdio) -> Result<Background, String> {
+    let said = line(command);
+    let file = File::create(log).map_err(|e| format!("{}: {e}", log.display()))?;
+    let both = file.try_clone().map_err(|e| e.to_string())?;
+    let child = command.process_group(0).stdin(stdin).stdout(file).stderr(both).spawn();
+    let child = child.map_err(|e| format!("{said}: {e}"))?;
+    Ok(Background { group: Group::of(child), said, log: log.to_path_buf() })
+}
+
+fn drain(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (send, text) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        send.send(String::from_utf8_lossy(&bytes).into_owned())
+    });
+    text
+}
+
+/// Prints a test runner's output, and gives its lines from "failures:" to "test result:".
+fn pass_on(out: impl Read) -> String {
+    let mut failures = String::new();
+    let mut inside = false;
+    for line in BufReader::new(out).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        inside |= line == "failures:";
+        if inside {
+            failures += &format!("  | {line}\n");
+        }
+        inside &= !line.starts_with("test result:");
+    }
+    failures
+}
+
+/// A program in the background; stopped when dropped.
+pub struct Background {
+    group: Group,
+    said: String,
+    log: PathBuf,
+}
+
+impl Background {
+    /// The process's id.
+    pub fn pid(&self) -> u32 {
+        self.group.0.id()
+    }
+
+    /// Its output so far.
+    pub fn output(&self) -> String {
+        let bytes = std::fs::read(&self.log).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// An error with its last lines if it has ended.
+    pub fn alive(&mut self) -> Result<(), String> {
+        match self.group.0.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(format!("{} ended: {status}\n{}", self.said, tail(&self.output(), 15))),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// Waits for its own end; an error unless that is a success.
+    pub fn finish(mut self, seconds: u64) -> Result<String, String> {
+        match self.group.wait(seconds)? {
+            Some(status) if status.success() => Ok(self.output()),
+            Some(status) => Err(format!("{}: {status}\n{}", self.said, tail(&self.output(), 15))),
+            None => Err(format!("{}: not done after {seconds} s\n{}", self.said, tail(&self.output(), 15))),
+        }
+    }
+
+    /// Asks it to end (SIGTERM) and waits; gives its exit status and output.
+    pub fn stop(mut self, seconds: u64) -> Result<(ExitStatus, String), String> {
+        self.group.signal("-TERM");
+        match self.group.wait(seconds)? {
+            Some(status) => Ok((status, self.output())),
+            None => Err(format!("{}: still there {seconds} s after SIGTERM", self.said)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::until;
+    use std::time::Instant;
+
+    #[test]
+    fn orphans_do_not_hide_the_output() {
+        let file = std::env::temp_dir().join(format!("antedate-xtask-left-{}", std::process::id()));
+        let script = "sleep 60 & echo $! > \"$0\"; echo the reason >&2; exit 1";
+        let began = Instant::now();
+        let said = Command::new("sh").args(["-c", script]).arg(&file).read(50);
+        assert!(said.as_ref().is_err_and(|why| why.contains("the reason")), "{said:?}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        let left = std::fs::read_to_string(&file).unwrap_or_default();
+        let _ = std::fs::remove_file(&file);
+        let gone = || (!Path::new(&format!("/proc/{}/fd/1", left.trim())).exists()).then_some(());
+        until("the end of what was left", 10.0, gone).expect("ended");
+    }
+}
