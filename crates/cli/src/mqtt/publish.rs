@@ -70,7 +70,7 @@ impl Pub {
         let whole = self.whole()?;
         let guard = self.protection.guard(self.publisher.clone())?;
         if !guard.covers(&self.topic) {
-            return Err(antedate_mqtt::guard::CannotSeal::NoGroup(self.topic).into());
+            return Err(antedate_mqtt::guard::SealError::NoGroup(self.topic).into());
         }
         let settings = self.broker.settings()?;
         block_on(async {

@@ -311,3 +311,25 @@ fn restart_keeps_receive_bounds() {
     let lowest: Vec<_> = ledger.receive().iter().map(|sa| (sa.sci, sa.an, sa.lowest)).collect();
     assert_eq!(lowest, [(PEER, an(0), 500), (PEER, an(1), 1)]);
 }
+
+/// `vectors/numbers/README.md`
+#[test]
+fn earlier_file_is_read_and_written_back() {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/numbers/macsec");
+    let directory = tempfile::tempdir().unwrap();
+    let (key_file, file) = (directory.path().join("keys.toml"), directory.path().join("packet-numbers"));
+    let text = std::fs::read_to_string(vectors.join("keys.toml")).unwrap();
+    antedate_host::private_file::create(&key_file, &text).unwrap();
+    std::fs::copy(vectors.join("packet-numbers"), &file).unwrap();
+    let golden = std::fs::read(&file).unwrap();
+    let keys = KeyFile::load(&key_file, antedate_host::process::user()).unwrap();
+    let (press, hall) = (Sci([2, 0, 0x5e, 0x10, 0, 1, 0, 1]), Sci([2, 0, 0x5e, 0x10, 0, 2, 0, 1]));
+    let ledger = Ledger::open(NumberFile::open(directory.path()).unwrap(), &keys, press, 1 << 20).unwrap();
+    let next: Vec<_> = ledger.transmit().iter().map(|sa| (sa.an, sa.numbers.next())).collect();
+    assert_eq!(next, [(an(0), 37), (an(1), 17)]);
+    let lowest: Vec<_> = ledger.receive().iter().map(|sa| (sa.sci, sa.an, sa.lowest)).collect();
+    assert_eq!(lowest, [(hall, an(0), 8), (hall, an(1), 1)]);
+    assert_ne!(std::fs::read(&file).unwrap(), golden, "the reservation is on the disk");
+    ledger.close(&next).unwrap();
+    assert_eq!(std::fs::read(&file).unwrap(), golden);
+}
